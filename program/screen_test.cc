@@ -112,7 +112,7 @@ TEST(ClippedLines, LongLinesAreCutBetweenCharacters) {
   EXPECT_THAT(ClippedLines("abcdef\n", 1, 0), ElementsAre(""));
 }
 
-TEST(ClippedLines, TheLastLineSaysHowManyAreMissing) {
+TEST(ClippedLines, LastLineCountsTheOmittedLines) {
   EXPECT_THAT(ClippedLines("a\nb\nc\nd\n", 3, 80),
               ElementsAre("a", "b", StartsWith("... 2 more lines")));
   EXPECT_THAT(ClippedLines("a\nb\n", 1, 5), ElementsAre("... 2"));

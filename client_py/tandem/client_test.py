@@ -385,7 +385,7 @@ def test_mapping_ends_with_the_last_view() -> None:
     "action", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle.dumps", "copy.copy", "copy.deepcopy"]
 )
 def test_client_can_be_neither_pickled_nor_copied(client: tandem.SharedMemoryClient, action: object) -> None:
-    """The TypeError says to create the client where it is used."""
+    """The TypeError advises creating the client in the process that uses it."""
     with pytest.raises(TypeError, match="make one where it is used"):
         action(client)  # type: ignore[operator]
 

@@ -180,7 +180,7 @@ TEST_F(EngineConformance, SameStepKeepsTheLastInfos) {
   EXPECT_EQ(last[0], last[1]);
 }
 
-TEST_F(EngineConformance, AResetLeavesTheInfosOfTheOthersAlone) {
+TEST_F(EngineConformance, ResetKeepsTheInfosOfOtherEnvironments) {
   StartServer();
   Attach();
   Step();

@@ -27,7 +27,7 @@ absl::Status AskAll(TaskOptions options) {
   return options.Finish();
 }
 
-TEST(TaskOptions, GivesDefaultsWhereNothingWasSaid) {
+TEST(TaskOptions, GivesDefaultsForUnsetOptions) {
   TaskOptions options;
   EXPECT_EQ(options.Number("weight", 0.5), 0.5);
   EXPECT_EQ(options.Bool("ends", true), true);

@@ -195,7 +195,7 @@ TEST_F(ExchangeRunnerTest, SameStepKeepsTheLastInfosAndShowsThoseOfTheReset) {
   EXPECT_EQ(final_infos_, (std::vector<double>{2, 2, 2}));
 }
 
-TEST_F(ExchangeRunnerTest, NextStepResetsInTheNextStepWhateverItsAction) {
+TEST_F(ExchangeRunnerTest, NextStepResetsInTheNextStepForAnyAction) {
   Step(AutoresetMode::kNextStep);
   Step(AutoresetMode::kNextStep);
   EXPECT_EQ(obs_, (Floats{102, 102, 102}));

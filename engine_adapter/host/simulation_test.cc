@@ -284,7 +284,7 @@ TEST_F(SimulationTest, LeavingRealTimeServesTheExchangeThatWaits) {
   side_->Publish();
 }
 
-TEST_F(SimulationTest, APauseInRealTimeIsSaidOfTheExchangeThatWaits) {
+TEST_F(SimulationTest, PausedRealTimeShowsInThePhaseOfAHeldExchange) {
   engine_.step_secs_ = 3600;
   Simulation slow(&engine_, side_.get(), runner_.get(),
                   SimulationMode::REALTIME);

@@ -184,7 +184,7 @@ TEST_F(MujocoTasksTest, InfosMayBeArrays) {
   EXPECT_EQ(without.Column("distance_from_origin"), 2);
 }
 
-TEST_F(MujocoTasksTest, AResetLeavesAStepsInfosAlone) {
+TEST_F(MujocoTasksTest, ResetKeepsInfosThatOnlyAStepSets) {
   EngineRig rig = Rig("Walker2d-v5");
   rig.infos.assign(rig.infos.size(), 77);
   ASSERT_TRUE(rig.ResetAll(0).ok());

@@ -119,7 +119,7 @@ TEST(Listing, CoversEveryByteOnce) {
   ExpectCovers(FlanSlotRows(), sizeof(FlanHeader), SampleFlan().size());
 }
 
-TEST(Listing, NamesEachFieldOnceAndSaysWhatItMeans) {
+TEST(Listing, NamesAndExplainsEachFieldOnce) {
   std::set<std::string> names;
   for (const FieldRow& row : HeaderRows()) {
     EXPECT_FALSE(row.meaning.empty()) << row.name;

@@ -19,7 +19,7 @@
 namespace tandem::slow_lane {
 namespace {
 
-TEST(LoopbackOf, TakesAddressesThatThisMachineAloneReaches) {
+TEST(LoopbackOf, AcceptsLoopbackAddresses) {
   for (const char* const listen :
        {"127.0.0.1:0", "127.1.2.3:50055", "[::1]:50055", "[::ffff:127.0.0.1]:1",
         "localhost:65535"}) {

@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ForkingTree,
                            return std::string(kind.param);
                          });
 
-TEST_F(ProcessTree, LeavesOthersAlone) {
+TEST_F(ProcessTree, IgnoresOtherProcesses) {
   const pid_t stranger = fork();
   if (stranger == 0) {
     alarm(120);

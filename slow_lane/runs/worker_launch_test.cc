@@ -275,7 +275,7 @@ TEST_F(WorkerLaunch, ExecutesOnceInRepeatedCalls) {
   EXPECT_EQ(ReadLines(said_).size(), 1u);
 }
 
-TEST_F(WorkerLaunch, ExecutesOnceForManyAtATime) {
+TEST_F(WorkerLaunch, ConcurrentLaunchesExecuteOnce) {
   constexpr int kLaunchers = 8;
   std::atomic<int> started = 0, refused = 0, ready = 0;
   std::vector<std::thread> launchers;

@@ -150,7 +150,7 @@ TEST_F(EventStoreBoundsTest, ATransactionHasAtMostItsRowsAndBytes) {
   EXPECT_THAT(commits, ElementsAre(10, 11, 22, 24, 25, 26));
 }
 
-TEST_F(EventStoreBoundsTest, TheAgeIsThatOfTheOldestItemThatIsNotDurable) {
+TEST_F(EventStoreBoundsTest, AgeIsThatOfTheOldestItemThatIsNotDurable) {
   Open({});
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   EXPECT_EQ(store_->oldest_queued_secs(), 0);

@@ -261,7 +261,7 @@ bool MountSmallDisk(const TestFolder& folder) {
   return true;
 }
 
-TEST(EventStoreFaults, AFullDiskDelaysAndLosesNothing) {
+TEST(EventStoreFaults, FullDiskDelaysRowsWithoutLoss) {
   for (const auto& body : {FillAndRecover, FillAndClose}) {
     TestFolder folder;
     const int code = InChild([&] {
@@ -307,7 +307,7 @@ TEST(EventStoreFaults, MigrationWithoutRoomChangesNothingAndNamesTheRoom) {
 }
 
 // A limit as by a quota; SQLite reports it as an I/O error.
-TEST(EventStoreFaults, FileSizeLimitDelaysAndLosesNothing) {
+TEST(EventStoreFaults, FileSizeLimitDelaysRowsWithoutLoss) {
   for (const auto& body : {FillAndRecover, FillAndClose}) {
     TestFolder folder;
     EXPECT_EQ(InChild([&] {
@@ -348,7 +348,7 @@ TEST(EventStoreFaults, ReadOnlyDiskIsRefusedWithTheReason) {
   EXPECT_EQ(code, 0);
 }
 
-TEST(EventStoreFaults, ATableThatWasMovedAwayDelaysAndLosesNothing) {
+TEST(EventStoreFaults, MovedTableDelaysRowsWithoutLoss) {
   TestFolder folder;
   const std::string path = folder.File("tandem.db");
   auto opened = EventStore::Open(path, {.retry_secs = 0.01});
@@ -367,7 +367,7 @@ TEST(EventStoreFaults, ATableThatWasMovedAwayDelaysAndLosesNothing) {
   EXPECT_EQ(CountSteps(path, "a"), 100u);
 }
 
-TEST(EventStoreFaults, AnotherProgramsLockDelaysAndLosesNothing) {
+TEST(EventStoreFaults, AnotherProgramsLockDelaysRowsWithoutLoss) {
   TestFolder folder;
   const std::string path = folder.File("tandem.db");
   auto store = EventStore::Open(path, {.retry_secs = 0.01});

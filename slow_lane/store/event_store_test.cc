@@ -286,7 +286,7 @@ TEST_F(EventStoreTest, FailingItemLeavesOthersCommitted) {
   EXPECT_TRUE(store_->state().ok());
 }
 
-TEST_F(EventStoreTest, BatchThatFailsHalfWayIsUndoneAlone) {
+TEST_F(EventStoreTest, OnlyTheFailedBatchIsUndone) {
   ASSERT_TRUE(AddRun(*store_, "a").ok());
   ASSERT_TRUE(PostAndWait(*store_, [](Database& database) {
                 return database.Execute(

@@ -161,7 +161,7 @@ TEST_F(SchemaVersionsTest, AWatchedMigrationIsUndoneByTheWatchsError) {
   EXPECT_EQ(Read("SELECT count(*) FROM steps"), 40'000);
 }
 
-TEST_F(SchemaVersionsTest, ANewerFileIsRefusedAndLeftAlone) {
+TEST_F(SchemaVersionsTest, NewerFileIsRefusedAndUnchanged) {
   ASSERT_TRUE(Migrate({kFirst, kSecond}).ok());
   const absl::Status status = Migrate({kFirst});
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
@@ -176,7 +176,7 @@ TEST_F(SchemaVersionsTest, ANewerFileIsRefusedAndLeftAlone) {
   EXPECT_TRUE(absl::IsFailedPrecondition(opened)) << opened;
 }
 
-TEST_F(SchemaVersionsTest, AnotherProgramsFileIsRefusedAndLeftAlone) {
+TEST_F(SchemaVersionsTest, AnotherProgramsFileIsRefusedAndUnchanged) {
   ASSERT_TRUE(database_->Execute("CREATE TABLE theirs (x)").ok());
   const absl::Status status = EventStore::Open(path_, {}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;

@@ -178,7 +178,7 @@ TEST(LockStep, BlockingWorksOnASingleCore) {
 }
 
 // Each hand-over waits until the peer's time slice ends.
-TEST(LockStep, SpinningGetsThroughOnASingleCore) {
+TEST(LockStep, SpinningWorksOnASingleCore) {
   const CoreBinding binding;
   Session session(WaitStrategy::kSpin, 300);
   session.ExpectCleanEnd();

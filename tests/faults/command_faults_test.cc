@@ -237,7 +237,7 @@ TEST_F(CommandFaults, AClientKilledInACallIsFollowedByAFreshOne) {
   }
 }
 
-TEST_F(CommandFaults, AClientThatReadsNothingStepsOn) {
+TEST_F(CommandFaults, ClientThatReadsNothingCanStep) {
   const std::unique_ptr<Victim> host = StartHost();
   const uint64_t before = ResidentBytes(host->pid());
   Caller caller(name_);

@@ -89,7 +89,7 @@ TEST_F(LockStepFaults, AClientKilledAnywhereIsFollowedByAFreshOne) {
   EXPECT_GT(runs, 20);
 }
 
-TEST_F(LockStepFaults, AClientFrozenAnywhereGoesOnWhereItWas) {
+TEST_F(LockStepFaults, AClientFrozenAnywhereContinues) {
   const std::unique_ptr<Victim> engine = StartEngine();
   int runs = 0;
   bool within = true;

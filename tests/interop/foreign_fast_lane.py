@@ -1,7 +1,7 @@
 """A Fast Lane writer and reader in pure Python, written only from the documented table.
 
-They use only the standard library, and work as MOSAIC's programs do: the writer packs the whole header with each frame,
-and the reader uses only the sequence numbers.
+They use only the standard library, and work as MOSAIC's programs do. The writer packs the complete header with each
+frame, and the reader uses only the sequence numbers.
 """
 
 import struct
@@ -41,7 +41,7 @@ class ForeignWriter:
         self.pack_header(0, (0.0, 0.0, 0.0))
 
     def pack_header(self, flags: int, metrics: tuple[float, float, float]) -> None:
-        """Writes the whole header."""
+        """Writes all fields of the header."""
         HEADER.pack_into(buffer_of(self.memory), 0, b"FLAN", 1, flags, *self.sizes, self.format, self.head, 0, *metrics)
 
     def publish(self, frame: bytes, metrics: tuple[float, float, float], metadata: bytes = b"") -> int:

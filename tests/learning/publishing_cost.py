@@ -1,7 +1,7 @@
-"""Trains CartPole-v1 by Stable-Baselines3's PPO with and without publishing its frames, and says what that costs.
+"""Trains CartPole-v1 by Stable-Baselines3's PPO with and without publishing its frames, and prints the cost.
 
-Each seed is trained three times, each time by a process of its own, one after the other, in an order that rotates:
-plain; wrapped by tandem.publish_frames with its defaults, without a viewer; and the same, watched by the viewer. Only
+Each seed is trained three times: plain; wrapped by tandem.publish_frames with its defaults, without a viewer; and the
+same with a viewer. Each training has its own process. They run one after the other, in an order that rotates. Only
 `learn` is measured. See docs/examples.md.
 """
 

@@ -1,4 +1,4 @@
-"""After CancelRun's answer no process of the run is alive, whatever the processes did."""
+"""After CancelRun's answer no process of the run is alive, for any behaviour of the processes."""
 
 import concurrent.futures
 import os

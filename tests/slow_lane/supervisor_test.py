@@ -161,7 +161,7 @@ def test_an_exit_is_known_although_the_proxy_died_at_the_launch(lane: Lane) -> N
 
 
 def test_cancel_of_a_waiting_run_is_answered_on_a_full_disk(one_gpu: Lane) -> None:
-    """The cancellation cannot be stored: the error says so, since the next daemon would start the run."""
+    """The error reports that the cancellation was not stored, since the next daemon would start the run."""
     lane = one_gpu
     config = _with_gpu(lane.program("steps(1, 1); wait_for('end')"))
     first, second = lane.submit(config), lane.submit(config)
@@ -377,7 +377,7 @@ def test_a_run_whose_folder_is_damaged_ends(one_gpu: Lane, name: str) -> None:
 
 
 def test_a_worker_without_its_record_is_not_started_again(lane: Lane) -> None:
-    """The table says that the run had a worker."""
+    """The database records that the run had a worker."""
     run_id = lane.run("steps(1, 1); wait_for('end')")
     lane.wait_for(run_id, EXEC)
     (worker,) = lane.workers()

@@ -37,7 +37,7 @@ def test_watch_sees_the_end_of_a_run_that_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_run_deleted_while_watched_is_no_fault(tmp_path: Path) -> None:
-    """The exit status is unknown; the text says so, and the exit code is not that of a failed run."""
+    """The text reports an unknown exit status, and the exit code is not that of a failed run."""
     with running(tmp_path, "--keep_runs=0") as daemon:
         program = ("--", sys.executable, "-c", PREAMBLE + "step(0); wait_for('go')")
         words = [*CTL, "submit", "--watch", *program]

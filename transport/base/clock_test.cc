@@ -30,7 +30,7 @@ TEST(Deadline, InfiniteNeverPasses) {
       Deadline::Infinite().PassedAt(std::numeric_limits<int64_t>::max() - 1));
 }
 
-TEST(Deadline, PassesAtItsVeryNanosecond) {
+TEST(Deadline, PassesAtItsExactNanosecond) {
   const Deadline deadline = Deadline::After(1);
   EXPECT_FALSE(deadline.PassedAt(deadline.at_ns() - 1));
   EXPECT_TRUE(deadline.PassedAt(deadline.at_ns()));

@@ -102,7 +102,7 @@ TEST(MakeError, KeepsANumberThatTheTableLacks) {
   EXPECT_EQ(CodeOf(status), code);
 }
 
-TEST(MakeError, OfOkIsStillAnError) {
+TEST(MakeError, ReturnsAnErrorForOk) {
   EXPECT_FALSE(MakeError(ErrorCode::kOk, "a caller's mistake").ok());
 }
 
@@ -113,7 +113,7 @@ TEST(CodeOf, StatusWithoutPayloadMapsToFirstRowOfItsAbslCode) {
   EXPECT_EQ(CodeOf(absl::AbortedError("")), ErrorCode::kPeerGone);
   EXPECT_EQ(CodeOf(absl::DeadlineExceededError("")), ErrorCode::kStepTimeout);
   EXPECT_EQ(CodeOf(absl::UnimplementedError("")), ErrorCode::kUnsupported);
-  // No row has it.
+  // The table has no row with this code.
   EXPECT_EQ(CodeOf(absl::OutOfRangeError("")), ErrorCode::kSystemCallFailed);
 }
 

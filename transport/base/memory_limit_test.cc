@@ -54,7 +54,7 @@ TEST(MemoryLimit, ReadsEachTreeOfTheTable) {
 }
 
 TEST(MemoryLimit, ReadsTheGroupsOfThisProcess) {
-  // Whether there is a limit depends on the machine.
+  // The machine determines whether a limit exists.
   const std::optional<MemoryLimit> found = TightestMemoryLimit();
   if (!found) return;
   EXPECT_TRUE(std::filesystem::exists(found->file)) << found->file;

@@ -39,7 +39,7 @@ TEST(PrintableHead, KeepsUtf8) {
 }
 
 TEST(PrintableHead, KeepsTheFirstAndLastCharactersOfEachLength) {
-  // And those around the surrogates.
+  // Includes the characters next to the surrogates.
   const absl::string_view text =
       " ~ \u00a0\u07ff \u0800\ud7ff \ue000\uffff \U00010000\U0010ffff";
   EXPECT_EQ(PrintableHead(text, 100), text);
@@ -53,7 +53,7 @@ TEST(PrintableHead, SpellsControlCharacters) {
 
 TEST(PrintableHead, EscapesInvalidUtf8) {
   EXPECT_EQ(PrintableHead("\xFF\x80", 100), "\\xff\\x80");
-  // Cut short, longer than needed, a surrogate, beyond Unicode.
+  // Truncated, overlong, a surrogate, beyond Unicode.
   EXPECT_EQ(PrintableHead("\xE2\x82", 100), "\\xe2\\x82");
   EXPECT_EQ(PrintableHead("\xC1\xBF", 100), "\\xc1\\xbf");
   EXPECT_EQ(PrintableHead("\xE0\x9F\xBF", 100), "\\xe0\\x9f\\xbf");

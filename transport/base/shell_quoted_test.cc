@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-TEST(ShellQuoted, LeavesAPlainPathAsItIs) {
+TEST(ShellQuoted, KeepsAPlainPathUnquoted) {
   EXPECT_EQ(ShellQuoted("/tmp/runs-1/a_b.c"), "/tmp/runs-1/a_b.c");
 }
 

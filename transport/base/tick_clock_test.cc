@@ -13,8 +13,7 @@
 namespace tandem {
 namespace {
 
-// A machine whose time passes when the test says so, and a little with each
-// reading.
+// A simulated machine. The test advances its time; each reading adds a little.
 struct FakeTime {
   static uint64_t Ticks() {
     ++tick_readings;
@@ -50,8 +49,8 @@ struct FakeTime {
   static inline uint64_t ticks;
   static inline double nanos;
   static inline double hertz;
-  static inline double steered;            // by the kernel: a part of the time
-  static inline uint64_t interrupted_for;  // ticks, right after a reading
+  static inline double steered;            // By the kernel: a relative change.
+  static inline uint64_t interrupted_for;  // Ticks, right after a reading.
   static inline bool tell_time;
   static inline int tick_readings;
   static inline int nano_readings;
@@ -61,10 +60,10 @@ class TickClockTest : public testing::Test {
  protected:
   TickClockTest() {
     FakeTime::Reset();
-    clock_ = {};  // which asks whether ticks tell the time
+    clock_ = {};  // It checks whether ticks are usable as time.
   }
 
-  // Reads the clock every 100 us for so long; how far it is off at most.
+  // Reads the clock every 100 us for `secs`. Returns the largest error.
   double WorstErrorOver(double secs) {
     double worst = 0;
     int64_t last = 0;
@@ -82,23 +81,23 @@ class TickClockTest : public testing::Test {
   BasicTickClock<FakeTime> clock_;
 };
 
-TEST_F(TickClockTest, IsTheKernelsClockUntilItHasMeasured) {
+TEST_F(TickClockTest, UsesTheKernelsClockUntilItHasMeasured) {
   EXPECT_LT(WorstErrorOver(0.003), 1);
   EXPECT_GE(FakeTime::nano_readings, 30);
 }
 
 TEST_F(TickClockTest, WorksRightAfterBoot) {
-  FakeTime::ticks = 200'000'000;  // since before the kernel's clock began
+  FakeTime::ticks = 200'000'000;  // Counted before the kernel's clock began.
   FakeTime::nanos = 1e8;
   EXPECT_LT(WorstErrorOver(1), 100);
 }
 
-TEST_F(TickClockTest, SeldomReadsTheKernelsClockOnceItHas) {
+TEST_F(TickClockTest, SeldomReadsTheKernelsClockAfterMeasuring) {
   WorstErrorOver(0.1);
   FakeTime::nano_readings = 0;
   FakeTime::tick_readings = 0;
   WorstErrorOver(1);
-  EXPECT_GT(FakeTime::nano_readings, 500);  // every 1.6 ms at 2.6 GHz
+  EXPECT_GT(FakeTime::nano_readings, 500);  // Every 1.6 ms at 2.6 GHz.
   EXPECT_LT(FakeTime::nano_readings, 700);
   EXPECT_GE(FakeTime::tick_readings, 10'000);
 }
@@ -115,16 +114,16 @@ TEST_F(TickClockTest, WorksWithAnyCounterFromHalfAGigahertz) {
   }
 }
 
-TEST_F(TickClockTest, LeavesACoarserCounterAlone) {
+TEST_F(TickClockTest, DoesNotUseACoarserCounter) {
   FakeTime::hertz = 25e6;
   EXPECT_LT(WorstErrorOver(3), 1);
   EXPECT_GE(FakeTime::nano_readings, 30'000);
 }
 
-// A stretch of 1.6 ms, and a reading of 0.1 beyond it, by the rate before.
+// A period of 1.6 ms and a reading 0.1 ms later use the previous rate.
 TEST_F(TickClockTest, FollowsAdjustedKernelClock) {
   WorstErrorOver(0.1);
-  FakeTime::steered = 500e-6;  // as much as adjtimex(2)'s frequency may
+  FakeTime::steered = 500e-6;  // The limit of adjtimex(2)'s frequency.
   EXPECT_LT(WorstErrorOver(0.01), 1.7e6 * 500e-6 + 100);
   EXPECT_LT(WorstErrorOver(1), 100);
   FakeTime::steered = -500e-6;
@@ -138,7 +137,7 @@ TEST_F(TickClockTest, FollowsAdjustedKernelClock) {
   EXPECT_LT(WorstErrorOver(1), 100);
 }
 
-TEST_F(TickClockTest, DoesNotLearnFromReadingsThatWereInterrupted) {
+TEST_F(TickClockTest, IgnoresInterruptedReadings) {
   WorstErrorOver(0.1);
   FakeTime::interrupted_for = 100'000;
   FakeTime::Pass(0.01);
@@ -147,8 +146,8 @@ TEST_F(TickClockTest, DoesNotLearnFromReadingsThatWereInterrupted) {
   EXPECT_LT(WorstErrorOver(1), 100);
 }
 
-// A suspended machine's counter goes on, CLOCK_MONOTONIC does not.
-TEST_F(TickClockTest, IsRightAtOnceAfterASuspension) {
+// The counter runs during a suspension, CLOCK_MONOTONIC does not.
+TEST_F(TickClockTest, IsCorrectImmediatelyAfterASuspension) {
   for (const int bits : {23, 25, 27, 29, 43}) {
     WorstErrorOver(0.1);
     FakeTime::ticks += uint64_t{1} << bits;
@@ -156,7 +155,7 @@ TEST_F(TickClockTest, IsRightAtOnceAfterASuspension) {
   }
 }
 
-TEST_F(TickClockTest, GoesByNoRateOfLongAgo) {
+TEST_F(TickClockTest, IgnoresAnOldRate) {
   WorstErrorOver(0.1);
   FakeTime::steered = 0.0833;
   for (int step = 0; step < 10; ++step) {
@@ -165,7 +164,7 @@ TEST_F(TickClockTest, GoesByNoRateOfLongAgo) {
   }
 }
 
-TEST_F(TickClockTest, NeverGoesBackThoughTheCounterDoes) {
+TEST_F(TickClockTest, NeverGoesBackWhenTheCounterDoes) {
   WorstErrorOver(0.1);
   const int64_t before = clock_.Nanos();
   FakeTime::ticks -= 10'000;
@@ -173,7 +172,7 @@ TEST_F(TickClockTest, NeverGoesBackThoughTheCounterDoes) {
   EXPECT_LT(WorstErrorOver(1), 5'000);
 }
 
-TEST_F(TickClockTest, IsTheKernelsClockWhereThatDoesNotGoByTicks) {
+TEST_F(TickClockTest, UsesTheKernelsClockIfItDoesNotUseTicks) {
   FakeTime::tell_time = false;
   clock_ = {};
   EXPECT_LT(WorstErrorOver(1), 1);
@@ -200,7 +199,7 @@ TEST(TickClock, AgreesWithTheKernelClock) {
     const int64_t now = clock.Nanos();
     const int64_t after = MonotonicNanos();
     ASSERT_GE(now, last);
-    // More than chrony may steer within 2 ms.
+    // More than chrony may adjust within 2 ms.
     ASSERT_GE(now, before - 500'000);
     ASSERT_LE(now, after + 500'000);
     last = now;

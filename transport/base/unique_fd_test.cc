@@ -39,7 +39,7 @@ TEST(UniqueFd, ResetClosesOnce) {
   fd.reset();
   EXPECT_FALSE(fd.valid());
   EXPECT_FALSE(IsOpen(number));
-  const UniqueFd reused(OpenNull());  // gets the same number
+  const UniqueFd reused(OpenNull());  // It gets the same number.
   fd.reset();
   EXPECT_TRUE(IsOpen(reused.get()));
 }

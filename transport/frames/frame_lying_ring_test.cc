@@ -1,5 +1,5 @@
-// Readers of corrupt rings: each byte of a ring takes other values. The ring
-// lies between two pages without access.
+// Readers of corrupt rings: each byte of a ring gets other values. The ring is
+// between two pages without access.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -42,8 +42,8 @@ class GuardedPage {
   std::byte* base_;
 };
 
-// Rings that fill the page to its last byte: one slot of 4016 bytes, and eight,
-// misaligned but for the first, of 502.
+// Rings that fill the page to its last byte: one slot of 4016 bytes, or eight
+// of 502 bytes. Of the eight, only the first is aligned.
 constexpr FrameGeometry kOneSlot = {.width = 4,
                                     .height = 5,
                                     .channels = 4,
@@ -68,7 +68,7 @@ class LyingRing : public testing::TestWithParam<FrameGeometry> {
   }
   void Heal() { std::memcpy(page_.bytes().data(), honest_.data(), kPage); }
 
-  // Reads by all calls; what is delivered is of the size that it should be.
+  // Reads by all calls. Each delivered frame must have the expected size.
   void Read(FrameReader& reader) {
     Frame frame;
     for (const Found found : {reader.Next(&frame), reader.Newest(&frame)}) {
@@ -95,7 +95,7 @@ TEST_P(LyingRing, ReaderSurvivesAnyChangedByte) {
 
   int refused = 0;
   for (const size_t at : offsets) {
-    // Each bit turned over, and the byte that is one more or less.
+    // Inverts each bit, and adds or subtracts one.
     for (const int change : {1, 2, 4, 8, 16, 32, 64, 128, 0x101, 0x1FF}) {
       Heal();
       FrameReader before = FrameReader::Attach(page_.bytes(), 0).value();
@@ -109,14 +109,14 @@ TEST_P(LyingRing, ReaderSurvivesAnyChangedByte) {
       } else {
         ++refused;
       }
-      // And it gets over it.
+      // The reader recovers once the ring is restored.
       Heal();
       Frame frame;
       ASSERT_EQ(before.Newest(&frame), Found::kFrame) << at << " " << change;
       EXPECT_TRUE(IsFrame(5, frame.pixels)) << at << " " << change;
     }
   }
-  EXPECT_GT(refused, 36 * 8);  // of 36 bytes of geometry, mostly
+  EXPECT_GT(refused, 36 * 8);  // Most are among 36 bytes of geometry.
 }
 
 TEST_P(LyingRing, ReaderSurvivesManyChangedBytes) {

@@ -1,4 +1,4 @@
-// A writer at full speed in one process, readers in another on another core.
+// A writer at full speed in one process; readers in another on another core.
 //
 // frame_process_test publishes a few thousand frames of each kind;
 // frame_stress_test, the same source, takes minutes and is run by hand:
@@ -48,7 +48,7 @@ struct Load {
   }
 };
 
-// Best effort: on one core the two take turns.
+// Best effort: on one core the two processes alternate.
 void StayOn(int core) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -56,7 +56,7 @@ void StayOn(int core) {
   sched_setaffinity(0, sizeof(cores), &cores);
 }
 
-// Reads until the writer has left. Returns 0 when each frame was as it should.
+// Reads until the writer has left. Returns 0 when each frame was correct.
 int ReadAll(const std::string& run_id, uint64_t frames, int ready) {
   absl::StatusOr<AttachedFrames> attached = AttachedFrames::OpenSegment(run_id);
   if (!attached.ok()) return 1;
@@ -134,7 +134,7 @@ TEST_P(FramesBetweenProcesses, AreNeverTornNorTwiceAndTheHeadNeverGoesBack) {
   alarm(0);
 }
 
-// 83x83: slots of 20,715 bytes, of which only every eighth is aligned.
+// 83x83: slots of 20,715 bytes; every eighth slot is aligned.
 INSTANTIATE_TEST_SUITE_P(Loads, FramesBetweenProcesses,
                          testing::Values(Load{84, 84, 1, kSmallFrames},
                                          Load{84, 84, 2, kSmallFrames},

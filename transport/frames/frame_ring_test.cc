@@ -1,4 +1,4 @@
-// Writer and reader of a FLAN ring, by turns on one thread.
+// Writer and reader of a FLAN ring, alternately on one thread.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -41,7 +41,7 @@ void ExpectFrame(const Frame& frame, uint64_t number) {
   EXPECT_EQ(frame.metadata, FrameText(number));
 }
 
-TEST(FrameRing, ANewOneIsAttachableAndEmpty) {
+TEST(FrameRing, NewRingIsAttachableAndEmpty) {
   FrameTestRing ring(kSmall);
   (void)ring.Writer();
   FrameReader reader = ring.Reader();
@@ -104,14 +104,14 @@ TEST(FrameRing, CountsFramesSkippedBetweenDeliveries) {
   Frame frame;
   for (int i = 0; i < 5; ++i) PublishNext(writer);
   ASSERT_EQ(reader.Next(&frame), Found::kFrame);
-  EXPECT_EQ(reader.dropped(), 0u);  // no reader was attached
+  EXPECT_EQ(reader.dropped(), 0u);  // No reader was attached.
   for (int i = 0; i < 7; ++i) PublishNext(writer);
   ASSERT_EQ(reader.Next(&frame), Found::kFrame);
   ExpectFrame(frame, 12);
   EXPECT_EQ(reader.dropped(), 6u);
 }
 
-TEST(FrameRing, ALoanIsUnseenUntilItIsCommitted) {
+TEST(FrameRing, LoanIsInvisibleUntilCommitted) {
   for (const uint32_t capacity : {1u, 2u, 4u}) {
     FrameGeometry geometry = kSmall;
     geometry.capacity = capacity;
@@ -119,7 +119,7 @@ TEST(FrameRing, ALoanIsUnseenUntilItIsCommitted) {
     FrameWriter writer = ring.Writer();
     FrameReader reader = ring.Reader();
     Frame frame;
-    EXPECT_EQ(writer.Commit({}, ""), 0u);  // nothing was loaned
+    EXPECT_EQ(writer.Commit({}, ""), 0u);  // There is no loan.
     for (uint64_t number = 1; number <= 9; ++number) {
       const std::span<std::byte> loan = writer.Loan();
       ASSERT_EQ(loan.size(), geometry.FrameBytes());
@@ -286,7 +286,7 @@ TEST(FrameRing, AttachErrorTellsWhetherToRetry) {
   const auto code = [&](std::span<const std::byte> bytes) {
     return CodeOf(FrameReader::Attach(bytes).status());
   };
-  EXPECT_EQ(code(ring.bytes()), ErrorCode::kNotReady);  // zeroes
+  EXPECT_EQ(code(ring.bytes()), ErrorCode::kNotReady);  // All bytes are zero.
   EXPECT_EQ(code(ring.bytes().first(79)), ErrorCode::kNotReady);
   (void)ring.Writer();
   EXPECT_EQ(code(ring.bytes()), ErrorCode::kOk);
@@ -294,7 +294,7 @@ TEST(FrameRing, AttachErrorTellsWhetherToRetry) {
             ErrorCode::kLayoutMismatch);
   ring.header()->magic[3] = 'X';
   EXPECT_EQ(code(ring.bytes()), ErrorCode::kLayoutMismatch);
-  ring.header()->magic[3] = 0;  // written from the left
+  ring.header()->magic[3] = 0;  // A writer that stores from the left.
   EXPECT_EQ(code(ring.bytes()), ErrorCode::kNotReady);
 }
 
@@ -318,8 +318,8 @@ TEST(FrameRing, CreateRefusesInvalidGeometry) {
   }
 }
 
-// The argument is docs/protocol.md's, "Frames": frame 10's slot is reused,
-// for frame 10 + capacity, as soon as the head before that one is out.
+// docs/protocol.md, "Frames", gives the reason: the writer reuses frame 10's
+// slot for frame 10 + capacity once it has published the previous head.
 TEST(FrameRing, TheHeadProvesACopyUntilItsSlotMayBeReused) {
   EXPECT_FALSE(HeadProves(10, 10, 1));
   EXPECT_TRUE(HeadProves(10, 10, 2));
@@ -348,7 +348,7 @@ TEST(FrameRing, HoldsTheGoldensBytesAfterItsThreeFrames) {
   const std::vector<uint8_t> golden = SampleFlan();
   ASSERT_EQ(ring.bytes().size(), golden.size());
   EXPECT_EQ(std::memcmp(ring.bytes().data(), golden.data(), golden.size()), 0);
-  // And while a frame is written.
+  // The same while the writer writes a frame.
   writer.Loan();
   uint64_t seq = 0;
   std::memcpy(&seq, &ring.bytes()[108], sizeof(seq));

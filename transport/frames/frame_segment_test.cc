@@ -30,8 +30,8 @@ using Writer = AttachedFrames::Writer;
 constexpr FrameGeometry kGeometry = {
     .width = 8, .height = 4, .capacity = 4, .metadata_bytes = 32};
 
-// With a character that no region name has: sweeps by other tests' engines
-// leave such dead segments alone.
+// Contains a character that region names cannot have. The sweeps of other
+// tests' engines thus ignore such dead segments.
 std::string UniqueRunId() { return UniqueRegionName("frames") + " test"; }
 
 std::string PathOf(const std::string& run_id) {
@@ -69,7 +69,7 @@ void ExpectNewest(AttachedFrames& frames, uint64_t number) {
   EXPECT_EQ(frame.metadata, FrameText(number));
 }
 
-// Runs `body` in a child process that is killed when it returns.
+// Runs `body` in a child process, which is killed when `body` returns.
 void InKilledChild(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -122,7 +122,7 @@ TEST_F(FrameSegment, MarksItselfEndedOnDestruction) {
   EXPECT_TRUE(frames->reader().Invalidated());
   EXPECT_EQ(frames->writer(), Writer::kGone);
   EXPECT_FALSE(frames->Replaced());
-  ExpectNewest(*frames, 1);  // the mapping lives on
+  ExpectNewest(*frames, 1);  // The mapping stays valid.
 }
 
 TEST_F(FrameSegment, RefusesASecondWriter) {
@@ -146,7 +146,7 @@ TEST_F(FrameSegment, ADeadWriterIsSeenAndItsSegmentReplacedByANewFile) {
   PublishNext(second.writer());
   PublishNext(second.writer());
   EXPECT_TRUE(before.Replaced());
-  ExpectNewest(before, 1);  // untouched
+  ExpectNewest(before, 1);  // It is unchanged.
   AttachedFrames after = Attach(run_id_);
   EXPECT_EQ(after.writer(), Writer::kAlive);
   EXPECT_FALSE(after.Replaced());
@@ -168,12 +168,12 @@ TEST_F(FrameSegment, AWriterKilledInTheMiddleOfAFrameLeavesTheOneBefore) {
     EXPECT_EQ(frames.writer(), Writer::kGone);
     if (capacity > 1) {
       ExpectNewest(frames, 5);
-    } else {  // there was only one slot to write it to
+    } else {  // The writer had only one slot to write to.
       Frame frame;
       EXPECT_EQ(frames.reader().Newest(&frame), Found::kNothing);
     }
   }
-  const OwnedFrameSegment next = MakeSegment(run_id_);  // clears it away
+  const OwnedFrameSegment next = MakeSegment(run_id_);  // Removes the segment.
 }
 
 TEST_F(FrameSegment, SegmentWithoutLockIsReplaced) {
@@ -194,7 +194,7 @@ TEST_F(FrameSegment, SegmentWithoutLockIsReplaced) {
   EXPECT_EQ(Attach(run_id_).writer(), Writer::kAlive);
 }
 
-TEST_F(FrameSegment, LeavesAFolderOfThatNameAlone) {
+TEST_F(FrameSegment, IgnoresAFolderWithTheSegmentsName) {
   const std::string path = PathOf(run_id_);
   ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
   EXPECT_EQ(CodeOf(OwnedFrameSegment::Create(run_id_, kGeometry).status()),
@@ -212,9 +212,9 @@ TEST_F(FrameSegment, DetectsReadersThatHoldALock) {
     const AttachedFrames second = Attach(run_id_ + "b");
     EXPECT_TRUE(watched.HasReader());
   }
-  // The answer is up to a second old; the watchdog ends a wait that is longer.
+  // The cached result is up to a second old. The watchdog ends a longer wait.
   while (watched.HasReader()) usleep(1000);
-  // A killed reader's lock goes with it.
+  // The kernel releases a killed reader's lock.
   const pid_t child = fork();
   if (child == 0) {
     const AttachedFrames frames = Attach(run_id_ + "b");
@@ -253,7 +253,7 @@ TEST_F(FrameSegment, AForkedChildOwnsNothing) {
   EXPECT_EQ(frames.writer(), Writer::kAlive);
 }
 
-TEST_F(FrameSegment, ASweepRemovesTheDeadAndNoLivingOne) {
+TEST_F(FrameSegment, SweepRemovesDeadSegmentsOnly) {
   const std::string dead = UniqueRegionName("frames");
   InKilledChild([&] {
     OwnedFrameSegment segment = MakeSegment(dead);
@@ -307,7 +307,7 @@ TEST_F(FrameSegment, ARegionCarriesARing) {
     ASSERT_TRUE(writer.ok()) << writer.status();
     for (int i = 0; i < 9; ++i) {
       PublishNext(*writer);
-      // A misaligned seq would not survive a writer at work.
+      // A misaligned seq would be wrong while a writer writes.
       writer->Loan();
       ExpectNewest(*frames, writer->head());
     }

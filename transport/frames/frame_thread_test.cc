@@ -1,5 +1,5 @@
-// Writer and readers at full speed as threads of one process, which is what
-// ThreadSanitizer can see (--config=tsan).
+// Writer and readers at full speed as threads of one process, so that
+// ThreadSanitizer (--config=tsan) can check them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ TEST_P(FramesBetweenThreads, AreNeverTornNorTwiceNorOutOfOrder) {
     if (number % 2 == 0) {
       writer.Publish(frame, {}, FrameText(number));
     } else {
-      // A renderer's plain stores would be a race by design, as RacyCopy's are.
+      // A renderer's plain stores would be a race by design, like RacyCopy's.
       RacyCopy(writer.Loan(), frame, Cache::kPast);
       writer.Commit({}, FrameText(number));
     }
@@ -69,15 +69,15 @@ TEST_P(FramesBetweenThreads, AreNeverTornNorTwiceNorOutOfOrder) {
   reading.join();
   reading_too.join();
   for (const Outcome& outcome : {first, second}) {
-    EXPECT_GT(outcome.whole, 0u);  // the last one at least
+    EXPECT_GT(outcome.whole, 0u);  // At least the last frame.
     EXPECT_EQ(outcome.torn, 0u);
     EXPECT_EQ(outcome.backwards_or_twice, 0u);
   }
   alarm(0);
 }
 
-// Slots of 16 + 84 + 28 bytes are aligned; with a metadata room of 29 only
-// every eighth is.
+// Slots of 16 + 84 + 28 bytes are aligned. With 29 bytes of metadata, every
+// eighth slot is aligned.
 INSTANTIATE_TEST_SUITE_P(
     Capacities, FramesBetweenThreads,
     testing::Values(

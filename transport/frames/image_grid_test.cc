@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-TEST(ImageGrid, IsAsSquareAsItCanBe) {
+TEST(ImageGrid, IsAsSquareAsPossible) {
   const auto sides = [](uint32_t count) {
     const ImageGrid grid = ImageGrid::Of(count);
     return std::pair(grid.rows, grid.columns);

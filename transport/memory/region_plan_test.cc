@@ -211,11 +211,11 @@ TEST(RegionPlan, NamesTheFieldInWhichARestartedEngineDiffers) {
   }
 }
 
-// The naive twin of CheckHeader's promise: every byte of every section lies in
-// the file, behind the header, and in no other section.
+// A simple second implementation of CheckHeader's guarantee: every byte of
+// every section is in the file, after the header, and in no other section.
 void ExpectSectionsApart(const LrbcHeader& header) {
   const uint64_t envs = header.num_envs;
-  // Two arrays, each from a multiple of 128 on, then the text.
+  // Two arrays at multiples of 128, then the text.
   const uint64_t infos = envs * header.info_size * 8;
   const uint64_t final_infos_offset =
       header.infos_offset + (infos + 127) / 128 * 128;
@@ -251,8 +251,8 @@ void ExpectSectionsApart(const LrbcHeader& header) {
   }
 }
 
-// Small changes that a checksum of their own makes plausible: whatever passes
-// must still be safe to use.
+// Small changes with a recomputed checksum: a header that passes must still be
+// safe to use.
 TEST(RegionPlan, AcceptedHeadersAreSafeToUse) {
   RegionSpec spec = Spec(5, 3, 2);
   spec.ring_bytes = 64;
@@ -268,7 +268,7 @@ TEST(RegionPlan, AcceptedHeadersAreSafeToUse) {
     auto* bytes = reinterpret_cast<uint8_t*>(&header);
     const int changes = std::uniform_int_distribution<>(1, 3)(random);
     for (int i = 0; i < changes; ++i) {
-      // Offsets and sizes, in which small numbers are the dangerous ones.
+      // Offsets and sizes: small numbers are the dangerous ones.
       const size_t at =
           std::uniform_int_distribution<size_t>(0, 1)(random) == 0
               ? std::uniform_int_distribution<size_t>(16, 31)(random)

@@ -1,4 +1,4 @@
-// Regions from birth to death, and what stands in their way.
+// Regions from creation to removal, and files that prevent their creation.
 
 #include <fcntl.h>
 #include <grp.h>
@@ -42,7 +42,7 @@ OwnedRegion MakeLinked(const std::string& name, RegionOptions options = {}) {
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-// What `body` returns, run in a child process; its failures are printed.
+// Runs `body` in a child process, which prints failures. Returns its result.
 int InChild(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body());
@@ -51,7 +51,7 @@ int InChild(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// A region whose engine was killed.
+// Leaves a region whose engine was killed.
 void LeaveDead(const std::string& name) {
   InChild([&] {
     OwnedRegion region = MakeLinked(name);
@@ -61,7 +61,7 @@ void LeaveDead(const std::string& name) {
   ASSERT_TRUE(Exists(RegionPath(name)));
 }
 
-TEST(Region, HasNoNameUntilItIsLinkedAndNoneAfterItsEnd) {
+TEST(Region, HasANameFromLinkToRemoval) {
   const std::string name = UniqueName();
   {
     absl::StatusOr<OwnedRegion> region = OwnedRegion::Create(name, Spec(), {});
@@ -77,7 +77,7 @@ TEST(Region, HasNoNameUntilItIsLinkedAndNoneAfterItsEnd) {
   EXPECT_FALSE(Exists(SpareLinkPath(name)));
 }
 
-TEST(Region, IsForItsUserAloneUnlessTheGroupIsLetIn) {
+TEST(Region, IsPrivateUnlessGroupAccessIsEnabled) {
   struct stat file;
   const mode_t before = umask(0);
   const std::string name = UniqueName();
@@ -102,7 +102,7 @@ TEST(Region, RefusesASecondEngineAndNamesTheFirst) {
       << status;
 }
 
-TEST(Region, OfTwoUnnamedOnesTheFirstToLinkWins) {
+TEST(Region, FirstOfTwoUnnamedRegionsToLinkWins) {
   const std::string name = UniqueName();
   absl::StatusOr<OwnedRegion> first = OwnedRegion::Create(name, Spec(), {});
   absl::StatusOr<OwnedRegion> second = OwnedRegion::Create(name, Spec(), {});
@@ -113,7 +113,7 @@ TEST(Region, OfTwoUnnamedOnesTheFirstToLinkWins) {
   EXPECT_TRUE(AttachedRegion::Open(name).ok());
 }
 
-TEST(Region, ADeadOneIsNotReadyForClientsAndIsTakenOverByAnEngine) {
+TEST(Region, DeadRegionIsNotReadyAndAnEngineTakesItOver) {
   const std::string name = UniqueName();
   LeaveDead(name);
   const absl::Status status = AttachedRegion::Open(name).status();
@@ -123,7 +123,7 @@ TEST(Region, ADeadOneIsNotReadyForClientsAndIsTakenOverByAnEngine) {
   EXPECT_TRUE(AttachedRegion::Open(name).ok());
 }
 
-TEST(Region, AnyEnginesStartRemovesAllDeadOnesAndNoLivingOne) {
+TEST(Region, EngineStartRemovesDeadRegionsOnly) {
   const std::string dead = UniqueName();
   const std::string nameless = UniqueName();
   const std::string alive = UniqueName();
@@ -138,21 +138,21 @@ TEST(Region, AnyEnginesStartRemovesAllDeadOnesAndNoLivingOne) {
   EXPECT_TRUE(Exists(RegionPath(alive)));
 }
 
-TEST(Region, ALockOutlivesNoProcessNotEvenByAForkedChild) {
+TEST(Region, LockEndsWithItsProcessDespiteAForkedChild) {
   const std::string name = UniqueName();
   int to_child[2];
   int from_child[2];
   ASSERT_EQ(pipe(to_child), 0);
   ASSERT_EQ(pipe(from_child), 0);
-  // The engine forks a child that lives on, and is killed.
+  // The engine forks a child that continues to run. The engine is killed.
   InChild([&] {
     OwnedRegion region = MakeLinked(name);
     if (fork() == 0) {
-      // Running: its fork handlers are done.
+      // The child runs: its fork handlers are complete.
       (void)!write(from_child[1], "r", 1);
       close(to_child[1]);
       char byte;
-      (void)!read(to_child[0], &byte, 1);  // until the test ends
+      (void)!read(to_child[0], &byte, 1);  // Until the test ends.
       _exit(0);
     }
     char running;
@@ -168,11 +168,11 @@ TEST(Region, ALockOutlivesNoProcessNotEvenByAForkedChild) {
   }
 }
 
-TEST(Region, RestoresANameThatWasUnlinkedButTakesNoneThatIsAnothers) {
+TEST(Region, RestoresItsUnlinkedNameButNoNameInUse) {
   const std::string name = UniqueName();
   const OwnedRegion region = MakeLinked(name);
   ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
-  // Meanwhile its place is not free.
+  // The name stays in use meanwhile.
   EXPECT_EQ(CodeOf(OwnedRegion::Create(name, Spec(), {}).status()),
             ErrorCode::kAlreadyAttached);
   region.RestoreName();
@@ -186,7 +186,7 @@ TEST(Region, RestoresANameThatWasUnlinkedButTakesNoneThatIsAnothers) {
   ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
 }
 
-TEST(Region, LeavesFilesAloneThatAreNoRegions) {
+TEST(Region, IgnoresFilesThatAreNotRegions) {
   const std::string name = UniqueName();
   const std::string path = RegionPath(name);
   const auto expect_refused = [&](const char* what) {
@@ -217,7 +217,7 @@ TEST(Region, LeavesFilesAloneThatAreNoRegions) {
 TEST(Region, ErrorNamesRequiredMemory) {
   RegionSpec huge = Spec();
   huge.num_envs = 1 << 18;
-  huge.obs_size = 1 << 19;  // half a tebibyte each of obs and final_obs
+  huge.obs_size = 1 << 19;  // Half a tebibyte each for obs and final_obs.
   const absl::Status status =
       OwnedRegion::Create(UniqueName(), huge, {}).status();
   EXPECT_TRUE(CodeOf(status) == ErrorCode::kOutOfSharedMemory ||
@@ -250,8 +250,8 @@ TEST(Region, ClientsRefuseOtherFileTypesAtOnce) {
   expect_refused("a link that leads nowhere");
 }
 
-// SIGXFSZ would end the process.
-TEST(Region, ALimitOnFilesIsAnErrorAndNoSignal) {
+// A raised SIGXFSZ would end the process.
+TEST(Region, FileSizeLimitIsAnErrorWithoutSignal) {
   EXPECT_EQ(InChild([] {
               const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
               if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
@@ -268,7 +268,7 @@ TEST(Region, ALimitOnFilesIsAnErrorAndNoSignal) {
             0);
 }
 
-TEST(Region, AFullSharedMemoryIsAnErrorNow) {
+TEST(Region, FullSharedMemoryIsAnErrorAtCreation) {
   constexpr int kNoNamespace = 77;
   const int result = InChild([] {
     if (unshare(CLONE_NEWNS) != 0 &&
@@ -280,7 +280,7 @@ TEST(Region, AFullSharedMemoryIsAnErrorNow) {
       return kNoNamespace;
     }
     const std::string name = UniqueName();
-    const OwnedRegion fits = MakeLinked(name);  // a bit over 1 MiB
+    const OwnedRegion fits = MakeLinked(name);  // A bit over 1 MiB.
     const absl::Status status =
         OwnedRegion::Create(UniqueName(), Spec(), {}).status();
     EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
@@ -310,7 +310,7 @@ TEST(Region, NamesTheOwnerOfAnotherUsersRegion) {
       EXPECT_NE(status.message().find("root (uid 0)"), absl::string_view::npos)
           << status;
     }
-    // Another user's regions are not ours to remove either.
+    // Another user's regions must also not be removed.
     RemoveDeadRegions();
     return testing::Test::HasFailure() ? 1 : 0;
   });
@@ -319,7 +319,7 @@ TEST(Region, NamesTheOwnerOfAnotherUsersRegion) {
   EXPECT_TRUE(Exists(RegionPath(name)));
 }
 
-TEST(Region, ATruncatedFileIsRefusedBeforeItIsMapped) {
+TEST(Region, RefusesATruncatedFileBeforeMapping) {
   const std::string name = UniqueName();
   const OwnedRegion region = MakeLinked(name);
   ASSERT_EQ(truncate(RegionPath(name).c_str(), 8192), 0);
@@ -329,7 +329,7 @@ TEST(Region, ATruncatedFileIsRefusedBeforeItIsMapped) {
   EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
 }
 
-TEST(Region, ADeadOneThatWasTruncatedIsRemovedAllTheSame) {
+TEST(Region, RemovesATruncatedDeadRegion) {
   const std::string name = UniqueName();
   LeaveDead(name);
   ASSERT_EQ(truncate(RegionPath(name).c_str(), 0), 0);
@@ -379,7 +379,7 @@ TEST(Region, IsMappedOnceInAProcess) {
   EXPECT_EQ(region.mapping()->HugePageBytes() % 4096, 0u);
 }
 
-TEST(Region, LeaksNoDescriptorOverManyLives) {
+TEST(Region, LeaksNoDescriptorOverManyRegions) {
   const auto open_descriptors = [] {
     int count = 0;
     for (int fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;

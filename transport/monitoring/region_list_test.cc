@@ -19,7 +19,7 @@
 namespace tandem {
 namespace {
 
-// Whether it is listed, and as what.
+// Returns whether the entry is a segment; nothing if it is not listed.
 std::optional<bool> IsSegment(const std::string& name) {
   for (const SharedName& found : ListShared()) {
     if (found.name == name) return found.is_segment;
@@ -32,12 +32,12 @@ std::string Magic() {
   return {reinterpret_cast<const char*>(&magic), sizeof(magic)};
 }
 
-TEST(RegionList, HasARegionByItsMagic) {
+TEST(RegionList, ListsARegionByItsMagic) {
   const PlacedFile placed(UniqueRegionName("list"), Magic(), PlacedFile::kDead);
   EXPECT_EQ(IsSegment(placed.name()), false);
 }
 
-TEST(RegionList, ListsRegionBySpareLinkWhateverItsContent) {
+TEST(RegionList, ListsRegionBySpareLinkWithAnyContent) {
   const PlacedFile placed(UniqueRegionName("list"), "", PlacedFile::kAlive);
   EXPECT_EQ(IsSegment(placed.name()), false);
   ASSERT_EQ(unlink(placed.path().c_str()), 0);
@@ -50,7 +50,7 @@ TEST(RegionList, OmitsOtherFiles) {
   EXPECT_EQ(IsSegment(placed.name()), std::nullopt);
 }
 
-TEST(RegionList, HasSegmentsOfOursAndOfOthers) {
+TEST(RegionList, ListsTandemAndForeignSegments) {
   const std::string run = UniqueRegionName("list");
   const absl::StatusOr<OwnedFrameSegment> ours =
       OwnedFrameSegment::Create(run, {.width = 4, .height = 4});
@@ -81,14 +81,14 @@ TEST(RegionList, SegmentHasGeometryAndLiveness) {
   }
 }
 
-TEST(RegionList, ASegmentWithoutALockIsDeadIfOurs) {
+TEST(RegionList, TandemSegmentWithoutLockIsDead) {
   const std::string name = kFlanSegmentPrefix + UniqueRegionName("list");
   Life writer = Life::kUnknown;
   for (int attempt = 0; attempt < 100 && writer != Life::kDead; ++attempt) {
     PlacedFile ours(name, "FLAN", PlacedFile::kAlive);
     EXPECT_EQ(ReadSegmentReport(name)->writer, Life::kAlive);
     ours.Unlock(kFlanWriterLockByte);
-    // An engine that starts just now takes it, and removes it.
+    // An engine that starts now may take the segment over and remove it.
     const absl::StatusOr<SegmentReport> report = ReadSegmentReport(name);
     if (report.ok()) writer = report->writer;
   }

@@ -32,8 +32,8 @@ RegionReport ReadOrFail(const std::string& name) {
   return *std::move(report);
 }
 
-// Once the engine has recorded that many exchanges, which it does when the
-// client goes on already.
+// Reads once the engine has recorded `exchanges` exchanges. The engine records
+// one after the client continues.
 RegionReport ReadAfter(const std::string& name, uint64_t exchanges) {
   RegionReport report;
   AwaitTrue([&] {
@@ -47,8 +47,8 @@ absl::string_view BytesOf(const LrbcHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof(header)};
 }
 
-// The header of schema/goldens, in which every field has a value of its own,
-// and a frame ring where it says that one is.
+// The header of schema/goldens, in which every field has a different value, and
+// a frame ring at the header's offset.
 class GoldenRegionTest : public testing::Test {
  protected:
   GoldenRegionTest() {
@@ -112,7 +112,7 @@ TEST_F(GoldenRegionTest, EveryFieldEqualsTheListing) {
   EXPECT_EQ(report.frames->problem, "");
 }
 
-TEST_F(GoldenRegionTest, SectionsLieByOffset) {
+TEST_F(GoldenRegionTest, SectionsAreInOrderOfTheirOffsets) {
   const RegionReport report = ReadOrFail(name_);
   ASSERT_EQ(report.sections.size(), 14u);
   EXPECT_EQ(report.sections.front().name, "obs");
@@ -128,7 +128,7 @@ TEST_F(GoldenRegionTest, EachSectionReportsItsProblem) {
   placed_.WriteWord(offsetof(LrbcHeader, rewards_offset), golden_.act_offset);
   placed_.WriteWord(offsetof(LrbcHeader, dones_offset), ~uint64_t{0});
   const RegionReport report = ReadOrFail(name_);
-  EXPECT_GE(report.header_problems.size(), 3u);  // and the checksum
+  EXPECT_GE(report.header_problems.size(), 3u);  // Includes the checksum.
   int wrong = 0;
   for (const RegionSection& section : report.sections) {
     const bool expected = section.name == "dones" ||
@@ -139,10 +139,10 @@ TEST_F(GoldenRegionTest, EachSectionReportsItsProblem) {
       EXPECT_TRUE(expected) << section.problem;
     }
   }
-  EXPECT_EQ(wrong, 2);  // one of the two that overlap, and dones
+  EXPECT_EQ(wrong, 2);  // One of the two that overlap, and dones.
 }
 
-TEST_F(GoldenRegionTest, LocksTellWhichSideLives) {
+TEST_F(GoldenRegionTest, LocksShowWhichSideIsAlive) {
   EXPECT_EQ(ReadOrFail(name_).engine.life, Life::kAlive);
   EXPECT_EQ(ReadOrFail(name_).client.life, Life::kDead);
   placed_.Lock(kClientLockByte);
@@ -153,7 +153,7 @@ TEST_F(GoldenRegionTest, LocksTellWhichSideLives) {
   EXPECT_EQ(ReadOrFail(name_).client.life, Life::kAbsent);
 }
 
-TEST(RegionReport, AnEngineWithoutItsLockIsDeadOrOfThoseThatKeepNone) {
+TEST(RegionReport, EngineWithoutItsLockIsDeadOrUnknown) {
   LrbcHeader header = SampleHeader();
   const std::string name = UniqueRegionName("report");
   PlacedFile placed(name, BytesOf(header), PlacedFile::kDead);
@@ -165,9 +165,9 @@ TEST(RegionReport, AnEngineWithoutItsLockIsDeadOrOfThoseThatKeepNone) {
 TEST_F(GoldenRegionTest, HeaderOnlyClientIsUnknownAndNoClientIsAbsent) {
   placed_.WriteWord(offsetof(LrbcHeader, client_phase),
                     PackPhase(Phase::kAbsent, 1));
-  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kUnknown);  // by its pid
+  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kUnknown);  // By its pid.
   placed_.WriteWord(offsetof(LrbcHeader, client_pid), uint32_t{0});
-  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kUnknown);  // by its exchange
+  EXPECT_EQ(ReadOrFail(name_).client.life, Life::kUnknown);  // By exchange.
   placed_.WriteWord(offsetof(LrbcHeader, action_seq),
                     uint64_t{72'623'859'790'382'855u});
   EXPECT_EQ(ReadOrFail(name_).client.life, Life::kAbsent);
@@ -265,11 +265,11 @@ TEST(RegionReport, ReportsFileThatIsNotARegion) {
   }
 }
 
-// Each byte of the header, one at a time.
+// Changes each byte of the header, one at a time.
 class ReportFlip : public GoldenRegionTest,
                    public testing::WithParamInterface<int> {};
 
-TEST_P(ReportFlip, OfAnyByteIsReportedAndConstantsAreFoundOut) {
+TEST_P(ReportFlip, ReportsAnyByteAndDetectsWrongConstants) {
   for (size_t offset = 0; offset < kLrbcHeaderBytes; ++offset) {
     std::string byte(1, BytesOf(golden_)[offset]);
     const std::string kept = byte;
@@ -278,7 +278,7 @@ TEST_P(ReportFlip, OfAnyByteIsReportedAndConstantsAreFoundOut) {
     const RegionReport report = ReadOrFail(name_);
     const RegionVerdict verdict = JudgeRegion(report);
     EXPECT_TRUE(report.has_header);
-    // What CheckHeader refuses is never called fine.
+    // The report has a problem for every header that CheckHeader refuses.
     LrbcHeader flipped = golden_;
     std::memcpy(reinterpret_cast<char*>(&flipped) + offset, byte.data(), 1);
     EXPECT_EQ(report.header_problems.empty(),
@@ -336,7 +336,7 @@ TEST(RegionReport, ReportsFailedExchange) {
   EXPECT_EQ(JudgeRegion(report).remarks.size(), 1u);
 }
 
-TEST(RegionReport, TwoOfThemGiveRates) {
+TEST(RegionReport, TwoReportsGiveRates) {
   const std::string name = UniqueRegionName("report");
   EchoEngine engine(name, EchoSpec());
   auto client = std::make_unique<ClientSide>(AttachOrFail(name));
@@ -356,7 +356,7 @@ TEST(RegionReport, TwoOfThemGiveRates) {
   EXPECT_FALSE(RatesBetween(later, earlier).has_value());
   EXPECT_FALSE(RatesBetween(later, later).has_value());
 
-  // A new client clears its histogram: what is there is new.
+  // A new client clears its histogram: all its counts are new.
   client.reset();
   client = std::make_unique<ClientSide>(AttachOrFail(name));
   ASSERT_EQ(Step(*client, kActions), ErrorCode::kOk);

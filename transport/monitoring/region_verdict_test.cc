@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// A region in which all is well and an exchange is just being made.
+// A region without problems, with an exchange in progress.
 RegionReport Healthy() {
   RegionReport report;
   report.has_header = true;
@@ -49,7 +49,7 @@ TEST(RegionVerdict, NothingIsWrongWithAHealthyRegion) {
 TEST(RegionVerdict, ADeadEngineIsAProblem) {
   RegionReport report = Healthy();
   report.engine.life = Life::kDead;
-  report.engine.phase_secs = 100;  // no second sentence about it
+  report.engine.phase_secs = 100;  // It adds no second sentence.
   ExpectProblem(report, "pid 7");
 }
 
@@ -118,7 +118,7 @@ TEST(RegionVerdict, AFailedExchangeIsARemark) {
   ExpectRemark(report, "Unknown");
 }
 
-TEST(RegionVerdict, WithoutAHeaderOnlyThatIsSaid) {
+TEST(RegionVerdict, ReportsOnlyAMissingHeader) {
   RegionReport report;
   report.header_problems = {"too short"};
   ExpectProblem(report, "too short");

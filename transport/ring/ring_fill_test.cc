@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint64_t kOffset = 64;
 
-// A ring that tests write by the real writer, and its copy in a file.
+// A ring that tests fill by the real writer, and its copy in a file.
 class RingFillTest : public testing::Test {
  protected:
   void Start(uint32_t capacity, uint32_t start_pos = 0) {
@@ -33,7 +33,7 @@ class RingFillTest : public testing::Test {
     RingWriter writer = ring_->Writer();
     ASSERT_EQ(writer.TryWrite(std::vector<std::byte>(bytes)), ErrorCode::kOk);
   }
-  // How many messages the real reader gets out of it, from a copy.
+  // The number of messages that the real reader reads from a copy of the ring.
   size_t ReadAll() {
     RingReader reader = ring_->Reader();
     std::vector<std::byte> buffer(reader.max_message_bytes());

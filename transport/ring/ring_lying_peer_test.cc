@@ -1,5 +1,5 @@
-// The ring with a peer that writes what cannot be, into each word it can
-// reach.
+// The ring with a peer that writes invalid values into each word that it can
+// write to.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ TEST(RingWithALyingReader, StaysBrokenAfterAnyInvalidReadPos) {
     EXPECT_EQ(writer.TryWrite(Message(20)), ErrorCode::kBrokenPeer);
     EXPECT_EQ(Bytes(region.data().begin(), region.data().end()), before);
     EXPECT_EQ(region.write_pos(), 56U);
-    // Sticky, though the index is good again.
+    // The error persists, though the index is valid again.
     region.header().read_pos.store(56, std::memory_order_release);
     EXPECT_EQ(writer.TryWrite({}), ErrorCode::kBrokenPeer);
     // A reset repairs it.
@@ -57,7 +57,7 @@ TEST(RingWithALyingReader, NeverTakesBackRoomThatWasGiven) {
   ASSERT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);
   ASSERT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);
   ASSERT_EQ(TryReadOne(reader).code, ErrorCode::kOk);
-  ASSERT_EQ(writer.TryWrite(Message(20)), ErrorCode::kOk);  // saw 32
+  ASSERT_EQ(writer.TryWrite(Message(20)), ErrorCode::kOk);  // It loads 32.
   region.header().read_pos.store(24, std::memory_order_release);
   EXPECT_EQ(writer.TryWrite(Message(20)), ErrorCode::kBrokenPeer);
 }
@@ -96,14 +96,14 @@ TEST(RingWithALyingWriter, BreaksWhenWritePosGoesBack) {
   RingReader reader = region.Reader();
   ASSERT_EQ(writer.TryWrite(Message(4)), ErrorCode::kOk);
   ASSERT_EQ(writer.TryWrite(Message(20)), ErrorCode::kOk);
-  ASSERT_EQ(TryReadOne(reader).code, ErrorCode::kOk);  // saw 32
+  ASSERT_EQ(TryReadOne(reader).code, ErrorCode::kOk);  // It loads 32.
   ASSERT_EQ(TryReadOne(reader).code, ErrorCode::kOk);
   region.header().write_pos.store(24, std::memory_order_release);
   EXPECT_EQ(TryReadOne(reader).code, ErrorCode::kBrokenPeer);
 }
 
-// At each place of a full ring, each length that is not inside what is
-// published, not inside the data, or larger than half of it.
+// At each position of a full ring: each length that exceeds the published
+// bytes, the data, or half of the data.
 TEST(RingWithALyingWriter, BreaksOnAnyInvalidLength) {
   constexpr uint32_t kCapacity = 128;
   for (uint32_t start = 0; start < kCapacity; start += 8) {
@@ -189,7 +189,7 @@ TEST(RingWithAForeignWriter, WaitsForTheRestOfAnEntryHalfPublished) {
   TestRegion region(256, 0xF0);
   RingWriter writer = region.Writer();
   RingReader reader = region.Reader(kForever);
-  ASSERT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);  // skips to 0x100
+  ASSERT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);  // Skips to 0x100.
   ASSERT_EQ(region.write_pos(), 0x120U);
   for (const uint32_t half_stored : {0U, 0x20U, 0x100U, 0x108U}) {
     region.header().write_pos.store(half_stored, std::memory_order_release);

@@ -1,4 +1,4 @@
-// The ring between two real processes: a peer that reads, reads slowly, is
+// The ring between two real processes. The peer reads, reads slowly, is
 // stopped, or is killed. A watchdog ends a test that hangs.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -24,8 +24,8 @@ namespace {
 constexpr uint32_t kCapacity = 1024;
 constexpr uint32_t kMessages = 20'000;
 
-// A child process that runs `body` and exits with what it returns. Killed and
-// reaped at the end.
+// A child process that runs `body` and exits with its result. The destructor
+// kills and reaps the child.
 class Child {
  public:
   template <typename Body>
@@ -43,7 +43,7 @@ class Child {
   }
 
   pid_t pid() const { return pid_; }
-  // Returns once every thread of the child stands still.
+  // Returns once every thread of the child is stopped.
   void Stop() {
     kill(pid_, SIGSTOP);
     int status = 0;
@@ -51,7 +51,7 @@ class Child {
     ASSERT_TRUE(WIFSTOPPED(status));
   }
   void Continue() { kill(pid_, SIGCONT); }
-  // Returns once the child is gone; it stays a zombie, as the watch wants it.
+  // Returns once the child is dead. It stays a zombie, which ChildWatch needs.
   void Kill() {
     kill(pid_, SIGKILL);
     AwaitDeath();
@@ -61,7 +61,7 @@ class Child {
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT),
               0);
   }
-  // The exit code, once it has ended; -1 if a signal ended it.
+  // Waits until it has ended. Returns the exit code; -1 if a signal ended it.
   int ExitCode() {
     int status = 0;
     waitpid(pid_, &status, 0);
@@ -74,7 +74,7 @@ class Child {
   bool reaped_ = false;
 };
 
-// The other process is there as long as it isn't a zombie.
+// The other process is alive as long as it is not a zombie.
 class ChildWatch : public WaitWatch {
  public:
   explicit ChildWatch(const Child& child) : pid_(child.pid()) {}
@@ -92,7 +92,7 @@ class NoWatch : public WaitWatch {
   ErrorCode Check(int64_t, bool) override { return ErrorCode::kOk; }
 };
 
-// Message `i`: its number, as often as its length (which differs) has room.
+// Message `i`: repeats its number over its length, which depends on `i`.
 std::vector<std::byte> Message(uint32_t i) {
   std::vector<std::byte> message(4 + i * 13 % 300);
   for (size_t at = 0; at < message.size(); at += 4) {
@@ -101,7 +101,7 @@ std::vector<std::byte> Message(uint32_t i) {
   return message;
 }
 
-// Reads messages `first` to `last` - 1. Returns 0 when each was as it should.
+// Reads messages `first` to `last` - 1. Returns 0 when each was correct.
 int ReadMessages(TestRegion& region, uint32_t first, uint32_t last,
                  WaitStrategy strategy, int yields_per_message) {
   RingReader reader = region.Reader();
@@ -138,7 +138,7 @@ class RingBetweenProcesses : public testing::Test {
   void SetUp() override { alarm(120); }
   void TearDown() override { alarm(0); }
 
-  // Positions wrap modulo 2^32 on the way.
+  // The positions wrap modulo 2^32 during the test.
   TestRegion region_{kCapacity, 0U - 64 * kCapacity};
   RingWriter writer_ = region_.Writer();
   Waiter waiter_{region_.writer_bell(), WaitStrategy::kAdaptive};
@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(AllStrategies, RingToALiveReader,
 
 TEST_F(RingBetweenProcesses, ASlowReaderHoldsTheWriterBack) {
   constexpr uint32_t kFew = 1000;
-  const uint32_t next = FillRing(writer_, 0);  // full before it starts
+  const uint32_t next = FillRing(writer_, 0);  // Full before the reader starts.
   Child child(
       [&] { return ReadMessages(region_, 0, kFew, WaitStrategy::kBlock, 50); });
   ChildWatch watch(child);
@@ -196,7 +196,7 @@ TEST_F(RingBetweenProcesses, AStoppedReaderTimesTheWriterOut) {
   EXPECT_EQ(writer_.Write(Message(next), deadline, waiter_, watch),
             ErrorCode::kStepTimeout);
   EXPECT_TRUE(deadline.PassedAt(MonotonicNanos()));
-  EXPECT_EQ(region_.write_pos(), write_pos);  // nothing of it was written
+  EXPECT_EQ(region_.write_pos(), write_pos);  // No part of it was written.
   EXPECT_EQ(writer_.TryWrite(Message(next)), ErrorCode::kRingFull);
   child.Continue();
   for (; next < kAll; ++next) {
@@ -204,7 +204,7 @@ TEST_F(RingBetweenProcesses, AStoppedReaderTimesTheWriterOut) {
         writer_.Write(Message(next), Deadline::Infinite(), waiter_, watch),
         ErrorCode::kOk);
   }
-  EXPECT_EQ(child.ExitCode(), 0);  // every message once, in order
+  EXPECT_EQ(child.ExitCode(), 0);  // Every message once, in order.
 }
 
 TEST_F(RingBetweenProcesses, AKilledReaderIsGone) {
@@ -222,7 +222,7 @@ TEST_F(RingBetweenProcesses, AKilledReaderIsGone) {
             ErrorCode::kPeerGone);
   EXPECT_EQ(writer_.TryWrite(Message(next)), ErrorCode::kRingFull);
 
-  // The next reader starts where the dead one was, or with an emptied ring.
+  // The next reader starts at the dead reader's position, or with a reset ring.
   ResetRing(&region_.header());
   RingWriter writer = region_.Writer();
   Child second([&] {

@@ -120,7 +120,7 @@ TEST(Ring, AnEmptyMessageIsAMessage) {
   ASSERT_EQ(writer.TryWrite({}), ErrorCode::kOk);
   ASSERT_EQ(writer.TryWrite(Message(1)), ErrorCode::kOk);
   size_t bytes = 77;
-  EXPECT_EQ(reader.TryRead({}, &bytes), ErrorCode::kOk);  // needs no room
+  EXPECT_EQ(reader.TryRead({}, &bytes), ErrorCode::kOk);  // It needs no room.
   EXPECT_EQ(bytes, 0U);
   EXPECT_EQ(region.read_pos(), 8U);
   ExpectRead(reader, Message(1));
@@ -193,9 +193,9 @@ TEST(Ring, WithRoomForTheEntryButNotForTheSkipIsFull) {
   RingReader reader = region.Reader();
   Advance(writer, reader, 48);
   ASSERT_EQ(writer.TryWrite({}), ErrorCode::kOk);  // 48..56; 8 left before end
-  // 56 bytes are free: 8 skipped and 32 at the start fit once...
+  // 56 bytes are free: a skip of 8 and 32 at the start fit once...
   ASSERT_EQ(writer.TryWrite(Message(28, 1)), ErrorCode::kOk);
-  // ... and leave 16 of 24 wanted.
+  // ... and leave 16 bytes; the entry needs 24.
   EXPECT_EQ(writer.TryWrite(Message(20, 2)), ErrorCode::kRingFull);
   ExpectRead(reader, {});
   EXPECT_EQ(writer.TryWrite(Message(20, 2)), ErrorCode::kOk);
@@ -203,8 +203,8 @@ TEST(Ring, WithRoomForTheEntryButNotForTheSkipIsFull) {
   ExpectRead(reader, Message(20, 2));
 }
 
-// Every start within the ring, every length: at each the entry ends before the
-// end, at it, or must go to the start.
+// Every start within the ring, every length. The entry ends before the end, at
+// the end, or must continue at the start.
 TEST(Ring, WrapsAtEveryPlaceWithEveryLength) {
   constexpr uint32_t kCapacity = 128;
   for (uint32_t start = 0; start < kCapacity; start += 8) {
@@ -262,7 +262,7 @@ TEST(Ring, LeavesAMessageThatTheBufferCannotHold) {
   TestRegion region(64, 56);
   RingWriter writer = region.Writer();
   RingReader reader = region.Reader();
-  ASSERT_EQ(writer.TryWrite(Message(10)), ErrorCode::kOk);  // behind a skip
+  ASSERT_EQ(writer.TryWrite(Message(10)), ErrorCode::kOk);  // After a skip.
   Bytes small(9, std::byte{0xEE});
   size_t bytes = 0;
   EXPECT_EQ(reader.TryRead(small, &bytes), ErrorCode::kInvalidArgument);
@@ -276,8 +276,8 @@ TEST(Ring, RingsTheReaderWhenWrittenAndTheWriterWhenFreed) {
   RingWriter writer = region.Writer();
   RingReader reader = region.Reader();
   const auto looks = [](Doorbell bell, auto act) {
-    // A sleeper's own look is where the peer acts: only a ring can end its
-    // sleep, or keep it from sleeping.
+    // The peer acts in the sleeper's last poll: only a notification can end
+    // its sleep or prevent it.
     bool acted = false;
     return bell.SleepUnless(
                [&] {
@@ -297,7 +297,7 @@ TEST(Ring, RingsTheReaderWhenWrittenAndTheWriterWhenFreed) {
   alarm(0);
 }
 
-// The golden is made without this code, by hand.
+// The golden was made by hand, without this code.
 TEST(Ring, ProducesAndReadsTheGolden) {
   std::ifstream file("schema/goldens/ring_v1.bin", std::ios::binary);
   const std::string golden(std::istreambuf_iterator<char>(file), {});

@@ -1,5 +1,5 @@
-// Both sides of a ring as threads of one process, which is what
-// ThreadSanitizer can see (--config=tsan).
+// Both sides of a ring as threads of one process, so that ThreadSanitizer
+// (--config=tsan) can check them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,8 +26,8 @@ class NoWatch : public WaitWatch {
 
 class RingBetweenThreads : public testing::TestWithParam<WaitStrategy> {};
 
-// The smallest ring: full or empty at nearly every call, and wrapping all the
-// time. Message i is i % 29 bytes of value i.
+// The smallest ring: it is full or empty at nearly every call, and wraps
+// often. Message i is i % 29 bytes of value i.
 TEST_P(RingBetweenThreads, DeliversEveryMessageOnceInOrder) {
   alarm(300);
   TestRegion region(64, 0U - 4096);

@@ -1,4 +1,4 @@
-// EnvelopeWriter and EnvelopeReader at the two ends of a ring.
+// EnvelopeWriter and EnvelopeReader at both ends of a ring.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -27,7 +27,7 @@ std::vector<uint8_t> Pack(const rpc::EnvelopeT& envelope) {
           builder.GetBufferPointer() + builder.GetSize()};
 }
 
-// A call with an image of so many bytes, each of which is known.
+// A call with an image of `bytes` known bytes.
 std::vector<uint8_t> Image(uint64_t id, size_t bytes) {
   rpc::ImageFrameT frame;
   frame.data.resize(bytes);
@@ -54,7 +54,7 @@ std::vector<uint8_t> Piece(uint64_t id, uint32_t index, uint32_t count,
 
 class EnvelopeTest : public testing::Test {
  protected:
-  // As a peer writes, whatever it is.
+  // Writes `bytes` unchecked, as a peer may.
   void WriteRaw(std::span<const uint8_t> bytes) {
     RingWriter ring = region_.Writer();
     ASSERT_EQ(ring.TryWrite(std::as_bytes(bytes)), ErrorCode::kOk);
@@ -71,7 +71,8 @@ class EnvelopeTest : public testing::Test {
     }
   }
 
-  // Reads and, where the ring is full, writes on, until an envelope is there.
+  // Reads until an envelope is complete; continues to write if the ring is
+  // full.
   Got Await() {
     for (;;) {
       const Got got = reader_.Next();
@@ -96,7 +97,7 @@ TEST_F(EnvelopeTest, ArrivesAsItWasSent) {
 }
 
 TEST_F(EnvelopeTest, SplitsEnvelopeLargerThanARingEntry) {
-  // Just below, at and above what an entry and what the whole ring hold.
+  // Sizes near the capacity of an entry and of the complete ring.
   uint64_t id = 0;
   for (size_t bytes = 1800; bytes < 2200; bytes += 4) {
     ++id;
@@ -111,7 +112,7 @@ TEST_F(EnvelopeTest, SplitsEnvelopeLargerThanARingEntry) {
   EXPECT_EQ(reader_.dropped(), 0u);
 }
 
-TEST_F(EnvelopeTest, KeepsTheOrderOfPostsWhateverTheirSizes) {
+TEST_F(EnvelopeTest, KeepsTheOrderOfPostsOfAnySize) {
   for (uint64_t id = 1; id <= 20; ++id) {
     (void)writer_.Post(Image(id, id % 3 == 0 ? 5000 : 50 * id), id);
   }
@@ -126,7 +127,7 @@ TEST_F(EnvelopeTest, CountsInvalidEnvelopesAndReadsOn) {
   std::vector<uint8_t> cut = Image(3, 100);
   cut.resize(cut.size() / 2);
   std::vector<uint8_t> other = Image(3, 100);
-  std::memcpy(other.data() + 4, "ABCD", 4);  // another schema's identifier
+  std::memcpy(other.data() + 4, "ABCD", 4);  // Another schema's identifier.
   const std::vector<std::vector<uint8_t>> bad = {
       {}, {1}, std::vector<uint8_t>(500, 0xff), cut, other};
   for (const std::vector<uint8_t>& bytes : bad) {
@@ -143,17 +144,17 @@ TEST_F(EnvelopeTest, CountsInvalidEnvelopesAndReadsOn) {
 
 TEST_F(EnvelopeTest, DropsFragmentsOfDifferentEnvelopes) {
   const std::vector<std::vector<std::vector<uint8_t>>> bad = {
-      {Piece(5, 1, 2, 100, 50)},                           // no first
-      {Piece(5, 0, 2, 100, 50), Piece(6, 1, 2, 100, 50)},  // another's
-      {Piece(5, 0, 3, 100, 50), Piece(5, 2, 3, 100, 50)},  // one is missing
+      {Piece(5, 1, 2, 100, 50)},                           // No first piece.
+      {Piece(5, 0, 2, 100, 50), Piece(6, 1, 2, 100, 50)},  // Another call's.
+      {Piece(5, 0, 3, 100, 50), Piece(5, 2, 3, 100, 50)},  // One is missing.
       {Piece(5, 0, 2, 100, 50), Piece(5, 0, 2, 100, 50),
-       Piece(5, 1, 2, 100, 51)},                           // too long
-      {Piece(5, 0, 2, 100, 50), Piece(5, 1, 2, 101, 50)},  // another size
-      {Piece(5, 0, 1, 100, 100)},                          // no envelope
-      {Piece(5, 0, 2, 100, 50), Piece(5, 1, 2, 100, 49)},  // too short
+       Piece(5, 1, 2, 100, 51)},                           // Too long.
+      {Piece(5, 0, 2, 100, 50), Piece(5, 1, 2, 101, 50)},  // Another size.
+      {Piece(5, 0, 1, 100, 100)},                          // No envelope.
+      {Piece(5, 0, 2, 100, 50), Piece(5, 1, 2, 100, 49)},  // Too short.
       {Piece(5, 0, 1, 0, 0)},
       {Piece(5, 0, 0, 100, 50)},
-      {Piece(5, 0, 2, uint64_t{1} << 40, 50)}};  // more than the bound
+      {Piece(5, 0, 2, uint64_t{1} << 40, 50)}};  // Exceeds the limit.
   uint64_t dropped = 0;
   for (const auto& pieces : bad) {
     for (size_t i = 0; i < pieces.size(); ++i) {

@@ -1,4 +1,4 @@
-// RpcClient at an engine that writes what no honest one would.
+// RpcClient with an engine that writes invalid data.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -65,7 +65,8 @@ Bytes Piece(uint64_t id, uint32_t index, uint32_t count, const Bytes& whole,
   return Pack(envelope);
 }
 
-// Without a call. Quickly written and slow to verify: one table, named often.
+// An answer without a call. It is quick to write and slow to verify: it refers
+// to one table many times.
 Bytes SlowToRead() {
   flatbuffers::FlatBufferBuilder builder;
   const std::vector<flatbuffers::Offset<rpc::EntityInfo>> entities(
@@ -81,8 +82,8 @@ Bytes SlowToRead() {
           builder.GetBufferPointer() + builder.GetSize()};
 }
 
-// Hands each call to a liar, with the bare ring to the client, on a thread of
-// its own. With `deaf`, it reads no call at all.
+// On its own thread, passes each call to `Liar`, with the ring to the client.
+// With `deaf`, it reads no call at all.
 class LyingEngine {
  public:
   using Liar = std::function<void(uint64_t id, RingWriter& ring)>;
@@ -155,12 +156,12 @@ class RpcClientLyingEngineTest : public testing::Test {
     side_.emplace(ClientSide::Attach(name_, {}).value());
     client_ = RpcClient::Create(&*side_, options).value();
   }
-  // Writes until the test is over.
+  // Writes until the test ends.
   LyingEngine::Liar Flood() {
     return [this](uint64_t, RingWriter& ring) {
-      const Bytes nobodys = SlowToRead();
+      const Bytes unclaimed = SlowToRead();
       while (!stop_) {
-        (void)ring.TryWrite(std::as_bytes(std::span(nobodys)));
+        (void)ring.TryWrite(std::as_bytes(std::span(unclaimed)));
       }
     };
   }
@@ -173,7 +174,7 @@ class RpcClientLyingEngineTest : public testing::Test {
     call.payload.Set(rpc::GetSceneInfoRequestT());
     return call;
   }
-  // How many entities the answer has.
+  // Expects an answer with `entities` entities.
   void ExpectAnswer(uint32_t entities) {
     const absl::StatusOr<RpcMessage> answer =
         client_->Call(SceneInfo(), Deadline::After(20));
@@ -201,7 +202,7 @@ TEST_F(RpcClientLyingEngineTest, SkipsInvalidEnvelopes) {
     Bytes cut = Answer(id, 1);
     cut.resize(cut.size() / 2);
     Bytes other = Answer(id, 1);
-    std::copy_n("ABCD", 4, other.begin() + 4);  // another schema's identifier
+    std::copy_n("ABCD", 4, other.begin() + 4);  // Another schema's identifier.
     for (const Bytes& bytes : {Bytes(), Bytes(1), Bytes(1000, 0xff), cut}) {
       Write(ring, bytes);
     }
@@ -212,7 +213,7 @@ TEST_F(RpcClientLyingEngineTest, SkipsInvalidEnvelopes) {
 }
 
 TEST_F(RpcClientLyingEngineTest, UnknownErrorCodeReachesTheCaller) {
-  // Of a later version, perhaps: the caller knows what it asked.
+  // A later version may define the code; the caller knows its request.
   Start([](uint64_t id, RingWriter& ring) {
     rpc::EnvelopeT answer;
     answer.method = static_cast<rpc::MethodId>(65'000);
@@ -233,7 +234,7 @@ TEST_F(RpcClientLyingEngineTest, TheFirstOfTwoAnswersCounts) {
     ++calls;
     Write(ring, Answer(id, calls));
     Write(ring, Answer(id, 1000 + calls));
-    Write(ring, Answer(id + 1, 2000));  // no call has this id yet
+    Write(ring, Answer(id + 1, 2000));  // No call has this id yet.
     Write(ring, Answer(0, 3000));
   });
   for (uint32_t i = 1; i <= 20; ++i) {
@@ -241,10 +242,10 @@ TEST_F(RpcClientLyingEngineTest, TheFirstOfTwoAnswersCounts) {
     ASSERT_TRUE(answer.ok()) << answer.status();
     const uint32_t entities =
         answer->envelope().payload_as_GetSceneInfoResponse()->entity_count();
-    // What it had sent before the call was known is lost, or is the answer.
+    // An answer sent before its call is either dropped or accepted.
     EXPECT_TRUE(entities == i || entities == 2000) << entities;
   }
-  engine_.reset();  // before what its liar uses is gone
+  engine_.reset();  // Ends the liar before its variables.
 }
 
 TEST_F(RpcClientLyingEngineTest, UnreadableAnswerFailsItsCallAtOnce) {
@@ -262,30 +263,30 @@ TEST_F(RpcClientLyingEngineTest, UnreadableAnswerFailsItsCallAtOnce) {
       return Pack(envelope);
     }();
     switch (++calls) {
-      case 1:  // the first is missing
+      case 1:  // The first is missing.
         Write(ring, Piece(id, 1, 2, whole, 10, whole.size()));
         return;
-      case 2:  // one in the middle is missing
+      case 2:  // One in the middle is missing.
         Write(ring, Piece(id, 0, 3, whole, 0, 10));
         Write(ring, Piece(id, 2, 3, whole, 20, whole.size()));
         return;
-      case 3:  // out of order
+      case 3:  // Out of order.
         Write(ring, Piece(id, 0, 3, whole, 0, 10));
         Write(ring, Piece(id, 2, 3, whole, 20, whole.size()));
         Write(ring, Piece(id, 1, 3, whole, 10, 20));
         return;
-      case 4:  // another's among them
+      case 4:  // Another call's piece is among them.
         Write(ring, Piece(id + 1, 0, 2, whole, 0, 10));
         Write(ring, Piece(id, 1, 2, whole, 10, whole.size()));
         return;
-      case 5:  // larger than may be
+      case 5:  // Too large.
         Write(ring, too_large);
         return;
-      case 6: {  // whole, but no envelope
+      case 6: {  // Complete, but not an envelope.
         Write(ring, Piece(id, 0, 1, Bytes(100, 0xff), 0, 100));
         return;
       }
-      default:  // as it should be
+      default:  // Valid.
         Write(ring, Piece(id, 0, 2, whole, 0, 10));
         Write(ring, Piece(id, 1, 2, whole, 10, whole.size()));
     }
@@ -297,10 +298,10 @@ TEST_F(RpcClientLyingEngineTest, UnreadableAnswerFailsItsCallAtOnce) {
   ExpectUnreadable("expected an envelope of 1 to");
   ExpectUnreadable("expected an Envelope in 1 pieces");
   ExpectAnswer(1);
-  engine_.reset();  // before what its liar uses is gone
+  engine_.reset();  // Ends the liar before its variables.
 }
 
-// A ring that takes as long to read as many slices of time.
+// A ring that takes many time slices to read.
 constexpr uint32_t kFloodedRingBytes = 8 * 1024 * 1024;
 
 TEST_F(RpcClientLyingEngineTest, FloodOfUnknownAnswersDelaysNoDeadline) {
@@ -327,7 +328,7 @@ TEST_F(RpcClientLyingEngineTest, CountsUnreadableStreamItems) {
   EXPECT_EQ(client_->Dropped(stream), 1u);
 }
 
-TEST_F(RpcClientLyingEngineTest, NothingFollowsAStreamsLastWord) {
+TEST_F(RpcClientLyingEngineTest, DropsItemsAfterAStreamsEnd) {
   Start([](uint64_t id, RingWriter& ring) {
     rpc::EnvelopeT last;
     last.correlation_id = id;
@@ -360,14 +361,14 @@ TEST_F(RpcClientLyingEngineTest, ABrokenRingEndsEveryCall) {
             ErrorCode::kBrokenPeer);
 }
 
-TEST_F(RpcClientLyingEngineTest, AnEngineThatReadsNothingCostsNoMoreThanWaits) {
+TEST_F(RpcClientLyingEngineTest, EngineThatReadsNothingCostsOnlyWaits) {
   Start([](uint64_t, RingWriter&) {}, {}, 4096, /*deaf=*/true);
   rpc::GetEntityRequestT request;
   request.name = std::string(300'000, 'n');
   rpc::EnvelopeT call;
   call.method = rpc::MethodId::GetEntity;
   call.payload.Set(std::move(request));
-  // Each call leaves what it could not send, until that is too much.
+  // Each call leaves an unsent message, until the client refuses another call.
   int opened = 0;
   while (opened < 100 && client_->Open(call).ok()) ++opened;
   EXPECT_LE(opened, 4);
@@ -376,7 +377,7 @@ TEST_F(RpcClientLyingEngineTest, AnEngineThatReadsNothingCostsNoMoreThanWaits) {
             ErrorCode::kStepTimeout);
 }
 
-TEST_F(RpcClientLyingEngineTest, ARingTooSmallForPiecesIsSaidSo) {
+TEST_F(RpcClientLyingEngineTest, ReportsARingTooSmallForFragments) {
   Start([](uint64_t, RingWriter&) {}, {}, kMinRingBytes);
   EXPECT_EQ(CodeOf(client_->Call(SceneInfo(), Deadline::Infinite()).status()),
             ErrorCode::kMessageTooLarge);

@@ -1,5 +1,5 @@
-// RpcClient at an engine that answers what the test tells it to.
-// Length: one engine, for all that a client may ask of it.
+// RpcClient with an engine that answers by the test's handler.
+// Length: one engine that serves every request of a client.
 #include "transport/rpc/rpc_client.h"
 
 #include <gtest/gtest.h>
@@ -33,10 +33,10 @@ namespace {
 
 constexpr std::array<float, 1> kActions = {0};
 
-// Serves steps and calls on a thread of its own.
+// Serves steps and calls on its own thread.
 class Engine {
  public:
-  // Told of each call; sends what it likes.
+  // Called with each call; may send answers.
   using Handler =
       std::function<void(const rpc::EnvelopeT& call,
                          const std::function<void(rpc::EnvelopeT)>& send)>;
@@ -116,7 +116,7 @@ rpc::EnvelopeT Named(const std::string& name) {
   return call;
 }
 
-// Answers a name with itself, as large as `bytes`.
+// Answers with the call's name, padded to `bytes`.
 rpc::EnvelopeT Echo(const rpc::EnvelopeT& call, size_t bytes = 0) {
   rpc::GetEntityResponseT response;
   response.entity = std::make_unique<rpc::EntityInfoT>();
@@ -181,7 +181,7 @@ TEST_F(RpcClientTest, TakesAnswersThatFillTheRingManyTimes) {
   }
 }
 
-TEST_F(RpcClientTest, ThreadsCallAtATimeWhileOneSteps) {
+TEST_F(RpcClientTest, ThreadsCallConcurrentlyDuringSteps) {
   Start(AnswerAtOnce);
   std::atomic<bool> stop{false};
   std::vector<std::thread> callers;
@@ -217,7 +217,7 @@ TEST_F(RpcClientTest, AnswersMayComeInAnyOrder) {
     });
   }
   for (std::thread& caller : callers) caller.join();
-  engine_->Stop();  // before what its handler uses is gone
+  engine_->Stop();  // Ends the handler before its variables.
 }
 
 TEST_F(RpcClientTest, TheEnginesErrorsKeepCodeAndText) {
@@ -250,7 +250,7 @@ TEST_F(RpcClientTest, LateAnswerIsDropped) {
       ErrorCode::kStepTimeout);
   EXPECT_EQ(NameIn(client_->Call(Named("second"), Deadline::After(20))),
             "second");
-  engine_->Stop();  // before what its handler uses is gone
+  engine_->Stop();  // Ends the handler before its variables.
 }
 
 TEST_F(RpcClientTest, CancelledCallIsReportedToTheEngine) {
@@ -270,9 +270,9 @@ TEST_F(RpcClientTest, CancelledCallIsReportedToTheEngine) {
   EXPECT_EQ(
       CodeOf(client_->Call(Named("slow"), Deadline::After(0.05)).status()),
       ErrorCode::kStepTimeout);
-  // Behind the cancel.
+  // The engine answers this call after the cancel.
   EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
-  engine_->Stop();  // before what its handler has written is read
+  engine_->Stop();  // Ends the handler before the checks.
   EXPECT_EQ(cancelled, std::vector<uint64_t>{asked});
 }
 
@@ -285,7 +285,7 @@ TEST_F(RpcClientTest, CountsAnswersWithoutCall) {
   EXPECT_EQ(NameIn(client_->Call(Named("once"), Deadline::After(20))), "once");
   EXPECT_EQ(NameIn(client_->Call(Named("twice"), Deadline::After(20))),
             "twice");
-  // Its answer stands behind the second one.
+  // Its answer arrives after the second one.
   EXPECT_EQ(NameIn(client_->Call(Named("once"), Deadline::After(20))), "once");
   EXPECT_EQ(client_->Unclaimed(), 1u);
 }
@@ -347,7 +347,7 @@ TEST_F(RpcClientTest, StreamsInterleaveWithCalls) {
   EXPECT_FALSE(end->has_value());
   client_->Close(id);
   client_->Close(id);
-  engine_->Stop();  // before what its handler uses is gone
+  engine_->Stop();  // Ends the handler before its variables.
 }
 
 TEST_F(RpcClientTest, DropsAndCountsUntakenItems) {
@@ -361,7 +361,7 @@ TEST_F(RpcClientTest, DropsAndCountsUntakenItems) {
       },
       {.stream_items = 4});
   const uint64_t id = client_->Open(Stream()).value();
-  // Its answer stands behind the ten.
+  // Its answer arrives after the ten items.
   EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
   EXPECT_EQ(client_->Dropped(id), 6u);
   EXPECT_EQ(
@@ -378,7 +378,7 @@ TEST_F(RpcClientTest, DropsUntakenItemsBeyondTheByteLimit) {
         }
         for (uint32_t i = 1; i <= 10; ++i) {
           rpc::EnvelopeT item = Item(call, i);
-          // The last is larger than all that may wait.
+          // The last item alone exceeds the byte limit.
           item.payload.AsTelemetryFrame()->observation_qpos.assign(
               i == 10 ? 10'000 : 1000, 0.5f);
           send(item);
@@ -386,7 +386,7 @@ TEST_F(RpcClientTest, DropsUntakenItemsBeyondTheByteLimit) {
       },
       {.stream_bytes = 10'000});
   const uint64_t id = client_->Open(Stream()).value();
-  // Its answer stands behind the ten.
+  // Its answer arrives after the ten items.
   EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
   EXPECT_EQ(client_->Dropped(id), 9u);
   EXPECT_EQ(
@@ -414,11 +414,11 @@ TEST_F(RpcClientTest, TakenItemsMakeRoomForOthers) {
     EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
     EXPECT_TRUE(client_->Next(id, Deadline::Now())->has_value());
   }
-  for (int i = 0; i < 3; ++i) {  // two of which may wait
+  for (int i = 0; i < 3; ++i) {  // At most two items may wait.
     EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
   }
   EXPECT_EQ(client_->Dropped(id), 1u);
-  engine_->Stop();  // before what its handler uses is gone
+  engine_->Stop();  // Ends the handler before its variables.
 }
 
 TEST_F(RpcClientTest, ClosedStreamIsCancelledAndRemoved) {
@@ -440,12 +440,12 @@ TEST_F(RpcClientTest, ClosedStreamIsCancelledAndRemoved) {
   });
   const uint64_t id = client_->Open(Stream()).value();
   client_->Close(id);
-  // Behind the cancel.
+  // The engine answers this call after the cancel.
   EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
   EXPECT_EQ(cancelled, id);
   const auto next = client_->Next(id, Deadline::After(20));
   EXPECT_TRUE(next.ok() && !next->has_value());
-  engine_->Stop();  // before what its handler uses is gone
+  engine_->Stop();  // Ends the handler before its variables.
 }
 
 TEST_F(RpcClientTest, CancelsWaitForRoomAndAreNotLost) {
@@ -467,9 +467,9 @@ TEST_F(RpcClientTest, CancelsWaitForRoomAndAreNotLost) {
   ASSERT_FALSE(streams.empty());
   for (const uint64_t stream : streams) client_->Close(stream);
   read_on.set_value();
-  // Behind the cancels.
+  // The engine answers this call after the cancels.
   EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
-  engine_->Stop();  // before what its handler has written is read
+  engine_->Stop();  // Ends the handler before the checks.
   EXPECT_EQ(cancelled, streams);
 }
 
@@ -492,14 +492,14 @@ TEST_F(RpcClientTest, PassedDeadlinePollsOnce) {
     if (call.method == rpc::MethodId::GetEntity) send(Echo(call));
   });
   const uint64_t id = client_->Open(Stream()).value();
-  // Its answer stands behind the item.
+  // Its answer arrives after the item.
   EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
   EXPECT_TRUE(client_->Next(id, Deadline::Now())->has_value());
   EXPECT_EQ(CodeOf(client_->Next(id, Deadline::Now()).status()),
             ErrorCode::kStepTimeout);
   const uint64_t other = client_->Open(Stream()).value();
   absl::StatusOr<std::optional<RpcMessage>> item(std::nullopt);
-  do {  // until the engine has sent it: no other thread reads the ring
+  do {  // Until the engine has sent it: no other thread reads the ring.
     item = client_->Next(other, Deadline::Now());
   } while (CodeOf(item.status()) == ErrorCode::kStepTimeout);
   EXPECT_TRUE(item.ok() && item->has_value());
@@ -527,10 +527,10 @@ TEST_F(RpcClientTest, SessionEndFailsPendingCalls) {
   for (std::thread& thread : waiting) thread.join();
   EXPECT_EQ(CodeOf(client_->Open(Stream()).status()), ErrorCode::kClientClosed);
   client_->Close(id);
-  engine_->Stop();  // before what its handler uses is gone
+  engine_->Stop();  // Ends the handler before its variables.
 }
 
-// As Python's hook: only one of the threads is interrupted.
+// Like Python's hook: only one of the threads is interrupted.
 std::atomic<std::thread::id> interrupted_thread;
 
 TEST_F(RpcClientTest, InterruptEndsItsThreadsWaitWhicheverThreadReads) {
@@ -543,7 +543,7 @@ TEST_F(RpcClientTest, InterruptEndsItsThreadsWaitWhicheverThreadReads) {
         if (answer) send(Echo(call));
       },
       {.interrupted = [] {
-        // relaxed: read for no more than itself.
+        // relaxed: the flag carries no other data.
         return interrupted_thread.load(std::memory_order_relaxed) ==
                std::this_thread::get_id();
       }});
@@ -558,14 +558,14 @@ TEST_F(RpcClientTest, InterruptEndsItsThreadsWaitWhicheverThreadReads) {
     });
   }
   while (calls < 2) std::this_thread::yield();
-  for (int i = 1; i >= 0; --i) {  // one of them reads, the other does not
+  for (int i = 1; i >= 0; --i) {  // One thread reads, the other does not.
     interrupted_thread = threads[static_cast<size_t>(i)].get_id();
     threads[static_cast<size_t>(i)].join();
   }
   EXPECT_EQ(interrupted, 2);
   answer = true;
   EXPECT_EQ(NameIn(client_->Call(Named("b"), Deadline::After(20))), "b");
-  engine_->Stop();  // before what its handler uses is gone
+  engine_->Stop();  // Ends the handler before its variables.
 }
 
 TEST_F(RpcClientTest, AForkedChildIsRefused) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// What a thing that is `make`-d takes of the heap.
+// The heap bytes that the result of `make` uses.
 template <typename Make>
 uint64_t HeapBytes(Make make) {
   const auto in_use = [] {
@@ -46,7 +46,7 @@ class UnpackedSize : public testing::Test {
     EXPECT_TRUE(rpc::VerifyEnvelopeBuffer(verifier));
     return *rpc::GetEnvelope(bytes);
   }
-  // The least that it is within, to a few bytes.
+  // The smallest limit that accepts it, to a few bytes.
   static uint64_t Estimate(const rpc::Envelope& envelope) {
     uint64_t low = 0;
     uint64_t high = uint64_t{1} << 60;
@@ -60,7 +60,7 @@ class UnpackedSize : public testing::Test {
   flatbuffers::FlatBufferBuilder builder_;
 };
 
-TEST_F(UnpackedSize, IsNoLessThanUnpackingTakes) {
+TEST_F(UnpackedSize, IsAtLeastTheSizeThatUnpackingUses) {
   rpc::EnvelopeT envelope;
   envelope.error_message = std::string(10'000, 'e');
   rpc::ListEntitiesResponseT entities;
@@ -81,7 +81,7 @@ TEST_F(UnpackedSize, IsNoLessThanUnpackingTakes) {
   EXPECT_LE(Estimate(packed), 4 * taken);
 }
 
-TEST_F(UnpackedSize, OfBytesIsHardlyMoreThanThey) {
+TEST_F(UnpackedSize, IsNearTheSizeOfBytes) {
   rpc::ImageFrameT frame;
   frame.data.resize(kMiB);
   rpc::EnvelopeT envelope;
@@ -91,7 +91,7 @@ TEST_F(UnpackedSize, OfBytesIsHardlyMoreThanThey) {
   EXPECT_TRUE(UnpacksWithin(packed, kMiB + 4096));
 }
 
-TEST_F(UnpackedSize, CountsAStringAsOftenAsItIsNamed) {
+TEST_F(UnpackedSize, CountsEachReferenceToAString) {
   const std::vector<flatbuffers::Offset<flatbuffers::String>> names(
       1000, builder_.CreateString(std::string(kMiB, 'n')));
   const auto all = builder_.CreateVector(names);
@@ -102,7 +102,7 @@ TEST_F(UnpackedSize, CountsAStringAsOftenAsItIsNamed) {
             1000 * kMiB);
 }
 
-TEST_F(UnpackedSize, CountsATableAsOftenAsItIsNamed) {
+TEST_F(UnpackedSize, CountsEachReferenceToATable) {
   const auto name = builder_.CreateString(std::string(kMiB, 'n'));
   rpc::NamedControlEntryBuilder entry(builder_);
   entry.add_actuator_name(name);
@@ -116,14 +116,14 @@ TEST_F(UnpackedSize, CountsATableAsOftenAsItIsNamed) {
             1000 * kMiB);
 }
 
-TEST_F(UnpackedSize, OfAnUnknownPayloadIsThatOfTheRest) {
+TEST_F(UnpackedSize, OmitsAnUnknownPayload) {
   const auto payload =
       builder_.CreateVector(std::vector<uint8_t>(kMiB, uint8_t{1}));
   EXPECT_TRUE(UnpacksWithin(
       PackPayload(static_cast<rpc::Payload>(250), payload), 4096));
 }
 
-TEST_F(UnpackedSize, OfAnEmptyEnvelopeIsSmall) {
+TEST_F(UnpackedSize, IsSmallForAnEmptyEnvelope) {
   EXPECT_TRUE(UnpacksWithin(Pack(rpc::EnvelopeT()), 4096));
   EXPECT_FALSE(UnpacksWithin(Pack(rpc::EnvelopeT()), 0));
 }

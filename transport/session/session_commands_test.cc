@@ -1,5 +1,5 @@
-// The RPC rings between both ends of the protocol in one process, each
-// step of which is this thread's.
+// The RPC rings between both ends of the protocol in one process, with every
+// step made by this thread.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::span<const std::byte> Bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-// An engine that this thread drives, and a client that waits on another.
+// An engine driven by this thread, and a client that waits on another thread.
 class SessionCommands : public testing::Test {
  protected:
   SessionCommands() : name_(UniqueRegionName("commands")) {
@@ -37,7 +37,7 @@ class SessionCommands : public testing::Test {
     EXPECT_TRUE(engine_->Open().ok());
   }
 
-  // A client arrives and is welcomed; both take up their rings.
+  // Attaches a client; both sides attach to their rings.
   void Meet() {
     std::thread arriving([this] { client_.emplace(AttachOrFail(name_)); });
     while (engine_->Next(Deadline::After(20)) != EngineEvent::kClientArrived) {
@@ -49,7 +49,7 @@ class SessionCommands : public testing::Test {
     client_reader_.emplace(client_->RpcRingReader().value());
     client_writer_.emplace(client_->RpcRingWriter().value());
   }
-  // The next event that is a word of the client's.
+  // The next event that is not an interruption.
   EngineEvent Next() {
     EngineEvent event = EngineEvent::kTimedOut;
     do {
@@ -73,7 +73,7 @@ class SessionCommands : public testing::Test {
 
 TEST_F(SessionCommands, GoBothWaysBetweenSteps) {
   Meet();
-  ASSERT_EQ(Next(), EngineEvent::kRpcs);  // what may have come before
+  ASSERT_EQ(Next(), EngineEvent::kRpcs);  // Reports possible earlier calls.
   EXPECT_EQ(Read(*engine_reader_), "nothing");
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(client_writer_->TryWrite(Bytes("how far?")), ErrorCode::kOk);
@@ -119,7 +119,7 @@ TEST_F(SessionCommands, WakeASleepingEngine) {
   ASSERT_EQ(Next(), EngineEvent::kRpcs);
   const LrbcHeader* const header = client_->mapping()->header();
   std::thread client([&] {
-    // relaxed: a test's look at a number.
+    // relaxed: a test reads only the number.
     while (header->engine_sleepers.load(std::memory_order_relaxed) == 0) {
       std::this_thread::yield();
     }

@@ -55,7 +55,7 @@ TEST(SessionFrames, NoRequestWhileAStepIsPending) {
   EXPECT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);
 }
 
-TEST(SessionFrames, AnEngineThatDrawsNothingTimesOutAndStepsOn) {
+TEST(SessionFrames, EngineThatDrawsNothingTimesOutAndCanStep) {
   const std::string name = UniqueRegionName("frames");
   EchoEngine engine(name, SpecWithFrames());
   engine.IgnoreFrames();
@@ -99,7 +99,7 @@ TEST(SessionFrames, GarbledRequestIsAnsweredWithoutOtherEffect) {
   EchoEngine engine(name, SpecWithFrames());
   ClientSide client = AttachOrFail(name);
   for (const uint32_t scribble : {0xFFFFFFFFu, 0u, 7u}) {
-    // relaxed: a stranger's.
+    // relaxed: imitates a foreign write.
     client.mapping()->header()->frame_request.store(scribble,
                                                     std::memory_order_relaxed);
     ASSERT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);

@@ -1,4 +1,4 @@
-// Both ends of the protocol in one process: the engine on a thread of its own.
+// Both ends of the protocol in one process: the engine on its own thread.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -175,7 +175,7 @@ TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
   ASSERT_TRUE(client.Reconnect(20).ok());
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   EXPECT_EQ(client.arrays().obs[5], 6);
-  EXPECT_EQ(old_obs[5], 0);  // the old mapping lives while it is shared
+  EXPECT_EQ(old_obs[5], 0);  // The shared reference keeps the old mapping.
 
   engine.reset();
   RegionSpec wider = EchoSpec();
@@ -187,7 +187,7 @@ TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
   other.task = "other";
   engine = std::make_unique<EchoEngine>(name, other);
   EXPECT_EQ(CodeOf(client.Reconnect(20)), ErrorCode::kLayoutMismatch);
-  ClientSide next = AttachOrFail(name);  // the place was given free again
+  ClientSide next = AttachOrFail(name);  // The client freed the place.
 }
 
 TEST(Session, ReconnectToALiveEngineAbandonsThePendingExchange) {
@@ -207,7 +207,7 @@ TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
   ASSERT_TRUE(side.ok() && side->Open().ok());
   EXPECT_EQ(CodeOf(ClientSide::Attach(name, {.timeout_secs = 0.05}).status()),
             ErrorCode::kStepTimeout);
-  // The client that gave up is welcomed first, and does not answer.
+  // The engine first welcomes the timed-out client, which does not answer.
   EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
   side->AcknowledgeAttach(absl::OkStatus());
   EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientLeft);
@@ -226,7 +226,7 @@ TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
   EXPECT_EQ(client.Step(kActions, 20), ErrorCode::kStepPending);
   side->Publish();
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
-  // In one call: the same.
+  // The same result in one call.
   EXPECT_EQ(client.Step(kActions, 0.05), ErrorCode::kStepTimeout);
   EXPECT_TRUE(client.pending());
   ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);

@@ -1,5 +1,4 @@
-// What a peer wrote to the region, or left in it, and a session must not
-// believe.
+// A session must not trust data that a peer wrote to the region or left in it.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -23,7 +22,7 @@
 namespace tandem {
 namespace {
 
-TEST(SessionTrust, FlagsThatAClientLeftBehindDoNotReachTheNext) {
+TEST(SessionTrust, ResetsFlagsBetweenClients) {
   const std::string name = UniqueRegionName("flags");
   EchoEngine engine(name, EchoSpec());
   {
@@ -36,7 +35,7 @@ TEST(SessionTrust, FlagsThatAClientLeftBehindDoNotReachTheNext) {
   EXPECT_EQ(engine.resets(), 0);
 }
 
-TEST(SessionTrust, CommandsThatAClientLeftBehindDoNotReachTheNext) {
+TEST(SessionTrust, ResetsRingsBetweenClients) {
   const std::string name = UniqueRegionName("rings");
   EchoEngine engine(name, EchoSpec());
   const auto positions = [&](const ClientSide& client) {
@@ -70,12 +69,12 @@ TEST(SessionTrust, UnlinkedRegionGetsItsNameBack) {
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
-TEST(SessionTrust, NewClientIsServedWhateverThePreviousCount) {
+TEST(SessionTrust, NewClientIsServedAfterAnyPreviousCount) {
   const std::string name = UniqueRegionName("counted");
   EchoEngine engine(name, EchoSpec());
   {
     ClientSide client = AttachOrFail(name);
-    // relaxed: a peer that scribbles.
+    // relaxed: a peer that overwrites the word.
     client.mapping()->header()->action_seq.store(77, std::memory_order_relaxed);
   }
   ClientSide client = AttachOrFail(name);
@@ -87,10 +86,10 @@ TEST(SessionTrust, HeaderOnlyClientWithWrongCountIsResynchronised) {
   const std::string name = UniqueRegionName("foreign");
   EchoEngine engine(name, EchoSpec());
   LrbcHeader* header = engine.side().mapping()->header();
-  // relaxed: a peer that scribbles.
+  // relaxed: a peer that overwrites the word.
   header->action_seq.store(500, std::memory_order_relaxed);
   AwaitTrue([&] { return engine.broken() == 1; });
-  // relaxed: only the number is asked.
+  // relaxed: a test reads only the number.
   EXPECT_EQ(header->frame_seq.load(std::memory_order_relaxed), 500u);
   // SYNC(lockstep.action): release; as a header-only client would.
   header->action_seq.store(501, std::memory_order_release);
@@ -108,7 +107,7 @@ TEST(SessionTrust, AnEngineThatCountsWronglyIsABrokenPeer) {
   ClientSide client = AttachOrFail(name);
   greeter.join();
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
-  // relaxed: a peer that scribbles.
+  // relaxed: a peer that overwrites the word.
   side->mapping()->header()->frame_seq.store(9, std::memory_order_relaxed);
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kBrokenPeer);
   EXPECT_EQ(client.Send(kActions), ErrorCode::kBrokenPeer);
@@ -151,7 +150,7 @@ TEST(SessionTrust, ActiveClientDelaysAttachRequestByOneExchange) {
   });
   ClientSide client = AttachOrFail(name);
   welcoming.join();
-  // relaxed: here and below in this thread, which plays every part.
+  // relaxed: here and below, this thread acts for both sides.
   client.mapping()->header()->attach_request.fetch_add(
       1, std::memory_order_relaxed);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
@@ -166,7 +165,7 @@ TEST(SessionTrust, ActiveClientDelaysAttachRequestByOneExchange) {
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kBrokenPeer);
 }
 
-TEST(SessionTrust, NoStatusInTheRegionPassesForAVerdictOfOurOwn) {
+TEST(SessionTrust, EveryForeignStatusIsAnEngineErrorOrABrokenPeer) {
   const std::string name = UniqueRegionName("status");
   EchoEngine engine(name, EchoSpec());
   LrbcHeader* header = engine.side().mapping()->header();
@@ -176,10 +175,10 @@ TEST(SessionTrust, NoStatusInTheRegionPassesForAVerdictOfOurOwn) {
     // SYNC(lockstep.frame): acquire; as the client will.
     AwaitTrue([&] {
       return header->frame_seq.load(std::memory_order_acquire) ==
-             // relaxed: our own number.
+             // relaxed: this side's own number.
              header->action_seq.load(std::memory_order_relaxed);
     });
-    // relaxed: a peer that scribbles.
+    // relaxed: a peer that overwrites the word.
     header->exchange_status.store(status, std::memory_order_relaxed);
     const ErrorCode code = client.Recv(Deadline::After(20));
     if (status == 0) {
@@ -191,7 +190,7 @@ TEST(SessionTrust, NoStatusInTheRegionPassesForAVerdictOfOurOwn) {
           << status;
     }
     EXPECT_FALSE(client.pending());
-    // The next answer is sound again, and the next client is let in.
+    // The next answer is valid, and the engine accepts the next client.
     if (code != ErrorCode::kBrokenPeer) {
       EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
     }

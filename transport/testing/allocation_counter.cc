@@ -12,7 +12,7 @@ std::atomic<uint64_t>* allocation_count = nullptr;
 
 namespace {
 void Count() {
-  // relaxed: only the number is wanted, and a test reads it after the work.
+  // relaxed: only the number matters, and a test reads it after the work.
   if (allocation_count != nullptr) {
     allocation_count->fetch_add(1, std::memory_order_relaxed);
   }

@@ -1,5 +1,5 @@
-// Counts the allocations of a process, for tests that allow none. A program
-// that links it has malloc and its kin, and so operator new, replaced.
+// Counts the allocations of a process, for tests that allow none. Linking it
+// replaces malloc and related functions, and so operator new, in the program.
 //
 // Data flow: malloc in any thread -> allocation_count's target.
 //
@@ -16,8 +16,8 @@
 
 namespace tandem {
 
-// Where to count; null: nowhere. May lie in memory shared with a forked
-// process, which then sets its own. Set before other threads start.
+// The counter; null disables counting. It may be in memory shared with a forked
+// process, which then sets its own. Set it before other threads start.
 extern std::atomic<uint64_t>* allocation_count;
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
 // Runs a fuzz target over its corpus and over random scripts. The environment
-// has FUZZ_CORPUS, a folder, and FUZZ_SCRIPTS, how many.
+// sets FUZZ_CORPUS, a folder, and FUZZ_SCRIPTS, the number of scripts.
 #include <gtest/gtest.h>
 
 #include <cstddef>

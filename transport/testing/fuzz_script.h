@@ -1,6 +1,6 @@
-// What the fuzz targets share: bytes to act by, and a check that ends the run.
+// Shared parts of the fuzz targets: an input reader and a check that aborts.
 //
-// Data flow: a fuzzer's input -> Script -> what the target does next.
+// Data flow: a fuzzer's input -> Script -> the target's next operation.
 //
 //   for (Script script(data, size); !script.AtEnd();) Act(script.Byte());
 //   Require(writer.head() == twin.head, "head");
@@ -23,7 +23,7 @@ inline void Require(bool holds, const char* what) {
   std::abort();
 }
 
-// Takes bytes off the input; zeros when it is used up.
+// Takes bytes off the input; returns zeros after its end.
 class Script {
  public:
   Script(const uint8_t* data, size_t size) : rest_(data, size) {}

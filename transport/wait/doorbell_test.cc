@@ -1,5 +1,5 @@
-// Sleeps here are an hour long: a wake that is lost is a hang, which the
-// watchdog ends.
+// Sleeps in these tests last an hour: a lost wake hangs the test, and the
+// watchdog ends it.
 #include "transport/wait/doorbell.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kHourNs = 3'600'000'000'000;
 
-// What one side waits for and sleeps on.
+// The word that one side waits for, and its bell.
 struct Side {
   alignas(128) SharedWord<uint32_t> turn{};
   alignas(128) SharedWord<uint32_t> bell_word{};
@@ -89,7 +89,7 @@ TEST_F(DoorbellTest, NotificationBetweenLastPollAndSleepIsNotLost) {
   EXPECT_EQ(side.rings(), 1U);
 }
 
-TEST_F(DoorbellTest, ASleepEndsWithItsSliceWhateverThePeerWrites) {
+TEST_F(DoorbellTest, SleepEndsWithItsSliceForAnyPeerWrite) {
   Side side;
   for (const uint32_t garbage : {0U, 1U, 0xFFFFFFFFU}) {
     side.bell_word.store(garbage, std::memory_order_relaxed);
@@ -118,7 +118,7 @@ TEST_F(DoorbellTest, OneNotificationWakesEverySleeper) {
   EXPECT_EQ(side.asleep(), 0U);
 }
 
-// Waits for its turns 1 to `count`; gives the other its turn `ahead` later.
+// Waits for its turns 1 to `count`; sets the other's turn `ahead` of its own.
 void HandOver(Side& own, Side& other, uint32_t count, uint32_t ahead,
               uint64_t* plain_counter) {
   for (uint32_t i = 1; i <= count; ++i) {
@@ -126,15 +126,15 @@ void HandOver(Side& own, Side& other, uint32_t count, uint32_t ahead,
       return own.turn.load(std::memory_order_acquire) == i;
     };
     while (!my_turn()) own.bell().SleepUnless(my_turn, kHourNs);
-    ++*plain_counter;  // ordered by the turns alone
+    ++*plain_counter;  // Ordered by the turns alone.
     other.turn.store(i + ahead, std::memory_order_release);
     other.bell().NotifyIfWaiting();
   }
 }
 
-constexpr uint32_t kHandOvers = 50'000;  // each way
+constexpr uint32_t kHandOvers = 50'000;  // Each way.
 
-// Keeps the calling thread on the `index`th of `allowed`, modulo their number.
+// Binds the calling thread to core `index` of `allowed`, modulo their number.
 void PinTo(int index, const cpu_set_t& allowed) {
   index %= CPU_COUNT(&allowed);
   int core = 0;
@@ -163,9 +163,9 @@ TEST_F(DoorbellTest, LosesNoWakeBetweenTwoThreads) {
   EXPECT_EQ(counter, 2 * kHandOvers);
 }
 
-// The ringer doesn't sleep, so that its store and its look at the sleepers meet
-// the other at every step of its going to sleep. Without the ringer's fence
-// this hangs in most runs.
+// The notifier does not sleep. Its store and its load of the sleepers thus meet
+// the other side at every step towards sleep. Without the notifier's fence this
+// test hangs in most runs.
 TEST_F(DoorbellTest, LosesNoWakeToQuickNotifier) {
   constexpr uint32_t kRounds = 2 * kHandOvers;
   Side side;
@@ -185,8 +185,8 @@ TEST_F(DoorbellTest, LosesNoWakeToQuickNotifier) {
   });
   PinTo(1, before);
   for (uint32_t i = 1; i <= kRounds; ++i) {
-    // Looking at the sleepers brings their word into the cache: a load that
-    // overtakes the store needs that.
+    // Reading the sleepers brings their word into the cache: a load overtakes
+    // the store only from there.
     for (uint32_t look = 0; look < i % 256; ++look) (void)side.asleep();
     side.turn.store(i, std::memory_order_release);
     side.bell().NotifyIfWaiting();
@@ -197,7 +197,7 @@ TEST_F(DoorbellTest, LosesNoWakeToQuickNotifier) {
   EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
-// On one core a side that doesn't sleep keeps the other from running.
+// On one core, a side that does not sleep keeps the other from running.
 TEST_F(DoorbellTest, LosesNoWakeBetweenTwoProcessesOnOneCore) {
   struct Shared {
     Side first;

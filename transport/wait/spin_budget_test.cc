@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kMost = SpinBudget::kMostCreditNs;
 
-// A wait whose answer comes `spin_ns` after its begin to a side that spins,
-// and `sleep_ns` after it to one that sleeps. Returns whether it slept at once.
+// A wait whose answer comes after `spin_ns` if the side spins, and after
+// `sleep_ns` if it sleeps. Returns whether it slept at once.
 bool WaitOnce(SpinBudget& budget, int64_t spin_ns, int64_t sleep_ns) {
   const int64_t may_spin_ns = budget.ForThisWait();
   if (may_spin_ns == 0) {
@@ -23,12 +23,12 @@ bool WaitOnce(SpinBudget& budget, int64_t spin_ns, int64_t sleep_ns) {
   return may_spin_ns == 0;
 }
 
-// Enough misses that waits sleep at once.
+// Causes enough misses that waits sleep at once.
 void MissUntilAsleep(SpinBudget& budget) {
   for (int i = 0; i < 2; ++i) budget.Miss();
 }
 
-// A budget whose waits sleep at once, for `sleep_ns` each.
+// Returns a budget whose waits sleep at once, for `sleep_ns` each.
 SpinBudget AsleepFor(int64_t sleep_ns) {
   SpinBudget budget;
   MissUntilAsleep(budget);
@@ -36,7 +36,7 @@ SpinBudget AsleepFor(int64_t sleep_ns) {
   return budget;
 }
 
-// How many waits sleep at once before one probes.
+// Returns the number of waits that sleep at once before one probes.
 int WaitsUntilProbe(SpinBudget& budget) {
   int waits = 0;
   while (budget.ForThisWait() == 0 && waits < 10'000) ++waits;
@@ -121,7 +121,7 @@ TEST(SpinBudget, WithoutCreditNoSpinIsLongerThanTheLongest) {
   EXPECT_EQ(budget.ForThisWait(), 50'000);
 }
 
-// Whatever the peer does, waiting takes at most about twice what sleeping does.
+// For any peer, waiting takes at most about twice the time of sleeping.
 TEST(SpinBudget, SpinningCostsAtMostWhatSleepingDoes) {
   constexpr int64_t kSleep = 10'000;
   for (const int late_every : {2, 3, 10, 100, 1000}) {

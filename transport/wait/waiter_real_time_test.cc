@@ -1,4 +1,4 @@
-// Under SCHED_FIFO, which needs CAP_SYS_NICE: without it the tests are skipped.
+// Under SCHED_FIFO, which needs CAP_SYS_NICE; without it the tests are skipped.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -35,15 +35,15 @@ INSTANTIATE_TEST_SUITE_P(AllStrategies, RealTimeTest,
                                          WaitStrategy::kAdaptive,
                                          WaitStrategy::kBlock));
 
-// A spin lasts 10 ms for either side. All else sleeps soon: were it to spin for
-// so long, the exchanges would take longer than `kAlarmSecs`.
+// A spin lasts 10 ms for either side. The other strategies sleep early: if they
+// spun that long, the exchanges would take longer than `kAlarmSecs`.
 constexpr uint32_t Exchanges(WaitStrategy strategy) {
   return strategy == WaitStrategy::kSpin ? 10 : 10'000;
 }
 constexpr unsigned kAlarmSecs = 120;
 constexpr double kLimitSecs = 60;
 
-// Answers each exchange, in waits of `wait_secs` at most.
+// Answers each exchange; each wait lasts at most `wait_secs`.
 void Answer(Exchange& exchange, WaitStrategy strategy, double wait_secs) {
   Waiter waiter(Doorbell(&exchange.bells[0], &exchange.sleepers[0]), strategy);
   Doorbell peer(&exchange.bells[1], &exchange.sleepers[1]);
@@ -64,8 +64,8 @@ void Answer(Exchange& exchange, WaitStrategy strategy, double wait_secs) {
   }
 }
 
-// Asks for each exchange, on one core with a thread that answers. Returns errno
-// where this thread may not have SCHED_FIFO.
+// Requests each exchange, on one core with the answering thread. Returns errno
+// if this thread cannot use SCHED_FIFO.
 int AskOnOneCore(WaitStrategy strategy, double answerer_wait_secs) {
   cpu_set_t here;
   CPU_ZERO(&here);
@@ -94,7 +94,7 @@ int AskOnOneCore(WaitStrategy strategy, double answerer_wait_secs) {
   return 0;
 }
 
-// The scheduler never takes the core from either thread for the other.
+// The scheduler never preempts one thread in favour of the other.
 TEST_P(RealTimeTest, TwoSidesOfOnePriorityTakeTurnsOnOneCore) {
   alarm(kAlarmSecs);
   int error = 0;
@@ -103,7 +103,7 @@ TEST_P(RealTimeTest, TwoSidesOfOnePriorityTakeTurnsOnOneCore) {
   if (error != 0) GTEST_SKIP() << "sched_setscheduler: " << strerror(error);
 }
 
-// As an engine's that sends streams a thousand times a second.
+// Like an engine that sends streams a thousand times a second.
 TEST_P(RealTimeTest, WaitsThatTimeOutLetThePeerRun) {
   alarm(kAlarmSecs);
   int error = 0;

@@ -1,5 +1,5 @@
-// The rules of docs/waiting.md, on a machine whose clock and scheduler the test
-// drives.
+// The rules of docs/waiting.md, on a simulated machine. The test drives its
+// clock and scheduler.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 namespace tandem {
 namespace {
 
-// A machine whose time passes as the test drives it. One answer is under way.
+// A simulated machine whose clock the test drives. One answer is pending.
 struct FakeMachine {
   struct Clock {
     int64_t Nanos() { return now_ns += 25; }
   };
   struct Bell {
-    // Sleeps until the slice ends, or until the answer and its wake.
+    // Sleeps until the slice ends, or until the answer wakes it.
     template <typename Ready>
     Doorbell::Wake SleepUnless(Ready&& ready, int64_t slice_ns) {
       if (ready()) return Doorbell::Wake::kReady;
@@ -60,7 +60,7 @@ struct FakeMachine {
   }
   static inline int64_t now_ns, answer_ns, wake_ns, yield_ns, slept_from_ns;
   static inline int yields;
-  static inline std::vector<int64_t> slices_ns;  // of all sleeps
+  static inline std::vector<int64_t> slices_ns;  // Of all sleeps.
   static inline bool rings, may_migrate, is_real_time;
 };
 
@@ -78,8 +78,8 @@ class WaitingRules : public testing::Test {
 
   void SetUp() override { FakeMachine::Reset(); }
 
-  // Waits for an answer that comes `answer_ns` from now, for `limit_ns` at
-  // most. Returns whether it slept.
+  // Waits at most `limit_ns` for an answer that comes after `answer_ns`.
+  // Returns whether it slept.
   bool Wait(FakeWaiter& waiter, int64_t answer_ns,
             int64_t limit_ns = 1'000'000'000'000) {
     FakeMachine::answer_ns = FakeMachine::now_ns + answer_ns;
@@ -131,7 +131,7 @@ TEST_F(WaitingRules, SpinAndBlockNeverYield) {
   EXPECT_EQ(FakeMachine::yields, 0);
 }
 
-// The peer runs only while this side yields: on this core.
+// The peer shares this core: it runs only while this side yields.
 TEST_F(WaitingRules, SleepsWhereAnswersComeDuringYields) {
   FakeMachine::yield_ns = 5'000;
   for (int i = 0; i < 2; ++i) Wait(adaptive_, 40'000);
@@ -150,7 +150,7 @@ TEST_F(WaitingRules, SpinsThatTimeOutLeadToSleeps) {
   EXPECT_GE(slept, 15);
 }
 
-// Both sides share a core, so that no spin brings an answer there.
+// Both sides share a core, so that a spin cannot bring an answer.
 TEST_F(WaitingRules, SpinsOnALoanWhereTheSchedulerMayMigrateASide) {
   for (const bool may_migrate : {false, true}) {
     FakeMachine::Reset();
@@ -183,7 +183,7 @@ TEST_F(WaitingRules, SpinSleepsAfter10MillisecondsUnderARealTimePolicy) {
   EXPECT_TRUE(Wait(spin_, 10'100'000));
 }
 
-TEST_F(WaitingRules, TimeoutsInARowCountAsOneSpinThere) {
+TEST_F(WaitingRules, ConsecutiveTimeoutsCountAsOneRealTimeSpin) {
   FakeMachine::is_real_time = true;
   for (int i = 0; i < 9; ++i) {
     EXPECT_FALSE(Wait(spin_, 2'000'000, 1'000'000));

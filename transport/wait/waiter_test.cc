@@ -1,4 +1,4 @@
-// What holds on the machine itself; waiter_rules_test.cc drives the clock.
+// Behaviour on the real machine; waiter_rules_test.cc drives a simulated clock.
 #include "transport/wait/waiter.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-// Counts its calls, and answers `code` from call number `from` on.
+// Counts its calls, and returns `code` from call number `from` on.
 struct CountingWatch : WaitWatch {
   void OnLongWait() override { ++lasted; }
   ErrorCode Check(int64_t, bool interrupted) override {
@@ -42,7 +42,7 @@ void ComputeFor(int64_t ns) {
   }
 }
 
-// Waits for so long, by spinning if it may.
+// Waits for `ns`, by spinning if the strategy allows.
 void WaitFor(Waiter& waiter, WaitWatch& watch, int64_t ns) {
   const int64_t due = MonotonicNanos() + ns;
   EXPECT_EQ(waiter.Until([&] { return MonotonicNanos() >= due; },
@@ -185,7 +185,7 @@ TEST_P(WaiterTest, CallsOnLongWaitBeforeSleep) {
   EXPECT_EQ(watch_.lasted, 1);
 }
 
-// A side that loses its core in its first poll finds that a check is due.
+// If the side loses its core in its first poll, a check is due afterwards.
 TEST_P(WaiterTest, CallsOnLongWaitBeforeCheck) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
@@ -246,8 +246,8 @@ TEST_P(WaiterTest, ContinuesAfterUnrelatedNotification) {
 }
 
 TEST_P(WaiterTest, SleepsByItsStrategy) {
-  // What the second look, the first that can be a sleeper's, sees; and the
-  // most that any sees.
+  // The sleeper count at the second poll, the first that a sleeper can make,
+  // and the largest count at any poll.
   int looks = 0;
   uint32_t at_second_look = 0;
   uint32_t most = 0;
@@ -269,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(Adaptive, AdaptiveWaiterTest,
 
 TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterMissedSpins) {
   for (int i = 0; i < 20; ++i) {
-    // The condition comes true only for a sleeper.
+    // The condition becomes true only for a sleeper.
     int looks = 0;
     EXPECT_EQ(waiter_.Until(
                   [&] {
@@ -279,7 +279,7 @@ TEST_P(AdaptiveWaiterTest, SleepsAtOnceAfterMissedSpins) {
                   Deadline::Infinite(), watch_),
               ErrorCode::kOk);
     if (i >= 10 && i < 15) {
-      EXPECT_EQ(looks, 2);  // at first, and as a sleeper
+      EXPECT_EQ(looks, 2);  // The first poll, and one as a sleeper.
     }
   }
 }
@@ -289,8 +289,8 @@ INSTANTIATE_TEST_SUITE_P(SleepingStrategies, SleepingWaiterTest,
                          testing::Values(WaitStrategy::kAdaptive,
                                          WaitStrategy::kBlock));
 
-// A signal whose handler runs during the sleep reaches the watch, whether or
-// not the handler asks for restarted system calls.
+// A signal whose handler runs during the sleep reaches the watch, with and
+// without SA_RESTART.
 TEST_P(SleepingWaiterTest, ASignalReachesTheWatch) {
   for (const int flags : {0, SA_RESTART}) {
     struct sigaction action = {};
@@ -315,7 +315,7 @@ TEST_P(SleepingWaiterTest, ASignalReachesTheWatch) {
     EXPECT_EQ(waiter_.Until([] { return false; }, Deadline::Infinite(), watch),
               ErrorCode::kInterrupted);
     EXPECT_EQ(watch.interruptions, 1);
-    // It may be waited for again.
+    // The condition can be waited for again.
     EXPECT_EQ(waiter_.Until([] { return true; }, Deadline::Infinite(), watch),
               ErrorCode::kOk);
     done.store(true, std::memory_order_release);

@@ -29,7 +29,7 @@ TEST(EvalSummary, ReadsMosaicsKeys) {
                                                    .max_return = 20.25}));
 }
 
-TEST(EvalSummary, TakesMissingAndNullForZero) {
+TEST(EvalSummary, TreatsMissingAndNullAsZero) {
   EXPECT_EQ(ParseEvalSummary(R"({"episodes": 2, "avg_return": null})"),
             (EvalSummary{.episodes = 2}));
 }

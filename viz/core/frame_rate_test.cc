@@ -35,7 +35,7 @@ TEST(FrameRate, FallsToZeroWhenFramesStop) {
   FrameRate rate;
   rate.Add(0);
   rate.Add(16 * kMs);
-  EXPECT_DOUBLE_EQ(rate.PerSecondAt(32 * kMs), 62.5);  // not overdue yet
+  EXPECT_DOUBLE_EQ(rate.PerSecondAt(32 * kMs), 62.5);  // Not overdue yet.
   EXPECT_DOUBLE_EQ(rate.PerSecondAt(116 * kMs), 10);
   EXPECT_DOUBLE_EQ(rate.PerSecondAt(1'016 * kMs), 1);
   EXPECT_EQ(rate.PerSecondAt(2'100 * kMs), 0);

@@ -1,7 +1,7 @@
 // FrameWatch against real processes that are killed, stopped, restarted,
 // resized and corrupted.
-//
-// Each look checks the promise itself: a viewer in state "connected" looks at a
+// Each poll checks the guarantee: in state "connected", a viewer shows an image
+// that its writer stamped at most 500 ms ago.
 // image that was published at most 500 ms ago, by the writer's own stamp.
 #include "viz/core/frame_watch.h"
 
@@ -43,7 +43,7 @@ class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
     return {.kind = GetParam(), .run = run_, .geometry = geometry_};
   }
 
-  // Looks every 10 ms until `done`, and sees to it that each look is honest.
+  // Polls every 10 ms until `done`, and checks the guarantee at each poll.
   void PollUntil(const std::function<bool()>& done) {
     const int64_t begin_ns = MonotonicNanos();
     do {
@@ -81,7 +81,7 @@ class FrameWatchTest : public testing::TestWithParam<PatternRun::Kind> {
                                 : 0;
   }
 
-  // Whole, and of the step that it says.
+  // The image is complete and of the step in its metadata.
   void CheckImage() {
     const Frame& frame = watch_.frame();
     ASSERT_EQ(frame.width, geometry_.width);
@@ -118,7 +118,7 @@ TEST_P(FrameWatchTest, IsRightWhenTheWriterIsKilledAndStartedAgain) {
   for (int round = 0; round < 3; ++round) {
     AwaitState(FreshnessState::kConnected);
     publisher->Kill();
-    // A foreign writer's death is seen by its silence alone.
+    // Only silence shows the death of a foreign writer.
     AwaitState(GetParam() == Kind::kForeign ? FreshnessState::kStale
                                             : FreshnessState::kReconnecting);
     LookFor(100'000'000);
@@ -148,11 +148,11 @@ TEST_P(FrameWatchTest, ReportsEndOfRun) {
   auto publisher = std::make_unique<Publisher>(Run());
   AwaitState(FreshnessState::kConnected);
   EXPECT_EQ(publisher->Terminate(), 0);
-  // A foreign one just unlinks its file: a reader that has it mapped sees
-  // silence.
+  // A foreign writer only unlinks its file: a reader with a mapping sees no
+  // new frame.
   AwaitState(GetParam() == Kind::kForeign ? FreshnessState::kStale
                                           : FreshnessState::kUnavailable);
-  EXPECT_GT(watch_.frame().number, 0u);  // still there to look at
+  EXPECT_GT(watch_.frame().number, 0u);  // The last image is still there.
   publisher = std::make_unique<Publisher>(Run());
   AwaitState(FreshnessState::kConnected);
 }
@@ -163,7 +163,7 @@ TEST_P(FrameWatchTest, FollowsARunToAnotherSize) {
        {std::array<uint32_t, 3>{37, 23, 3}, {100, 1, 4}, {640, 480, 3}}) {
     AwaitState(FreshnessState::kConnected);
     publisher = nullptr;
-    // What is on its way of the old size is checked by the old size.
+    // Frames already published have the old size, and are checked by it.
     PollUntil([&] { return state_ != FreshnessState::kConnected; });
     geometry_.width = width;
     geometry_.height = height;
@@ -173,7 +173,7 @@ TEST_P(FrameWatchTest, FollowsARunToAnotherSize) {
   AwaitState(FreshnessState::kConnected);
 }
 
-// The writer published while no viewer looked, and does not any more.
+// The writer published before the viewer attached, and publishes no more.
 TEST_P(FrameWatchTest, FrameFoundAtAttachIsNotLive) {
   PatternRun run = Run();
   run.still_after = 5;
@@ -188,14 +188,14 @@ TEST_P(FrameWatchTest, FrameFoundAtAttachIsNotLive) {
   EXPECT_EQ(late.frames(), 1u);
 }
 
-TEST_P(FrameWatchTest, LosesARingThatItsWriterInvalidates) {
+TEST_P(FrameWatchTest, DetachesFromAnInvalidatedRing) {
   PatternRun run = Run();
   run.still_after = 100;
   run.invalidate_at_end = true;
   auto publisher = std::make_unique<Publisher>(run);
   PollUntil([&] { return watch_.frame().number == 100; });
   AwaitState(FreshnessState::kReconnecting);
-  // And is not attached to what is over, again and again.
+  // The viewer does not attach to the finished run again.
   const uint64_t frames = watch_.frames();
   const int64_t begin_ns = MonotonicNanos();
   PollUntil([&] {
@@ -249,15 +249,15 @@ TEST_P(FrameWatchTest, SurvivesEveryCorruptHeaderByte) {
   AwaitState(FreshnessState::kConnected);
   const UniqueFd file(open(publisher.path().c_str(), O_RDWR));
   const off_t base = static_cast<off_t>(RingOffset(file.get()));
-  check_pixels_ = false;  // what the ring says may be anything for a moment
+  check_pixels_ = false;  // The ring's content may be wrong for a moment.
   for (off_t at = 0; at < 80; ++at) {
     SCOPED_TRACE(at);
     unsigned char byte = 0;
     ASSERT_EQ(pread(file.get(), &byte, 1, base + at), 1);
     const unsigned char corrupt = static_cast<unsigned char>(~byte);
     ASSERT_EQ(pwrite(file.get(), &corrupt, 1, base + at), 1);
-    // Flags are hints: while frames come, the image is live. What lies behind
-    // the first 40 bytes is written again with each frame.
+    // Flags are hints: while frames arrive, the image is live. The writer
+    // rewrites the fields after the first 40 bytes with each frame.
     const bool breaks = at < 40 && (at < 8 || at >= 12);
     if (breaks) {
       PollUntil([&] { return state_ != FreshnessState::kConnected; });
@@ -342,7 +342,7 @@ TEST(FrameWatch, TakesTheRegionWhereTheSegmentOfItsNameIsDead) {
   await(FreshnessState::kConnected);
 }
 
-// As many as overflow an unbounded sum, and some more.
+// Enough restarts to overflow an unbounded sum of episodes.
 TEST(FrameWatch, FollowsWriterThatRestartsWithEachFrame) {
   const std::string run = UniqueRegionName("again");
   absl::StatusOr<OwnedFrameSegment> segment =
@@ -361,7 +361,7 @@ TEST(FrameWatch, FollowsWriterThatRestartsWithEachFrame) {
   EXPECT_EQ(watch.episodes(), kMaxMetadataInteger + 1);
 }
 
-// As an engine publishes whose run stands still. Times are this test's own.
+// Publishes like an engine whose run is paused. The test sets the times.
 TEST(FrameWatch, RepeatedStepIsNotANewFrame) {
   constexpr int64_t kMs = 1'000'000;
   const std::string run = UniqueRegionName("still");
@@ -379,18 +379,18 @@ TEST(FrameWatch, RepeatedStepIsNotANewFrame) {
   const auto state = [&](int64_t at_ms) {
     return watch.StateAt(begin + at_ms * kMs);
   };
-  publish_at(1'000, 1);  // found on attaching
+  publish_at(1'000, 1);  // Found at attach.
   publish_at(1'100, 2);
   EXPECT_EQ(state(1'100), FreshnessState::kConnected);
   for (int64_t at_ms = 2'000; at_ms < 20'000; at_ms += 1'000) {
     publish_at(at_ms, 2);
     EXPECT_EQ(state(at_ms), FreshnessState::kStale);
     EXPECT_EQ(watch.freshness().AgeNsAt(begin + at_ms * kMs),
-              (at_ms - 1'000) * kMs);  // from the look before step 2
+              (at_ms - 1'000) * kMs);  // Since the poll before step 2.
     EXPECT_EQ(watch.frame().metrics.step_rate_hz, 0);
   }
   publish_at(20'100, 3);
-  EXPECT_EQ(state(20'100), FreshnessState::kStale);  // the look before is old
+  EXPECT_EQ(state(20'100), FreshnessState::kStale);  // The last poll is old.
   publish_at(20'120, 4);
   EXPECT_EQ(state(20'120), FreshnessState::kConnected);
 }

@@ -61,9 +61,9 @@ TEST(Freshness, ComesBackWithTheNextFrame) {
   EXPECT_EQ(freshness.StateAt(10'001 * kMs), FreshnessState::kConnected);
 }
 
-// What a view says of a writer of `hz` frames a second that it looks at every
-// `look_ms`, from the first new frame to 20 s later, and how long after the
-// writer's last frame it still says "connected".
+// The states that a view shows for a writer of `hz` frames a second, polled
+// every `look_ms`. `steady`: connected from the first new frame for 20 s.
+// `live_for_ms`: how long it stays connected after the last frame.
 struct Course {
   bool steady = true;
   int64_t live_for_ms = 0;
@@ -93,11 +93,11 @@ TEST(Freshness, IsLiveAtThreeFramesASecondAndStaleAfterThem) {
     EXPECT_LE(course.live_for_ms, 400) << look_ms;
     EXPECT_GT(course.live_for_ms, 300) << look_ms;
   }
-  EXPECT_TRUE(Watch(/*hz=*/4, /*look_ms=*/50).steady);  // a tab not on show
+  EXPECT_TRUE(Watch(/*hz=*/4, /*look_ms=*/50).steady);  // A hidden tab.
   EXPECT_FALSE(Watch(/*hz=*/2, /*look_ms=*/16).steady);
 }
 
-// The look before was a second ago: so may the frame be.
+// The previous poll was a second ago: the frame may be that old.
 TEST(Freshness, LatePollCountsAsLateFrame) {
   EXPECT_EQ(Live(0).StateAt(1'000 * kMs), FreshnessState::kStale);
 }
@@ -108,7 +108,7 @@ TEST(Freshness, LostWriterOutweighsRecentFrame) {
   EXPECT_EQ(freshness.StateAt(1), FreshnessState::kReconnecting);
   freshness.SetLink(Link::kNoRun);
   EXPECT_EQ(freshness.StateAt(1), FreshnessState::kUnavailable);
-  EXPECT_EQ(freshness.AgeNsAt(5), 5);  // of the image that is left
+  EXPECT_EQ(freshness.AgeNsAt(5), 5);  // The age of the last image.
 }
 
 TEST(Freshness, NamesStatesAsMosaicDoes) {

@@ -20,7 +20,7 @@ TEST(ImageView, FitsWithTheAspectRatioKept) {
   EXPECT_EQ(View(600, 800, 100, 50).Target(), (ViewRect{0, 250, 600, 300}));
 }
 
-TEST(ImageView, DrawsNothingWithoutAImageOrAnArea) {
+TEST(ImageView, DrawsNothingWithoutAnImageOrAnArea) {
   EXPECT_EQ(View(800, 600, 0, 0).Target().width, 0);
   ImageView view;
   view.ZoomAt(2, 0, 0);
@@ -49,7 +49,7 @@ TEST(ImageView, ShowsOneUnitAPixelInActualSize) {
   EXPECT_EQ(view.scale(), 8);
 }
 
-TEST(ImageView, NeverLeavesTheAreaHoweverItIsMoved) {
+TEST(ImageView, NeverLeavesTheAreaForAnyMove) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> unit(-1, 1);
   for (int round = 0; round < 200; ++round) {
@@ -61,7 +61,7 @@ TEST(ImageView, NeverLeavesTheAreaHoweverItIsMoved) {
       view.SetArea(500 + 200 * unit(random), 400 + 200 * unit(random));
       const ViewRect drawn = view.Target();
       EXPECT_LE(view.scale(), ImageView::kMaxScale);
-      // Either it covers the area's middle from edge to edge, or is centred.
+      // The image covers the area from edge to edge, or is centred.
       EXPECT_LE(drawn.x, 400);
       EXPECT_GE(drawn.x + drawn.width, 100);
       EXPECT_NEAR(drawn.width / drawn.height, 64.0 / 48.0, 1e-9);
@@ -99,7 +99,7 @@ TEST(ImageView, ShowsOneTileInFocus) {
   view.Focus(ImageView::kGrid);
   EXPECT_EQ(view.Source(), (ViewRect{0, 0, 200, 100}));
   EXPECT_EQ(view.TileUnder(399, 101), 1);
-  EXPECT_EQ(view.TileUnder(200, 99), -1);  // beside the image
+  EXPECT_EQ(view.TileUnder(200, 99), -1);  // Beside the image.
 }
 
 TEST(ImageView, RefusesToFocusMissingTile) {
@@ -124,11 +124,11 @@ TEST(TileRect, LaysTilesAsTileFramesDoes) {
   // 5 tiles: 3 rows of 2.
   EXPECT_EQ(TileRect(20, 30, 5, 4), (ViewRect{0, 20, 10, 10}));
   EXPECT_EQ(TileAt(20, 30, 5, 5, 25), 4);
-  EXPECT_EQ(TileAt(20, 30, 5, 15, 25), -1);  // the black one
+  EXPECT_EQ(TileAt(20, 30, 5, 15, 25), -1);  // The black tile.
   EXPECT_EQ(TileAt(20, 30, 5, 20, 0), -1);
 }
 
-TEST(TileRect, TakesAnUnevenImageForOne) {
+TEST(TileRect, TreatsAnUnevenImageAsOneTile) {
   EXPECT_EQ(TileRect(21, 30, 5, 4), (ViewRect{0, 0, 21, 30}));
   EXPECT_EQ(TileRect(20, 30, 0, 0), (ViewRect{0, 0, 20, 30}));
   EXPECT_EQ(TileRect(20, 30, 4'000'000'000u, 7), (ViewRect{0, 0, 20, 30}));

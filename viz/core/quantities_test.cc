@@ -35,7 +35,7 @@ TEST(Quantities, BytesHaveTheUnitThatFits) {
   EXPECT_EQ(BytesText(~uint64_t{0}), "16.0 EiB");
 }
 
-TEST(Quantities, RoundedNumbersMayBeAnything) {
+TEST(Quantities, RoundsAnyNumber) {
   EXPECT_EQ(RoundedText(1234.6), "1,235");
   EXPECT_EQ(RoundedText(3.7e19), "3.7e+19");
   EXPECT_EQ(RoundedText(-1), "-1");

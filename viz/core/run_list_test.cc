@@ -1,4 +1,4 @@
-// RunList over real runs: one of each kind, in /dev/shm as it is.
+// RunList over real runs: one of each kind, in the machine's /dev/shm.
 #include "viz/core/run_list.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ class RunListTest : public testing::Test {
     return std::nullopt;
   }
 
-  // Scans until the run is there, or is not, or is as wanted.
+  // Scans until `done` accepts the run's entry or its absence.
   template <typename Done>
   std::optional<RunEntry> Await(const std::string& run, Done done) {
     for (int i = 0; i < 6000; ++i) {
@@ -77,7 +77,7 @@ TEST_F(RunListTest, ListsARegionWithItsTask) {
   EXPECT_EQ(entry->num_envs, 4u);
   EXPECT_EQ(entry->width, 64u);
   publisher->Kill();
-  Await(run, IsGone);  // its file is still there
+  Await(run, IsGone);  // Its file still exists.
 }
 
 TEST_F(RunListTest, ShowsSinceWhenARunIsStale) {
@@ -85,7 +85,7 @@ TEST_F(RunListTest, ShowsSinceWhenARunIsStale) {
   Publisher publisher({.kind = Kind::kForeign, .run = run});
   Await(run, IsMoving);
   publisher.Stop();
-  Find(run);  // takes in the last of it
+  Find(run);  // Records the last frame.
   const int64_t before_ns = MonotonicNanos();
   const std::optional<RunEntry> entry = Find(run);
   ASSERT_TRUE(entry.has_value());
@@ -105,7 +105,7 @@ TEST_F(RunListTest, ShowsTheProblemOfASegment) {
   Await(run, IsGone);
 }
 
-// Root may open every file, but watches none that its owner could truncate.
+// Root may open every file, but maps none that its owner could truncate.
 TEST_F(RunListTest, NamesOwnerOfRefusedRun) {
   constexpr uid_t kStranger = 54321;
   for (const Kind kind : {Kind::kSegment, Kind::kForeign, Kind::kRegion}) {
@@ -130,7 +130,7 @@ TEST_F(RunListTest, NamesOwnerOfRefusedRun) {
   }
 }
 
-// The other way round: a segment that cannot even be opened has a name.
+// The opposite case: the name of a segment that cannot be opened.
 TEST_F(RunListTest, NamesOwnerOfUnreadableSegment) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   const std::string run = UniqueRegionName("list");
@@ -158,7 +158,7 @@ TEST_F(RunListTest, NamesOwnerOfUnreadableSegment) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_F(RunListTest, LeavesOutFilesThatAreNoRuns) {
+TEST_F(RunListTest, OmitsFilesThatAreNotRuns) {
   const std::string name = UniqueRegionName("norun");
   const UniqueFd file(
       open(("/dev/shm/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));

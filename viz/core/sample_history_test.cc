@@ -51,7 +51,7 @@ TEST(SampleHistory, AcceptsGapOfYears) {
   EXPECT_EQ(history.buckets().size(), 2u);
 }
 
-// Against a twin that keeps every sample and sorts them into buckets again.
+// Compares with a second implementation that sorts all samples into buckets.
 TEST(SampleHistory, AgreesWithItsTwin) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {

@@ -14,7 +14,7 @@ namespace tandem {
 namespace {
 
 absl::StatusOr<ViewerOptions> Parse(std::vector<absl::string_view> words) {
-  const absl::FlagSaver saver;  // each call begins with the defaults
+  const absl::FlagSaver saver;  // Each call begins with the defaults.
   return ParseViewerOptions(words);
 }
 

@@ -13,7 +13,7 @@ namespace {
 using What = InspectOptions::What;
 
 InspectOptions Parse(std::vector<absl::string_view> words) {
-  const absl::FlagSaver saver;  // each call begins with the defaults
+  const absl::FlagSaver saver;  // Each call begins with the defaults.
   absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
   EXPECT_TRUE(options.ok()) << options.status();
   return *std::move(options);
@@ -27,7 +27,7 @@ TEST(InspectOptions, ANameIsARegion) {
   EXPECT_FALSE(options.json);
 }
 
-TEST(InspectOptions, FlagsStandAnywhere) {
+TEST(InspectOptions, AcceptsFlagsAnywhere) {
   const InspectOptions options = Parse({"--json", "demo", "--watch"});
   EXPECT_EQ(options.name, "demo");
   EXPECT_TRUE(options.watch);

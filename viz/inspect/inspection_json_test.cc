@@ -21,7 +21,7 @@ Json Parse(const Inspection& inspection) {
   return Json::parse(JsonOf(inspection));
 }
 
-// "engine.pid", "sections[].name" ...
+// Collects keys such as "engine.pid" and "sections[].name".
 void CollectKeys(const Json& json, const std::string& prefix,
                  std::set<std::string>* keys) {
   if (json.is_object()) {
@@ -44,8 +44,8 @@ Inspection SampleSegment() {
   return inspection;
 }
 
-// The first column of the table of keys; "*" there stands for what another
-// line lists.
+// The first column of the table of keys. There "*" stands for the keys that
+// another line lists.
 std::set<std::string> DocumentedKeys() {
   std::ifstream file("viz/README.md");
   EXPECT_TRUE(file.is_open());
@@ -69,8 +69,8 @@ TEST(InspectionJson, HasTheKeysThatTheReadmeLists) {
   std::set<std::string> keys;
   CollectKeys(Parse(SampleInspection()), "", &keys);
   CollectKeys(Parse(SampleSegment()), "", &keys);
-  // Both histograms, and those of the rates, have the same keys; and so have
-  // the peers and the rings.
+  // Both histograms and those of the rates have the same keys. The peers have
+  // the same keys, and so do the rings.
   std::set<std::string> folded;
   for (std::string key : keys) {
     for (const auto& [part, as] :

@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kRegion = PatternRun::Kind::kRegion;
 
-// Looks until it is as wanted; gtest's own time-out is the watchdog.
+// Inspects until `done` accepts; gtest's own time-out is the watchdog.
 template <typename Done>
 Inspection Await(Inspector* inspector, const std::string& name, Done done) {
   for (;;) {
@@ -54,7 +54,7 @@ TEST(Inspection, SegmentWithoutLockHasNoLiveness) {
   EXPECT_TRUE(inspection.verdict.problems.empty());
 }
 
-TEST(Inspection, ARegionWithFramesSaysHowManyASecond) {
+TEST(Inspection, RegionWithFramesReportsTheirRate) {
   const std::string name = UniqueRegionName("inspection");
   const Publisher publisher({.kind = kRegion, .run = name});
   Inspector inspector;

@@ -157,7 +157,7 @@ TEST(InspectionText, BarsAreAsLongAsTheirShare) {
   EXPECT_EQ(length(bars[0]), 50);
   EXPECT_EQ(length(bars[1]), 0);
   EXPECT_EQ(length(bars[2]), 25);
-  EXPECT_EQ(length(bars[3]), 1);  // what is there shows
+  EXPECT_EQ(length(bars[3]), 1);  // A nonzero count has a bar.
   ExpectHas(bars[0], {"131 us", "1,000"});
 }
 
@@ -171,7 +171,7 @@ TEST(InspectionText, BarsOfAWideHistogramAreGroupedWithoutLoss) {
     sum += std::stoi(bar.substr(bar.rfind(' ')));
   }
   EXPECT_EQ(sum, 104);
-  // And one far apart from the other.
+  // Two counts far apart.
   times.counts.fill(0);
   times.counts[0] = 1;
   times.counts[103] = 1;

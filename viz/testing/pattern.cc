@@ -134,7 +134,7 @@ void FillPattern(uint64_t step, const FrameGeometry& geometry,
 int RunPattern(const PatternRun& run) {
   struct sigaction action = {};
   action.sa_handler = [](int) { stop_wanted = 1; };
-  sigaction(SIGTERM, &action, nullptr);  // ends nanosleep
+  sigaction(SIGTERM, &action, nullptr);  // Ends nanosleep.
   switch (run.kind) {
     case PatternRun::Kind::kSegment:
       return PublishSegment(run);

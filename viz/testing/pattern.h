@@ -1,5 +1,5 @@
 // An image that encodes its step number in every pixel, and runs that publish
-// it: for tests that have to know what is on a screen.
+// it, for tests that check a screen's content.
 //
 // Data flow: step -> pixels; a real process publishes them until it is killed.
 // Its metadata: step, envs, episodes (one every ten steps), published_ns
@@ -20,8 +20,8 @@
 
 namespace tandem {
 
-// What pixel (x, y) of a step shows in one of its channels. Steps that are
-// equal modulo 256 look the same.
+// The value of one channel of pixel (x, y) at a step. Steps that are equal
+// modulo 256 have equal images.
 constexpr uint8_t PatternAt(uint64_t step, uint32_t x, uint32_t y,
                             uint32_t channel) {
   switch (channel) {
@@ -41,9 +41,9 @@ void FillPattern(uint64_t step, const FrameGeometry& geometry,
 
 struct PatternRun {
   enum class Kind {
-    kSegment,  // a segment of ours
-    kForeign,  // a segment as a foreign writer makes it: no lock, no spare link
-    kRegion,   // an engine's region
+    kSegment,  // A segment of Tandem.
+    kForeign,  // A foreign writer's segment: no lock, no spare link.
+    kRegion,   // An engine's region.
   };
   Kind kind = Kind::kSegment;
   std::string run;
@@ -54,16 +54,16 @@ struct PatternRun {
                             .metadata_bytes = 256};
   double hz = 100;
   uint32_t tiles = 1;
-  uint64_t still_after = 0;     // publishes no more after that step; 0: never
-  std::string error_text = {};  // in the metadata; "": none
-  bool invalidate_at_end = false;  // with still_after: says that it is over
+  uint64_t still_after = 0;     // The last step published; 0: no limit.
+  std::string error_text = {};  // In the metadata; "": none.
+  bool invalidate_at_end = false;  // With still_after: marks the ring ended.
 };
 
-// Publishes until SIGTERM (then it cleans up) or death. Returns an exit code.
+// Publishes until SIGTERM (it then cleans up) or SIGKILL. Returns an exit code.
 int RunPattern(const PatternRun& run);
 
 // RunPattern in a child process. The destructor kills and reaps it, and removes
-// what it left in /dev/shm.
+// its files from /dev/shm.
 class Publisher {
  public:
   explicit Publisher(const PatternRun& run);
@@ -71,13 +71,13 @@ class Publisher {
   Publisher& operator=(const Publisher&) = delete;
   ~Publisher();
 
-  // Each returns once it has happened.
+  // Each returns once its effect is complete.
   void Kill();
   void Stop();  // SIGSTOP
   void Continue();
-  int Terminate();  // SIGTERM; the exit code
+  int Terminate();  // SIGTERM; returns the exit code.
 
-  // Where its frames lie.
+  // The file of its frames.
   std::string path() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr double kEdge = 0.02;  // of an image pixel
+constexpr double kEdge = 0.02;  // Of an image pixel.
 
 bool NearEdge(double value) {
   const double part = value - std::floor(value);
@@ -47,7 +47,7 @@ PatternSeen CheckPattern(const QImage& screen, const QRect& area,
   const auto pixel = [&](int x, int y) {
     return screen.pixel(area.x() + x, area.y() + y) & 0xffffff;
   };
-  // The step from the first pixel's red.
+  // The step follows from the first pixel's red channel.
   seen.step = static_cast<uint8_t>(
       qRed(pixel(left, top)) - PatternAt(0, static_cast<uint32_t>(source.x),
                                          static_cast<uint32_t>(source.y), 0));

@@ -1,4 +1,4 @@
-// CheckPattern: is it the pattern that an image shows, corner to corner?
+// CheckPattern: checks that an image shows the pattern, corner to corner.
 //
 //   PatternSeen seen = CheckPattern(screen, area, geometry, whole);
 //   EXPECT_EQ(seen.wrong, "");
@@ -17,15 +17,15 @@
 namespace tandem {
 
 struct PatternSeen {
-  std::string wrong;    // the first pixel that is not as it should; "": none
-  uint8_t step = 0;     // modulo 256
-  int64_t checked = 0;  // pixels of the screen
+  std::string wrong;    // The first wrong pixel; "": none.
+  uint8_t step = 0;     // Modulo 256.
+  int64_t checked = 0;  // Pixels of the screen.
 };
 
-// `area` of the screen holds the part `source` of the image, fitted, its
-// aspect ratio kept, each pixel with sharp edges. Pixels of the screen that lie
-// on the edge between two of the image may be either. What is beside the
-// image must be of one colour.
+// `area` of the screen must show the part `source` of the image, fitted with
+// its aspect ratio and sharp pixel edges. A screen pixel on the edge between
+// two image pixels may show either. The screen beside the image must have one
+// colour.
 PatternSeen CheckPattern(const QImage& screen, const QRect& area,
                          const FrameGeometry& geometry, const ViewRect& source);
 

@@ -1,4 +1,4 @@
-// ReadersLockHeld: whether a viewer watches a run, as its writer sees it.
+// ReadersLockHeld: whether a viewer watches a run, by the writer's check.
 //
 //   EXPECT_TRUE(ReadersLockHeld(publisher.path()));
 
@@ -10,10 +10,10 @@
 
 namespace tandem {
 
-// Where the ring starts in the file of a region or of a segment.
+// The ring's offset in the file of a region or of a segment.
 uint64_t RingOffset(int fd);
 
-// Of the file of a region or of a segment. Takes no lock.
+// For the file of a region or of a segment. Takes no lock.
 bool ReadersLockHeld(const std::string& path);
 
 }  // namespace tandem

@@ -22,7 +22,7 @@ constexpr int kWidth = 4;
 constexpr int kHeight = 5;
 constexpr int kBitsPerPixel = 11;
 constexpr int kBytesPerLine = 12;
-constexpr int kColours = 19;  // entries of 12 bytes behind the header
+constexpr int kColours = 19;  // Entries of 12 bytes after the header.
 
 }  // namespace
 
@@ -45,7 +45,7 @@ VirtualDisplay::VirtualDisplay(int width, int height) {
     _exit(1);
   }
   close(ready[1]);
-  // The number comes with a line feed once the server takes clients.
+  // The number ends with a line feed once the server accepts clients.
   std::string number;
   for (char c; read(ready[0], &c, 1) == 1 && c != '\n';) number += c;
   close(ready[0]);

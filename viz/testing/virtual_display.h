@@ -1,4 +1,4 @@
-// VirtualDisplay: an X server of a test's own, and what its screen shows.
+// VirtualDisplay: an X server for one test, and the content of its screen.
 //
 // Data flow: Xvfb, which picks a free display number -> DISPLAY -> the test's
 // windows; Xvfb's own screen memory, mapped -> Grab.
@@ -17,14 +17,14 @@ namespace tandem {
 
 class VirtualDisplay {
  public:
-  // Starts the server, waits until it serves, sets DISPLAY. Ends the process
-  // with a word on what is missing if that fails.
+  // Starts the server, waits until it serves, and sets DISPLAY. On failure
+  // prints the missing program and ends the process.
   VirtualDisplay(int width, int height);
   VirtualDisplay(const VirtualDisplay&) = delete;
   VirtualDisplay& operator=(const VirtualDisplay&) = delete;
   ~VirtualDisplay();
 
-  // The screen as it is now.
+  // The screen's present content.
   QImage Grab() const;
 
  private:

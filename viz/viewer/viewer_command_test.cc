@@ -1,4 +1,4 @@
-// The viewer as scripts and people start it: its command line, its exit codes,
+// The viewer as scripts and people start it: command line, exit codes,
 // snapshots without a display, Ctrl-C.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ namespace {
 constexpr int kWatchdogMs = 60'000;
 
 struct Ended {
-  int code = -1;  // -1: by a signal
+  int code = -1;  // -1: ended by a signal.
   QString out;
   QString error;
 };
@@ -62,7 +62,7 @@ class ViewerCommandTest : public testing::Test {
     return Await(*Start(arguments, environment));
   }
 
-  // A window on no display, without --snapshot.
+  // A window without a display and without --snapshot.
   static QMap<QString, QString> Offscreen() {
     return {{QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("offscreen")},
             {QStringLiteral("QT_QUICK_BACKEND"), QStringLiteral("software")}};
@@ -86,7 +86,7 @@ class ViewerCommandTest : public testing::Test {
   const QTemporaryDir folder_;
 };
 
-TEST_F(ViewerCommandTest, TeachesByHelp) {
+TEST_F(ViewerCommandTest, PrintsHelp) {
   const Ended ended = Run({QStringLiteral("--help")});
   EXPECT_EQ(ended.code, 0);
   EXPECT_EQ(ended.error, QString());
@@ -129,7 +129,7 @@ TEST_F(ViewerCommandTest, SavesTheRightPixelsWithoutADisplay) {
   }
 }
 
-// The deadline is one for frames: the list takes the time that it needs.
+// The deadline applies to frames only: the list may take longer.
 TEST_F(ViewerCommandTest, SavesListOfRunsForAnyDeadline) {
   for (const QString& deadline :
        {QStringLiteral("--timeout=30"), QStringLiteral("--timeout=0.01")}) {
@@ -155,7 +155,7 @@ TEST_F(ViewerCommandTest, ReportsMissingFrameForSnapshot) {
   EXPECT_FALSE(QFile::exists(File("out.png")));
 }
 
-// An image that was there before is no reason for a snapshot.
+// An image from before the viewer's start does not satisfy a snapshot.
 TEST_F(ViewerCommandTest, SavesNoOldImage) {
   PatternRun pattern = {.run = run_};
   pattern.still_after = 1;
@@ -177,7 +177,7 @@ TEST_F(ViewerCommandTest, ReportsMissingSnapshotFolder) {
   EXPECT_TRUE(ended.error.contains(QStringLiteral("/nowhere/out.png")));
 }
 
-TEST_F(ViewerCommandTest, LeavesCleanlyOnASignal) {
+TEST_F(ViewerCommandTest, ExitsCleanlyOnASignal) {
   const Publisher publisher({.run = run_});
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::unique_ptr<QProcess> viewer =
@@ -192,7 +192,7 @@ TEST_F(ViewerCommandTest, LeavesCleanlyOnASignal) {
 }
 
 // An X server without a graphics card, as over SSH.
-TEST_F(ViewerCommandTest, LetsQtDrawWhereThereIsNoCard) {
+TEST_F(ViewerCommandTest, UsesQtsRendererWithoutAGraphicsCard) {
   const VirtualDisplay display(1280, 800);
   const QString file = File("window.png");
   for (const auto& [backend, renderer] :

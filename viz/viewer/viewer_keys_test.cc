@@ -1,4 +1,4 @@
-// What keys and the mouse do to the window and its tabs.
+// The effect of keys and the mouse on the window and its tabs.
 #include <gtest/gtest.h>
 
 #include <QCoreApplication>
@@ -31,7 +31,7 @@ namespace {
 
 class KeysTest : public ViewerTest {
  protected:
-  // On the start page, by the arrow keys.
+  // Selects the run on the start page by the arrow keys.
   void ChooseRun(const std::string& run) {
     const auto run_at = [&](qsizetype row) {
       return viewer_->runs()[row].toMap()[QStringLiteral("run")].toString();
@@ -48,8 +48,8 @@ class KeysTest : public ViewerTest {
     }
   }
 
-  // Lets `press` press the action's key where there is something for it to do,
-  // and sees it done.
+  // Sets up a state in which the action has an effect, lets `press` press its
+  // key, and checks the effect.
   void ExpectDone(Action action, const std::function<void()>& press);
 
   const QTemporaryDir folder_;
@@ -64,7 +64,7 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
     press();
     EXPECT_EQ(state(), before);
   };
-  // Whether the press makes the image's scale, or place, a greater one.
+  // Returns whether the press increases the image's scale or position.
   enum class Of { kScale, kX, kY };
   const auto grows = [&](Of of) {
     const auto value = [&] {
@@ -134,7 +134,7 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
     case Action::kGrid:
       view.Focus(1);
       viewer_->Perform(Action::kHelp);
-      press();  // closes the help first
+      press();  // It first closes the help.
       EXPECT_FALSE(viewer_->helpShown());
       EXPECT_EQ(view.focus(), 1);
       press();
@@ -187,7 +187,7 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
   }
 }
 
-TEST_F(KeysTest, AnswerAsTheTableSays) {
+TEST_F(KeysTest, HaveTheEffectsOfTheTable) {
   PatternRun run = {.run = run_};
   run.tiles = 4;
   ViewerOptions options;
@@ -257,8 +257,8 @@ TEST_F(KeysTest, ListsRunsAndOpensOneByKeyOrClick) {
   AwaitStatus("connected");
 }
 
-// In a window that is too low for the list, and from one scan to the next.
-TEST_F(KeysTest, KeepTheChosenRunInSight) {
+// In a window too low for the list, over several scans.
+TEST_F(KeysTest, KeepTheSelectedRunVisible) {
   std::vector<std::unique_ptr<Publisher>> publishers;
   for (const char* name : {"", ".1", ".2", ".3", ".4", ".5"}) {
     publishers.push_back(
@@ -297,7 +297,7 @@ TEST_F(ViewerTest, KeepsTabsForSeveralRuns) {
   AwaitStatus("connected");
   Press(Qt::Key_Home);
   EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
-  // A hidden tab knows its state, too.
+  // A hidden tab also updates its state.
   publisher.Stop();
   FastLaneTab* hidden = viewer_->fast_lane_tabs()[1];
   Await([&] { return hidden->status() == QStringLiteral("stale"); });
@@ -311,7 +311,7 @@ TEST_F(ViewerTest, KeepsTabsForSeveralRuns) {
   QCoreApplication::processEvents();
 }
 
-TEST_F(ViewerTest, HasNoShortcutsIfNoneAreWanted) {
+TEST_F(ViewerTest, HasNoShortcutsIfDisabled) {
   ViewerOptions options;
   options.shortcuts = false;
   OpenRun({.run = run_}, options);

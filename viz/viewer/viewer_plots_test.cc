@@ -1,4 +1,4 @@
-// The plots on the screen: where their curves are, by the numbers published.
+// The plots on the screen: the positions of their curves by published numbers.
 #include <gtest/gtest.h>
 
 #include <QColor>
@@ -24,7 +24,7 @@
 namespace tandem {
 namespace {
 
-// Of a channel. Lines are antialiased; the band around them is fainter by far.
+// Of a channel. Lines are antialiased; the band around them is much fainter.
 constexpr int kNear = 96;
 
 bool Resembles(QRgb pixel, const QColor& colour) {
@@ -42,7 +42,7 @@ class PlotsTest : public ViewerTest {
     segment_.emplace(*std::move(segment));
   }
 
-  // Returns once the viewer has it.
+  // Returns once the viewer has received it.
   void Publish(const FrameMetrics& metrics) {
     const uint64_t before = tab()->consumer().watch().frames();
     segment_->writer().Loan();
@@ -50,8 +50,8 @@ class PlotsTest : public ViewerTest {
     Await([&] { return tab()->consumer().watch().frames() > before; });
   }
 
-  // How high the curve of a series lies at a part of the plot's width: 0 at its
-  // foot, 1 at its top. Nothing: no curve there, or at more than one height.
+  // The height of a series' curve at a part of the plot's width: 0 at its
+  // bottom, 1 at its top. Nothing if no curve is there, or several heights.
   std::optional<double> HeightAt(const char* series, double part) const {
     const QQuickItem* plot = Item(QString::fromLatin1(series));
     const auto colour = plot->property("lineColor").value<QColor>();
@@ -70,8 +70,8 @@ class PlotsTest : public ViewerTest {
     return (area.y() + area.height() - middle) / area.height();
   }
 
-  // What is wrong with a curve that should lie at `before` on the left of the
-  // part `step` of the width, and at `after` on the right of it.
+  // Checks a curve that should be at `before` to the left of the part `step`
+  // of the width, and at `after` to the right. Returns the error.
   std::string WrongWith(const char* series, double step, double before,
                         double after) const {
     constexpr double kOff = 0.08;  // margins, and half of the line
@@ -91,13 +91,13 @@ class PlotsTest : public ViewerTest {
   std::optional<OwnedFrameSegment> segment_;
 };
 
-TEST_F(PlotsTest, ShowTheNumbersWhereTheyBelong) {
+TEST_F(PlotsTest, DrawTheNumbersAtTheirPositions) {
   ViewerOptions options;
   options.runs = {run_};
   Open(options);
   const std::array<const char*, 3> all = {"reward", "return", "step rate"};
   for (const char* series : all) {
-    // A grid, and no curve.
+    // The plot has a grid and no curve.
     const QQuickItem* plot = Item(QString::fromLatin1(series));
     ASSERT_NE(plot, nullptr);
     const QPoint grid =
@@ -114,7 +114,7 @@ TEST_F(PlotsTest, ShowTheNumbersWhereTheyBelong) {
     }
   }
 
-  // A step up, a constant, a step down.
+  // A step up, a constant and a step down.
   const int64_t begin_ns = MonotonicNanos();
   for (int i = 0; i < 40; ++i) Publish({1, 5, 400});
   const int64_t step_ns = MonotonicNanos();

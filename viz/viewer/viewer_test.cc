@@ -1,5 +1,5 @@
-// What the window shows, read from the X server's screen itself, and what it
-// says of it. By OpenGL; as viewer_software_test, by Qt's own renderer.
+// The window's content, read from the X server's screen, and its status texts.
+// The window draws by OpenGL; viewer_software_test uses Qt's software renderer.
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ TEST_F(ViewerTest, IsDrawnByTheRendererOfItsEnvironment) {
 TEST_F(ViewerTest, ShowsTheRightPixelsCornerToCorner) {
   PatternRun run = Slow(64, 48, 3);
   OpenRun(run, Bare());
-  std::set<int> steps;  // it moves
+  std::set<int> steps;  // The image changes.
   Await([&] {
     steps.insert(AwaitPattern(run));
     return steps.size() >= 3 || HasFailure();
@@ -157,7 +157,7 @@ TEST_F(ViewerTest, ReportsFailedRender) {
 
 class EvaluationTest : public ViewerTest {
  protected:
-  // Until the file, as it is now, was read: the kernel tells.
+  // Waits until the kernel reports that a reader closed the file.
   void AwaitRead(const std::string& path) {
     const UniqueFd events(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     ASSERT_GE(inotify_add_watch(events.get(), path.c_str(), IN_CLOSE_NOWRITE),
@@ -232,7 +232,7 @@ TEST_F(ViewerTest, EndsASnapshotWhoseLastTabWasClosed) {
   options.snapshot = folder.filePath(QStringLiteral("out.png")).toStdString();
   Open(options);
   const SnapshotJob job(options, viewer_.get());
-  // From within the loop, or what ends it could come before it begins.
+  // A timer inside the loop: the loop must begin before the key ends it.
   QTimer::singleShot(0, [&] { Press(Qt::Key_W, Qt::ControlModifier); });
   EXPECT_EQ(QGuiApplication::exec(), 1);
   EXPECT_FALSE(QFile::exists(QString::fromStdString(options.snapshot)));

@@ -315,7 +315,7 @@ def test_pause_ends_single_steps_after_a_time_out(shared: tandem.SharedMemoryCli
 
 
 def test_modes_are_set_and_returned(shared: tandem.SharedMemoryClient) -> None:
-    """The mode is the whole engine's, and stays until it is set again."""
+    """The mode applies to all environments, and stays until it is set again."""
     first = shared.scene.simulation_mode()
     assert isinstance(first, tandem.services.SimulationMode)
     for mode in tandem.services.SimulationMode:

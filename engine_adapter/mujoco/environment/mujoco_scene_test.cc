@@ -410,7 +410,7 @@ TEST_F(MujocoSceneTest, ABodyMovesAsBodyPosDoesAndStaysThroughResets) {
 }
 
 // This includes what MuJoCo precomputes: the geoms that can touch.
-TEST_F(MujocoSceneTest, AMovedGeomIsAsOneThatTheModelHasThere) {
+TEST_F(MujocoSceneTest, MovedGeomEqualsAGeomThatTheModelHasThere) {
   EngineRig rig = Models(kZoo, 2);
   ScenePort& scene = *rig.ports().scene;
   ASSERT_TRUE(

@@ -32,7 +32,7 @@ TEST(ModelFile, ANameIsLookedForInTheGivenFolderOnly) {
   EXPECT_TRUE(absl::StrContains(status.message(), "./")) << status;
 }
 
-TEST(ModelFile, APathIsTakenAsItIs) {
+TEST(ModelFile, PathIsUsedUnchanged) {
   for (const std::string path : {"./x.xml", "../x.xml", "/x/y.xml"}) {
     EXPECT_EQ(PathOf(path), path);
     EXPECT_FALSE(FindModelFile(path, "").value().is_asset);

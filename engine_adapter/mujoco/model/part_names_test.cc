@@ -60,7 +60,7 @@ TEST(PartNames, NumbersOfBodiesAreTheirBodys) {
   EXPECT_EQ(BodyAxisName(*model, 2), "world/z");
 }
 
-TEST(PartNames, ActuatorsAreCalledByTheirJointsWhereThatIsTheirsAlone) {
+TEST(PartNames, ActuatorsHaveJointNamesIfUniqueElseNumbers) {
   EXPECT_EQ(ActuatorNames(*Zoo()),
             (Texts{"actuator 0", "actuator 1", "knee", "root"}));
 }

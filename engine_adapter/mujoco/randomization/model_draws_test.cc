@@ -178,7 +178,7 @@ TEST_F(ModelDraws, EqualACompiledModel) {
 }
 
 // Checks the place and the effects of an offset.
-TEST_F(ModelDraws, AnOffsetMovesMassCentersAndNothingElse) {
+TEST_F(ModelDraws, OffsetMovesOnlyMassCenters) {
   Contract contract;
   contract.com_offset = {0.01, 0.03};
   for (const std::string& file : Files()) {

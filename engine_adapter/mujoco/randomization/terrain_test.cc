@@ -48,7 +48,7 @@ TEST(Terrain, IsAtItsLowestInTheMiddle) {
   }
 }
 
-TEST(Terrain, ReachesAsHighAsItIsDifficult) {
+TEST(Terrain, HeightEqualsDifficulty) {
   for (const double difficulty : {0.0, 0.25, 1.0}) {
     for (const char* name : {"slope", "stairs"}) {
       EXPECT_EQ(std::ranges::max(Heights(name, difficulty)), difficulty);

@@ -142,7 +142,7 @@ int64_t SeenAt(double metres, bool endless_planes) {
       pixels, [](std::byte value) { return value != std::byte{0}; });
 }
 
-TEST(SceneRenderer, AnEnvironmentsOwnModelIsDrawnAndLeavesNothingBehind) {
+TEST(SceneRenderer, DrawsAnEnvironmentsOwnModelForItsDrawOnly) {
   const ModelPtr model = Scene();
   const ModelPtr own = Scene();
   for (int i = 0; i < 4 * model->ngeom; ++i) own->geom_rgba[i] = 0.5F;
@@ -211,7 +211,7 @@ TEST(SceneRenderer, TerrainIsThatOfTheEnvironmentsOwnModel) {
   EXPECT_EQ(images[3], images[1]);
 }
 
-TEST(SceneRenderer, EndlessPlanesAreWhereverOneLooks) {
+TEST(SceneRenderer, InfinitePlanesAreVisibleAtAnyDistance) {
   EXPECT_GT(SeenAt(0, false), 0);
   EXPECT_EQ(SeenAt(1000, false), 0);
   EXPECT_GT(SeenAt(1000, true), 64 * 64);

@@ -18,7 +18,7 @@ namespace tandem {
 struct FieldRow {
   std::string name;
   size_t offset;
-  size_t bytes;          // of the whole field
+  size_t bytes;          // of all elements
   size_t element_bytes;  // the same, but for arrays
   std::string type;      // "u32", "u64 atomic", "u8[64]", "char[64]"
   std::string writer;

@@ -1,8 +1,8 @@
-// A FLAN ring in plain memory, and frames that tell of themselves.
+// A FLAN ring in plain memory, and frames that encode their number.
 //
-// Data flow: FrameTestRing -> FrameWriter and FrameReader of one test;
-// FillFrame's bytes all follow from the frame's number, so that a frame that is
-// made of two is seen.
+// Data flow: FrameTestRing -> FrameWriter and FrameReader of one test. All
+// FillFrame's bytes follow from the frame's number, so that a test detects a
+// frame made of two.
 //
 //   FrameTestRing ring({.width = 4, .height = 3, .capacity = 2});
 //   FrameWriter writer = ring.Writer();
@@ -24,7 +24,7 @@
 
 namespace tandem {
 
-// Exactly the ring's bytes, in a heap block of their own.
+// Exactly the ring's bytes, in their own heap block.
 class FrameTestRing {
  public:
   explicit FrameTestRing(const FrameGeometry& geometry)
@@ -68,7 +68,7 @@ inline std::vector<std::byte> MakeFrame(uint64_t number, size_t bytes) {
   return frame;
 }
 
-// What FillFrame(number) makes, and nothing else.
+// Whether `frame` consists exactly of FillFrame(number)'s bytes.
 inline bool IsFrame(uint64_t number, std::span<const std::byte> frame) {
   for (size_t at = 0; at < frame.size(); at += sizeof(uint64_t)) {
     const uint64_t word = FrameWord(number, at);

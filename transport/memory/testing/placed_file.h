@@ -1,13 +1,13 @@
-// PlacedFile: a file in /dev/shm with bytes of a test's choice, such as those
+// PlacedFile: a file in /dev/shm with bytes that a test chooses, such as those
 // of a region whose engine died.
 //
-// Data flow: bytes -> the file, with or without a spare link -> what looks at
-// it.
-// Ownership: the test's; destruction removes both names.
+// Data flow: bytes -> the file, with or without a spare link -> the code under
+// test.
+// Ownership: the test; destruction removes both names.
 //
-// A spare link makes it what engines that start anywhere on the machine may
-// take for a dead region and remove. So one with a spare link is locked as by a
-// living engine; a dead region is one without.
+// Any engine that starts on the machine may take a file with a spare link for a
+// dead region and remove it. A file with a spare link is thus locked as by a
+// living engine. A dead region has no spare link.
 //
 //   PlacedFile file(UniqueRegionName("report"), header_bytes,
 //                   PlacedFile::kDead);
@@ -32,12 +32,12 @@
 
 namespace tandem {
 
-// Aborts on what cannot fail in a test.
+// Aborts on errors that no test expects.
 class PlacedFile {
  public:
   enum State {
-    kAlive,  // an engine's lock, and a spare link
-    kDead,   // neither
+    kAlive,  // An engine's lock, and a spare link.
+    kDead,   // Neither lock nor spare link.
   };
   PlacedFile(std::string name, absl::string_view bytes, State state)
       : name_(std::move(name)),
@@ -72,7 +72,7 @@ class PlacedFile {
   void Resize(uint64_t bytes) {
     if (ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) std::abort();
   }
-  // All of it, as it is.
+  // The complete content.
   std::string Bytes() const {
     struct stat about = {};
     if (fstat(fd_.get(), &about) != 0) std::abort();
@@ -84,7 +84,7 @@ class PlacedFile {
     return bytes;
   }
 
-  // As a side that lives does, until destruction.
+  // Holds a lock as a living side does, until destruction.
   void Lock(int64_t byte) { SetLock(byte, F_WRLCK); }
   void Unlock(int64_t byte) { SetLock(byte, F_UNLCK); }
 

@@ -1,7 +1,7 @@
 // UniqueRegionName: a region name that no other test on this machine has.
 //
-// Data flow: a prefix and 64 random bits -> a name. A pid would not do: test
-// sandboxes with process ids of their own share one /dev/shm.
+// Data flow: a prefix and 64 random bits -> a name. A pid is not unique: test
+// sandboxes with separate process ids share one /dev/shm.
 //
 //   const std::string name = UniqueRegionName("lock-step");
 

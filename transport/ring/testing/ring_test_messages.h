@@ -1,6 +1,6 @@
-// Messages for the ring's tests, and short ways to send and get them.
+// Messages for the ring's tests, and short functions to send and receive them.
 //
-// Data flow: none of its own.
+// Data flow: none.
 //
 //   ASSERT_EQ(writer.TryWrite(Message(5)), ErrorCode::kOk);
 //   ExpectRead(reader, Message(5));
@@ -31,7 +31,7 @@ inline Bytes Message(size_t size, int seed = 1) {
   return message;
 }
 
-// An outcome and, if it was kOk, the message.
+// A result code and, if it is kOk, the message.
 struct Received {
   ErrorCode code;
   Bytes message;
@@ -51,7 +51,7 @@ inline void ExpectRead(RingReader& reader, const Bytes& expected) {
   EXPECT_EQ(received.message, expected);
 }
 
-// Moves both positions of an empty ring on by `bytes`.
+// Advances both positions of an empty ring by `bytes`.
 inline void Advance(RingWriter& writer, RingReader& reader, uint32_t bytes) {
   for (; bytes >= 8; bytes -= 8) {
     ASSERT_EQ(writer.TryWrite({}), ErrorCode::kOk);

@@ -1,8 +1,8 @@
 // TestRegion: a ring's header, data and bells, for tests and benchmarks.
 //
-// Data flow: none of its own; tests hand its parts to RingWriter and
-// RingReader, and overwrite them as a lying peer would.
-// Ownership: the test owns it. The data lies between canaries.
+// Data flow: none; tests pass its parts to RingWriter and RingReader, and
+// overwrite them as a lying peer would.
+// Ownership: the test owns it. The data is between canaries.
 //
 //   TestRegion region(64);
 //   RingWriter writer = region.Writer();
@@ -28,8 +28,8 @@
 
 namespace tandem {
 
-// Lies in a shared mapping, so that a forked child sees the same bytes. Aborts
-// on what cannot fail in a test.
+// Located in a shared mapping, so that a forked child sees the same bytes.
+// Aborts on errors that no test expects.
 class TestRegion {
  public:
   explicit TestRegion(uint32_t capacity, uint32_t start_pos = 0)
@@ -58,7 +58,7 @@ class TestRegion {
   Doorbell reader_bell() {
     return Doorbell(&head_->reader_doorbell, &head_->reader_sleepers);
   }
-  // No patience, by default: what cannot be breaks the ring at once.
+  // No grace period by default: invalid data breaks the ring at once.
   RingWriter Writer(int64_t grace_ns = 0) {
     return RingWriter::Attach(&header(), data(), reader_bell(), grace_ns)
         .value();
@@ -74,14 +74,14 @@ class TestRegion {
     header().read_pos.store(read_pos, std::memory_order_relaxed);
   }
   uint32_t write_pos() {
-    // relaxed: a test's look at a number.
+    // relaxed: a test reads only the number.
     return header().write_pos.load(std::memory_order_relaxed);
   }
   uint32_t read_pos() {
     // relaxed: as above.
     return header().read_pos.load(std::memory_order_relaxed);
   }
-  // How many threads of the writer's side sleep.
+  // The number of sleeping threads of the writer's side.
   uint32_t writer_sleepers() {
     // relaxed: as above.
     return head_->writer_sleepers.load(std::memory_order_relaxed);
@@ -95,7 +95,7 @@ class TestRegion {
     std::memcpy(data().data() + offset, &word, sizeof(word));
   }
 
-  // Whether nothing was written around the data.
+  // Whether the bytes around the data are unchanged.
   bool CanariesLive() {
     const std::span<std::byte> all = Canaries();
     const auto lives = [](std::byte byte) { return byte == kCanary; };
@@ -115,7 +115,7 @@ class TestRegion {
     alignas(128) SharedWord<uint32_t> reader_sleepers;
   };
 
-  // The data with a canary on either side.
+  // The data with a canary on each side.
   std::span<std::byte> Canaries() {
     return {reinterpret_cast<std::byte*>(head_ + 1),
             capacity_ + 2 * kCanaryBytes};

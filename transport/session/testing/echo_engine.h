@@ -1,7 +1,7 @@
-// EchoEngine: an engine for tests of the session, on a thread of its own.
+// EchoEngine: an engine for tests of the session, on its own thread.
 //
-// Data flow: actions -> obs, and counts of what was asked for.
-// Ownership: the test's; it serves from construction to destruction.
+// Data flow: actions -> obs, and counts of requests.
+// Ownership: the test; it serves from construction to destruction.
 //
 //   EchoEngine engine(name, EchoSpec());
 //   ClientSide client = AttachOrFail(name);
@@ -34,7 +34,7 @@ inline RegionSpec EchoSpec() {
   return {.num_envs = 3, .obs_size = 2, .act_size = 2, .task = "echo"};
 }
 
-// Echoes actions as observations and counts what it is asked for.
+// Echoes actions as observations and counts its requests.
 class EchoEngine {
  public:
   EchoEngine(std::string name, RegionSpec spec,
@@ -71,7 +71,7 @@ class EchoEngine {
         case EngineEvent::kStopRequested:
           return;
         case EngineEvent::kExchange:
-          // relaxed: set before the exchange that it is for was sent.
+          // relaxed: set before the client sent the exchange it applies to.
           if (fail_next_.exchange(false, std::memory_order_relaxed)) {
             side_.Fail(ErrorCode::kEngineFailed, "joint 3 \x01 exploded");
             break;
@@ -81,7 +81,7 @@ class EchoEngine {
           break;
         case EngineEvent::kClientArrived:
           ++arrivals_;
-          // relaxed: as above, for a hello.
+          // relaxed: as above, for an attach.
           side_.AcknowledgeAttach(
               refuse_next_.exchange(false, std::memory_order_relaxed)
                   ? MakeError(ErrorCode::kEngineFailed, "no model")
@@ -135,8 +135,8 @@ inline ErrorCode Step(ClientSide& client, const std::vector<float>& actions) {
   return client.Step(actions, 20);
 }
 
-// Until `done`, which a live engine brings about; gtest's own time-out is the
-// watchdog.
+// Waits until `done`, which depends on a live engine. gtest's own time-out is
+// the watchdog.
 inline void AwaitTrue(const std::function<bool()>& done) {
   while (!done()) std::this_thread::yield();
 }

@@ -1,4 +1,4 @@
-// An inspection of a region in which every part is there, for tests.
+// An inspection of a region that has every part, for tests.
 //
 //   const Inspection inspection = SampleInspection();
 

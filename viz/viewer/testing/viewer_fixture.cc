@@ -18,7 +18,7 @@ constexpr int64_t kWatchdogNs = 60'000'000'000;
 
 const VirtualDisplay* display = nullptr;
 
-// What Qt and QML complain of; empty after each test.
+// Warnings and errors of Qt and QML; empty after each test.
 QStringList complaints;
 void Complain(QtMsgType type, const QMessageLogContext&, const QString& text) {
   if (type == QtDebugMsg || type == QtInfoMsg) return;
@@ -26,7 +26,8 @@ void Complain(QtMsgType type, const QMessageLogContext&, const QString& text) {
   complaints << text;
 }
 
-// In the visual tree, where a repeater's items are no QObject's children.
+// Searches the visual tree, because a repeater's items are not QObject
+// children.
 const QQuickItem* FindItem(const QQuickItem* root, const QString& name) {
   if (root->objectName() == name && root->isVisible()) return root;
   for (const QQuickItem* child : root->childItems()) {

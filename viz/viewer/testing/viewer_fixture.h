@@ -1,10 +1,10 @@
-// ViewerTest: the real window on an X server, for tests of what it shows and
-// does.
+// ViewerTest: the real window on an X server, for tests of its display and
+// behaviour.
 //
 // Data flow: a publisher's process -> the viewer's window -> the X server's
 // screen, read back; the test's keys and clicks -> the window.
-// Ownership: each test has its own; the display and the application belong to
-// main, which comes with it.
+// Ownership: each test has its own; main, which this library contains, owns the
+// display and the application.
 //
 //   TEST_F(ViewerTest, Pauses) {
 //     OpenRun({.run = run_});
@@ -39,26 +39,25 @@ namespace tandem {
 
 class ViewerTest : public testing::Test {
  protected:
-  // A small window, nothing around the image.
+  // A small window, with no controls around the image.
   static ViewerOptions Bare();
-  // Slow enough for a screen to be read between two frames, quick enough to be
-  // live.
+  // Slow enough to read a screen between two frames, fast enough to be live.
   PatternRun Slow(uint32_t width, uint32_t height, uint32_t channels) const;
 
   void Open(const ViewerOptions& options);
-  // With a publisher, and its first new frame on show.
+  // Opens with a publisher; returns once a new frame is shown.
   void OpenRun(const PatternRun& run, ViewerOptions options = {});
-  // Qt and QML must have complained of nothing.
+  // Fails the test if Qt or QML issued a warning.
   void TearDown() override;
 
-  // Handles events until then; a watchdog ends the test.
+  // Handles events until `done`; a watchdog ends the test.
   void Await(const std::function<bool()>& done);
   void AwaitStatus(const QString& status);
 
-  // Grabs the screen until it shows a whole pattern (one frame may be on its
-  // way to the screen while it is read); returns its step.
+  // Grabs the screen until it shows a complete pattern (a frame may be in
+  // transit to the screen while the test reads it). Returns its step.
   int AwaitPattern(const PatternRun& run, ViewRect source = {});
-  // What the X server's screen shows now.
+  // The X server's present screen content.
   static QImage GrabScreen();
 
   QQuickWindow* window() const { return scene_->window(); }
@@ -66,10 +65,10 @@ class ViewerTest : public testing::Test {
     return viewer_->fast_lane_tabs()[viewer_->current()];
   }
   void Press(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::NoModifier);
-  // A visible item of the scene; nullptr: there is none.
+  // A visible item of the scene; nullptr if there is none.
   const QQuickItem* Item(const QString& name) const;
   QString TextOf(const char* name) const;
-  // In the middle of a part of the image, both from 0 to 1.
+  // A position in the image; `x` and `y` range from 0 to 1.
   QPoint PointOf(double x, double y) const;
 
   const std::string run_ = UniqueRegionName("viewer");
