@@ -34,8 +34,7 @@ class OwnedFrameSegment {
   //   kInvalidArgument    run id or geometry
   //   kAlreadyAttached    a live writer has the name, or it is not a file
   //   kOutOfSharedMemory  /dev/shm or memory has no room; the text has the
-  //   needed
-  //                       and the available bytes
+  //                       needed and the available bytes
   //   kAccessDenied       another user has the name; the text names the user
   static absl::StatusOr<OwnedFrameSegment> Create(
       absl::string_view run_id, const FrameGeometry& geometry);
