@@ -1,4 +1,4 @@
-// The flags of frames and images, which every engine server has.
+// The flags of frames and images, common to all engine servers.
 //
 // Data flow: command line -> FrameOptions and ImageOptions, or none.
 //
@@ -16,8 +16,8 @@
 
 namespace tandem {
 
-// After ParseCommandLine. None without --frames, or --images. kInvalidArgument
-// for an invalid value.
+// Call after ParseCommandLine. Returns nullopt without --frames, or without
+// --images. kInvalidArgument for an invalid value.
 absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs);
 absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags();
 

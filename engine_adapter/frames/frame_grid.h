@@ -1,4 +1,4 @@
-// FrameGrid: where each environment's image lies in the frame.
+// FrameGrid: the position of each environment's image in the frame.
 //
 // Data flow: FrameOptions -> FrameGrid -> a FrameTile for each environment.
 // Places without an environment are black.
@@ -41,7 +41,7 @@ class FrameGrid {
     return uint64_t{FrameWidth()} * FrameHeight() * kRgbBytes;
   }
 
-  // `frame` has FrameBytes().
+  // `frame` has FrameBytes() bytes.
   FrameTile Tile(std::span<std::byte> frame, uint32_t place) const {
     const size_t stride = size_t{FrameWidth()} * kRgbBytes;
     const size_t top = size_t{place / columns_} * height_;
@@ -52,7 +52,7 @@ class FrameGrid {
             .rows = height_};
   }
 
-  // Blackens the places behind the last environment's.
+  // Makes the places after the last environment black.
   void BlackenRest(std::span<std::byte> frame) const {
     for (uint32_t place = count_; place < rows_ * columns_; ++place) {
       Blacken(Tile(frame, place));

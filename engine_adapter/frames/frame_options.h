@@ -1,4 +1,4 @@
-// FrameOptions: which environments are drawn, how large, how often. And
+// FrameOptions: the environments to render, the size and the rate of frames.
 // ImageOptions: the images that are part of each observation.
 //
 // Data flow: a server's flags -> FrameOptions -> FrameSource and FrameThread;
@@ -21,21 +21,22 @@
 
 namespace tandem {
 
-// All images: rows from the top; of a pixel red, green and blue, a byte each.
-inline constexpr uint32_t kRgbBytes = 3;  // of a pixel
+// In all images the top row is first. A pixel is red, green and blue, a byte
+// each.
+inline constexpr uint32_t kRgbBytes = 3;  // per pixel
 
 inline constexpr uint32_t kMaxRenderSide = 8192;  // pixels
 inline constexpr uint32_t kMaxImages = 1024;      // in a frame
 inline constexpr double kMaxFrameHz = 1000;
 
-// Where each environment's camera is.
+// The position of each environment's camera.
 enum class FrameCamera : uint8_t {
-  kFollow,     // goes along with what moves away
-  kGymnasium,  // where Gymnasium's render has it, to the pixel
-  kFixed,      // the same, but for what depends on the state drawn first
+  kFollow,     // follows a robot that moves away
+  kGymnasium,  // as Gymnasium's render, pixel by pixel
+  kFixed,      // as kGymnasium, independent of the first state
 };
 
-// What makes an image prettier, and slower.
+// Effects that improve an image and take more time.
 struct FrameEffects {
   bool shadows = false;
   bool reflections = false;
@@ -43,45 +44,45 @@ struct FrameEffects {
 };
 
 struct FrameOptions {
-  uint32_t width = 0;  // of one environment's image
+  uint32_t width = 0;  // of one environment's image, pixels
   uint32_t height = 0;
   std::vector<uint32_t> envs = {};
-  double hz = 60;      // at most, while watched; 0: only on demand
-  uint32_t slots = 8;  // of the ring
+  double hz = 60;      // maximum while watched; 0: only on request
+  uint32_t slots = 8;  // in the frame ring
   FrameEffects effects = {};
   FrameCamera camera = FrameCamera::kFollow;
-  std::string model_camera = {};  // by its name, in place of `camera`
+  std::string model_camera = {};  // a name; replaces `camera`
 };
 
 struct ImageOptions {
-  uint32_t width = 0;  // pixels, 1 to kMaxRenderSide, as the height
+  uint32_t width = 0;  // pixels, 1 to kMaxRenderSide; so is height
   uint32_t height = 0;
   std::string camera = {};  // of the model; "": FrameCamera::kFixed
   FrameEffects effects = {
       .shadows = true, .reflections = true, .multisampling = true};
 };
 
-// "320x240" into width and height. `flag` is for the error's text.
+// Parses "320x240" into width and height. Error texts begin with `flag`.
 absl::Status ParseFrameSize(absl::string_view flag, absl::string_view text,
                             FrameOptions* options);
 
-// "0,3,5", "all", or "" for the first four.
+// Parses "0,3,5", "all", or "" for the first four environments.
 absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
                             FrameOptions* options);
 
-// "shadows,reflections,multisampling", any of them, "all" or "".
+// Parses some of "shadows,reflections,multisampling", or "all", or "" for none.
 absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
                                FrameOptions* options);
 
-// "follow" or "gymnasium".
+// Parses "follow" or "gymnasium".
 absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
 
-// kInvalidArgument for sides beyond 1 to kMaxRenderSide.
+// kInvalidArgument unless both sides are 1 to kMaxRenderSide.
 absl::Status CheckImageSize(absl::string_view flag, uint32_t width,
                             uint32_t height);
 
-// kInvalidArgument for an invalid size, number or environment, or a frame of
-// more pixels than a ring can hold.
+// kInvalidArgument for an invalid size, number or environment, or for a frame
+// that is too large for a ring.
 absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs);
 
 }  // namespace tandem

@@ -10,11 +10,11 @@
 namespace tandem {
 namespace {
 
-// In line for more than this part of its work: cores are contended for.
+// Cores are scarce if a frame waited for more than 1/8 of its own work's time.
 constexpr int64_t kContendedPart = 8;
-// Of a contended core's time, one part is a frame's and the others are not.
+// With scarce cores, the pause is this many times the frame's work.
 constexpr int64_t kRestParts = 15;
-// The longest rest: viewers see that the engine lives.
+// The longest pause; viewers see that the engine lives.
 constexpr int64_t kMaxRestNs = 1'000'000'000;
 
 }  // namespace
@@ -35,7 +35,8 @@ CoreWait::CoreWait()
     : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
 
 int64_t CoreWait::Nanos() const {
-  // On a core, in line, and how often; nanoseconds (Linux: proc(5)).
+  // The file has nanoseconds on a core, nanoseconds waiting for a core, and the
+  // number of time slices (Linux: proc(5)).
   std::array<char, 96> text;
   const ssize_t size = pread(file_.get(), text.data(), text.size() - 1, 0);
   if (size <= 0) return 0;

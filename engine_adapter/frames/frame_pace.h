@@ -1,9 +1,9 @@
-// FramePace: when the next frame is due. GoToBackground: the priority of
-// threads that render.
+// FramePace: the time of the next frame. GoToBackground: the priority of render
+// threads.
 //
-// Data flow: the wanted rate, what each frame took and how long it stood in
-// line for a core -> the time from which the next one may be drawn.
-// Ownership: FrameThread's render thread.
+// Data flow: the requested rate, the time of each frame and its wait for a core
+// -> the time from which the next frame may be rendered. Ownership:
+// FrameThread's render thread.
 //
 //   FramePace pace(60);
 //   const CoreWait line;
@@ -23,23 +23,25 @@
 
 namespace tandem {
 
-// A frame that stood in line took its core from another thread, and in an
-// engine's lock-step a step waits for its slowest thread: then frames are rare,
-// and take a sixteenth of one core. A nice value alone isn't enough: while a
-// render thread fills a core, however idle its class, Linux moves no second
-// stepping thread there until the next tick, milliseconds later.
+// If a render thread had to wait for a core, cores are scarce. Then it takes
+// core time from a stepping thread, and a lock-step waits for its slowest
+// thread. So frames become rare: rendering takes a sixteenth of one core. A
+// nice value alone is not sufficient. While a render thread fills a core, even
+// in an idle class, Linux moves no second stepping thread there until the next
+// tick, milliseconds later.
 class FramePace {
  public:
-  // `hz` frames a second at most; 0: no rate.
+  // At most `hz` frames a second; 0: no rate.
   explicit FramePace(double hz);
 
-  // MonotonicNanos from which the next frame may be drawn.
+  // The MonotonicNanos() from which the next frame may be rendered.
   int64_t due_ns() const { return due_ns_; }
   int64_t period_ns() const { return period_ns_; }
 
-  // A frame was drawn from `begin_ns` to `end_ns`, and stood in line for
-  // `waited_ns` of that. Late frames are not made up for; those that a client
-  // asked for, at whatever rate, put off the next one by a period at most.
+  // Records a frame that was rendered from `begin_ns` to `end_ns`, and waited
+  // for a core for `waited_ns` of that time. Late frames are not repeated.
+  // Frames that a client requested, at any rate, delay the next one by at most
+  // one period.
   void Drew(int64_t begin_ns, int64_t end_ns, int64_t waited_ns);
 
  private:
@@ -47,20 +49,23 @@ class FramePace {
   int64_t due_ns_ = 0;
 };
 
-// How long the thread that made it has stood in line for a core.
+// The time for which a thread has waited for a core. The constructing thread is
+// the measured one.
 class CoreWait {
  public:
   CoreWait();
 
-  // Nanoseconds so far; 0 if the kernel doesn't tell. A system call.
+  // Nanoseconds so far; 0 if the kernel does not report them. Makes a system
+  // call.
   int64_t Nanos() const;
 
  private:
   UniqueFd file_;  // /proc/thread-self/schedstat
 };
 
-// The steps' threads come before this one and those that a driver makes in it.
-// A system call; refused or not, the thread goes on.
+// Gives stepping threads priority over the calling thread, and over threads
+// that a driver starts from it. Makes a system call; if the kernel refuses, the
+// thread continues as before.
 inline void GoToBackground() {
   constexpr int kNiceness = 19;
   (void)setpriority(PRIO_PROCESS, 0, kNiceness);

@@ -1,9 +1,8 @@
-// FrameSource: how an engine of any kind shows its environments.
+// FrameSource: renders an engine's environments.
 //
-// Data flow: environment -> Capture (the thread that steps) -> the source's own
-// copy -> Draw (the render thread) -> pixels in the frame ring.
-// Ownership: the engine's; FrameThread calls, and sees to it that Capture and
-// Draw never run at once.
+// Data flow: environment -> Capture (stepping thread) -> the source's copy ->
+// Draw (render thread) -> pixels in the frame ring. Ownership: the engine owns
+// it. FrameThread calls it, and never runs Capture and Draw at the same time.
 //
 //   class MyFrames final : public FrameSource { ... };
 //   FrameSource* MyEngine::frames() { return &frames_; }
@@ -23,33 +22,34 @@ namespace tandem {
 struct FrameTile {
   std::byte* first;
   size_t stride;     // bytes from a row to the next
-  size_t row_bytes;  // to be written of each
+  size_t row_bytes;  // bytes to write in each row
   size_t rows;
 };
 
-// Legal order: Prepare once; then Start once; then Capture and Draw in turn;
-// Stop once. Nothing here may throw.
+// Legal order: Prepare once; then Start once; then Capture and Draw
+// alternately; Stop once. No call may throw.
 class FrameSource {
  public:
   virtual ~FrameSource() = default;
 
-  // From the thread that makes the host: takes the sizes, makes room for
-  // copies. Loads nothing that draws. `options` have passed CheckFrameOptions.
+  // The thread that makes the host calls this. Stores the sizes, and allocates
+  // memory for the copies. Does not load the renderer. `options` have passed
+  // CheckFrameOptions.
   virtual absl::Status Prepare(const FrameOptions& options) = 0;
 
-  // From the thread that steps, between two exchanges: copies what Draw needs
-  // of environment options.envs[place]. Takes microseconds, changes nothing
-  // that a step sees, allocates nothing.
+  // The stepping thread calls this between two exchanges. Copies the state of
+  // environment options.envs[place] for Draw. Takes microseconds, changes no
+  // result of a step, allocates nothing.
   virtual void Capture(uint32_t place) = 0;
 
-  // From the render thread: loads what draws; called when a viewer attaches for
-  // the first time. kUnsupported says what the machine lacks.
+  // The render thread calls this when a viewer attaches for the first time.
+  // Loads the renderer. kUnsupported: the text names what the machine lacks.
   virtual absl::Status Start() = 0;
 
-  // From the render thread: writes every pixel of the tile from the copy.
+  // The render thread calls this. Writes every pixel of the tile from the copy.
   virtual absl::Status Draw(uint32_t place, const FrameTile& tile) = 0;
 
-  // From the render thread: gives back what Start took, if it was called.
+  // The render thread calls this if it has called Start. Releases the renderer.
   virtual void Stop() = 0;
 };
 

@@ -18,10 +18,10 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kProbeNs = 200'000'000;
-// An image that shows nothing new is drawn now and then all the same, so that
-// viewers see that the engine lives, and at what rate it steps: 0.
+// The render thread renders also without new results, at this interval. So
+// viewers see that the engine lives, and that its step rate is 0.
 constexpr int64_t kRefreshNs = kSecondNs;
-// Over which the step rate is measured.
+// The interval of the step rate's measurement.
 constexpr int64_t kRateNs = kSecondNs / 2;
 constexpr size_t kErrorBytes = 400;
 
@@ -47,7 +47,7 @@ FrameThread::FrameThread(FrameSource* source, const FrameOptions& options,
 }
 
 FrameThread::~FrameThread() {
-  // relaxed: the flag alone is what is said.
+  // relaxed: the flag publishes no other data.
   stop_.store(1, std::memory_order_relaxed);
   bell_.NotifyAll();
   thread_.join();
@@ -64,13 +64,13 @@ void FrameThread::ClearClientState() {
 }
 
 void FrameThread::Serve(uint64_t step, uint32_t request) {
-  // relaxed: here and below; numbers that are only compared, and whose reader
+  // relaxed: here and below: the render thread only compares the numbers, and
   // then waits for the copies.
   counted_.store(counted_by_steps_, std::memory_order_relaxed);
   env_steps_.store(statistics_.env_steps(), std::memory_order_relaxed);
   const bool asked = wanted_.load(std::memory_order_relaxed) != request;
   if (asked) wanted_.store(request, std::memory_order_relaxed);
-  // SYNC(frames.turn): acquire; the render thread is done with the copies.
+  // SYNC(frames.turn): acquire; the render thread has finished with the copies.
   if (turn_.load(std::memory_order_acquire) == kSteps) {
     absl::Status copied = Guarded([this] {
       for (uint32_t place = 0; place < options_.envs.size(); ++place) {
@@ -92,12 +92,12 @@ void FrameThread::Serve(uint64_t step, uint32_t request) {
 }
 
 bool FrameThread::Stopping() const {
-  // relaxed: the flag alone is what is asked.
+  // relaxed: the flag publishes no other data.
   return stop_.load(std::memory_order_relaxed) != 0;
 }
 
 void FrameThread::Run() {
-  // By which people, and tests/frames/cost.py, find it.
+  // Users and tests/frames/cost.py find the thread by this name.
   pthread_setname_np(pthread_self(), "tandem-frames");
   if (options_.hz > 0) GoToBackground();
   FramePace pace(options_.hz);
@@ -149,7 +149,7 @@ void FrameThread::SleepUntil(int64_t at_ns) {
       slice_ns);
 }
 
-// Asks the thread that steps for copies; false if this thread is to end.
+// Asks the stepping thread for copies. Returns false if this thread must end.
 bool FrameThread::AwaitCopies() {
   // SYNC(frames.turn): release; our last read of the copies before the word.
   turn_.store(kSteps, std::memory_order_release);
@@ -212,8 +212,8 @@ std::string FrameThread::Metadata(const absl::Status& drawn) const {
   return json.dump();
 }
 
-// Also while no viewer is attached, so that the first frame has the rate of
-// now.
+// Runs also while no viewer is attached, so that the first frame has the
+// current rate.
 void FrameThread::UpdateRate(int64_t now_ns) {
   if (now_ns - rate_since_ns_ < kRateNs) return;
   // relaxed: a statistic.

@@ -1,9 +1,9 @@
-// FrameThread: draws an engine's environments beside its steps.
+// FrameThread: renders an engine's environments in parallel with its steps.
 //
-// Data flow: exchange -> Count; render thread asks -> Serve copies -> Draw ->
-// a loaned slot of the frame ring -> readers; a client's request -> answer.
-// Ownership: EngineHost's. The thread that steps calls Count, ClearClientState
-// and Serve; the render thread is this class's own.
+// Data flow: exchange -> Count; render thread asks -> Serve copies -> Draw -> a
+// loaned slot of the frame ring -> readers; a client's request -> answer.
+// Ownership: EngineHost owns it. The stepping thread calls Count,
+// ClearClientState and Serve. The object owns the render thread.
 //
 //   FrameThread frames(source, options, num_envs, std::move(writer), links);
 //   frames.Count(exchange);                       // results are complete
@@ -31,62 +31,61 @@
 
 namespace tandem {
 
-// Steps never wait for images: the copies belong to one thread at a time,
-// which hands them over by a word, and the one that steps reads that word
-// once an exchange.
+// Steps never wait for images. The copies belong to one thread at a time; turn_
+// says to which. The stepping thread reads turn_ once an exchange.
 //
-//  word        writer      readers  publishes                    initially
-//  turn_       who has it  both     the copies, and copied_      kRender
-//  counted_    steps       render   nothing: that there is news  0
-//  env_steps_  steps       render   nothing: a statistic         0
-//  wanted_     steps       render   nothing: a request's number  0
-//  stop_       the owner   render   nothing                      0
+//   word        writer         readers  publishes              initially
+//   turn_       turn's thread  both     the copies, copied_    kRender
+//   counted_    stepping       render   no data: new results   0
+//   env_steps_  stepping       render   no data: a statistic   0
+//   wanted_     stepping       render   no data: a request     0
+//   stop_       the owner      render   no data                0
 //
-// While no viewer is attached and no client asks, the render thread sleeps and
-// asks every 200 ms whether a viewer is attached; nothing is copied, drawn or
-// loaded. Copying or drawing that fails, or throws, gives a black frame whose
+// While no viewer is attached and no client requests a frame, the render thread
+// sleeps and polls every 200 ms for a viewer; no code copies, renders or loads.
+// After an error or exception of the source, the frame is black and its
 // metadata has "error".
 class FrameThread {
  public:
-  // How it speaks to the rest of the engine; called by the render thread.
+  // Connections to the rest of the engine; the render thread calls them.
   struct Links {
-    std::function<bool()> watched;           // is a viewer attached?
-    std::function<void()> wake_step_thread;  // make the other thread call Serve
-    std::function<void(uint32_t)> answer;    // the request's frame is published
+    std::function<bool()> watched;           // whether a viewer is attached
+    std::function<void()> wake_step_thread;  // it calls Serve then
+    std::function<void(uint32_t)> answer;    // after the frame's publication
     std::function<void(absl::string_view)> log;
   };
 
-  // `source` was prepared with `options`, and outlives this.
+  // `source` was prepared with `options`, and must outlive this object.
   FrameThread(FrameSource* source, const FrameOptions& options,
               uint32_t num_envs, FrameWriter writer, Links links);
-  // Ends the render thread; says in the ring that its frames are over. The
-  // thread that steps calls nothing any more.
+  // Ends the render thread, and marks the frame ring as ended. The stepping
+  // thread must have ended its calls.
   ~FrameThread();
   FrameThread(const FrameThread&) = delete;
   FrameThread& operator=(const FrameThread&) = delete;
 
-  // The ring's metadata room that such frames need.
+  // The number of metadata bytes that the ring needs for such frames.
   static uint32_t MetadataBytes(const FrameOptions& options);
 
   // Counts an exchange's results.
   void Count(const CountedExchange& exchange);
-  // All environments were reset for another client.
+  // The host calls this after a reset of all environments for another client.
   void ClearClientState();
-  // Copies the environments if the render thread waits for that; passes on
-  // which frame a client asked for last. `step` is the last exchange's number.
-  // A system call only if the render thread sleeps and has something to do.
+  // Copies the environments if the render thread waits for a copy, and passes
+  // on the client's newest request. `step` is the number of the last exchange.
+  // Makes a system call only if the render thread sleeps and has work.
   void Serve(uint64_t step, uint32_t request);
 
  private:
   enum Turn : uint32_t { kRender, kSteps };
 
-  // What goes with the copies.
+  // Values that belong to the copies.
   struct Copied {
     uint64_t step = 0;
     uint32_t request = 0;
     uint64_t counted = 0;
     RunSnapshot run;
-    absl::Status status;  // of the copying
+    absl::Status status;  // the status of the copy
   };
 
   void Run();
@@ -103,11 +102,11 @@ class FrameThread {
   const FrameGrid grid_;
   const Links links_;
 
-  // The thread that steps.
+  // Used by the stepping thread.
   RunStatistics statistics_;
   uint64_t counted_by_steps_ = 0;
 
-  // Whose turn it is.
+  // copied_ belongs to the thread of turn_.
   Copied copied_;
   alignas(128) std::atomic<uint32_t> turn_{kRender};
   std::atomic<uint64_t> counted_{0};
@@ -116,15 +115,15 @@ class FrameThread {
   std::atomic<uint32_t> stop_{0};
   SharedWord<uint32_t> bell_word_{};
   SharedWord<uint32_t> sleepers_word_{};
-  Doorbell bell_{&bell_word_, &sleepers_word_};  // the render thread's
+  Doorbell bell_{&bell_word_, &sleepers_word_};  // wakes the render thread
 
-  // The render thread.
+  // Used by the render thread.
   alignas(128) FrameWriter writer_;
   bool started_ = false;
-  absl::Status start_;      // what FrameSource::Start said
-  std::string last_error_;  // logged once for any number of equal ones
+  absl::Status start_;      // the status of FrameSource::Start
+  std::string last_error_;  // to log equal errors once
   uint32_t answered_ = 0;
-  uint64_t drawn_count_ = 0;  // counted_ when last drawn
+  uint64_t drawn_count_ = 0;  // counted_ of the last frame
   int64_t drawn_at_ns_ = 0;
   double step_rate_hz_ = 0;
   int64_t rate_since_ns_ = 0;

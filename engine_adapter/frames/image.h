@@ -1,4 +1,4 @@
-// Image: one image for its caller, in a format of the caller's choice.
+// Image: one image for the caller of an RPC, in the requested format.
 //
 // Data flow: rendered rows -> EncodeImage (image_encoder.h) -> Image ->
 // rpc::ImageFrameT.
@@ -27,8 +27,8 @@ struct Image {
   uint32_t height = 0;
   uint32_t channels = 3;
   ImageFormat format = ImageFormat::kRaw;
-  float depth_scale = 0;  // metres for each step of a kGray16; else 0
-  // Counts as under way, for the engine, as long as this lives.
+  float depth_scale = 0;  // kGray16: metres per unit; otherwise 0
+  // The engine counts the image as unanswered while this exists.
   std::shared_ptr<const void> held = {};
 };
 

@@ -1,6 +1,6 @@
 #include "engine_adapter/frames/image_encoder.h"
 
-// jpeglib.h uses FILE without saying where it comes from.
+// jpeglib.h uses FILE, and does not include its header.
 // clang-format off
 #include <cstdio>
 #include <jpeglib.h>
@@ -39,10 +39,10 @@ absl::StatusOr<std::vector<uint8_t>> Png(std::span<const uint8_t> rgb,
   image.width = width;
   image.height = height;
   image.format = PNG_FORMAT_RGB;
-  // Little is gained by more, and time is what a stream lacks.
+  // A higher level gains little, and streams need speed.
   image.flags = PNG_IMAGE_FLAG_FAST;
   const auto row = static_cast<png_int_32>(width * kRgbBytes);
-  // A bound that libpng states, so that it need not encode twice.
+  // libpng's own bound, so that it encodes once.
   png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
   std::vector<uint8_t> data(bytes);
   if (png_image_write_to_memory(&image, data.data(), &bytes, 0, rgb.data(), row,
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<uint8_t>> Png(std::span<const uint8_t> rgb,
   return data;
 }
 
-// libjpeg leaves by longjmp, past this struct's frame only.
+// libjpeg reports errors by longjmp, which leaves only this struct's frame.
 struct JpegFailure {
   jpeg_error_mgr manager;
   std::jmp_buf leave;
@@ -66,8 +66,8 @@ struct JpegFailure {
   }
 };
 
-// What must survive the longjmp is in the caller's frame: nothing here has a
-// destructor.
+// Values that must survive the longjmp are in the caller's frame; no object
+// here has a destructor.
 bool WriteJpeg(const uint8_t* rgb, uint32_t width, uint32_t height,
                unsigned char** out, unsigned long* out_bytes,
                JpegFailure* failure) {
@@ -86,12 +86,12 @@ bool WriteJpeg(const uint8_t* rgb, uint32_t width, uint32_t height,
   jpeg.in_color_space = JCS_RGB;
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, kJpegQuality, TRUE);
-  // Thin coloured lines would lose their colour by 4:2:0, its default.
+  // The default, 4:2:0, would remove the colour of thin lines.
   jpeg.comp_info[0].h_samp_factor = 1;
   jpeg.comp_info[0].v_samp_factor = 1;
   jpeg_start_compress(&jpeg, TRUE);
   while (jpeg.next_scanline < height) {
-    // It reads them only, whatever its type says.
+    // libjpeg only reads the rows, although its type is not const.
     auto* row = const_cast<JSAMPROW>(rgb + size_t{jpeg.next_scanline} * width *
                                                kRgbBytes);
     jpeg_write_scanlines(&jpeg, &row, 1);

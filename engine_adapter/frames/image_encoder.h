@@ -1,4 +1,4 @@
-// Images in the formats that callers ask for.
+// Encodes images in the formats that callers request.
 //
 // Data flow: a request's format, by name -> ImageFormat; pixels or distances
 // -> Image -> rpc::ImageFrameT.
@@ -21,23 +21,23 @@
 
 namespace tandem {
 
-// "raw", "png" and "jpeg" for colours, "gray16" for depth; "" is the first that
-// fits. kInvalidArgument for any other, naming those there are.
+// Accepts "raw", "png" and "jpeg" for colour, "gray16" for depth; "" is raw or
+// gray16. kInvalidArgument for any other name; the text has the valid names.
 absl::StatusOr<ImageFormat> ImageFormatNamed(absl::string_view name,
                                              bool depth);
 
-// As the protocol has it.
+// Returns the format's name in the protocol.
 absl::string_view NameOf(ImageFormat format);
 
-// `rgb` is uint8[height, width, 3], the top row first; the format is one of
-// colours. JPEG has quality 90 and keeps each pixel's own colour (4:4:4).
-// kEngineFailed with the library's words. Takes milliseconds, and memory.
+// `rgb` is uint8[height, width, 3], the top row first; the format is one for
+// colour. JPEG has quality 90 and full colour resolution (4:4:4). kEngineFailed
+// with the library's error text. Takes milliseconds; allocates.
 absl::StatusOr<Image> EncodeImage(std::vector<uint8_t> rgb, uint32_t width,
                                   uint32_t height, ImageFormat format);
 
-// `metres` is float32[height, width], the top row first. kGray16 with
-// 65535 x depth_scale = farthest_metres: each distance is rounded to the
-// nearest step, and what is as far as that, or farther, is 65535.
+// `metres` is float32[height, width], the top row first. Returns kGray16 with
+// 65535 x depth_scale = farthest_metres. Each distance is rounded to the
+// nearest unit; greater distances become 65535.
 Image EncodeDepth(std::span<const float> metres, uint32_t width,
                   uint32_t height, double farthest_metres);
 

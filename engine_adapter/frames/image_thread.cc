@@ -127,8 +127,8 @@ absl::Status ImageThread::DrawChosen() {
   for (const uint32_t env : chosen_) {
     if (stopping_ && stopping_()) {
       return MakeError(ErrorCode::kInterrupted,
-                       "expected to draw every environment, found that the "
-                       "engine is to stop; start it again");
+                       "expected to render every environment, found a stop "
+                       "request; start the engine again");
     }
     RETURN_IF_ERROR(source_->Draw(env, TileOf(env)));
   }

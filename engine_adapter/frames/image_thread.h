@@ -1,8 +1,8 @@
-// ImageThread: draws the observations' images, step by step.
+// ImageThread: renders the observations' images in each step.
 //
-// Data flow: a step's results -> Draw: Capture by the thread that steps ->
-// drawn by this class's own -> the region's images; Draw returns.
-// Ownership: EngineHost's; the thread that steps calls.
+// Data flow: a step's results -> DrawAll or DrawFlagged in the stepping thread
+// -> Capture and Draw -> the region's images; the call returns. Ownership:
+// EngineHost owns it; the stepping thread calls it.
 //
 //   absl::StatusOr<std::unique_ptr<ImageThread>> thread =
 //       ImageThread::Create(source, options, num_envs, arrays.images);
@@ -28,17 +28,18 @@
 
 namespace tandem {
 
-// Drawing has a thread of its own since a context of OpenGL belongs to one, and
-// an engine may be polled from several. The calls wait for it: the images are
-// part of the step. They allocate nothing, unless the source does or fails.
+// Rendering has its own thread: an OpenGL context belongs to one thread, and
+// several threads may poll an engine. The calls block until the images are
+// rendered, since they are part of the step. They allocate nothing, unless the
+// source allocates or fails.
 class ImageThread {
  public:
-  // Takes what draws into use at once: a machine that cannot draw is found out
-  // here. `images` is uint8[num_envs, height, width, 3], the top row first; it
-  // and `source` outlive this. `stopping` is asked between two images, by the
-  // thread that draws: as soon as it says so, drawing ends with kInterrupted.
-  // Errors: the source's, with "images: " unless it is kInvalidArgument, which
-  // names its flag.
+  // Starts the renderer at once, so a machine that cannot render causes an
+  // error here. `images` is uint8[num_envs, height, width, 3], the top row
+  // first; `images` and `source` must outlive this object. The render thread
+  // calls `stopping` between two images; after it returned true, rendering ends
+  // with kInterrupted. Errors: the source's, with the prefix "images: ".
+  // kInvalidArgument has no prefix, since its text names the flag.
   static absl::StatusOr<std::unique_ptr<ImageThread>> Create(
       FrameSource* source, const ImageOptions& options, uint32_t num_envs,
       std::span<uint8_t> images, std::function<bool()> stopping = {});
@@ -46,11 +47,11 @@ class ImageThread {
   ImageThread(const ImageThread&) = delete;
   ImageThread& operator=(const ImageThread&) = delete;
 
-  // Draws every environment as it is now. After an error, the source's or
-  // kEngineFailed with what it threw, the images are unspecified.
+  // Renders every environment's current state. After an error of the source, or
+  // kEngineFailed with its exception's text, the images are unspecified.
   absl::Status DrawAll();
-  // Draws those whose flag is not 0; all, if the last call failed. `flags` is
-  // [num_envs], and may be scribbled over meanwhile.
+  // Renders the environments whose flag is not 0; all of them if the last call
+  // failed. `flags` is [num_envs]; the client may overwrite it during the call.
   absl::Status DrawFlagged(std::span<const uint8_t> flags);
 
  private:
@@ -73,8 +74,8 @@ class ImageThread {
 
   std::mutex mutex_;
   std::condition_variable turned_;
-  // Guarded by mutex_. What is below is used by whose turn it is.
-  Turn turn_ = Turn::kDraws;  // first it starts what draws
+  // Guarded by mutex_. The next members belong to the thread of turn_.
+  Turn turn_ = Turn::kDraws;  // first it starts the renderer
   std::vector<uint32_t> chosen_;
   absl::Status status_;
 

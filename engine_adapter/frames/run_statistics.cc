@@ -37,7 +37,8 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       over_[env] = 0;
     } else if (exchange.stepped) {
       if (exchange.dones[env] == 0) {
-        // Of an episode that went on past its end, this began the next.
+        // The counted episode continued past its end; this step begins the next
+        // one.
         if (over_[env] != 0) returns_[env] = rewards_[env];
         over_[env] = 0;
         continue;

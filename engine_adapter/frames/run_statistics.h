@@ -1,7 +1,8 @@
-// RunStatistics: a run's numbers for people: reward, return, episodes, steps.
+// RunStatistics: a run's statistics for display: reward, return, episodes,
+// steps.
 //
-// Data flow: an exchange's rewards and flags -> Count -> Now.
-// Ownership: the thread that steps.
+// Data flow: an exchange's rewards and flags -> Count -> Now. Ownership: the
+// stepping thread.
 //
 //   statistics.Count(exchange);  // before its results are published
 //   snapshot = statistics.Now(shown_envs);
@@ -16,11 +17,11 @@
 
 namespace tandem {
 
-// What RunStatistics reads of an exchange: [num_envs] each.
+// The part of an exchange that RunStatistics reads: [num_envs] each.
 struct CountedExchange {
-  bool stepped = true;              // false: a reset of the flagged only
-  bool ended_are_reset = true;      // SAME_STEP: dones began a new episode
-  std::span<const uint8_t> resets;  // not 0: was reset, not stepped
+  bool stepped = true;              // false: only resets
+  bool ended_are_reset = true;      // SAME_STEP: a done begins an episode
+  std::span<const uint8_t> resets;  // not 0: reset, not stepped
   std::span<const float> rewards;
   std::span<const uint8_t> dones;
 };
@@ -39,7 +40,7 @@ class RunStatistics {
       : returns_(num_envs), rewards_(num_envs), over_(num_envs) {}
 
   void Count(const CountedExchange& exchange);
-  // Every environment was reset, and what was counted was another client's.
+  // Clears the results of the last client, after a reset of every environment.
   void Clear();
   RunSnapshot Now(std::span<const uint32_t> shown) const;
   uint64_t env_steps() const { return env_steps_; }
@@ -49,9 +50,9 @@ class RunStatistics {
 
   void CountEnds(const CountedExchange& exchange);
 
-  std::vector<double> returns_;  // of the episodes under way
+  std::vector<double> returns_;  // of the running episodes
   std::vector<float> rewards_;   // of the last exchange
-  std::vector<uint8_t> over_;    // 1: the episode was counted, and goes on
+  std::vector<uint8_t> over_;    // 1: counted; the episode continues
   bool any_over_ = false;
   std::array<double, kEpisodes> ended_{};  // returns; a ring
   uint64_t episodes_ = 0;

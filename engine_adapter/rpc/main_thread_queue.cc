@@ -19,7 +19,7 @@ void MainThreadQueue::Pump() {
 }
 
 void MainThreadQueue::Close() {
-  std::vector<std::function<void()>> dropped;  // outside of the lock
+  std::vector<std::function<void()>> dropped;  // destroyed outside of the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   wake_ = nullptr;
   dropped.swap(work_);

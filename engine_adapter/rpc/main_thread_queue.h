@@ -1,9 +1,8 @@
-// MainThreadQueue: work that other threads leave for the one that steps.
+// MainThreadQueue: work that other threads pass to the stepping thread.
 //
-// Data flow: any thread -> Post -> the thread that steps, between exchanges ->
-// Pump.
-// Ownership: shared by the host, which pumps, and the posters: those may live
-// longer.
+// Data flow: any thread -> Post -> the stepping thread, between exchanges ->
+// Pump. Ownership: the host and the posting threads share it; a posting thread
+// may outlive the host.
 //
 //   queue->Post([job, image] { job->image = image; });  // any thread
 //   queue->Pump();  // the thread that steps
@@ -20,22 +19,22 @@ namespace tandem {
 
 class MainThreadQueue {
  public:
-  // `wake` wakes the thread that steps; the posting thread calls it.
+  // `wake` wakes the stepping thread; the posting thread calls it.
   explicit MainThreadQueue(std::function<void()> wake)
       : wake_(std::move(wake)) {}
   MainThreadQueue(const MainThreadQueue&) = delete;
   MainThreadQueue& operator=(const MainThreadQueue&) = delete;
 
-  // Thread-safe; doesn't wait. After Close the work is dropped. `work` must not
-  // throw: no caller could catch it.
+  // Adds `work`. Any thread may call it; it does not wait for the work. After
+  // Close the work is dropped. `work` must not throw: no caller could catch it.
   void Post(std::function<void()> work);
 
-  // The thread that steps: does what was posted before this call, in order.
-  // Allocates nothing where nothing was.
+  // The stepping thread calls this. Executes the work posted before this call,
+  // in order. Allocates nothing if there is none.
   void Pump();
 
-  // The thread that steps has ended: nothing is done any more, what waits is
-  // dropped, and `wake` is not called again.
+  // The host calls this after the stepping thread has ended. Drops all work; no
+  // later call executes work or calls `wake`.
   void Close();
 
  private:

@@ -1,10 +1,9 @@
-// RpcStream and RpcAnswer: what a service gives to its caller, besides plain
+// RpcStream and RpcAnswer: streams and late answers of a service, besides plain
 // structs.
 //
 // Data flow: a service's method -> RpcStream, or RpcAnswer now or later -> the
-// dispatcher -> the caller.
-// Ownership: the dispatcher's, once given; the thread that steps calls all of
-// them.
+// dispatcher -> the caller. Ownership: the service passes them to the
+// dispatcher. The stepping thread makes all calls.
 //
 //   void Service::Draw(const Request& request, RpcAnswer<Response> answer);
 //   return RpcStream{.hz = fps, .next = [this] { return Items(); }};
@@ -24,47 +23,50 @@
 
 namespace tandem {
 
-// The slowest that a stream may be: an item in a quarter of an hour. A slower
-// one's period would not fit into 64 bits.
+// The lowest rate of a stream: about an item in a quarter of an hour. The
+// period of a lower rate would not fit into 64 bits.
 inline constexpr double kLeastStreamHz = 0.001;
 
-// What a stream is made of.
+// A stream's rate and the source of its items. Each *moment* has any number of
+// items.
 struct RpcStream {
-  // Moments a second that the client asked for, kLeastStreamHz or more; 0: as
-  // many as may be.
+  // The moments a second that the client requested, at least kLeastStreamHz; 0:
+  // the dispatcher's maximum for the method.
   double hz = 0;
-  // The items of the next moment, asked for when it is due. None: nothing is
-  // new, and each poll asks again until there is. An error ends the stream and
-  // is its last word.
+  // Returns the items of the next moment; the dispatcher calls it when the
+  // moment is due. No items: nothing is new, and each poll calls it again until
+  // there are items. An error ends the stream; the client gets it as the last
+  // message.
   std::function<absl::StatusOr<std::vector<rpc::PayloadUnion>>()> next;
-  // In place of next when the client has no room for its items: lets a moment
-  // pass, cheaply, and says how many items it had, which are lost. 0: nothing
-  // is new since the last pass. What has passed stays new to next: a reader
-  // that was late gets the newest moment, though nothing happens any more.
-  // Empty: nothing is lost by waiting, and next is asked once there is room.
+  // The dispatcher calls this in place of next when the client's ring is full.
+  // Skips a moment at low cost, and returns the number of its items, which are
+  // lost. 0: nothing is new since the last pass. A skipped moment stays new for
+  // next, so a slow reader gets the newest moment even if no other follows.
+  // Empty: waiting loses nothing, and the dispatcher calls next when there is
+  // room.
   std::function<size_t()> pass = {};
 };
 
-// The answer of a call that takes its time: called once, by the thread that
-// polls, now or later; without effect once the caller has left, or given the
-// call up.
+// The answer of a call that takes long. The thread that polls calls it once,
+// now or later. It has no effect after the caller has left, or has cancelled
+// the call.
 template <typename Response>
 class RpcAnswer {
  public:
   using Give = std::function<void(absl::StatusOr<Response>)>;
 
-  // The caller waits as long as what `wanted` points to exists.
+  // The caller waits as long as the object of `wanted` exists.
   RpcAnswer(Give give, std::weak_ptr<const void> wanted)
       : give_(std::move(give)), wanted_(std::move(wanted)) {}
-  // Of a caller that never gives up.
+  // For a caller that never cancels.
   template <std::invocable<absl::StatusOr<Response>> Function>
-  RpcAnswer(Function give)  // NOLINT: a function is one
+  RpcAnswer(Function give)  // NOLINT: implicit on purpose
       : RpcAnswer(Give(std::move(give)), Always()) {}
 
   void operator()(absl::StatusOr<Response> response) const {
     give_(std::move(response));
   }
-  // Expired: work on the answer may end. Any thread may check.
+  // After it has expired, work on the answer may end. Any thread may check it.
   const std::weak_ptr<const void>& wanted() const { return wanted_; }
 
  private:

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// How often the ring is polled for room while answers wait.
+// The interval of polls of the ring for room while answers wait.
 constexpr int64_t kRoomNs = 1'000'000;
 
 std::string Name(rpc::Payload payload) {
@@ -60,7 +60,7 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
   for (int calls = 0; more && !broken_ && calls < limits_.calls_per_poll;
        ++calls) {
     if (TooMuchWaits()) {
-      more = false;  // not before the client has read: DueNs says when to poll
+      more = false;  // the client must read first; see DueNs
       break;
     }
     switch (reader_->Next()) {
@@ -135,7 +135,7 @@ void RpcDispatcher::Answer(const rpc::Envelope& call) {
               MakeError(ErrorCode::kUnsupported,
                         absl::StrCat(NameOf(call.method()),
                                      ": this engine does not serve it; "
-                                     "GetServices says what it does")));
+                                     "GetServices lists its services")));
     return;
   }
   handler->second(call);
@@ -171,11 +171,11 @@ bool RpcDispatcher::TakeLate(const std::weak_ptr<const void>& wanted,
 bool RpcDispatcher::HasRoomForLate(const rpc::Envelope& call) {
   if (late_.size() < limits_.late_calls) return true;
   SendError(call.method(), call.correlation_id(),
-            // The caller may ask again later, as with a full ring.
+            // kRingFull, since the caller may try again later.
             MakeError(ErrorCode::kRingFull,
                       absl::StrCat(NameOf(call.method()), ": expected at most ",
                                    limits_.late_calls,
-                                   " calls at work, found as many; await "
+                                   " unanswered calls, found as many; await "
                                    "their answers first")));
   return false;
 }
@@ -184,8 +184,8 @@ absl::Status RpcDispatcher::AskAgain(rpc::MethodId method) const {
   return MakeError(
       ErrorCode::kRingFull,
       absl::StrCat(NameOf(method), ": expected at most ", limits_.waiting_bytes,
-                   " bytes of answers that wait for their client to read, "
-                   "found more: read them, and ask again"));
+                   " bytes of unread answers, found more: read them, then "
+                   "call again"));
 }
 
 void RpcDispatcher::Open(const rpc::Envelope& call,
@@ -241,11 +241,11 @@ void RpcDispatcher::Cancel(const rpc::Envelope& call) {
                                            std::move(response));
 }
 
-// False: the stream is over.
+// Returns false if the stream has ended.
 bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
                          int64_t now_ns) {
   if (now_ns < stream->due_ns) return true;
-  // A client that reads slowly loses what it would wait for.
+  // A slow client loses these items; the stream does not wait.
   const bool has_room = writer_->queued_bytes() == 0;
   size_t lost = 0;
   absl::StatusOr<std::vector<rpc::PayloadUnion>> items;
@@ -257,7 +257,7 @@ bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
     stream->waits = lost == 0;
   }
   if (stream->waits) return true;
-  // Late moments are not made up for.
+  // Skips missed moments.
   stream->due_ns += stream->period_ns;
   if (stream->due_ns <= now_ns) stream->due_ns = now_ns + stream->period_ns;
   if (!has_room) {

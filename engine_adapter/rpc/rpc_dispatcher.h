@@ -1,10 +1,10 @@
-// RpcDispatcher: answers a client's commands by the handlers of an engine's
-// services, and feeds its streams.
+// RpcDispatcher: answers a client's calls by the handlers of an engine's
+// services, and sends the items of its streams.
 //
-// Data flow: EnvelopeReader -> a method's handler -> EnvelopeWriter; streams'
-// sources, when they are due -> EnvelopeWriter.
-// Ownership: EngineHost's; the thread that steps polls it between exchanges.
-// Handlers run in that thread, and may read whatever it owns.
+// Data flow: EnvelopeReader -> a method's handler -> EnvelopeWriter; the
+// sources of due streams -> EnvelopeWriter. Ownership: EngineHost owns it; the
+// stepping thread polls it between exchanges. Handlers run in that thread, and
+// may read all of its data.
 //
 //   RpcDispatcher dispatcher;
 //   dispatcher.Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(
@@ -43,20 +43,21 @@
 
 namespace tandem {
 
-// Not thread-safe. States: idle, with a client. Serve and the like: idle,
-// before the first Begin. Begin: idle -> with a client. Poll: with a client.
-// End: any -> idle.
+// Not thread-safe. States: idle, with a client. The Serve methods are legal in
+// idle, before the first Begin. Begin: idle -> with a client. Poll: with a
+// client. End: any -> idle.
 class RpcDispatcher {
  public:
   struct Limits {
-    int calls_per_poll = 8;  // a step waits no longer than for these
-    size_t streams = 64;     // open at a time
-    double stream_hz = 60;   // of one stream, where its method has no other
-    size_t late_calls = 64;  // not answered yet, at a time
-    // Answers wait for a client that does not read. Beyond this its commands
-    // do too, and late answers become errors: no more than one answer and the
-    // errors comes on top. A stream's items are dropped, and counted: all of a
-    // moment while anything waits, and the rest of one at this bound.
+    int calls_per_poll = 8;  // a step waits for at most these
+    size_t streams = 64;     // open at the same time
+    double stream_hz = 60;   // default of one stream
+    size_t late_calls = 64;  // unanswered at the same time
+    // The bound on the bytes of answers that wait for a client which does not
+    // read. Beyond it the client's calls are not read, and late answers become
+    // errors: at most one answer and the errors exceed it. Items of streams are
+    // dropped, and counted: all items of a moment while any message waits, and
+    // the rest of a moment at this bound.
     size_t waiting_bytes = size_t{64} * 1024 * 1024;
   };
 
@@ -65,33 +66,33 @@ class RpcDispatcher {
   RpcDispatcher(const RpcDispatcher&) = delete;
   RpcDispatcher& operator=(const RpcDispatcher&) = delete;
 
-  // A method that is answered at once. Errors reach the caller with their code
-  // and text; what a handler or a stream throws does as kEngineFailed.
+  // Serves a method that answers at once. The caller gets errors with their
+  // code and text; exceptions of a handler or a stream arrive as kEngineFailed.
   template <typename Request, typename Response>
   void Serve(rpc::MethodId method,
              std::function<absl::StatusOr<Response>(const Request&)> handler);
 
-  // A method that is answered when its handler has what it needs, unless its
-  // caller gives it up before by a CancelStream.
+  // Serves a method that answers later, when its handler calls the RpcAnswer.
+  // The caller may cancel the call before by CancelStream.
   template <typename Request, typename Response>
   void ServeLater(
       rpc::MethodId method,
       std::function<void(const Request&, RpcAnswer<Response>)> handler);
 
-  // A method that is answered by a stream.
+  // Serves a method that answers with a stream.
   template <typename Request>
   void ServeStream(
       rpc::MethodId method,
       std::function<absl::StatusOr<RpcStream>(const Request&)> handler);
 
-  // This method is answered with kUnsupported and this text from now on.
+  // Answers later calls of this method with kUnsupported and the text `why`.
   void SwitchOff(rpc::MethodId method, std::string why);
-  // Bounds this method's streams to so many moments a second, of which
-  // kLeastStreamHz is the least.
+  // Limits this method's streams to `hz` moments a second; a lower number than
+  // kLeastStreamHz counts as kLeastStreamHz.
   void LimitStreams(rpc::MethodId method, double hz) {
     stream_hz_[method] = std::max(hz, kLeastStreamHz);
   }
-  // Whether this method has a handler, and was not switched off.
+  // Whether this method has a handler and is not switched off.
   bool Serves(rpc::MethodId method) const {
     return handlers_.contains(method) && !switched_off_.contains(method);
   }
@@ -100,24 +101,25 @@ class RpcDispatcher {
   void End();
   bool HasClient() const { return reader_.has_value(); }
 
-  // Answers what has come, and sends what streams have, within the limits;
-  // writes on what the client had no room for. True: more may be there, and
-  // can be answered now. Never blocks; allocates.
+  // Answers received calls, sends due items of streams, within the limits, and
+  // continues messages for which the ring had no room. Returns whether more
+  // work may be ready now. Never blocks; allocates.
   bool Poll(int64_t now_ns);
 
-  // Unless something comes, Poll has nothing to do, now or later.
+  // Whether Poll has no work, now or later, unless a message arrives.
   bool IsQuiet() const {
     return streams_.empty() && late_.empty() &&
            (!writer_ || writer_->queued_bytes() == 0);
   }
-  // When Poll has something to do though nothing comes: a stream is due, or
-  // answers wait for room. Nothing: never.
+  // The time of Poll's next work if no message arrives: a stream is due, or
+  // answers wait for room. nullopt: never.
   std::optional<int64_t> DueNs(int64_t now_ns) const;
 
-  // The client's ring is invalid; nothing of it is read until the next Begin.
+  // Whether the client's ring is invalid; then Poll reads nothing until the
+  // next Begin.
   bool broken() const { return broken_; }
-  // Entries that were no envelopes, and calls that could not be answered for
-  // want of a correlation id. Since Begin.
+  // Since Begin: the number of entries that were no envelopes, and of calls
+  // without a correlation id, which cannot be answered.
   uint64_t dropped() const;
 
  private:
@@ -127,13 +129,13 @@ class RpcDispatcher {
     RpcStream source;
     int64_t period_ns;
     int64_t due_ns;
-    // It is due, but nothing was new, or what is new waits for room.
+    // The stream is due, but has no new items, or its items wait for room.
     bool waits = false;
-    uint64_t items = 0;  // lost ones included
+    uint64_t items = 0;  // including lost items
     uint64_t dropped = 0;
   };
 
-  // The call's request, or an error that says what was found in its place.
+  // Returns the call's request, or an error that names the payload it found.
   template <typename Request>
   static absl::StatusOr<Request> Unpacked(const rpc::Envelope& call);
   static absl::Status WrongPayload(const rpc::Envelope& call,
@@ -145,7 +147,7 @@ class RpcDispatcher {
   template <typename Response>
   void SendResponse(rpc::MethodId method, uint64_t correlation_id,
                     absl::StatusOr<Response> response);
-  // Whether that call waits for its answer, which it is to get now.
+  // Whether the call still waits for its answer; if so, removes it from late_.
   bool TakeLate(const std::weak_ptr<const void>& wanted,
                 uint64_t correlation_id);
   bool HasRoomForLate(const rpc::Envelope& call);
@@ -153,7 +155,8 @@ class RpcDispatcher {
     return writer_->queued_bytes() > limits_.waiting_bytes;
   }
   absl::Status AskAgain(rpc::MethodId method) const;
-  // An answer to that call, or an item of that stream; with the error, if any.
+  // Returns an answer of the call, or an item of the stream; with the error, if
+  // any.
   static rpc::EnvelopeT EnvelopeOf(rpc::MethodId method,
                                    uint64_t correlation_id,
                                    const absl::Status& status = {});
@@ -171,9 +174,9 @@ class RpcDispatcher {
   std::optional<EnvelopeReader> reader_;
   std::optional<EnvelopeWriter> writer_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
-  // Calls to be answered later, by correlation id, which a client may use
-  // again and another may use too: while it exists, the answer is
-  // wanted.
+  // Calls without an answer yet, by correlation id. The object exists as long
+  // as the answer is wanted; it is new for each call, since a client may use a
+  // correlation id again.
   std::map<uint64_t, std::shared_ptr<const void>> late_;
   bool broken_ = false;
   uint64_t nameless_ = 0;
@@ -232,7 +235,7 @@ void RpcDispatcher::ServeLater(
           if (request.ok()) handler(*request, answer);
           return request.status();
         });
-        // Without effect if the handler had answered before it threw.
+        // No effect if the handler answered before the exception.
         if (!status.ok()) answer(std::move(status));
       };
 }

@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-// What has come of it, or will.
+// Returns a sentence about the result, or the future result.
 std::string Message(absl::string_view what, size_t envs,
                     const std::vector<std::string>& unused) {
   std::string text = absl::StrCat(what, " ", envs,

@@ -1,8 +1,9 @@
-// AgentService: what agents observe and do, and resets with a contract.
+// AgentService: the observations and actions of agents, and resets with a
+// contract.
 //
 // Data flow: request -> RandomizationPort, SimulationPort -> response.
-// Ownership: the host's; the stepping thread calls, between exchanges. It does
-// not depend on the RPC rings.
+// Ownership: the host owns it; the stepping thread calls it between exchanges.
+// It does not depend on the RPC rings.
 //
 //   AgentService agent(engine->schema(), engine->ports().randomization,
 //                      simulation);
@@ -21,11 +22,11 @@
 
 namespace tandem {
 
-// kInvalidArgument for an environment or agent that is not there.
+// kInvalidArgument for an unknown environment or agent.
 class AgentService {
  public:
-  // All outlive it. `randomization` may be nullptr: then a contract that asks
-  // for anything is answered with kUnsupported.
+  // All three must outlive this object. `randomization` may be nullptr: then a
+  // contract with any field gets kUnsupported.
   AgentService(const EngineSchema& schema, RandomizationPort* randomization,
                SimulationPort* simulation)
       : schema_(schema),
@@ -35,9 +36,9 @@ class AgentService {
   absl::StatusOr<rpc::GetAgentSchemaResponseT> GetAgentSchema(
       const rpc::GetAgentSchemaRequestT& request) const;
 
-  // The contract comes first, then the resets. kInvalidArgument for an invalid
-  // contract, kUnsupported for a contract, or a seed at_next_reset, where
-  // nothing randomises: nothing was reset then.
+  // Sets the contract, then resets. kInvalidArgument for an invalid contract.
+  // kUnsupported for a contract, or a seed with at_next_reset, if the engine
+  // has no RandomizationPort. After an error nothing was reset.
   absl::StatusOr<rpc::ResetAgentResponseT> ResetAgent(
       const rpc::ResetAgentRequestT& request);
 

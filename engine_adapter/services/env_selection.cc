@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<uint32_t>> SelectEnvs(
   if (name.empty()) return std::vector<uint32_t>{0};
   absl::string_view digits = name;
   uint32_t env = 0;
-  // By its own name only: not "agent_03" or "agent_+3".
+  // Accepts only the exact name: not "agent_03" or "agent_+3".
   if (!absl::ConsumePrefix(&digits, kPrefix) ||
       !absl::SimpleAtoi(digits, &env) || AgentName(env) != name ||
       env >= num_envs) {

@@ -1,4 +1,4 @@
-// Which environments a request is about.
+// The environments of a request.
 //
 // Data flow: env_ids, agent_name or robot_name of a request -> environments.
 //
@@ -19,18 +19,18 @@
 
 namespace tandem {
 
-// By the schema's rule: those of `env_ids`, as asked; where that is empty, the
-// one that `name` names, "agent_3" being environment 3; where both are empty,
-// environment 0. kInvalidArgument for an environment or name that is not there,
-// or an environment that is named twice.
+// Selects by the schema's rule: the environments of `env_ids`, in that order;
+// if it is empty, the environment of `name` ("agent_3" is environment 3); if
+// both are empty, environment 0. kInvalidArgument for an unknown environment or
+// name, or for a duplicate in `env_ids`.
 absl::StatusOr<std::vector<uint32_t>> SelectEnvs(
     std::span<const uint32_t> env_ids, absl::string_view name,
     uint32_t num_envs);
 
-// kInvalidArgument for an environment that is not there.
+// kInvalidArgument for an unknown environment.
 absl::Status CheckEnv(uint32_t env, uint32_t num_envs);
 
-// "agent_3".
+// Returns "agent_3" for environment 3.
 std::string AgentName(uint32_t env);
 
 }  // namespace tandem

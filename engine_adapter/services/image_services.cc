@@ -80,7 +80,7 @@ absl::StatusOr<ImageRequest> ImageCalls::Draw(
   return request;
 }
 
-// `then` is called unless this fails, or `wanted` expires.
+// The stepping thread calls `then`, unless this fails or `wanted` expires.
 absl::Status ImageCalls::BeginImage(const ImageRequest& request,
                                     std::weak_ptr<const void> wanted,
                                     Then then) {
@@ -88,13 +88,13 @@ absl::Status ImageCalls::BeginImage(const ImageRequest& request,
   frame.timestamp_ms = UnixMillis();
   frame.env_id = request.env;
   frame.frame_seq = simulation_->frame_seq();
-  // The render thread calls this and hands the image on: only the stepping
-  // thread may touch what `then` uses.
+  // The render thread calls this, and passes the image on: only the stepping
+  // thread may use the data of `then`.
   return port_->Draw(
       request, std::move(wanted),
       [queue = queue_, then = std::move(then),
        frame = std::move(frame)](absl::StatusOr<Image> image) mutable {
-        // Shared since a std::function has to be copyable, and images are
+        // A shared_ptr, since a std::function must be copyable and images are
         // large.
         auto result = std::make_shared<absl::StatusOr<rpc::ImageFrameT>>(
             image.ok() ? absl::StatusOr<rpc::ImageFrameT>(std::move(frame))
@@ -116,7 +116,7 @@ absl::StatusOr<ImageStream> ImageCalls::Begin(const ImageRequest& request,
       ImageStream::State{.request = request,
                          .name = NameOf(request),
                          .watch = MomentWatch(simulation_)});
-  state->watch.IsNew();  // this moment is begun here
+  state->watch.IsNew();  // the first image shows this moment
   RETURN_IF_ERROR(BeginNext(state));
   ImageStream stream;
   stream.name = state->name;
@@ -148,7 +148,8 @@ absl::StatusOr<ImageStream> ImageCalls::Begin(const ImageRequest& request,
 
 absl::Status ImageCalls::BeginNext(
     const std::shared_ptr<ImageStream::State>& state) {
-  // A stream that is over meanwhile is not kept, and its image not drawn.
+  // The request does not keep the stream alive: after the stream's end the
+  // engine does not render its image.
   const std::weak_ptr<ImageStream::State> kept = state;
   absl::Status begun = BeginImage(
       state->request, kept,
@@ -166,7 +167,7 @@ absl::Status ImageCalls::BeginNext(
         stream->ready = std::move(frame);
         stream->held = std::move(held);
       });
-  // The stepping thread runs that lambda only when it polls its queue again.
+  // The stepping thread runs that lambda only in its next poll of the queue.
   state->drawing = begun.ok();
   return begun;
 }

@@ -1,10 +1,10 @@
-// CameraService, ViewportService: single images and streams of them, through a
-// model's cameras and through viewports. DebugService: lines and arrows in
-// them.
+// CameraService, ViewportService: single images and streams of images, from a
+// model's cameras and from viewports. DebugService: lines and arrows in these
+// images.
 //
 // Data flow: request -> ImageCalls -> CameraPort -> the render thread ->
-// MainThreadQueue -> rpc::ImageFrameT, in the stepping thread.
-// Ownership: the host's; the stepping thread calls, between exchanges. The
+// MainThreadQueue -> rpc::ImageFrameT, in the stepping thread. Ownership: the
+// host owns them; the stepping thread calls them between exchanges. The
 // services do not depend on the RPC rings.
 //
 //   CameraService camera(ports.camera, simulation, queue, schema.num_envs);
@@ -42,24 +42,24 @@ class ImageStream {
     std::string name;  // of the camera or viewport
     MomentWatch watch;
     bool drawing = false;
-    // Drawn, not yet sent.
+    // Rendered, not yet sent.
     std::optional<absl::StatusOr<rpc::ImageFrameT>> ready = {};
-    std::shared_ptr<const void> held = {};  // Image's, of that one
-    uint32_t images = 0;                    // drawn
-    uint32_t width = 0;                     // of the last
+    std::shared_ptr<const void> held = {};  // the Image::held of `ready`
+    uint32_t images = 0;                    // number rendered
+    uint32_t width = 0;                     // of the last image
     uint32_t height = 0;
   };
 
   RpcStream source;
   std::string name;  // of the camera or viewport
-  // Gone when the stream is over.
+  // Expired after the end of the stream.
   std::weak_ptr<const State> state;
 };
 
 class ImageCalls {
  public:
-  // All outlive it except the queue, which requests under way share.
-  // `of_viewports`: images of viewports, not of cameras.
+  // `port` and `simulation` must outlive this object; requests in progress
+  // share the queue. `of_viewports`: images of viewports, not of cameras.
   ImageCalls(CameraPort* port, SimulationPort* simulation,
              std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs,
              bool of_viewports)
@@ -69,10 +69,10 @@ class ImageCalls {
         num_envs_(num_envs),
         of_viewports_(of_viewports) {}
 
-  // Answers with an image of the current state, of the camera or viewport of
-  // that index. The stepping thread calls `answer` once, now or later; perhaps
-  // never, if its caller has left. kInvalidArgument for an invalid format, kind
-  // or environment; otherwise the index's error or those of CameraPort::Draw.
+  // Answers with an image of the current state, from the camera or viewport of
+  // this index. The stepping thread calls `answer` once, now or later, or never
+  // if its caller has left. kInvalidArgument for an invalid format, kind or
+  // environment; otherwise the error of `index`, or those of CameraPort::Draw.
   template <typename Request>
   void Answer(const Request& request, const absl::StatusOr<uint32_t>& index,
               RpcAnswer<rpc::NamedImageFrameT> answer) {
@@ -81,11 +81,11 @@ class ImageCalls {
     if (!image.ok()) answer(image.status());
   }
 
-  // An image whenever one is due and the state has changed since the last one
-  // began. The next begins when the last was taken: a slow renderer or reader
-  // gets fewer images, each of them new, none of them lost. So does a stream
-  // that finds too many requests under way. The first begins here. Errors: as
-  // Answer.
+  // Opens a stream. An image begins when one is due, the state has changed
+  // since the begin of the last one, and that one was sent. So a slow renderer
+  // or reader gets fewer images; each is new, none is lost. The same applies if
+  // too many requests are unanswered. This call begins the first image. Errors:
+  // as Answer.
   template <typename Request>
   absl::StatusOr<ImageStream> Stream(const Request& request,
                                      const absl::StatusOr<uint32_t>& index) {
@@ -94,7 +94,7 @@ class ImageCalls {
   }
 
  private:
-  // With Image::held, of an image.
+  // Gets an image, and its Image::held.
   using Then = std::function<void(absl::StatusOr<rpc::ImageFrameT>,
                                   std::shared_ptr<const void>)>;
 
@@ -131,7 +131,7 @@ class ImageCalls {
 // otherwise CameraPort's errors.
 class CameraService {
  public:
-  // All outlive it except the queue.
+  // `port` and `simulation` must outlive this object.
   CameraService(CameraPort* port, SimulationPort* simulation,
                 std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs)
       : port_(port),
@@ -147,7 +147,7 @@ class CameraService {
     calls_.Answer(request, IndexOf(request.id, request.name), answer);
   }
 
-  // Of rpc::ImageFrameT.
+  // Streams rpc::ImageFrameT.
   absl::StatusOr<RpcStream> StreamCamera(
       const rpc::StreamCameraRequestT& request);
 
@@ -163,8 +163,8 @@ class CameraService {
 // otherwise CameraPort's errors.
 class ViewportService {
  public:
-  // All outlive it except the queue. `most_fps`: the dispatcher's limit of a
-  // stream.
+  // `port` and `simulation` must outlive this object. `most_fps`: the
+  // dispatcher's limit of a stream.
   ViewportService(CameraPort* port, SimulationPort* simulation,
                   std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs,
                   double most_fps)
@@ -174,7 +174,7 @@ class ViewportService {
         calls_(port, simulation, std::move(queue), num_envs,
                /*of_viewports=*/true) {}
 
-  // current_config is that of a running stream, or missing.
+  // current_config is the one of a running stream; absent if there is none.
   absl::StatusOr<rpc::GetViewportInfoResponseT> GetViewportInfo(
       const rpc::GetViewportInfoRequestT& request) const;
 
@@ -183,7 +183,7 @@ class ViewportService {
     calls_.Answer(request, IndexOf(request.viewport_name), answer);
   }
 
-  // Of rpc::ImageFrameT.
+  // Streams rpc::ImageFrameT.
   absl::StatusOr<RpcStream> StreamViewport(
       const rpc::StartViewportStreamRequestT& request);
 
@@ -194,22 +194,22 @@ class ViewportService {
   uint32_t num_envs_;
   double most_fps_;
   ImageCalls calls_;
-  // What a stream gives, and whether it still does.
+  // A stream's configuration, and its state while it exists.
   struct Started {
     rpc::ViewportStreamConfigT config;
     std::weak_ptr<const ImageStream::State> state;
   };
-  std::vector<Started> started_;  // the last one last
+  std::vector<Started> started_;  // oldest first
 };
 
 class DebugService {
  public:
-  // Both outlive it.
+  // Both ports must outlive this object.
   DebugService(DebugPort* port, SimulationPort* simulation, uint32_t num_envs)
       : port_(port), simulation_(simulation), num_envs_(num_envs) {}
 
-  // DebugPort's errors, and kInvalidArgument for an invalid environment;
-  // nothing has changed then.
+  // Errors: those of DebugPort, and kInvalidArgument for an invalid
+  // environment; nothing has changed then.
   absl::StatusOr<rpc::DebugDrawResponseT> Draw(
       const rpc::DebugDrawRequestT& request);
 

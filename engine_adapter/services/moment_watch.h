@@ -1,7 +1,7 @@
-// MomentWatch: whether anything can have changed since a stream polled last.
+// MomentWatch: whether anything can have changed since a stream's last poll.
 //
 // Data flow: SimulationPort's changes -> IsNew -> a stream's next item, or
-// none. Ownership: one stream's.
+// none. Ownership: one stream owns it.
 //
 //   if (!watch.IsNew()) return Items();  // nothing new
 
@@ -20,7 +20,7 @@ class MomentWatch {
   explicit MomentWatch(const SimulationPort* simulation)
       : simulation_(simulation) {}
 
-  // True the first time, and once after each change.
+  // Returns true the first time, and once after each change.
   bool IsNew() {
     const uint64_t now = simulation_->changes();
     const bool is_new = seen_ != now;
@@ -28,8 +28,9 @@ class MomentWatch {
     return is_new;
   }
 
-  // For RpcStream::pass. True once after each change that was not taken; it
-  // stays new to IsNew, so that the newest moment is taken once there is room.
+  // For RpcStream::pass. Returns true once after each change that IsNew has not
+  // returned. The change stays new for IsNew, so the stream sends the newest
+  // moment when there is room.
   bool Pass() {
     const uint64_t now = simulation_->changes();
     const bool is_lost = seen_ != now && passed_ != now;
@@ -37,7 +38,7 @@ class MomentWatch {
     return is_lost;
   }
 
-  // What was seen last was not taken: it is new again.
+  // The last change was not sent: IsNew returns true again.
   void Reset() { seen_.reset(); }
 
  private:

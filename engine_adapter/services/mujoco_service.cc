@@ -83,7 +83,7 @@ void MujocoService::AnswerWaiting() {
   const uint64_t steps = simulation_->steps();
   const auto still = std::ranges::find_if(
       waiting_, [&](const Waiting& each) { return each.steps >= steps; });
-  // An answer may lead to another SendControl.
+  // An answer may cause another SendControl.
   std::vector<Waiting> done(std::make_move_iterator(waiting_.begin()),
                             std::make_move_iterator(still));
   waiting_.erase(waiting_.begin(), still);
@@ -217,7 +217,7 @@ absl::StatusOr<RpcStream> TelemetryService::StreamTelemetry(
   struct State {
     std::vector<uint32_t> envs;
     MomentWatch watch;
-    uint32_t number = 0;  // of the last moment, lost or not
+    uint32_t number = 0;  // of the last moment, lost ones included
   };
   const auto state = std::make_shared<State>(
       State{.envs = std::move(envs), .watch = MomentWatch(simulation_)});

@@ -1,8 +1,8 @@
 // MujocoService: joints and controls of an engine. TelemetryService: positions
 // and controls, with the exchange number.
 //
-// Data flow: request -> service -> MujocoPort -> answer, or stream.
-// Ownership: the host's; the stepping thread calls, between exchanges. The
+// Data flow: request -> service -> MujocoPort -> answer, or stream. Ownership:
+// the host owns them; the stepping thread calls them between exchanges. The
 // services do not depend on the RPC rings.
 //
 //   MujocoService service(engine->ports().mujoco, &simulation, num_envs);
@@ -32,7 +32,7 @@ namespace tandem {
 // blocks.
 class MujocoService {
  public:
-  // Both ports outlive this.
+  // Both ports must outlive this object.
   MujocoService(MujocoPort* port, SimulationPort* simulation, uint32_t num_envs)
       : port_(port), simulation_(simulation), num_envs_(num_envs) {}
 
@@ -42,25 +42,25 @@ class MujocoService {
   absl::StatusOr<rpc::GetMujocoInfoResponseT> GetMujocoInfo(
       const rpc::GetMujocoInfoRequestT& request) const;
 
-  // Answers at once, or by AnswerWaiting if the caller waits for the step.
-  // Controls hold for each environment's next step, in place of its action's.
+  // Answers at once, or by AnswerWaiting if the caller waits for the step. A
+  // control replaces the action's value in the environment's next step.
   // kInvalidArgument for no controls, more controls than actuators, an invalid
-  // actuator, or a control that is not finite; nothing is written then.
+  // actuator, or a control that is not finite; no control was written then.
   void SendControl(const rpc::SendControlRequestT& request,
                    RpcAnswer<rpc::SendControlResponseT> answer);
 
-  // A GetJointStateResponse after each change.
+  // Streams a GetJointStateResponse after each change.
   absl::StatusOr<RpcStream> StreamJointState(
       const rpc::GetJointStateRequestT& request) const;
 
-  // Answers the SendControls that waited for a step and have had one.
+  // Answers the SendControls that waited for a step, after that step.
   void AnswerWaiting();
-  // Their callers have left.
+  // Drops the waiting SendControls after their client has left.
   void ForgetWaiting() { waiting_.clear(); }
 
  private:
   struct Waiting {
-    uint64_t steps;  // when it came
+    uint64_t steps;  // steps() when the request arrived
     rpc::SendControlResponseT response;
     RpcAnswer<rpc::SendControlResponseT> answer;
   };
@@ -83,7 +83,7 @@ class MujocoService {
 // All methods allocate; none blocks.
 class TelemetryService {
  public:
-  // Both ports outlive this.
+  // Both ports must outlive this object.
   TelemetryService(const MujocoPort* port, const SimulationPort* simulation,
                    uint32_t num_envs)
       : port_(port), simulation_(simulation), num_envs_(num_envs) {}
@@ -91,9 +91,9 @@ class TelemetryService {
   absl::StatusOr<rpc::GetTelemetrySchemaResponseT> GetTelemetrySchema(
       const rpc::GetTelemetrySchemaRequestT& request) const;
 
-  // After each change, a TelemetryFrame for each of the environments, in their
-  // order, all with the same numbers and time. kInvalidArgument for an invalid
-  // environment.
+  // Streams, after each change, a TelemetryFrame for each of the environments,
+  // in their order, all with the same numbers and time. kInvalidArgument for an
+  // invalid environment.
   absl::StatusOr<RpcStream> StreamTelemetry(
       const rpc::StreamTelemetryRequestT& request) const;
 

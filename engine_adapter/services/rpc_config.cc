@@ -24,7 +24,7 @@
 
 namespace tandem::rpc {
 
-// Found by absl's flags, by argument-dependent lookup.
+// absl's flags find these by argument-dependent lookup.
 bool AbslParseFlag(absl::string_view text, SimulationMode* mode, std::string*) {
   for (const SimulationMode known : EnumValuesSimulationMode()) {
     if (text != absl::AsciiStrToLower(EnumNameSimulationMode(known))) continue;
@@ -58,7 +58,7 @@ ABSL_FLAG(tandem::rpc::SimulationMode, mode, tandem::rpc::SimulationMode::FAST,
 namespace tandem {
 namespace {
 
-// Those that have streams; rpc_host_test holds it against their methods.
+// The services with streams; rpc_host_test compares them with the methods.
 constexpr std::array kStreaming = {Service::kMujoco, Service::kTelemetry,
                                    Service::kCamera, Service::kViewport};
 

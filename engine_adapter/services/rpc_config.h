@@ -1,4 +1,5 @@
-// RpcConfig: which services an engine answers, and the rates of their streams.
+// RpcConfig: the services that an engine answers, and the rates of their
+// streams.
 //
 // Data flow: a server's flags and file -> RpcFlags -> EngineHost -> RpcHost.
 //
@@ -26,7 +27,7 @@ struct RpcConfig {
 
   struct OfService {
     bool enabled = true;
-    double stream_hz = 60;  // of one stream, at most
+    double stream_hz = 60;  // maximum of one stream
   };
 
   OfService& operator[](Service service) {
@@ -39,12 +40,13 @@ struct RpcConfig {
   std::array<OfService, kServices> services = {};
 };
 
-// "agent,scene", "all" or "none": these, and no others. kInvalidArgument.
+// Enables the services of `text` and disables all others: "agent,scene", "all"
+// or "none". kInvalidArgument for any other text.
 absl::Status ParseServices(absl::string_view text, RpcConfig* config);
 
-// "camera=10,telemetry=100", or {"camera": 10, "telemetry": 100}: of these
-// services, from kLeastStreamHz to kMaxStreamHz. kInvalidArgument for others,
-// those without streams among them.
+// Sets the stream rates of services: "camera=10,telemetry=100", or {"camera":
+// 10, "telemetry": 100}. kInvalidArgument for a rate outside of kLeastStreamHz
+// to kMaxStreamHz, or for a service without streams.
 absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config);
 
 struct RpcFlags {
@@ -53,8 +55,9 @@ struct RpcFlags {
   rpc::SimulationMode mode = rpc::SimulationMode::FAST;
 };
 
-// Of the flags that every server has: services, stream_hz, rpc_ring_kib,
-// mode. Call after ParseCommandLine. kInvalidArgument for an invalid value.
+// Returns the values of the flags services, stream_hz, rpc_ring_kib and mode,
+// which every server has. Call it after ParseCommandLine. kInvalidArgument for
+// an invalid value.
 absl::StatusOr<RpcFlags> RpcFromFlags();
 
 }  // namespace tandem

@@ -10,13 +10,13 @@
 
 namespace tandem {
 
-// Serves methods, each of them with its service's switch and limit.
+// Registers methods, each with the switch and the rate limit of its service.
 class RpcHost::Table {
  public:
   explicit Table(RpcHost* host) : host_(host) {}
 
-  // Where `owner` is nullptr the engine lacks what the method stands on, and
-  // does not serve it.
+  // If `owner` is nullptr, the engine lacks the method's port and does not
+  // serve it.
   template <typename Owner, typename Request, typename Response>
   void Add(Service service, rpc::MethodId id, Owner* owner,
            absl::StatusOr<Response> (Owner::*call)(const Request&)) {
@@ -83,7 +83,7 @@ RpcHost::RpcHost(const RpcConfig& config, Engine* engine,
   ServeAll(ports);
 }
 
-// Every method, but for those that RpcDispatcher answers itself.
+// Registers every method, except those that RpcDispatcher answers itself.
 void RpcHost::ServeAll(const EnginePorts& ports) {
   using enum Service;
   using Id = rpc::MethodId;

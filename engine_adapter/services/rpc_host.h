@@ -1,8 +1,8 @@
 // RpcHost: an engine's services, and the client that calls them.
 //
 // Data flow: EnvelopeReader -> RpcDispatcher -> a service's method -> the
-// engine's port -> EnvelopeWriter.
-// Ownership: EngineHost's; the thread that steps calls.
+// engine's port -> EnvelopeWriter. Ownership: EngineHost owns it; the stepping
+// thread calls it.
 //
 //   RpcHost commands(config, &engine, &simulation, wake);
 //   commands.Start(std::move(reader), std::move(writer));  // a client came
@@ -35,12 +35,13 @@
 
 namespace tandem {
 
-// Not thread-safe, but for what `wake` and the queue say. States: stopped,
-// running. Start: any -> running; Stop: any -> stopped.
+// Not thread-safe, except for the queue and `wake`. States: stopped, running.
+// Start: any -> running; Stop: any -> stopped.
 class RpcHost {
  public:
-  // `engine` and `simulation` outlive it. `wake` makes the thread that steps
-  // call Poll soon: called by any thread, also by one of the engine's.
+  // `engine` and `simulation` must outlive this object. `wake` makes the
+  // stepping thread call Poll soon; any thread may call it, also a thread of
+  // the engine.
   RpcHost(const RpcConfig& config, Engine* engine, SimulationPort* simulation,
           std::function<void()> wake);
   ~RpcHost();
@@ -49,12 +50,12 @@ class RpcHost {
 
   void Start(EnvelopeReader reader, EnvelopeWriter writer);
   void Stop();
-  // A client is there, and makes sense.
+  // Whether a client is attached and its rings are valid.
   bool IsRunning() const {
     return dispatcher_.HasClient() && !dispatcher_.broken();
   }
 
-  // Does what other threads left, then as RpcDispatcher::Poll.
+  // Executes the work of other threads, then polls as RpcDispatcher::Poll does.
   bool Poll(int64_t now_ns);
 
   // As RpcDispatcher's.
@@ -67,7 +68,7 @@ class RpcHost {
   absl::StatusOr<rpc::GetServicesResponseT> GetServices(
       const rpc::GetServicesRequestT& request) const;
 
-  // Those that may be called: bits of schema/layout/service.h.
+  // The enabled services: bits of schema/layout/service.h.
   uint32_t enabled_services() const;
 
  private:
@@ -82,11 +83,11 @@ class RpcHost {
   void Switch(const Method& method);
 
   const RpcConfig config_;
-  std::vector<Method> methods_;  // of all services, served or not
+  std::vector<Method> methods_;  // all methods, served or not
   std::shared_ptr<MainThreadQueue> queue_;
   AgentService agent_;
   SceneService scene_;
-  // Without its port a service is not there.
+  // nullopt: the engine lacks the service's port.
   std::optional<MujocoService> mujoco_;
   std::optional<TelemetryService> telemetry_;
   std::optional<CameraService> camera_;

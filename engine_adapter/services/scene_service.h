@@ -1,9 +1,8 @@
-// SceneService: an engine's entities, and the pace of its simulated time.
+// SceneService: an engine's entities, and the control of simulated time.
 //
-// Data flow: a request -> SceneService -> ScenePort, SimulationPort ->
-// the answer.
-// Ownership: the host's; the stepping thread calls, between exchanges. It does
-// not depend on the RPC rings.
+// Data flow: a request -> SceneService -> ScenePort, SimulationPort -> the
+// answer. Ownership: the host owns it; the stepping thread calls it between
+// exchanges. It does not depend on the RPC rings.
 //
 //   SceneService service(engine->ports().scene, &simulation, num_envs);
 //   auto response = service.GetSceneInfo(request);
@@ -22,12 +21,12 @@
 
 namespace tandem {
 
-// All methods allocate; none blocks. Those about entities: kInvalidArgument for
-// an environment that is not there, kUnsupported if the engine has no entities.
+// All methods allocate; none blocks. Methods about entities: kInvalidArgument
+// for an unknown environment, kUnsupported if the engine has no entities.
 class SceneService {
  public:
-  // Both ports outlive this. `port` is nullptr for an engine without entities;
-  // the methods about its time are served all the same.
+  // Both ports must outlive this object. `port` is nullptr for an engine
+  // without entities; it still serves the methods about simulated time.
   SceneService(ScenePort* port, SimulationPort* simulation, uint32_t num_envs)
       : port_(port), simulation_(simulation), num_envs_(num_envs) {}
 
@@ -35,28 +34,28 @@ class SceneService {
       const rpc::GetSceneInfoRequestT& request) const;
   absl::StatusOr<rpc::ListEntitiesResponseT> ListEntities(
       const rpc::ListEntitiesRequestT& request) const;
-  // An entity that is not there is no error: `found` says so.
+  // An unknown entity is no error: `found` is then false.
   absl::StatusOr<rpc::GetEntityResponseT> GetEntity(
       const rpc::GetEntityRequestT& request) const;
-  // kInvalidArgument for an entity that is not there, or without a transform;
+  // kInvalidArgument for an unknown entity, or a request without a transform;
   // and the port's errors.
   absl::StatusOr<rpc::SetEntityTransformResponseT> SetEntityTransform(
       const rpc::SetEntityTransformRequestT& request);
 
-  // kInvalidArgument for a mode of no known name; and the port's errors.
+  // kInvalidArgument for an unknown mode; and the port's errors.
   absl::StatusOr<rpc::SetSimulationModeResponseT> SetSimulationMode(
       const rpc::SetSimulationModeRequestT& request);
   absl::StatusOr<rpc::GetSimulationModeResponseT> GetSimulationMode(
       const rpc::GetSimulationModeRequestT& request) const;
   absl::StatusOr<rpc::SetPausedResponseT> SetPaused(
       const rpc::SetPausedRequestT& request);
-  // Answers when the steps are done. kInvalidArgument for no steps; and the
-  // port's errors.
+  // Answers after the steps. kInvalidArgument for zero steps; and the port's
+  // errors.
   void SingleStep(const rpc::SingleStepRequestT& request,
                   RpcAnswer<rpc::SingleStepResponseT> answer);
 
  private:
-  // Whether there are entities, and that environment.
+  // Returns an error unless the engine has entities and the environment exists.
   absl::Status Check(uint32_t env) const;
 
   ScenePort* port_;

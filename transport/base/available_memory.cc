@@ -16,7 +16,7 @@
 namespace tandem {
 namespace {
 
-// From a file of lines such as "MemAvailable:  1024 kB".
+// Returns a value from lines such as "MemAvailable:  1024 kB".
 std::optional<uint64_t> BytesIn(const char* path, absl::string_view wanted) {
   std::ifstream file(path);
   std::string key;
@@ -38,7 +38,7 @@ constexpr uint64_t kUnlimitedBytes = uint64_t{1} << 60;
 struct Version {
   absl::string_view limit;
   absl::string_view used;
-  // Of memory.stat, for the group with the groups below it.
+  // A field of memory.stat, for the group and the groups below it.
   std::array<absl::string_view, 3> reclaimable;
 };
 
@@ -51,7 +51,7 @@ constexpr Version kVersion2 = {
     .used = "memory.current",
     .reclaimable = {"inactive_file", "active_file", "slab_reclaimable"}};
 
-// A file of one number; "max" and a missing file are none.
+// Reads a file of one number; nullopt for "max" and for a missing file.
 std::optional<uint64_t> NumberIn(const std::string& path) {
   std::ifstream file(path);
   std::string word;
@@ -107,7 +107,8 @@ void TakeTightest(const std::string& mount, absl::string_view path,
     }
     if (path.empty()) return;
     path = path.substr(0, path.rfind('/'));
-    // A group of version 1 without it does not limit the groups below it.
+    // A version 1 group with use_hierarchy 0 does not limit the groups below
+    // it.
     if (NumberIn(absl::StrCat(mount, path, "/memory.use_hierarchy")) == 0) {
       return;
     }

@@ -1,4 +1,4 @@
-// Await: waits on a condition variable until something holds.
+// Await: waits on a condition variable until a condition is true.
 //
 // Data flow: a change under the lock and a notify -> the thread in Await.
 // Ownership: the caller's mutex and condition variable.
@@ -6,9 +6,9 @@
 //   std::unique_lock<std::mutex> lock(mutex);
 //   Await(changed, lock, [&] { return done; });
 //
-// std::condition_variable::wait itself is a symbol of GCC 12's library: with
-// it, what is built here would not load on systems of GCC 11, such as RHEL 9.
-// A wait with a limit is made of the C library's.
+// Reason: std::condition_variable::wait is a symbol of GCC 12's library.
+// Programs that use it do not load on systems with GCC 11, such as RHEL 9.
+// wait_for uses only the C library.
 
 #ifndef TANDEM_TRANSPORT_BASE_AWAIT_H_
 #define TANDEM_TRANSPORT_BASE_AWAIT_H_
@@ -19,7 +19,7 @@
 
 namespace tandem {
 
-// Blocks until `ready()`, which is asked under the lock.
+// Blocks until `ready()`, which is called under the lock.
 template <typename Ready>
 void Await(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
            Ready ready) {

@@ -1,7 +1,7 @@
-// BlockedSignals: threads made while it lives never run a signal handler.
+// BlockedSignals: threads made during its lifetime run no signal handler.
 //
-// Data flow: none. Handlers then run in the thread that serves clients, which
-// is the one that they are meant to wake.
+// Data flow: none. So handlers run in the thread that serves clients, which
+// they must wake.
 //
 //   {
 //     const BlockedSignals blocked;
@@ -15,8 +15,8 @@
 
 namespace tandem {
 
-// Blocks every signal in the calling thread, whose new threads inherit that;
-// the destructor restores the thread's mask. Signals wait meanwhile.
+// Blocks every signal in the calling thread; its new threads inherit the mask.
+// The destructor restores the thread's mask. Signals stay pending until then.
 class BlockedSignals {
  public:
   BlockedSignals() {

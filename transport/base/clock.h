@@ -1,7 +1,7 @@
-// Time as the transport sees it: CLOCK_MONOTONIC nanoseconds and deadlines.
+// The transport's time: CLOCK_MONOTONIC nanoseconds and deadlines.
 //
-// Data flow: a caller's seconds become one absolute Deadline, which is handed
-// down through every wait, so that retries do not add up.
+// Data flow: a caller's seconds become one absolute Deadline. All waits of a
+// call share it, so repeated waits do not add up.
 //
 //   Deadline deadline = Deadline::After(2.5);
 //   while (!Ready()) if (deadline.PassedAt(MonotonicNanos())) return Timeout();
@@ -16,16 +16,16 @@
 
 namespace tandem {
 
-// CLOCK_MONOTONIC, which all processes of a machine share (but for those in
-// another time namespace). No system call where the vDSO serves it.
+// CLOCK_MONOTONIC. All processes of a machine share it, except those in another
+// time namespace. No system call if the vDSO serves it.
 inline int64_t MonotonicNanos() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-// Milliseconds since 1970, as people and other machines date things. No system
-// call where the vDSO serves it.
+// Milliseconds since 1970, comparable between machines. No system call if the
+// vDSO serves it.
 inline uint64_t UnixMillis() {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
@@ -33,22 +33,22 @@ inline uint64_t UnixMillis() {
          static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
-// A point in time by which a wait ends. A plain value.
+// The point in time at which a wait ends. A value type.
 class Deadline {
  public:
   static constexpr Deadline Infinite() {
     return Deadline(std::numeric_limits<int64_t>::max());
   }
-  // Has passed from the start: a wait with it polls once.
+  // Has always passed: a wait with it polls once.
   static constexpr Deadline Now() { return Deadline(0); }
-  // When CLOCK_MONOTONIC says `at_ns`.
+  // The point at which CLOCK_MONOTONIC is `at_ns`.
   static constexpr Deadline At(int64_t at_ns) { return Deadline(at_ns); }
-  // `timeout_secs` from now; negative counts as zero, and what exceeds a
-  // century (or is NaN) as never.
+  // `timeout_secs` from now. A negative number counts as zero; NaN, or more
+  // than a century, as never.
   static Deadline After(double timeout_secs) {
     return After(timeout_secs, MonotonicNanos());
   }
-  // The same from when it said `from_ns`.
+  // The same, counted from `from_ns`.
   static Deadline After(double timeout_secs, int64_t from_ns) {
     if (timeout_secs <= 0) return Now();
     if (!(timeout_secs < 3.2e9)) return Infinite();

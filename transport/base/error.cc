@@ -39,7 +39,7 @@ const Row* FindRow(ErrorCode code) {
 }  // namespace
 
 absl::Status MakeError(ErrorCode code, absl::string_view message) {
-  // An absl::Status of kOk would drop message and code, and pass for success.
+  // An absl::Status with kOk would lose message and code, and mean success.
   if (code == ErrorCode::kOk) code = ErrorCode::kInvalidArgument;
   const Row* row = FindRow(code);
   absl::Status status(

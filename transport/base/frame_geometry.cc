@@ -28,7 +28,7 @@ absl::Status Mismatch(absl::string_view field, absl::string_view expected,
                                 ", found ", found));
 }
 
-// Within the limits, all products fit 64 bits, and the payload 32.
+// Within the limits all products fit 64 bits, and the payload fits 32 bits.
 absl::Status CheckLimits(ErrorCode code, const FrameGeometry& geometry) {
   absl::Status status =
       CheckRange(code, "width", geometry.width, 1, kMaxFrameSide);
@@ -49,7 +49,7 @@ uint32_t FormatOf(uint32_t channels) {
 }  // namespace
 
 FrameMetrics MetricsOf(const FlanHeader& header) {
-  // relaxed: numbers for people; no other read depends on them.
+  // relaxed: numbers for display; no other read depends on them.
   return {
       .last_reward = header.last_reward.load(std::memory_order_relaxed),
       .rolling_return = header.rolling_return.load(std::memory_order_relaxed),
@@ -90,7 +90,7 @@ uint64_t FrameRingBytes(const FlanHeader& header) {
 absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
                                              uint64_t ring_bytes) {
   if (std::memcmp(header.magic, kFlanMagic, sizeof(kFlanMagic)) != 0) {
-    // Zeroes, or what a writer has written so far over zeroes.
+    // Zeroes, or the first bytes that a writer has written over zeroes.
     const absl::string_view found(header.magic, sizeof(header.magic));
     const size_t written = found.find_last_not_of('\0') + 1;  // npos + 1 == 0
     if (std::memcmp(found.data(), kFlanMagic, written) == 0) {

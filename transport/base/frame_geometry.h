@@ -1,5 +1,5 @@
-// The format of a FLAN ring's frames, and the ring's header from it.
-// FrameMetrics: the numbers that a head-up display shows beside a frame.
+// The format of a FLAN ring's frames, and the ring's header made from it.
+// FrameMetrics: the numbers that a display shows beside a frame.
 //
 // Data flow: FrameGeometry -> PlanFrameRing -> a header -> the ring -> a
 // reader's copy of the header -> CheckFrameRing -> FrameGeometry.
@@ -25,17 +25,17 @@ inline constexpr uint32_t kMaxMetadataBytes = 64u << 20;  // of one frame
 struct FrameGeometry {
   uint32_t width = 0;  // pixels
   uint32_t height = 0;
-  uint32_t channels = 3;        // 3: RGB, 4: RGBA; bytes of a pixel
+  uint32_t channels = 3;        // bytes per pixel; 3: RGB, 4: RGBA
   uint32_t capacity = 8;        // slots
   uint32_t metadata_bytes = 0;  // room for a frame's metadata
 
-  // Bytes of a frame. At most 1 GiB in a ring that was planned or checked.
+  // Bytes of a frame; at most 1 GiB in a planned or checked ring.
   uint64_t FrameBytes() const { return uint64_t{width} * height * channels; }
   friend bool operator==(const FrameGeometry&, const FrameGeometry&) = default;
 };
 
 // rolling_return: the mean of the latest episodes; step_rate_hz: steps of all
-// environments a second.
+// environments per second.
 struct FrameMetrics {
   double last_reward = 0;
   double rolling_return = 0;
@@ -43,26 +43,26 @@ struct FrameMetrics {
   friend bool operator==(const FrameMetrics&, const FrameMetrics&) = default;
 };
 
-// Of a ring's header, or of a copy. Each number is complete; they may be of
-// different frames.
+// Returns the metrics of a ring's header, or of a copy. Each number is
+// complete; they may belong to different frames.
 FrameMetrics MetricsOf(const FlanHeader& header);
 
-// The same with a metadata room padded so that every slot starts on a multiple
-// of 64 bytes behind the first: no seq is misaligned then. For rings of ours;
-// a stand-alone segment keeps what its user asked for.
+// Returns the geometry with padded metadata_bytes, so that every slot begins at
+// a multiple of 64 bytes after the first and no seq is misaligned. For rings in
+// regions; a segment keeps its creator's value.
 FrameGeometry WithAlignedSlots(FrameGeometry geometry);
 
-// The header of such a ring, with no frame in it. kInvalidArgument for a side,
-// capacity or room of zero or beyond the limits, or other channels.
+// Returns the header of an empty ring. kInvalidArgument for a side, capacity or
+// metadata size of zero or beyond the limits, or for other channels.
 absl::StatusOr<FlanHeader> PlanFrameRing(const FrameGeometry& geometry);
 
-// Header and slots.
+// The bytes of header and slots.
 uint64_t FrameRingBytes(const FlanHeader& header);
 
-// What a copy of a ring's header says, if a ring of `ring_bytes` may be used
-// by it: magic, version, sizes, format, and every slot inside.
-// kNotReady: the header is not written yet, or just being rewritten; try again.
-// kLayoutMismatch: field, expected and found.
+// Returns the geometry of a copied header, if a ring of `ring_bytes` fits it:
+// magic, version, sizes, format, and every slot inside. kNotReady: the header
+// is unwritten or being rewritten; the caller may try again. kLayoutMismatch:
+// the text has the field, the expected and the found value.
 absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
                                              uint64_t ring_bytes);
 

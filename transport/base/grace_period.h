@@ -1,4 +1,4 @@
-// GracePeriod: for how long the peer's words have been invalid.
+// GracePeriod: measures for how long the peer's words have been invalid.
 //
 // Data flow: a check of shared words fails -> Expired, after each failure ->
 // true once they have been invalid for the whole period: the peer is broken.
@@ -21,13 +21,13 @@ namespace tandem {
 class GracePeriod {
  public:
   explicit GracePeriod(int64_t grace_ns) : grace_ns_(grace_ns) {}
-  // The words are invalid now. Returns whether the period is over.
+  // The caller found invalid words. Returns whether the period is over.
   bool Expired() {
     const int64_t now_ns = MonotonicNanos();
     if (since_ns_ < 0) since_ns_ = now_ns;
     return now_ns - since_ns_ >= grace_ns_;
   }
-  // The words are valid now.
+  // The caller found valid words; the period starts again.
   void Clear() { since_ns_ = -1; }
 
  private:

@@ -29,10 +29,11 @@ void AppendEscaped(absl::string_view bytes, std::string* printable) {
 std::string Escaped(absl::string_view text, size_t max_bytes,
                     bool keeps_lines) {
   std::string printable;
-  // Each byte takes one at least. Of a character that is cut here, up to three
-  // bytes are left, and none of them fits: escaped, each takes four.
+  // Each input byte takes at least one output byte. If the cut is inside a
+  // character, up to three of its bytes remain. They do not fit: escaped, each
+  // takes four bytes.
   text = text.substr(0, max_bytes);
-  // Characters up to `valid`, then a byte that belongs to none.
+  // Characters up to `valid`, then a byte that is not part of a character.
   const char* valid = utf8::find_invalid(text.begin(), text.end());
   for (const char* at = text.begin(); at != text.end();) {
     const char* next = at + 1;

@@ -1,6 +1,6 @@
 // ShellQuoted: a path in a command that a message proposes.
 //
-// Data flow: a path of the caller's -> a command that can be pasted into sh.
+// Data flow: a path of the caller -> a command that a user can paste into sh.
 //
 //   absl::StrCat("next: chmod 700 ", ShellQuoted(folder));
 
@@ -15,7 +15,7 @@
 
 namespace tandem {
 
-// One word for sh, as it is where sh reads it so. Allocates.
+// Returns one word for sh; without quotes if none are necessary. Allocates.
 inline std::string ShellQuoted(absl::string_view text) {
   const bool plain =
       !text.empty() && text.find_first_not_of(

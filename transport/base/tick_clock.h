@@ -1,9 +1,9 @@
-// TickClock: CLOCK_MONOTONIC as the processor's own counter tells it, in half
-// the time that clock_gettime(2) takes. For loops that read it each time round.
+// TickClock: CLOCK_MONOTONIC, computed from the processor's counter, in half
+// the time of clock_gettime(2). For loops that read the clock in each turn.
 //
-// Data flow: both, read together now and then -> how long a tick is; ticks
-// since then -> nanoseconds since then.
-// Ownership: one for each thread that reads, or for those that take turns.
+// Data flow: the two clocks, read together at times -> the length of a tick;
+// ticks since then -> nanoseconds since then. Ownership: one for each thread,
+// or for threads that take turns.
 //
 //   TickClock clock;
 //   const int64_t begin_ns = clock.Nanos();
@@ -29,21 +29,22 @@ struct MachineTime {
 #endif
   }
   static int64_t Nanos() { return MonotonicNanos(); }
-  // Whether ticks are of one length, and the same on all cores, so far as the
-  // kernel knows: it tells the time by them itself. Asks it once a process.
+  // Whether ticks have one length, and are equal on all cores, as far as the
+  // kernel knows: it uses them as its own clock source. Queries the kernel once
+  // a process.
   static bool TicksTellTime();
 };
 
-// Not thread-safe; a value. Allocates nothing. No system call where the vDSO
-// serves the kernel's clock, but for the constructor's, once a process.
+// Not thread-safe; a value type. Allocates nothing. Makes no system call if the
+// vDSO serves the kernel's clock, except in the process's first constructor.
 template <typename Time>
 class BasicTickClock {
  public:
-  // As Time::Nanos(), but for some 0.1 us, and for what the kernel's clock is
-  // off from a straight line within kGoodFor: 1 us while adjtimex(2)'s
-  // frequency changes, more where a daemon slews faster than that. Never
-  // earlier than the time before. As other instructions, it may be done a
-  // little before what stands before it.
+  // Returns Time::Nanos() with an error of some 0.1 us, plus the deviation of
+  // the kernel's clock from a straight line within kGoodFor: 1 us while
+  // adjtimex(2)'s frequency changes, more if a daemon slews faster. Never less
+  // than the last result. The processor may execute it slightly before earlier
+  // instructions.
   int64_t Nanos() {
     if (good_for_ == 0) return Compare();
     const uint64_t passed = Time::Ticks() - ticks_;
@@ -55,13 +56,13 @@ class BasicTickClock {
  private:
   // 1 to 2 ms at 2 to 4 GHz.
   static constexpr uint64_t kGoodFor = uint64_t{1} << 22;
-  // Over which a tick's length is not measured: there is no need to go by a
-  // rate of so long ago.
+  // The longest interval for a measurement of a tick's length; an older rate is
+  // not needed.
   static constexpr uint64_t kLongestMeasured = 64 * kGoodFor;
-  // Two readings with more between them were not of the same time.
+  // Two readings with more ticks between them do not belong to the same time.
   static constexpr uint64_t kTogether = 512;
-  // Of a tick's length in nanoseconds; a counter whose ticks are longer than
-  // kLongestTickNs would tell the time too coarsely.
+  // The fraction bits of a tick's length in nanoseconds. A counter with ticks
+  // longer than kLongestTickNs is too coarse.
   static constexpr int kFractionBits = 31;
   static constexpr uint64_t kLongestTickNs = 2;
   static_assert(kLongestMeasured * kLongestTickNs <=
@@ -71,13 +72,13 @@ class BasicTickClock {
     return ns_ + static_cast<int64_t>((passed * rate_) >> kFractionBits);
   }
 
-  // Reads the kernel's clock, and measures ticks by it.
+  // Reads the kernel's clock, and measures the length of a tick.
   [[gnu::noinline]] int64_t Compare() {
     if (!trusts_ticks_) return Time::Nanos();
     const uint64_t before = Time::Ticks();
     const int64_t now_ns = Time::Nanos();
-    // Read last, it makes this clock late by some nanoseconds as a rule, not
-    // early: what waits for a time has it when it ends.
+    // The counter is read last, so this clock is usually some nanoseconds late,
+    // not early: after a wait for a time, that time has passed.
     const uint64_t ticks = Time::Ticks();
     last_ns_ = std::max(last_ns_, now_ns);
     const uint64_t passed = ticks - ticks_;
@@ -86,8 +87,8 @@ class BasicTickClock {
     const bool measures =
         passed < kLongestMeasured && passed_ns < passed * kLongestTickNs;
     const uint64_t rate = measures ? (passed_ns << kFractionBits) / passed : 0;
-    // Two measurements that agree: a machine that was suspended in one of
-    // them, or migrated, has ticks that the kernel's clock does not count.
+    // Requires two measurements that agree. If the machine was suspended or
+    // migrated during one, it has ticks that the kernel's clock does not count.
     const uint64_t change = rate > rate_ ? rate - rate_ : rate_ - rate;
     good_for_ = measures && change <= rate_ / 8 ? kGoodFor : 0;
     if (measures) rate_ = rate;
@@ -97,10 +98,10 @@ class BasicTickClock {
   }
 
   bool trusts_ticks_ = Time::TicksTellTime();
-  uint64_t ticks_ = 0;     // when both were read,
-  int64_t ns_ = 0;         // and what the kernel's clock said
+  uint64_t ticks_ = 0;     // the counter at the last comparison
+  int64_t ns_ = 0;         // the kernel's clock at that time
   uint64_t rate_ = 0;      // nanoseconds a tick, with kFractionBits
-  uint64_t good_for_ = 0;  // so many ticks after those; 0: not known
+  uint64_t good_for_ = 0;  // ticks for which rate_ is valid; 0: none
   int64_t last_ns_ = 0;
 };
 

@@ -29,7 +29,7 @@ class UniqueFd {
 
   bool valid() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  // Closes it, if there is one.
+  // Closes the descriptor, if there is one.
   void reset() {
     if (fd_ >= 0) close(std::exchange(fd_, -1));
   }

@@ -75,14 +75,16 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
   if (!reader.ok()) return Said(name, reader.status());
   struct stat file;
   if (fstat(fd, &file) != 0) return MakeSystemError("fstat", name, errno);
-  // Fails only if a process holds it exclusively, which the protocol never
-  // does: then the writer does not see this reader, which reads all the same.
+  // Fails only if a process holds the lock exclusively, which the protocol
+  // never does. Then the writer does not see this reader; the reader works
+  // nevertheless.
   (void)lock.TryShare(static_cast<int64_t>(offset) + kFlanReadersLockByte);
   AttachedFrames frames(std::string(name), std::move(lock), std::move(mapping),
                         *std::move(reader));
   frames.device_ = file.st_dev;
   frames.inode_ = file.st_ino;
-  // Ours have a second link; without one, the lock tells.
+  // Tandem's segments have a second link. For a file without one, the lock
+  // decides.
   frames.writer_keeps_lock_ =
       file.st_nlink > 1 || frames.lock_.HeldByOther(kFlanWriterLockByte);
   return frames;

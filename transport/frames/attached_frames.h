@@ -1,9 +1,9 @@
-// AttachedFrames: a reader's hold on a run's frames, in a stand-alone segment
-// or in an engine's region.
+// AttachedFrames: a reader's mapping of a run's frame ring, in a segment or in
+// an engine's region.
 //
-// Data flow: run_id or region -> mapped for reading alone -> FrameReader.
-// Ownership: any number of readers; each shares a lock that tells the writer
-// that it is watched.
+// Data flow: run_id or region -> mapped read-only -> FrameReader. Ownership:
+// any number of readers. Each holds a shared lock, which shows the writer that
+// a reader is attached.
 //
 //   absl::StatusOr<AttachedFrames> frames =
 //       AttachedFrames::OpenSegment("run-7");
@@ -26,31 +26,32 @@
 
 namespace tandem {
 
-// A reader's hold on a segment or on a region's ring. Move-only. In a forked
-// child the lock is gone and writer() is kUnknown; the frames still come.
+// Move-only. In a forked child the lock is closed and writer() is kUnknown; the
+// reader still returns frames.
 class AttachedFrames {
  public:
-  // Maps the segment for reading and shares the readers' lock. Makes system
-  // calls; does not wait. Errors:
+  // Maps the segment read-only, and takes the readers' shared lock. Makes
+  // system calls; does not wait. Errors:
   //   kNotReady        no such segment, or its header is not written yet
-  //   kLayoutMismatch  it is no ring that this version can read
-  //   kAccessDenied    it belongs to another user; the text has the name
+  //   kLayoutMismatch  not a ring that this version can read
+  //   kAccessDenied    another user owns it; the text names the user
   static absl::StatusOr<AttachedFrames> OpenSegment(absl::string_view run_id);
 
-  // Maps a live engine's region for reading. Errors: FindRegion's, and
-  // kUnsupported: the engine makes no frames.
+  // Maps a live engine's region read-only. Errors: those of FindRegion, and
+  // kUnsupported: the engine has no frame ring.
   static absl::StatusOr<AttachedFrames> OpenRegion(
       absl::string_view region_name);
 
   FrameReader& reader() { return reader_; }
 
-  // kUnknown: a writer that is not Tandem's and holds no lock; or asked in a
-  // forked child.
+  // kUnknown: a foreign writer, which holds no lock; or a call in a forked
+  // child.
   enum class Writer { kAlive, kGone, kUnknown };
-  // By the writer's lock (in a region the engine's). One system call.
+  // The writer's state, by its lock (in a region, the engine lock). Makes one
+  // system call.
   Writer writer() const;
 
-  // The name leads to another file by now. One system call.
+  // Whether the name now leads to another file. Makes one system call.
   bool Replaced() const;
 
   const std::string& name() const { return name_; }
@@ -68,7 +69,7 @@ class AttachedFrames {
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   FrameReader reader_;
-  uint64_t device_ = 0;  // of the file, to know it again
+  uint64_t device_ = 0;  // identity of the mapped file
   uint64_t inode_ = 0;
   bool writer_keeps_lock_ = false;
 };

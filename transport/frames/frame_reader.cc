@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-// Its words may be of different frames.
+// The words may belong to different frames.
 FlanHeader CopyHeader(std::span<const std::byte> ring) {
   FlanHeader copy;
   RacyCopy(std::as_writable_bytes(std::span(&copy, 1)),
@@ -34,7 +34,8 @@ absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
         absl::StrCat("frame ring: expected at least ", sizeof(FlanHeader),
                      " bytes for its header, found ", ring.size()));
   }
-  // Twice the same: a copy that was torn by a writer is not made again.
+  // Accepts two equal copies: a copy that a writer has torn does not occur
+  // twice.
   constexpr int kCopies = 64;
   FrameGeometry before = {.capacity = 0};  // none
   absl::Status status;
@@ -57,18 +58,18 @@ FrameReader::FrameReader(std::span<const std::byte> ring,
                          const FrameGeometry& geometry, int64_t grace_ns)
     : ring_(ring),
       geometry_(geometry),
-      kept_(PlanFrameRing(geometry).value()),  // it was checked
+      kept_(PlanFrameRing(geometry).value()),  // checked before
       header_grace_(grace_ns),
       head_grace_(grace_ns) {}
 
 bool FrameReader::Invalidated() const {
-  // relaxed: it says that nothing follows, and publishes nothing.
+  // relaxed: the flag publishes no other data.
   return (header()->flags.load(std::memory_order_relaxed) & kFlanInvalidated) !=
          0;
 }
 
 uint64_t FrameReader::Head() const {
-  // relaxed: a number for people; nothing is read by it.
+  // relaxed: for display; publishes no other data.
   return header()->head.load(std::memory_order_relaxed);
 }
 
@@ -107,9 +108,9 @@ FrameReader::Copied FrameReader::CopyOut(uint64_t number,
   // SYNC(flan.overwrite): fence; the copy before the second load.
   std::atomic_thread_fence(std::memory_order_acquire);
   const uint64_t seq = slot.LoadSeq();
-  // relaxed: the fence above orders it behind the copy.
+  // relaxed: the fence above orders it after the copy.
   const uint64_t head = header()->head.load(std::memory_order_relaxed);
-  // A misaligned seq can tear, and so proves nothing by itself.
+  // A misaligned seq can tear, so it alone proves nothing.
   if (seq != FlanSeqWhole(number) ||
       !(slot.SeqIsAligned() || HeadProves(number, head, geometry_.capacity))) {
     return Copied::kTorn;
@@ -122,8 +123,8 @@ FrameReader::Copied FrameReader::CopyOut(uint64_t number,
 
 FrameReader::Found FrameReader::Read(uint64_t beyond,
                                      std::span<std::byte> pixels, Frame* into) {
-  // Each lost to a header that is being rewritten, or to a writer that came
-  // round to the slot.
+  // Each attempt fails by a header that is being rewritten, or by a writer that
+  // has reached the slot again.
   constexpr int kAttempts = 16;
   enum { kNothingYet, kOtherHeader, kEarlierHead } found = kNothingYet;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -161,7 +162,7 @@ FrameReader::Found FrameReader::Read(uint64_t beyond,
   }
   if (found == kOtherHeader && header_grace_.Expired()) return Found::kBroken;
   if (found == kEarlierHead && head_grace_.Expired()) {
-    // Its writer has restarted.
+    // The writer has restarted.
     head_grace_.Clear();
     seen_ = delivered_ = 0;
     return Read(/*beyond=*/0, pixels, into);
@@ -176,7 +177,7 @@ FrameReader::Found FrameReader::NewestTo(std::span<std::byte> pixels,
 
 FrameReader::Found FrameReader::NextTo(std::span<std::byte> pixels,
                                        Frame* into) {
-  // The flag first: what was published before it was set is still delivered.
+  // The flag first: frames published before the flag are still returned.
   const bool invalidated = Invalidated();
   const Found found = Read(delivered_, pixels, into);
   if (found == Found::kFrame) {

@@ -1,21 +1,20 @@
-// FrameReader: takes the newest complete frame out of a FLAN ring.
+// FrameReader: copies the newest complete frame out of a FLAN ring.
 //
-// Data flow: head -> its slot -> copied out -> checked: complete, or
-// overwritten meanwhile and read again.
-// Ownership: the ring's memory is the caller's, may be mapped read-only, and
-// outlives the reader. Any number of readers read one ring; none of them
-// leaves a trace in it.
+// Data flow: head -> its slot -> a copy -> a check: complete, or overwritten
+// during the copy, and copied again. Ownership: the caller owns the ring's
+// memory, which may be mapped read-only, and which must outlive the reader. Any
+// number of readers read one ring; they write nothing into it.
 //
 //   absl::StatusOr<FrameReader> reader = FrameReader::Attach(ring);
-//   Frame frame;  // its buffers are used again and again
+//   Frame frame;  // its buffers are reused
 //   if (reader->Next(&frame) == FrameReader::Found::kFrame) Show(frame);
 //
-// Nothing in the ring is trusted. The geometry is checked once and kept; all
-// addresses are computed from it, so that nothing outside the ring is read
-// whatever the ring says later. Each read compares it with what the ring says
-// now. MOSAIC's writers rewrite the entire header with each frame, byte by byte
-// from zeroes: an invalid header counts as nothing new at first, and as broken
-// once it has been invalid for kFrameGraceNs.
+// The ring's content is untrusted. Attach checks the geometry once; the reader
+// keeps it and computes all addresses from it, so it never reads outside the
+// ring. Each read compares the kept header with the ring's header. MOSAIC's
+// writers rewrite the entire header for each frame, byte by byte, after zeroing
+// it. So an invalid header first counts as no news, and as broken after
+// kFrameGraceNs.
 
 #ifndef TANDEM_TRANSPORT_FRAMES_FRAME_READER_H_
 #define TANDEM_TRANSPORT_FRAMES_FRAME_READER_H_
@@ -33,32 +32,32 @@
 
 namespace tandem {
 
-// Longer than a writer is off its core between two bytes.
+// Longer than the time for which the scheduler suspends a writer between two
+// bytes.
 inline constexpr int64_t kFrameGraceNs = 20'000'000;
 
 struct Frame {
-  uint64_t number = 0;  // from 1; the writer's head when it was published
+  uint64_t number = 0;  // from 1; the writer's head at publication
   uint32_t width = 0;
   uint32_t height = 0;
   uint32_t channels = 0;
-  // width * height * channels; rows from the top, pixels R, G, B (A). Zero from
+  // width * height * channels; the top row first, pixels R, G, B (A). Zero from
   // frame_len on.
   std::vector<std::byte> pixels;
-  uint64_t frame_len = 0;  // bytes that the writer gave; fewer are allowed
-  std::string metadata;    // JSON by agreement, anything by chance
+  uint64_t frame_len = 0;  // bytes written; may be fewer than a frame
+  std::string metadata;    // should be JSON; unchecked
   FrameMetrics metrics;    // of this frame, or of the next
 };
 
-// Not thread-safe. Nothing blocks or makes a system call; a read allocates only
-// to make room in the Frame: at most payload_size bytes, which are fewer than
-// the ring's, and the same again never. A moved-from reader may only be
-// assigned to or destroyed.
+// Not thread-safe. No call blocks or makes a system call. A read allocates only
+// to enlarge the Frame's buffers, up to payload_size bytes, which is less than
+// the ring. A moved-from reader may only be assigned to or destroyed.
 class FrameReader {
  public:
-  // Checks the header of `ring`, 8-byte aligned; yields the processor a few
-  // times while it is invalid.
-  // kNotReady: not a ring yet, try again. kLayoutMismatch: no ring that this
-  // version can read, nor will it become one.
+  // Checks the header of `ring`, which is 8-byte aligned. Yields the processor
+  // a few times while the header is invalid. kNotReady: not a ring yet; the
+  // caller may try again. kLayoutMismatch: not a ring that this version can
+  // read, permanently.
   static absl::StatusOr<FrameReader> Attach(std::span<const std::byte> ring,
                                             int64_t grace_ns = kFrameGraceNs);
 
@@ -67,30 +66,32 @@ class FrameReader {
 
   enum class [[nodiscard]] Found{
       kFrame,
-      kNothing,      // no frame (for Next: no newer one), or it was overwritten
-                     // while it was read, each time; try again later
+      kNothing,      // no frame (for Next: no newer one), or the writer
+                     // has overwritten each copy; the caller may try again
       kInvalidated,  // the writer has left; no frame will follow
       kBroken,       // the ring is corrupt; attach again
   };
 
-  // The newest complete frame, each once; kInvalidated once the writer's last
-  // was delivered. Unless kFrame, what is in `into` is of no use.
+  // Copies the newest complete frame; returns each frame once. kInvalidated
+  // after the writer's last frame was returned. `into` is valid only with
+  // kFrame.
   Found Next(Frame* into);
 
-  // The newest complete frame, again and again, also after the writer has left:
-  // never kInvalidated.
+  // Copies the newest complete frame; may return a frame repeatedly, also after
+  // the writer has left. Never returns kInvalidated.
   Found Newest(Frame* into);
 
-  // As Newest and Next, with the pixels (or what of them there is room for) to
-  // a buffer of the caller's; into->pixels stays as it is.
+  // As Newest and Next, but copies the pixels into `pixels`, as far as they
+  // fit; into->pixels does not change.
   Found NewestTo(std::span<std::byte> pixels, Frame* into);
   Found NextTo(std::span<std::byte> pixels, Frame* into);
 
-  // Frames that passed between Next's deliveries.
+  // The number of frames that Next has skipped.
   uint64_t dropped() const { return dropped_; }
 
   bool Invalidated() const;
-  // The writer's head just now: frames published; may be 0 for an instant.
+  // The writer's current head, the number of published frames; may be 0 for an
+  // instant.
   uint64_t Head() const;
   FrameMetrics Metrics() const { return MetricsOf(*header()); }
   const FrameGeometry& geometry() const { return geometry_; }
@@ -109,11 +110,11 @@ class FrameReader {
 
   std::span<const std::byte> ring_;
   FrameGeometry geometry_;
-  FlanHeader kept_;           // what the header's constant part has to be
-  GracePeriod header_grace_;  // whether it still is that
-  GracePeriod head_grace_;    // whether its writer has restarted
-  uint64_t seen_ = 0;         // newest frame that any read delivered
-  uint64_t delivered_ = 0;    // newest that Next delivered
+  FlanHeader kept_;           // the expected constant header
+  GracePeriod header_grace_;  // the header differs from kept_
+  GracePeriod head_grace_;    // head is below seen_
+  uint64_t seen_ = 0;         // newest frame of any read
+  uint64_t delivered_ = 0;    // newest frame of Next
   uint64_t dropped_ = 0;
 };
 

@@ -22,7 +22,7 @@ FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
     report.problem = "frame ring: it lies outside the file";
     return report;
   }
-  // It ends with the file, whatever was said.
+  // The ring ends at the latest with the file.
   const uint64_t room = std::min(bytes, file.bytes() - offset);
   report.watched =
       file.IsLocked(static_cast<int64_t>(offset) + kFlanReadersLockByte);

@@ -1,9 +1,8 @@
-// FrameRingReport: read-only snapshot of a frame ring, for monitoring.
+// FrameRingReport: a read-only snapshot of a frame ring, for monitoring.
 //
-// Data flow: the ring's header, copied and checked -> geometry and counts. No
-// frame is read, and no readers' lock taken: the engine does not start to
-// render for it.
-// Ownership: the observer's.
+// Data flow: the ring's header, copied and checked -> geometry and counts. It
+// reads no frame and takes no readers' lock, so the engine does not begin to
+// render. Ownership: the observer owns the report.
 //
 //   FrameRingReport ring =
 //       ReadFrameRing(*file, header.flan_offset, header.flan_size);
@@ -26,17 +25,17 @@ struct FrameRingReport {
   uint64_t bytes = 0;  // of the ring
   FrameGeometry geometry = {.capacity = 0};
   uint64_t frames = 0;       // published so far
-  bool invalidated = false;  // its writer left
-  // Whether a Tandem reader is there; others leave no trace. Nothing if the
-  // kernel does not say.
+  bool invalidated = false;  // the writer has left
+  // Whether a Tandem reader is attached; other readers hold no lock. nullopt if
+  // the kernel reports an error.
   std::optional<bool> watched;
   FrameMetrics metrics;
-  // What is invalid; "": nothing. Then geometry is what was checked.
+  // The first invalid value; "": none. Then `geometry` is checked.
   std::string problem = {};
 };
 
-// Makes two system calls. Waits only, for `grace_ns`, for a header that is not
-// written yet or being rewritten. `offset` and `bytes` may be anything.
+// Makes two system calls. Waits at most `grace_ns`, and only for a header that
+// is unwritten or being rewritten. `offset` and `bytes` may have any value.
 FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
                               uint64_t bytes, int64_t grace_ns = kRingGraceNs);
 

@@ -1,9 +1,8 @@
 // One slot of a FLAN ring, in shared memory.
 //
-// Data flow: number of a frame -> where its slot lies -> its sequence number,
-// lengths and bytes.
-// Ownership: a view of the ring; writer and reader make one for each frame.
-// A slot, and with it its seq, lies wherever slot_size puts it.
+// Data flow: a frame's number -> its slot's offset -> its sequence number,
+// lengths and bytes. Ownership: a view of the ring; writer and reader make one
+// for each frame. The slot, and its seq, may be misaligned: slot_size decides.
 //
 //   const auto slot = FrameSlot<std::byte>::Of(ring, geometry, 7);
 //   slot.StoreSeq(FlanSeqWriting(7));
@@ -22,20 +21,20 @@
 
 namespace tandem {
 
-// Whether the head that was read after frame `number` was copied proves the
-// copy complete: the frame that overwrites it is only begun at the head before
+// Whether the copy of frame `number` is complete, given the head that was read
+// after the copy. The frame that overwrites the slot begins at the head before
 // its own, number + capacity - 1. A head below `number` was torn by a
 // header-only writer.
 constexpr bool HeadProves(uint64_t number, uint64_t head, uint32_t capacity) {
   return head >= number && head - number + 2 <= capacity;
 }
 
-// `Byte` is std::byte for the writer, const std::byte for readers. A plain
-// value; all members are wait-free.
+// `Byte` is std::byte for the writer, const std::byte for readers. A value
+// type; all members are wait-free.
 template <typename Byte>
 class FrameSlot {
  public:
-  // The slot of frame `number`, from 1, in a ring of that geometry.
+  // Returns the slot of frame `number` (from 1) in a ring of this geometry.
   static FrameSlot Of(std::span<Byte> ring, const FrameGeometry& geometry,
                       uint64_t number) {
     const uint64_t bytes =
@@ -44,7 +43,7 @@ class FrameSlot {
     return FrameSlot(ring.subspan(sizeof(FlanHeader) + index * bytes, bytes));
   }
 
-  // Whether its seq can be read and written in one piece.
+  // Whether one load or store can access seq.
   bool SeqIsAligned() const {
     return reinterpret_cast<uintptr_t>(slot_.data()) % sizeof(uint64_t) == 0;
   }

@@ -43,11 +43,11 @@ FrameWriter::FrameWriter(std::span<std::byte> ring,
 
 void FrameWriter::Begin(FrameSlot<std::byte> slot) {
   slot.StoreSeq(FlanSeqWriting(head_ + 1));
-  // SYNC(flan.overwrite): fence; the head and the odd seq before the payload:
-  // a reader that copies a byte of it and then reads seq again sees the write.
+  // SYNC(flan.overwrite): fence; the head and the odd seq before the payload: a
+  // reader that copies a byte of it and then reads seq again sees the write.
   std::atomic_thread_fence(std::memory_order_release);
-  StoresBefore();  // the payload may be stored past the cache, here or by a
-                   // renderer
+  StoresBefore();  // RacyCopy or a renderer may store the payload by
+                   // non-temporal stores
 }
 
 uint64_t FrameWriter::End(FrameSlot<std::byte> slot, uint32_t frame_len,
@@ -102,7 +102,7 @@ uint64_t FrameWriter::Publish(std::span<const std::byte> frame,
 
 void FrameWriter::Invalidate() {
   loaned_ = false;
-  // relaxed: it says that nothing follows, and publishes nothing.
+  // relaxed: the flag publishes no other data.
   header()->flags.store(kFlanInvalidated, std::memory_order_relaxed);
 }
 

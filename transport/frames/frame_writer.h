@@ -1,9 +1,9 @@
 // FrameWriter: publishes frames into a FLAN ring. Never waits.
 //
-// Data flow: pixels -> the next slot, whose seq is odd meanwhile -> even seq ->
-// head; readers take the newest.
-// Ownership: the ring's memory is the caller's and outlives the writer. A ring
-// has one writer, ever: it does not read back what readers could have changed.
+// Data flow: pixels -> the next slot, with an odd seq during the write -> even
+// seq -> head; readers take the newest. Ownership: the caller owns the ring's
+// memory, which must outlive the writer. A ring has one writer, ever; the
+// writer does not read values that readers could have changed.
 //
 //   absl::StatusOr<FrameWriter> writer = FrameWriter::Create(
 //       ring, {.width = 640, .height = 480, .metadata_bytes = 256});
@@ -42,32 +42,33 @@ namespace tandem {
 // call. A moved-from writer may only be assigned to or destroyed.
 class FrameWriter {
  public:
-  // Bytes of header and slots. kInvalidArgument as PlanFrameRing.
+  // Returns the bytes of header and slots. Errors: as PlanFrameRing.
   static absl::StatusOr<uint64_t> RingBytes(const FrameGeometry& geometry);
 
-  // Makes `ring`, 8-byte aligned, an empty ring: head 0, every slot empty.
-  // kInvalidArgument: as PlanFrameRing, or the ring's memory is too short.
+  // Makes `ring`, which is 8-byte aligned, an empty ring: head 0, all slots
+  // empty. kInvalidArgument: as PlanFrameRing, or `ring` is too short.
   static absl::StatusOr<FrameWriter> Create(std::span<std::byte> ring,
                                             const FrameGeometry& geometry);
 
   FrameWriter(FrameWriter&&) = default;
   FrameWriter& operator=(FrameWriter&&) = default;
 
-  // The next slot's frame bytes, width * height * channels of them, to render
-  // into. What they hold is an old frame. Readers skip the slot until Commit.
+  // Returns the next slot's width * height * channels frame bytes, for
+  // rendering directly into them. They hold an old frame. Readers skip the slot
+  // until Commit.
   std::span<std::byte> Loan();
 
-  // Publishes the loan. Metadata beyond geometry().metadata_bytes is cut off.
-  // The new head; 0 without a loan, and nothing is published.
+  // Publishes the loan, and returns the new head. Without a loan publishes
+  // nothing and returns 0. Cuts metadata off at geometry().metadata_bytes.
   uint64_t Commit(const FrameMetrics& metrics, absl::string_view metadata);
 
-  // Copies a frame to the next slot and publishes it; a loan is dropped. The
-  // new head; 0 if the frame is longer than a slot's, and nothing is published.
-  // A shorter one is published as it is.
+  // Drops a loan, copies a frame to the next slot and publishes it; returns the
+  // new head. If the frame is larger than the slot's, publishes nothing and
+  // returns 0. A smaller frame is published with its size.
   uint64_t Publish(std::span<const std::byte> frame,
                    const FrameMetrics& metrics, absl::string_view metadata);
 
-  // Tells readers that no frame will follow. Safe twice.
+  // Marks the ring: no frame will follow. A second call has no effect.
   void Invalidate();
 
   uint64_t head() const { return head_; }
@@ -89,7 +90,7 @@ class FrameWriter {
   std::span<std::byte> ring_;
   FrameGeometry geometry_;
   Cache cache_;
-  uint64_t head_ = 0;  // what was published; the ring's copy isn't read
+  uint64_t head_ = 0;  // published; the ring's copy is not read
   bool loaned_ = false;
 };
 

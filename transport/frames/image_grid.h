@@ -1,7 +1,7 @@
-// ImageGrid: how images stand beside and below one another in a frame.
+// ImageGrid: the rows and columns of a frame's images.
 //
-// Data flow: how many there are -> rows and columns, filled row by row.
-// Ownership: a value.
+// Data flow: the number of images -> rows and columns, filled row by row.
+// Ownership: a value type.
 //
 //   const ImageGrid grid = ImageGrid::Of(5);  // 3 rows of 2
 
@@ -13,8 +13,8 @@
 namespace tandem {
 
 struct ImageGrid {
-  // rows = ceil(sqrt(count)), columns = ceil(count / rows), as Python's
-  // tile_frames has them; of nothing, one place.
+  // rows = ceil(sqrt(count)), columns = ceil(count / rows), as in Python's
+  // tile_frames; one row and column for a count of 0.
   static ImageGrid Of(uint32_t count) {
     ImageGrid grid;
     while (uint64_t{grid.rows} * grid.rows < count) ++grid.rows;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kAskForReadersNs = 1'000'000'000;
 
-// One lock byte serves a stand-alone segment's writer and an engine.
+// A segment's writer and an engine use the same lock byte.
 static_assert(kFlanWriterLockByte == kEngineLockByte);
 
 }  // namespace

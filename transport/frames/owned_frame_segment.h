@@ -1,9 +1,9 @@
-// OwnedFrameSegment: the stand-alone segment `mosaic.fastlane.{run_id}` of the
-// run that publishes its frames.
+// OwnedFrameSegment: the segment `mosaic.fastlane.{run_id}` of a run that
+// publishes its frames.
 //
 // Data flow: run_id -> NamedFile, an empty ring -> linked -> readers find it;
-// destruction invalidates and unlinks it.
-// Ownership: one process owns a segment and writes it.
+// the destructor invalidates and unlinks it. Ownership: one process owns a
+// segment and writes it.
 //
 //   absl::StatusOr<OwnedFrameSegment> segment =
 //       OwnedFrameSegment::Create("run-7", {.width = 640, .height = 480});
@@ -24,17 +24,18 @@
 namespace tandem {
 
 // Move-only. In a forked child it writes nothing. The caller must not use
-// writer() there: ask IsOurs.
+// writer() there; IsOurs tells whether it may.
 class OwnedFrameSegment {
  public:
-  // Removes a dead segment of that name (one of another program, which keeps no
-  // lock, counts as dead), then makes a new one. Processes that still map the
-  // old one see no change, except that its name leads elsewhere. Makes system
-  // calls. Errors, each leaving nothing behind:
+  // Removes a dead segment with this name, then makes a new one. A foreign
+  // segment, which has no lock, counts as dead. Processes that map the old
+  // segment see no change, except that its name leads to another file. Makes
+  // system calls. After an error nothing remains. Errors:
   //   kInvalidArgument    run id or geometry
-  //   kAlreadyAttached    a live writer has it, or something that is no file
-  //   kOutOfSharedMemory  /dev/shm or memory has no room: needed, available
-  //   kAccessDenied       the name is another user's; the text has it
+  //   kAlreadyAttached    a live writer has the name, or it is not a file
+  //   kOutOfSharedMemory  /dev/shm or memory has no room; the text has the
+  //                       needed and the available bytes
+  //   kAccessDenied       another user has the name; the text names the user
   static absl::StatusOr<OwnedFrameSegment> Create(
       absl::string_view run_id, const FrameGeometry& geometry);
 
@@ -43,12 +44,12 @@ class OwnedFrameSegment {
 
   FrameWriter& writer() { return writer_; }
 
-  // Whether a reader of ours holds its lock. Asks the kernel (1 to 2 us) once a
-  // second and repeats the answer meanwhile; restores the name on the way.
-  // Readers of other programs leave no trace.
+  // Whether a Tandem reader holds its lock. Queries the kernel (1 to 2 us) and
+  // restores the name at most once a second; between, returns the last answer.
+  // Foreign readers hold no lock.
   bool HasReader();
 
-  // False in a forked child, and once moved from.
+  // False in a forked child, and after a move from this object.
   bool IsOurs() const { return file_.IsOurs(); }
   const std::string& name() const { return file_.name(); }
 

@@ -25,7 +25,8 @@ namespace {
 
 template <typename Word>
 void CopyWord(std::byte* to, const std::byte* from) {
-  // relaxed: a sequence number, read afterwards, says whether it is complete.
+  // relaxed: a sequence number, read afterwards, shows whether the copy is
+  // complete.
   const Word word = std::atomic_ref<Word>(
                         *reinterpret_cast<Word*>(const_cast<std::byte*>(from)))
                         .load(std::memory_order_relaxed);
@@ -51,8 +52,7 @@ void CopyByWords(std::byte* to, const std::byte* from, size_t bytes) {
 
 void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
   constexpr size_t kVector = sizeof(__m128i);
-  constexpr size_t kLine =
-      64;  // written completely, a line is never read first
+  constexpr size_t kLine = 64;  // a store of a complete line reads no memory
   const size_t head = std::min(
       bytes, (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine);
   std::memcpy(to, from, head);
@@ -103,7 +103,7 @@ void StoresBefore() {
 
 Cache CacheFor(uint64_t frame_bytes, uint64_t ring_bytes) {
   constexpr uint64_t kSmallFrame = 128 * 1024;  // stays in a core's own cache
-  // What a machine says of its shared cache can be that of many of its size.
+  // A virtual machine may report the shared cache of the physical machine.
   uint64_t kept = 16 << 20;
   if (const long shared = sysconf(_SC_LEVEL3_CACHE_SIZE); shared > 0) {
     kept = std::min(kept, static_cast<uint64_t>(shared) / 2);

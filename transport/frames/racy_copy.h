@@ -1,10 +1,10 @@
-// RacyCopy: the copy of a payload that the other side may be changing.
+// RacyCopy: copies a payload that the other side may change during the copy.
 //
 // Data flow: a frame -> RacyCopy -> its slot -> RacyCopy -> a reader's buffer;
-// a sequence number, read again afterwards, says whether the copy is complete.
-// Such a race is by design, but no C++ has it: under ThreadSanitizer the bytes
-// are copied by relaxed atomics, so that it sees none; else by memcpy, or by
-// stores that go past the cache.
+// a sequence number, read again afterwards, shows whether the copy is complete.
+// The race is intended, but C++ does not define it. Under ThreadSanitizer,
+// relaxed atomics copy the bytes, so that it reports no race. Otherwise memcpy
+// copies them, or stores that bypass the cache.
 //
 //   RacyCopy(slot_bytes, frame, Cache::kPast);  // a writer
 //   RacyCopy(buffer, slot_bytes, Cache::kInto); // a reader
@@ -18,25 +18,24 @@
 
 namespace tandem {
 
-// kInto: the copy comes to lie in the writing core's cache. kPast: it goes to
-// memory by non-temporal stores (x86 only; else as kInto), which is quicker
-// where the cache could not keep it until the slot is written again.
+// kInto: the copy is in the writing core's cache. kPast: non-temporal stores
+// write it to memory (x86 only; elsewhere as kInto). kPast is faster if the
+// cache cannot hold the slot until it is written again.
 enum class Cache { kInto, kPast };
 
-// Copies `from` to the start of `to`, which has room for it and does not
-// overlap. Neither blocks nor allocates. Copies may be seen in any order; see
-// StoresBefore.
+// Copies `from` to the start of `to`; they do not overlap, and `to` is at least
+// as large. Neither blocks nor allocates. Other threads may see the bytes in
+// any order; see StoresBefore.
 void RacyCopy(std::span<std::byte> to, std::span<const std::byte> from,
               Cache cache);
 
-// A fence for what C++'s own fences leave out: non-temporal stores, RacyCopy's
-// or those that a large memcpy makes, keep their order with no other store.
-// All stores before it are seen before all stores after it. Nothing on
-// processors that do not have such stores.
+// A fence for non-temporal stores, of RacyCopy or of a large memcpy, which
+// C++'s own fences do not order. All stores before it become visible before all
+// stores after it. No operation on processors without such stores.
 void StoresBefore();
 
-// Whether a ring of `ring_bytes` with frames of `frame_bytes` is better written
-// past the cache. Measured: docs/benchmarks.md, "Frames".
+// Returns the faster way to write frames of `frame_bytes` into a ring of
+// `ring_bytes`. Measured: docs/benchmarks.md, "Frames".
 Cache CacheFor(uint64_t frame_bytes, uint64_t ring_bytes);
 
 }  // namespace tandem

@@ -55,7 +55,7 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
   if (!lock.HeldByOther(kEngineLockByte)) {
     return NotReady(
         name, absl::StrCat("found one whose engine (pid ",
-                           // relaxed: a label, in a private copy.
+                           // relaxed: for display, from a private copy.
                            plan.server_pid.load(std::memory_order_relaxed),
                            ") is gone"));
   }

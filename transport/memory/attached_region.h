@@ -1,8 +1,8 @@
-// AttachedRegion: a client's hold on an engine's region. FoundRegion: a live
+// AttachedRegion: an engine's region, mapped by a client. FoundRegion: a live
 // engine's region, checked, not mapped.
 //
 // Data flow: a name -> a file with a live engine -> a checked header -> mapped.
-// Ownership: one client process; the region itself stays the engine's.
+// Ownership: one client process owns the object; the engine owns the region.
 //
 //   absl::StatusOr<AttachedRegion> region = AttachedRegion::Open("demo");
 //   if (!region->AcquireClientLock()) return AlreadyAttached();
@@ -26,37 +26,37 @@ namespace tandem {
 struct FoundRegion {
   UniqueFd fd;  // open for reading and writing
   RegionLock lock;
-  LrbcHeader plan;  // a copy, checked
+  LrbcHeader plan;  // a checked copy of the header
 };
 
-// Makes system calls; does not wait; leaves nothing behind in the region.
-// Errors: OpenSharedFile's, CheckTrust's, and
-//   kNotReady        no live engine serves it, or it is too short to be one yet
-//   kLayoutMismatch  it is not a region that this version understands
+// Makes system calls; does not wait; changes nothing in the region. Errors:
+// those of OpenSharedFile and CheckTrust, and
+//   kNotReady        no live engine serves the region, or the file is too short
+//   kLayoutMismatch  not a region of this version
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name);
 
 // Move-only.
 class AttachedRegion {
  public:
-  // Maps the region of that name. Makes system calls; does not wait. Errors:
+  // Maps the region with this name. Makes system calls; does not wait. Errors:
   // those of FindRegion.
   static absl::StatusOr<AttachedRegion> Open(absl::string_view name);
 
-  // A copy of its header only, without mapping it. Errors: as Open.
+  // Returns a copy of the region's header, without a mapping. Errors: as Open.
   static absl::StatusOr<LrbcHeader> Peek(absl::string_view name);
 
-  // Takes the one client's lock; false if another client holds it.
+  // Takes the client lock; returns false if another client holds it.
   bool AcquireClientLock();
   bool HoldsClientLock() const { return holds_client_lock_; }
   bool EngineAlive() const { return lock_.HeldByOther(kEngineLockByte); }
-  // Releases the client lock; the mapping stays. Safe twice.
+  // Releases the client lock; the mapping stays. A second call has no effect.
   void ReleaseClientLock();
 
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;
   }
-  // The header as it was checked: offsets and sizes are taken from here only,
-  // since the one in the mapping can change under us.
+  // The checked copy of the header. All offsets and sizes come from it, since
+  // the peer may change the header in the mapping.
   const LrbcHeader& plan() const { return plan_; }
 
  private:

@@ -30,7 +30,7 @@ bool LeadsTo(const std::string& path, const struct stat& file) {
          found.st_ino == file.st_ino;
 }
 
-// A copy of the header if the file is a region that keeps locks.
+// Returns a copy of the header if the file is a region that uses locks.
 bool ReadLockedRegion(int fd, LrbcHeader* header) {
   return pread(fd, static_cast<void*>(header), sizeof(*header), 0) ==
              static_cast<ssize_t>(sizeof(*header)) &&
@@ -45,11 +45,11 @@ absl::Status InTheWay(const std::string& path, absl::string_view what,
                                 "; ", then, " (", path, ")"));
 }
 
-// Which files can be judged at all.
+// The files that count as dead if no process holds their lock.
 enum class Judge { kLockedRegions, kAnyFileOfOurs };
 
-// Removes what `path`, one of the two links of `name`, leads to if it is a dead
-// region, and the other link with it.
+// Removes the dead region to which `path`, one of the two links of `name`,
+// leads, and its other link.
 absl::Status RemoveAt(const std::string& path, absl::string_view name,
                       Judge judge) {
   absl::StatusOr<SharedFile> opened = OpenSharedFile(name, path, O_RDWR);
@@ -68,8 +68,7 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
   const struct stat& file = opened->status;
   LrbcHeader header;
   std::memset(static_cast<void*>(&header), 0, sizeof(header));
-  // What a spare link of ours leads to was a region, even if it has
-  // been truncated since.
+  // A spare link leads to a region, even if the file was truncated since.
   const auto is_ours_by_name = [&] {
     return (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&
            file.st_uid == geteuid();
@@ -89,10 +88,10 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
             : "a live writer of frames",
         "stop it, or choose another name");
   }
-  // Dead, and ours. The spare link goes last: while it is there, a crash of
-  // ours leaves something that the next engine's start still finds.
+  // The region is dead, and this process holds its lock. The spare link goes
+  // last: after a crash here the next engine's start still finds it.
   for (const std::string& link : {RegionPath(name), SpareLinkPath(name)}) {
-    // A name that leads elsewhere by now is another's.
+    // A name that leads to another file now belongs to another process.
     if (LeadsTo(link, file) && unlink(link.c_str()) != 0) {
       return MakeSystemError("unlink", link, errno);
     }
@@ -101,14 +100,15 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
 }
 
 absl::Status RemovePatiently(absl::string_view name, Judge judge) {
-  // Another engine's sweep holds a dead region's lock for an instant.
+  // Another engine's RemoveDeadRegions holds a dead region's lock for an
+  // instant.
   constexpr int kAttempts = 10;
   const timespec pause = {.tv_sec = 0, .tv_nsec = 1'000'000};
   absl::Status status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) nanosleep(&pause, nullptr);
     // The spare link first: a live engine whose name was just unlinked still
-    // has it, and it leads to a dead region that was truncated.
+    // has it; and it leads to a dead region that was truncated.
     status = RemoveAt(SpareLinkPath(name), name, judge);
     if (status.ok()) status = RemoveAt(RegionPath(name), name, judge);
     if (CodeOf(status) != ErrorCode::kAlreadyAttached) break;
@@ -142,7 +142,7 @@ void RemoveDeadRegions() {
     struct stat file;
     if (lstat(spare.c_str(), &file) != 0 || file.st_uid != geteuid()) continue;
     RemoveAt(spare, name, Judge::kLockedRegions)
-        .IgnoreError();  // alive, or not ours to judge
+        .IgnoreError();  // alive, or its state is unknown
   }
 }
 

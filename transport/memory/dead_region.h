@@ -1,12 +1,12 @@
-// Regions whose engines are dead: found, and removed.
+// Finds and removes dead regions, whose engines have died.
 //
-// Data flow: a path in /dev/shm -> its file's engine lock -> dead or alive.
-// A region is removed only while its engine lock is in our hands and the path
-// still leads to the very file that we locked, and never by truncating it:
-// clients may still have it mapped.
+// Data flow: a path in /dev/shm -> its file's engine lock -> dead or alive. A
+// region is removed only while this process holds its engine lock, and the path
+// still leads to the locked file. It is never truncated: clients may still have
+// it mapped.
 //
 //   absl::Status free = RemoveIfDead("demo");  // before making a region
-//   RemoveDeadRegions();                       // at every engine's start
+//   RemoveDeadRegions();                       // at each engine's start
 
 #ifndef TANDEM_TRANSPORT_MEMORY_DEAD_REGION_H_
 #define TANDEM_TRANSPORT_MEMORY_DEAD_REGION_H_
@@ -16,18 +16,19 @@
 
 namespace tandem {
 
-// Makes the name free. OK: nothing is in the way any more (another may come at
-// any time). kAlreadyAttached: a live engine has it, or a region of a program
-// that keeps no lock and so cannot be judged, or a file that is no region.
-// kAccessDenied: another user's. Makes system calls; says no only after 10 ms.
+// Removes a dead region with this name. Makes system calls; returns an error
+// only after 10 ms.
+//  - OK: the name is free; another process may take it at any time.
+//  - kAlreadyAttached: a live engine has the name, or a region whose program
+//    holds no lock (its state is unknown), or a file that is not a region.
+//  - kAccessDenied: the file belongs to another user.
 absl::Status RemoveIfDead(absl::string_view name);
 
-// As RemoveIfDead, for a name whose files may be of programs that keep no lock
-// (MOSAIC's): a file of this user without a live writer's lock is dead,
-// whatever is in it.
+// As RemoveIfDead, for names that programs without a lock use (MOSAIC's). A
+// file of this user without a live writer's lock is dead, with any content.
 absl::Status RemoveUnlessLocked(absl::string_view name);
 
-// Removes every dead region of this user; skips what it cannot judge.
+// Removes every dead region of this user; skips files with unknown state.
 void RemoveDeadRegions();
 
 }  // namespace tandem

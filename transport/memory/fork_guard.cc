@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<uint32_t> fork_count{0};
 
-// Held across fork, so that the child never finds it half changed.
+// Held during fork, so that the child never has an incomplete list.
 struct Guarded {
   std::mutex mutex;
   std::vector<int> descriptors;
@@ -31,7 +31,7 @@ Guarded& TheGuarded() {
                      fork_count.fetch_add(1, std::memory_order_relaxed);
                      mine.mutex.unlock();
                    });
-    return new Guarded;  // never destroyed: forks may come at exit
+    return new Guarded;  // never destroyed: exit handlers may fork
   }();
   return *guarded;
 }
@@ -39,7 +39,7 @@ Guarded& TheGuarded() {
 }  // namespace
 
 uint32_t ForkCount() {
-  // relaxed: it changes only while a process has a single thread.
+  // relaxed: the count changes only in a process with one thread.
   return fork_count.load(std::memory_order_relaxed);
 }
 

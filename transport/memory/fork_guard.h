@@ -1,10 +1,11 @@
-// What must not survive a fork: lock descriptors, and objects that hold them.
+// Closes lock descriptors in a forked child, and lets objects detect a fork.
 //
 // Data flow: fork -> the child's handler closes the guarded descriptors and
-// counts the fork -> objects see that they belong to another process.
-// An open-file-description lock lives until the last copy of its descriptor is
-// closed; without this a forked child would keep a dead parent's lock. (A raw
-// clone system call runs no handlers; exec closes the descriptors anyway.)
+// increments the fork count -> objects detect that they belong to another
+// process. The kernel holds an open-file-description lock until the last copy
+// of its descriptor is closed. Without the handler a forked child would keep a
+// dead parent's lock. A direct clone system call runs no handlers; exec closes
+// the descriptors anyway.
 //
 //   const uint32_t born_in = ForkCount();
 //   int fd = OpenGuarded(path);
@@ -17,16 +18,16 @@
 
 namespace tandem {
 
-// How many forks lie between the start of this program and this process.
-// Starts at 0; wraps harmlessly. Neither blocks nor allocates.
+// The number of forks between the start of this program and this process.
+// Begins at 0; wraps, with no effect. Neither blocks nor allocates.
 uint32_t ForkCount();
 
-// open(path, O_RDWR | O_CLOEXEC) whose descriptor a forked child closes at
-// once. -1 and errno as open(2). May allocate. Thread-safe, also against a
-// fork.
+// Calls open(path, O_RDWR | O_CLOEXEC); a forked child closes the descriptor at
+// once. Returns -1 and errno as open(2). May allocate. Thread-safe, also
+// against a fork.
 int OpenGuarded(const char* path);
 
-// Closes it. Only in the process that opened it.
+// Closes the descriptor. Legal only in the process that opened it.
 void CloseGuarded(int fd);
 
 }  // namespace tandem

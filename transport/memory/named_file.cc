@@ -28,15 +28,15 @@ absl::Status NoRoom(uint64_t needed, uint64_t available,
                    "--shm-size=1g or --ipc=host)"));
 }
 
-// Refuses what would not fit, by the size of /dev/shm, by the memory that is
-// free (reserving more would wake the OOM killer), and by the limit on files.
+// Refuses a size that exceeds the free space of /dev/shm, the free memory (to
+// reserve more would start the OOM killer), or the limit on file sizes.
 absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
   struct statvfs shm;
   const uint64_t available = statvfs(kSharedMemoryDir, &shm) == 0
                                  ? uint64_t{shm.f_bavail} * shm.f_frsize
                                  : 0;
   if (bytes > available) return NoRoom(bytes, available, texts);
-  // The kernel's answer would be SIGXFSZ, which ends the process.
+  // Otherwise the kernel would send SIGXFSZ, which ends the process.
   rlimit files;
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < bytes) {
     return MakeError(ErrorCode::kOutOfSharedMemory,
@@ -61,14 +61,14 @@ absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
   if (!fd.valid()) {
     return MakeSystemError("open with O_TMPFILE", kSharedMemoryDir, errno);
   }
-  if (fchmod(fd.get(), mode) != 0) {  // whatever the umask
+  if (fchmod(fd.get(), mode) != 0) {  // independent of the umask
     return MakeSystemError("fchmod", kSharedMemoryDir, errno);
   }
   int error;
   do {
     error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
   } while (error == EINTR);
-  if (error == ENOSPC || error == ENOMEM) {  // another process was faster
+  if (error == ENOSPC || error == ENOMEM) {  // another process took the space
     RETURN_IF_ERROR(CheckRoom(bytes, texts));
   }
   if (error != 0) {
@@ -95,7 +95,7 @@ NamedFile::NamedFile(absl::string_view name, UniqueFd fd,
 
 absl::StatusOr<bool> NamedFile::LinkOver(
     const std::function<absl::Status()>& remove_dead) {
-  constexpr int kAttempts = 8;  // each lost to an owner that came and died
+  constexpr int kAttempts = 8;  // other owners took the name, and died
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     RETURN_IF_ERROR(remove_dead());
     absl::StatusOr<bool> linked = TryLink();
@@ -106,8 +106,8 @@ absl::StatusOr<bool> NamedFile::LinkOver(
 
 absl::StatusOr<bool> NamedFile::TryLink() {
   const std::string source = absl::StrCat("/proc/self/fd/", fd_.get());
-  // The spare link first: from then on a crash leaves what the next engine's
-  // start finds and removes.
+  // The spare link first: after a crash from then on, the next engine's start
+  // finds and removes the file.
   if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, spare_path_.c_str(),
              AT_SYMLINK_FOLLOW) != 0) {
     if (errno == EEXIST) return false;
@@ -122,7 +122,7 @@ absl::StatusOr<bool> NamedFile::TryLink() {
 
 void NamedFile::RestoreName() const {
   if (!IsOurs() || access(path_.c_str(), F_OK) == 0) return;
-  // EEXIST: another process was faster, and has the name now.
+  // EEXIST: another process has taken the name.
   (void)!link(spare_path_.c_str(), path_.c_str());
 }
 
@@ -132,7 +132,7 @@ void NamedFile::RemoveName() const {
   if (fstat(fd_.get(), &file) != 0) return;
   for (const std::string& link : {path_, spare_path_}) {
     struct stat found;
-    // A name that leads elsewhere by now is another's.
+    // A name that leads to another file now belongs to another process.
     if (lstat(link.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
         found.st_ino == file.st_ino) {
       unlink(link.c_str());

@@ -1,13 +1,13 @@
-// NamedFile: a file in shared memory that its owner reserves, maps, locks,
-// fills and then gives its name, and whose name goes with the owner.
+// NamedFile: a file in shared memory. Its owner reserves, maps, locks and fills
+// it, and then gives it a name. The name exists as long as the owner.
 //
-// Data flow: Reserve -> an unnamed file, mapped and locked -> filled by its
-// owner -> LinkOver gives it its name -> destruction takes the name away again.
-// Ownership: one process. No other process sees an incomplete file, since it
-// gets its name last. No process takes a live one, since its lock is held from
-// before it has a name until the process is gone. The file has a second hard
-// link (SpareLinkPath), by which RestoreName restores a name that was unlinked,
-// and by which the dead are found (dead_region.h).
+// Data flow: Reserve -> an unnamed file, mapped and locked -> its owner fills
+// it -> LinkOver gives it a name -> the destructor removes the name. Ownership:
+// one process. The file gets its name last, so no other process sees an
+// incomplete file. Its lock is held from before it has a name until the process
+// ends, so no process takes a live file. The file has a second hard link
+// (SpareLinkPath): RestoreName uses it to restore an unlinked name, and
+// dead_region.h to find dead files.
 //
 //   absl::StatusOr<NamedFile> file = NamedFile::Reserve("demo", 4096, {});
 //   ... fill file->mapping() ...
@@ -29,45 +29,46 @@
 
 namespace tandem {
 
-// Move-only. In a forked child nothing is linked or unlinked.
+// Move-only. In a forked child it links and unlinks nothing.
 class NamedFile {
  public:
-  // What error texts say of a file that does not fit.
+  // Parts of the error text for a file without room.
   struct Texts {
     absl::string_view what;     // "the region"
     absl::string_view smaller;  // "use fewer environments"
   };
 
-  // An unnamed file of `bytes` zeroes whose memory is reserved and touched,
-  // mode 0600 or, with group access, 0660; kEngineLockByte is locked. `name` is
-  // one that a path can be made of. kOutOfSharedMemory: needed, available.
+  // Makes an unnamed file of `bytes` zeroes, reserves and touches its memory,
+  // and locks kEngineLockByte. Its mode is 0600; with group access, 0660.
+  // `name` must be valid in a path. kOutOfSharedMemory: the text has the needed
+  // and the available bytes.
   static absl::StatusOr<NamedFile> Reserve(absl::string_view name,
                                            uint64_t bytes, bool group_access,
                                            const Texts& texts);
 
   NamedFile(NamedFile&&) noexcept = default;
   NamedFile& operator=(NamedFile&&) = delete;
-  // Takes the name away, then unlocks the file.
+  // Removes the name, then unlocks the file.
   ~NamedFile() { RemoveName(); }
 
-  // Gives it its name, some attempts long: before each, `remove_dead` takes
-  // away what has it and is dead, or says why it cannot. False: something else
-  // was faster each time.
+  // Gives the file its name, in several attempts. Before each, `remove_dead`
+  // removes a dead file with the name, or returns an error. Returns false if
+  // another process took the name first in each attempt.
   absl::StatusOr<bool> LinkOver(
       const std::function<absl::Status()>& remove_dead);
 
-  // Restores the name if it was unlinked (Python's resource tracker does,
-  // at the exit of a process that attached without track=False). Leaves a name
-  // alone that leads elsewhere by now. One system call when all is well;
+  // Restores the name if it was unlinked. Python's resource tracker unlinks it
+  // when a process ends that attached without track=False. Does not change a
+  // name that leads to another file. Makes one system call in the normal case;
   // allocates nothing.
   void RestoreName() const;
 
-  // Takes the name away and changes nothing else, for a process that is about
-  // to end without destroying this. From any thread. Does nothing in a forked
+  // Removes the name and changes nothing else. For a process that will end
+  // without this destructor. Any thread may call it. Does nothing in a forked
   // child.
   void RemoveName() const;
 
-  // False in a forked child, and once moved from.
+  // False in a forked child, and after a move from this object.
   bool IsOurs() const { return lock_.IsOurs(); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;
@@ -78,7 +79,7 @@ class NamedFile {
  private:
   NamedFile(absl::string_view name, UniqueFd fd,
             std::shared_ptr<const RegionMapping> mapping, RegionLock lock);
-  // False: something else has the name, or its spare link.
+  // Returns false if another file has the name, or its spare link.
   absl::StatusOr<bool> TryLink();
 
   std::string name_;

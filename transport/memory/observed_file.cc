@@ -19,7 +19,7 @@
 namespace tandem {
 namespace {
 
-// Segments' names have characters that a region's has not.
+// Names of segments may have characters that a region's name may not.
 absl::Status CheckName(absl::string_view name) {
   constexpr size_t kLongestFileName = 255;
   if (absl::StartsWith(name, kFlanSegmentPrefix) &&
@@ -57,7 +57,7 @@ absl::StatusOr<ObservedFile> ObservedFile::Open(absl::string_view name) {
 }
 
 bool ObservedFile::Read(uint64_t offset, void* into, size_t bytes) const {
-  // What lies behind any file is no offset that pread could refuse.
+  // This check also excludes offsets that pread refuses.
   if (offset > this->bytes() || bytes > this->bytes() - offset) return false;
   return pread(file_.fd.get(), into, bytes, static_cast<off_t>(offset)) ==
          static_cast<ssize_t>(bytes);

@@ -1,12 +1,10 @@
-// ObservedFile: read-only access to a region or a segment of frames, for
-// monitoring.
+// ObservedFile: read-only access to a region or a segment, for monitoring.
 //
-// Data flow: a name in /dev/shm -> a descriptor for reading -> bytes, copied,
-// and the kernel's word on locks.
-// Ownership: the observer's. It maps nothing, so that a file that is truncated
-// meanwhile is a short read and no SIGBUS; it locks nothing and writes nothing,
-// so that no side notices it. Reading is safe whatever the file contains, and
-// whether its owner lives or not.
+// Data flow: a name in /dev/shm -> a descriptor for reading -> copied bytes,
+// and the state of locks. Ownership: the observer owns it. It maps nothing, so
+// a truncated file causes a short read, not SIGBUS. It locks and writes
+// nothing, so it has no effect on either side. Reading is safe with any
+// content, and with a live or dead owner.
 //
 //   absl::StatusOr<ObservedFile> file = ObservedFile::Open("demo");
 //   LrbcHeader header;
@@ -28,36 +26,36 @@
 
 namespace tandem {
 
-// Move-only. No call blocks or allocates, but for Open.
+// Move-only. Only Open may allocate; no call blocks.
 class ObservedFile {
  public:
-  // By a region's name or a segment's full one; where that name is gone, by
-  // its spare link. Errors:
-  //   kInvalidArgument  no name of either
-  //   kNotReady         there is no such file
-  //   kLayoutMismatch   it is a link, a folder or a device
-  //   kAccessDenied     this user may not read it; its owner is named
+  // Opens a region by its name, or a segment by its full name. If the name is
+  // gone, opens the spare link. Errors:
+  //   kInvalidArgument  not a valid name of either
+  //   kNotReady         no such file
+  //   kLayoutMismatch   a link, a folder or a device
+  //   kAccessDenied     this user may not read it; the text names its owner
   static absl::StatusOr<ObservedFile> Open(absl::string_view name);
 
-  // Copies bytes; false if the file ends before them. A word that its writer
-  // stores meanwhile may be torn. One system call.
+  // Copies bytes; returns false if the file ends before them. A word that the
+  // writer stores at this time may be torn. Makes one system call.
   bool Read(uint64_t offset, void* into, size_t bytes) const;
 
   // As tandem::IsLocked.
   std::optional<bool> IsLocked(int64_t byte) const;
 
-  // As tandem::CheckTrust, of the file with that name.
+  // As tandem::CheckTrust, for the file with that name.
   absl::Status CheckTrust(absl::string_view name) const {
     return tandem::CheckTrust(name, file_.status);
   }
 
-  // As of Open.
+  // The file's status at Open.
   uint64_t bytes() const { return static_cast<uint64_t>(file_.status.st_size); }
   uint64_t device() const { return file_.status.st_dev; }
   uint64_t inode() const { return file_.status.st_ino; }
-  // A program of ours made it: its spare link leads to it.
+  // Whether a Tandem program made it: its spare link leads to it.
   bool has_spare_link() const { return has_spare_link_; }
-  // It was found by its spare link only: its name was removed.
+  // Whether Open found only the spare link: the name was removed.
   bool name_gone() const { return name_gone_; }
 
  private:

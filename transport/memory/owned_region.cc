@@ -50,7 +50,7 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
     frames = {.offset = header.flan_offset,
               .bytes = header.flan_size,
               .geometry = WithAlignedSlots(spec.frames)};
-    // PlanRegion has checked it.
+    // PlanRegion has checked the geometry.
     const FlanHeader ring = PlanFrameRing(frames.geometry).value();
     std::memcpy(mapping.At<std::byte>(header.flan_offset),
                 static_cast<const void*>(&ring), sizeof(ring));

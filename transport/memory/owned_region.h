@@ -1,8 +1,7 @@
-// OwnedRegion: the engine's region, from birth to death.
+// OwnedRegion: an engine's region, from its creation to its removal.
 //
-// Data flow: RegionSpec -> NamedFile, filled -> Link -> clients find it ->
-// destruction unlinks it.
-// Ownership: one engine process.
+// Data flow: RegionSpec -> NamedFile, filled -> Link -> clients find it -> the
+// destructor unlinks it. Ownership: one engine process owns it.
 //
 //   absl::StatusOr<OwnedRegion> region = OwnedRegion::Create("demo", spec, {});
 //   ... fill region->mapping() ...
@@ -32,24 +31,27 @@ struct RegionOptions {
   bool group_access = false;  // mode 0660 instead of 0600
 };
 
-// Move-only. Legal order: Create, then Link once, then anything. In a forked
-// child nothing is unlinked and every question is answered with false.
+// Move-only. Legal order: Create, then Link once, then any call. In a forked
+// child it unlinks nothing, and every query returns false.
 class OwnedRegion {
  public:
-  // Removes this user's dead regions, then makes one without a name: memory
-  // reserved and touched, engine lock held, constant header fields written, all
-  // else zero. Errors, each leaving nothing behind:
+  // Removes this user's dead regions, then makes a region without a name. Its
+  // memory is reserved and touched, the engine lock is held, the constant
+  // header fields are written, and all other bytes are zero. After an error
+  // nothing remains. Errors:
   //   kInvalidArgument     name or sizes
-  //   kAlreadyAttached     a live engine has the name (its label pid is named)
-  //   kOutOfSharedMemory   /dev/shm or memory has no room: needed, available
-  //   kAccessDenied        the name is another user's; the text has it
+  //   kAlreadyAttached     a live engine has the name; the text has its pid
+  //   kOutOfSharedMemory   /dev/shm or memory has no room; the text has the
+  //                        needed and the available bytes
+  //   kAccessDenied        another user has the name; the text names the user
   static absl::StatusOr<OwnedRegion> Create(absl::string_view name,
                                             const RegionSpec& spec,
                                             const RegionOptions& options);
 
   OwnedRegion(OwnedRegion&&) noexcept = default;
 
-  // Gives it its name. kAlreadyAttached if another engine was faster.
+  // Gives the region its name. kAlreadyAttached if another engine took it
+  // first.
   absl::Status Link();
 
   // As NamedFile::RestoreName.
@@ -58,7 +60,7 @@ class OwnedRegion {
   // As NamedFile::RemoveName.
   void RemoveName() const { file_.RemoveName(); }
 
-  // False in a forked child, and once moved from.
+  // False in a forked child, and after a move from this object.
   bool IsOurs() const { return file_.IsOurs(); }
   bool ClientAlive() const { return file_.lock().HeldByOther(kClientLockByte); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
@@ -66,15 +68,15 @@ class OwnedRegion {
   }
   const std::string& name() const { return file_.name(); }
 
-  // The frame ring, whose header is written already, for a FrameWriter of
-  // frame_geometry(); empty without one. Its slots are aligned.
+  // The frame ring, for a FrameWriter of frame_geometry(); empty if the region
+  // has none. Its header is written, and its slots are aligned.
   std::span<std::byte> frame_ring() const;
   const FrameGeometry& frame_geometry() const { return frames_.geometry; }
-  // Whether a reader of the frames is there. One system call of 1 to 2 us.
+  // Whether a reader of the frames is attached. One system call of 1 to 2 us.
   bool FramesWatched() const;
 
  private:
-  // As planned: the region's copy is within reach of others.
+  // The planned values; other processes can change the region's copy.
   struct FrameRing {
     uint64_t offset = 0;
     uint64_t bytes = 0;  // 0: none

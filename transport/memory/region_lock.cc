@@ -67,13 +67,13 @@ bool RegionLock::TryShare(int64_t byte) {
 
 bool RegionLock::HeldByOther(int64_t byte) const {
   if (!IsOurs()) return false;
-  // Only the kernel's clear answer counts as a death.
+  // Only a definite answer of the kernel counts as a death.
   return IsLocked(fd_, byte).value_or(true);
 }
 
 void RegionLock::Release() {
-  // In a forked child the handler closed it, and the number may be another
-  // file's by now.
+  // In a forked child the handler closed the descriptor, and its number may
+  // belong to another file now.
   if (IsOurs()) CloseGuarded(fd_);
   fd_ = -1;
 }

@@ -25,7 +25,7 @@ namespace tandem {
 
 absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::Map(
     int fd, uint64_t bytes) {
-  // The living mappings of this process, by file. Never destroyed: views may
+  // The existing mappings of this process, by file. Never destroyed: views may
   // outlive static objects.
   static auto* const mutex = new std::mutex;
   static auto* const mapped =
@@ -33,10 +33,10 @@ absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::Map(
   struct stat file;
   if (fstat(fd, &file) != 0) return MakeSystemError("fstat", "region", errno);
   const std::unique_lock<std::mutex> lock(*mutex, std::try_to_lock);
-  // Another thread is at it, or was when this process was forked.
+  // Another thread holds the mutex, or held it when this process was forked.
   if (!lock.owns_lock()) return MapAnew(fd, bytes);
   std::erase_if(*mapped, [](const auto& entry) {
-    return entry.second.expired();  // its inode number may come again
+    return entry.second.expired();  // another file may get its inode number
   });
   std::weak_ptr<const RegionMapping>& entry =
       (*mapped)[{file.st_dev, file.st_ino}];
@@ -62,12 +62,12 @@ absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::MapAnew(
   madvise(base, bytes, MADV_HUGEPAGE);  // best effort
 #ifdef MADV_POPULATE_WRITE
   if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return mapping;
-  if (errno != EINVAL) {  // the file is shorter than it said
+  if (errno != EINVAL) {  // the file is shorter than `bytes`
     return MakeSystemError("madvise(MADV_POPULATE_WRITE)",
                            absl::StrCat(bytes, " bytes of a region"), errno);
   }
 #endif
-  // Kernels before 5.14: reading maps each page that is reserved already.
+  // For kernels before 5.14: a read maps each page, which is reserved already.
   const uint64_t page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   for (uint64_t at = 0; at < bytes; at += page_bytes) {
     // relaxed: only the fault matters.

@@ -1,12 +1,12 @@
 // RegionMapping: a region in this process's address space.
 //
-// Data flow: descriptor -> mmap -> typed addresses.
-// Ownership: shared; an object that hands out a view keeps a reference, so that
-// the memory outlives `close`. One process maps a region once, however many of
-// its objects use it (unless two threads map at the same instant): views stay
-// current across a reconnect to the same engine, and ThreadSanitizer sees both
-// sides of a test at the same addresses. The pages are shared with the peer:
-// what is read from them may change at any time and is never trusted.
+// Data flow: descriptor -> mmap -> typed addresses. Ownership: shared. An
+// object that returns a view keeps a reference, so the memory outlives `close`.
+// All objects of a process share one mapping of a region (unless two threads
+// map at the same instant). So views stay current across a reconnect to the
+// same engine, and ThreadSanitizer sees both sides of a test at the same
+// addresses. The peer shares the pages and may change them at any time: values
+// read from them are untrusted.
 //
 //   auto mapping = RegionMapping::Map(fd, bytes);
 //   float* obs = (*mapping)->At<float>((*mapping)->header()->obs_offset);
@@ -23,17 +23,18 @@
 
 namespace tandem {
 
-// Unmaps when the last reference goes. Safe to share between threads.
+// The last reference unmaps. Threads may share a RegionMapping.
 class RegionMapping {
  public:
-  // Maps `bytes` of `fd` for reading and writing, asks for huge pages (best
-  // effort), and touches every page, so that no step meets a page fault. If
-  // this process has the file mapped already, that mapping. Thread-safe.
+  // Maps `bytes` of `fd` for reading and writing, requests huge pages if
+  // available, and touches every page, so that no step has a page fault. If
+  // this process has the file mapped already, returns that mapping.
+  // Thread-safe.
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> Map(
       int fd, uint64_t bytes);
 
-  // A new read-only mapping for an observer. Reads no page: its first read of a
-  // page may block.
+  // Makes a read-only mapping for an observer. Touches no page: the first read
+  // of a page may block.
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> MapReadOnly(
       int fd, uint64_t bytes);
 
@@ -45,13 +46,14 @@ class RegionMapping {
   uint64_t bytes() const { return bytes_; }
   LrbcHeader* header() const { return reinterpret_cast<LrbcHeader*>(base_); }
 
-  // The address at an offset that CheckHeader or PlanRegion has passed.
+  // Returns the address at an offset that CheckHeader or PlanRegion has
+  // accepted.
   template <typename T>
   T* At(uint64_t offset) const {
     return reinterpret_cast<T*>(base_ + offset);
   }
 
-  // Bytes of it that huge pages back just now. Reads /proc/self/smaps.
+  // The number of its bytes that huge pages back now. Reads /proc/self/smaps.
   uint64_t HugePageBytes() const;
 
  private:

@@ -38,7 +38,7 @@ absl::Status CheckRegionName(absl::string_view name) {
   }
   for (size_t i = 0; i < name.size() && found.empty(); ++i) {
     if (!IsNameChar(name[i], i == 0)) {
-      size_t end = i + 1;  // behind the bytes that go on with the character
+      size_t end = i + 1;  // after the last byte of the character
       while (end < name.size() && (name[end] & 0xC0) == 0x80) ++end;
       found = absl::StrCat("found '", Printable(name.substr(i, end - i)),
                            "' at position ", i);
@@ -55,7 +55,7 @@ absl::Status CheckRegionName(absl::string_view name) {
 }
 
 absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id) {
-  constexpr size_t kLongest = 184;  // kLongestName, less the prefix
+  constexpr size_t kLongest = 184;  // kLongestName minus the prefix
   if (run_id.empty() || run_id.size() > kLongest ||
       run_id.find('\0') != absl::string_view::npos) {
     return MakeError(
@@ -80,7 +80,7 @@ std::string SpareLinkPath(absl::string_view name) {
 std::string NameOfSpareLink(absl::string_view file_name) {
   if (!absl::ConsumePrefix(&file_name, ".") ||
       !absl::ConsumeSuffix(&file_name, ".tandem") ||
-      // Run ids have characters that a region's name has not.
+      // Run ids may have characters that a region's name may not.
       !(CheckRegionName(file_name).ok() ||
         absl::StartsWith(file_name, kFlanSegmentPrefix))) {
     return "";

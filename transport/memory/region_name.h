@@ -1,7 +1,7 @@
-// Names of regions and of segments of frames, and where they lie.
+// Names of regions and segments, and their paths.
 //
-// Data flow: what the user typed -> a checked name -> two paths in /dev/shm.
-// The rule of names: [A-Za-z0-9_][A-Za-z0-9._-]{0,199}
+// Data flow: the user's text -> a checked name -> two paths in /dev/shm. The
+// rule for names: [A-Za-z0-9_][A-Za-z0-9._-]{0,199}
 //
 //   absl::Status ok = CheckRegionName("demo");
 //   RegionPath("demo")      // /dev/shm/demo
@@ -21,26 +21,27 @@ namespace tandem {
 
 inline constexpr char kSharedMemoryDir[] = "/dev/shm";
 
-// The environment variable LUCKY_SHM_NAME, else "tandem".
+// Returns the environment variable LUCKY_SHM_NAME, else "tandem".
 std::string DefaultRegionName();
 
-// kInvalidArgument, with the rule and what broke it.
+// kInvalidArgument for an invalid name; the text has the rule and the first
+// violation.
 absl::Status CheckRegionName(absl::string_view name);
 
-// The name in shared memory of a run's segment of frames: kFlanSegmentPrefix
-// and the run id, whose "/" become "_". kInvalidArgument: empty, with a NUL, or
-// too long for a name.
+// Returns the name of a run's segment: kFlanSegmentPrefix and the run id, with
+// "_" for "/". kInvalidArgument for a run id that is empty, has a NUL, or is
+// too long.
 absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id);
 
-// What shm_open("/" + name) opens.
+// Returns the path that shm_open("/" + name) opens.
 std::string RegionPath(absl::string_view name);
 
-// The second hard link, by which an engine restores a name that was
-// unlinked, and by which dead regions are found. No legal name leads to it.
+// Returns the path of the second hard link. An engine uses it to restore an
+// unlinked name, and to find dead regions. No legal name has this path.
 std::string SpareLinkPath(absl::string_view name);
 
-// The name, of a region or of a segment of frames, that a file in
-// kSharedMemoryDir is the spare link of; else "".
+// If a file in kSharedMemoryDir is the spare link of a region or segment,
+// returns that name; else "".
 std::string NameOfSpareLink(absl::string_view file_name);
 
 }  // namespace tandem

@@ -26,8 +26,8 @@ struct Section {
   uint64_t bytes;
 };
 
-// Every section of the region, in the order in which they are laid out. The
-// products fit: sizes are at most 2^24, so the largest is 2^50 bytes.
+// Every section of the region, in the order of the layout. The products fit:
+// sizes are at most 2^24, so the largest is 2^50 bytes.
 std::vector<Section> SectionsOf(const LrbcHeader& header) {
   const uint64_t envs = header.num_envs;
   const uint64_t obs_bytes = envs * header.obs_size * sizeof(float);
@@ -52,7 +52,8 @@ uint64_t AlignUp(uint64_t value) {
   return (value + kSectionAlignment - 1) & ~(kSectionAlignment - 1);
 }
 
-// Of infos, and of final_infos: padded, so that what follows is aligned.
+// The size of infos, and of final_infos; padded, so that the next part is
+// aligned.
 uint64_t InfoArrayBytes(const LrbcHeader& header) {
   return AlignUp(uint64_t{header.num_envs} * header.info_size * sizeof(double));
 }
@@ -121,14 +122,15 @@ void CheckImages(const LrbcHeader& header, Problems* problems) {
   CheckRange("image_channels", header.image_channels, 1, 4, problems);
 }
 
-// At most 2^54 bytes of a header that CheckSizes and CheckImages passed.
+// At most 2^54 bytes, for a header that CheckSizes and CheckImages have
+// accepted.
 uint64_t ImageBytes(const LrbcHeader& header) {
   return uint64_t{header.num_envs} * header.image_width * header.image_height *
          header.image_channels;
 }
 
-// The optional sections, whose rooms later versions fill. Sizes that could
-// overflow are bounded before they are multiplied.
+// The optional sections, whose header fields later versions use. Sizes that
+// could overflow are checked before the multiplication.
 void AddOptionalSections(const LrbcHeader& header,
                          std::vector<Section>* sections, Problems* problems) {
   if (header.image_offset != 0) {
@@ -156,7 +158,7 @@ void AddOptionalSections(const LrbcHeader& header,
   }
 }
 
-// Of one section by itself; "": none.
+// Returns the problem of one section alone; "": none.
 std::string PlaceProblem(const RegionSection& section, uint64_t file_bytes) {
   const bool inside = section.offset >= kLrbcHeaderBytes &&
                       section.offset <= file_bytes &&
@@ -215,7 +217,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     end = AlignUp(end + header.infos_size);
   }
   if (spec.frames.capacity != 0) {
-    // At most 64 Ki slots of 1 GiB and a bit: no overflow.
+    // At most 64 Ki slots of 1 GiB and some bytes: no overflow.
     ASSIGN_OR_RETURN(const FlanHeader ring,
                      PlanFrameRing(WithAlignedSlots(spec.frames)));
     header.flan_offset = end;
@@ -258,7 +260,7 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes) {
   Problems sizes;
   CheckSizes(header, &sizes);
   found.problems.insert(found.problems.end(), sizes.begin(), sizes.end());
-  if (!sizes.empty()) return found;  // products could be anything
+  if (!sizes.empty()) return found;  // products could overflow
 
   std::vector<Section> sections = SectionsOf(header);
   AddOptionalSections(header, &sections, &found.problems);
@@ -273,7 +275,7 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes) {
                    [](const RegionSection& a, const RegionSection& b) {
                      return a.offset < b.offset;
                    });
-  const RegionSection* before = nullptr;  // the last that lies inside the file
+  const RegionSection* before = nullptr;  // the last section inside the file
   for (RegionSection& section : found.sections) {
     if (!section.problem.empty()) continue;
     if (before != nullptr && before->offset + before->bytes > section.offset) {

@@ -1,4 +1,5 @@
-// What lies where in a region: made by the engine, checked by the client.
+// The offsets of a region's parts: the engine plans them, the client checks
+// them.
 //
 // Data flow: RegionSpec -> PlanRegion -> a header's constant part -> the region
 // -> a client's copy of the header -> CheckHeader -> addresses.
@@ -36,7 +37,7 @@ struct ImageSize {
   uint32_t height = 0;
 };
 
-// What an engine asks for.
+// The parameters of a region.
 struct RegionSpec {
   uint32_t num_envs = 0;
   uint32_t obs_size = 0;  // float32 values per environment
@@ -46,24 +47,24 @@ struct RegionSpec {
   uint32_t info_size = 0;                   // float64 values per environment
   std::string description = {};             // JSON; "": none
   FrameGeometry frames = {.capacity = 0};   // capacity 0: no frame ring
-  bool commands = false;                    // the engine answers them
+  bool commands = false;                    // whether the engine answers RPCs
   ImageSize images = {};
 };
 
-// The constant part of the header of such a region, born at `generation`
-// (nanoseconds since the Unix epoch); words are zero. kInvalidArgument for a
-// size of zero or beyond the limits, a ring that is no power of two, a task or
-// description that does not fit, or invalid frames or images.
+// Returns the constant part of the region's header; all other words are zero.
+// `generation` is in nanoseconds since the Unix epoch. kInvalidArgument for a
+// size of zero or beyond the limits, a ring size that is not a power of two, a
+// task or description that is too long, or invalid frames or images.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 
-// Whether a copy of a header describes a region of `file_bytes` that a client
-// may use: magic, version, checksum, features, sizes, and every section
-// aligned, inside and apart from all others. kLayoutMismatch with field,
-// expected and found.
+// Checks whether a copied header describes a region of `file_bytes` that a
+// client may use: magic, version, checksum, features and sizes; each section
+// aligned, inside the file, and without overlap. kLayoutMismatch; the text has
+// the field, the expected and the found value.
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes);
 
-// One array, ring or other part of a region, where the header puts it.
+// One array, ring or other part of a region, at the header's offset.
 struct RegionSection {
   absl::string_view name;
   uint64_t offset = 0;
@@ -73,23 +74,24 @@ struct RegionSection {
 
 // All faults of a header, for monitoring.
 struct HeaderFindings {
-  // "expected version 1, found 2"; those of the sections among them. The first
-  // is the one that CheckHeader reports. Empty: a client may use the region.
+  // Such as "expected version 1, found 2"; includes the sections' problems.
+  // Empty: a client may use the region. CheckHeader reports the first.
   std::vector<std::string> problems;
-  // By offset; none if the sizes are invalid.
+  // Ordered by offset; empty if the sizes are invalid.
   std::vector<RegionSection> sections;
 };
 HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes);
 
-// Whether a client of `before` may go on with `after`: the same task, sizes and
-// layout. kLayoutMismatch with the first field that differs.
+// Checks whether a client of `before` may continue with `after`: task, sizes
+// and layout must be equal. kLayoutMismatch; the text has the first different
+// field.
 absl::Status CheckSameSchema(const LrbcHeader& before, const LrbcHeader& after);
 
-// The task as text, whatever the bytes are.
+// Returns the task as text, for any bytes.
 std::string TaskOf(const LrbcHeader& header);
 
-// The parts of the infos section, as offsets in the region; all zero without
-// it. Of a header that PlanRegion made or CheckHeader passed.
+// The parts of the infos section, as offsets in the region; zeros if it is
+// absent. The header must come from PlanRegion, or have passed CheckHeader.
 struct InfosPlan {
   uint64_t infos = 0;        // float64[num_envs, info_size]
   uint64_t final_infos = 0;  // float64[num_envs, info_size]

@@ -1,7 +1,7 @@
-// What lies in shared memory: regions and segments of frames, by name.
+// Lists the regions and segments in shared memory, by name.
 //
 // Data flow: the files of /dev/shm -> names for ReadRegionReport and
-// ReadSegmentReport. Nothing is changed, and no side notices.
+// ReadSegmentReport. It changes nothing, and has no effect on either side.
 //
 //   for (const SharedName& found : ListShared())
 //     if (!found.is_segment) Show(ReadRegionReport(found.name));
@@ -21,25 +21,26 @@
 namespace tandem {
 
 struct SharedName {
-  std::string name;  // as in /dev/shm; a segment's may hold any bytes
+  std::string name;  // as in /dev/shm; a segment's may have any bytes
   bool is_segment = false;
 };
 
-// All regions and segments, of all users, alive and dead, by name: what has a
-// spare link of ours, a region's magic, or a segment's prefix. At most 1,000.
+// Returns all regions and segments, of all users, live and dead, ordered by
+// name: each file with a spare link, a region's magic, or a segment's prefix.
+// At most 1,000.
 std::vector<SharedName> ListShared();
 
-// A segment of frames that stands alone.
+// A segment.
 struct SegmentReport {
   std::string name;  // escaped
   uint64_t file_bytes = 0;
-  int64_t read_ns = 0;  // CLOCK_MONOTONIC, when it was copied
-  // kUnknown: a writer of another program, which holds no lock.
+  int64_t read_ns = 0;  // CLOCK_MONOTONIC of the copy
+  // kUnknown: a foreign writer, which holds no lock.
   Life writer = Life::kUnknown;
   FrameRingReport ring;
 };
 
-// By its full name. Errors: ObservedFile::Open's.
+// Reads a segment by its full name. Errors: those of ObservedFile::Open.
 absl::StatusOr<SegmentReport> ReadSegmentReport(absl::string_view name);
 
 }  // namespace tandem

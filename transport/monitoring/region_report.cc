@@ -58,7 +58,7 @@ PeerReport PeerOf(uint32_t pid, uint64_t phase_word, uint32_t bell_rings,
 Life EngineLife(const ObservedFile& file, const LrbcHeader& header) {
   const std::optional<bool> locked = file.IsLocked(kEngineLockByte);
   if (locked.value_or(false)) return Life::kAlive;
-  // Ours lock, whatever the header says by now.
+  // Tandem's programs hold locks, with any header content.
   const bool locks =
       (header.feature_bits & kFeatureSession) != 0 || file.has_spare_link();
   return locked.has_value() && locks ? Life::kDead : Life::kUnknown;
@@ -71,7 +71,7 @@ Life ClientLife(const ObservedFile& file, const LrbcHeader& header,
   if (*locked) return Life::kAlive;
   if (phase == Phase::kStopped) return Life::kAbsent;
   if (phase != Phase::kAbsent) return Life::kDead;
-  // A header-only client shows in the words that it knows.
+  // A header-only client changes only the words that it knows.
   return WordOf(header.client_pid) != 0 ||
                  ExchangeOf(header) == ExchangeState::kPending
              ? Life::kUnknown
@@ -119,8 +119,8 @@ void FillPeers(const ObservedFile& file, const LrbcHeader& header,
   report->client.life = ClientLife(file, header, report->client.phase);
 }
 
-// One function for each part of the region that is more than header fields: a
-// new part gets a member of RegionReport and a call here.
+// One function for each part of the region beyond header fields. A new part
+// needs a member of RegionReport and a call here.
 void FillParts(const ObservedFile& file, const LrbcHeader& header,
                RegionReport* report) {
   report->to_client =
@@ -147,7 +147,7 @@ void FillParts(const ObservedFile& file, const LrbcHeader& header,
   }
 }
 
-// Whether every counter of `later` is at least that of `earlier`.
+// Returns whether every counter of `later` is at least that of `earlier`.
 bool GrewFrom(const StepTimesSnapshot& earlier,
               const StepTimesSnapshot& later) {
   return std::equal(earlier.counts.begin(), earlier.counts.end(),
@@ -155,7 +155,7 @@ bool GrewFrom(const StepTimesSnapshot& earlier,
                     [](uint64_t a, uint64_t b) { return a <= b; });
 }
 
-// A new client clears its own: then all of it is new.
+// A new client clears its counters: then all counts are new.
 StepTimesSnapshot NewIn(const StepTimesSnapshot& earlier,
                         const StepTimesSnapshot& later) {
   return GrewFrom(earlier, later) ? later.Since(earlier) : later;
@@ -183,7 +183,7 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
        report.has_header && ExchangeOf(header) == ExchangeState::kImpossible &&
        !grace.Expired();
        sched_yield()) {
-    // Torn by a copy that was interrupted, or just being written.
+    // The words were torn by an interrupted copy, or by a write at this time.
     report.has_header = ReadHeader(file, &header);
     report.read_ns = MonotonicNanos();
   }
@@ -251,7 +251,7 @@ std::optional<RegionRates> RatesBetween(const RegionReport& earlier,
       static_cast<double>(later.frame_seq - earlier.frame_seq) / rates.secs;
   rates.step_times = later.step_times.Since(earlier.step_times);
   rates.round_trips = NewIn(earlier.round_trips, later.round_trips);
-  // An exchange counts when it ends, wherever it began.
+  // An exchange counts at its end.
   rates.busy_share = std::min(
       static_cast<double>(rates.step_times.total_ns) / 1e9 / rates.secs, 1.0);
   if (earlier.frames && later.frames &&

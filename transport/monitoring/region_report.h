@@ -1,11 +1,10 @@
-// RegionReport: read-only snapshot of a region, for monitoring.
+// RegionReport: a read-only snapshot of a region, for monitoring.
 //
-// Data flow: a name -> the region's header and the heads of its rings, copied,
-// never trusted -> a plain struct; two of them -> rates.
-// Ownership: the observer's: a command, a viewer's panel. Whatever state the
-// region is in, alive, dead, truncated, corrupt, reading it is bounded, and
-// neither side can tell: nothing is mapped, locked, written, or woken
-// (observed_file.h).
+// Data flow: a name -> copies of the region's header and of the heads of its
+// rings, untrusted -> a plain struct; two structs -> rates. Ownership: the
+// observer owns it: a command, a viewer's panel. Reading is bounded for a
+// region in any state: live, dead, truncated, corrupt. It has no effect on
+// either side: it maps, locks, writes and wakes nothing (observed_file.h).
 //
 //   absl::StatusOr<RegionReport> report = ReadRegionReport("demo");
 //   if (report->header_problems.empty()) Show(report->engine.phase);
@@ -31,57 +30,57 @@
 
 namespace tandem {
 
-// Whether a side is there. The lock is the truth.
+// The state of a side. Its lock decides.
 enum class Life : uint8_t {
-  kAlive,    // its lock is held
-  kDead,     // no lock, but traces of a side that did not leave cleanly
-  kAbsent,   // never attached, or left cleanly
-  kUnknown,  // a header-only side holds no lock, or the kernel does not say
+  kAlive,    // holds its lock
+  kDead,     // no lock, but data of a side that did not detach
+  kAbsent,   // never attached, or detached
+  kUnknown,  // a header-only side, or an error of the kernel
 };
 const char* NameOf(Life life);  // "alive"
 
 struct PeerReport {
   Life life = Life::kUnknown;
-  uint32_t pid = 0;              // a label for people; 0: none
-  Phase phase = Phase::kAbsent;  // may be a number that has no name
-  double phase_secs = 0;         // for how long
+  uint32_t pid = 0;              // for display; 0: none
+  Phase phase = Phase::kAbsent;  // may be an unknown number
+  double phase_secs = 0;         // duration of the phase
   uint32_t bell_rings = 0;       // of the bell that wakes it; wraps
-  uint32_t sleepers = 0;         // its threads that sleep, or are about to
+  uint32_t sleepers = 0;         // threads that sleep, or will sleep
 };
 
-// The two counts at the moment of the copy.
+// The state of the two counts in the copy.
 enum class ExchangeState : uint8_t {
   kIdle,        // action_seq = frame_seq
-  kPending,     // one more: the engine's turn
-  kImpossible,  // anything else, for kSequenceGraceNs
+  kPending,     // action_seq = frame_seq + 1
+  kImpossible,  // other values for kSequenceGraceNs
 };
 inline constexpr int64_t kSequenceGraceNs = 20'000'000;
 
 struct ImagesReport {
   uint32_t width = 0;  // pixels
   uint32_t height = 0;
-  uint32_t channels = 0;  // bytes of a pixel
-  uint64_t step = 0;      // the frame_seq that they belong to
+  uint32_t channels = 0;  // bytes per pixel
+  uint64_t step = 0;      // the images' frame_seq
 };
 
-// Of a region whose engine answers RPCs.
+// For a region whose engine answers RPCs.
 struct RpcReport {
-  std::vector<std::string> on = {};  // services, by name
+  std::vector<std::string> on = {};  // enabled services, by name
   std::vector<std::string> off = {};
-  uint64_t dropped_messages = 0;  // of the client that is there
+  uint64_t dropped_messages = 0;  // of the current client
 };
 
-// Texts have what is no printable ASCII escaped. Of a corrupt header each
-// number is what it says, checked only as far as header_problems says.
+// Texts are escaped as by Printable. With a corrupt header the numbers are the
+// header's; header_problems shows which checks failed.
 struct RegionReport {
   std::string name;
-  bool name_gone = false;  // found by its spare link only
+  bool name_gone = false;  // only the spare link exists
   uint64_t file_bytes = 0;
-  uint64_t device = 0;  // of the file, to know it again
+  uint64_t device = 0;  // identity of the file
   uint64_t inode = 0;
-  int64_t read_ns = 0;  // CLOCK_MONOTONIC, when it was copied
+  int64_t read_ns = 0;  // CLOCK_MONOTONIC of the copy
 
-  // As HeaderFindings.
+  // As in HeaderFindings.
   std::vector<std::string> header_problems;
   std::vector<RegionSection> sections;
   // False: the file is too short for a header, and the rest is empty.
@@ -95,7 +94,7 @@ struct RegionReport {
   uint32_t info_size = 0;
   std::string task;
   uint64_t feature_bits = 0;
-  uint64_t generation = 0;  // nanoseconds since the Unix epoch at birth
+  uint64_t generation = 0;  // its creation, nanoseconds since the Unix epoch
 
   PeerReport engine;
   PeerReport client;
@@ -103,45 +102,45 @@ struct RegionReport {
   uint64_t frame_seq = 0;
   uint64_t action_seq = 0;
   ExchangeState exchange = ExchangeState::kIdle;
-  ExchangeKind kind = ExchangeKind::kStep;  // of the exchange that is pending
+  ExchangeKind kind = ExchangeKind::kStep;  // of the pending exchange
   AutoresetMode autoreset = AutoresetMode::kSameStep;
-  // Of the last exchange.
+  // The result of the last exchange.
   ErrorCode status = ErrorCode::kOk;
   std::string error_text;
 
-  StepTimesSnapshot step_times;   // the engine's: actions taken to results out
-  StepTimesSnapshot round_trips;  // the client's: actions out to results seen
+  StepTimesSnapshot step_times;   // engine: from taking actions to results
+  StepTimesSnapshot round_trips;  // client: from actions to results
 
   RingFill to_client;
   RingFill to_engine;
-  std::optional<FrameRingReport> frames;  // nothing: it has no frame ring
-  std::optional<ImagesReport> images;     // nothing: no images
-  std::optional<RpcReport> commands;      // nothing: it does not say
+  std::optional<FrameRingReport> frames;  // nullopt: no frame ring
+  std::optional<ImagesReport> images;     // nullopt: no images
+  std::optional<RpcReport> commands;      // nullopt: unknown
 };
 
-// Makes some dozen system calls. Waits only where something is invalid: 20 ms
-// for each. Errors: ObservedFile::Open's, and
-//   kLayoutMismatch  the file is no region: no magic, no spare link
+// Makes some dozen system calls. Waits 20 ms for each invalid part, otherwise
+// not. Errors: those of ObservedFile::Open, and
+//   kLayoutMismatch  the file is not a region: no magic, no spare link
 absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name);
 
-// "arrays", "step times" ...; bits without a name by number, "bit 7".
+// Returns "arrays", "step times" ...; an unknown bit by number, "bit 7".
 std::vector<std::string> FeatureNames(uint64_t feature_bits);
 
-// "SAME_STEP", as Gymnasium names it; "12" for a number that has no name.
+// Returns Gymnasium's name, such as "SAME_STEP"; "12" for an unknown number.
 std::string NameOf(AutoresetMode mode);
 
-// What came between two reports of one region.
+// The rates between two reports of one region.
 struct RegionRates {
   double secs = 0;
   double exchanges_per_sec = 0;
-  double busy_share = 0;      // of the time that the engine worked on exchanges
-  double frames_per_sec = 0;  // into the frame ring
-  StepTimesSnapshot step_times;  // of the exchanges between
+  double busy_share = 0;         // share of time in exchanges
+  double frames_per_sec = 0;     // into the frame ring
+  StepTimesSnapshot step_times;  // of the exchanges between the reports
   StepTimesSnapshot round_trips;
 };
 
-// Nothing if they are not of one region, or not in this order, or if a counter
-// went back: a restarted engine, or a corrupt region.
+// nullopt if the reports are of different regions or in the wrong order, or if
+// a counter decreased: a restarted engine, or a corrupt region.
 std::optional<RegionRates> RatesBetween(const RegionReport& earlier,
                                         const RegionReport& later);
 

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// Longer than any step that people would call quick.
+// Longer than a step that users call fast.
 constexpr double kLongSecs = 1;
 
 void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {

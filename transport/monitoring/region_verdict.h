@@ -1,4 +1,4 @@
-// RegionVerdict: what is wrong with a region, in sentences.
+// RegionVerdict: the problems of a region, as sentences.
 //
 // Data flow: RegionReport -> problems and remarks, the worst first.
 //
@@ -18,12 +18,12 @@ namespace tandem {
 struct RegionVerdict {
   // The region is corrupt, or a side died: no step is possible.
   std::vector<std::string> problems;
-  // To be checked: something stands still, fills up, or failed.
+  // Conditions to check: a stalled side, a full ring, a failed step.
   std::vector<std::string> remarks;
 };
 
-// Each sentence says what was found, what it means and, where there is
-// something to do, what.
+// Each sentence states a finding, its meaning, and the next action if there is
+// one.
 RegionVerdict JudgeRegion(const RegionReport& report);
 
 }  // namespace tandem

@@ -34,13 +34,13 @@ bool ReadPositions(const ObservedFile& file, uint64_t offset,
   return true;
 }
 
-// The lengths of a ring's entries, read in larger pieces.
+// Reads the lengths of a ring's entries, in larger pieces.
 class Lengths {
  public:
   Lengths(const ObservedFile& file, uint64_t data_offset, uint32_t capacity)
       : file_(file), data_offset_(data_offset), capacity_(capacity) {}
 
-  // False: the file ends before it.
+  // Returns false if the file ends before the length.
   bool At(uint32_t offset, uint32_t* length) {
     if (offset < begin_ || offset + sizeof(*length) > end_) {
       begin_ = offset;
@@ -99,8 +99,8 @@ void CountMessages(Lengths lengths, const Positions& at, RingFill* fill) {
   fill->messages = messages;
 }
 
-// Reads the ring once. True: the reader moved on meanwhile, so that overwritten
-// entries may have been counted.
+// Reads the ring once. Returns true if the reader advanced during the read, so
+// that overwritten entries may have been counted.
 bool ReadOnce(const ObservedFile& file, uint64_t offset, RingFill* fill) {
   Positions at;
   if (!ReadPositions(file, offset, &at)) {

@@ -1,8 +1,8 @@
-// RingFill: read-only count of the messages in an RPC ring, for monitoring.
+// RingFill: a read-only count of the messages in an RPC ring, for monitoring.
 //
 // Data flow: a region's file -> copies of positions and lengths, checked ->
-// counts. No message is read.
-// Ownership: the observer's; neither side of the ring can tell.
+// counts. It reads no message. Ownership: the observer owns it; it has no
+// effect on either side of the ring.
 //
 //   RingFill fill = ReadRingFill(*file, header.cmd_c2s_offset, capacity);
 //   if (fill.problem.empty()) Show(fill.used_bytes, fill.messages);
@@ -19,20 +19,20 @@
 namespace tandem {
 
 struct RingFill {
-  // Messages are counted up to here; more than that is this many.
+  // The maximum of `messages`; more messages also give this number.
   static constexpr uint32_t kMostCounted = 1u << 16;
 
   uint32_t capacity = 0;    // bytes
-  uint32_t used_bytes = 0;  // by messages that wait, and skips
-  // Nothing: the reader moved on during each read, or there is a problem.
+  uint32_t used_bytes = 0;  // by unread messages, and skips
+  // nullopt: the reader advanced during each read, or there is a problem.
   std::optional<uint32_t> messages = {};
-  // What has been invalid for kRingGraceNs; "": nothing.
+  // A value that was invalid for kRingGraceNs; "": none.
   std::string problem = {};
 };
 
-// Makes a few system calls, at most one for each message counted. Waits, for
-// kRingGraceNs at most, only where a word is invalid. `offset` and `capacity`
-// may be anything.
+// Makes a few system calls, at most one for each counted message. Waits at most
+// kRingGraceNs, and only if a word is invalid. `offset` and `capacity` may have
+// any value.
 RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
                       uint32_t capacity);
 

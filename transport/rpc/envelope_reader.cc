@@ -21,7 +21,7 @@ EnvelopeReader::EnvelopeReader(RingReader ring, const Limits& limits)
 
 EnvelopeReader::Got EnvelopeReader::Next() {
   envelope_ = nullptr;
-  if (pieces_ != 0 && next_piece_ == pieces_) ForgetPieces();  // handed out
+  if (pieces_ != 0 && next_piece_ == pieces_) ForgetPieces();  // returned
   size_t bytes = 0;
   switch (ring_.TryRead(std::as_writable_bytes(std::span(entry_)), &bytes)) {
     case ErrorCode::kOk:
@@ -39,7 +39,7 @@ EnvelopeReader::Got EnvelopeReader::Next() {
                                 bytes, " other bytes"));
   }
   if (found->payload_type() == rpc::Payload::Fragment) return TakePiece(*found);
-  if (pieces_ != 0) {  // which will not be finished
+  if (pieces_ != 0) {  // it can no longer be completed
     ForgetPieces();
     ++dropped_;
   }
@@ -75,7 +75,7 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
   }
   const size_t bytes = fragment->data()->size();
   if (fragment->index() == 0) {
-    ForgetPieces();  // an earlier one that was never finished
+    ForgetPieces();  // an earlier, incomplete envelope
     if (fragment->total_bytes() > limits_.max_envelope_bytes ||
         fragment->total_bytes() == 0 || fragment->count() == 0 ||
         bytes > fragment->total_bytes()) {

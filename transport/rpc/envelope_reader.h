@@ -1,8 +1,8 @@
-// EnvelopeReader: takes complete, verified envelopes from an RPC ring.
+// EnvelopeReader: returns complete, verified envelopes from an RPC ring.
 //
-// Data flow: ring entry -> copied out -> FlatBuffers' verifier -> an Envelope;
-// Fragments are put together first.
-// Ownership: one side of a session; the ring outlives the reader.
+// Data flow: ring entry -> a copy -> FlatBuffers' verifier -> an Envelope;
+// Fragments are joined first. Ownership: one side of a session; the ring must
+// outlive the reader.
 //
 //   EnvelopeReader reader(*std::move(ring), {});
 //   switch (reader.Next()) {
@@ -10,9 +10,9 @@
 //     ...
 //   }
 //
-// The peer is not trusted. What is no envelope, is one beyond the limits, or
-// lacks pieces is dropped and counted, and what follows is read on. Only a ring
-// whose positions are invalid ends the session (kBrokenPeer).
+// The peer is untrusted. An entry that is no envelope, exceeds the limits, or
+// lacks pieces is dropped and counted; later entries are still read. Only a
+// ring with invalid positions ends the session (kBrokenPeer).
 
 #ifndef TANDEM_TRANSPORT_RPC_ENVELOPE_READER_H_
 #define TANDEM_TRANSPORT_RPC_ENVELOPE_READER_H_
@@ -28,19 +28,19 @@
 
 namespace tandem {
 
-// Not thread-safe. Takes memory for one ring entry and, while pieces come, for
-// those that came (no more because they announce more): a small multiple of
-// max_envelope_bytes at most.
+// Not thread-safe. Allocates memory for one ring entry, and for the received
+// pieces of an envelope, not for announced ones. The maximum is a small
+// multiple of max_envelope_bytes.
 class EnvelopeReader {
  public:
   struct Limits {
-    // Of an envelope in pieces.
+    // The maximum of an envelope in pieces.
     size_t max_envelope_bytes = size_t{64} * 1024 * 1024;
-    // Of FlatBuffers' verifier.
+    // Limits of FlatBuffers' verifier.
     uint32_t max_depth = 16;
     uint32_t max_tables = 1'000'000;
-    // Of what its fields take once unpacked: more than the envelope itself if
-    // it names the same string many times.
+    // The maximum of the unpacked fields. They take more than the envelope if
+    // it refers to one string many times.
     uint64_t max_unpacked_bytes = uint64_t{256} * 1024 * 1024;
   };
 
@@ -49,32 +49,33 @@ class EnvelopeReader {
   enum class [[nodiscard]] Got{
       kNothing,     // the ring is empty
       kEnvelope,    // see envelope()
-      kPiece,       // of a large one; more may be there
-      kDropped,     // something that is no envelope; see problem()
-      kBrokenPeer,  // for good
+      kPiece,       // a piece of a large envelope; call Next again
+      kDropped,     // an invalid entry; see problem()
+      kBrokenPeer,  // permanently
   };
 
-  // Takes the next entry. Doesn't wait; makes a system call only to wake a peer
-  // that sleeps.
+  // Takes the next entry. Does not wait; makes a system call only to wake a
+  // sleeping peer.
   Got Next();
 
-  // After kEnvelope, until the next call: never a Fragment's. Verified: each
-  // field may be read, and all unpacked; what it says may still be nonsense.
+  // The envelope after kEnvelope, valid until the next call; never a
+  // Fragment's. It is verified: each field may be read and unpacked. Its values
+  // are untrusted.
   const rpc::Envelope& envelope() const { return *envelope_; }
 
-  // Its bytes, to be copied.
+  // The envelope's bytes, for a copy.
   std::span<const uint64_t> envelope_words() const { return envelope_words_; }
 
-  // After kDropped: what was expected and found, and which call it was of, if
-  // that could be known; else 0.
+  // After kDropped: the expected and the found content, and the call's
+  // correlation id, or 0 if it is unknown.
   const std::string& problem() const { return problem_; }
   uint64_t problem_correlation_id() const { return problem_correlation_id_; }
 
-  // Entries dropped so far.
+  // The number of entries dropped so far.
   uint64_t dropped() const { return dropped_; }
 
  private:
-  // A verified envelope, or nullptr.
+  // Returns the envelope if it is valid, else nullptr.
   const rpc::Envelope* Verified(std::span<const uint8_t> bytes) const;
   Got HandOut(const rpc::Envelope& found, std::span<const uint64_t> words);
   Got TakePiece(const rpc::Envelope& piece);
@@ -83,14 +84,14 @@ class EnvelopeReader {
 
   RingReader ring_;
   Limits limits_;
-  std::vector<uint64_t> entry_;  // of 8-byte words: FlatBuffers are aligned
+  std::vector<uint64_t> entry_;  // 8-byte words, since FlatBuffers are aligned
   const rpc::Envelope* envelope_ = nullptr;
   std::span<const uint64_t> envelope_words_;
   std::string problem_;
   uint64_t problem_correlation_id_ = 0;
   uint64_t dropped_ = 0;
 
-  // The envelope whose pieces come: empty, none does.
+  // The envelope whose pieces arrive; empty: none.
   std::vector<uint64_t> whole_;
   uint64_t whole_bytes_ = 0;
   uint64_t whole_id_ = 0;

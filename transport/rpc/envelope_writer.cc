@@ -6,9 +6,9 @@
 namespace tandem {
 namespace {
 
-// Of a Fragment's envelope, beside its data: tables, their fields, alignment.
+// The overhead of a Fragment's envelope: tables, their fields, alignment.
 constexpr size_t kPieceOverhead = 128;
-// Small enough that a reader has one while the next is written.
+// Small, so that the peer can read a piece while the next is written.
 constexpr size_t kLargestPiece = 64 * 1024;
 
 }  // namespace
@@ -55,7 +55,7 @@ ErrorCode EnvelopeWriter::Pump() {
   return ErrorCode::kOk;
 }
 
-// An entry of the first in the queue, which leaves the queue with its last.
+// Writes an entry of the queue's first envelope; the last entry removes it.
 ErrorCode EnvelopeWriter::WriteNext(Queued* next) {
   const std::span<const uint8_t> whole = next->envelope;
   if (whole.size() <= ring_.max_message_bytes()) {

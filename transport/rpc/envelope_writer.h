@@ -1,20 +1,20 @@
 // EnvelopeWriter: sends envelopes over an RPC ring, large ones in pieces.
 //
-// Data flow: an envelope, or its FlatBuffer -> Post -> queue -> Pump, as far as
-// there is room -> ring entries: the envelope itself, or Fragments of it -> the
-// peer's EnvelopeReader. Ownership: one side of a session; the ring outlives
-// the writer.
+// Data flow: an envelope, or its FlatBuffer -> Post -> queue -> Pump, while
+// there is room -> ring entries: the envelope, or its Fragments -> the peer's
+// EnvelopeReader. Ownership: one side of a session; the ring must outlive the
+// writer.
 //
 //   EnvelopeWriter writer(*std::move(ring));
 //   rpc::EnvelopeT call;
 //   call.correlation_id = 1;
 //   call.payload.Set(rpc::GetSceneInfoRequestT());
 //   writer.Post(call);
-//   while (writer.Pump() == ErrorCode::kRingFull) ...  // the peer reads on
+//   while (writer.Pump() == ErrorCode::kRingFull) ...  // until the peer reads
 //
-// Nothing is lost and nothing waits here: a caller that posts more than the
-// peer reads checks queued_bytes first. Envelopes leave in the order of their
-// posting; the pieces of one have no other envelope between them.
+// The writer loses nothing and never waits. A caller that may post more than
+// the peer reads must check queued_bytes first. Envelopes are sent in the order
+// of Post; the pieces of one envelope are consecutive.
 
 #ifndef TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_
 #define TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_
@@ -37,20 +37,20 @@ class EnvelopeWriter {
  public:
   explicit EnvelopeWriter(RingWriter ring);
 
-  // Packs an envelope to the end of the queue, and writes what there is room
-  // for. What Pump says; kMessageTooLarge: the ring is too small for pieces of
-  // it, and it was not queued.
+  // Appends an envelope to the queue, and writes as much as the ring has room
+  // for. Returns Pump's result. kMessageTooLarge: the ring is too small for
+  // pieces; the envelope was not queued.
   ErrorCode Post(const rpc::EnvelopeT& envelope);
 
-  // The same of one that was packed elsewhere: copies it.
+  // As above, for an envelope that is packed already; copies it.
   ErrorCode Post(std::span<const uint8_t> envelope, uint64_t correlation_id);
 
-  // Writes on. kOk: the queue is empty. kRingFull: the peer must read first.
-  // kBrokenPeer: for good. Never blocks; a system call only to wake a peer that
-  // sleeps.
+  // Continues to write. kOk: the queue is empty. kRingFull: the peer must read
+  // first. kBrokenPeer: permanently. Never blocks; makes a system call only to
+  // wake a sleeping peer.
   ErrorCode Pump();
 
-  // Of envelopes that are not in the ring yet, or not all of them.
+  // The bytes of envelopes that are not completely in the ring.
   size_t queued_bytes() const { return queued_bytes_; }
 
  private:
@@ -60,7 +60,7 @@ class EnvelopeWriter {
     uint32_t pieces_sent = 0;
   };
 
-  // Of a piece's data; 0: the ring is too small for pieces.
+  // The bytes of a piece's data; 0: the ring is too small for pieces.
   size_t PieceBytes() const;
   ErrorCode WriteNext(Queued* next);
 

@@ -1,4 +1,4 @@
-// PackedCall: a request in the bytes that go over the ring.
+// PackedCall: a request as the bytes that the ring transports.
 //
 // Data flow: a payload in a builder, or plain structs -> PackedCall ->
 // RpcClient, which sets the correlation id -> EnvelopeWriter.
@@ -20,16 +20,15 @@
 
 namespace tandem {
 
-// Movable. Its bytes are an Envelope without an error.
+// Movable. The bytes are an Envelope without an error.
 class PackedCall {
  public:
-  // Takes what `builder` holds, which is empty afterwards.
+  // Takes the content of `builder`, which is empty afterwards.
   PackedCall(flatbuffers::FlatBufferBuilder* builder, rpc::MethodId method,
              rpc::Payload type, flatbuffers::Offset<void> payload)
       : bytes_(Finish(builder, method, type, payload)) {}
 
-  // Packs a call given as plain structs; its correlation id does not count.
-  // NOLINTNEXTLINE(google-explicit-constructor)
+  // Packs a call of plain structs; ignores its correlation id.
   PackedCall(const rpc::EnvelopeT& call) {
     flatbuffers::FlatBufferBuilder builder;
     const auto payload = call.payload.Pack(builder);
@@ -48,7 +47,7 @@ class PackedCall {
   static flatbuffers::DetachedBuffer Finish(
       flatbuffers::FlatBufferBuilder* builder, rpc::MethodId method,
       rpc::Payload type, flatbuffers::Offset<void> payload) {
-    // Not 0, the field's default, which would not be stored.
+    // Not 0: FlatBuffers does not store a field with its default.
     constexpr uint64_t kToBeSet = ~uint64_t{0};
     rpc::FinishEnvelopeBuffer(
         *builder,

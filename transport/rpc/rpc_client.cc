@@ -14,16 +14,16 @@
 namespace tandem {
 namespace {
 
-// How often a waiting thread stops reading: another caller may have a nearer
-// deadline or more to write, and a signal may have come.
+// The interval at which a waiting thread stops reading: another caller may have
+// an earlier deadline or more to write, and a signal may have arrived.
 constexpr int64_t kReadNs = 20'000'000;
-// And takes what stands behind the first for so long: an engine may send
-// without end.
+// The longest time for reading further messages: an engine may send without
+// end.
 constexpr int64_t kTakeNs = 1'000'000;
-// Calls wait while the engine has that much unread before them.
+// Calls wait while the engine has more unread bytes than this.
 constexpr size_t kUnreadBytes = size_t{1} << 20;
 
-// The engine's own words.
+// Returns the engine's error.
 absl::Status ErrorOf(const rpc::Envelope& envelope) {
   const ErrorCode code = static_cast<ErrorCode>(envelope.error_code());
   const flatbuffers::String* const text = envelope.error_message();
@@ -43,7 +43,7 @@ bool IsError(const rpc::Envelope& envelope) {
 RpcMessage::RpcMessage(const EnvelopeReader& reader)
     : words_(reader.envelope_words().begin(), reader.envelope_words().end()) {}
 
-// Ends a long wait for what the ring does not show.
+// Ends a long wait for reasons that the ring does not show.
 class RpcClient::Watch final : public WaitWatch {
  public:
   explicit Watch(const RpcClient& client) : client_(client) {}
@@ -111,7 +111,7 @@ absl::StatusOr<std::optional<RpcMessage>> RpcClient::Next(uint64_t stream,
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   Lock lock(mutex_);
   const auto found = [&] { return streams_.find(stream); };
-  // Another thread may close the stream meanwhile.
+  // Another thread may have closed the stream during the wait.
   absl::Status status = Await(
       lock,
       [&] {
@@ -156,12 +156,12 @@ void RpcClient::Close(uint64_t stream) {
   WriteOn();
 }
 
-// What timed out is still queued, and goes first.
+// Calls that timed out are still in the queue, and are sent first.
 bool RpcClient::HasRoom() const {
   return writer_.queued_bytes() < kUnreadBytes;
 }
 
-// Gives the call an id, returns it, and sends what there is room for.
+// Gives the call an id and returns it. Sends as much as the ring has room for.
 absl::StatusOr<uint64_t> RpcClient::Post(PackedCall* call) {
   if (lost_ != ErrorCode::kOk) return Ended(lost_);
   const uint64_t id = ++last_id_;
@@ -172,7 +172,8 @@ absl::StatusOr<uint64_t> RpcClient::Post(PackedCall* call) {
   return id;
 }
 
-// Sends what waits for room, as far as there is: what is queued, then cancels.
+// Sends waiting messages while there is room: first the queue, then
+// cancellations.
 void RpcClient::WriteOn() {
   if (lost_ != ErrorCode::kOk) return;
   ErrorCode code = writer_.Pump();
@@ -197,7 +198,7 @@ void RpcClient::End() {
   tandem::Await(arrived_, lock, [&] { return waiting_ == 0; });
 }
 
-// Waits until `ready()`, which is asked under the lock.
+// Blocks until `ready()`, which is called under the lock.
 template <typename Ready>
 absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
   ++waiting_;
@@ -219,7 +220,7 @@ absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
       if (!reading_) TakeAll(reader_.Next());
       return ready() ? absl::OkStatus() : Ended(ErrorCode::kStepTimeout);
     }
-    // The waiter below does so as well, unless it never waits for long.
+    // The waiter below does this too, but only in a long wait.
     if (next_check_ns == 0) next_check_ns = now + kReadNs;
     if (now >= next_check_ns) {
       next_check_ns = now + kReadNs;
@@ -252,7 +253,7 @@ absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
   }
 }
 
-// What the reader got, and what stands behind it, as far as there is time.
+// Handles the reader's result, and further messages while there is time.
 void RpcClient::TakeAll(EnvelopeReader::Got first) {
   if (first == EnvelopeReader::Got::kNothing) return;
   const Deadline end = Deadline::At(MonotonicNanos() + kTakeNs);
@@ -264,7 +265,7 @@ void RpcClient::TakeAll(EnvelopeReader::Got first) {
   }
 }
 
-// Hands an envelope to the call or stream that it belongs to.
+// Passes an envelope to its call or stream.
 void RpcClient::Take(EnvelopeReader::Got got) {
   switch (got) {
     case EnvelopeReader::Got::kBrokenPeer:
@@ -298,7 +299,7 @@ void RpcClient::TakeDropped(uint64_t id) {
 void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
   const uint64_t id = envelope.correlation_id();
   if (const auto call = calls_.find(id); call != calls_.end()) {
-    if (call->second.has_value()) {  // the first counts
+    if (call->second.has_value()) {  // the first answer counts
       ++unclaimed_;
       return;
     }
@@ -318,7 +319,7 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
   Stream& stream = it->second;
   stream.dropped_by_engine = envelope.dropped();
   if (IsError(envelope)) stream.error = ErrorOf(envelope);
-  // An error without items before it: the stream was never opened.
+  // An error before any item: the engine did not open the stream.
   if (envelope.end_of_stream() || IsError(envelope)) {
     stream.over = true;
     return;

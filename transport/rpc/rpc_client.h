@@ -1,9 +1,9 @@
-// RpcClient: a client's calls to its engine, and the streams that it opens.
+// RpcClient: a client's calls of its engine, and its streams.
 //
 // Data flow: a request -> Envelope -> ring -> the engine's handler -> ring ->
-// the thread that waits for that correlation id.
-// Ownership: one for a session; its threads share it, also while one of them
-// steps. The ClientSide that it was made of outlives it.
+// the thread that waits for that correlation id. Ownership: one for a session.
+// Its threads share it, also while one of them steps. The ClientSide of Create
+// must outlive it.
 //
 //   absl::StatusOr<std::unique_ptr<RpcClient>> client =
 //       RpcClient::Create(&client_side, {});
@@ -14,8 +14,8 @@
 //       (*client)->Call(call, Deadline::After(1));
 //   answer->envelope().payload_as_GetSceneInfoResponse()->entity_count();
 //
-// One of the waiting threads reads the ring for all: the others sleep until
-// it has something for them, or stops waiting.
+// One of the waiting threads reads the ring for all. The others sleep until it
+// has a message for them, or until it stops waiting.
 
 #ifndef TANDEM_TRANSPORT_RPC_RPC_CLIENT_H_
 #define TANDEM_TRANSPORT_RPC_RPC_CLIENT_H_
@@ -58,51 +58,58 @@ class RpcMessage {
   std::vector<uint64_t> words_;  // FlatBuffers are aligned
 };
 
-// Thread-safe. In a forked child every call gives kForkedChild.
+// Thread-safe. In a forked child every call returns kForkedChild.
 class RpcClient {
  public:
   struct Options {
-    // Items of a stream that wait to be taken; beyond it the oldest are lost.
-    // The newest is kept, however large.
+    // The maximum of a stream's items that Next has not taken. Beyond it the
+    // oldest are dropped. The newest is kept, with any size.
     size_t stream_items = 64;
     size_t stream_bytes = size_t{64} << 20;
-    // Called now and then while a call waits; true ends it with kInterrupted.
+    // The waiting thread calls this repeatedly; true ends the call with
+    // kInterrupted.
     InterruptHook interrupted = nullptr;
   };
 
-  // `side` outlives it, and has no Reconnect meanwhile. kBrokenPeer: the engine
-  // has scribbled over the rings.
+  // `side` must outlive the client, without a Reconnect. kBrokenPeer: the
+  // positions of the rings are invalid.
   static absl::StatusOr<std::unique_ptr<RpcClient>> Create(
       ClientSide* side, const Options& options);
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
 
-  // Calls, and waits for the answer; the correlation id is chosen here. Errors:
-  // the engine's, with its code and text; kEngineFailed, for an answer that
-  // cannot be read; kStepTimeout, kPeerGone, kBrokenPeer, kInterrupted;
-  // kMessageTooLarge for the rings. A call that is given up is cancelled, as
-  // Close does it; an answer that comes nevertheless is dropped.
+  // Sends the call with a new correlation id, and blocks until the answer.
+  // Errors:
+  //  - the engine's, with its code and text;
+  //  - kEngineFailed: the answer cannot be read;
+  //  - kStepTimeout, kPeerGone, kBrokenPeer, kInterrupted;
+  //  - kMessageTooLarge: the rings are too small.
+  //
+  // After a timeout or interrupt the call is cancelled as by Close; a late
+  // answer is dropped.
   absl::StatusOr<RpcMessage> Call(PackedCall call, Deadline deadline);
 
-  // Opens a stream and returns its id, for the three below. Doesn't wait:
-  // kRingFull while the engine leaves much unread.
+  // Opens a stream and returns its id, for the three methods below. Does not
+  // wait. kRingFull while the engine has too many unread bytes.
   absl::StatusOr<uint64_t> Open(PackedCall call);
-  // The stream's next item; nothing: it is over. Errors as Call's; the engine's
-  // is the stream's last word. Deadline::Now() polls once.
+  // Blocks until the stream's next item, and returns it; nullopt: the stream
+  // has ended. Errors as Call's; an engine's error is the stream's last
+  // message. Deadline::Now() polls once.
   absl::StatusOr<std::optional<RpcMessage>> Next(uint64_t stream,
                                                  Deadline deadline);
-  // Items lost so far, by the engine or here, as they were not taken in time.
+  // The number of items that the engine or this client has dropped, since the
+  // caller did not take them in time.
   uint64_t Dropped(uint64_t stream) const;
-  // Answers and items without a waiting caller: they came after their deadline,
-  // after their stream's Close, or twice.
+  // The number of answers and items without a waiting caller: after their
+  // deadline, after their stream's Close, or duplicates.
   uint64_t Unclaimed() const;
   // Ends and removes the stream. Does not wait: if the ring is full, a later
-  // call sends the cancellation. Idempotent.
+  // call sends the cancellation. A second call has no effect.
   void Close(uint64_t stream);
 
-  // Ends the client before its session: calls that wait and all later ones
-  // return kClientClosed. Returns when no thread waits any more, which takes up
-  // to 20 ms. Safe twice.
+  // Ends the client before its session. Waiting and later calls return
+  // kClientClosed. Blocks until no thread waits, at most 20 ms. A second call
+  // has no effect.
   void End();
 
  private:
@@ -112,7 +119,7 @@ class RpcClient {
     uint64_t dropped_by_engine = 0;
     uint64_t dropped_here = 0;
     bool over = false;
-    absl::Status error;  // its last word
+    absl::Status error;  // of its last message
   };
   class Watch;
   using Lock = std::unique_lock<std::mutex>;
@@ -139,8 +146,8 @@ class RpcClient {
 
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
-  // Guarded by mutex_, but for the reader and the waiter while reading_: then
-  // they are the reading thread's alone.
+  // Guarded by mutex_. Exception: while reading_, the reader and the waiter
+  // belong to the reading thread.
   EnvelopeReader reader_;
   Waiter waiter_;
   bool reading_ = false;
@@ -148,11 +155,11 @@ class RpcClient {
   int waiting_ = 0;  // threads in Await
   uint64_t last_id_ = 0;
   uint64_t unclaimed_ = 0;
-  // Calls that wait, and what came for them.
+  // Waiting calls, and their answers.
   std::map<uint64_t, std::optional<absl::StatusOr<RpcMessage>>> calls_;
   std::map<uint64_t, Stream> streams_;
-  std::deque<uint64_t> cancelled_;   // not sent to the engine yet
-  ErrorCode lost_ = ErrorCode::kOk;  // why nothing comes any more
+  std::deque<uint64_t> cancelled_;   // cancellations not sent yet
+  ErrorCode lost_ = ErrorCode::kOk;  // the reason for the session's end
 };
 
 }  // namespace tandem

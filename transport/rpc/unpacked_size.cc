@@ -10,17 +10,18 @@ namespace {
 
 using flatbuffers::TypeTable;
 
-// Of a table's plain struct, without what its vectors and strings hold; larger
-// than any. A vector or string with its allocation.
+// An upper bound for a table's plain struct, without its vectors and strings;
+// and one for a vector or string, with its allocation.
 constexpr uint64_t kTableBytes = 512;
 constexpr uint64_t kVectorBytes = 48;
 
-// What an offset in a buffer leads to.
+// Returns the object to which an offset in a buffer leads.
 const uint8_t* Follow(const uint8_t* offset) {
   return offset + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(offset);
 }
 
-// Counts down. Each function: false once there is too little left.
+// Subtracts sizes from the rest. Each function returns false if the rest is too
+// small.
 class Budget {
  public:
   explicit Budget(uint64_t bytes) : left_(bytes) {}
@@ -46,7 +47,7 @@ class Budget {
     return true;
   }
 
-  // `before`: the field before it, where a union has its type.
+  // `before`: the previous field, which has the type of a union.
   bool TakeField(const TypeTable& type, size_t index, const uint8_t* field,
                  const uint8_t* before) {
     const flatbuffers::TypeCode code = type.type_codes[index];
@@ -76,7 +77,7 @@ class Budget {
     return true;
   }
 
-  // A table of that type, or a string.
+  // A table of this type, or a string.
   bool TakeElement(const uint8_t* offset, const TypeTable* table) {
     const uint8_t* const at = Follow(offset);
     return table != nullptr
@@ -85,7 +86,7 @@ class Budget {
                       reinterpret_cast<const flatbuffers::String*>(at)->size());
   }
 
-  // Of a member that this version does not know nothing is unpacked.
+  // An unknown member of a union is not unpacked.
   bool TakeUnion(const TypeTable& type, uint8_t member, const uint8_t* table) {
     const int64_t index =
         flatbuffers::LookupEnum(member, type.values, type.num_elems);

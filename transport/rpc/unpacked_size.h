@@ -1,11 +1,11 @@
-// What an envelope takes once it is unpacked into plain structs.
+// The memory that an envelope takes after unpacking into plain structs.
 //
-// Data flow: a verified envelope -> whether EnvelopeT may be made of it.
+// Data flow: a verified envelope -> whether EnvelopeT may be made from it.
 //
 //   if (UnpacksWithin(envelope, 1 << 20)) envelope.UnPackTo(&plain);
 //
-// In a FlatBuffer many fields may point to one string or table. The verifier
-// allows that; unpacking copies it each time, so that a hundred kilobytes may
+// In a FlatBuffer many fields may refer to one string or table. The verifier
+// accepts that. Unpacking copies it each time, so a hundred kilobytes may
 // become gigabytes.
 
 #ifndef TANDEM_TRANSPORT_RPC_UNPACKED_SIZE_H_
@@ -17,9 +17,9 @@
 
 namespace tandem {
 
-// Whether the envelope, which was verified, takes no more memory than that once
-// unpacked; a generous estimate. Allocates nothing; takes as long as it has
-// tables, strings and vectors, and no longer once it is known.
+// Whether unpacking the verified envelope takes at most `max_bytes`; a high
+// estimate. Allocates nothing. Its time is proportional to the number of
+// tables, strings and vectors; it stops at the limit.
 bool UnpacksWithin(const rpc::Envelope& envelope, uint64_t max_bytes);
 
 }  // namespace tandem

@@ -1,7 +1,8 @@
-// What a side does and since when, in one word that the other side can load.
+// A side's phase and its beginning, in one word that the other side can load.
 //
-// Data flow: each side publishes its own; the other's error texts and observers
-// read it. No heartbeat: a stuck step shows as one long phase.
+// Data flow: each side publishes its own word; the other side's error texts and
+// observers read it. There is no heartbeat: a stuck step shows as one long
+// phase.
 //
 //   word.store(PackPhase(Phase::kStepping, MonotonicNanos()), relaxed);
 //   PhaseSince now = UnpackPhase(word.load(relaxed));
@@ -25,13 +26,14 @@ struct PhaseSince {
   int64_t since_ns;  // CLOCK_MONOTONIC
 };
 
-// The top 4 bits hold the phase; the 60 below wrap after 36 years of uptime.
+// The top 4 bits are the phase; the 60 bits below wrap after 36 years of
+// uptime.
 constexpr uint64_t PackPhase(Phase phase, int64_t since_ns) {
   return static_cast<uint64_t>(phase) << 60 |
          (static_cast<uint64_t>(since_ns) & ((uint64_t{1} << 60) - 1));
 }
 
-// Any word unpacks; a phase that has no name is the peer's garbage.
+// Accepts any word; the phase may be an unknown number of the peer.
 constexpr PhaseSince UnpackPhase(uint64_t word) {
   return {static_cast<Phase>(word >> 60),
           static_cast<int64_t>(word & ((uint64_t{1} << 60) - 1))};
@@ -44,7 +46,7 @@ constexpr const char* NameOf(Phase phase) {
   return index < kNames.size() ? kNames[index] : "garbled";
 }
 
-// "stepping for 9.98 s".
+// Returns text such as "stepping for 9.98 s".
 inline std::string Describe(PhaseSince phase, int64_t now_ns) {
   const double secs =
       static_cast<double>(std::max<int64_t>(now_ns - phase.since_ns, 0)) / 1e9;

@@ -1,8 +1,9 @@
-// StepArrays: the hot arrays of a region as typed spans.
+// StepArrays: a region's arrays for steps, as typed spans.
 //
-// Data flow: client writes actions, resets, reset_seeds; engine all others.
-// Ownership: views into a mapping, valid as long as it is; between a send and
-// its recv they belong to the engine, otherwise to the client.
+// Data flow: the client writes actions, resets, reset_seeds; the engine writes
+// all others. Ownership: views into a mapping, valid as long as the mapping.
+// Between a send and its recv they belong to the engine, otherwise to the
+// client.
 //
 //   StepArrays arrays = StepArrays::Of(*mapping, checked_header);
 //   arrays.obs[env * arrays.obs_size + i]
@@ -26,20 +27,20 @@ struct StepArrays {
   uint32_t info_size = 0;
   std::span<float> obs;             // [num_envs, obs_size]
   std::span<float> actions;         // [num_envs, act_size]
-  std::span<float> rewards;         // [num_envs], as all below but final_obs
+  std::span<float> rewards;         // [num_envs]; so are the next ones
   std::span<uint8_t> dones;         // 1: the episode is over
-  std::span<uint8_t> truncateds;    // 1: it was cut short
-  std::span<uint8_t> terminateds;   // 1: it reached a terminal state
+  std::span<uint8_t> truncateds;    // 1: the episode was cut short
+  std::span<uint8_t> terminateds;   // 1: a terminal state was reached
   std::span<uint8_t> resets;        // kReset* bits
   std::span<float> final_obs;       // [num_envs, obs_size]
-  std::span<uint64_t> reset_seeds;  // where resets has kResetSeeded
+  std::span<uint64_t> reset_seeds;  // valid if resets has kResetSeeded
   std::span<double> infos;          // [num_envs, info_size]
   std::span<double> final_infos;    // [num_envs, info_size]
   // [num_envs, height, width, 3], the top row first; empty without images.
   std::span<uint8_t> images;
 
-  // `plan` is a header that PlanRegion made or CheckHeader passed: never the
-  // one inside the mapping, which the peer can change.
+  // `plan` must come from PlanRegion, or have passed CheckHeader. It is never
+  // the header inside the mapping, which the peer can change.
   static StepArrays Of(const RegionMapping& mapping, const LrbcHeader& plan) {
     const size_t envs = plan.num_envs;
     const auto floats = [&](uint64_t offset, size_t count) {
@@ -48,7 +49,7 @@ struct StepArrays {
     const auto flags = [&](uint64_t offset) {
       return std::span<uint8_t>(mapping.At<uint8_t>(offset), envs);
     };
-    // Without the section their size is 0.
+    // Without the section its sizes are 0.
     const InfosPlan infos = InfosOf(plan);
     const size_t info_values = envs * plan.info_size;
     return {.num_envs = plan.num_envs,
@@ -67,7 +68,7 @@ struct StepArrays {
                 mapping.At<uint64_t>(plan.reset_seeds_offset), envs),
             .infos = {mapping.At<double>(infos.infos), info_values},
             .final_infos = {mapping.At<double>(infos.final_infos), info_values},
-            // Without them their offset and sizes are 0.
+            // Without images their offset and sizes are 0.
             .images = {mapping.At<uint8_t>(plan.image_offset),
                        envs * plan.image_width * plan.image_height *
                            plan.image_channels}};

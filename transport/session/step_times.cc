@@ -50,7 +50,7 @@ StepTimesSnapshot StepTimesSnapshot::Since(
 
 StepTimesSnapshot SnapshotOf(const StepTimes& times) {
   StepTimesSnapshot snapshot;
-  // relaxed: statistics; nothing is read on the strength of them.
+  // relaxed: statistics; they publish no other data.
   snapshot.total_ns = times.total_ns.load(std::memory_order_relaxed);
   for (uint32_t bucket = 0; bucket < StepTimes::kBuckets; ++bucket) {
     // relaxed: as above.
@@ -61,7 +61,7 @@ StepTimesSnapshot SnapshotOf(const StepTimes& times) {
 }
 
 void ClearStepTimes(StepTimes* times) {
-  // relaxed: statistics, of which the caller is the one writer.
+  // relaxed: statistics; the caller is the only writer.
   times->total_ns.store(0, std::memory_order_relaxed);
   for (SharedWord<uint64_t>& count : times->counts) {
     // relaxed: as above.

@@ -1,7 +1,7 @@
-// Recording into and reading from the StepTimes histograms of the region.
+// Records durations in the StepTimes histograms of a region, and reads them.
 //
 // Data flow: one side records each exchange; any process reads quantiles.
-// Ownership: the region's words, written by one side.
+// Ownership: the region's words have one writer, a side.
 //
 //   RecordStepTime(&header->engine_step_times, taken_to_published_ns);
 //   StepTimesSnapshot now = SnapshotOf(header->engine_step_times);
@@ -19,7 +19,7 @@
 
 namespace tandem {
 
-// The bucket of a duration: four linear parts to an octave, from 2^7 ns.
+// Returns the bucket of a duration: four linear parts per octave, from 2^7 ns.
 constexpr uint32_t StepTimeBucket(uint64_t ns) {
   const uint64_t value = std::clamp<uint64_t>(ns, 128, (uint64_t{1} << 33) - 1);
   const uint32_t octave = static_cast<uint32_t>(std::bit_width(value)) - 1;
@@ -27,8 +27,8 @@ constexpr uint32_t StepTimeBucket(uint64_t ns) {
   return (octave - 7) * 4 + part;
 }
 
-// The shortest duration that falls into a bucket, in nanoseconds; that of
-// bucket kBuckets is the end of the last.
+// Returns the shortest duration of a bucket, in nanoseconds; for kBuckets, the
+// end of the last bucket.
 constexpr uint64_t StepTimeBucketStart(uint32_t bucket) {
   return uint64_t{4 + bucket % 4} << (bucket / 4 + 5);
 }
@@ -41,7 +41,7 @@ static_assert(StepTimeBucketStart(StepTimes::kBuckets) == uint64_t{1} << 33);
 // Adds one duration. Only the writer of these words calls it.
 inline void RecordStepTime(StepTimes* times, uint64_t ns) {
   SharedWord<uint64_t>& count = times->counts[StepTimeBucket(ns)];
-  // relaxed: one writer; readers want totals, not an instant of them.
+  // relaxed: one writer; readers need totals, not a consistent instant.
   count.store(count.load(std::memory_order_relaxed) + 1,
               std::memory_order_relaxed);
   // relaxed: as above.
@@ -55,22 +55,22 @@ struct StepTimesSnapshot {
   std::array<uint64_t, StepTimes::kBuckets> counts = {};
 
   uint64_t count() const;
-  // Nanoseconds that the fraction `q` of the durations does not exceed, exact
-  // to a bucket's width (at most a quarter); 0 when there are none.
+  // Returns the nanoseconds that the fraction `q` of the durations does not
+  // exceed, exact to a bucket's width (at most a quarter); 0 if there are none.
   double Quantile(double q) const;
-  // Nanoseconds; 0 when there are none.
+  // The mean in nanoseconds; 0 if there are none.
   double Mean() const;
-  // Nanoseconds that none of the durations reached: the end of the slowest
-  // one's bucket (kBuckets' for those beyond the last); 0 when there are none.
+  // Returns the end of the slowest duration's bucket, in nanoseconds; for a
+  // duration beyond the last bucket, kBuckets' end; 0 if there are none.
   uint64_t SlowestEnd() const;
-  // What came after `earlier`.
+  // Returns the durations after `earlier`.
   StepTimesSnapshot Since(const StepTimesSnapshot& earlier) const;
 };
 
-// Copies the words, each by itself: totals may be one exchange apart.
+// Copies the words one by one: totals may be one exchange apart.
 StepTimesSnapshot SnapshotOf(const StepTimes& times);
 
-// Zeroes the words. Only their writer calls it.
+// Zeroes the words. Only the writer of these words calls it.
 void ClearStepTimes(StepTimes* times);
 
 }  // namespace tandem
