@@ -54,8 +54,8 @@ struct PatternRun {
                             .metadata_bytes = 256};
   double hz = 100;
   uint32_t tiles = 1;
-  uint64_t still_after = 0;     // The last step published; 0: no limit.
-  std::string error_text = {};  // In the metadata; "": none.
+  uint64_t still_after = 0;        // The last step published; 0: no limit.
+  std::string error_text = {};     // In the metadata; "": none.
   bool invalidate_at_end = false;  // With still_after: marks the ring ended.
 };
 
