@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
                                     options.side));
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), std::move(side)));
-  host->side_.ShowServices(host->commands_->enabled_services());
+  host->side_.ShowServices(host->rpcs_->enabled_services());
   if (host->options_.images) {
     RETURN_IF_ERROR(host->StartImages(engine->images(), schema.num_envs));
   }
@@ -105,9 +105,8 @@ EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
       side_(std::move(side)),
       runner_(engine, &side_.arrays()),
       simulation_(engine, &side_, &runner_, FirstMode(options_)),
-      commands_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
-                                          [this] { side_.WakeStepThread(); })) {
-}
+      rpcs_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
+                                      [this] { side_.WakeStepThread(); })) {}
 
 EngineHost::~EngineHost() { Stop(); }
 
@@ -233,12 +232,12 @@ void EngineHost::Exchange() {
   // After Publish: the client already computes with its results.
   ServeFrames();
   simulation_.Served(kind);
-  if (side_.PollRpcs() || !commands_->IsQuiet()) ServeRpcs();
+  if (side_.PollRpcs() || !rpcs_->IsQuiet()) ServeRpcs();
 }
 
 // Removes the effects of the last client before the next one starts.
 absl::Status EngineHost::StartAnew() {
-  commands_->Stop();
+  rpcs_->Stop();
   const bool fresh = fresh_at_ == simulation_.changes();
   simulation_.Restart();
   if (fresh) {
@@ -280,14 +279,14 @@ void EngineHost::Advance() {
   LogFailure(absl::OkStatus());
   CountForFrames(runner_.accumulated_arrays(), true);
   ServeFrames();
-  if (!commands_->IsQuiet()) ServeRpcs();
+  if (!rpcs_->IsQuiet()) ServeRpcs();
 }
 
 // The time of the next work if no event arrives.
 Deadline EngineHost::NextDue() const {
   std::optional<int64_t> due = simulation_.DueNs();
-  if (!commands_->IsQuiet()) {  // the call reads a clock
-    const std::optional<int64_t> then = commands_->DueNs(MonotonicNanos());
+  if (!rpcs_->IsQuiet()) {  // the call reads a clock
+    const std::optional<int64_t> then = rpcs_->DueNs(MonotonicNanos());
     if (then) due = std::min(due.value_or(*then), *then);
   }
   return due ? Deadline::At(*due) : Deadline::Infinite();
@@ -300,15 +299,15 @@ void EngineHost::BeginRpcs() {
     Log(kBrokenRings);
     return;
   }
-  commands_->Start(EnvelopeReader(*std::move(reader), {}),
-                   EnvelopeWriter(*std::move(writer)));
+  rpcs_->Start(EnvelopeReader(*std::move(reader), {}),
+               EnvelopeWriter(*std::move(writer)));
 }
 
 void EngineHost::ServeRpcs() {
-  const bool was_running = commands_->IsRunning();
-  if (commands_->Poll(MonotonicNanos())) side_.PollRpcsAgain();
-  side_.ShowDroppedMessages(commands_->dropped());
-  if (was_running && !commands_->IsRunning()) Log(kBrokenRings);
+  const bool was_running = rpcs_->IsRunning();
+  if (rpcs_->Poll(MonotonicNanos())) side_.PollRpcsAgain();
+  side_.ShowDroppedMessages(rpcs_->dropped());
+  if (was_running && !rpcs_->IsRunning()) Log(kBrokenRings);
 }
 
 void EngineHost::CountForFrames(const StepArrays& arrays, bool stepped) {

@@ -132,7 +132,7 @@ class EngineHost {
   std::optional<uint64_t> fresh_at_;
   absl::Status last_failure_;  // the status of the last step
   Simulation simulation_;
-  std::unique_ptr<RpcHost> commands_;
+  std::unique_ptr<RpcHost> rpcs_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::unique_ptr<ImageThread> images_;  // nullptr without images
   std::thread thread_;
