@@ -1,8 +1,9 @@
 // Engine: the interface that an engine implements to serve a Tandem client.
 //
 // Data flow: the host selects the environments to reset and to step; the engine
-// writes its results into the region's arrays. Ownership: the engine's author
-// owns the engine. The host calls it, from one thread at a time.
+// writes its results into the region's arrays.
+// Ownership: the engine's author owns the engine. The host calls it, from one
+// thread at a time.
 //
 //   class MyEngine final : public Engine {
 //     const EngineSchema& schema() const override { return schema_; }

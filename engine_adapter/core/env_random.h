@@ -2,9 +2,9 @@
 // Gymnasium's. NormalLayers: the tables for normal draws.
 //
 // Data flow: seed -> SeedWords -> Pcg64 -> draws of reset noise. The same seed
-// gives the same draws, in any thread. Ownership: the engine keeps one for each
-// environment; its task draws from it. A value type: a copy continues with the
-// same draws, independently.
+// gives the same draws, in any thread.
+// Ownership: the engine keeps one for each environment; its task draws from it.
+// A value type: a copy continues with the same draws, independently.
 //
 //   EnvRandom random(seed);
 //   double offset = random.Uniform(-0.1, 0.1);

@@ -1,9 +1,10 @@
 // Environment: a single environment of a task. EnvironmentEngine makes an
 // Engine of any number of them.
 //
-// Data flow: actions -> Step -> obs, infos, reward, end. Ownership: an
-// EnvironmentEngine owns it. One thread at a time calls it, not always the same
-// thread. The engine and the host handle time limits, seeds and autoreset.
+// Data flow: actions -> Step -> obs, infos, reward, end.
+// Ownership: an EnvironmentEngine owns it. One thread at a time calls it, not
+// always the same thread. The engine and the host handle time limits, seeds and
+// autoreset.
 //
 //   class Pendulum final : public Environment {
 //     void Reset(EnvRandom& random, const EnvironmentRow& row) override;

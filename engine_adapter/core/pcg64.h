@@ -2,8 +2,8 @@
 // state from a seed, as NumPy's SeedSequence computes it.
 //
 // Data flow: a seed -> four words -> a state of 128 bits -> 64 random bits a
-// draw. Ownership: a value type; copies continue with the same draws,
-// independently.
+// draw.
+// Ownership: a value type; copies continue with the same draws, independently.
 //
 //   Pcg64 bits(SeedWords(seed));
 //   uint64_t sixty_four = bits.Next();

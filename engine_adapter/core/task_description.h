@@ -3,7 +3,8 @@
 //
 // Data flow: engine -> TaskDescription -> JSON in the region -> client, which
 // makes Gymnasium's spaces and infos from it. docs/protocol.md defines the
-// JSON. Ownership: the engine owns it and never changes it.
+// JSON.
+// Ownership: the engine owns it and never changes it.
 //
 //   TaskDescription description;
 //   description.action_space = DiscreteSpace{.n = 2};

@@ -2,8 +2,8 @@
 // TaskRequest: the parameters with which a server makes a task.
 //
 // Data flow: JSON text ({"healthy_reward": 2, "healthy_z_range": [0.2, 1]}) ->
-// TaskOptions -> typed values; absent options have their defaults. Ownership:
-// the code that makes the task owns it, and destroys it afterwards.
+// TaskOptions -> typed values; absent options have their defaults.
+// Ownership: the code that makes the task owns it, and destroys it afterwards.
 //
 //   absl::StatusOr<TaskOptions> options = TaskOptions::Parse(text);
 //   const double weight = options->Number("ctrl_cost_weight", 0.5);

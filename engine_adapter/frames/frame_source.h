@@ -1,8 +1,9 @@
 // FrameSource: renders an engine's environments.
 //
 // Data flow: environment -> Capture (stepping thread) -> the source's copy ->
-// Draw (render thread) -> pixels in the frame ring. Ownership: the engine owns
-// it. FrameThread calls it, and never runs Capture and Draw at the same time.
+// Draw (render thread) -> pixels in the frame ring.
+// Ownership: the engine owns it. FrameThread calls it, and never runs Capture
+// and Draw at the same time.
 //
 //   class MyFrames final : public FrameSource { ... };
 //   FrameSource* MyEngine::frames() { return &frames_; }

@@ -1,8 +1,8 @@
 // RunStatistics: a run's statistics for display: reward, return, episodes,
 // steps.
 //
-// Data flow: an exchange's rewards and flags -> Count -> Now. Ownership: the
-// stepping thread.
+// Data flow: an exchange's rewards and flags -> Count -> Now.
+// Ownership: the stepping thread.
 //
 //   statistics.Count(exchange);  // before its results are published
 //   snapshot = statistics.Now(shown_envs);

@@ -1,9 +1,9 @@
 // EngineHost: owns an engine's region and its loop, and handles clients that
 // attach and leave.
 //
-// Data flow: client <-> EngineSide <-> EngineHost <-> Engine. Ownership: the
-// engine's process owns it. Either the host runs the loop (Run, or Start and
-// Stop), or an engine with its own loop calls Poll.
+// Data flow: client <-> EngineSide <-> EngineHost <-> Engine.
+// Ownership: the engine's process owns it. Either the host runs the loop (Run,
+// or Start and Stop), or an engine with its own loop calls Poll.
 //
 //   MyEngine engine;
 //   absl::StatusOr<std::unique_ptr<EngineHost>> host =

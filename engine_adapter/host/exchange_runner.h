@@ -1,9 +1,9 @@
 // ExchangeRunner: executes an exchange by calls of an Engine.
 //
 // Data flow: reset flags, kind, autoreset mode -> Engine::Reset and Step ->
-// rewards, dones, final_obs, final_infos of the region. Ownership: the host
-// owns it. Its private memory holds the ends of episodes, and the results of
-// steps without an exchange.
+// rewards, dones, final_obs, final_infos of the region.
+// Ownership: the host owns it. Its private memory holds the ends of episodes,
+// and the results of steps without an exchange.
 //
 //   ExchangeRunner runner(&engine, &side.arrays());
 //   absl::Status status = runner.Run(side.kind(), side.autoreset_mode());

@@ -1,8 +1,8 @@
 // RunServer: the common main function of engine servers.
 //
 // Data flow: flags -> ServerOptions -> the server's factory -> Engine ->
-// EngineHost, until a signal or the launcher's end stops it. Ownership: main
-// calls it once, in a process without other threads.
+// EngineHost, until a signal or the launcher's end stops it.
+// Ownership: main calls it once, in a process without other threads.
 //
 //   int main(int argc, char** argv) {
 //     return tandem::RunServer(argc, argv, kUsage, [](const auto& options) {

@@ -1,8 +1,9 @@
 // MainThreadQueue: work that other threads pass to the stepping thread.
 //
 // Data flow: any thread -> Post -> the stepping thread, between exchanges ->
-// Pump. Ownership: the host and the posting threads share it; a posting thread
-// may outlive the host.
+// Pump.
+// Ownership: the host and the posting threads share it; a posting thread may
+// outlive the host.
 //
 //   queue->Post([job, image] { job->image = image; });  // any thread
 //   queue->Pump();  // the thread that steps

@@ -2,8 +2,9 @@
 // structs.
 //
 // Data flow: a service's method -> RpcStream, or RpcAnswer now or later -> the
-// dispatcher -> the caller. Ownership: the service passes them to the
-// dispatcher. The stepping thread makes all calls.
+// dispatcher -> the caller.
+// Ownership: the service passes them to the dispatcher. The stepping thread
+// makes all calls.
 //
 //   void Service::Draw(const Request& request, RpcAnswer<Response> answer);
 //   return RpcStream{.hz = fps, .next = [this] { return Items(); }};

@@ -2,9 +2,9 @@
 // services, and sends the items of its streams.
 //
 // Data flow: EnvelopeReader -> a method's handler -> EnvelopeWriter; the
-// sources of due streams -> EnvelopeWriter. Ownership: EngineHost owns it; the
-// stepping thread polls it between exchanges. Handlers run in that thread, and
-// may read all of its data.
+// sources of due streams -> EnvelopeWriter.
+// Ownership: EngineHost owns it; the stepping thread polls it between
+// exchanges. Handlers run in that thread, and may read all of its data.
 //
 //   RpcDispatcher dispatcher;
 //   dispatcher.Serve<rpc::GetSceneInfoRequestT, rpc::GetSceneInfoResponseT>(

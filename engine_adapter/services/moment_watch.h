@@ -1,7 +1,8 @@
 // MomentWatch: whether anything can have changed since a stream's last poll.
 //
 // Data flow: SimulationPort's changes -> IsNew -> a stream's next item, or
-// none. Ownership: one stream owns it.
+// none.
+// Ownership: one stream owns it.
 //
 //   if (!watch.IsNew()) return Items();  // nothing new
 

@@ -1,9 +1,9 @@
 // MujocoService: joints and controls of an engine. TelemetryService: positions
 // and controls, with the exchange number.
 //
-// Data flow: request -> service -> MujocoPort -> answer, or stream. Ownership:
-// the host owns them; the stepping thread calls them between exchanges. The
-// services do not depend on the RPC rings.
+// Data flow: request -> service -> MujocoPort -> answer, or stream.
+// Ownership: the host owns them; the stepping thread calls them between
+// exchanges. The services do not depend on the RPC rings.
 //
 //   MujocoService service(engine->ports().mujoco, &simulation, num_envs);
 //   service.SendControl(request, answer);

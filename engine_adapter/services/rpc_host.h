@@ -1,8 +1,8 @@
 // RpcHost: an engine's services, and the client that calls them.
 //
 // Data flow: EnvelopeReader -> RpcDispatcher -> a service's method -> the
-// engine's port -> EnvelopeWriter. Ownership: EngineHost owns it; the stepping
-// thread calls it.
+// engine's port -> EnvelopeWriter.
+// Ownership: EngineHost owns it; the stepping thread calls it.
 //
 //   RpcHost commands(config, &engine, &simulation, wake);
 //   commands.Start(std::move(reader), std::move(writer));  // a client came

@@ -1,8 +1,9 @@
 // SceneService: an engine's entities, and the control of simulated time.
 //
 // Data flow: a request -> SceneService -> ScenePort, SimulationPort -> the
-// answer. Ownership: the host owns it; the stepping thread calls it between
-// exchanges. It does not depend on the RPC rings.
+// answer.
+// Ownership: the host owns it; the stepping thread calls it between exchanges.
+// It does not depend on the RPC rings.
 //
 //   SceneService service(engine->ports().scene, &simulation, num_envs);
 //   auto response = service.GetSceneInfo(request);

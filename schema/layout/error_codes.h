@@ -1,9 +1,9 @@
-// The one table of error codes: C++, Python and (later) C read it.
+// The table of error codes, for C++ and Python.
 //
-// Data flow: a hot-path call returns ErrorCode; a set-up call returns an
-// absl::Status that carries the code (transport/base/error.h); the Python
-// binding raises the class that the row names.
-// A number, once released, keeps its meaning; new rows go at the end.
+// Data flow: a call of the step path returns ErrorCode; a set-up call returns
+// an absl::Status with the code (transport/base/error.h); the Python binding
+// raises the class in the row. A released number keeps its meaning; new rows
+// are appended.
 //
 //   #define ROW(number, name, absl_code, python_class, meaning) ...
 //   TANDEM_ERROR_TABLE(ROW)

@@ -1,13 +1,15 @@
-// The FLAN frame ring, version 1: one writer's frames, of which readers take
-// the newest. MOSAIC's own programs read and write the same bytes.
+// The FLAN frame ring, version 1. One writer publishes frames; readers take the
+// newest. MOSAIC's programs read and write the same bytes.
 //
-// Data flow: the writer fills a slot, then publishes head; readers go by head.
-// Ownership: a stand-alone segment `mosaic.fastlane.{run_id}` in shared memory,
-// or the section of an LRBC region at flan_offset.
-// Behind the header lie `capacity` slots of `slot_size` bytes: FlanSlot,
-// frame_len bytes of frame, metadata_len bytes of metadata (JSON), the rest
-// unused. Frame h (the first is 1) is in slot (h - 1) % capacity.
-// `schema/goldens/flan_v1.txt` lists every field; prose points there.
+// Data flow: the writer fills a slot, then publishes head; readers begin at
+// head.
+// Ownership: a segment `mosaic.fastlane.{run_id}` in shared memory, or the
+// section of an LRBC region at flan_offset.
+//
+// After the header are `capacity` slots of `slot_size` bytes: FlanSlot,
+// frame_len bytes of frame, metadata_len bytes of metadata (JSON), unused
+// bytes. Frame h (the first is 1) is in slot (h - 1) % capacity.
+// `schema/goldens/flan_v1.txt` lists every field; prose refers to it.
 //
 //   const auto* header = reinterpret_cast<const FlanHeader*>(ring);
 //   if (std::memcmp(header->magic, kFlanMagic, 4) != 0) return NotYet();
@@ -23,7 +25,7 @@
 
 namespace tandem {
 
-// The name of a stand-alone segment in shared memory, before its run id.
+// The name of a segment in shared memory, without its run id.
 inline constexpr char kFlanSegmentPrefix[] = "mosaic.fastlane.";
 
 inline constexpr char kFlanMagic[4] = {'F', 'L', 'A', 'N'};
@@ -36,50 +38,49 @@ inline constexpr uint32_t kFlanInvalidated = 1;  // the writer has left
 inline constexpr uint32_t kFlanRgb = 0xb793dab2;   // "RGB"
 inline constexpr uint32_t kFlanRgba = 0xf601dff1;  // "RGBA"
 
-// The bytes of a ring on which locks are held. A stand-alone segment's writer
-// has the first byte of flags for itself, which is the same byte of the file as
-// an engine's of a region, so that one sweep finds the dead of both. Readers
-// share the first byte of tail, which the format has no use for, in a segment
-// and in a region alike. Other programs hold neither.
+// The lock bytes of a ring. A segment's writer locks the first byte of flags
+// exclusively. It is the same byte of the file as an engine's lock of a region,
+// so one search finds dead files of both kinds. Readers share a lock of the
+// first byte of tail, an unused field, in segments and regions. Foreign
+// programs hold neither lock.
 inline constexpr int64_t kFlanWriterLockByte = 8;
 inline constexpr int64_t kFlanReadersLockByte = 48;
 
-// The number in a slot while frame `number` is written to it, and once it is
-// there.
+// The seq of a slot while frame `number` is being written, and after that.
 constexpr uint64_t FlanSeqWriting(uint64_t number) { return 2 * number + 1; }
 constexpr uint64_t FlanSeqWhole(uint64_t number) { return 2 * number + 2; }
 
 struct FlanHeader {
-  // Constant after birth by our writers; others rewrite the entire header
-  // with each frame, byte by byte, from zeroes.
+  // Tandem's writers write these once; foreign writers rewrite the entire
+  // header with each frame, byte by byte, after zeroing it.
   char magic[4];
   uint32_t version;
   SharedWord<uint32_t> flags;  // writer
   uint32_t capacity;           // slots
   uint32_t slot_size;          // bytes: sizeof(FlanSlot) + payload_size
-  uint32_t payload_size;       // bytes: a frame and the metadata room
+  uint32_t payload_size;       // bytes of a frame and its metadata
   uint32_t width;              // pixels
   uint32_t height;
-  uint32_t channels;  // bytes of a pixel
+  uint32_t channels;  // bytes per pixel
   uint32_t format;    // kFlanRgb or kFlanRgba
 
-  // Writer: the ring's writer; readers: all others; publishes slots; 0. Does
-  // not wrap in the life of a machine.
+  // Writer: the ring's writer; readers: all others; publishes slots; initially
+  // 0. Does not wrap in the lifetime of a machine.
   SharedWord<uint64_t> head;
   uint64_t tail;  // unused
 
   // Writer: the ring's writer; readers: all others; of the newest frame or the
-  // one before; 0.
+  // one before it; initially 0.
   SharedDouble last_reward;
   SharedDouble rolling_return;
   SharedDouble step_rate_hz;
 };
 
-// The head of a slot. Slots lie wherever slot_size puts them, so that a seq may
-// be misaligned: rings in regions pad the metadata room, others don't.
+// The head of a slot. slot_size determines the alignment of slots, so seq may
+// be misaligned. Rings in regions pad the metadata; others do not.
 struct FlanSlot {
-  // Writer: the ring's writer; readers: all others; which frame it holds, and
-  // whether it is complete; 0: none yet.
+  // Writer: the ring's writer; readers: all others. The number of the frame,
+  // and whether it is complete; 0: no frame yet.
   uint64_t seq;
   uint32_t frame_len;     // bytes
   uint32_t metadata_len;  // bytes

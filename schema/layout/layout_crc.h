@@ -1,7 +1,7 @@
 // The checksum over a header's constant bytes.
 //
-// Data flow: the engine computes it last, before the region has a name; a
-// client compares it with what it computes over its own copy of the header.
+// Data flow: the engine computes it last, before the region has a name. A
+// client computes it over its copy of the header, and compares.
 //
 //   header.layout_crc32 = LayoutCrc(header);
 
@@ -16,7 +16,7 @@
 
 namespace tandem {
 
-// What layout_crc32 must be for the bytes that it covers (kLayoutCrcRanges).
+// Returns the layout_crc32 of a header, over the bytes of kLayoutCrcRanges.
 inline uint32_t LayoutCrc(const LrbcHeader& header) {
   const auto* bytes = reinterpret_cast<const Bytef*>(&header);
   uLong crc = crc32(0, nullptr, 0);

@@ -1,14 +1,14 @@
-// The LRBC region's header, version 1: what engine and client agree on.
+// The LRBC region's header, version 1: the contract of engine and client.
 //
 // Length: one format, each field with its asserts.
 //
-// Data flow: the engine fills it before the region has a name; afterwards only
-// SharedWords change, each written by the one side that its row names; but the
-// engine also writes client_pid, client_phase, exchange_kind and resets once a
-// client has left or an exchange ends, and both positions of both rings when it
-// acknowledges a client.
+// Data flow: the engine fills the header before the region has a name;
+// afterwards only SharedWords change. Each has one writing side, named in its
+// row, with these exceptions: the engine also writes client_pid, client_phase,
+// exchange_kind and resets after a client has left or an exchange has ended,
+// and both positions of both rings when it acknowledges a client.
 // Ownership: the mapped region. `schema/goldens/lrbc_v1.txt` lists every field
-// with offset, type, value and meaning; prose points there.
+// with offset, type, value and meaning; prose refers to it.
 //
 //   const auto* header = reinterpret_cast<const LrbcHeader*>(mapping);
 //   if (header->magic != kLrbcMagic) return NotARegion();
@@ -30,43 +30,43 @@ inline constexpr uint32_t kLrbcMagic = 0x4C524243;  // "LRBC", read big-endian
 inline constexpr uint32_t kLrbcVersion = 1;
 inline constexpr uint32_t kLrbcHeaderBytes = 4096;
 
-// Each section of the region starts on a pair of cache lines (the adjacent-line
-// prefetcher pulls two); the format itself promises 64 bytes.
+// Each section of the region begins at a pair of cache lines, since the
+// adjacent-line prefetcher loads two. The format guarantees 64 bytes.
 inline constexpr uint64_t kSectionAlignment = 128;
 inline constexpr uint64_t kPromisedAlignment = 64;
 
-// The file bytes on which each side holds its open-file-description lock: the
-// first byte of its pid label, so that label and lock have one place.
+// The byte of the file that each side locks by an open-file-description lock:
+// the first byte of its pid label, so that label and lock are in one place.
 inline constexpr int64_t kEngineLockByte = 8;
 inline constexpr int64_t kClientLockByte = 12;
 
-// How simulated time relates to the wall clock's.
+// The relation of simulated time to the wall clock.
 enum class RegionMode : uint8_t {
-  kTraining = 0,   // a step for each exchange, as fast as can be
-  kInference = 1,  // the engine keeps real time, whether or not actions come
+  kTraining = 0,   // one step per exchange, as fast as possible
+  kInference = 1,  // real time, also without actions
 };
 
-// What an exchange asks for. Zero is what a header-only client, which knows
-// nothing of this word, gets.
+// The kind of an exchange. A header-only client, which does not write this
+// word, gets 0.
 enum class ExchangeKind : uint32_t {
-  kStep = 0,       // flagged environments are reset, all others stepped
-  kResetOnly = 1,  // flagged environments are reset, none is stepped
+  kStep = 0,       // resets the flagged environments, steps all others
+  kResetOnly = 1,  // resets the flagged environments, steps none
 };
 
-// When an ended episode is followed by the next. Named as Gymnasium's
-// AutoresetMode; zero is what a header-only client gets.
+// The time of the reset after the end of an episode. The names are those of
+// Gymnasium's AutoresetMode. A header-only client gets 0.
 enum class AutoresetMode : uint32_t {
   // Gymnasium's SAME_STEP, NEXT_STEP, DISABLED.
-  kSameStep = 0,  // reset at once; the episode's last obs goes to final_obs
-  kNextStep = 1,  // the next step resets, whatever its action; reward 0
-  kDisabled = 2,  // only the client's flags reset
+  kSameStep = 0,  // resets at once; final_obs has the last obs
+  kNextStep = 1,  // the next step resets, ignores its action; reward 0
+  kDisabled = 2,  // only the client's reset flags reset
 };
 
 // Bits of a reset flag. A header-only client writes 1.
 inline constexpr uint8_t kResetRequested = 1;
-inline constexpr uint8_t kResetSeeded = 2;  // reset_seeds holds its seed
+inline constexpr uint8_t kResetSeeded = 2;  // reset_seeds has the seed
 
-// Bits of feature_bits: which extensions the engine that made the region keeps.
+// Bits of feature_bits: the extensions of the engine that made the region.
 inline constexpr uint64_t kFeatureArrays = 1;  // terminateds .. reset_seeds
 inline constexpr uint64_t kFeatureSession =
     2;  // locks, attaching, doorbells, phases
@@ -83,24 +83,24 @@ inline constexpr uint64_t kFeatureCommands = 64;  // services,
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
-// What a side is doing, for the other's error texts and for observers.
+// The current activity of a side, for the peer's error texts and for observers.
 enum class Phase : uint8_t {
-  kAbsent = 0,     // no process (a client's), or not yet started
-  kAttaching = 1,  // client: has the lock, waits for the engine's answer
-  kIdle = 2,       // client: its own code runs; engine: waits for an exchange
+  kAbsent = 0,     // no client process, or not started yet
+  kAttaching = 1,  // client: has the lock, waits for attach_ack
+  kIdle = 2,       // client: runs its own code; engine: waits
   kWaiting = 3,    // client: waits for the engine's results
   kStepping = 4,   // engine: resets and steps environments
-  kResetting = 5,  // engine: resets only (an exchange's, or for a new client)
-  kStopped = 6,    // left cleanly
-  kPaused = 7,     // engine: simulated time stands still, exchanges wait
+  kResetting = 5,  // engine: resets only (an exchange, a new client)
+  kStopped = 6,    // detached
+  kPaused = 7,     // engine: simulated time stops, exchanges wait
 };
 
 // First byte and length of each range that layout_crc32 covers.
 inline constexpr uint32_t kLayoutCrcRanges[][2] = {{20, 108}, {384, 512}};
 
-// A logarithmic histogram with four linear parts to each octave from 128 ns to
-// 8.6 s; the first and last buckets take what lies outside. One writer. The
-// counters are 64 bits wide and do not wrap in the life of a machine.
+// A logarithmic histogram with four linear parts per octave, from 128 ns to 8.6
+// s. The first and last buckets include shorter and longer times. One writer.
+// The counters have 64 bits and do not wrap in the lifetime of a machine.
 struct StepTimes {
   static constexpr uint32_t kBuckets = 104;
   SharedWord<uint64_t> total_ns;
@@ -108,8 +108,8 @@ struct StepTimes {
 };
 
 struct LrbcHeader {
-  // Constant after birth, but for the pids, which are labels for people, and
-  // mode, which is one, too: exchanges go on as ever.
+  // Constant after creation, except the pids and mode. The pids are for
+  // display. So is mode: it does not change how exchanges work.
   uint32_t magic;
   uint32_t version;
   SharedWord<uint32_t> server_pid;  // engine
@@ -121,16 +121,16 @@ struct LrbcHeader {
   uint32_t act_size;
   uint8_t reserved_32[96];
 
-  // Writer engine; reader client; publishes an exchange's results; 0 at birth.
+  // Writer engine; reader client; publishes an exchange's results; initially 0.
   SharedWord<uint64_t> frame_seq;
   uint8_t reserved_136[120];
 
   // Writer client; reader engine; publishes actions, resets and exchange_kind;
-  // 0 at birth.
+  // initially 0.
   SharedWord<uint64_t> action_seq;
   uint8_t reserved_264[120];
 
-  // Constant after birth: byte offsets from the start of the region.
+  // Constant after creation: byte offsets from the start of the region.
   uint64_t obs_offset;      // float32[num_envs, obs_size]
   uint64_t act_offset;      // float32[num_envs, act_size]
   uint64_t rewards_offset;  // float32[num_envs]
@@ -152,19 +152,19 @@ struct LrbcHeader {
   uint32_t gpu_device_id;
   uint8_t reserved_544[96];
 
-  // Extensions. Constant after birth up to layout_crc32.
+  // Extensions. Constant after creation up to layout_crc32.
   uint64_t region_size;   // bytes, equal to the file's
   uint64_t feature_bits;  // kFeature*
-  uint64_t generation;    // nanoseconds since the Unix epoch at birth
+  uint64_t generation;    // creation, nanoseconds since the Unix epoch
   uint32_t header_size;   // kLrbcHeaderBytes
   uint32_t info_size;     // float64 values per environment; 0 without infos
   uint64_t truncateds_offset;   // uint8[num_envs]
   uint64_t terminateds_offset;  // uint8[num_envs]
   uint64_t final_obs_offset;    // float32[num_envs, obs_size]
   uint64_t reset_seeds_offset;  // uint64[num_envs]
-  // float64[num_envs, info_size] infos, the same again final_infos, and the
-  // task's description as JSON text, to the end; each on a kSectionAlignment
-  // from the first. 0: none.
+  // float64[num_envs, info_size] infos; the same size of final_infos; the
+  // task's description as JSON text, up to the end. Each begins at a multiple
+  // of kSectionAlignment from the first. 0: none.
   uint64_t infos_offset;
   uint64_t infos_size;   // bytes of all three
   uint64_t flan_offset;  // FlanHeader, then its slots (flan.h); 0: none
@@ -173,10 +173,10 @@ struct LrbcHeader {
   uint64_t gpu_alloc_offset;  // of the observations in the shared allocation
   uint64_t gpu_alloc_size;    // bytes
   uint8_t gpu_event_handle[64];
-  char task[64];  // what the engine runs, NUL-terminated
+  char task[64];  // the task's name, NUL-terminated
   // CRC-32 (IEEE 802.3, as zlib's crc32) of the constant bytes,
-  // kLayoutCrcRanges in turn: an overwritten offset may still look
-  // like an offset.
+  // kLayoutCrcRanges in order. It detects an overwritten offset that still
+  // looks valid.
   uint32_t layout_crc32;
   uint8_t reserved_900[124];
 
@@ -200,9 +200,9 @@ struct LrbcHeader {
   SharedWord<uint32_t> services;      // that answer calls: bits of service.h;
                                       // constant once the region has a name
 
-  // Doorbells: see docs/protocol.md, "Waiting". Writer of a doorbell: the peer
-  // of the side it wakes; it counts rings, wraps, and is compared for equality
-  // only. Writer of sleepers: the side that sleeps.
+  // Doorbells: see docs/protocol.md, "Waiting". The writer of a doorbell is the
+  // peer of the side that it wakes. The word counts rings and wraps; it is
+  // compared for equality only. The writer of sleepers is the side that sleeps.
   SharedWord<uint32_t> engine_doorbell;
   uint8_t reserved_1412[124];
   SharedWord<uint32_t> engine_sleepers;
@@ -214,16 +214,16 @@ struct LrbcHeader {
 
   // Phase in the top 4 bits, CLOCK_MONOTONIC nanoseconds of its start below.
   SharedWord<uint64_t> engine_phase;
-  SharedWord<uint64_t> image_step;        // frame_seq that the images belong to
+  SharedWord<uint64_t> image_step;        // the frame_seq of the images
   SharedWord<uint64_t> dropped_messages;  // of this client, that were no
                                           // envelopes, or had no id
   uint8_t reserved_1944[104];
   SharedWord<uint64_t> client_phase;
   uint8_t reserved_2056[120];
 
-  StepTimes engine_step_times;  // writer engine: actions taken to results out
+  StepTimes engine_step_times;  // writer engine: from taking actions to results
   uint8_t reserved_3016[56];
-  StepTimes client_round_trips;  // writer client: actions out to results seen
+  StepTimes client_round_trips;  // writer client: from actions to results seen
   uint8_t reserved_3912[184];
 };
 

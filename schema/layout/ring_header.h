@@ -26,10 +26,12 @@ inline constexpr uint32_t kMinRingBytes = 64;
 inline constexpr uint32_t kMaxRingBytes = 1u << 30;
 
 struct RingHeader {
-  // Writer: the ring's writer; reader: its reader; publishes entries; 0.
+  // Writer: the ring's writer; reader: its reader; publishes entries; initially
+  // 0.
   SharedWord<uint32_t> write_pos;
   uint8_t reserved_4[60];
-  // Writer: the ring's reader; reader: its writer; publishes free room; 0.
+  // Writer: the ring's reader; reader: its writer; publishes free space;
+  // initially 0.
   SharedWord<uint32_t> read_pos;
   uint8_t reserved_68[60];
 };

@@ -1,5 +1,5 @@
-// Service: the groups of methods that a client may call, by their bits in the
-// region's header. schema/messages/hazel_rpc.fbs has the methods.
+// Service: the groups of methods that a client may call, as bits in the
+// region's header. schema/messages/hazel_rpc.fbs defines the methods.
 //
 //   header->services.store(BitOf(Service::kAgent) | ..., relaxed);
 
@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-// A number, once released, keeps its meaning; new ones go at the end.
+// A released number keeps its meaning; new ones are appended.
 enum class Service : uint8_t {
   kAgent,
   kMujoco,
@@ -23,7 +23,7 @@ enum class Service : uint8_t {
   kDebug,
 };
 
-// As users call them.
+// The names for users.
 inline constexpr std::array kServiceNames = {
     "agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"};
 inline constexpr size_t kServices = kServiceNames.size();

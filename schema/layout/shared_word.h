@@ -1,12 +1,11 @@
-// SharedWord: one atomic integer inside a mapped region; SharedDouble: one
-// atomic number.
+// SharedWord: one atomic integer inside a mapped region. SharedDouble: one
+// atomic float64.
 //
 // Data flow: one process stores with `release`, another loads with `acquire`.
 // Ownership: the region owns the bytes; either side calls through a pointer.
-// It is a plain integer in memory (trivially copyable, so that a header that
-// holds words can be described by a struct and compared with a golden), but
-// code can reach the integer only through atomic operations whose order is
-// spelt out at the call.
+// The word is a plain integer in memory. It is trivially copyable, so a struct
+// can describe a header with words, and a test can compare it with a golden.
+// Code can access the integer only by atomic operations with an explicit order.
 //
 //   SharedWord<uint64_t>& frame_seq = header->frame_seq;
 //   // SYNC(lockstep.frame): release; the step's results before the number.
@@ -22,8 +21,8 @@
 
 namespace tandem {
 
-// Every member is wait-free, and neither allocates nor makes a system call.
-// The names are those of std::atomic; only the orders have no default.
+// Every member is wait-free; none allocates or makes a system call. The names
+// are those of std::atomic, but the orders have no default.
 template <typename T>
 class SharedWord {
  public:
@@ -51,8 +50,8 @@ class SharedWord {
   T value_;
 };
 
-// As a relaxed store, for a word that rarely changes: a store takes the cache
-// line away from the other side, a load that finds the value there does not.
+// Does a relaxed store if the value differs. For a word that rarely changes: a
+// store takes the cache line from the other side, a load does not.
 template <typename T>
 void StoreIfOther(SharedWord<T>* word, std::type_identity_t<T> value) {
   // relaxed: the caller's next release publishes it.
@@ -61,7 +60,7 @@ void StoreIfOther(SharedWord<T>* word, std::type_identity_t<T> value) {
   word->store(value, std::memory_order_relaxed);
 }
 
-// A float64, by its bits. As SharedWord.
+// A float64, stored as its bits. Otherwise as SharedWord.
 class SharedDouble {
  public:
   double load(std::memory_order order) const {

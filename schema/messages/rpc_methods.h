@@ -1,4 +1,4 @@
-// The methods of the services, each with the payloads that go with it.
+// The methods of the services, with the payloads of each.
 //
 // Data flow: TANDEM_RPC_METHODS -> PayloadsOf -> code that packs calls and
 // checks answers. Numbers are hazel_rpc.fbs's.
@@ -45,7 +45,7 @@ struct MethodPayloads {
   rpc::Payload answer = rpc::Payload::NONE;  // or a stream's item
 };
 
-// {NONE, NONE} for a number of no method.
+// Returns {NONE, NONE} for an unknown method.
 constexpr MethodPayloads PayloadsOf(rpc::MethodId method) {
   switch (method) {
 #define TANDEM_PAYLOADS(method, request, answer) \

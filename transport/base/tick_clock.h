@@ -2,8 +2,8 @@
 // the time of clock_gettime(2). For loops that read the clock in each turn.
 //
 // Data flow: the two clocks, read together at times -> the length of a tick;
-// ticks since then -> nanoseconds since then. Ownership: one for each thread,
-// or for threads that take turns.
+// ticks since then -> nanoseconds since then.
+// Ownership: one for each thread, or for threads that take turns.
 //
 //   TickClock clock;
 //   const int64_t begin_ns = clock.Nanos();

@@ -1,9 +1,9 @@
 // AttachedFrames: a reader's mapping of a run's frame ring, in a segment or in
 // an engine's region.
 //
-// Data flow: run_id or region -> mapped read-only -> FrameReader. Ownership:
-// any number of readers. Each holds a shared lock, which shows the writer that
-// a reader is attached.
+// Data flow: run_id or region -> mapped read-only -> FrameReader.
+// Ownership: any number of readers. Each holds a shared lock, which shows the
+// writer that a reader is attached.
 //
 //   absl::StatusOr<AttachedFrames> frames =
 //       AttachedFrames::OpenSegment("run-7");

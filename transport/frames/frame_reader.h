@@ -1,9 +1,10 @@
 // FrameReader: copies the newest complete frame out of a FLAN ring.
 //
 // Data flow: head -> its slot -> a copy -> a check: complete, or overwritten
-// during the copy, and copied again. Ownership: the caller owns the ring's
-// memory, which may be mapped read-only, and which must outlive the reader. Any
-// number of readers read one ring; they write nothing into it.
+// during the copy, and copied again.
+// Ownership: the caller owns the ring's memory, which may be mapped read-only,
+// and which must outlive the reader. Any number of readers read one ring; they
+// write nothing into it.
 //
 //   absl::StatusOr<FrameReader> reader = FrameReader::Attach(ring);
 //   Frame frame;  // its buffers are reused

@@ -2,7 +2,8 @@
 //
 // Data flow: the ring's header, copied and checked -> geometry and counts. It
 // reads no frame and takes no readers' lock, so the engine does not begin to
-// render. Ownership: the observer owns the report.
+// render.
+// Ownership: the observer owns the report.
 //
 //   FrameRingReport ring =
 //       ReadFrameRing(*file, header.flan_offset, header.flan_size);

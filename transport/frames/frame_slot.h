@@ -1,8 +1,9 @@
 // One slot of a FLAN ring, in shared memory.
 //
 // Data flow: a frame's number -> its slot's offset -> its sequence number,
-// lengths and bytes. Ownership: a view of the ring; writer and reader make one
-// for each frame. The slot, and its seq, may be misaligned: slot_size decides.
+// lengths and bytes.
+// Ownership: a view of the ring; writer and reader make one for each frame. The
+// slot, and its seq, may be misaligned: slot_size decides.
 //
 //   const auto slot = FrameSlot<std::byte>::Of(ring, geometry, 7);
 //   slot.StoreSeq(FlanSeqWriting(7));

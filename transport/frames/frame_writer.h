@@ -1,9 +1,10 @@
 // FrameWriter: publishes frames into a FLAN ring. Never waits.
 //
 // Data flow: pixels -> the next slot, with an odd seq during the write -> even
-// seq -> head; readers take the newest. Ownership: the caller owns the ring's
-// memory, which must outlive the writer. A ring has one writer, ever; the
-// writer does not read values that readers could have changed.
+// seq -> head; readers take the newest.
+// Ownership: the caller owns the ring's memory, which must outlive the writer.
+// A ring has one writer, ever; the writer does not read values that readers
+// could have changed.
 //
 //   absl::StatusOr<FrameWriter> writer = FrameWriter::Create(
 //       ring, {.width = 640, .height = 480, .metadata_bytes = 256});

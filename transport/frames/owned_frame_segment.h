@@ -2,8 +2,8 @@
 // publishes its frames.
 //
 // Data flow: run_id -> NamedFile, an empty ring -> linked -> readers find it;
-// the destructor invalidates and unlinks it. Ownership: one process owns a
-// segment and writes it.
+// the destructor invalidates and unlinks it.
+// Ownership: one process owns a segment and writes it.
 //
 //   absl::StatusOr<OwnedFrameSegment> segment =
 //       OwnedFrameSegment::Create("run-7", {.width = 640, .height = 480});

@@ -2,11 +2,11 @@
 // it, and then gives it a name. The name exists as long as the owner.
 //
 // Data flow: Reserve -> an unnamed file, mapped and locked -> its owner fills
-// it -> LinkOver gives it a name -> the destructor removes the name. Ownership:
-// one process. The file gets its name last, so no other process sees an
-// incomplete file. Its lock is held from before it has a name until the process
-// ends, so no process takes a live file. The file has a second hard link
-// (SpareLinkPath): RestoreName uses it to restore an unlinked name, and
+// it -> LinkOver gives it a name -> the destructor removes the name.
+// Ownership: one process. The file gets its name last, so no other process sees
+// an incomplete file. Its lock is held from before it has a name until the
+// process ends, so no process takes a live file. The file has a second hard
+// link (SpareLinkPath): RestoreName uses it to restore an unlinked name, and
 // dead_region.h to find dead files.
 //
 //   absl::StatusOr<NamedFile> file = NamedFile::Reserve("demo", 4096, {});

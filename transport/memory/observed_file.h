@@ -1,10 +1,10 @@
 // ObservedFile: read-only access to a region or a segment, for monitoring.
 //
 // Data flow: a name in /dev/shm -> a descriptor for reading -> copied bytes,
-// and the state of locks. Ownership: the observer owns it. It maps nothing, so
-// a truncated file causes a short read, not SIGBUS. It locks and writes
-// nothing, so it has no effect on either side. Reading is safe with any
-// content, and with a live or dead owner.
+// and the state of locks.
+// Ownership: the observer owns it. It maps nothing, so a truncated file causes
+// a short read, not SIGBUS. It locks and writes nothing, so it has no effect on
+// either side. Reading is safe with any content, and with a live or dead owner.
 //
 //   absl::StatusOr<ObservedFile> file = ObservedFile::Open("demo");
 //   LrbcHeader header;

@@ -1,7 +1,8 @@
 // OwnedRegion: an engine's region, from its creation to its removal.
 //
 // Data flow: RegionSpec -> NamedFile, filled -> Link -> clients find it -> the
-// destructor unlinks it. Ownership: one engine process owns it.
+// destructor unlinks it.
+// Ownership: one engine process owns it.
 //
 //   absl::StatusOr<OwnedRegion> region = OwnedRegion::Create("demo", spec, {});
 //   ... fill region->mapping() ...

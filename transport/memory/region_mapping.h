@@ -1,12 +1,12 @@
 // RegionMapping: a region in this process's address space.
 //
-// Data flow: descriptor -> mmap -> typed addresses. Ownership: shared. An
-// object that returns a view keeps a reference, so the memory outlives `close`.
-// All objects of a process share one mapping of a region (unless two threads
-// map at the same instant). So views stay current across a reconnect to the
-// same engine, and ThreadSanitizer sees both sides of a test at the same
-// addresses. The peer shares the pages and may change them at any time: values
-// read from them are untrusted.
+// Data flow: descriptor -> mmap -> typed addresses.
+// Ownership: shared. An object that returns a view keeps a reference, so the
+// memory outlives `close`. All objects of a process share one mapping of a
+// region (unless two threads map at the same instant). So views stay current
+// across a reconnect to the same engine, and ThreadSanitizer sees both sides of
+// a test at the same addresses. The peer shares the pages and may change them
+// at any time: values read from them are untrusted.
 //
 //   auto mapping = RegionMapping::Map(fd, bytes);
 //   float* obs = (*mapping)->At<float>((*mapping)->header()->obs_offset);

@@ -1,8 +1,8 @@
 // OpenSharedFile: opens a file in /dev/shm that another process made.
 //
 // Data flow: a name or path -> open(2), which follows no link and does not
-// block -> a regular file's descriptor and status. Ownership: the caller owns
-// the descriptor. Nothing in the file is changed.
+// block -> a regular file's descriptor and status.
+// Ownership: the caller owns the descriptor. Nothing in the file is changed.
 //
 //   ASSIGN_OR_RETURN(const SharedFile file,
 //                    OpenSharedFile(name, RegionPath(name), O_RDONLY));

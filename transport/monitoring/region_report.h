@@ -1,10 +1,11 @@
 // RegionReport: a read-only snapshot of a region, for monitoring.
 //
 // Data flow: a name -> copies of the region's header and of the heads of its
-// rings, untrusted -> a plain struct; two structs -> rates. Ownership: the
-// observer owns it: a command, a viewer's panel. Reading is bounded for a
-// region in any state: live, dead, truncated, corrupt. It has no effect on
-// either side: it maps, locks, writes and wakes nothing (observed_file.h).
+// rings, untrusted -> a plain struct; two structs -> rates.
+// Ownership: the observer owns it: a command, a viewer's panel. Reading is
+// bounded for a region in any state: live, dead, truncated, corrupt. It has no
+// effect on either side: it maps, locks, writes and wakes nothing
+// (observed_file.h).
 //
 //   absl::StatusOr<RegionReport> report = ReadRegionReport("demo");
 //   if (report->header_problems.empty()) Show(report->engine.phase);

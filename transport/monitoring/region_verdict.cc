@@ -19,7 +19,7 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
     verdict->problems.push_back(
         absl::StrCat("the engine (pid ", engine.pid,
                      ") died: killed, or crashed; start it again, which "
-                     "removes what it left here"));
+                     "removes this region"));
   } else if (engine.life == Life::kUnknown) {
     verdict->remarks.push_back(
         "whether an engine lives is unknown: this region's engine keeps no "
@@ -29,8 +29,8 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
     verdict->problems.push_back(absl::StrCat(
         "the client (pid ", client.pid, ") died",
         engine.life == Life::kAlive
-            ? "; the engine makes room for the next within 10 ms of noticing, "
-              "unless it is stopped itself"
+            ? "; the engine frees the client slot within 10 ms, unless the "
+              "engine is stopped itself"
             : ""));
   }
   if (engine.life != Life::kAlive) return;
@@ -38,8 +38,8 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
       engine.phase == Phase::kStepping || engine.phase == Phase::kResetting;
   if (works && engine.phase_secs > kLongSecs) {
     verdict->remarks.push_back(absl::StrFormat(
-        "the engine is %s for %.1f s: a long one, or it is stopped (SIGSTOP, a "
-        "debugger)",
+        "the engine is %s for %.1f s: this is slow, or it is stopped (SIGSTOP, "
+        "a debugger)",
         NameOf(engine.phase), engine.phase_secs));
   }
   if (!works && report.to_engine.used_bytes > 0 &&
@@ -51,11 +51,10 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
     return;
   }
   if (engine.phase == Phase::kPaused) {
-    verdict->remarks.push_back(
-        absl::StrFormat("the engine is paused for %.1f s: a command paused it, "
-                        "and another lets "
-                        "it run again",
-                        engine.phase_secs));
+    verdict->remarks.push_back(absl::StrFormat(
+        "the engine is paused for %.1f s: an RPC paused it, and "
+        "another can resume it",
+        engine.phase_secs));
     return;
   }
   const bool asked = report.exchange == ExchangeState::kPending ||
@@ -63,7 +62,7 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
   if (asked && !works && engine.phase_secs > kLongSecs &&
       client.phase_secs > kLongSecs) {
     verdict->remarks.push_back(absl::StrFormat(
-        "the client is %s for %.1f s, and the engine has not looked: it is "
+        "the client is %s for %.1f s, and the engine does not respond: it is "
         "stopped (SIGSTOP, a debugger), or no core is free",
         NameOf(client.phase), client.phase_secs));
   }

@@ -1,8 +1,8 @@
 // RingFill: a read-only count of the messages in an RPC ring, for monitoring.
 //
 // Data flow: a region's file -> copies of positions and lengths, checked ->
-// counts. It reads no message. Ownership: the observer owns it; it has no
-// effect on either side of the ring.
+// counts. It reads no message.
+// Ownership: the observer owns it; it has no effect on either side of the ring.
 //
 //   RingFill fill = ReadRingFill(*file, header.cmd_c2s_offset, capacity);
 //   if (fill.problem.empty()) Show(fill.used_bytes, fill.messages);

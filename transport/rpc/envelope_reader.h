@@ -1,8 +1,8 @@
 // EnvelopeReader: returns complete, verified envelopes from an RPC ring.
 //
 // Data flow: ring entry -> a copy -> FlatBuffers' verifier -> an Envelope;
-// Fragments are joined first. Ownership: one side of a session; the ring must
-// outlive the reader.
+// Fragments are joined first.
+// Ownership: one side of a session; the ring must outlive the reader.
 //
 //   EnvelopeReader reader(*std::move(ring), {});
 //   switch (reader.Next()) {

@@ -2,8 +2,8 @@
 //
 // Data flow: an envelope, or its FlatBuffer -> Post -> queue -> Pump, while
 // there is room -> ring entries: the envelope, or its Fragments -> the peer's
-// EnvelopeReader. Ownership: one side of a session; the ring must outlive the
-// writer.
+// EnvelopeReader.
+// Ownership: one side of a session; the ring must outlive the writer.
 //
 //   EnvelopeWriter writer(*std::move(ring));
 //   rpc::EnvelopeT call;

@@ -1,9 +1,9 @@
 // RpcClient: a client's calls of its engine, and its streams.
 //
 // Data flow: a request -> Envelope -> ring -> the engine's handler -> ring ->
-// the thread that waits for that correlation id. Ownership: one for a session.
-// Its threads share it, also while one of them steps. The ClientSide of Create
-// must outlive it.
+// the thread that waits for that correlation id.
+// Ownership: one for a session. Its threads share it, also while one of them
+// steps. The ClientSide of Create must outlive it.
 //
 //   absl::StatusOr<std::unique_ptr<RpcClient>> client =
 //       RpcClient::Create(&client_side, {});

@@ -1,9 +1,9 @@
 // StepArrays: a region's arrays for steps, as typed spans.
 //
 // Data flow: the client writes actions, resets, reset_seeds; the engine writes
-// all others. Ownership: views into a mapping, valid as long as the mapping.
-// Between a send and its recv they belong to the engine, otherwise to the
-// client.
+// all others.
+// Ownership: views into a mapping, valid as long as the mapping. Between a send
+// and its recv they belong to the engine, otherwise to the client.
 //
 //   StepArrays arrays = StepArrays::Of(*mapping, checked_header);
 //   arrays.obs[env * arrays.obs_size + i]
