@@ -55,31 +55,31 @@ struct RunOptions {
   std::optional<size_t> keep_runs;  // the newest ended ones
 };
 
-// A proxy's call. Both functions end it; from any thread.
+// A proxy's call. Both functions end it; any thread may call them.
 class ProxyLink {
  public:
   virtual ~ProxyLink() = default;
-  // The run's end is durable: the proxy may leave.
+  // The run's end is durable: the proxy may exit.
   virtual void Recorded() = 0;
-  // Not this run's proxy, or no longer.
+  // The caller is not, or no longer, this run's proxy.
   virtual void Refuse(const std::string& reason) = 0;
 };
 
-// After so many proxies in a row that exit with an error before they connect,
-// no other is started.
+// After this number of proxies in a row that exit with an error before they
+// connect, no other is started.
 constexpr int kVainStarts = 5;
 
-// One thread's.
+// Only the loop's thread uses it.
 struct LiveRun {
   RunRow row;
-  gymgui::trainer::RunRecord record;  // of its last state that is durable
-  uint64_t order = 0;                 // of submission
-  RunConfig config;                   // the default: not valid any more
+  gymgui::trainer::RunRecord record;  // the last durable state
+  uint64_t order = 0;                 // number of its submission
+  RunConfig config;                   // default: no longer valid
 
-  // The proxy. `process` is readable once it has ended; invalid: none is known.
+  // The proxy. `process` is readable after its end; invalid: unknown.
   bool dispatched = false;  // its folder is complete, a proxy may start
   UniqueFd process;
-  std::optional<ProcessIdentity> proxy;  // the newest that is known
+  std::optional<ProcessIdentity> proxy;  // the newest known
   std::shared_ptr<ProxyLink> link;
   int vain_starts = 0;  // of proxies in a row
   absl::Duration backoff = absl::ZeroDuration();
@@ -159,7 +159,7 @@ class LiveRuns {
   // Returns nullptr for an unknown run.
   LiveRun* Find(const std::string& run_id);
   absl::StatusOr<LiveRun*> FindOrError(const std::string& run_id);
-  std::vector<LiveRun*> InOrder();  // of submission
+  std::vector<LiveRun*> InOrder();  // in the order of submission
   std::map<std::string, LiveRun>& all() { return runs_; }
   void Erase(const std::string& run_id) { runs_.erase(run_id); }
 
