@@ -1,8 +1,8 @@
-// RunList: what runs on this machine and could be watched.
+// RunList: the runs of this machine that a viewer can watch.
 //
 // Data flow: the files of /dev/shm -> their headers, copied and checked ->
-// entries. Nothing is mapped and no reader's lock is taken, so that being
-// listed costs a run nothing: its engine does not start to render.
+// entries. It maps no file and takes no reader's lock, so a listed run has no
+// cost: its engine does not begin to render.
 // Ownership: one start page; one thread.
 //
 //   RunList list;

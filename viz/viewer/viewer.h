@@ -67,7 +67,7 @@ class Viewer : public QObject {
 
   const QList<FastLaneTab*>& fast_lane_tabs() const { return tabs_; }
 
-  // Whatever is out of range means the start page.
+  // An index out of range means the start page.
   void SetCurrent(int index);
   void Perform(Action action);
   // The window, once it is set, as PNG, with a word on what drew it. False: no
@@ -77,7 +77,7 @@ class Viewer : public QObject {
   // Shows a run: its tab, or a new one.
   Q_INVOKABLE void open(const QString& run);
   Q_INVOKABLE void close(int index);
-  // For buttons, which stand for keys.
+  // For buttons that represent keys.
   Q_INVOKABLE void press(const QString& key);
 
  Q_SIGNALS:
