@@ -258,7 +258,7 @@ void EngineSide::DropHeldExchange() {
   if (!holds_) return;
   holds_ = false;
   Fail(ErrorCode::kUnsupported,
-       "the exchange was put off, and its client left");
+       "the held exchange was dropped: its client left");
 }
 
 void EngineSide::HoldExchange() {
