@@ -49,7 +49,7 @@ class Viewer : public QObject {
 
   explicit Viewer(const ViewerOptions& options, QObject* parent = nullptr);
 
-  // The window whose keys count, and that is saved.
+  // Sets the window for keys and snapshots.
   void SetWindow(QQuickWindow* window);
 
   QList<QObject*> tabs() const;
@@ -70,8 +70,8 @@ class Viewer : public QObject {
   // An index out of range means the start page.
   void SetCurrent(int index);
   void Perform(Action action);
-  // The window, once it is set, as PNG, with a word on what drew it. False: no
-  // such file can be written.
+  // Saves the window as PNG, with a note on its renderer. Returns false if the
+  // file cannot be written.
   bool SaveWindow(const QString& path);
 
   // Shows a run: its tab, or a new one.
