@@ -1,5 +1,5 @@
-// EndWithParent: lets this process get a signal when the one that started it
-// ends, however that ends.
+// EndWithParent: this process gets a signal when its parent ends, for any
+// reason.
 //
 // Data flow: the parent's end -> the kernel -> the signal.
 // Ownership: this process alone; its own children inherit nothing of it.

@@ -56,7 +56,7 @@ class ProgramFlags {
   // the flag's type allows and the program does not.
   static absl::Status Refuse(const absl::CommandLineFlag& flag);
 
-  // Null: the program has no flag of that name.
+  // Returns nullptr if the program has no such flag.
   absl::CommandLineFlag* Find(absl::string_view name) const;
   // kInvalidArgument that names all flags but `except`. `where` is the file
   // that contains the word; empty: the command line.

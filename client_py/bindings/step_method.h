@@ -1,4 +1,5 @@
-// StepMethod: `SharedMemoryClient.step`, as CPython calls methods of its own.
+// StepMethod: `SharedMemoryClient.step`, implemented as a native CPython
+// method.
 //
 // Data flow: interpreter -> Step -> NativeClient::Step.
 // A method in Python that calls one of pybind11's costs some 100 ns a call, a
@@ -14,8 +15,8 @@
 
 namespace tandem {
 
-// The type: StepMethod(native), with step(actions). It keeps its NativeClient
-// alive. Raises what Python raised while the type was made.
+// Returns the type: StepMethod(native), with step(actions). It keeps its
+// NativeClient alive. Raises Python's errors of the type's creation.
 pybind11::object MakeStepMethodType();
 
 }  // namespace tandem

@@ -16,9 +16,9 @@
 
 namespace tandem {
 
-// Calls without the GIL. Not by gil_scoped_release: at the interpreter's exit
-// Python ends a daemon thread that wants the GIL back by unwinding it, which a
-// destructor must not let through.
+// Calls without the GIL. It does not use gil_scoped_release: at the
+// interpreter's exit Python ends a daemon thread that requests the GIL by
+// unwinding it, and a destructor must not pass that unwinding on.
 template <typename Call>
 auto WithoutGil(Call call) {
   PyThreadState* const thread = PyEval_SaveThread();
@@ -32,12 +32,12 @@ auto WithoutGil(Call call) {
   }
 }
 
-// Runs Python's signal handlers; true if one raised. The exception stays with
-// the thread, for Raise. Takes the GIL.
+// Runs Python's signal handlers; returns true if one raised. The thread keeps
+// the exception for Raise. Takes the GIL.
 bool PythonInterrupts();
 
-// To be called after every wait: a handler may have raised although the wait
-// was successful.
+// The caller must call it after every wait: a handler may have raised although
+// the wait succeeded.
 void RaiseWhatPythonRaised();
 
 }  // namespace tandem

@@ -26,7 +26,7 @@ struct Point {
   double y = 0;
 };
 
-// Turns about the origin, anticlockwise, and then moves there.
+// Rotates about the origin, anticlockwise, and then moves to `to`.
 class Turn {
  public:
   Turn(double angle, Point to)
@@ -50,16 +50,16 @@ struct Color {
 
 inline constexpr Color kBlack = {};
 
-// What an image measures in Gymnasium, in pixels.
+// The size of Gymnasium's image, in pixels.
 struct CanvasSize {
   double width = 0;
   double height = 0;
 };
 
-// Coordinates are pixels of Gymnasium's image, y upwards; whole numbers are
-// the middle of a pixel. The image is scaled to fit into the tile as a whole,
-// lies in its middle, and is white at first, as is the tile around it. A shape
-// with a coordinate that is not finite is left out.
+// Coordinates are pixels of Gymnasium's image, y upwards; an integer is the
+// middle of a pixel. The image is scaled to fit into the tile, and is centred
+// in it. Image and tile are white at first. A shape with a coordinate that is
+// not finite is omitted.
 class Canvas {
  public:
   Canvas(const FrameTile& tile, CanvasSize size);

@@ -1,4 +1,4 @@
-// The classic control tasks, by Gymnasium's names: small, and without a
+// The classic control tasks, with Gymnasium's names: small, and without a
 // physics library.
 //
 // Data flow: name and request -> Engine.
@@ -23,7 +23,7 @@ namespace tandem {
 // In alphabetical order.
 std::vector<std::string> ClassicControlTasks();
 
-// kInvalidArgument for an unknown task or option, naming the known ones.
+// kInvalidArgument for an unknown task or option; the text has the known ones.
 absl::StatusOr<std::unique_ptr<Engine>> MakeClassicControlEngine(
     const std::string& task, TaskRequest request);
 

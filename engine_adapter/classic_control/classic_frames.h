@@ -1,4 +1,4 @@
-// ClassicFrames: the images of environments that draw themselves in two
+// ClassicFrames: the FrameSource of environments that render themselves in two
 // dimensions.
 //
 // Data flow: an environment's pose -> Capture -> a copy -> Draw -> pixels.
@@ -9,7 +9,7 @@
 //   Pose pose() const { return {x_, theta_}; }
 //   static void Draw(const Pose& pose, Canvas* canvas);
 //
-// are what an environment has for it; fittings.frames =
+// are the members that an environment needs; fittings.frames =
 // std::make_unique<ClassicFrames<CartPole>>(environments).
 
 #ifndef TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_FRAMES_H_
@@ -31,11 +31,11 @@ namespace tandem {
 template <typename Drawn>
 class ClassicFrames final : public FrameSource {
  public:
-  // The environments outlive this.
+  // The environments must outlive this object.
   explicit ClassicFrames(std::vector<const Drawn*> environments)
       : environments_(std::move(environments)) {}
 
-  // kInvalidArgument for a camera: there is none.
+  // kInvalidArgument for a camera, since there are none.
   absl::Status Prepare(const FrameOptions& options) override {
     if (!options.model_camera.empty()) {
       return MakeError(
@@ -66,7 +66,8 @@ class ClassicFrames final : public FrameSource {
  private:
   std::vector<const Drawn*> environments_;
   std::vector<uint32_t> envs_;
-  // Each is the stepping thread's or the render thread's, in turn.
+  // Each element belongs to the stepping thread or the render thread,
+  // alternately.
   std::vector<typename Drawn::Pose> poses_;
 };
 

@@ -1,4 +1,4 @@
-// The MuJoCo tasks, by Gymnasium's names, and any MJCF file as a task.
+// The MuJoCo tasks, with Gymnasium's names, and any MJCF file as a task.
 //
 // Data flow: name or file, and request -> model, Task -> Engine.
 // Ownership: the caller's. InstallMujocoLog comes first.

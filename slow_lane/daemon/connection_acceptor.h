@@ -1,9 +1,9 @@
-// ConnectionAcceptor: takes the connections of the daemon's clients, passes
-// those of allowed users on, and refuses all others with the reason.
+// ConnectionAcceptor: accepts the connections of the daemon's clients, passes
+// on those of allowed users, and refuses all others with the reason.
 //
-// Data flow: listening sockets -> accept -> the client's user, from the
-// kernel -> `take`, or a Refusal until the client has read it.
-// Ownership: the server's. One thread of its own does everything.
+// Data flow: listening sockets -> accept -> the client's user, from the kernel
+// -> `take`, or a Refusal until the client has read it.
+// Ownership: the server owns it. Its own thread does all work.
 //
 //   ConnectionAcceptor acceptor(std::move(sockets), std::move(users), options);
 //   acceptor.StopAccepting(absl::Seconds(1));
@@ -35,43 +35,44 @@ namespace tandem::slow_lane {
 
 class ConnectionAcceptor {
  public:
-  // Refused clients that may be connected at a time; more are disconnected
-  // without an answer.
+  // The maximum of refused clients that are connected at the same time. Further
+  // ones are disconnected without an answer.
   static constexpr size_t kMostRefused = 16;
   static constexpr absl::Duration kRefusalTime = absl::Seconds(2);
-  // Connections without a known owner that may be open at a time.
+  // The maximum of open connections without a known owner.
   static constexpr int kMostUnknown = 64;
 
-  // Owns the descriptor that it gets.
+  // Gets the ownership of the descriptor.
   using Take = absl::AnyInvocable<void(int connection)>;
 
   struct Options {
-    // By the acceptor's thread; must not block.
+    // The acceptor's thread calls both functions; they must not block.
     Take take_own;
-    // Of TCP, without a known owner: its calls have to show a token. Without
-    // it such a connection is refused.
+    // For a TCP connection without a known owner: its calls must have a token.
+    // If empty, such a connection is refused.
     Take take_unknown;
-    std::string socket;  // an absolute path, for the texts
+    std::string socket;  // an absolute path, for error texts
   };
 
-  // Begins at once.
+  // Starts the thread, which accepts connections at once.
   ConnectionAcceptor(std::vector<ListeningSocket> sockets, AllowedUsers users,
                      Options options);
   ~ConnectionAcceptor();
 
-  // Closes the listening sockets; from its return on, `take_own` and
-  // `take_unknown` are not called. Waits for the thread, for about a second at
-  // most. `grace` later the thread disconnects the clients that were handed
-  // on: one that reads nothing would keep gRPC's Shutdown waiting for its
-  // keepalive. Before Stop; once.
+  // Closes the listening sockets. After the return, no `take_own` or
+  // `take_unknown` call begins. Blocks until the thread has done it, at most
+  // about a second. `grace` later the thread disconnects the clients that it
+  // passed on. Otherwise a client that reads nothing would delay gRPC's
+  // Shutdown until its keepalive. Call it before Stop, and once.
   void StopAccepting(absl::Duration grace);
 
-  // Disconnects refused clients, and ends the thread. Safe twice.
+  // Disconnects refused clients, and ends the thread. A second call has no
+  // effect.
   void Stop();
 
  private:
-  // A connection that was handed on. gRPC closes it; the inode tells whether
-  // the descriptor is still that connection's.
+  // A connection that was passed on. gRPC closes it. The inode shows whether
+  // the descriptor still belongs to that connection.
   struct HandedOn {
     int connection;
     ino_t inode;
@@ -84,7 +85,7 @@ class ConnectionAcceptor {
   };
 
   void Accept(int listener);
-  // Without descriptors or memory: accepts again after a while.
+  // After a lack of descriptors or memory: accepts again later.
   void Pause(int why);
   void Watch();
   void Admit(int connection);
@@ -93,11 +94,11 @@ class ConnectionAcceptor {
   void Refuse(int connection, const std::string& text);
   void AnswerRefused(int connection);
   void Disconnect(int connection);
-  // At most a line each `kLogTime`, with the number of those left out.
+  // Logs at most one line in each `kLogTime`, with the number of omitted lines.
   void Log(absl::string_view text);
 
   const AllowedUsers users_;
-  // Touched by the loop's thread alone, and once that has ended.
+  // Only the loop's thread uses these; after its end, the destructor.
   std::vector<ListeningSocket> sockets_;
   Options options_;
   PeerOwners owners_;
@@ -105,7 +106,7 @@ class ConnectionAcceptor {
   std::vector<HandedOn> handed_on_;
   std::optional<int64_t> last_log_ns_;
   uint64_t left_out_ = 0;
-  EventLoop loop_;  // the last: its thread uses all of the above
+  EventLoop loop_;  // last: its thread uses all of the above
 };
 
 }  // namespace tandem::slow_lane

@@ -1,8 +1,8 @@
-// ControlCall: a ControlStream, as gRPC's reactor.
+// ControlCall: gRPC's reactor for a ControlStream.
 //
 // Data flow: the client's messages -> WatchHub (credits, rate) or RunSupervisor
 // (pause, resume); WatchHub -> STARVED and RESUMED -> the client.
-// Ownership: deletes itself once gRPC and the hub are done with it.
+// Ownership: deletes itself after gRPC and the hub have finished with it.
 //
 //   return new ControlCall(ControlKey(*context), hub, runs);
 
@@ -26,8 +26,8 @@
 
 namespace tandem::slow_lane {
 
-// grant_steps and max_rate_hz go to the hub, pause and resume to the
-// supervisor; STARVED (pause: true) and RESUMED (resume: true) come back.
+// Passes grant_steps and max_rate_hz to the hub, pause and resume to the
+// supervisor. Sends STARVED (pause: true) and RESUMED (resume: true).
 class ControlCall final
     : public grpc::ServerBidiReactor<gymgui::trainer::ControlEvent,
                                      gymgui::trainer::ControlEvent>,
@@ -61,7 +61,7 @@ class ControlCall final
       const std::lock_guard lock(mutex_);
       to_send_.pop_front();
       writing_ = false;
-      // A failed write: the read that is under way fails, too, and ends the
+      // After a failed write, the read in progress fails, too, and ends the
       // call.
       if (ok && !ending_ && !to_send_.empty()) {
         writing_ = true;
@@ -75,7 +75,7 @@ class ControlCall final
 
   void OnDone() override { delete this; }
 
-  // Asks the supervisor; an error as its answer ends the call.
+  // Calls the supervisor; if it returns an error, the call ends.
   void Handle(const ControlEvent& event) {
     auto done = [this](const absl::Status& status) {
       if (!status.ok()) return End(status);
@@ -103,10 +103,10 @@ class ControlCall final
     if (event.has_pause() && event.pause()) return runs_->Pause(run_id, done);
     if (event.has_resume() && event.resume())
       return runs_->Resume(run_id, done);
-    done(absl::OkStatus());  // nothing is asked for
+    done(absl::OkStatus());  // an empty request
   }
 
-  // The client has sent its last message, or an invalid one.
+  // Called after the client's last message, or an invalid one.
   void End(const absl::Status& status) {
     {
       const std::lock_guard lock(mutex_);
@@ -125,13 +125,13 @@ class ControlCall final
   const std::string key_;
   WatchHub* const hub_;
   RunSupervisor* const runs_;
-  ControlEvent message_;  // being read
+  ControlEvent message_;  // the message in the read
 
   std::mutex mutex_;  // guards what follows
   std::deque<ControlEvent> to_send_;
   bool writing_ = false;
   bool ending_ = false;
-  std::optional<absl::Status> end_;  // the hub is done with it
+  std::optional<absl::Status> end_;  // set when the hub has finished
 };
 
 }  // namespace tandem::slow_lane

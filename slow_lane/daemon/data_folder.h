@@ -1,12 +1,13 @@
-// DataFolder: the daemon's folder, made or found, entered and locked.
+// DataFolder: the daemon's data folder: made or opened, entered and locked.
 //
-// Data flow: --data_dir -> a folder of this user that is closed to others, held
-// by its descriptor -> the working directory, and an flock(2) on the folder.
+// Data flow: --data_dir -> a folder of this user without access for others,
+// held by its descriptor -> the working directory, and an flock(2) on the
+// folder.
 // Ownership: the daemon's main thread.
 //
 //   absl::StatusOr<DataFolder> folder = DataFolder::Enter(path, {"tandem.db"});
 //   if (!folder.ok()) return folder.status();
-//   ...                 // a return here removes what was made
+//   ...                 // a return here removes a new folder
 //   folder->Keep();     // the daemon serves: the folder stays
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_DATA_FOLDER_H_
@@ -22,24 +23,27 @@
 
 namespace tandem::slow_lane {
 
-// Move-only. The lock goes with it.
+// Move-only. The lock moves with the object.
 class DataFolder {
  public:
   // `path`: absolute. Makes the folder with mode 0700, and its parents with the
-  // usual one; changes no folder that is there. Blocks for a second at most,
-  // for a daemon that is just ending. `files`: what the daemon makes there.
-  // kAlreadyExists: another daemon has the folder. kFailedPrecondition: it is
-  // another user's, or open to others, or no folder. Else the system's error.
+  // usual mode; does not change existing folders. Blocks at most a second, for
+  // a daemon that is ending. `files`: the files that the daemon makes there.
+  // Errors:
+  //  - kAlreadyExists: another daemon has the folder.
+  //  - kFailedPrecondition: another user owns it, others have access, or it is
+  //    not a folder.
+  //  - otherwise the system's error.
   static absl::StatusOr<DataFolder> Enter(const std::string& path,
                                           std::vector<std::string> files);
 
   DataFolder(DataFolder&&) noexcept = default;
   DataFolder& operator=(DataFolder&&) = delete;
-  // Unless Keep was called: of a folder that Enter made removes `files`, then
-  // it and the parents that Enter made, as far as they are empty.
+  // If Enter made the folder and Keep was not called: removes `files`, then the
+  // folder and the parents that Enter made, if they are empty.
   ~DataFolder();
 
-  // Without links in the middle of it resolved, and without "/." at its end.
+  // Links in the path are unresolved; a "/." at the end is removed.
   const std::string& path() const { return path_; }
 
   void Keep() { made_.clear(); }

@@ -1,7 +1,8 @@
-// EventLoop: one thread that runs tasks, timers and answers to ready
-// descriptors, one after the other, so that what they share needs no lock.
+// EventLoop: one thread that runs tasks, timers and handlers of ready
+// descriptors one after the other. So data that only they use needs no lock.
 //
-// Data flow: any thread posts, epoll wakes, the loop's thread runs.
+// Data flow: any thread posts a task, epoll wakes the loop's thread, which runs
+// it.
 //
 // The supervisor of runs and the hub of watchers have one each.
 //
@@ -27,9 +28,9 @@
 
 namespace tandem::slow_lane {
 
-// Calls: Post from any thread, also after Stop (the task is then dropped, and
-// destroyed). After, Cancel, Watch and Unwatch from the loop's own thread only.
-// Stop once, from another thread; the destructor does it, too.
+// Any thread may call Post, also after Stop; then the task is dropped and
+// destroyed. Only the loop's own thread calls After, Cancel, Watch and Unwatch.
+// Another thread calls Stop, once; the destructor does it, too.
 class EventLoop {
  public:
   using Task = absl::AnyInvocable<void()>;
@@ -41,26 +42,26 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Runs `task` after all that were posted before. Never blocks.
+  // Runs `task` after all earlier posted tasks. Never blocks.
   void Post(Task task);
 
   // Runs `task` once, `delay` from now by the monotonic clock.
   TimerId After(absl::Duration delay, Task task);
-  // No effect on a timer that has run.
+  // Has no effect on a timer that has run.
   void Cancel(TimerId timer);
 
-  // Runs `ready` whenever `fd` is readable, until Unwatch, which comes before
-  // `fd` is closed.
+  // Runs `ready` whenever `fd` is readable, until Unwatch. The caller must call
+  // Unwatch before it closes `fd`.
   void Watch(int fd, Task ready);
   void Unwatch(int fd);
 
-  // Ends the thread after the tasks that it has taken: those posted before it
-  // last took some, and those of ready descriptors. Later ones are dropped.
+  // Ends the thread after its taken tasks: those posted before it last took
+  // some, and handlers of ready descriptors. Later tasks are dropped.
   void Stop();
 
  private:
   void Run();
-  // Milliseconds for epoll_wait; runs what is due.
+  // Runs due timers; returns the timeout for epoll_wait in milliseconds.
   int RunTimers();
   void RunPosted();
 
@@ -69,11 +70,11 @@ class EventLoop {
   std::mutex mutex_;     // guards posted_, stopped_
   std::vector<Task> posted_;
   bool stopped_ = false;
-  // Touched by the loop's thread only.
+  // Only the loop's thread uses these.
   std::map<TimerId, Task> timers_;
   uint64_t last_timer_ = 0;
-  // Each watch has a number of its own: an event that comes late is not taken
-  // for one of a later watch of the same descriptor number.
+  // Each watch has its own number, so a late event is not assigned to a later
+  // watch of the same descriptor number.
   std::map<int, uint64_t> watches_;
   std::map<uint64_t, Task> watched_;
   uint64_t last_watch_ = 0;

@@ -1,7 +1,7 @@
 // ListeningSockets: the addresses at which the daemon's clients find it.
 //
-// Data flow: HOST:PORT -> the addresses of this machine that it means -> TCP
-// sockets; paths -> Unix sockets.
+// Data flow: HOST:PORT -> its addresses of this machine -> TCP sockets; paths
+// -> Unix sockets.
 // Ownership: a ListeningSocket owns its descriptor and its file.
 //
 //   const absl::StatusOr<std::vector<TcpAddress>> at = LoopbackOf(listen);
@@ -25,8 +25,8 @@
 
 namespace tandem::slow_lane {
 
-// Does not block at accept. Move-only; removes its file, unless another has
-// taken the file's place.
+// Its accept does not block. Move-only; the destructor removes its file, unless
+// another file has replaced it.
 class ListeningSocket {
  public:
   explicit ListeningSocket(UniqueFd socket) : socket_(std::move(socket)) {}
@@ -54,23 +54,23 @@ struct TcpSockets {
   uint16_t port = 0;
 };
 
-// The addresses that `listen`, a HOST:PORT, means. Blocks while a name is
-// looked up. kInvalidArgument: a name without an address, or an address by
-// which other machines reach this one.
+// Returns the addresses of `listen`, a HOST:PORT. Blocks during a name lookup.
+// kInvalidArgument: a name without an address, or an address that other
+// machines can reach.
 absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen);
 
-// Port 0 becomes a free one, the same for all. Addresses of a family that this
-// machine lacks are left out, but for the last. kUnavailable: the port is
-// taken.
+// Replaces port 0 by a free port, equal for all addresses. Skips addresses of a
+// family that this machine lacks, except the last. kUnavailable: the port is in
+// use.
 absl::StatusOr<TcpSockets> ListenOnTcp(const std::vector<TcpAddress>& addresses,
                                        const std::string& listen);
 
-// Removes a socket that a dead daemon left at `path`. kUnavailable: a program
-// listens there; kAlreadyExists: the path is another file's; kInvalidArgument:
-// no path of a socket.
+// Removes the socket of a dead daemon at `path`. kUnavailable: a program
+// listens there; kAlreadyExists: the path is another kind of file;
+// kInvalidArgument: the path is invalid for a socket.
 absl::Status RemoveStaleSocket(const std::string& path);
 
-// At a free path.
+// Listens at a path that does not exist yet.
 absl::StatusOr<ListeningSocket> ListenOnUnix(const std::string& path);
 
 }  // namespace tandem::slow_lane

@@ -1,5 +1,5 @@
-// LiveRun: the state of a run in the supervisor. LiveRuns: all runs, in memory
-// and in the table.
+// LiveRun: the supervisor's state of a run. LiveRuns: all runs, in memory and
+// in the table.
 //
 // Data flow: RunRow (the table) plus state of this daemon -> RunRecord,
 // RunDescription (the wire). Changes of a run -> memory, at once -> the store
@@ -9,8 +9,8 @@
 //   LiveRun* const run = runs.Find(run_id);
 //   runs.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
 //   runs.WorkOn(run, [query] {
-//     EndTree(query, 5.0);                     // on a thread of the run's
-//     return [] { ... };                       // back on the loop's
+//     EndTree(query, 5.0);                     // on the run's own thread
+//     return [] { ... };                       // on the loop's thread
 //   });
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
@@ -44,66 +44,67 @@
 
 namespace tandem::slow_lane {
 
-// How the daemon treats its runs.
+// The daemon's settings for runs.
 struct RunOptions {
   std::string data_dir;   // the working directory of daemon and proxies
-  std::string start_dir;  // that of workers that name none
+  std::string start_dir;  // the default one of workers
   absl::Duration heartbeat = absl::Seconds(60);
   absl::Duration timeout = absl::Seconds(300);
   absl::Duration kill_grace = absl::Seconds(5);
   int32_t gpu_slots = 0;
-  std::optional<size_t> keep_runs;  // of those that have ended, the newest
+  std::optional<size_t> keep_runs;  // the newest ended ones
 };
 
-// A proxy's call. Both functions end it; from any thread.
+// A proxy's call. Both functions end it; any thread may call them.
 class ProxyLink {
  public:
   virtual ~ProxyLink() = default;
-  // The run's end is durable: the proxy may leave.
+  // The run's end is durable: the proxy may exit.
   virtual void Recorded() = 0;
-  // Not this run's proxy, or no longer.
+  // The caller is not, or no longer, this run's proxy.
   virtual void Refuse(const std::string& reason) = 0;
 };
 
-// After so many proxies in a row that exit with an error before they connect,
-// no other is started.
+// After this number of proxies in a row that exit with an error before they
+// connect, no other is started.
 constexpr int kVainStarts = 5;
 
-// One thread's.
+// Only the loop's thread uses it.
 struct LiveRun {
   RunRow row;
-  gymgui::trainer::RunRecord record;  // of its last state that is durable
-  uint64_t order = 0;                 // of submission
-  RunConfig config;                   // the default: not valid any more
+  gymgui::trainer::RunRecord record;  // the last durable state
+  uint64_t order = 0;                 // number of its submission
+  RunConfig config;                   // default: no longer valid
 
-  // The proxy. `process` is readable once it has ended; invalid: none is known.
+  // The proxy. `process` is readable after its end; invalid: unknown.
   bool dispatched = false;  // its folder is complete, a proxy may start
   UniqueFd process;
-  std::optional<ProcessIdentity> proxy;  // the newest that is known
+  std::optional<ProcessIdentity> proxy;  // the newest known
   std::shared_ptr<ProxyLink> link;
   int vain_starts = 0;  // of proxies in a row
   absl::Duration backoff = absl::ZeroDuration();
   int64_t next_start_ns = 0;
 
   std::map<std::string, std::string> session_tokens;  // by worker_id
-  int64_t last_beat_ns = 0;                           // by the monotonic clock
-  int64_t ended_ns = 0;  // when that was durable, or found so; 0: not
+  int64_t last_beat_ns = 0;                           // monotonic clock
+  int64_t ended_ns = 0;  // time of the durable end; 0: none
   bool unreachable = false;
-  std::string waiting_for;     // why it is not started yet, for people
-  std::string output_problem;  // why its output is not read further
+  std::string waiting_for;     // the reason of a delayed start
+  std::string output_problem;  // the reason why its output is not read
 
-  // `helper` works on its processes, which takes a while; other work on them
-  // waits.
+  // True while `helper` works on the run's processes, which takes long. Other
+  // work on them waits.
   bool busy = false;
   std::thread helper;
   std::deque<absl::AnyInvocable<void()>> when_free;
 
-  // Being ended by the daemon: why, and the callers of Cancel.
+  // Set while the daemon ends the run: the reason, and the callers of Cancel.
   std::optional<std::string> end_reason;
-  bool ending = false;  // its processes are, or will be
+  bool ending = false;  // its processes end, or will be ended
   std::vector<absl::AnyInvocable<void(const absl::Status&)>> cancel_waiters;
 
-  // Rows, and how fast they came in the last seconds; printed ones may be more.
+  // The number of rows, and their rate in the last seconds. The worker may
+  // print more steps.
   Numbers last;
   uint64_t printed_steps = 0;
   uint64_t counted_steps = 0;
@@ -111,78 +112,80 @@ struct LiveRun {
   double steps_per_second = 0;
 };
 
-// Since 1970, for the table and for people.
+// Nanoseconds since 1970, for the table and for display.
 int64_t UnixNanos();
 
-// Now is the run's last heartbeat.
+// Sets the run's last heartbeat to the current time.
 void NoteHeartbeat(LiveRun* run);
-// Steps a second since the last call; once a second.
+// Computes steps a second since the last call; called once a second.
 void CountRate(LiveRun* run, int64_t now_ns);
 // Answers all callers of Cancel.
 void AnswerCancel(LiveRun* run, const absl::Status& status);
-// kUnauthenticated: not a token of the run's workers. An empty token passes:
-// MOSAIC's workers send none.
+// kUnauthenticated: not a token of the run's workers. An empty token is
+// accepted, since MOSAIC's workers send none.
 absl::Status CheckToken(const LiveRun& run, const std::string& session_token);
 
 struct RunOutcome {
   RunState state = gymgui::trainer::RUN_STATUS_FAULT;
   std::optional<std::string> reason;
 };
-// The final state of a run whose worker ended so; with `end_reason` if the
-// daemon ended it.
+// Returns the final state of a run after this end of its worker; uses
+// `end_reason` if the daemon ended it.
 RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
                      const std::optional<std::string>& end_reason);
 
-// All processes of the run except its proxy.
+// Returns the query for all processes of the run except its proxy.
 TreeQuery QueryOf(const LiveRun& run);
 
 // seq_id is the row's update_seq.
 gymgui::trainer::RunRecord ToRecord(const RunRow& row);
-// For clients: the last durable state, with its number.
+// Returns the last durable state, with its number, for clients.
 gymgui::trainer::RunRecord ToRecord(const LiveRun& run);
-// All except what the table knows.
+// Returns all fields except those of the table.
 v1::RunDescription Describe(const LiveRun& run, const std::string& folder);
-// What the table knows.
+// Adds the fields of the table.
 void AddProgress(const RunProgress& progress, v1::RunDescription* run);
 
 class LiveRuns {
  public:
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
 
-  // All outlive it.
+  // All three must outlive this object.
   LiveRuns(EventLoop* loop, EventStore* store, WatchHub* hub)
       : loop_(loop), store_(store), hub_(hub) {}
 
-  // A run that is in the table already.
+  // Adds a run that is already in the table.
   LiveRun* Add(RunRow row);
-  // Null: no such run.
+  // Returns nullptr for an unknown run.
   LiveRun* Find(const std::string& run_id);
   absl::StatusOr<LiveRun*> FindOrError(const std::string& run_id);
-  std::vector<LiveRun*> InOrder();  // of submission
+  std::vector<LiveRun*> InOrder();  // in the order of submission
   std::map<std::string, LiveRun>& all() { return runs_; }
   void Erase(const std::string& run_id) { runs_.erase(run_id); }
 
-  // Changes the state in memory, and soon in the table; then `durable`. No
-  // effect if the transition is not allowed: a proxy's message may be late.
+  // Changes the state in memory at once, and in the table later; then calls
+  // `durable`. Has no effect if the transition is not allowed: a proxy's
+  // message may be late.
   void MoveTo(
       LiveRun* run, RunState state,
       std::optional<std::string> reason = std::nullopt,
       absl::AnyInvocable<void()> durable = [] {});
-  // Soon in the table; then `saved`, on the loop's thread. If that fails, the
-  // next change of state writes it.
+  // Writes the run to the table later, then calls `saved` on the loop's thread.
+  // After a failure, the next change of state writes it.
   void Save(
       const LiveRun& run, Done saved = [](const absl::Status&) {});
-  // Posts a change to the store; `done` on the loop's thread.
+  // Posts a change to the store; calls `done` on the loop's thread.
   void Store(EventStore::Change change, Done done);
-  // `done`, on the loop's thread, once all earlier changes are durable.
+  // Calls `done` on the loop's thread after all earlier changes are durable.
   void WhenDurable(Done done);
 
-  // Runs `work` on a thread of the run's, then, on the loop's, what it returns.
-  // The run is not busy; until then it is.
+  // Runs `work` on the run's own thread, then its result on the loop's thread.
+  // The run must not be busy; it is busy until then.
   void WorkOn(LiveRun* run, absl::AnyInvocable<EventLoop::Task()> work);
-  // Now, or once the run is not busy; in the order of the calls.
+  // Runs `task` now, or as soon as the run is not busy, in the order of the
+  // calls.
   void WhenFree(LiveRun* run, EventLoop::Task task);
-  // After the loop has ended: waits for the threads of WorkOn.
+  // Waits for the threads of WorkOn. Call it after the loop has ended.
   void JoinWork();
 
  private:

@@ -1,5 +1,6 @@
 // PeerOwners: the user of the process at the other end of a connection, as the
-// kernel states it. AllowedUsers: the users whose connections the daemon takes.
+// kernel reports it. AllowedUsers: the users whose connections the daemon
+// accepts.
 //
 // Data flow: an accepted socket -> SO_PEERCRED (Unix) or NETLINK_SOCK_DIAG (TCP
 // on this machine) -> a user id, or nothing.
@@ -7,7 +8,7 @@
 //
 //   PeerOwners owners;
 //   const std::optional<uid_t> owner = owners.OwnerOf(connection);
-//   if (!owner.has_value()) ...   // unknown, which is no user, and not root
+//   if (!owner.has_value()) ...   // unknown: neither a user nor root
 //   const absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse("alice");
 //   if (!users->Has(*owner)) ...
 
@@ -30,22 +31,22 @@
 namespace tandem::slow_lane {
 
 // Whether `uid`, as the kernel shows it to this process, is one user. The
-// overflow uid stands for every user that the user namespace does not map.
+// overflow uid represents every user that the user namespace does not map.
 // Reads /proc.
 bool NamesOneUser(uid_t uid);
 
-// AF_UNIX, AF_INET or AF_INET6; AF_UNSPEC: not a socket.
+// Returns AF_UNIX, AF_INET or AF_INET6; AF_UNSPEC if it is not a socket.
 int FamilyOf(int connection);
 
 class PeerOwners {
  public:
-  // Opens the netlink socket. Where that fails, TCP connections have no owner.
+  // Opens the netlink socket. If that fails, TCP connections have no owner.
   PeerOwners();
 
-  // The user who made the client's socket of `connection`, an accepted and
-  // connected stream socket. Nothing: the kernel names no user, as for a client
-  // that has closed its socket, an overflow uid, or a system without
-  // NETLINK_SOCK_DIAG. Blocks for a second at most; in general one system call.
+  // Returns the user that made the client's socket of `connection`, an accepted
+  // and connected stream socket. nullopt: the kernel reports no user, as for a
+  // client that has closed its socket, an overflow uid, or a system without
+  // NETLINK_SOCK_DIAG. Blocks at most a second; usually makes one system call.
   std::optional<uid_t> OwnerOf(int connection);
 
  private:
@@ -55,10 +56,11 @@ class PeerOwners {
   uint32_t last_sequence_ = 0;
 };
 
-// Private: for peer_owner_test alone.
+// Private; only peer_owner_test uses it.
 namespace peer_owner_internal {
 
-// Both ends of a TCP connection, seen from the client; IPv4 as ::ffff:a.b.c.d.
+// Both ends of a TCP connection, from the client's view; IPv4 as
+// ::ffff:a.b.c.d.
 struct TcpEnds {
   in6_addr client = {};
   in6_addr server = {};
@@ -66,9 +68,9 @@ struct TcpEnds {
   uint16_t server_port = 0;
 };
 
-// What a datagram from netlink says about one question.
+// The answer to one query in a datagram from netlink.
 struct Answer {
-  bool is_answer = false;      // to this sequence number
+  bool is_answer = false;      // it has this sequence number
   std::optional<uid_t> owner;  // of an established socket with these ends
 };
 Answer ReadAnswer(absl::string_view datagram, uint32_t sequence,
@@ -78,14 +80,14 @@ Answer ReadAnswer(absl::string_view datagram, uint32_t sequence,
 
 class AllowedUsers {
  public:
-  // `more`: names or uids between commas; empty: none. kInvalidArgument: a name
-  // that the system does not know. kFailedPrecondition: the kernel shows this
-  // process's own user as it shows users that it does not know. May block as
-  // the system's user database does.
+  // `more`: names or uids with commas between them; empty: none. May block on
+  // the system's user database. kInvalidArgument: an unknown name.
+  // kFailedPrecondition: the kernel shows this process's own user as an
+  // unmapped user.
   static absl::StatusOr<AllowedUsers> Parse(absl::string_view more);
 
-  // Root is a user as any other: programs of root forward connections of
-  // others.
+  // Root is a user like any other, since programs of root forward connections
+  // of other users.
   bool Has(uid_t uid) const { return uids_.contains(uid); }
 
   bool HasOthers() const { return uids_.size() > 1; }

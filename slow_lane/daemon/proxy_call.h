@@ -2,19 +2,21 @@
 //
 // Data flow: hello -> the supervisor accepts -> welcome with the position in
 // the table; batches -> EventStore -> durable; the worker's start, heartbeats
-// and end -> the supervisor -> recorded. Ownership: shared by gRPC's reactor,
-// the supervisor (as ProxyLink) and the store's callbacks. What comes after
-// gRPC is done with the call is ignored.
+// and end -> the supervisor -> recorded.
+// Ownership: gRPC's reactor, the supervisor (as ProxyLink) and the store's
+// callbacks share it. After gRPC has finished with the call, later results are
+// ignored.
 //
-// A call that fails is `refused`, and the proxy exits, only if another call
-// would fail as well: there is no such run, or it is not its proxy. Else the
-// call ends with the error, and the proxy connects again: to the next daemon,
-// if this one is stopping; from the table's position, if its own was wrong.
+// After a failed call the proxy exits only if it was `refused`, since another
+// call would fail as well: the run is unknown, or the proxy is not the run's.
+// Otherwise the call ends with the error, and the proxy connects again. It then
+// reaches the next daemon, if this one is stopping; or it begins at the table's
+// position, if its own was wrong.
 //
-//   return StartProxyCall(runs, store, hub);  // the reactor to give to gRPC
+//   return StartProxyCall(runs, store, hub);  // the reactor for gRPC
 //
 // A proxy may have kLinkWindow unacknowledged batches, and one while the store
-// has no room: the number of proxies bounds the memory.
+// has no room. So the number of proxies limits the memory.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_
@@ -28,7 +30,7 @@
 
 namespace tandem::slow_lane {
 
-// All arguments outlive the call.
+// All arguments must outlive the call.
 grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>* StartProxyCall(
     RunSupervisor* runs, EventStore* store, WatchHub* hub);
 

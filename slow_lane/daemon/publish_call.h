@@ -1,14 +1,14 @@
 // PublishCall: PublishRunSteps and PublishRunEpisodes.
 //
 // Data flow: a worker's messages -> batches -> EventStore -> durable -> the
-// call's one answer: how many are in the table, how many were known already.
-// Ownership: deletes itself once gRPC is done with it.
+// call's one answer: the number of new and of duplicate events.
+// Ownership: deletes itself after gRPC has finished with it.
 //
 //   return new PublishCall<RunStep>(session_token, response, runs, store);
 //
-// While a batch is being committed the next one grows, up to kBatchBytes; then
-// reading stops until the store has answered. Each batch is admitted by the
-// supervisor first: the call ends as soon as its run has.
+// While one batch is being committed, the next one grows up to kBatchBytes.
+// Then the call reads no more until the store has answered. The supervisor
+// admits each batch first, so the call ends as soon as its run has ended.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
@@ -38,7 +38,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
  public:
   static constexpr size_t kBatchBytes = size_t{256} << 10;
 
-  // `session_token`: of the call's metadata, empty for none.
+  // `session_token`: from the call's metadata, empty for none.
   PublishCall(std::string session_token,
               gymgui::trainer::PublishTelemetryResponse* response,
               RunSupervisor* runs, EventStore* store)
@@ -69,8 +69,8 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   }
   void OnDone() override { delete this; }
 
-  // Changes something with mutex_ held, and then does what follows from it: the
-  // next read, or the call's end, after which nothing of it is used.
+  // Makes a change with mutex_ held, then begins the next read or ends the
+  // call. After the call's end no member is used.
   template <typename Change>
   void TakeTurn(Change change) {
     {
@@ -82,19 +82,19 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
       if (!finished_) {
         if (reading_ || ended_ || failed_.has_value()) return;
         if (!idle && (batch_bytes_ >= kBatchBytes || !store_->HasRoom())) {
-          return;  // the store's answer reads on
+          return;  // the store's answer continues the read
         }
         reading_ = true;
         this->StartRead(&message_);
         return;
       }
     }
-    // A read may be under way: gRPC ends it. What was sent before the client's
-    // end, or its death, is kept.
+    // gRPC ends a read in progress. Messages sent before the client's end or
+    // death are kept.
     this->Finish(ToGrpc(failed_.value_or(absl::OkStatus())));
   }
 
-  // All with mutex_ held.
+  // The caller of the next methods holds mutex_.
 
   absl::Status Check() {
     if (message_.run_id().empty()) {
@@ -121,10 +121,11 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
     if (!failed_.has_value()) failed_ = status;
   }
 
-  // Adds the message to the batch; appends that if none is on its way.
+  // Adds the message to the batch, and appends the batch if none is in
+  // progress.
   void Take() {
     run_id_ = message_.run_id();
-    // The store numbers per worker: a batch is one worker's.
+    // The store numbers events per worker, so a batch has one worker.
     if (batch_ != nullptr && batch_->worker_id() != message_.worker_id()) {
       Append();
     }
@@ -143,9 +144,9 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
     if (on_their_way_ == 0) Append();
   }
 
-  // If the run takes it: that is asked for each batch, since the run may have
-  // ended. Appended where it is admitted, on the supervisor's thread: so it is
-  // durable before a later end of the run is.
+  // Appends the batch if the supervisor admits it; the run may have ended. The
+  // append happens on the supervisor's thread, so the batch is durable before a
+  // later end of the run.
   void Append() {
     ++on_their_way_;
     batch_bytes_ = 0;
@@ -159,7 +160,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
         });
   }
 
-  // Without mutex_, on the supervisor's thread or the store's.
+  // Called without mutex_, on the supervisor's thread or the store's.
   void Answered(const absl::StatusOr<Appended>& appended) {
     TakeTurn([this, &appended] {
       --on_their_way_;
@@ -189,7 +190,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   size_t batch_bytes_ = 0;
   int on_their_way_ = 0;
   bool reading_ = true;
-  bool ended_ = false;  // the client has sent all, or is gone
+  bool ended_ = false;  // the client has ended or died
   bool finished_ = false;
   std::optional<absl::Status> failed_;
 };

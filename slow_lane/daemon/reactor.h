@@ -1,12 +1,12 @@
-// What the daemon's gRPC reactors share: ToGrpc, HandOver and TakeOver.
+// Common functions of the daemon's gRPC reactors: ToGrpc, HandOver and
+// TakeOver.
 //
-// HandOver and TakeOver show ThreadSanitizer an order that gRPC gives: between
-// a thread that writes and one that reads. gRPC is compiled without
-// ThreadSanitizer.
+// HandOver and TakeOver show ThreadSanitizer an order of two threads that gRPC
+// guarantees. gRPC itself is compiled without ThreadSanitizer.
 //
 // Data flow: a reactor's members, written by its constructor or in OnCancel ->
-// HandOver -> gRPC -> TakeOver, in its functions or in OnDone -> read. What a
-// lock guards needs none of it. Without ThreadSanitizer both do nothing.
+// HandOver -> gRPC -> TakeOver, in its functions or in OnDone -> read. Members
+// that a lock guards do not need it. Without ThreadSanitizer both do nothing.
 //
 //   explicit Adapter(...) : ... { HandOver(this); }
 //   void OnReadDone(bool ok) override { TakeOver(this); ... }
@@ -41,7 +41,7 @@ inline void TakeOver([[maybe_unused]] void* object) {
 #endif
 }
 
-// absl::Status as gRPC's. Their codes are the same by design.
+// Converts an absl::Status to gRPC's. Their codes are equal by design.
 inline grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
                       std::string(status.message()));

@@ -1,13 +1,13 @@
-// Refusal: the HTTP/2 bytes by which each call of a connection ends with
-// PERMISSION_DENIED and a text that its client can read.
+// Refusal: the HTTP/2 bytes that end each call of a connection with
+// PERMISSION_DENIED and a text for the client.
 //
-// Data flow: the client's bytes -> frame headers, of which only calls, settings
-// and pings matter -> frames to send. Payloads are skipped, never kept.
+// Data flow: the client's bytes -> frame headers, of which calls, settings and
+// pings matter -> frames to send. Payloads are skipped, never stored.
 // Ownership: one thread, one object for each refused connection.
 //
 //   Refusal refusal("expected a client of uid 0, found one of uid 1001");
 //   const std::optional<std::string> answer = refusal.Answer(received);
-//   if (!answer.has_value()) ...   // no HTTP/2, or too much of it: close
+//   if (!answer.has_value()) ...   // not HTTP/2, or too many bytes: close
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_REFUSAL_H_
 #define TANDEM_SLOW_LANE_DAEMON_REFUSAL_H_
@@ -23,22 +23,22 @@ namespace tandem::slow_lane {
 
 class Refusal {
  public:
-  // Bytes that a client may send before it is disconnected.
+  // The number of bytes after which a client is disconnected.
   static constexpr size_t kMostBytes = 1 << 20;
 
   explicit Refusal(absl::string_view text);
 
-  // What to send for what was received, which may begin and end in the middle
-  // of a frame; empty: nothing yet. Nothing: disconnect. Allocates.
+  // Returns the bytes to send after `received`, which may begin and end inside
+  // a frame; empty: nothing yet; nullopt: disconnect. Allocates.
   std::optional<std::string> Answer(absl::string_view received);
 
  private:
   void AnswerFrame(std::string* answer);
 
-  const std::string call_end_;     // HEADERS payload, the same for each call
-  absl::string_view preface_;      // what of it has not come yet
+  const std::string call_end_;     // HEADERS payload, equal for each call
+  absl::string_view preface_;      // its bytes that have not arrived
   std::string frame_;              // header and kept bytes of the current frame
-  size_t payload_bytes_left_ = 0;  // to be skipped
+  size_t payload_bytes_left_ = 0;  // still to skip
   size_t received_bytes_ = 0;
   uint32_t last_call_ = 0;
   bool greeted_ = false;

@@ -1,10 +1,10 @@
-// RunEnds: the ends of runs: by themselves, by a cancel, by a limit, or without
-// a proxy that reports them.
+// RunEnds: handles the ends of runs: by their own exit, by a cancel, by a
+// limit, or without a report of a proxy.
 //
 // Data flow: WorkerEnded, a cancel, the schedule's limits -> the run's
 // processes -> TERM or FAULT in the table -> proxy, watchers and the callers of
 // CancelRun.
-// Ownership: the supervisor's; its thread (EventLoop) alone calls.
+// Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 //
 //   RunEnds ends(options, &loop, &runs, &starter, store, hub);
 //   ends.WorkerEnded(run, message);
@@ -31,7 +31,7 @@ namespace tandem::slow_lane {
 
 class RunEnds {
  public:
-  // All outlive it.
+  // All arguments must outlive this object.
   RunEnds(const RunOptions& options, EventLoop* loop, LiveRuns* runs,
           RunStarter* starter, EventStore* store, WatchHub* hub)
       : options_(options),
@@ -41,31 +41,32 @@ class RunEnds {
         store_(store),
         hub_(hub) {}
 
-  // Frees the run's GPUs, dispatches, and moves it to a final state. Once that
-  // is durable, informs proxy, watchers and callers of CancelRun.
+  // Frees the run's GPUs, dispatches waiting runs, and moves this run to a
+  // final state. When that is durable, informs proxy, watchers and callers of
+  // CancelRun.
   void End(LiveRun* run, RunState state, std::optional<std::string> reason);
-  // As its proxy reports. If the exit status is unknown, the run's own
-  // "run_completed" decides.
+  // Handles the proxy's report. If the exit status is unknown, the run's own
+  // "run_completed" event decides.
   void WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended);
   // Ends the run's processes; `done` as RunSupervisor::Cancel.
   void Cancel(LiveRun* run, LiveRuns::Done done);
-  // Ends the run's processes, or a run that is not dispatched at once.
+  // Ends the run's processes. A run that is not dispatched ends at once.
   void StartEnding(LiveRun* run, const std::string& why);
-  // StartEnding, if a limit of the run's schedule is reached.
+  // Calls StartEnding if a limit of the run's schedule is reached.
   void CheckLimits(LiveRun* run);
-  // Ends a run without a proxy, and without a folder in which one could start,
-  // if it was cancelled or its worker is gone as well.
+  // Ends a run that has no proxy, and no folder for starting one, if it was
+  // cancelled or its worker has ended.
   void EndUnheard(LiveRun* run);
-  // Of an ended run whose artifacts.persist_logs is false.
+  // Removes the logs of an ended run with artifacts.persist_logs false.
   void RemoveUnwantedLogs(const LiveRun& run);
 
  private:
   void EndByItsEvents(const std::string& run_id, RunOutcome otherwise);
   void TreeEnded(const std::string& run_id, const std::string& problem);
-  // Nothing of the run is alive. Its last events may not be read yet, or the
-  // disk may be full: after a while the callers get an answer all the same.
+  // Called when no process of the run is alive. Its last events may be unread,
+  // or the disk may be full; the callers get an answer after a time limit.
   void AnswerCancelInTime(const std::string& run_id);
-  // The store closed before it had that the run was cancelled.
+  // Called if the store closed before the cancellation was durable.
   void CancelIsLost(const std::string& run_id);
   RunFolder FolderOf(const LiveRun& run) const;
 

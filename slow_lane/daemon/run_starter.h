@@ -1,16 +1,16 @@
-// RunStarter: starts runs in the order of their submission, as GPUs become
-// free, and starts their proxies again when these end.
+// RunStarter: starts runs in the order of their submission, when GPUs are free,
+// and starts a new proxy after a proxy has ended.
 //
 // Data flow: runs that are not dispatched -> GPU slots -> a folder with
 // configuration and launch plan -> the table -> SpawnProxy -> a pidfd -> ... ->
-// the next proxy, after a growing pause. SIGCHLD -> the folder's exit status,
-// of a worker whose proxy is dead.
-// Ownership: the supervisor's; its thread (EventLoop) alone calls.
+// the next proxy, after an increasing pause. SIGCHLD -> the exit status of a
+// worker whose proxy is dead, into the folder.
+// Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 //
 //   RunStarter starter(options, &loop, &runs);
 //   starter.Open("127.0.0.1:50055");
 //   starter.Dispatch();       // after each change, and each second
-//   starter.StartProxy(run);  // each second: it may have to wait
+//   starter.StartProxy(run);  // each second: a start may be delayed
 //   starter.WatchProxy(run, identity);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
@@ -36,8 +36,7 @@
 
 namespace tandem::slow_lane {
 
-// Which of the machine's GPUs are free.
-// One thread's.
+// The free GPUs of the machine. Not thread-safe.
 class GpuSlots {
  public:
   // Slots 0 to total - 1, all free.
@@ -47,8 +46,8 @@ class GpuSlots {
 
   int32_t total() const { return total_; }
 
-  // The lowest `count` free ones. Where there are fewer: none yet, if they are
-  // mandatory; else as many as there are.
+  // Takes the lowest `count` free slots. If there are fewer: returns nullopt if
+  // they are mandatory, else takes all free ones.
   std::optional<std::vector<int32_t>> Take(uint32_t count, bool mandatory) {
     if (mandatory && free_.size() < count) return std::nullopt;
     const auto end = std::next(
@@ -59,12 +58,12 @@ class GpuSlots {
     return taken;
   }
 
-  // Taken by a run of an earlier daemon.
+  // Marks slots that a run of an earlier daemon has.
   void Mark(const std::vector<int32_t>& slots) {
     for (const int32_t slot : slots) free_.erase(slot);
   }
 
-  // Those beyond the total (an earlier daemon had more) are forgotten.
+  // Frees slots. Ignores slots beyond the total, which an earlier daemon had.
   void Release(const std::vector<int32_t>& slots) {
     for (const int32_t slot : slots) {
       if (slot >= 0 && slot < total_) free_.insert(slot);
@@ -78,43 +77,44 @@ class GpuSlots {
 
 class RunStarter {
  public:
-  // All outlive it. Raises this process's limit of open descriptors.
+  // All arguments must outlive this object. Raises this process's limit of open
+  // descriptors.
   RunStarter(const RunOptions& options, EventLoop* loop, LiveRuns* runs);
 
-  // Begins to take the exit statuses of children. The caller has blocked
-  // SIGCHLD. From any thread.
+  // Begins to collect the exit statuses of children. The caller must have
+  // blocked SIGCHLD. Any thread may call it.
   absl::Status WatchChildren();
 
-  // Before it nothing is dispatched. `address`: the daemon's, for
-  // TANDEM_DAEMON.
+  // Enables dispatches. `address`: the daemon's address, for TANDEM_DAEMON.
   void Open(const std::string& address) { address_ = address; }
-  // Runs that request GPUs keep their order; others overtake them.
+  // Dispatches runs that can start. Runs that request GPUs keep their order;
+  // other runs may start before them.
   void Dispatch();
-  // Starts a proxy of a dispatched run, unless one lives or the pause after the
-  // last one is not over.
+  // Starts a proxy of a dispatched run, unless a proxy lives or the pause after
+  // the last one has not ended.
   void StartProxy(LiveRun* run);
-  // The run's proxy has connected, or was just started.
+  // Call this when the run's proxy has connected, or was just started.
   void WatchProxy(LiveRun* run, const ProcessIdentity& proxy);
-  // Before the run is deleted.
+  // Call this before the run is deleted.
   void UnwatchProxy(LiveRun* run);
 
   GpuSlots& gpus() { return gpus_; }
 
  private:
-  // False: it waits for them.
+  // Returns false if the run must wait for GPUs.
   bool TakeGpus(LiveRun* run, bool gpus_are_awaited);
   absl::Status Prepare(const LiveRun& run);
   void Spawn(const std::string& run_id);
   void ProxyEnded(const std::string& run_id);
   void ReapChildren();
-  // For a worker whose proxy is dead: only its parent, this process, gets its
-  // exit status.
+  // Records the exit of a worker whose proxy is dead. Only this process, its
+  // parent now, gets the exit status.
   void RecordExit(const ProcessIdentity& ended, const WorkerExit& exit);
 
   const RunOptions& options_;
   EventLoop* const loop_;
   LiveRuns* const runs_;
-  const rlim_t descriptors_;  // that workers may open
+  const rlim_t descriptors_;  // the limit for workers
   GpuSlots gpus_;
   std::string address_;
   UniqueFd children_;  // a signalfd of SIGCHLD

@@ -1,10 +1,11 @@
-// RunSupervisor: every run's life, from its submission to its end.
+// RunSupervisor: handles every run from its submission to its end.
 //
 // Data flow: calls of clients and of proxies -> one thread (EventLoop) -> the
 // runs (LiveRuns), their starts (RunStarter) and their ends (RunEnds) -> the
-// store, and processes. Ownership: the daemon's. Calls come from any thread and
-// never block. Answers come on the supervisor's thread, or on the store's once
-// something is durable; they must not block.
+// store, and processes.
+// Ownership: the daemon owns it. Any thread may call it; no call blocks.
+// Answers are called on the supervisor's thread, or on the store's after a
+// commit; they must not block.
 //
 //   auto supervisor = RunSupervisor::Start(options, store, hub);
 //   (*supervisor)->Begin("127.0.0.1:50055");
@@ -58,51 +59,53 @@ class RunSupervisor {
   using Answer = absl::AnyInvocable<void(absl::StatusOr<T>)>;
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
 
-  // Reads the runs that an earlier daemon left, and does nothing about them
-  // before Begin; calls may come. `store` and `hub` outlive it.
+  // Reads the runs of an earlier daemon. Takes no action on them before Begin;
+  // calls may arrive. `store` and `hub` must outlive this object.
   static absl::StatusOr<std::unique_ptr<RunSupervisor>> Start(
       const Options& options, EventStore* store, WatchHub* hub);
   ~RunSupervisor();
 
-  // Starts waiting runs and missing proxies. `address`: where clients reach the
-  // daemon, for TANDEM_DAEMON.
+  // Starts waiting runs and missing proxies. `address`: the daemon's address
+  // for clients, for TANDEM_DAEMON.
   void Begin(const std::string& address);
 
   // Calls of clients. Unknown runs are kNotFound.
 
-  // Empty `run_id`: a new one. The same run_id with the same configuration is
-  // the same run; with another one kAlreadyExists. kInvalidArgument: a run_id
-  // that names no folder, or more GPUs than there are.
+  // Submits a run. An empty `run_id` gets a new one. An existing run_id with
+  // the same configuration returns the same run. kAlreadyExists: it exists with
+  // another configuration. kInvalidArgument: a run_id that is not valid for a
+  // folder, or more GPUs than the daemon has.
   void Submit(std::string run_id, RunConfig config,
               Answer<gymgui::trainer::SubmitRunResponse> answer);
-  // Answered when nothing of the run is alive. OK for one that has ended.
+  // Cancels a run; answers when no process of it is alive. OK for an ended run.
   // kAborted: the daemon is stopping, or cannot store the cancellation; the
-  // message says whether the next daemon knows of it.
+  // message says whether the next daemon will continue it.
   void Cancel(const std::string& run_id, Done done);
-  // SIGSTOP and SIGCONT to all its processes. kFailedPrecondition: not EXEC,
-  // not PAUSE.
+  // Send SIGSTOP and SIGCONT to all its processes. kFailedPrecondition: the
+  // state is neither EXEC nor PAUSE.
   void Pause(const std::string& run_id, Done done);
   void Resume(const std::string& run_id, Done done);
-  // Its folder's files are removed later. kFailedPrecondition: it has not
-  // ended.
+  // Deletes an ended run; its folder's files are removed later.
+  // kFailedPrecondition: it has not ended.
   void Delete(const std::string& run_id, Done done);
-  // No states: all. In the order of their submission.
+  // Lists runs in the order of their submission; empty `states`: all.
   void List(std::vector<RunState> states,
             Answer<gymgui::trainer::ListRunsResponse> answer);
-  // All except rows and positions, which the table has.
+  // Returns all fields except rows and positions, which are in the table.
   void Describe(std::vector<std::string> run_ids,
                 Answer<std::vector<v1::RunDescription>> answer);
-  // Whether the run has ended.
+  // Answers whether the run has ended.
   void Find(const std::string& run_id, Answer<bool> answer);
 
   // Calls of workers that use gRPC.
 
-  // kFailedPrecondition: the run has ended, or is not started yet.
+  // Registers a worker. kFailedPrecondition: the run has ended, or has not
+  // started.
   void Register(gymgui::trainer::RegisterWorkerRequest request,
                 Answer<gymgui::trainer::RegisterWorkerResponse> answer);
-  // Whether a worker may publish. Empty `session_token`: it showed none.
-  // kFailedPrecondition: not registered, or ended; kUnauthenticated: another's
-  // token.
+  // Checks whether a worker may publish. Empty `session_token`: it sent none.
+  // kFailedPrecondition: not registered, or ended; kUnauthenticated: another
+  // worker's token.
   void Admit(const std::string& run_id, const std::string& session_token,
              Done done);
   void Heartbeat(const std::string& run_id, const std::string& session_token,
@@ -110,38 +113,40 @@ class RunSupervisor {
 
   // Messages of proxies.
 
-  // OK: it is the run's proxy; `link` gets the end of the run.
+  // OK: the caller is the run's proxy; `link` gets the end of the run.
   void Link(const v1::Hello& hello, std::shared_ptr<ProxyLink> link, Done done);
   void Unlink(const std::string& run_id, const ProxyLink* link);
-  // A message after hello, except a batch.
+  // Handles a message after hello, except a batch.
   void Handle(const std::string& run_id, v1::FromProxy message);
-  // Rows of a run are durable up to `last`, and its worker's output up to so
-  // many steps, stored or not.
+  // The store calls this: rows of a run are durable up to `last`, and
+  // `printed_steps` steps of its worker's output were read, stored or not.
   void Committed(const std::string& run_id, const Numbers& last,
                  uint64_t printed_steps);
 
-  // Answers the callers of Cancel: the next daemon continues with it.
+  // Answers the callers of Cancel. The next daemon continues the cancellations.
   void AnswerAll();
-  // Ends the thread. Returns the number of runs that go on under their proxies.
+  // Ends the thread. Returns the number of runs that continue under their
+  // proxies.
   size_t Stop();
 
  private:
   RunSupervisor(const Options& options, EventStore* store, WatchHub* hub);
 
-  // On the loop's thread: `work` with the run and `reply`; for an unknown run
-  // kNotFound to `reply`.
+  // Calls `work` with the run and `reply` on the loop's thread. For an unknown
+  // run, `reply` gets kNotFound.
   template <typename Reply, typename Work>
   void With(const std::string& run_id, Reply reply, Work work);
-  // The same without an answer: nothing for an unknown run.
+  // The same without an answer: does nothing for an unknown run.
   template <typename Work>
   void IfKnown(const std::string& run_id, Work work);
 
-  // All of these run on the loop's thread.
+  // The loop's thread runs all of these.
   void TakeUp(std::vector<RunRow> rows);
   void Inserted(const RunRow& row, RunConfig config, const absl::Status& status,
                 Answer<gymgui::trainer::SubmitRunResponse> answer);
   void WorkerStarted(LiveRun* run, const v1::ProcessIdentity& worker);
-  // The run has rows up to `last`, or more, of as many printed steps, or more.
+  // Raises the run's rows to at least `last`, and its printed steps to at least
+  // `printed_steps`.
   void NoteRows(LiveRun* run, const Numbers& last, uint64_t printed_steps);
   void Tick();
   void ForgetOld();

@@ -1,7 +1,7 @@
 // Server: the daemon's gRPC server, and the users whose connections it accepts.
 //
-// Data flow: flags -> Entrance, before anything is made -> Listen, in the
-// locked data folder -> Start, once the services are ready -> calls.
+// Data flow: flags -> Entrance, which makes nothing -> Listen, in the locked
+// data folder -> Start, after the services are ready -> calls.
 // Ownership: RunDaemon.
 //
 //   absl::StatusOr<Entrance> entrance = Entrance::Read(options);
@@ -30,29 +30,31 @@
 
 namespace tandem::slow_lane {
 
-// Where clients connect, and which of them the server takes. Move-only.
+// The addresses for clients, and the users that the server accepts. Move-only.
 class Entrance {
  public:
   struct Options {
     std::string listen;       // HOST:PORT, or "none"
-    std::string socket;       // one more Unix socket, absolute; may be empty
+    std::string socket;       // another Unix socket, absolute; may be empty
     std::string allow_users;  // names and uids between commas
     std::string token_file;   // empty: none
   };
 
   // Reads users, token and addresses; changes nothing. kInvalidArgument,
-  // kPermissionDenied, kFailedPrecondition: an invalid flag, which the text
-  // names.
+  // kPermissionDenied, kFailedPrecondition: a flag is invalid; the text names
+  // it.
   static absl::StatusOr<Entrance> Read(const Options& options);
 
-  // Clients may connect, and wait for Server. In the data folder, which is the
-  // working directory. kUnavailable: an address or path is taken.
+  // Begins to listen: clients may connect, and wait for Server. Call it in the
+  // data folder, which is the working directory. kUnavailable: an address or
+  // path is in use.
   absl::Status Listen();
 
-  // Closes what Listen opened, and removes its files. Safe twice.
+  // Closes the sockets of Listen, and removes their files. A second call has no
+  // effect.
   void Close() { sockets_.clear(); }
 
-  // HOST:PORT after Listen, with the port that was taken; empty for none.
+  // HOST:PORT after Listen, with the actual port; empty if there is none.
   const std::string& address() const { return address_; }
 
  private:
@@ -70,14 +72,15 @@ class Entrance {
 
 class Server {
  public:
-  // Serves at once. `data_dir`: absolute, for the texts. The services outlive
-  // it. kInternal: gRPC did not start.
+  // Serves at once. `data_dir`: absolute, for error texts. The services must
+  // outlive the server. kInternal: gRPC did not start.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       Entrance entrance, const std::vector<grpc::Service*>& services,
       const std::string& data_dir);
 
-  // Takes no more connections, and returns when every call has ended: those
-  // that last longer are cancelled, and their clients disconnected. Once.
+  // Accepts no more connections, and blocks until every call has ended. After
+  // `grace` the remaining calls are cancelled, and their clients disconnected.
+  // Call it once.
   void Shutdown(std::chrono::milliseconds grace);
 
  private:
@@ -86,7 +89,7 @@ class Server {
   Server() = default;
 
   std::unique_ptr<GrpcAcceptor> own_;
-  std::unique_ptr<GrpcAcceptor> unknown_;  // null: without a token
+  std::unique_ptr<GrpcAcceptor> unknown_;  // nullptr: no token
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<ConnectionAcceptor> acceptor_;  // uses all of the above
 };

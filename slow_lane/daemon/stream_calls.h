@@ -1,9 +1,9 @@
-// Streams of rows to clients, as gRPC's reactors.
+// gRPC's reactors for streams of rows to clients.
 //
-// Data flow: WatchHub -> a block -> its messages one after the other -> the
-// wire -> WatchHub::Sent.
-// Ownership: a call deletes itself once gRPC is done with it, which is after
-// the hub has ended it.
+// Data flow: WatchHub -> a block -> its messages one after the other -> gRPC ->
+// WatchHub::Sent.
+// Ownership: a call deletes itself after gRPC has finished with it, which is
+// after the hub has ended it.
 //
 //   return new EventStream<RunStep>({.run_id = ..., .since = ...}, hub, runs);
 
@@ -33,8 +33,8 @@
 
 namespace tandem::slow_lane {
 
-// What names a client to its ControlStream: the metadata key watcher-id where
-// it sent one, else its connection.
+// Returns the key that connects a client to its ControlStream: its metadata key
+// watcher-id, or else its connection.
 inline std::string ControlKey(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
   const auto named = metadata.find("watcher-id");
@@ -43,7 +43,7 @@ inline std::string ControlKey(const grpc::CallbackServerContext& context) {
              : std::string(named->second.data(), named->second.size());
 }
 
-// A request's status_filter.
+// Returns the states of a request's status_filter.
 inline std::vector<RunState> StatesOf(
     const google::protobuf::RepeatedField<int>& filter) {
   std::vector<RunState> states;
@@ -51,12 +51,12 @@ inline std::vector<RunState> StatesOf(
   return states;
 }
 
-// How a stream of `Message`s goes out: each message of a block in turn. Calls
-// come from the hub's thread and from gRPC's.
+// Writes a stream of `Message`s: each message of a block in turn. The hub's
+// thread and gRPC's threads call it.
 template <typename Message>
 class BlockWriter : public grpc::ServerWriteReactor<Message> {
  protected:
-  // `block` owns the `messages`, which are at least one.
+  // `block` owns the `messages`; there is at least one.
   void Write(std::shared_ptr<const void> block,
              std::vector<const Message*> messages) {
     const std::lock_guard lock(mutex_);
@@ -67,7 +67,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
     WriteNext();
   }
 
-  // Ends the call, once nothing is being written.
+  // Ends the call after a write in progress.
   void FinishWith(const absl::Status& status) {
     {
       const std::lock_guard lock(mutex_);
@@ -79,9 +79,9 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
     this->Finish(ToGrpc(status));
   }
 
-  // All of the block is written.
+  // Called when the block is written completely.
   virtual void BlockWritten() = 0;
-  // The client is gone.
+  // Called when the client has disconnected.
   virtual void Gone() = 0;
 
  private:
@@ -95,7 +95,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
       writing_ = false;
       end = end_;
     }
-    // Ended meanwhile: the hub does not know this call any more.
+    // Ended during the write: the hub does not know this call any more.
     if (end.has_value()) return this->Finish(ToGrpc(*end));
     ok ? BlockWritten() : Gone();
   }
@@ -105,30 +105,30 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   }
   void OnDone() final {
     TakeOver(this);
-    // All others are behind this, also for ThreadSanitizer.
+    // After this lock, all other calls have ended, also for ThreadSanitizer.
     mutex_.lock();
     mutex_.unlock();
     delete this;
   }
 
-  // With the lock: gRPC calls none of our functions from StartWrite.
+  // Called with the lock: gRPC calls no function of this class from StartWrite.
   void WriteNext() {
     const Message* const message = messages_[next_++];
     grpc::WriteOptions options;
-    // The next ones follow at once: gRPC gathers them, up to 64 KiB, for one
-    // system call. Not a call's first: it goes out with the initial metadata,
-    // and would never complete.
+    // The next messages follow at once: gRPC combines them, up to 64 KiB, for
+    // one system call. Not for a call's first message: it is sent with the
+    // initial metadata, and would never complete.
     if (begun_ && next_ < messages_.size()) options.set_buffer_hint();
     begun_ = true;
     this->StartWrite(message, options);
   }
 
   std::mutex mutex_;  // guards what follows
-  // The block at hand.
+  // The current block.
   std::shared_ptr<const void> block_;
   std::vector<const Message*> messages_;
   size_t next_ = 0;
-  bool begun_ = false;  // something was written
+  bool begun_ = false;  // a write has begun
   bool writing_ = false;
   std::optional<absl::Status> end_;
 };
@@ -146,10 +146,10 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
                 watch = std::move(watch)](absl::StatusOr<bool> ended) mutable {
                  if (!ended.ok()) return this->FinishWith(ended.status());
                  hub->Add(id, std::move(watch), *ended, this);
-                 // From here on the hub may end the call, and with it this
-                 // object. relaxed: Gone's Remove is posted behind the Add, or
-                 // else before it, and then the hub's own lock shows what was
-                 // stored before that.
+                 // From here on the hub may end the call and so delete this
+                 // object. relaxed: Gone's Remove is posted after the Add; or
+                 // before it, and then the hub's own lock shows the earlier
+                 // store.
                  if (gone->load(std::memory_order_relaxed)) hub->Remove(id);
                });
   }
@@ -173,7 +173,7 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
  private:
   void BlockWritten() override { hub_->Sent(id_); }
   void Gone() override {
-    // relaxed: as where it is loaded.
+    // relaxed: as at its load.
     gone_->store(true, std::memory_order_relaxed);
     hub_->Remove(id_);
   }
@@ -184,8 +184,8 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
       std::make_shared<std::atomic<bool>>(false);
 };
 
-// WatchRuns: what each run is now, or each change since a number; then changes
-// as they come.
+// WatchRuns: the current state of each run, or each change since a number; then
+// new changes.
 class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
                            public UpdateSink {
  public:

@@ -1,8 +1,8 @@
-// The calls of schema/protos: TrainerService and SlowLaneService.
+// The services of schema/protos: TrainerService and SlowLane.
 //
-// Data flow: gRPC's threads -> supervisor, hub, store -> an answer later. No
+// Data flow: gRPC's threads -> supervisor, hub, store -> a later answer. No
 // call blocks one of gRPC's threads.
-// Ownership: the caller's; all arguments outlive the services.
+// Ownership: the caller owns the services; all arguments must outlive them.
 //
 //   const auto trainer = MakeTrainerService(&runs, &hub, &store, health);
 //   builder.RegisterService(trainer.get());

@@ -1,23 +1,23 @@
-// WatchHub: the watchers of runs, their positions, and what each gets next.
+// WatchHub: the watchers of runs, their positions, and their next events.
 //
-// Data flow: the store's commits say how many rows a run has -> the hub reads
-// what each watcher lacks from the table -> blocks -> the watcher's call.
-// Nothing is queued for a watcher but one block: a slow one is only further
-// behind in the table, and slows no other.
-// Ownership: the daemon's; one thread (EventLoop) does all of it. Calls come
-// from any thread and never block.
+// Data flow: the store's commits give the number of a run's rows -> the hub
+// reads the missing rows of each watcher from the table -> blocks -> the
+// watcher's call. Only one block is queued for each watcher. So a slow watcher
+// is only at an earlier position in the table, and delays no other.
+// Ownership: the daemon owns it; one thread (EventLoop) does all work. Any
+// thread may call it; no call blocks.
 //
 //   WatchHub hub(*EventReader::Open("tandem.db"));
 //   hub.Committed(run_id, last);             // the store's listener
 //   hub.Add(id, watch, ended, &sink);        // a call began
 //   hub.Sent(id);                            // its block is written
-//   hub.Remove(id);                          // it was cancelled: sink.End
+//   hub.Remove(id);                          // after a cancellation: sink.End
 //
-// Credits, for calls that have a ControlStream beside them (same key, same
-// run): 200 steps at first, each step sent takes one, grant adds. At 10 left,
-// and more steps to send, the control stream gets STARVED (pause: true), at the
-// next grant that lifts it above 10 RESUMED (resume: true). Without a
-// ControlStream only HTTP/2's flow control slows a watcher.
+// Credits, for calls with a ControlStream (same key, same run): a call begins
+// with 200. Each step sent takes one; a grant adds some. If 10 are left and
+// there are more steps to send, the control stream gets STARVED (pause: true).
+// After the next grant that makes more than 10, it gets RESUMED (resume: true).
+// Without a ControlStream only HTTP/2's flow control slows a watcher.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
 #define TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
@@ -43,23 +43,24 @@
 
 namespace tandem::slow_lane {
 
-// A call that events are sent to. Its functions are called on the hub's thread.
+// A call that receives events. The hub's thread calls its functions.
 class EventSink {
  public:
-  // Answered by WatchHub::Sent once all of it is written. One at a time.
+  // The call answers with WatchHub::Sent after writing all of it. One block at
+  // a time.
   virtual void Send(std::shared_ptr<const v1::EventBatch> block) = 0;
-  // The last call: the sink may then go.
+  // The last call; after it the sink may be destroyed.
   virtual void End(const absl::Status& status) = 0;
 
  protected:
   ~EventSink() = default;
 };
 
-// A call that changes of runs' states are sent to.
+// A call that receives changes of runs' states.
 class UpdateSink {
  public:
-  // As EventSink::Send, in the order of update_seq. The first of a watch from
-  // the start has all runs as they are.
+  // As EventSink::Send, in the order of update_seq. For a watch from the start,
+  // the first call has all runs in their current state.
   virtual void Send(std::vector<RunRow> runs) = 0;
   virtual void End(const absl::Status& status) = 0;
 
@@ -67,7 +68,7 @@ class UpdateSink {
   ~UpdateSink() = default;
 };
 
-// A ControlStream's way back.
+// The messages from the hub to a ControlStream.
 class ControlSink {
  public:
   virtual void Send(const gymgui::trainer::ControlEvent& event) = 0;
@@ -84,45 +85,46 @@ class WatchHub {
   using Id = uint64_t;
   struct Watch {
     std::string run_id;
-    Numbers since;       // of each stream; streams not wanted have the highest
-    bool follow = true;  // false: end at what is durable now
-    std::string control_key;  // of the connection, or that the client chose
+    Numbers since;            // of each stream; the highest to omit a stream
+    bool follow = true;       // false: end after the rows durable now
+    std::string control_key;  // the connection's, or the client's choice
   };
 
-  // `reader` of the store's file.
+  // `reader` reads the store's file.
   explicit WatchHub(std::unique_ptr<EventReader> reader);
 
-  // A run has rows up to `last`; it has ended, and no more will come.
+  // A run has rows up to `last`. RunEnded: it has ended, and no more rows
+  // follow.
   void Committed(const std::string& run_id, const Numbers& last);
   void RunEnded(const std::string& run_id);
   // A change of state with this number is durable.
   void Updated(uint64_t update_seq);
 
   Id NewId() { return ++last_id_; }
-  // `run_ended`: now, when the call began. `sink` lives until its End, which
-  // may come before this returns.
+  // `run_ended`: at the time of the call. `sink` must exist until its End,
+  // which may be called before this returns.
   void Add(Id id, Watch watch, bool run_ended, EventSink* sink);
   // `since` 0: from the start.
   void AddUpdates(Id id, uint64_t since, UpdateSink* sink);
   void Sent(Id id);
   void Remove(Id id);
 
-  // Messages of a ControlStream, in any order; the first makes it known. `sink`
-  // lives until RemoveControl has called `gone`.
+  // Messages of a ControlStream, in any order; the first registers it. `sink`
+  // must exist until RemoveControl has called `gone`.
   void Grant(const std::string& key, const std::string& run_id,
              uint32_t credits, ControlSink* sink);
   void LimitRate(const std::string& key, const std::string& run_id, uint32_t hz,
                  ControlSink* sink);
   void RemoveControl(ControlSink* sink, EventLoop::Task gone);
 
-  // Reads on the hub's thread and its connection.
+  // Runs `task` on the hub's thread, with its connection.
   void Read(absl::AnyInvocable<void(EventReader&)> task);
 
   uint32_t watchers() const { return watchers_; }
 
-  // Ends every watch, also those that come later, with UNAVAILABLE.
+  // Ends every watch, also later ones, with UNAVAILABLE.
   void EndAll();
-  // Ends the thread. No call is under way any more.
+  // Ends the thread. No call may be in progress any more.
   void Stop() { loop_.Stop(); }
 
  private:
@@ -137,39 +139,39 @@ class WatchHub {
     uint32_t credits = kFirstCredits;
     bool starved = false;
     uint32_t max_rate_hz = 0;  // 0: no cap
-    double allowance = 0;      // steps that the cap allows at `counted_ns`
+    double allowance = 0;      // steps that max_rate_hz allows at `counted_ns`
     int64_t counted_ns = 0;
   };
   struct Watcher {
     Watch watch;
     EventSink* sink = nullptr;
-    std::optional<Numbers> until;  // of one that does not follow
+    std::optional<Numbers> until;  // if it does not follow
     bool sending = false;
     bool timer = false;
   };
   struct UpdateWatcher {
     uint64_t since = 0;
     UpdateSink* sink = nullptr;
-    bool from_start = false;  // all runs come first
+    bool from_start = false;  // it gets all runs first
     bool sending = false;
   };
 
-  // The rest runs on the loop's thread.
+  // The loop's thread runs the rest.
   void Advance(Id id);
   void AdvanceUpdates(Id id);
   void AdvanceRun(const std::string& run_id);
   void End(Id id, const absl::Status& status);
-  // How many steps a watcher may have now; sets a timer if it is the rate that
-  // forbids.
+  // Returns the number of steps that a watcher may have now. If the rate limits
+  // it, sets a timer.
   uint64_t StepsAllowed(Id id, Watcher* watcher);
   void CountSteps(const Watcher& watcher, uint64_t steps);
 
   const std::unique_ptr<EventReader> reader_;
   std::atomic<Id> last_id_ = 0;
-  // For people, and depends on nothing: relaxed.
+  // A number for display; it publishes no other data.
   std::atomic<uint32_t> watchers_ = 0;
   bool ended_ = false;
-  std::map<std::string, Run> runs_;  // those that are watched
+  std::map<std::string, Run> runs_;  // runs with watchers
   std::map<Id, Watcher> events_;
   std::map<Id, UpdateWatcher> updates_;
   std::map<ControlName, Control> controls_;

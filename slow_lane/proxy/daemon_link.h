@@ -1,11 +1,13 @@
-// DaemonLink: a proxy's connection to its daemon, which may come and go.
+// DaemonLink: a proxy's connection to its daemon, which may be lost and made
+// again.
 //
 // Data flow: Send -> the Link call -> the daemon; its answers -> a thread ->
 // Take, after `wake_fd` became readable.
-// Ownership: the proxy's, one thread; the reading thread is the link's own.
+// Ownership: the proxy owns it; one thread uses it. The link owns its reading
+// thread.
 //
 //   DaemonLink link("unix:daemon.sock");
-//   if (!link.connected()) link.Connect(hello);   // then comes a welcome
+//   if (!link.connected()) link.Connect(hello);   // the answer is a welcome
 //   if (!link.Send(message)) ...                  // broken: connect again
 //   for (v1::ToProxy& answer : link.Take()) ...
 
@@ -29,27 +31,28 @@ namespace tandem::slow_lane {
 
 class DaemonLink {
  public:
-  // `target` as gRPC names it. Does not connect.
+  // `target` in gRPC's form. Does not connect.
   explicit DaemonLink(const std::string& target);
   ~DaemonLink();
   DaemonLink(const DaemonLink&) = delete;
   DaemonLink& operator=(const DaemonLink&) = delete;
 
-  // Drops what there was and begins a new call. False: no daemon.
+  // Drops the old call and begins a new one. Returns false if there is no
+  // daemon.
   bool Connect(const v1::Hello& hello);
 
-  // Whether the call stands, as far as is known.
+  // Whether the call is open, as far as is known.
   bool connected() const;
 
-  // Blocks while the daemon takes nothing in: until it is noticed to be frozen
-  // (half a minute), or, since it then answers pings, for as long as its disk
-  // is full and its queue as well. False: the call is broken.
+  // Sends a message. Blocks while the daemon reads nothing: until gRPC detects
+  // that it is frozen (half a minute); or, since it then answers pings, as long
+  // as its disk and its queue are full. Returns false if the call is broken.
   bool Send(const v1::FromProxy& message);
 
-  // What the daemon has said since the last Take, in its order.
+  // Returns the daemon's messages since the last Take, in order.
   std::vector<v1::ToProxy> Take();
 
-  // Readable when there is something to take, or the call broke.
+  // Readable when there are messages, or the call is broken.
   int wake_fd() const { return wake_.get(); }
 
  private:

@@ -1,9 +1,9 @@
 // EventFields: the known fields of one line's JSON object. DescribeJsonFault:
-// where and why a line is not JSON, for people.
+// the place and cause of a JSON error, for users.
 //
-// Data flow: a line -> simdjson's DOM, which checks all of it -> for each field
-// that some schema names its value, and its text as it stands in the line.
-// Ownership: refers to the line and to the parser's tables: valid until either
+// Data flow: a line -> simdjson's DOM, which checks all of it -> the value of
+// each field that a schema names, and its text in the line.
+// Ownership: refers to the line and to the parser's tables; valid until either
 // changes.
 //
 //   EventFields fields;
@@ -28,7 +28,7 @@ namespace tandem::slow_lane {
 std::string DescribeJsonFault(absl::string_view line,
                               simdjson::error_code error, size_t max_depth);
 
-// All that the schemas name, in alphabetical order.
+// All fields of the schemas, in alphabetical order.
 #define TANDEM_EVENT_FIELDS(FIELD)            \
   FIELD(kAction, "action")                    \
   FIELD(kActionJson, "action_json")           \
@@ -70,7 +70,7 @@ enum class Field : uint8_t {
       kCount,
 };
 
-// As in the JSON: "episode_index".
+// Returns the name in JSON: "episode_index".
 absl::string_view FieldName(Field field);
 
 struct FieldValue {
@@ -80,13 +80,14 @@ struct FieldValue {
 
 class EventFields {
  public:
-  // False: not a JSON object within the limits that event_line.h names (the
-  // depth is the parser's, less one), or with a known field twice; `reason`
-  // says why. `line` has simdjson's padding behind it.
+  // Returns false if the line is not a JSON object within the limits of
+  // event_line.h (the depth is the parser's, minus one), or has a known field
+  // twice; `reason` has the cause. `line` must have simdjson's padding after
+  // it.
   bool Parse(absl::string_view line, simdjson::dom::parser* parser,
              std::string* reason);
 
-  // Null if the field is missing or is null.
+  // Returns nullptr if the field is missing or null.
   const FieldValue* Find(Field field) const {
     return (present_ >> static_cast<int>(field) & 1) == 0
                ? nullptr

@@ -1,9 +1,10 @@
-// EventLineParser: what one line that a worker printed says.
+// EventLineParser: parses one line of a worker's output.
 //
 // Data flow: a line -> JSON, checked against version 1 of the schemas in
-// schema/telemetry -> a message of an EventBatch, or a reason why not.
-// Ownership: one thread's. Keeps its tables from line to line, so that a line
-// like those before allocates nothing but what its message holds.
+// schema/telemetry -> a message of an EventBatch, or the reason why it is
+// malformed.
+// Ownership: one thread uses it. It keeps its tables from line to line, so a
+// line similar to earlier ones allocates only memory for its message.
 //
 //   EventLineParser parser;
 //   switch (parser.Parse(line, &batch)) {  // adds to the batch
@@ -11,23 +12,23 @@
 //     case LineKind::kMalformed: Keep(line, parser.reason());
 //   }
 //
-// What a line is:
+// The kinds of lines:
 //
-//   its first byte but blanks   what it holds                        kind
+//   first byte after blanks     content                              kind
 //   none, or not '{'            anything                             kText
 //   '{'                         "event_type" or "type": "step"       kStep
 //   '{'                         "event_type" or "type": "episode"    kEpisode
 //   '{'                         no such; "event": a name             kLifecycle
 //   '{'                         anything else                        kMalformed
 //
-// The schemas describe every field. Beyond what a schema can say, a line's JSON
-//   * is UTF-8, nested at most kMaxDepth deep (what is empty does not count),
-//   * has no known field twice in one object (other readers take either),
+// The schemas describe every field. In addition, a line's JSON
+//   * is UTF-8, nested at most kMaxDepth deep (empty values do not count),
+//   * has no known field twice in one object (other readers accept either),
 //   * has integers within -2^63 .. 2^64 - 1, other numbers within a double,
-//   * has no NaN and no Infinity, which Python's json prints by default: JSON
-//     lacks them. A reward may be the text "NaN", "Infinity" or "-Infinity", as
-//     in protobuf's JSON; anything inside an observation may be what its
-//     readers agree on.
+//   * has no NaN and no Infinity, which JSON lacks, but which Python's json
+//     prints by default. A reward may be the text "NaN", "Infinity" or
+//     "-Infinity", as in protobuf's JSON. The values inside an observation are
+//     unrestricted.
 
 #ifndef TANDEM_SLOW_LANE_PROXY_EVENT_LINE_H_
 #define TANDEM_SLOW_LANE_PROXY_EVENT_LINE_H_
@@ -43,13 +44,13 @@ namespace tandem::slow_lane {
 
 enum class LineKind { kStep, kEpisode, kLifecycle, kText, kMalformed };
 
-// Whether a line that begins so is meant as an event.
+// Whether a line with this beginning should be an event.
 bool IsMeantAsEvent(absl::string_view line);
 
 class EventLineParser {
  public:
   static constexpr size_t kMaxDepth = 64;
-  // Bytes behind a line that must be readable, whatever they hold.
+  // Bytes after a line that must be readable, with any content.
   static constexpr size_t kPaddingBytes = 64;
 
   EventLineParser();
@@ -57,15 +58,15 @@ class EventLineParser {
   EventLineParser(EventLineParser&&) noexcept;
   EventLineParser& operator=(EventLineParser&&) noexcept;
 
-  // Adds the event to `batch`, without run_id and seq_id; for kText and
-  // kMalformed leaves it as it was. `line` has no newline, and kPaddingBytes
-  // readable bytes behind it. Makes no system call. A line takes up to 14 times
-  // its size in memory, and up to twice that if it holds JSON in a string;
-  // given back afterwards if it is over 1 MiB.
+  // Adds the event to `batch`, without run_id and seq_id. For kText and
+  // kMalformed does not change `batch`. `line` has no newline, and
+  // kPaddingBytes readable bytes after it. Makes no system call. Uses memory of
+  // up to 14 times the line's size, and up to twice that if it has JSON in a
+  // string. Releases the memory afterwards if it is over 1 MiB.
   LineKind Parse(absl::string_view line, v1::EventBatch* batch);
 
-  // Of the last line, if it was malformed: names the field, what was expected,
-  // what was found. Printable UTF-8, at most a few hundred bytes.
+  // If the last line was malformed: the field, the expected and the found
+  // value. Printable UTF-8, at most a few hundred bytes.
   const std::string& reason() const { return reason_; }
 
  private:

@@ -1,21 +1,21 @@
-// LineTail: the lines of a file that another process is still writing.
+// LineTail: reads the lines of a file that another process still writes.
 //
-// Data flow: a regular file, from an offset on -> pread in chunks ->
-// complete lines, each with its offset and length.
-// Ownership: the reader's, one thread. It keeps nothing but an offset, so that
-// with `next_offset` another LineTail can go on later.
+// Data flow: a regular file, from an offset -> pread in chunks -> complete
+// lines, each with its offset and length.
+// Ownership: the reader owns it; one thread uses it. Its only lasting state is
+// an offset: another LineTail can continue at `next_offset` later.
 //
 //   absl::StatusOr<LineTail> tail = LineTail::Open("stdout.jsonl", offset);
 //   while (true) {
 //     absl::StatusOr<std::optional<TailLine>> line = tail->Next();
 //     if (!line.ok()) return line.status();
-//     if (!line->has_value()) break;  // ask again later
+//     if (!line->has_value()) break;  // try again later
 //     Use((*line)->text);             // valid until the next Next()
 //   }
 //
-// The writer only appends. A file that got shorter is noticed once it ends
-// before what was read; one that was cut and has grown beyond that again, once
-// the last bytes that this reader read are others than they were.
+// The writer only appends. A file that became shorter is detected when it ends
+// before the read bytes. A file that was cut and has grown again is detected
+// when the last bytes that this reader read have changed.
 
 #ifndef TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
 #define TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
@@ -34,23 +34,21 @@
 
 namespace tandem::slow_lane {
 
-// A line of a file, ended by '\n', which is no part of it; a '\r' before that
-// is.
+// A line of a file. It ends before '\n'; a '\r' before that is part of it.
 struct TailLine {
   enum class Kind {
     kComplete,
-    kOversized,   // longer than LineTail::kMaxLineBytes, its newline or not
-    kIncomplete,  // the file's rest, after Finish
+    kOversized,   // longer than LineTail::kMaxLineBytes
+    kIncomplete,  // the rest of the file, after Finish
   };
 
   Kind kind = Kind::kComplete;
-  // Of an oversized line only the first LineTail::kHeadBytes.
-  // LineTail::kPaddingBytes behind it may be read too; what they hold is of no
-  // meaning.
+  // For an oversized line, only the first LineTail::kHeadBytes.
+  // LineTail::kPaddingBytes after it are readable, with unspecified content.
   absl::string_view text;
   uint64_t offset = 0;       // of its first byte in the file
   uint64_t length = 0;       // bytes, without the newline
-  uint64_t next_offset = 0;  // of the first byte behind it and its newline
+  uint64_t next_offset = 0;  // of the first byte after its newline
 };
 
 class LineTail {
@@ -66,11 +64,10 @@ class LineTail {
     size_t chunk_bytes = kChunkBytes;       // at least 1
   };
 
-  // Fails if the file cannot be opened for reading or is not a regular one.
+  // An error if the file cannot be opened for reading or is not a regular file.
   static absl::StatusOr<LineTail> Open(const std::string& path,
                                        uint64_t offset);
-  // `name` is for error messages; other limits than the usual ones are for
-  // tests.
+  // `name` is for error texts. Only tests use other limits.
   LineTail(UniqueFd file, std::string name, uint64_t offset)
       : LineTail(std::move(file), std::move(name), offset, Limits()) {}
   LineTail(UniqueFd file, std::string name, uint64_t offset, Limits limits);
@@ -78,35 +75,36 @@ class LineTail {
   // The next line. Outcomes:
   //
   //   a line         valid until the next call
-  //   nullopt        the file has no other complete line yet: call again later
-  //   FAILED_PRECONDITION  the file ends before what was read already, or what
-  //                        was read last is not there any more
-  //   another error  of the system, with its text
+  //   nullopt        the file has no further complete line yet: call again
+  //                  later
+  //   FAILED_PRECONDITION  the file ends before the bytes read already, or
+  //                        the last bytes read have changed
+  //   another error  the system's, with its text
   //
   // After an error nothing was skipped: the next call tries the same again.
   // Makes at most two preads for each kChunkBytes, and a fstat at the end of
-  // the file. Holds 2 * kChunkBytes; while a line needs it more, at most
-  // kMaxLineBytes and a chunk. Reads an oversized line to its end, and so
-  // takes as long as that, unless the file ends sooner.
+  // the file. Holds 2 * kChunkBytes of memory; more while a line needs it, at
+  // most kMaxLineBytes and a chunk. Reads an oversized line to its end, or to
+  // the file's end, before it returns.
   absl::StatusOr<std::optional<TailLine>> Next();
 
-  // The writer is gone: from now on the end of the file ends the last line.
-  // Should the file grow all the same, more lines follow.
+  // The writer has ended: from now on the end of the file ends the last line.
+  // If the file grows nevertheless, more lines follow.
   void Finish() { finished_ = true; }
 
-  // Of the first byte that belongs to no line handed out so far.
+  // The offset of the first byte that belongs to no returned line.
   uint64_t next_offset() const { return line_offset_; }
 
  private:
   enum class Read { kSome, kEnd };
 
-  // Whether what was read last still stands in the file, before `offset`.
+  // Whether the file still has the last read bytes before `offset`.
   absl::StatusOr<bool> StillStands(uint64_t offset) const;
-  // Reads more, behind what is there.
+  // Reads more bytes, after those in the buffer.
   absl::StatusOr<Read> ReadMore();
-  // For a chunk behind what is there.
+  // Makes room for a chunk after the bytes in the buffer.
   void MakeRoom();
-  // Hands out what is before `end`, an index into the buffer.
+  // Returns the bytes before `end`, an index into the buffer.
   TailLine Take(TailLine::Kind kind, size_t end, size_t newline_bytes);
 
   UniqueFd file_;
@@ -114,18 +112,18 @@ class LineTail {
   Limits limits_;
   bool finished_ = false;
 
-  // The buffer holds the file's bytes from line_offset_ on (of an oversized
-  // line: its head, then what was read last): [begin_, end_), of which those
-  // before scanned_ hold no newline.
+  // The buffer has the file's bytes from line_offset_ on; for an oversized
+  // line, its head, then the last read bytes. They are in [begin_, end_); those
+  // before scanned_ have no newline.
   std::unique_ptr<char[]> buffer_;
   size_t capacity_ = 0;
   size_t begin_ = 0;
   size_t scanned_ = 0;
   size_t end_ = 0;
   uint64_t line_offset_ = 0;
-  // Bytes of an oversized line that were read and dropped.
+  // The number of an oversized line's bytes that were read and dropped.
   uint64_t dropped_ = 0;
-  std::string seen_;  // what was read last, up to kSeenBytes
+  std::string seen_;  // the last read bytes, up to kSeenBytes
 };
 
 }  // namespace tandem::slow_lane

@@ -1,11 +1,10 @@
-// RunProxy: the process beside a run's worker.
+// RunProxy: the main function of a run's proxy process.
 //
 // Data flow: the run's folder -> the worker, launched once or found again; its
-// stdout.jsonl -> events -> the daemon, acknowledged when durable; its end ->
-// `exit` and the daemon.
-// It keeps nothing: what it has not delivered is in the file, and how far it
-// has come is in the daemon's table. So it may be killed at any time, and so
-// may the daemon: the worker never notices.
+// stdout.jsonl -> events -> the daemon, which acknowledges durable ones; its
+// end -> `exit` and the daemon. The proxy has no state of its own. Undelivered
+// events are in the file, and its position is in the daemon's table. So proxy
+// and daemon may be killed at any time, without an effect on the worker.
 //
 //   return RunProxy({.run_id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"});  // in data_dir
 
@@ -25,9 +24,9 @@ struct ProxyOptions {
   absl::Duration kill_grace = absl::Seconds(5);
 };
 
-// In the daemon's data folder. Returns when the run's end is recorded; or the
-// worker has ended and there is no daemon (the next one starts another proxy);
-// or with the reason why this process is not the run's proxy.
+// Runs in the daemon's data folder. Returns when the run's end is recorded; or
+// when the worker has ended and there is no daemon (the next daemon starts
+// another proxy); or with the reason why this process is not the run's proxy.
 absl::Status RunProxy(const ProxyOptions& options);
 
 }  // namespace tandem::slow_lane

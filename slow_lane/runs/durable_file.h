@@ -1,8 +1,8 @@
-// Small files that appear atomically, and are on disk when the writing call
+// Writes small files that appear atomically, and are on disk when the call
 // returns.
 //
-// Data flow: text -> a file of another name, fsync -> rename(2) -> fsync of the
-// folder.
+// Data flow: text -> a file with another name, fsync -> rename(2) -> fsync of
+// the folder.
 //
 //   absl::Status status = WriteDurably(folder + "/exit", "exited 0\n");
 
@@ -18,17 +18,17 @@
 
 namespace tandem::slow_lane {
 
-// Replaces the file, if there is one; only its owner may read and write it.
-// Else nothing has changed, and the status is that of the
-// system call that failed. Waits for the disk.
+// Writes the file, or replaces it; only its owner may read and write it. On an
+// error nothing has changed, and the status is that of the failed system call.
+// Waits for the disk.
 absl::Status WriteDurably(const std::string& path, absl::string_view text);
 
-// Nothing: there is no such file.
+// Returns nullopt if there is no such file.
 absl::StatusOr<std::optional<std::string>> ReadIfExists(
     const std::string& path);
 
-// Append all that is left to read to `text`; return 0, or the errno of the call
-// that failed.
+// Append the remaining content to `text`; return 0, or the errno of the failed
+// call.
 int ReadToEnd(int fd, std::string* text);
 int ReadFile(const std::string& path, std::string* text);
 

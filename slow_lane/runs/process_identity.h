@@ -1,9 +1,9 @@
-// ProcessIdentity: a process, so that no other one with its number is taken
-// for it. TreeQuery and TreeMember: which run's processes are meant, and one of
-// them.
+// ProcessIdentity: identifies a process, also after another one got its pid.
+// TreeQuery and TreeMember: a search for a run's processes, and one of its
+// results.
 //
-// Data flow: /proc/PID/stat -> IdentityOf -> a file or message -> after
-// whatever restart, OpenProcess -> a pidfd of that very process or none.
+// Data flow: /proc/PID/stat -> IdentityOf -> a file or message -> after any
+// restart, OpenProcess -> a pidfd of the same process, or none.
 //
 //   absl::StatusOr<ProcessIdentity> worker = IdentityOf(pid);
 //   absl::StatusOr<UniqueFd> process = OpenProcess(*worker);
@@ -40,67 +40,69 @@ struct ProcessIdentity {
 v1::ProcessIdentity ToProto(const ProcessIdentity& identity);
 ProcessIdentity FromProto(const v1::ProcessIdentity& proto);
 
-// What /proc/PID/stat says of a process. Plain values.
+// The content of /proc/PID/stat. Plain values.
 struct ProcessStat {
   pid_t pid = 0;
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
   uint64_t start_time = 0;  // clock ticks since boot
-  char state = '?';         // as ps shows it
+  char state = '?';         // ps's letter
   int64_t threads = 0;
-  // The program's name: up to 15 bytes of any kind, within the parsed text.
+  // The program's name: up to 15 bytes of any value, inside the parsed text.
   absl::string_view name;
 
-  // False for a zombie and for what is being taken away. A process whose first
-  // thread has ended while others run shows Z, and lives.
+  // False for a zombie, and for a process that the kernel is removing. A
+  // process whose first thread has ended while others run shows Z, and lives.
   bool IsAlive() const {
     return (state != 'Z' && state != 'X' && state != 'x') || threads > 1;
   }
 };
 
-// Of the whole text of a stat file, whatever is in the name; nothing if it is
-// none. Neither allocates nor makes a system call: a forked child may call it.
+// Parses the text of a stat file, with any program name; nullopt if it is
+// invalid. Neither allocates nor makes a system call, so a forked child may
+// call it.
 std::optional<ProcessStat> ParseProcessStat(absl::string_view text);
 
-// Of a process that exists, zombies included; `buffer` receives the text that
-// the name lies in. kNotFound: there is none. One file read.
+// Reads the stat file of an existing process, zombies included; `buffer` gets
+// the text that contains the name. kNotFound: no such process. One file read.
 absl::StatusOr<ProcessStat> ReadProcessStat(pid_t pid, std::string* buffer);
 
-// This boot of this machine, as the kernel names it; empty where /proc does
-// not. Read once.
+// Returns the kernel's id of this boot; empty if /proc lacks it. Read once.
 const std::string& BootId();
 
-// kNotFound: no process has that number.
+// Returns the identity of a process. kNotFound: no process has this pid.
 absl::StatusOr<ProcessIdentity> IdentityOf(pid_t pid);
 
-// Whether that very process exists and is no zombie. One file read.
+// Whether this same process exists and is no zombie. One file read.
 bool IsAlive(const ProcessIdentity& identity);
 
-// Since the process started, suspended times included; changes of the clock do
-// not matter. 0 for a process of another boot: it ended with its machine.
+// Returns the seconds since the process's start, including suspended time, and
+// independent of clock changes. 0 for a process of another boot, which has
+// ended.
 double SecondsSinceStart(const ProcessIdentity& process);
 
-// A pidfd of that very process, which may be a zombie; of another one with its
-// number never: the identity is read again once the descriptor is open.
-// kNotFound: it is gone, or the number is another's by now.
+// Returns a pidfd of this same process, which may be a zombie; never of another
+// process with its pid, since the identity is checked after the open.
+// kNotFound: the process is gone, or the pid belongs to another process.
 absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity);
 
-// Sends to the process of a pidfd. kNotFound: it is gone. kPermissionDenied:
-// it is another user's.
+// Sends a signal to the process of a pidfd. kNotFound: it is gone.
+// kPermissionDenied: another user owns it.
 absl::Status SignalProcess(int pidfd, int signal);
 
 struct TreeQuery {
-  std::string token;  // empty: no process belongs by a token
-  // Belong while they exist; others with their numbers do not.
+  std::string token;  // empty: no search by token
+  // These processes belong to the tree while they exist; other processes with
+  // their pids do not.
   std::vector<ProcessIdentity> roots;
-  // Left alone, and so are the caller and process 1 at any rate. The children
-  // of an excluded process belong if it is a root.
+  // Never members; neither are the caller and process 1. The children of an
+  // excluded process belong if it is a root.
   std::vector<pid_t> excluded;
 };
 
-// Of a run: all of its processes but the proxy, as far as these are known. An
-// orphan is the proxy's child.
+// Returns the query for all processes of a run except the proxy, as far as
+// these are known. An orphan is the proxy's child.
 inline TreeQuery QueryOf(const std::string& token,
                          const std::optional<ProcessIdentity>& worker,
                          const std::optional<ProcessIdentity>& proxy) {
@@ -119,7 +121,7 @@ struct TreeMember {
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
-  std::string name;  // the program's, 15 bytes at most
+  std::string name;  // the program's name, at most 15 bytes
 };
 
 }  // namespace tandem::slow_lane

@@ -1,20 +1,21 @@
 // Finds and ends all processes of a run, also those that left its session.
 //
 // Data flow: TreeQuery -> scans of /proc -> processes -> signals by pidfd.
-// What belongs to a run: each process that its token marks (run_token.h), each
-// given root; and, again and again, each child of one that belongs, and each
-// process of a session or process group that one that belongs leads.
-// A process leaves only by doing all of it: own session, cleared environment,
-// another resource limit, and a dead parent. Then it is a child of the nearest
-// subreaper, which as a root finds it: the run's proxy is one.
+// These processes belong to a run: each with its token (run_token.h); each
+// given root; and, repeatedly, each child of a member, and each process of a
+// session or process group that a member leads. A process leaves the tree only
+// if all of this is true: it has its own session, a cleared environment,
+// another resource limit, and a dead parent. Then it becomes a child of the
+// nearest subreaper. The run's proxy is a subreaper and a root, so the search
+// finds the process.
 //
 //   TreeQuery query{.token = plan.token, .roots = {proxy, worker},
 //                   .excluded = {proxy.pid}};
 //   absl::StatusOr<TreeEnd> end = EndTree(query, 5.0);
 //   if (!end->left.empty()) report(end->Describe());
 //
-// Keep a dead root as a zombie until its tree has ended (worker_launch.h): its
-// number identifies the session.
+// The caller must keep a dead root as a zombie until its tree has ended
+// (worker_launch.h): its pid identifies the session.
 
 #ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
 #define TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
@@ -28,33 +29,35 @@
 
 namespace tandem::slow_lane {
 
-// Those that are alive now. kUnavailable: /proc cannot be read. One scan: some
-// file reads for each process of the machine.
+// Returns the living members. kUnavailable: /proc cannot be read. One scan:
+// some file reads for each process of the machine.
 absl::StatusOr<std::vector<TreeMember>> FindTree(const TreeQuery& query);
 
 struct TreeEnd {
-  size_t ended = 0;                   // processes that were found and are gone
-  std::vector<TreeMember> left;       // alive when the time was over
+  size_t ended = 0;                   // processes found and now gone
+  std::vector<TreeMember> left;       // alive at the end of the time
   std::vector<std::string> problems;  // signals that could not be sent
 
-  // One line for people: how many are gone, and which are left and why.
+  // Returns one line for users: the number of ended processes, and the
+  // remaining ones with the reason.
   std::string Describe() const;
 };
 
-// Beyond the grace: what SIGKILL and the scans may take.
+// The time after the grace for SIGKILL and the scans.
 inline constexpr double kKillSecs = 20;
 
-// Ends all of it: SIGTERM and SIGCONT to each, `grace_secs` to leave by
-// themselves, then SIGKILL, until scans in a row find nothing. Blocks until
-// then, or for `kill_secs` more than the grace; SIGKILL is sent at least once.
-// kUnavailable: /proc cannot be read. A process in an uninterruptible wait, or
-// of another user, is left over.
+// Ends all members: sends SIGTERM and SIGCONT to each, waits `grace_secs` for
+// their exit, then sends SIGKILL, until consecutive scans find none. Blocks
+// until then, or at most for `kill_secs` more than the grace; sends SIGKILL at
+// least once. kUnavailable: /proc cannot be read. A process in an
+// uninterruptible wait, or of another user, may remain.
 absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
                                 double kill_secs = kKillSecs);
 
-// Sends to each once, until a scan finds no process that it has not been sent
-// to: SIGSTOP and SIGCONT for pause and resume. Returns to how many.
-// kPermissionDenied: at least one is another user's; all others have it.
+// Sends the signal once to each member, until a scan finds no new one: SIGSTOP
+// and SIGCONT for pause and resume. Returns the number of processes.
+// kPermissionDenied: at least one belongs to another user; all others have got
+// it.
 absl::StatusOr<size_t> SignalTree(const TreeQuery& query, int signal);
 
 }  // namespace tandem::slow_lane

@@ -1,8 +1,8 @@
-// RunConfig: what a run is, from the config_json that a client submits.
+// RunConfig: the configuration of a run, from the config_json of a client.
 //
 // Data flow: JSON (MOSAIC's TrainRunConfig) -> ParseRunConfig -> RunConfig ->
-// the launch of its worker. The canonical text (sorted keys, defaults filled
-// in) is what is stored, and what the digest is of.
+// the launch of its worker. The canonical text (sorted keys, with defaults) is
+// stored; the digest is computed from it.
 //
 //   absl::StatusOr<RunConfig> config =
 //       ParseSubmittedConfig(request.config_json());
@@ -10,15 +10,15 @@
 //   config->gpus_requested;  // 0 to 8
 //   config->digest;          // of config->canonical_json
 //
-// Keys of metadata that mean something here; whatever else is in it is kept.
+// Keys of metadata with a meaning here; other keys are kept.
 //
-//   metadata.tandem.working_directory  folder that the worker starts in, an
-//                                      absolute path; default: that in which
-//                                      the daemon was started
-//   metadata.tandem.step_stride        1 or more: of the printed steps only
-//                                      each step_stride-th is kept, beginning
+//   metadata.tandem.working_directory  the worker's working directory, an
+//                                      absolute path; default: the daemon's
+//                                      at its start
+//   metadata.tandem.step_stride        1 or more: keeps only each
+//                                      step_stride-th printed step, beginning
 //                                      with the first; default 1
-//   metadata.worker.worker_id          the name that its events carry
+//   metadata.worker.worker_id          the worker_id of its events
 
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
@@ -35,7 +35,7 @@
 
 namespace tandem::slow_lane {
 
-// The members by which the daemon acts; all others are checked, and are in
+// The values that the daemon uses. All others are checked, and are in
 // canonical_json.
 struct RunConfig {
   std::string run_name;     // 1 to 120 characters
@@ -55,15 +55,15 @@ struct RunConfig {
   std::string digest;          // its SHA-256, 64 hexadecimal digits
 };
 
-// kInvalidArgument with every problem found (20 at most are written out): JSON
-// path, what was expected, what was found. Allocates; no system call.
+// kInvalidArgument with every problem found, at most 20 in words: JSON path,
+// the expected and the found value. Allocates; makes no system call.
 absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view json);
 
-// Of what is submitted, as given and canonical. Each run's is kept in memory;
-// exec takes far less.
+// The maximum of a submitted configuration, in the given and the canonical
+// form. Each run's is kept in memory; exec accepts far less.
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 
-// The same, of what comes from outside: kInvalidArgument for what is too large.
+// The same, for untrusted input: kInvalidArgument if it is too large.
 absl::StatusOr<RunConfig> ParseSubmittedConfig(absl::string_view json);
 
 }  // namespace tandem::slow_lane

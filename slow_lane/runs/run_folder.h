@@ -1,12 +1,12 @@
-// RunFolder: the files of one run. FolderSweeper: removes those of deleted
+// RunFolder: the files of one run. FolderSweeper: removes the files of deleted
 // runs.
 //
 // Data flow: the daemon makes it and writes config.json and launch.json; the
-// proxy locks proxy.lock, launches, tails stdout.jsonl and writes exit; the
-// worker's process leaves its identity in worker before it becomes the worker.
-// Ownership: the daemon's user; other users have no access (launch.json holds
-// the environment). Records appear atomically, and are on disk when the writing
-// call returns.
+// proxy locks proxy.lock, launches, reads stdout.jsonl and writes exit; the
+// worker's process writes its identity into worker before exec.
+// Ownership: the daemon's user; other users have no access, since launch.json
+// contains the environment. Records appear atomically, and are on disk when the
+// writing call returns.
 //
 //   const RunFolder folder = RunFolder::At(data_dir, run_id);
 //   folder.Create();
@@ -37,49 +37,50 @@
 
 namespace tandem::slow_lane {
 
-// How to start a run's worker: the contents of launch.json. Strings are bytes,
+// The launch of a run's worker: the contents of launch.json. Strings are bytes
 // without NULs.
 struct LaunchPlan {
   std::vector<std::string> argv;         // the program first
-  std::vector<std::string> environment;  // all of it, each "NAME=value"
+  std::vector<std::string> environment;  // complete, each "NAME=value"
   std::string working_directory;
-  // What marks the run's processes; the launch puts it into the environment.
+  // The run token; the launch adds it to the environment.
   std::string token;
 
   friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
 };
 
-// How a worker ended: the contents of exit.
+// The end of a worker: the contents of exit.
 struct WorkerExit {
   enum class How {
     kExited,      // `number` is its exit code
     kSignalled,   // `number` is the signal
-    kUnknown,     // no process saw it; `reason` says why
-    kNotStarted,  // it never ran; `reason` says why
+    kUnknown,     // exit status unknown; `reason` has the cause
+    kNotStarted,  // the start failed; `reason` has the cause
   };
   How how = How::kUnknown;
   int32_t number = 0;
   std::string reason;
 
-  // "exited with code 3", "ended by signal 9 (Killed)", ...
+  // Returns "exited with code 3", "ended by signal 9 (Killed)", ...
   std::string Describe() const;
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
 
-// Without last_stderr.
+// Converts without last_stderr.
 v1::WorkerEnded ToProto(const WorkerExit& exit);
 WorkerExit FromProto(const v1::WorkerEnded& ended);
 
-// A value: paths. Calls that write make several system calls and wait for the
-// disk.
+// A value type: paths. Calls that write make several system calls and wait for
+// the disk.
 class RunFolder {
  public:
-  // Of the names of folders that are to be removed; of no run_id.
+  // The prefix of folders to be removed; no run_id begins with it.
   static constexpr char kAsidePrefix[] = ".gone-";
 
-  // data_dir/runs/run_id. No system call. `run_id` has passed CheckRunId.
+  // Returns data_dir/runs/run_id. Makes no system call. `run_id` has passed
+  // CheckRunId.
   static RunFolder At(absl::string_view data_dir, absl::string_view run_id);
-  // That folder, whatever its name.
+  // The folder at `path`, with any name.
   explicit RunFolder(absl::string_view path) : path_(path) {}
 
   const std::string& path() const { return path_; }
@@ -92,31 +93,35 @@ class RunFolder {
   std::string worker_path() const { return File("worker"); }
   std::string exit_path() const { return File("exit"); }
 
-  // Makes it, and the folder that it lies in, for the user alone (0700).
-  // kAlreadyExists: it is there.
+  // Makes the folder, and its parent folder, with access for the user only
+  // (0700). kAlreadyExists: it exists.
   absl::Status Create() const;
 
-  // Renames it to one that belongs to no run, for FolderSweeper to remove; OK
-  // if there is none. Doesn't wait for the disk: a power cut may undo it.
+  // Renames the folder so that it belongs to no run, for FolderSweeper to
+  // remove; OK if there is none. Does not wait for the disk: a power cut may
+  // undo it.
   absl::Status SetAside() const;
 
   absl::Status WriteConfig(absl::string_view canonical_json) const;
 
   absl::Status WriteLaunchPlan(const LaunchPlan& plan) const;
-  // kNotFound: there is none. kDataLoss: not as WriteLaunchPlan wrote it.
+  // kNotFound: there is no plan. kDataLoss: the content is not of
+  // WriteLaunchPlan.
   absl::StatusOr<LaunchPlan> ReadLaunchPlan() const;
 
-  // The dispatched worker; nothing: none ever. Written by LaunchWorker.
-  // kDataLoss: the file is there, but names no process.
+  // Returns the dispatched worker; nullopt if none was ever dispatched.
+  // LaunchWorker writes it. kDataLoss: the file exists, but contains no valid
+  // identity.
   absl::StatusOr<std::optional<ProcessIdentity>> ReadWorker() const;
 
-  // Replaces an earlier one.
+  // Writes the exit record, or replaces it.
   absl::Status WriteExit(const WorkerExit& exit) const;
-  // Nothing: no end was written down. kDataLoss: not as WriteExit wrote it.
+  // Returns nullopt if no end was recorded. kDataLoss: the content is not of
+  // WriteExit.
   absl::StatusOr<std::optional<WorkerExit>> ReadExit() const;
 
   // Whether a process holds the run's ProxyLock. One open and one system call;
-  // takes no lock. False where there is no folder.
+  // takes no lock. False if there is no folder.
   absl::StatusOr<bool> HasProxy() const;
 
  private:
@@ -125,12 +130,12 @@ class RunFolder {
   std::string path_;
 };
 
-// Marks this process as the run's proxy; the kernel releases it when the
+// Marks this process as the run's proxy. The kernel releases it when the
 // process ends. Move-only. A forked child shares it until it closes its
 // descriptors or calls exec.
 class ProxyLock {
  public:
-  // kAlreadyExists: another process (or object) has it. Does not block.
+  // kAlreadyExists: another process (or object) holds it. Does not block.
   static absl::StatusOr<ProxyLock> Acquire(const RunFolder& folder);
 
  private:
@@ -138,28 +143,29 @@ class ProxyLock {
   UniqueFd fd_;  // holds an open-file-description lock
 };
 
-// Removes the folders of deleted runs on a thread of its own. A folder that is
-// left when the process ends is removed by the next one.
+// Removes the folders of deleted runs, on its own thread. The next process
+// removes folders that remain at this one's end.
 class FolderSweeper {
  public:
-  // Begins with what earlier processes have left in data_dir/runs. What cannot
-  // be removed is named on stderr, and left to the next process.
+  // Begins with folders that earlier processes left in data_dir/runs. If one
+  // cannot be removed, a line on stderr names it, and the next process tries
+  // again.
   explicit FolderSweeper(absl::string_view data_dir);
   FolderSweeper(const FolderSweeper&) = delete;
   FolderSweeper& operator=(const FolderSweeper&) = delete;
-  // Waits for the removal of one file at most.
+  // Blocks at most for the removal of one file.
   ~FolderSweeper() = default;
 
-  // Folders were set aside. Thread-safe; doesn't wait.
+  // Removes folders that were set aside. Thread-safe; does not wait.
   void Sweep();
 
  private:
   void RemoveAll(const std::stop_token& stop);
-  // False: stopped, or something could not be removed.
+  // Returns false if it was stopped, or if a file could not be removed.
   bool Remove(const std::string& path, const std::stop_token& stop);
 
   const std::string runs_;
-  std::set<std::string> stuck_;  // the thread's
+  std::set<std::string> stuck_;  // only the thread uses it
   std::mutex mutex_;             // guards wanted_
   std::condition_variable_any wake_;
   bool wanted_ = true;

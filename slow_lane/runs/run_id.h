@@ -1,8 +1,8 @@
-// Run ids: a ULID where the client gave none, which ones it may give, and what
-// to say of one that names no run.
+// Run ids: makes a ULID if the client gave none, checks given ids, and makes
+// the error for an unknown run.
 //
 // Data flow: clock and random bytes -> MakeRunId -> a run's key in the table,
-// and the name of its folder. Ids sort as the clock ran when they were made.
+// and the name of its folder. The order of ids is that of the clock.
 //
 //   if (absl::Status s = CheckRunId(request.run_id()); !s.ok()) return s;
 //   const std::string run_id = MakeRunId();  // "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -19,20 +19,20 @@
 
 namespace tandem::slow_lane {
 
-// A new ULID. Reads the clock and 80 random bits of the kernel.
+// Returns a new ULID. Reads the clock and 80 random bits of the kernel.
 std::string MakeRunId();
 
-// The ULID of a time and of random bits: 48 bits of `unix_millis`, most
-// significant first, then 80 of `random`, five bits a character. Times beyond
-// 48 bits lose their high bits.
+// Returns the ULID of a time and of random bits: 48 bits of `unix_millis`, most
+// significant first, then 80 bits of `random`, five bits a character. Times
+// beyond 48 bits lose their high bits.
 std::string FormatUlid(uint64_t unix_millis,
                        const std::array<uint8_t, 10>& random);
 
-// kInvalidArgument unless `run_id` may name a folder: 1 to 128 of A-Z, a-z,
-// 0-9, '_', '.' and '-', the first being neither '.' nor '-'.
+// kInvalidArgument unless `run_id` is valid for a folder: 1 to 128 characters
+// of A-Z, a-z, 0-9, '_', '.' and '-'; the first is neither '.' nor '-'.
 absl::Status CheckRunId(absl::string_view run_id);
 
-// kNotFound, in words for the caller that named that run.
+// Returns kNotFound, with a text for the caller.
 absl::Status NoSuchRun(absl::string_view run_id);
 
 }  // namespace tandem::slow_lane

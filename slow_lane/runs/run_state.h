@@ -1,7 +1,7 @@
-// The states of a run, and which may follow which.
+// The states of a run, and the allowed transitions.
 //
-// Data flow: an event in a run's life -> MayFollow -> the table of runs.
-// The states are those of the wire: gymgui.trainer.RunStatus.
+// Data flow: an event of a run -> MayFollow -> the table of runs. The states
+// are those of the protocol: gymgui.trainer.RunStatus.
 //
 //   state   means                                may become
 //   INIT    submitted                            HSHK, TERM, FAULT
@@ -24,16 +24,15 @@ namespace tandem::slow_lane {
 
 using RunState = gymgui::trainer::RunStatus;
 
-// Whether the table above allows it; a state does not follow itself.
-// UNSPECIFIED and numbers that are no state follow nothing, and nothing follows
-// them.
+// Whether the table above allows the transition; no state follows itself.
+// UNSPECIFIED and unknown numbers follow no state, and no state follows them.
 bool MayFollow(RunState from, RunState to);
 
-// TERM and FAULT: nothing follows.
+// True for TERM and FAULT, which no state follows.
 bool IsFinal(RunState state);
 
-// As tandemctl and messages name it: INITIALIZED, HANDSHAKE, READY, EXECUTING,
-// PAUSED, FAULTED, TERMINATED; UNSPECIFIED for all else.
+// Returns the name for tandemctl and messages: INITIALIZED, HANDSHAKE, READY,
+// EXECUTING, PAUSED, FAULTED, TERMINATED; UNSPECIFIED for any other number.
 absl::string_view NameOf(RunState state);
 
 }  // namespace tandem::slow_lane

@@ -1,10 +1,10 @@
-// What marks a run's processes, each of which hands it down to its children: a
-// variable in their environment, and for those that clear that, a resource
-// limit. RLIMIT_LOCKS limits nothing since Linux 2.4.25 (getrlimit(2)); its
-// soft value is made from the token.
+// RunToken: marks a run's processes in two ways that children inherit: a
+// variable in their environment; and, for processes that clear the environment,
+// a resource limit. RLIMIT_LOCKS limits nothing since Linux 2.4.25
+// (getrlimit(2)); its soft value is computed from the token.
 //
 // Data flow: LaunchWorker sets both -> /proc/PID/environ, prlimit -> a process
-// that searches the run's processes.
+// that searches for the run's processes.
 //
 //   const RunToken token(plan.token);
 //   token.IsOf(stat);
@@ -25,29 +25,30 @@
 
 namespace tandem::slow_lane {
 
-// The variable.
+// The environment variable.
 inline constexpr char kRunTokenVariable[] = "TANDEM_RUN_TOKEN";
 
-// The token in a process's environment; nothing if there is none, or if that
-// cannot be read. One file read.
+// Returns the token in a process's environment; nullopt if there is none or it
+// is unreadable. One file read.
 std::optional<std::string> RunTokenOf(pid_t pid);
 
 class RunToken {
  public:
   explicit RunToken(absl::string_view token);
 
-  // What LaunchWorker sets: never 0, and far below RLIM_INFINITY.
+  // The soft limit that LaunchWorker sets: never 0, and far below
+  // RLIM_INFINITY.
   rlim_t limit() const { return limit_; }
 
-  // Whether a process has the limit, or the token is in its environment or in
-  // that of any thread of one whose first thread is gone. False for an empty
-  // token, and of a process that is gone or another user's. At most one file is
-  // read, but for those without their first thread. An error: this process
-  // cannot read it, such as without descriptors.
+  // Whether a process has the limit, or the token in its environment. If its
+  // first thread has ended, the environments of all threads count. False for an
+  // empty token, for an ended process, and for another user's. Reads at most
+  // one file, except for processes without their first thread. An error: this
+  // process cannot read it, for example without free descriptors.
   absl::StatusOr<bool> IsOf(const ProcessStat& stat) const;
 
  private:
-  const std::string entry_;  // with a NUL before and behind; empty: no token
+  const std::string entry_;  // with a NUL before and after; empty: no token
   const rlim_t limit_;
 };
 

@@ -1,7 +1,7 @@
-// TreeScanner: the processes of a run, found again and again.
+// TreeScanner: finds the processes of a run, repeatedly.
 //
-// Data flow: TreeQuery -> Scan -> one pass over /proc -> processes by token
-// or root -> processes by those -> TreeMembers, and leaders of groups.
+// Data flow: TreeQuery -> Scan -> one pass over /proc -> processes by token or
+// root -> their descendants and groups -> TreeMembers, and leaders of groups.
 // Ownership: private to process_tree; not thread-safe.
 //
 //   TreeScanner scanner(query);
@@ -28,24 +28,24 @@
 
 namespace tandem::slow_lane {
 
-// Finds the tree again and again, and remembers between scans which sessions
-// and groups it led: their leaders may be gone by the next one.
+// Finds the tree in each scan. Remembers between scans which sessions and
+// groups it led, since their leaders may be gone at the next one.
 class TreeScanner {
  public:
   using Act = std::function<void(const TreeMember&)>;
 
   explicit TreeScanner(const TreeQuery& query);
 
-  // Returns the processes that are alive. Afterwards Leaders are of this scan,
-  // too. `act` is called for some of them as soon as they are seen: they will
-  // be gone later. kUnavailable: /proc cannot be read.
+  // Returns the living processes, and updates Leaders. Calls `act` for some of
+  // them at once, since they will be gone later. kUnavailable: /proc cannot be
+  // read.
   absl::StatusOr<std::vector<TreeMember>> Scan(const Act& act);
 
-  // Whether all that the latest scan had listed still lived when it read
-  // them: else some were gone before their run was known.
+  // Whether all processes listed by the latest scan still lived when it read
+  // them. If not, some ended before their run was known.
   bool is_sure() const { return is_sure_; }
 
-  // Those that lead a process group without an excluded process; some may be
+  // The leaders of process groups without an excluded process; some may be
   // zombies.
   const std::vector<ProcessIdentity>& Leaders() const { return leaders_; }
 
@@ -59,11 +59,12 @@ class TreeScanner {
   using Zombie = std::pair<pid_t, uint64_t>;  // and its start time
 
   bool IsExcluded(pid_t pid) const { return excluded_.contains(pid); }
-  // Whether all that were listed still lived when they were read, but for
+  // Whether all listed processes still lived when they were read, except
   // zombies of earlier scans.
   absl::StatusOr<bool> See();
-  // False: no such process, or none that this user may read. An error: it
-  // may exist, but this process cannot read it, such as without descriptors.
+  // Returns false if there is no such process, or this user may not read it. An
+  // error: it may exist, but this process cannot read it, for example without
+  // free descriptors.
   absl::StatusOr<bool> SeeOne(pid_t pid, bool is_chased);
   absl::Status Chase(const Act& act);
   bool IsLedOrOrphaned(const ProcessStat& stat) const;
@@ -76,8 +77,8 @@ class TreeScanner {
   std::set<pid_t> excluded_;
 
   std::map<pid_t, Seen> seen_;
-  // Sessions and groups that processes of the tree led, by number, with the
-  // leader's start.
+  // Sessions and groups that processes of the tree led: their number, and the
+  // start time of the leader.
   std::map<pid_t, uint64_t> led_sessions_;
   std::map<pid_t, uint64_t> led_groups_;
   std::vector<ProcessIdentity> leaders_;

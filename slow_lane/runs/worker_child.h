@@ -1,10 +1,9 @@
-// WorkerChild: what the forked child does until it is the worker.
+// WorkerChild: the steps of the forked child until exec.
 //
 // Data flow: LaunchWorker prepares it -> fork -> Become: session, descriptors,
 // signals, the record, working directory, exec; or a report through a pipe,
-// which exec closes.
-// Between fork and exec of a program with threads only async-signal-safe
-// functions may be called: nothing here allocates or locks.
+// which exec closes. A program with threads may call only async-signal-safe
+// functions between fork and exec. So no code here allocates or locks.
 //
 //   const WorkerChild child = {.input = fd, ...};
 //   if (fork() == 0) child.Become();
@@ -19,12 +18,12 @@ namespace tandem::slow_lane {
 struct WorkerChild {
   // The first byte of a report; a text follows.
   enum class Outcome : char {
-    kDispatchedBefore = 'd',  // the record was there
-    kNotDispatched = 'n',     // no record was made: it may be tried again
-    kNotExecuted = 'x',       // the record was made, and `exit` too
+    kDispatchedBefore = 'd',  // the record existed
+    kNotDispatched = 'n',     // no record was made: a retry is possible
+    kNotExecuted = 'x',       // the record and `exit` were made
   };
 
-  // Descriptors given are this or above: 0 to 3 are filled in the child.
+  // The given descriptors are at least this; the child assigns 0 to 3.
   static constexpr int kFirstFreeFd = 10;
 
   int input;
@@ -38,15 +37,14 @@ struct WorkerChild {
   const char* exit_path;
   const char* boot_id;
   const char* working_directory;
-  // The beginning of a text; the system's word for the error and argv[0]
-  // follow.
+  // The beginning of an error text; the system's error text and argv[0] follow.
   const char* no_program;
   // Each ends with a null pointer.
   char* const* programs;  // tried one after the other
   char* const* argv;
   char* const* envp;
 
-  // In the child, with all signals blocked.
+  // Called in the child, with all signals blocked.
   [[noreturn]] void Become() const;
 };
 

@@ -1,11 +1,11 @@
-// A run's worker: started once ever, and found again.
+// Starts a run's worker, at most once ever, and finds it again.
 //
 // Data flow: LaunchPlan -> LaunchWorker -> fork -> the child writes its
-// identity into the folder's `worker` by link(2), which fails where one is ->
-// exec. Whichever process is killed at any point, a second launch finds the
-// record and executes nothing.
-// Ownership: the worker has no owner: it leads a session of its own, writes to
-// files, holds no descriptor of ours and does not end with its launcher.
+// identity into the folder's `worker` by link(2), which fails if one exists ->
+// exec. If any process is killed at any point, a second launch finds the record
+// and executes nothing.
+// Ownership: no process owns the worker. It leads its own session, writes to
+// files, has no descriptor of its launcher, and does not end with it.
 //
 //   absl::StatusOr<AdoptedWorker> found = AdoptWorker(folder, plan.token);
 //   if (found->state == AdoptedWorker::State::kNeverStarted) {
@@ -35,8 +35,8 @@
 
 namespace tandem::slow_lane {
 
-// Strings as exec and posix_spawn take them, with a null pointer behind the
-// last. They stay the caller's, unchanged while the pointers are used.
+// Returns pointers to strings for exec and posix_spawn, with a null pointer at
+// the end. The caller keeps the strings unchanged while the pointers are used.
 inline std::vector<char*> ExecPointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (std::string& each : strings) pointers.push_back(each.data());
@@ -46,58 +46,59 @@ inline std::vector<char*> ExecPointers(std::vector<std::string>& strings) {
 
 struct RunningWorker {
   ProcessIdentity identity;
-  UniqueFd pidfd;  // readable once it has ended
+  UniqueFd pidfd;  // readable after its end
 };
 
-// Starts plan.argv in plan.working_directory, found by the PATH of
-// plan.environment, with TANDEM_RUN_TOKEN added to that, standard input empty,
-// output and errors appended to the folder's files. Returns once exec has
-// worked or failed.
-// kAlreadyExists: a worker was dispatched before; nothing was executed.
-// kFailedPrecondition: it cannot be executed; the dispatch is used up, and the
-//   folder's `exit` says why, in the status's words.
-// All else: nothing was dispatched; it may be tried again.
-// Threads of the caller may do whatever they do meanwhile.
+// Starts plan.argv in plan.working_directory. It searches the program in the
+// PATH of plan.environment, and adds TANDEM_RUN_TOKEN to the environment.
+// Standard input is empty; output and errors are appended to the folder's
+// files. Blocks until exec has succeeded or failed. Other threads of the caller
+// may run.
+//  - kAlreadyExists: a worker was dispatched before; nothing was executed.
+//  - kFailedPrecondition: the program cannot be executed. The dispatch is used;
+//    the folder's `exit` has the status's text as reason.
+//  - any other error: nothing was dispatched; a retry is possible.
 absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
                                            const LaunchPlan& plan);
 
-// From now on no process launches a worker in this folder; its `exit` says
-// `reason`. kAlreadyExists: one was dispatched before, and may live.
+// Prevents every later launch of a worker in this folder; its `exit` has
+// `reason`. kAlreadyExists: a worker was dispatched before, and may live.
 absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason);
 
 struct AdoptedWorker {
   enum class State {
-    kNeverStarted,  // no record: it may be launched
-    kRunning,       // `worker` is it
-    kEnded,         // worker.identity was it; `exit`, if that was written down
+    kNeverStarted,  // no record: a launch is possible
+    kRunning,       // as `worker`
+    kEnded,         // as worker.identity; `exit` if it was recorded
   };
   State state = State::kNeverStarted;
   RunningWorker worker;
   std::optional<WorkerExit> exit;
 };
 
-// What became of the folder's worker. That very process counts as running,
-// unless its environment holds another run's token; a zombie counts as
-// running, too, and its pidfd is readable: EndOf knows how it ended.
-// kDataLoss: a record is there and cannot be read.
+// Returns the state of the folder's worker. The same process counts as running,
+// unless its environment has another run's token. A zombie counts as running,
+// too, with a readable pidfd; EndOf returns its end. kDataLoss: a record exists
+// and is unreadable.
 absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
                                           absl::string_view token);
 
-// As waitid reports it.
+// Converts waitid's report.
 WorkerExit ExitOf(const siginfo_t& child);
 
-// How it ended; nothing while it runs. Does not block. The worker stays a
-// zombie, so that its number and session remain its own; of a worker that is
-// not this process's child, where the kernel does not say it either, kUnknown.
+// Returns the worker's end; nullopt while it runs. Does not block. The worker
+// stays a zombie, so that its pid and session remain its own. kUnknown if it is
+// not this process's child, and the kernel does not report its end.
 std::optional<WorkerExit> EndOf(const RunningWorker& worker);
 
-// Takes the zombie away, if it is this process's. Does not block.
+// Removes the zombie if it is this process's child. Does not block.
 void Reap(const RunningWorker& worker);
 
-// Orphans below this process become its children rather than process 1's.
+// Makes this process a subreaper: orphans below it become its children, not
+// those of process 1.
 absl::Status BecomeSubreaper();
 
-// Takes away such children that have ended, but not the worker. Does not block.
+// Removes such children after their end, but not the worker. Does not block.
 void ReapOrphans(pid_t worker);
 
 }  // namespace tandem::slow_lane

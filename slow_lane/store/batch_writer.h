@@ -1,10 +1,10 @@
-// BatchWriter: adds a batch of events to its run, within a transaction.
+// BatchWriter: adds a batch of events to its run, in a transaction.
 //
-// Data flow: an EventBatch -> what its run has already (position, numbers) ->
-// rows with the next numbers, new position.
-// Ownership: the store's thread's. What it remembers of runs between batches is
-// what the tables say; when they were changed by others or rolled back beyond
-// one failed Write, Forget.
+// Data flow: an EventBatch -> the run's position and numbers -> rows with the
+// next numbers, new position.
+// Ownership: the store's thread. It caches the tables' values of runs between
+// batches. After other code has changed these, or after a rollback of more than
+// one failed Write, the caller must call Forget.
 //
 //   database->Begin();
 //   absl::StatusOr<Appended> appended = writer.Write(batch);
@@ -27,33 +27,33 @@
 
 namespace tandem::slow_lane {
 
-// What became of a batch.
+// The result of a batch.
 struct Appended {
   Numbers last;                // the run's highest seq_id of each stream
-  uint64_t printed_steps = 0;  // up to the run's position, kept or not
+  uint64_t printed_steps = 0;  // up to the run's position, stored or not
   Numbers added;               // rows of this batch
-  Numbers duplicate;           // events of this batch that were known already
+  Numbers duplicate;           // events of this batch that were stored before
 };
 
 class BatchWriter {
  public:
-  // `database`, of the newest schema, outlives this.
+  // `database`, of the newest schema, must outlive this object.
   explicit BatchWriter(Database* database) : database_(database) {}
 
-  // Within a transaction. An event whose number is not above the highest of its
-  // run, worker and stream is a duplicate and passed over; number 0 says that
-  // the worker doesn't count, and is always added. Of a batch with positions, a
-  // proxy's, `begin` has the highest numbers; such batches and all others know
-  // nothing of each other's. Errors:
-  //   kNotFound            there is no such run
-  //   kFailedPrecondition  `begin` is not the run's position; both are named
+  // Writes a batch, in a transaction. An event is a duplicate, and skipped, if
+  // its number is not above the highest of its run, worker and stream. Number 0
+  // means that the worker does not count; such an event is always added. In a
+  // proxy's batch, which has positions, `begin` has the highest numbers.
+  // Numbers of such batches and of others are independent. Errors:
+  //   kNotFound            the run is unknown
+  //   kFailedPrecondition  `begin` is not the run's position; the text has both
   //   kInvalidArgument     `end` without `begin` or before it, an empty run_id,
   //                        or text too large for SQLite
   //   storage failures     (IsStorageFailure)
-  // After an error the caller rolls back what this call wrote.
+  // After an error the caller must roll back the writes of this call.
   absl::StatusOr<Appended> Write(const v1::EventBatch& batch);
 
-  // Reads everything again from the tables next time.
+  // Clears the cache: the next Write reads the tables.
   void Forget() { runs_.clear(); }
 
  private:

@@ -1,9 +1,9 @@
 // Database: a connection to a SQLite file, and Statement: prepared SQL.
 //
-// Data flow: SQL and C++ values -> sqlite3 -> rows, or an absl::Status that
-// carries sqlite's own words and says what to do.
-// Ownership: a Database closes its connection, a Statement ends with it at the
-// latest: statements are destroyed first. Both belong to one thread at a time.
+// Data flow: SQL and C++ values -> sqlite3 -> rows, or an absl::Status with
+// sqlite's error text and the next action.
+// Ownership: a Database closes its connection. Statements must be destroyed
+// before it. One thread at a time uses both.
 //
 //   auto database = Database::Open(path, {});
 //   absl::StatusOr<Statement> insert =
@@ -42,34 +42,34 @@
 
 namespace tandem::slow_lane {
 
-// The file, its disk or another program stood in the way, rather than what was
-// asked: the same again may succeed. False for OK.
+// Whether the cause of the error is the file, its disk or another program, not
+// the request: a retry may succeed. False for OK.
 bool IsStorageFailure(const absl::Status& status);
 
-// What sqlite can compare: its numbers are signed.
+// Converts to sqlite's signed numbers, so that it can compare them.
 constexpr int64_t NearestInt64(uint64_t number) {
   constexpr auto kMax = std::numeric_limits<int64_t>::max();
   return number > static_cast<uint64_t>(kMax) ? kMax
                                               : static_cast<int64_t>(number);
 }
 
-// sqlite's result as a status. `doing` starts its text, such as "insert a
-// step"; the file's path ends it. Codes:
-//   kResourceExhausted   the disk is full, or memory is
+// Converts sqlite's result to a status. Its text begins with `doing`, such as
+// "insert a step", and ends with the file's path. Codes:
+//   kResourceExhausted   the disk or the memory is full
 //   kPermissionDenied    the file or its folder cannot be written or read
 //   kUnavailable         an I/O error, or another process holds the lock
-//   kDataLoss            the file is damaged, or no database
-//   kAlreadyExists       a key that is there already
+//   kDataLoss            the file is damaged, or not a database
+//   kAlreadyExists       the key exists
 //   kInvalidArgument     another constraint, or a value that is too large
-//   kInternal            a mistake in the SQL
+//   kInternal            an error in the SQL
 // The first four are storage failures.
 absl::Status SqliteError(sqlite3* connection, absl::string_view doing);
 
-// Move-only. Values are bound, then rows are stepped through. Text that is
-// bound is not copied: it has to live until the statement is done or reset.
+// Move-only. The caller binds values, then steps through the rows. A bound text
+// is not copied: it must exist until the statement is done or reset.
 class Statement {
  public:
-  Statement() = default;  // none: only to be assigned to
+  Statement() = default;  // empty: may only be assigned to
   Statement(Statement&& other) noexcept
       : statement_(std::exchange(other.statement_, nullptr)) {}
   Statement& operator=(Statement&& other) noexcept {
@@ -78,17 +78,16 @@ class Statement {
   }
   ~Statement() { sqlite3_finalize(statement_); }
 
-  // Parameters count from 1. A parameter that is not bound is NULL; what was
-  // bound stays so until it is bound again. No call fails but for Text of 2 GB,
-  // which Step reports.
+  // Parameters begin at 1. An unbound parameter is NULL; a binding stays until
+  // the next one. No call fails; Step reports a text of 2 GB as an error.
   template <typename T>
   requires std::integral<T> || std::is_enum_v<T>
   void Bind(int parameter, T value) {
-    // sqlite has signed numbers only: those above 2^63 - 1 come back as they
-    // were, but are shown as negative.
+    // sqlite has only signed numbers: it displays those above 2^63 - 1 as
+    // negative, but returns them unchanged.
     sqlite3_bind_int64(statement_, parameter, static_cast<int64_t>(value));
   }
-  // sqlite has no NaN: it becomes NULL, which Real gives back as NaN.
+  // sqlite has no NaN: it becomes NULL, which Real returns as NaN.
   void Bind(int parameter, double value) {
     sqlite3_bind_double(statement_, parameter, value);
   }
@@ -108,7 +107,7 @@ class Statement {
       Bind(parameter, nullptr);
     }
   }
-  // NULL in place of an empty text.
+  // Binds NULL for an empty text.
   void BindTextOrNull(int parameter, absl::string_view value) {
     if (value.empty()) {
       Bind(parameter, nullptr);
@@ -117,18 +116,18 @@ class Statement {
     }
   }
 
-  // To the next row: true, or false once there is none, or a status as of
-  // SqliteError. After false or an error the statement is reset.
+  // Advances to the next row: returns true, false if there is none, or
+  // SqliteError's status. After false or an error the statement is reset.
   absl::StatusOr<bool> Step();
 
-  // Binds all, steps to the end, resets. Rows are passed over.
+  // Binds all values, steps to the end, resets. Ignores rows.
   template <typename... Values>
   absl::Status Run(const Values&... values) {
     return ForEachRow([](const Statement&) { return true; }, values...);
   }
 
-  // Binds all, calls `take` with this statement at each row until it returns
-  // false, resets. A read snapshot lasts until then.
+  // Binds all values, calls `take` with this statement for each row until it
+  // returns false, resets. A read snapshot exists until then.
   template <typename... Values>
   absl::Status ForEachRow(absl::FunctionRef<bool(const Statement&)> take,
                           const Values&... values) {
@@ -137,8 +136,8 @@ class Statement {
     return StepThrough(take);
   }
 
-  // The current row's columns, from 0. Text is valid until the next Step or
-  // Reset; that of NULL is empty.
+  // The current row's columns, from 0. A text is valid until the next Step or
+  // Reset; the text of NULL is empty.
   int64_t Int(int column) const {
     return sqlite3_column_int64(statement_, column);
   }
@@ -155,40 +154,41 @@ class Statement {
   friend class Database;
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
   absl::Status StepThrough(absl::FunctionRef<bool(const Statement&)> take);
-  // Resets; returns the error of a result other than a row or the end.
+  // Resets; returns the error, if `result` is neither a row nor the end.
   absl::Status Finish(int result);
 
-  sqlite3_stmt* statement_ = nullptr;  // null: none
+  sqlite3_stmt* statement_ = nullptr;  // nullptr: none
 };
 
-// One connection. All calls may block for the disk.
+// One connection. All calls may block on the disk.
 class Database {
  public:
   struct Options {
     bool read_only = false;
-    // How long a call waits for another connection's lock before it fails.
+    // The time for which a call waits for another connection's lock before it
+    // fails.
     int busy_timeout_ms = 1'000;
-    // Of a file that is made now; a power of two, 512 to 65536.
+    // The page size of a new file; a power of two, 512 to 65536.
     int page_bytes = 8'192;
   };
 
-  // Opens the file, or makes it unless read_only. Errors: as SqliteError; a
-  // file that is no database is refused here already.
+  // Opens the file, or makes it unless read_only. Errors: as SqliteError, also
+  // for a file that is not a database.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
                                                         const Options& options);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   ~Database();
 
-  // Runs any number of statements; rows are passed over.
+  // Runs any number of statements; ignores rows.
   absl::Status Execute(const std::string& sql);
 
-  // One statement, for its owner to keep and to destroy before the database.
+  // Prepares one statement. The caller must destroy it before the database.
   absl::StatusOr<Statement> Prepare(absl::string_view sql);
 
-  // The same, prepared at its first use and kept until the database closes.
+  // The same, prepared at its first use and cached until the database closes.
   // The caller is its only user until it is reset. Parameters may still be
-  // bound from the last use. For a handful of texts, not for ones made up.
+  // bound from the last use. Only for a small set of constant texts.
   absl::StatusOr<Statement*> Cached(absl::string_view sql);
 
   // Statement::Run and ForEachRow of a Cached statement.
@@ -206,17 +206,16 @@ class Database {
     return (*statement)->ForEachRow(take, values...);
   }
 
-  // The first column of the first row of a query, such as a PRAGMA's; kInternal
-  // without a row.
+  // Returns the first column of the first row of a query, such as a PRAGMA's;
+  // kInternal without a row.
   absl::StatusOr<int64_t> ReadInt(absl::string_view sql);
 
-  // Takes the write lock at once, so that no later statement of the
-  // transaction fails for the want of it.
+  // Takes the write lock at once, so that no later statement of the transaction
+  // fails by a missing lock.
   absl::Status Begin();
-  // On an error the transaction is rolled back.
+  // Commits; rolls back on an error.
   absl::Status Commit();
-  // No error: there may be no transaction any more, as sqlite itself rolls back
-  // when it must.
+  // Has no error: sqlite itself may have ended the transaction by a rollback.
   void Rollback();
   bool InTransaction() const;
 
@@ -229,7 +228,7 @@ class Database {
 
   sqlite3* connection_;
   std::string path_;
-  // Node-like values: pointers that were handed out stay valid.
+  // Heap-allocated values: returned pointers stay valid.
   absl::flat_hash_map<std::string, std::unique_ptr<Statement>> cached_;
 };
 

@@ -1,4 +1,4 @@
-// Which columns of the tables hold which fields: of events, and of positions.
+// The columns of the tables for the fields of events and positions.
 //
 // Data flow: an event -> EventTable::kInsert, BindEvent -> a row ->
 // EventTable::kSelect, ReadEvent -> the event.
@@ -8,7 +8,7 @@
 //   insert.Bind(1, run);  // then seq_id, source_number, worker_id
 //   BindEvent(insert, step);
 //   Statement& select = **database.Cached(EventTable<RunStep>::kSelect);
-//   ReadEvent(select, batch.add_steps());  // once it is at a row
+//   ReadEvent(select, batch.add_steps());  // at a row
 
 #ifndef TANDEM_SLOW_LANE_STORE_EVENT_COLUMNS_H_
 #define TANDEM_SLOW_LANE_STORE_EVENT_COLUMNS_H_
@@ -74,7 +74,7 @@ namespace tandem::slow_lane {
 
 namespace event_columns_internal {
 
-// An empty text is NULL in the table.
+// Binds NULL for an empty text.
 template <typename Value>
 void BindField(Statement& insert, int parameter, const Value& value) {
   if constexpr (std::is_same_v<Value, std::string>) {
@@ -98,7 +98,7 @@ Value ReadField(const Statement& row, int column, size_t* text_bytes) {
   }
 }
 
-// From 1677 to 2262; a time outside becomes the nearer end.
+// Converts times from 1677 to 2262; another time becomes the nearest limit.
 inline int64_t NanosOf(const google::protobuf::Timestamp& time) {
   constexpr int64_t kPerSecond = 1'000'000'000;
   int64_t nanos;
@@ -123,8 +123,8 @@ inline int64_t NanosOf(const google::protobuf::Timestamp& time) {
 
 // kInsert: its first parameters are run, seq_id, source_number and worker_id.
 // kSelect: rows of the run ?1 (a run_id) above the number ?2, at most ?3, in
-// order. The statement itself looks up the run, so all rows are of one
-// snapshot: of a run that is removed meanwhile, all or none. Bind and Read
+// order. The statement itself finds the run, so all rows belong to one
+// snapshot: for a run that is removed at this time, all or none. Bind and Read
 // return the next parameter, and the next column.
 template <typename Event>
 struct EventTable;
@@ -162,8 +162,8 @@ TANDEM_EVENT_TABLE(v1::LifecycleEvent, "lifecycle_rows",
 TANDEM_EVENT_TABLE(v1::MalformedLine, "malformed_rows",
                    TANDEM_MALFORMED_COLUMNS, "", "")
 
-// Binds all but the first four parameters of kInsert. The event's texts are not
-// copied: they outlive the statement's use.
+// Binds all parameters of kInsert except the first four. The event's texts are
+// not copied: they must outlive the statement's use.
 template <typename Event>
 void BindEvent(Statement& insert, const Event& event) {
   const int time = EventTable<Event>::Bind(insert, 5, event);
@@ -227,7 +227,7 @@ auto VisitEvents(Stream stream, v1::EventBatch& batch, Visit visit) {
 }
 template <typename Visit>
 auto VisitEvents(Stream stream, const v1::EventBatch& batch, Visit visit) {
-  // The lists themselves are visited as const.
+  // The lambda passes the lists to `visit` as const.
   return VisitEvents(stream, const_cast<v1::EventBatch&>(batch),
                      [&](const auto& events) { return visit(events); });
 }

@@ -1,10 +1,10 @@
-// EventReader: a run's durable events, from the tables.
+// EventReader: reads a run's durable events from the tables.
 //
-// Data flow: run, stream, number -> a short read of its own snapshot -> an
+// Data flow: run, stream, number -> a short read with its own snapshot -> an
 // EventBatch.
-// Ownership: one thread's at a time; any number of readers beside the store. It
-// holds no snapshot between two calls, so that the write-ahead log can be
-// emptied.
+// Ownership: one thread at a time; any number of readers in parallel to the
+// store. It holds no snapshot between two calls, so that the write-ahead log
+// can be emptied.
 //
 //   auto reader = EventReader::Open("data/tandem.db");
 //   v1::EventBatch batch;
@@ -29,10 +29,10 @@
 
 namespace tandem::slow_lane {
 
-// How far a run is, as of one snapshot.
+// The progress of a run, from one snapshot.
 struct RunProgress {
   Numbers last;           // rows of each stream: numbers have no gaps
-  v1::Position position;  // what its proxy has read; zero without one
+  v1::Position position;  // its proxy's; zero without a proxy
   std::optional<double> last_return;     // total_reward of the newest episode
   std::optional<int64_t> last_event_ns;  // the newest timestamp since 1970 of
                                          // each stream's last row
@@ -42,7 +42,7 @@ class EventReader {
  public:
   struct Limits {
     size_t max_rows = 1'000;
-    // Of the text in the rows: the row that exceeds it is the last one.
+    // The maximum of text in the rows; the row that exceeds it is the last one.
     size_t max_bytes = size_t{1} << 20;
   };
 
@@ -52,19 +52,19 @@ class EventReader {
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
-  // Adds rows with seq_id > since to `batch`, in order and without a gap, and
-  // says how many: 0 when there are none. Steps, and episodes, get their
+  // Adds rows with seq_id > since to `batch`, in order and without a gap.
+  // Returns their number, 0 if there are none. Steps and episodes get their
   // run_id; seq_id is the table's number. The batch's own run_id, worker_id and
-  // positions stay as they are. Errors: kNotFound for a run that there isn't;
-  // storage failures, with part of the rows added.
+  // positions do not change. Errors: kNotFound for an unknown run; storage
+  // failures, after which some rows may have been added.
   absl::StatusOr<size_t> Read(const std::string& run_id, Stream stream,
                               uint64_t since, const Limits& limits,
                               v1::EventBatch* batch);
 
-  // Errors as Read's.
+  // Returns the run's progress. Errors: as Read.
   absl::StatusOr<RunProgress> Progress(const std::string& run_id);
 
-  // For run_table.h's reads.
+  // For the reads of run_table.h.
   Database& database() { return *database_; }
 
  private:

@@ -1,10 +1,11 @@
-// EventStore: what makes events and states of runs durable, exactly once.
+// EventStore: makes events and states of runs durable, exactly once.
 //
 // Data flow: any thread -> Append or Post -> a queue -> the store's one thread:
-// what is queued, up to a bound, in one transaction (group commit) -> SQLite,
+// queued items, up to a bound, in one transaction (group commit) -> SQLite,
 // fsync -> the listener, then each item's `done`.
-// Ownership: the daemon's. Batches are shared and not changed. Callbacks run on
-// the store's thread: they must not block, throw, or call Close.
+// Ownership: the daemon owns it. Batches are shared and never changed. The
+// store's thread calls the callbacks: they must not block, throw, or call
+// Close.
 //
 //   auto store = EventStore::Open("data/tandem.db", {});
 //   (*store)->Post(
@@ -26,8 +27,8 @@
 // closed       by Close                     answered soon      kCancelled
 //                                           with kCancelled
 //
-// An item is one of the two: a batch, or a change. Transactions are bounded by
-// bytes and by rows, so that no run's events wait for long behind another's.
+// An item is a batch or a change. Bytes and rows of a transaction are bounded,
+// so that no run's events wait long for another run's.
 
 #ifndef TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
 #define TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
@@ -58,107 +59,108 @@ namespace tandem::slow_lane {
 class EventStore {
  public:
   struct Options {
-    // Each commit reaches the disk before it is acknowledged. Without, a power
-    // cut may take the last commits, though never a part of one.
+    // Each commit is on the disk before its acknowledgement. If false, a power
+    // cut may lose the last commits, but never a part of one.
     bool full_sync = true;
-    // What HasRoom goes by. Batches count as their bytes on the wire.
+    // The limit of HasRoom. Batches count with their serialized size.
     size_t max_queued_bytes = size_t{64} << 20;
-    // Of events in one transaction: what bounds its time and memory. An item
-    // that exceeds them has a transaction of its own.
+    // The maximum of events in one transaction, for its time and memory. An
+    // item that exceeds it has its own transaction.
     size_t max_transaction_bytes = size_t{8} << 20;
     size_t max_transaction_rows = 20'000;
-    // For so long Close goes on committing what is queued.
+    // The time for which Close continues to commit queued items.
     double close_secs = 1;
-    // The write-ahead log is copied into the table's file when it has grown to
-    // this. Above four times this, that waits for readers to let go of it.
+    // The size at which the write-ahead log is copied into the table's file.
+    // Above four times this size the copy waits for readers to release the log.
     size_t checkpoint_bytes = size_t{32} << 20;
-    // Degraded: until the next try.
+    // In state degraded: the time until the next try.
     double retry_secs = 1;
-    // An item that waits longer for its commit is a fault that state() names.
+    // If an item waits longer for its commit, state() reports an error.
     double slow_secs = 5;
     int page_bytes = 8'192;
-    // As MigrationWatch, for a file of an older schema version.
+    // As MigrationWatch, for a file with an older schema version.
     std::function<absl::Status(int64_t rows)> migration_watch = nullptr;
   };
 
   using AppendDone = absl::AnyInvocable<void(const absl::StatusOr<Appended>&)>;
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
   using Change = absl::AnyInvocable<absl::Status(Database&)>;
-  // A run has rows up to these numbers, and its proxy has read so many steps,
-  // all durable.
+  // Gets a run's highest numbers, and the number of steps that its proxy has
+  // read; all are durable.
   using Listener = absl::AnyInvocable<void(
       const std::string& run_id, const Numbers& last, uint64_t printed_steps)>;
 
-  // Opens or makes the file, brings its schema up to date and starts the
-  // thread. Errors: as Database::Open and BringUpToDate.
+  // Opens or makes the file, migrates its schema and starts the thread. Errors:
+  // as Database::Open and BringUpToDate.
   static absl::StatusOr<std::unique_ptr<EventStore>> Open(
       const std::string& path, const Options& options);
   EventStore(const EventStore&) = delete;
   EventStore& operator=(const EventStore&) = delete;
   ~EventStore();  // Close
 
-  // Called after each commit for each run that got rows or another position,
-  // before their `done`.
-  // At most once, before the first Append.
+  // Sets a function for each run that got rows or another position. It is
+  // called after each commit, before the items' `done`. Call this at most once,
+  // before the first Append.
   void SetListener(Listener listener);
 
-  // Adds a batch's events to their run. Thread-safe; doesn't wait. Batches of
-  // one thread keep their order. `done` gets, once they are durable, what was
-  // added; or
-  //   kNotFound            there is no such run
-  //   kFailedPrecondition  the batch doesn't begin where the last one ended
+  // Adds a batch's events to their run. Thread-safe; does not wait. Batches of
+  // one thread keep their order. When the events are durable, `done` gets the
+  // result; or
+  //   kNotFound            the run is unknown
+  //   kFailedPrecondition  the batch does not begin at the end of the last one
   //   kInvalidArgument     the batch contradicts itself
-  //   kCancelled           the store was closed before; or what it failed of,
-  //                        if it was degraded
-  // An error leaves nothing of the batch, and all of the others.
+  //   kCancelled           the store was closed before; or, if it was degraded,
+  //                        the error of its last try
+  // After an error no event of the batch is stored; other batches are
+  // unaffected.
   void Append(std::shared_ptr<const v1::EventBatch> batch, AppendDone done);
 
-  // Any other change, such as InsertRun (run_table.h), in order with the
-  // batches. It must not begin or end a transaction, nor touch events. If it
-  // returns an error, what it changed is undone, and `done` gets that error;
-  // OK means durable. After a storage failure it runs again, from the start: it
-  // must not consume what it captured. Thread-safe; doesn't wait.
+  // Makes another change, such as InsertRun (run_table.h), in order with the
+  // batches. It must not begin or end a transaction, or change events. If it
+  // returns an error, its writes are undone, and `done` gets the error. OK
+  // means durable. After a storage failure it runs again from the start, so it
+  // must not consume its captures. Thread-safe; does not wait.
   void Post(Change change, Done done);
 
-  // Removes a run and its events: at once for all readers, the rows
-  // little by little when there is nothing else to do, also across restarts.
-  // `done`: kNotFound, or OK once no reader can find it any more. Thread-safe;
-  // doesn't wait.
+  // Removes a run and its events. All readers lose them at once; the rows are
+  // removed in small steps when the store is idle, also after a restart.
+  // `done`: kNotFound, or OK when no reader can find the run. Thread-safe; does
+  // not wait.
   void DeleteRun(const std::string& run_id, Done done);
 
-  // Fewer than max_queued_bytes wait to be durable. A call that
-  // appends for a client asks before it reads more. Thread-safe.
+  // Whether fewer than max_queued_bytes wait for a commit. A call that appends
+  // for a client checks this before it reads more. Thread-safe.
   bool HasRoom() const;
   size_t queued_bytes() const;
 
-  // How long the oldest item that is not durable yet has been queued, in
-  // seconds; 0 without one. Thread-safe.
+  // The age of the oldest item that is not durable, in seconds; 0 if there is
+  // none. Thread-safe.
   double oldest_queued_secs() const;
 
-  // OK, or what keeps the store from committing, or from committing in time, in
-  // words for people. Thread-safe.
+  // OK, or the reason for missing or late commits, as text for users.
+  // Thread-safe.
   absl::Status state() const;
 
-  // Commits what is queued, for close_secs at most, and closes the file. An
-  // item that is not committed is undone and answered with kCancelled, or with
-  // the error that prevents its commit. The thread lives on: it alone answers
-  // later items, so that no caller is answered within its own call.
-  // Idempotent; thread-safe; waits.
+  // Commits queued items, for at most close_secs, and closes the file. Other
+  // items are undone, and get kCancelled or the error that prevents their
+  // commit. The thread continues: it answers later items, so that no caller
+  // gets an answer inside its own call. A second call has no effect.
+  // Thread-safe; blocks.
   void Close();
 
  private:
-  // What waits for its commit: a batch, or a change.
+  // An item that waits for its commit: a batch, or a change.
   struct Item {
     std::shared_ptr<const v1::EventBatch> batch;
-    Change change;  // of a null batch
+    Change change;  // if batch is nullptr
     AppendDone append_done;
     Done done;
     size_t bytes = 0;
     size_t rows = 0;
     int64_t queued_at_ns = 0;
     absl::StatusOr<Appended> result = Appended{};
-    // Its result is an error of its own that took the transaction with it: the
-    // others are tried again without it.
+    // The item failed by itself and so ended the transaction; the other items
+    // are tried again without it.
     bool refused = false;
   };
 
@@ -167,58 +169,60 @@ class EventStore {
   static void Answer(Item& item);
   double OldestQueuedSecs() const;  // with mutex_ held
   bool IsClosing() const;
-  // Close was called, and what it allows is over.
+  // Whether Close was called and its time is over.
   bool MustStop() const;
 
-  // All below: the store's thread.
+  // Only the store's thread calls the next functions.
   void Run();
-  // In their order; none: closing, or only leftovers to remove.
+  // Returns items in order; none: the store is closing, or only leftover rows
+  // remain.
   std::vector<Item> TakeItems();
   Item RemoveLeftovers();
-  // Until they are durable, or closed; then answers them.
+  // Commits the items, with retries until they are durable or the store closes;
+  // then answers them.
   void CommitPatiently(std::vector<Item>* items);
-  // One transaction of all `items`. OK: each has its result, durable if that is
-  // OK. Else nothing happened.
+  // Commits all `items` in one transaction. OK: each has its result; those with
+  // OK are durable. After an error nothing was committed.
   absl::Status CommitAll(std::vector<Item>* items);
-  // A user may have removed the write-ahead log, which only this connection
-  // has then: what is in it goes into the table's file.
+  // A user may have removed the write-ahead log, which then only this
+  // connection has. If so, copies its content into the table's file.
   absl::Status NoticeLostLog();
-  // Another process may have written into the file: a store, a shell.
+  // Detects writes of another process: a store, a shell.
   absl::Status NoticeOthers();
-  // Within the transaction. OK: the item has its result, an error of its own
-  // being one. Else the transaction has to be rolled back.
+  // Applies an item in the transaction. OK: the item has its result, which may
+  // be its own error. Otherwise the transaction must be rolled back.
   absl::Status ApplyOne(Item* item);
   absl::Status ApplyChange(Item* item);
   void TellListener(const std::vector<Item>& items);
-  // From closed_ on, until the destructor.
+  // Answers late items from closed_ until the destructor.
   void AnswerLate();
   void Checkpoint();
 
   const Options options_;
-  // The store's thread's alone.
+  // Only the store's thread uses these.
   std::unique_ptr<Database> database_;
   BatchWriter writer_;
   int64_t data_version_ = 0;
   int64_t log_pages_ = 0;  // of the write-ahead log, after the last commit
-  int64_t checkpointed_at_ = 0;  // log_pages_, then
+  int64_t checkpointed_at_ = 0;  // log_pages_ at the last checkpoint
   int64_t pages_per_checkpoint_ = 0;
   bool leftovers_ = true;  // there may be rows of deleted runs
-  absl::Status given_up_;  // closing, and the last try failed of this
+  absl::Status given_up_;  // closing, and the error of the last try
   Listener listener_;      // set before the first batch
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   // Guarded by mutex_.
   std::deque<Item> queue_;
-  size_t queued_bytes_ = 0;  // of the queue, and of what is being committed
-  // The first of the items being committed; empty between transactions.
+  size_t queued_bytes_ = 0;  // of the queue, and of items being committed
+  // The time of the first item being committed; empty between transactions.
   std::optional<int64_t> committing_since_ns_;
   absl::Status state_;
   bool closing_ = false;
   Deadline close_deadline_ = Deadline::Infinite();  // once closing_
   bool closed_ = false;
   bool ending_ = false;    // the destructor has begun
-  std::deque<Item> late_;  // came after Close
+  std::deque<Item> late_;  // items after Close
   std::condition_variable closed_wake_;
 
   std::thread thread_;

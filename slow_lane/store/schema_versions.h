@@ -1,6 +1,6 @@
-// Schema versions: which tables the file has, and how an older file gets them.
+// Schema versions: the tables of the file, and the migrations of an older file.
 //
-// Data flow: PRAGMA user_version -> the migrations above it, a transaction
+// Data flow: PRAGMA user_version -> the migrations above it, one transaction
 // each.
 // Ownership: plain functions, for code that opens the file for writing.
 //
@@ -22,23 +22,23 @@
 
 namespace tandem::slow_lane {
 
-// PRAGMA application_id: "TNDM", whose file this is (as `file` shows it).
+// PRAGMA application_id: "TNDM", which shows the file's program (see `file`).
 inline constexpr int32_t kApplicationId = 0x544E444D;
 
-// SQL that makes version n of a file of version n - 1: schema_n.sql. Once
-// released it is never changed.
+// SQL that migrates a file from version n - 1 to n: schema_n.sql. It is never
+// changed after a release.
 using Migration = const char*;
 
-// The first makes version 1 of an empty file.
+// The first migration makes version 1 from an empty file.
 absl::Span<const Migration> AllMigrations();
 
-// Called about ten times a second while a migration runs on a file that has
-// tables, with the rows moved so far into the table being filled. An error
-// undoes the migration and ends it.
+// The migration calls this about ten times a second, for a file that has
+// tables. It gets the number of rows moved so far into the current table. If it
+// returns an error, the migration is undone and ends.
 using MigrationWatch = absl::FunctionRef<absl::Status(int64_t rows)>;
 
-// Runs the migrations that the file lacks. After an error the file is of some
-// earlier version, never in between. Errors:
+// Runs the missing migrations. After an error the file has a complete earlier
+// version. Errors:
 //   kFailedPrecondition  the file is newer than the last migration, or another
 //                        program's; nothing was changed
 //   as SqliteError; the error of `watch`

@@ -1,4 +1,4 @@
-// Stream: the four kinds of events that a run has, and numbers by kind.
+// Stream: the four kinds of events of a run. Numbers: a number for each kind.
 //
 //   Numbers last;
 //   last[Stream::kSteps] = 7;
@@ -18,7 +18,7 @@ enum class Stream : uint8_t { kSteps, kEpisodes, kLifecycle, kMalformed };
 inline constexpr std::array<Stream, 4> kAllStreams = {
     Stream::kSteps, Stream::kEpisodes, Stream::kLifecycle, Stream::kMalformed};
 
-// A number for each stream, such as its highest seq_id. A plain value.
+// A number for each stream, such as its highest seq_id. A value type.
 class Numbers {
  public:
   constexpr uint64_t& operator[](Stream stream) {

@@ -9,18 +9,20 @@
 
 namespace tandem::slow_lane {
 
-// Of each message; clients have the same limit.
+// The maximum of each message; clients have the same limit.
 inline constexpr int kMaxMessageBytes = v1::MAX_MESSAGE_BYTES;
 
-// Of an event that is published by gRPC. Below the above by what may be in one
-// message beside it when it is read again: a lone large event must fit, or no
-// watcher ever gets past it. (A printed line has 16 MiB at most.)
+// The maximum of an event that is published by gRPC. It is lower than
+// kMaxMessageBytes by the other content of a message with this event. So a
+// single large event fits into a message, and watchers can always continue. (A
+// printed line has at most 16 MiB.)
 inline constexpr int kMaxEventBytes = kMaxMessageBytes - (8 << 20);
 
-// Where proxies reach the daemon: in the data folder, which is the current one.
+// The socket at which proxies reach the daemon, in the data folder, which is
+// the working directory.
 inline constexpr char kSocketFile[] = "daemon.sock";
 
-// Unacknowledged batches that a proxy may have.
+// The maximum of a proxy's unacknowledged batches.
 inline constexpr int kLinkWindow = 8;
 
 }  // namespace tandem::slow_lane

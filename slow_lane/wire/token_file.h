@@ -1,5 +1,5 @@
-// ReadToken: the secret of a file that only its user can read, with which
-// a client is accepted where the kernel states no owner of its connection.
+// ReadToken: reads the access token, a secret in a file that only its user can
+// read. It admits a client for whose connection the kernel reports no owner.
 //
 // Data flow: --token_file or TANDEM_TOKEN_FILE -> the file's content -> the
 // metadata `authorization: Bearer TOKEN` of each call.
@@ -31,9 +31,9 @@ inline std::string BearerOf(absl::string_view token) {
   return absl::StrCat("Bearer ", token);
 }
 
-// The file's content without the white space around it. kInvalidArgument: no
-// token, as its length or a byte in it says. kPermissionDenied: the file is
-// another user's, or open to others. Else the system's error.
+// Returns the file's content without surrounding white space. kInvalidArgument:
+// the length or a byte is invalid for a token. kPermissionDenied: another user
+// owns the file, or others have access. Otherwise the system's error.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
 }  // namespace tandem::slow_lane

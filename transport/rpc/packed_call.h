@@ -29,6 +29,7 @@ class PackedCall {
       : bytes_(Finish(builder, method, type, payload)) {}
 
   // Packs a call of plain structs; ignores its correlation id.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   PackedCall(const rpc::EnvelopeT& call) {
     flatbuffers::FlatBufferBuilder builder;
     const auto payload = call.payload.Pack(builder);

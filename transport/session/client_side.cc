@@ -24,7 +24,8 @@ bool IsFinite(float value) {
   return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
 }
 
-// In lanes: compilers leave the plain loop scalar at -O2, six times slower.
+// Computed in lanes: at -O2 compilers do not vectorise the plain loop, which is
+// six times slower.
 bool AllFinite(std::span<const float> values) {
   constexpr uint32_t kExponent = 0x7F800000;
   using Lanes = uint32_t __attribute__((vector_size(16)));
@@ -44,7 +45,7 @@ bool AllFinite(std::span<const float> values) {
   return !bad;
 }
 
-// Adds to a counter that has one writer and may be read meanwhile.
+// Adds to a counter with one writer; other threads may read it at this time.
 void Add(SharedWord<uint64_t>* counter, uint64_t value) {
   // relaxed: a statistic.
   counter->store(counter->load(std::memory_order_relaxed) + value,
@@ -53,7 +54,7 @@ void Add(SharedWord<uint64_t>* counter, uint64_t value) {
 
 }  // namespace
 
-// Ends a long wait for what the condition does not show.
+// Ends a long wait for reasons that the condition does not show.
 class ClientSide::Watch final : public WaitWatch {
  public:
   Watch(const AttachedRegion& region, InterruptHook interrupted,
@@ -104,7 +105,7 @@ class ClientSide::Watch final : public WaitWatch {
 class ClientSide::InUse {
  public:
   explicit InUse(ClientSide* client)
-      // SYNC(client.use): acquire; what the last caller left is seen.
+      // SYNC(client.use): acquire; the last caller's effects before this call.
       : flag_(client->in_use_->exchange(true, std::memory_order_acquire)
                   ? nullptr
                   : client->in_use_.get()) {}
@@ -148,7 +149,7 @@ absl::StatusOr<ClientSide> ClientSide::Attach(absl::string_view name,
     ClientSide client(name, options, std::move(region));
     const absl::Status status = client.RequestAttach(deadline);
     if (status.ok()) return client;
-    // Its engine died before it answered: perhaps another is coming.
+    // The engine died before its answer; another engine may be starting.
     if (CodeOf(status) != ErrorCode::kPeerGone) return status;
   }
 }
@@ -182,12 +183,12 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
                      shared->client_pid.load(std::memory_order_relaxed),
                      "); close that one, or start another engine"));
   }
-  // From here on the client's words are ours.
+  // From here on this process writes the client's words.
   Become(State::kIdle);
   sent_at_ns_ = waiter_.NowNs();
   own_bell_.ClearSleepers();
   ClearStepTimes(&shared->client_round_trips);
-  // relaxed: labels for people.
+  // relaxed: labels for display.
   shared->client_pid.store(static_cast<uint32_t>(getpid()),
                            std::memory_order_relaxed);
   SetPhase(Phase::kAttaching, sent_at_ns_);
@@ -310,7 +311,7 @@ void ClientSide::Post(ExchangeKind kind) {
   StoreIfOther(&shared->exchange_kind, static_cast<uint32_t>(kind));
   // SYNC(lockstep.action): release; actions, resets and kind before the number.
   shared->action_seq.store(seq_ + 1, std::memory_order_release);
-  // An engine that spins runs already; the books are done beside it.
+  // An engine that spins runs already; the statistics are updated in parallel.
   sent_at_ns_ = waiter_.NowNs();
   engine_bell_.NotifyIfWaiting();
   Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
@@ -343,7 +344,8 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
     return Lost(code);
   }
   if (code != ErrorCode::kOk) return code;
-  // The engine acknowledged another client, and so reset the environments.
+  // The engine acknowledged another client, and therefore reset the
+  // environments.
   // relaxed: frame_seq published it.
   if (shared->attach_ack.load(std::memory_order_relaxed) != attach_number_) {
     return Lost(ErrorCode::kBrokenPeer);
@@ -375,7 +377,7 @@ ErrorCode ClientSide::AwaitFrame(Deadline deadline) {
   if (request == shared->frame_answer.load(std::memory_order_relaxed)) {
     ++request;
   }
-  // relaxed: it publishes nothing; what it asks for is the engine's own state.
+  // relaxed: it publishes no data; it requests the engine's own state.
   shared->frame_request.store(request, std::memory_order_relaxed);
   engine_bell_.NotifyIfWaiting();
   Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/false);
@@ -421,7 +423,7 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   policy_ns_.store(0, std::memory_order_relaxed);
   received_at_ns_ = next.received_at_ns_;
   Become(State::kIdle);
-  next.in_use_.reset();  // an empty shell: it leaves nothing
+  next.in_use_.reset();  // moved from: its destructor has no effect
   return absl::OkStatus();
 }
 
@@ -474,7 +476,7 @@ ClientStats ClientSide::Stats() const {
 }
 
 void ClientSide::SetPhase(Phase phase, int64_t now_ns) {
-  // relaxed: for people; nothing is done on the strength of it.
+  // relaxed: for display; no decision depends on it.
   header()->client_phase.store(PackPhase(phase, now_ns),
                                std::memory_order_relaxed);
 }

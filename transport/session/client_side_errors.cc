@@ -1,4 +1,4 @@
-// What ClientSide says when something fails: expected, found, what to do next.
+// The error texts of ClientSide: expected, found, and the next action.
 
 #include <algorithm>
 #include <cstring>

@@ -19,8 +19,8 @@ constexpr uint32_t kAskedForFrame = 2;
 
 }  // namespace
 
-// Ends a long wait for what the condition does not show: a client that died, or
-// one that counts wrongly.
+// Ends a long wait for reasons that the condition does not show: a client that
+// died, or a client with an invalid action_seq.
 class EngineSide::Watch final : public WaitWatch {
  public:
   explicit Watch(EngineSide* side) : side_(side) {}
@@ -83,7 +83,7 @@ absl::Status EngineSide::Open() {
 }
 
 bool EngineSide::Ready() const {
-  if (HasExchange()) return true;  // nearly always what comes
+  if (HasExchange()) return true;  // the usual case
   // relaxed: the flags alone are what is asked.
   if (asked_->load(std::memory_order_relaxed) != 0) return true;
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
@@ -131,7 +131,7 @@ EngineEvent EngineSide::Next(Deadline deadline) {
     EngineEvent event = EngineEvent::kTimedOut;
     if (code == ErrorCode::kOk) {
       event = Take(waiter_.CameAtNs());
-      // Take answered the client itself: there is nothing for the caller.
+      // Take has answered the client: the caller has no event to handle.
       if (event == EngineEvent::kTimedOut &&
           !deadline.PassedAt(MonotonicNanos())) {
         continue;
@@ -139,7 +139,7 @@ EngineEvent EngineSide::Next(Deadline deadline) {
     } else if (code != ErrorCode::kStepTimeout) {
       event = watch.event();
     } else {
-      // The waiter checks only in long waits: deadlines may come oftener.
+      // The waiter checks only in long waits; deadlines may be earlier.
       event = PollPeerNowAndThen();
     }
     return Deliver(event);
@@ -155,7 +155,7 @@ EngineEvent EngineSide::PollPeerNowAndThen() {
   if (now - polled_peer_ns_ < kPollPeerNs) return EngineEvent::kTimedOut;
   polled_peer_ns_ = now;
   const EngineEvent event = PollPeer(now);
-  // What a client sent last comes before that it left.
+  // A client's last message is handled before its leave.
   return Ready() ? Take(now) : event;
 }
 
@@ -164,10 +164,10 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   if ((asked_->load(std::memory_order_relaxed) & kAskedToStop) != 0) {
     return EngineEvent::kStopRequested;
   }
-  // An exchange comes before a new client: it is the old one's last. The attach
-  // request is read first, so that no exchange is overlooked that was sent
-  // before it. One exchange: a client that keeps stepping would otherwise delay
-  // another client's request for ever.
+  // An exchange is handled before a new client: it is the old client's last.
+  // The attach request is read first, so that no exchange sent before it is
+  // missed. Only one exchange: otherwise a client that keeps stepping would
+  // delay another client's request forever.
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   arriving_ = header_->attach_request.load(std::memory_order_acquire);
   const bool put_off = arriving_ != acknowledged_ && arriving_ == put_off_;
@@ -205,7 +205,8 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   return EngineEvent::kClientArrived;
 }
 
-// What both kinds of peers may ask for beside steps; kTimedOut if nothing.
+// Handles requests of both kinds of peers beside steps; kTimedOut if there are
+// none.
 EngineEvent EngineSide::TakeRequest() {
   if (PollRpcs()) return EngineEvent::kRpcs;
   // relaxed: the flag alone is what is asked; FrameThread's word has the rest.
@@ -222,8 +223,9 @@ EngineEvent EngineSide::TakeRequest() {
   return EngineEvent::kFrameWanted;
 }
 
-// What may have happened without a request; kTimedOut if nothing. Changes
-// nothing that a caller sees: the event may yet be overtaken by an exchange.
+// Detects events without a request; kTimedOut if there are none. Changes
+// nothing that a caller can see: an exchange may still be handled before the
+// event.
 EngineEvent EngineSide::PollPeer(int64_t now_ns) {
   RestoreNameNowAndThen(now_ns);
   if (has_client_ && !region_.ClientAlive()) return EngineEvent::kClientLeft;
@@ -244,19 +246,19 @@ EngineEvent EngineSide::Deliver(EngineEvent event) {
   return event;
 }
 
-// What a client that is gone had written but not sent.
+// Clears what a client wrote but did not send before it left.
 void EngineSide::ClearRequests() {
   std::fill(arrays_.resets.begin(), arrays_.resets.end(), uint8_t{0});
   // relaxed: the next frame_seq or attach_ack publishes it.
   StoreIfOther(&header_->exchange_kind, 0);
 }
 
-// Its client has gone, or is another.
+// The client of the held exchange has left, or another one has attached.
 void EngineSide::DropHeldExchange() {
   if (!holds_) return;
   holds_ = false;
   Fail(ErrorCode::kUnsupported,
-       "the exchange was put off, and its client left");
+       "the held exchange was dropped: its client left");
 }
 
 void EngineSide::HoldExchange() {
@@ -288,9 +290,10 @@ void EngineSide::SetMode(RegionMode mode) {
   header_->mode.store(static_cast<uint8_t>(mode), std::memory_order_relaxed);
 }
 
-// From here on the region is as a header-only client expects it.
+// After this the region is in the state that a header-only client expects.
 void EngineSide::ForgetClient() {
-  // Of a client that was killed, the kernel's unlocking came after all it did.
+  // If the client was killed, the kernel released its lock after its last
+  // write.
   // SYNC(attach.leave): acquire; the phase, then what the client left.
   (void)header_->client_phase.load(std::memory_order_acquire);
   DropHeldExchange();
@@ -336,10 +339,10 @@ void EngineSide::Complete(ErrorCode code, absl::string_view text) {
   ++frame_seq_;
   // SYNC(lockstep.frame): release; results and cleared flags before the number.
   header_->frame_seq.store(frame_seq_, std::memory_order_release);
-  // Before the bell: waking the client belongs to the way, not to the step.
+  // Before the bell: the wake of the client is not part of the step's time.
   const int64_t now = waiter_.NowNs();
   client_bell_.NotifyIfWaiting();
-  // The client runs already; the books are done beside it.
+  // The client runs already; the statistics are updated in parallel.
   SetPhase(Idle(), now);
   RecordStepTime(&header_->engine_step_times,
                  static_cast<uint64_t>(now - taken_at_ns_));
@@ -350,7 +353,8 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   // relaxed: only compared; nothing that it publishes is read here.
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);
-  // The last client may have counted wrongly, or scribbled over our number.
+  // The last client may have written an invalid number, or overwritten
+  // frame_seq.
   if (action_seq - frame_seq_ > 1) frame_seq_ = action_seq;
   // relaxed: attach_ack publishes it.
   header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
@@ -366,7 +370,7 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
                                               status.message().size()));
   acknowledged_ = arriving_;
   has_client_ = status.ok();
-  // Its count may be another than when they were drawn.
+  // Its number may differ from the one at rendering.
   if (status.ok() && !arrays_.images.empty()) TagImages(frame_seq_);
   SetPhase(Idle(), MonotonicNanos());
   // SYNC(attach.welcome): release; fresh observations before the answer.
@@ -376,7 +380,7 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
 
 absl::StatusOr<RingReader> EngineSide::RpcRingReader() {
   polls_rpcs_ = true;
-  polled_all_ = false;  // what came before this call
+  polled_all_ = false;  // requests before this call
   return RingReader::Attach(
       region_.mapping()->At<RingHeader>(to_engine_offset_),
       RpcRingData(to_engine_offset_), client_bell_);
@@ -422,7 +426,7 @@ void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
 }
 
 void EngineSide::SetPhase(Phase phase, int64_t now_ns) {
-  // relaxed: for people; nothing is done on the strength of it.
+  // relaxed: for display; no decision depends on it.
   header_->engine_phase.store(PackPhase(phase, now_ns),
                               std::memory_order_relaxed);
 }

@@ -227,7 +227,7 @@ class EngineSide {
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
   uint32_t frame_request_ = 0;
   bool has_client_ = false;
-  bool holds_ = false;  // an exchange that was taken and put off
+  bool holds_ = false;  // there is a held exchange
   bool paused_ = false;
   bool polls_rpcs_ = false;
   bool polled_all_ = true;

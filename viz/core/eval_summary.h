@@ -1,8 +1,10 @@
-// EvalSummary: what eval_summary.json says about an evaluation so far.
+// EvalSummary: the content of eval_summary.json, the results of an evaluation
+// so far.
 //
 // Data flow: MOSAIC's evaluation rewrites the file after each batch; a tab in
-// the mode policy_eval reads it again every second. Other people's bytes, maybe
-// half written: bounded, parsed without exceptions, checked.
+// the mode policy_eval reads it every second. The bytes are untrusted, and may
+// be incomplete: their size is limited, they are parsed without exceptions, and
+// checked.
 //
 //   if (std::optional<EvalSummary> now = ReadEvalSummary(path)) summary = *now;
 
@@ -26,18 +28,18 @@ struct EvalSummary {
   friend bool operator==(const EvalSummary&, const EvalSummary&) = default;
 };
 
-// Keys that are missing or null count as 0, as MOSAIC's own tab takes them.
-// Nothing: no JSON object (yet), or a key that is no number.
+// Missing and null keys count as 0, as in MOSAIC's own tab. nullopt: not a JSON
+// object (yet), or a key that is not a number.
 std::optional<EvalSummary> ParseEvalSummary(absl::string_view json);
 
-// Nothing: not there, not readable, over 1 MiB, no plain file, or see above;
-// the caller keeps what it had. Does not block on pipes.
+// nullopt: missing, unreadable, over 1 MiB, not a plain file, or as above; the
+// caller then keeps its last value. Does not block on pipes.
 std::optional<EvalSummary> ReadEvalSummary(const std::string& path);
 
-// Where MOSAIC keeps a run's file, below the current folder.
+// Returns MOSAIC's path of a run's file, relative to the working directory.
 std::string DefaultEvalSummaryPath(absl::string_view run_id);
 
-// Two lines for the overlay.
+// Returns two lines for the overlay.
 std::string EvalSummaryText(const EvalSummary& summary);
 
 }  // namespace tandem

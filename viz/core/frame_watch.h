@@ -1,18 +1,18 @@
-// FrameWatch: one run, watched: attached to whenever it can be, each new frame
-// once, and whether the newest frame may be called live. FrameMetadata: the
-// JSON beside a frame.
+// FrameWatch: watches one run: attaches when possible, returns each new frame
+// once, and knows whether the newest frame is live. FrameMetadata: the JSON
+// beside a frame.
 //
-// Data flow: a run's name -> its ring (a region's or a segment's) -> Poll, as
-// often as the display wants -> the newest frame, its state and age, and the
-// course of its numbers. It only reads; the writer never waits for it.
+// Data flow: a run's name -> its ring (in a region or a segment) -> Poll, at
+// the display's rate -> the newest frame, its state and age, and the history of
+// its numbers. It only reads; the writer never waits for it.
 // Ownership: one tab; one thread.
 //
 //   FrameWatch watch("tandem");
 //   if (watch.Poll(MonotonicNanos())) Show(watch.frame());
 //   if (watch.StateAt(MonotonicNanos()) != FreshnessState::kConnected) Dim();
 //
-// Poll at least every 50 ms: the state is right within 450 ms then, whatever
-// became of the writer (Freshness::kMaxLiveAgeNs).
+// The caller must call Poll at least every 50 ms. Then the state is correct
+// within 450 ms of any change of the writer (Freshness::kMaxLiveAgeNs).
 
 #ifndef TANDEM_VIZ_CORE_FRAME_WATCH_H_
 #define TANDEM_VIZ_CORE_FRAME_WATCH_H_
@@ -31,43 +31,39 @@
 
 namespace tandem {
 
-// Greater numbers, of either sign, are left out: a double does not hold all of
-// them, so that no writer in JSON can mean them; and sums of such do not
-// overflow.
+// Numbers of greater magnitude are ignored. A double does not represent all of
+// them, so no JSON writer can intend them; and sums cannot overflow.
 inline constexpr int64_t kMaxMetadataInteger = int64_t{1} << 53;
 
 struct FrameMetadata {
   std::optional<int64_t> step;
   std::vector<int64_t> envs;  // environments in the tiles, in order
-  // Episodes ended since the run began: a running count, so that the viewer
-  // misses none however many frames it drops.
+  // The number of episodes ended since the run began. It is cumulative, so that
+  // the viewer misses none when it drops frames.
   std::optional<int64_t> episodes;
-  // Why the image is not what it should be: drawing failed. At most 512
-  // bytes; empty: all is well.
+  // The error of rendering, if any; at most 512 bytes; empty: none.
   std::string error;
 };
 
-// Texts over 64 KiB, and lists of over 4096 environments, are left out.
+// Ignores texts over 64 KiB, and lists of over 4096 environments.
 FrameMetadata ParseFrameMetadata(absl::string_view json);
 
 class FrameWatch {
  public:
-  // A run id, or a region's name; of two by one name that serve frames the
-  // segment is taken.
-  // Nothing need be there yet.
+  // `run`: a run id, or a region's name. If both exist and have frames, the
+  // segment is used. Neither must exist yet.
   explicit FrameWatch(std::string run);
 
-  // Attaches if need be (tried every 100 ms), takes the newest frame, and asks
-  // after the writer. True: frame() is one that was not delivered before. Makes
-  // a few system calls; does not wait; allocates when a frame's size changes.
+  // Attaches if necessary (one attempt every 100 ms), takes the newest frame,
+  // and checks the writer. Returns whether frame() is a new one. Makes a few
+  // system calls; does not wait; allocates if a frame's size changes.
   bool Poll(int64_t now_ns);
 
-  // Gives the ring back, so that the writer knows that no viewer is attached;
-  // the next Poll attaches again.
+  // Detaches, so that the writer sees no viewer; the next Poll attaches again.
   void Detach();
 
   const std::string& run() const { return run_; }
-  // The newest frame, also when its writer is gone; number 0: none yet.
+  // The newest frame, also after its writer has ended; number 0: none yet.
   const Frame& frame() const { return frame_; }
   const FrameMetadata& metadata() const { return metadata_; }
 
@@ -75,19 +71,19 @@ class FrameWatch {
     return freshness_.StateAt(now_ns);
   }
   const Freshness& freshness() const { return freshness_; }
-  // Why there is no link, for people; empty while there is one.
+  // The reason of a missing link, for display; empty while there is a link.
   const std::string& reason() const { return reason_; }
 
   uint64_t frames() const { return frames_seen_; }  // delivered
-  // Of them: published while we were attached, not found on attaching.
+  // The number of those that were published while attached.
   uint64_t new_frames() const { return new_frames_; }
-  // Published, but passed between two polls.
+  // The number of frames skipped between two polls.
   uint64_t dropped() const { return dropped_; }
   double FramesPerSecondAt(int64_t now_ns) const {
     return rate_.PerSecondAt(now_ns);
   }
-  // Since the run began, by the writer's own count, over its restarts; nothing
-  // from a writer that does not count.
+  // Episodes since the run began, by the writer's count, including its
+  // restarts; nullopt if the writer does not count.
   std::optional<int64_t> episodes() const;
 
   const SampleHistory& rewards() const { return rewards_; }

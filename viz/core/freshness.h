@@ -1,23 +1,23 @@
-// Freshness: whether the image on screen may be called live, and how old it is.
-// FrameRate: how many new ones come in a second.
+// Freshness: whether the image on screen is live, and its age. FrameRate: the
+// number of new frames a second.
 //
-// Data flow: FrameWatch sets the state of the link and reports when a frame was
-// new; a view asks for the state at the moment it draws.
-// Ownership: one FrameWatch. Plain arithmetic on times that are handed in: no
-// clock, no system call, no allocation.
+// Data flow: FrameWatch sets the state of the link and reports new frames; a
+// view reads the state when it draws.
+// Ownership: one FrameWatch. Computes with times of the caller: no clock, no
+// system call, no allocation.
 //
 //   Freshness freshness;
 //   freshness.SetLink(Link::kAttached, now);
-//   freshness.SawOldFrame(now);              // it was there when we came
+//   freshness.SawOldFrame(now);              // found on attaching
 //   freshness.SawNewFrame(previous_poll);    // published after that poll
 //   freshness.StateAt(now);                  // kConnected
 //
-// What state follows from what:
+// The state for each link and frame:
 //
 //   link          newest frame                          state
 //   kNoRun        any                                   kUnavailable
 //   kLost         any                                   kReconnecting
-//   kAttached     new since we attached, young enough   kConnected
+//   kAttached     new since the attach, young enough    kConnected
 //   kAttached     none, from before, or too old         kStale
 
 #ifndef TANDEM_VIZ_CORE_FRESHNESS_H_
@@ -42,8 +42,8 @@ absl::string_view FreshnessName(FreshnessState state);
 class Freshness {
  public:
   enum class Link {
-    kNoRun,     // nothing of that name is there
-    kLost,      // something is there, or was, that does not serve frames now
+    kNoRun,     // no region or segment has the name
+    kLost,      // exists, or existed, without frames now
     kAttached,  // a ring is mapped and its writer is not known to be gone
   };
 
@@ -56,15 +56,15 @@ class Freshness {
 
   void SetLink(Link link) { link_ = link; }
 
-  // A frame was in the ring when we attached, at `now_ns`; its age is unknown.
+  // A frame was in the ring at the attach, at `now_ns`; its age is unknown.
   void SawOldFrame(int64_t now_ns);
-  // A frame was published after `since_ns`, the time of the poll before.
+  // A frame was published after `since_ns`, the time of the last poll.
   void SawNewFrame(int64_t since_ns);
 
   FreshnessState StateAt(int64_t now_ns) const;
 
-  // Age of the newest frame that we have: at most this (or, if `AgeIsAtLeast`,
-  // at least this); nothing if there was none yet.
+  // The maximum age of the newest frame; if `AgeIsAtLeast`, the minimum age.
+  // nullopt if there was none yet.
   std::optional<int64_t> AgeNsAt(int64_t now_ns) const;
   bool AgeIsAtLeast() const { return seen_ns_.has_value() && !new_; }
 

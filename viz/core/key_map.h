@@ -1,5 +1,4 @@
-// The viewer's keys: one table that the keyboard, the help overlay and --help
-// read.
+// The viewer's keys: one table for the keyboard, the help overlay and --help.
 //
 // Data flow: a key's name, as Qt writes it ("Ctrl+W") -> an Action.
 //
@@ -54,7 +53,7 @@ struct KeyRow {
 // In the order in which the help shows them; each action once.
 std::span<const KeyRow> KeyTable();
 
-// Case matters not.
+// Ignores the case.
 std::optional<Action> ActionOf(absl::string_view key);
 
 // The table as text, `indent` spaces before each row.

@@ -1,4 +1,4 @@
-// Numbers as people read them: durations, ages, bytes, counts, metrics.
+// Numbers as text for users: durations, ages, bytes, counts, metrics.
 //
 //   DurationText(552'300)       // "552 us", of nanoseconds
 //   ShortAgeText(2'340'000'000) // "2.3 s", of nanoseconds
@@ -31,8 +31,8 @@ std::string CountText(uint64_t count);
 // The same of any number, rounded.
 std::string RoundedText(double number);
 
-// The three lines that MOSAIC lays over an image, to the letter; nan and inf as
-// Python prints them: "reward: 1.50\nreturn: 20.00\nstep/sec: 400.0".
+// The three lines that MOSAIC shows on an image, character by character; nan
+// and inf as in Python: "reward: 1.50\nreturn: 20.00\nstep/sec: 400.0".
 std::string HudText(double last_reward, double rolling_return,
                     double step_rate_hz);
 

@@ -1,8 +1,8 @@
-// RunList: what runs on this machine and could be watched.
+// RunList: the runs of this machine that a viewer can watch.
 //
 // Data flow: the files of /dev/shm -> their headers, copied and checked ->
-// entries. Nothing is mapped and no reader's lock is taken, so that being
-// listed costs a run nothing: its engine does not start to render.
+// entries. It maps no file and takes no reader's lock, so a listed run has no
+// cost: its engine does not begin to render.
 // Ownership: one start page; one thread.
 //
 //   RunList list;
@@ -31,14 +31,14 @@ struct RunEntry {
   uint32_t height = 0;
   uint32_t channels = 0;
   std::string problem;
-  // Another user's, named in `problem`: nothing of it was read, and
+  // Another user owns it; `problem` has the name. Nothing was read, and
   // FrameWatch would not attach.
   bool is_anothers = false;
   uint64_t frames = 0;  // published so far
   double rolling_return = 0;
   double step_rate_hz = 0;
-  // Its counters moved between the last two scans; else since when they stand
-  // (as far as we saw).
+  // Whether its counters changed between the last two scans; if not,
+  // still_since_ns is the time of the last seen change.
   bool moving = false;
   int64_t still_since_ns = 0;
 };

@@ -1,4 +1,4 @@
-// SampleHistory: the whole course of one number in bounded memory.
+// SampleHistory: the complete history of one number, in bounded memory.
 //
 // Data flow: (time, value) at each new frame -> buckets of equal width; when
 // they are full, each two neighbours become one. So a plot shows the run from
@@ -34,8 +34,8 @@ class SampleHistory {
   // out 16 ms wide.
   explicit SampleHistory(size_t capacity);
 
-  // Takes a sample; times that go backwards count as the newest time. What is
-  // not finite is left out. Does not allocate.
+  // Adds a sample; an earlier time counts as the newest time. Ignores values
+  // that are not finite. Does not allocate.
   void Add(int64_t now_ns, double value);
 
   const std::vector<Bucket>& buckets() const { return buckets_; }

@@ -41,11 +41,12 @@ struct Inspection {
 
 class Inspector {
  public:
-  // By a region's name, a segment's full one, or a segment's run id where no
-  // region has that name. Waits as ReadRegionReport does.
+  // Inspects a region by its name, a segment by its full name, or a segment by
+  // its run id if no region has that name. Waits as ReadRegionReport does.
   Inspection InspectName(absl::string_view name);
 
-  // At all that ListShared has, in its order. What went meanwhile is left out.
+  // Inspects all entries of ListShared, in its order. Omits entries that were
+  // removed in the meantime.
   std::vector<Inspection> InspectAll();
 
  private:

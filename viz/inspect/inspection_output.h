@@ -1,4 +1,4 @@
-// An inspection as a table for people, and as one JSON object. viz/README.md
+// An inspection as a table for users, and as one JSON object. viz/README.md
 // lists the keys.
 //
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
@@ -19,12 +19,12 @@
 
 namespace tandem {
 
-// What is wrong first, then both sides, the speed, and what each part holds.
-// At most some 60 lines. Of an inspection that failed only the sentence.
+// Problems first, then both sides, the speed, and the content of each part. At
+// most some 60 lines. A failed inspection gives one sentence.
 std::string TextOf(const Inspection& inspection, absl::Time now,
                    absl::TimeZone zone);
 
-// A line for each, and a heading.
+// A heading, and a line for each.
 std::string ListTextOf(const std::vector<Inspection>& inspections);
 
 // Bars, one for each bucket or, where there are many, each few; "" for none.

@@ -1,7 +1,7 @@
-// FastLaneConsumer: a run's frames as Qt signals.
+// FastLaneConsumer: reports a run's frames by Qt signals.
 //
 // Data flow: a timer -> FrameWatch::Poll -> frame_ready for each new frame,
-// status_changed when the state is another.
+// status_changed after a change of the state.
 // Ownership: one FastLaneTab, in the GUI thread.
 //
 //   auto* consumer = new FastLaneConsumer("tandem", this);
@@ -45,10 +45,10 @@ class FastLaneConsumer : public QObject {
   explicit FastLaneConsumer(const QString& run_id, QObject* parent = nullptr);
 
   void start();
-  // Gives the ring back; its writer sees that no viewer is attached.
+  // Detaches from the ring; the writer then sees no viewer.
   void stop();
 
-  // How long between two polls; at most kHiddenPollMs.
+  // Sets the interval of polls; at most kHiddenPollMs.
   void SetPollMs(int period_ms);
 
   const FrameWatch& watch() const { return watch_; }

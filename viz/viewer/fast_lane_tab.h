@@ -1,5 +1,5 @@
-// FastLaneTab: one run on show: its image, its numbers, what the user does
-// to them.
+// FastLaneTab: one displayed run: its image, its numbers, and the user's
+// actions.
 //
 // Data flow: FastLaneConsumer -> the image and the texts that
 // FastLaneView.qml binds to; actions -> pause, zoom, focus, snapshots.
@@ -99,7 +99,7 @@ class FastLaneTab : public QObject {
   const QImage& image() const { return image_; }
   ImageView& view() { return view_; }
   const FastLaneConsumer& consumer() const { return consumer_; }
-  // Says that view() was changed.
+  // Emits viewChanged after a change of view().
   void ViewMoved() { Q_EMIT viewChanged(); }
 
  Q_SIGNALS:
@@ -108,7 +108,7 @@ class FastLaneTab : public QObject {
   void layersChanged();
   void changed();  // texts and state: at once when the state is another, else
                    // ten times a second
-  void said(const QString& text);  // a word for the user
+  void said(const QString& text);  // a message for the user
 
  private:
   void TakeFrame(const FastLaneFrameEvent& event);

@@ -1,4 +1,4 @@
-// PlotItem: the course of one of a tab's numbers, painted a few times a second.
+// PlotItem: plots the history of one of a tab's numbers a few times a second.
 //
 // Data flow: SampleHistory -> for each bucket a band from its least to its
 // greatest sample, and a line through their means.
@@ -27,7 +27,7 @@ class PlotItem : public QQuickPaintedItem {
   Q_PROPERTY(QString series MEMBER series_)
   Q_PROPERTY(QColor lineColor MEMBER line_color_ NOTIFY colorsChanged)
   Q_PROPERTY(QColor gridColor MEMBER grid_color_ NOTIFY colorsChanged)
-  // Texts beside the curve, of what it shows just now.
+  // Texts beside the curve, for its current values.
   Q_PROPERTY(QString lastText READ lastText NOTIFY refreshed)
   Q_PROPERTY(QString minText READ minText NOTIFY refreshed)
   Q_PROPERTY(QString maxText READ maxText NOTIFY refreshed)
@@ -53,7 +53,7 @@ class PlotItem : public QQuickPaintedItem {
 
  private:
   void Refresh();
-  // Nothing to show: nullptr.
+  // Returns nullptr if there is no history.
   const SampleHistory* History() const;
 
   QPointer<FastLaneTab> tab_;

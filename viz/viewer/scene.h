@@ -18,8 +18,8 @@ namespace tandem {
 
 class Scene {
  public:
-  // Opens the window. The QML is part of the program: that it does not load is
-  // a bug, and ends the process.
+  // Opens the window. The QML is part of the program, so a load failure is a
+  // bug, and ends the process.
   explicit Scene(Viewer* viewer);
 
   QQuickWindow* window() const { return window_; }

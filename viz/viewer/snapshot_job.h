@@ -1,8 +1,8 @@
 // SnapshotJob: --snapshot: waits for frames, saves the window, ends the loop.
 //
 // Data flow: every tab's count of new frames -> the window as PNG -> exit code
-// 0; or the deadline -> what was missing on stderr -> exit code 1. Without
-// --run it saves the list of runs, whatever the deadline.
+// 0; or the deadline -> the missing frames on stderr -> exit code 1. Without
+// --run it saves the list of runs after two scans, independent of the deadline.
 // Ownership: main, while the event loop runs.
 
 #ifndef TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
@@ -19,7 +19,7 @@ namespace tandem {
 
 class SnapshotJob {
  public:
-  // The viewer has its window.
+  // The viewer must have its window.
   SnapshotJob(const ViewerOptions& options, Viewer* viewer);
 
  private:

@@ -49,7 +49,7 @@ class Viewer : public QObject {
 
   explicit Viewer(const ViewerOptions& options, QObject* parent = nullptr);
 
-  // The window whose keys count, and that is saved.
+  // Sets the window for keys and snapshots.
   void SetWindow(QQuickWindow* window);
 
   QList<QObject*> tabs() const;
@@ -67,17 +67,17 @@ class Viewer : public QObject {
 
   const QList<FastLaneTab*>& fast_lane_tabs() const { return tabs_; }
 
-  // Whatever is out of range means the start page.
+  // An index out of range means the start page.
   void SetCurrent(int index);
   void Perform(Action action);
-  // The window, once it is set, as PNG, with a word on what drew it. False: no
-  // such file can be written.
+  // Saves the window as PNG, with a note on its renderer. Returns false if the
+  // file cannot be written.
   bool SaveWindow(const QString& path);
 
   // Shows a run: its tab, or a new one.
   Q_INVOKABLE void open(const QString& run);
   Q_INVOKABLE void close(int index);
-  // For buttons, which stand for keys.
+  // For buttons that represent keys.
   Q_INVOKABLE void press(const QString& key);
 
  Q_SIGNALS:

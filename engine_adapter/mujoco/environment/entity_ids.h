@@ -1,7 +1,7 @@
-// Entity ids: how services number what is in a model.
+// Entity ids: the numbers of a model's objects in the RPC services.
 //
-// Data flow: model -> ids, the same for every client of the model.
-// Bodies come first, then geoms, cameras and lights, from 1 on.
+// Data flow: model -> ids, equal for every client of the model. Bodies are
+// first, then geoms, cameras and lights, from 1.
 //
 //   info.id = EntityId(model, EntityKind::kCamera, camera);
 
@@ -33,7 +33,7 @@ inline int CountOf(const mjModel& model, EntityKind kind) {
   return static_cast<int>(counts[static_cast<size_t>(kind)]);
 }
 
-// Of the kind's number `index`, from 0.
+// Returns the id of object `index` (from 0) of this kind.
 inline uint64_t EntityId(const mjModel& model, EntityKind kind, int index) {
   uint64_t id = 1;
   for (const EntityKind before : kEntityKinds) {

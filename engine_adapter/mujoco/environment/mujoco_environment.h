@@ -1,9 +1,10 @@
 // MujocoEnvironment: one environment of a Task.
 //
 // Data flow: actions (float32) -> mjData.ctrl -> Task -> obs, infos, reward,
-// end. Ownership: an EnvironmentEngine's; each environment has its own mjData.
-// The Task and its mjModel are shared by all environments, but for those whose
-// model was changed: they have their own.
+// end.
+// Ownership: an EnvironmentEngine owns it; each environment has its own mjData.
+// All environments share the Task and its mjModel, except those with a changed
+// model, which have their own.
 //
 //   InstallMujocoLog(LogLine);
 //   environments.push_back(std::make_unique<MujocoEnvironment>(
@@ -29,20 +30,20 @@
 
 namespace tandem {
 
-// Makes the same task again, on a changed copy of its model. Throws if that has
-// become impossible.
+// Makes the same task for a changed copy of its model. Throws if the copy does
+// not fit the task.
 using TaskMaker = std::function<std::shared_ptr<const Task>(
     std::shared_ptr<const mjModel> model)>;
 
-// Invalid values, as MuJoCo handles them: an action row with a NaN, an
-// infinity or a magnitude above 1e10 counts as a row of zeros; a state that
-// becomes such is reset to the model's initial state, unless the model disables
-// that, and the episode goes on. Each is warned about once. An error of
-// MuJoCo's is thrown on as MujocoError; the environment is reset to the model's
+// Invalid values are handled as in MuJoCo. An action row with a NaN, an
+// infinity or a magnitude above 1e10 counts as a row of zeros. A state with
+// such a value is reset to the model's initial state, unless the model disables
+// that, and the episode continues. Each case causes one warning. An error of
+// MuJoCo is thrown as MujocoError; the environment is then reset to the model's
 // initial state.
 class MujocoEnvironment final : public Environment {
  public:
-  // `reset_infos` is how many of the infos' columns, the first, reset writes.
+  // `reset_infos` is the number of the first infos columns that a reset writes.
   MujocoEnvironment(std::shared_ptr<const Task> task, TaskMaker make_task,
                     DataPtr data, size_t reset_infos);
 
@@ -50,33 +51,33 @@ class MujocoEnvironment final : public Environment {
   StepOutcome Step(std::span<const float> actions,
                    const EnvironmentRow& row) override;
 
-  // Back to the shared model, without a contract or set controls.
+  // Returns to the shared model, without a contract or set controls.
   void ClearClientState() override;
 
   const mjModel& model() const { return task_->model(); }
-  // Between two steps, for code that moves things; it calls mj_forward itself.
+  // For code that moves objects between two steps; that code calls mj_forward.
   mjData* data() { return data_.get(); }
   const mjData* data() const { return data_.get(); }
 
-  // This environment's own copy of the model, made by the first call, to be
-  // changed between two steps: all sizes have to stay. Kept until
-  // ClearClientState. kEngineFailed with MuJoCo's words, and
+  // Returns this environment's own copy of the model, made by the first call.
+  // The caller may change it between two steps, but not its sizes. It exists
+  // until ClearClientState. kEngineFailed with MuJoCo's error text, and
   // kOutOfSharedMemory.
   absl::StatusOr<mjModel*> OwnModel();
-  // Makes it in the same way for a contract alone: the reset that gives the
-  // contract up frees it, unless OwnModel has been called.
+  // Makes the copy for a contract only. The reset that ends the contract frees
+  // it, unless OwnModel was called.
   absl::Status MakeOwnModel();
 
-  // This actuator's control in the next step, in place of its action's; resets
-  // before it change nothing about that.
+  // Sets the actuator's control for the next step, in place of the action's
+  // value. A reset before that step does not change it.
   void SetControl(size_t actuator, float value);
-  // The last step's control, 0 after a reset; or what was set since.
+  // Returns the last step's control, 0 after a reset; or the value set since
+  // then.
   float Control(size_t actuator) const;
 
-  // From the next reset on, in place of the one before. MakeOwnModel comes
-  // first.
+  // Sets the randomization from the next reset on. Call MakeOwnModel before.
   void SetRandomization(std::unique_ptr<Randomization> next);
-  // It has been called.
+  // Whether SetRandomization has set one.
   bool is_randomized() const {
     return randomization_ != nullptr || next_randomization_ != nullptr;
   }
@@ -89,9 +90,9 @@ class MujocoEnvironment final : public Environment {
   void PutRow(const EnvironmentRow& row) const;
 
   const std::shared_ptr<const Task> shared_task_;
-  std::shared_ptr<const Task> task_;  // on a model of its own, or the shared
+  std::shared_ptr<const Task> task_;  // on its own model, or the shared one
   TaskMaker make_task_;
-  std::shared_ptr<mjModel> own_model_;  // of task_, or nullptr: it is shared
+  std::shared_ptr<mjModel> own_model_;  // of task_; nullptr: shared
   bool is_model_changed_ = false;       // by the caller of OwnModel
   DataPtr data_;
   size_t reset_infos_;
@@ -99,7 +100,7 @@ class MujocoEnvironment final : public Environment {
   std::unique_ptr<Randomization> next_randomization_;  // from the next one on
   std::vector<float> action_;  // a copy that the peer cannot change
   std::vector<std::optional<float>> set_controls_;  // by actuator
-  bool any_set_ = false;                            // of them
+  bool any_set_ = false;  // whether set_controls_ has one
 };
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// MujocoRandomization: takes contracts on for MuJoCo environments.
+// MujocoRandomization: applies contracts to MuJoCo environments.
 //
 // Data flow: SimulationContract -> Contract -> each environment's
 // Randomization. Ownership: an engine's fitting; points into its environments.
@@ -31,14 +31,15 @@ class MujocoRandomization final : public RandomizationPort {
   MujocoRandomization(std::shared_ptr<const Task> task,
                       std::vector<MujocoEnvironment*> environments);
 
-  // Beside the port's: kOutOfSharedMemory or kEngineFailed if an environment
-  // cannot have a model of its own; none draws by the contract then.
+  // Errors: the port's; kOutOfSharedMemory or kEngineFailed if an environment
+  // cannot have its own model. After an error no environment draws from the
+  // contract.
   absl::StatusOr<std::vector<std::string>> SetContract(
       std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
       std::optional<uint64_t> seed) override;
 
  private:
-  // Of their own, for environments that have none.
+  // Makes own models for environments that have none.
   absl::Status MakeModels(std::span<const uint32_t> envs);
 
   std::shared_ptr<const Task> task_;

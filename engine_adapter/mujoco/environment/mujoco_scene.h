@@ -1,5 +1,6 @@
-// MujocoScene: bodies, geoms, cameras and lights of MuJoCo environments.
-// MoveBody and the like move one of them, as if it had always been there.
+// MujocoScene: the bodies, geoms, cameras and lights of MuJoCo environments.
+// MoveBody and similar functions move one of them, as if it had always been
+// there.
 //
 // Data flow: service scene <-> MujocoScene <-> mjModel, mjData.
 // Ownership: the engine's, beside the environments that it points to.
@@ -27,49 +28,47 @@
 
 namespace tandem {
 
-// In the world; what is absent stays as it is.
+// World coordinates; absent parts stay unchanged.
 struct WantedPose {
   std::optional<std::array<mjtNum, 3>> position = {};
   // A unit quaternion, real part first.
   std::optional<std::array<mjtNum, 4>> rotation = {};
 };
 
-// All: kUnsupported for entities that cannot be moved, with the reason; and the
-// errors of OwnModel. An error leaves everything unchanged. They allocate when
-// the environment has no model of its own yet.
+// The functions below return kUnsupported, with the reason, for entities that
+// cannot be moved; and the errors of OwnModel. An error leaves everything
+// unchanged. They allocate if the environment has no own model yet.
 //
-// How long a thing stays where it was put: a body with a free joint and a mocap
-// body until the next reset, since that is their state; everything else for
-// good, since its place in its body, or the body's in its parent, is what
-// changes: there it stays while the body or parent moves on. The model's
-// constants that MuJoCo derives from its initial state stay as they are
-// (invweight0 and the like; mj_setConst), and so do masses and inertias.
+// The lifetime of a move: a body with a free joint and a mocap body keep their
+// place until the next reset, since the place is their state. All others keep
+// it permanently: their place in the body, or the body's place in its parent,
+// changes, and they move with that body or parent. Constants that MuJoCo
+// derives from the model's initial state do not change (invweight0 and the
+// like; mj_setConst), nor do masses and inertias.
 
-// The body and all that hangs on it, whatever joints it has; velocities stay.
-// A step leaves transforms one timestep behind the joints' positions; this
-// brings all of the environment's up to them.
+// Moves the body and all its descendants, with any joints; velocities do not
+// change. After a step, transforms are one timestep behind the joints'
+// positions; this function updates all transforms of the environment.
 absl::Status MoveBody(MujocoEnvironment* environment, int body,
                       const WantedPose& wanted);
 
-// A mesh's frame is the one that MuJoCo gives it: its centre and principal
-// axes.
+// A mesh's frame is MuJoCo's: its centre and principal axes.
 absl::Status MoveGeom(MujocoEnvironment* environment, int geom,
                       const WantedPose& wanted);
 
-// Not one that MuJoCo moves along (its mode is not "fixed").
+// kUnsupported for a camera that MuJoCo moves (its mode is not "fixed").
 absl::Status MoveCamera(MujocoEnvironment* environment, int camera,
                         const WantedPose& wanted);
 
-// The same. A light has a direction only: that is where the rotation turns the
-// direction of an unturned one, straight down.
+// As MoveCamera. A light has only a direction: the rotation of straight down.
 absl::Status MoveLight(MujocoEnvironment* environment, int light,
                        const WantedPose& wanted);
 
 // Ids: all bodies in MuJoCo's order, then geoms, cameras, lights. The world's
-// body is one of them, number 1, so that a body's id is MuJoCo's plus 1 and
-// whatever a geom can belong to is listed; it cannot be moved.
-// Names are MuJoCo's; empty for what has none, which only its id finds. A body
-// and a geom may have the same name: the lower id is found by it.
+// body is number 1, so a body's id is MuJoCo's plus 1, and every possible
+// parent of a geom is listed. The world's body cannot be moved. Names are
+// MuJoCo's; an object without a name has an empty one, and is found only by its
+// id. If a body and a geom have one name, IdOf returns the lower id.
 class MujocoScene final : public ScenePort {
  public:
   using Kind = EntityKind;
@@ -78,7 +77,7 @@ class MujocoScene final : public ScenePort {
     int index;  // MuJoCo's
   };
 
-  // At least one environment, all of one model, which comes from the file at
+  // At least one environment, all with one model, which comes from the file at
   // `path`.
   MujocoScene(std::vector<MujocoEnvironment*> environments, std::string path);
 
@@ -92,7 +91,7 @@ class MujocoScene final : public ScenePort {
   std::optional<rpc::EntityInfoT> Entity(uint32_t env,
                                          uint64_t id) const override;
   std::optional<uint64_t> IdOf(absl::string_view name) const override;
-  // MoveBody and the others say what moves how, and how long it stays there.
+  // MoveBody and the others define the effect and the lifetime of a move.
   absl::Status SetTransform(uint32_t env, uint64_t id,
                             const rpc::TransformT& transform) override;
 
@@ -102,7 +101,7 @@ class MujocoScene final : public ScenePort {
 
   std::vector<MujocoEnvironment*> environments_;
   std::string path_;
-  std::vector<Thing> things_;  // that of id i at i - 1
+  std::vector<Thing> things_;  // id i is at i - 1
 };
 
 }  // namespace tandem

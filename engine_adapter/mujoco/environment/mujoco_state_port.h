@@ -1,4 +1,4 @@
-// MujocoStatePort: joints and controls of MuJoCo environments.
+// MujocoStatePort: the joints and controls of MuJoCo environments.
 //
 // Data flow: services mujoco and telemetry <-> MujocoStatePort <-> mjData.
 // Ownership: the engine's, beside the environments that it points to.
@@ -18,18 +18,18 @@
 
 namespace tandem {
 
-// Positions of a joint that has several are its name with _x, _y, _z (metres)
-// and _qw, _qx, _qy, _qz (its quaternion); one without a name is "joint 3".
+// A joint with several positions has several names: its name with _x, _y, _z
+// (metres) and _qw, _qx, _qy, _qz (its quaternion). A joint without a name is
+// "joint 3".
 class MujocoStatePort final : public MujocoPort {
  public:
-  // At least one environment, all of one model.
+  // At least one environment, all with one model.
   explicit MujocoStatePort(std::vector<MujocoEnvironment*> environments);
 
   const Info& info() const override { return info_; }
   rpc::JointStateT Joints(uint32_t env) const override;
   std::vector<float> Controls(uint32_t env) const override;
-  // MuJoCo itself holds what a limited actuator does to its range, whatever
-  // the control.
+  // For any control, MuJoCo itself limits the effect of a limited actuator.
   void SetControl(uint32_t env, uint32_t actuator, float value) override;
 
  private:

@@ -1,4 +1,4 @@
-// Model files: where they lie, and how they become an mjModel.
+// Model files: finds them, and loads them as mjModel.
 //
 // Data flow: file name -> FindModelFile -> path -> LoadModel -> mjModel.
 //
@@ -29,7 +29,7 @@ using DataPtr = std::unique_ptr<mjData, DataDeleter>;
 
 struct ModelFile {
   std::string path;
-  // One of Gymnasium's: without warnings.
+  // Whether it is one of Gymnasium's files, which are loaded without warnings.
   bool is_asset = false;
 };
 
@@ -44,11 +44,11 @@ struct ModelFile {
 absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
                                         const std::string& assets_folder);
 
-// kInvalidArgument if nothing can be read there; kEngineFailed with MuJoCo's
-// own words if it is no model.
+// kInvalidArgument if the file cannot be read; kEngineFailed with MuJoCo's
+// error text if it is not a model.
 absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file);
 
-// Both: kEngineFailed if MuJoCo has no memory for it.
+// Both return kEngineFailed if MuJoCo has no memory.
 absl::StatusOr<ModelPtr> CopyModel(const mjModel& model);
 absl::StatusOr<DataPtr> MakeData(const mjModel& model);
 

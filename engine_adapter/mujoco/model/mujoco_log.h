@@ -1,8 +1,8 @@
-// MuJoCo's own errors and warnings, turned into ours.
+// Converts MuJoCo's errors and warnings to exceptions and log lines.
 //
-// Data flow: libmujoco -> our handler -> exception (errors) or a line of the
-// log, once each (warnings). Without it, libmujoco ends the process on an error
-// and writes MUJOCO_LOG.TXT into the user's folder.
+// Data flow: libmujoco -> a handler -> an exception (errors), or a line of the
+// log, once for each warning. Without the handler, libmujoco ends the process
+// at an error and writes MUJOCO_LOG.TXT into the user's folder.
 //
 //   InstallMujocoLog(LogLine);
 //   try { mj_step(model, data); } catch (const MujocoError& error) { ... }
@@ -17,21 +17,21 @@
 
 namespace tandem {
 
-// What mju_error said. Thrown through libmujoco's frames: an mjData that was
-// being worked on is good for mj_resetData only.
+// The text of mju_error. It is thrown through libmujoco's frames: after it,
+// only mj_resetData is legal for the mjData in use.
 class MujocoError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Of the whole process; call before any other use of MuJoCo, from one thread.
-// `warn` is called from whatever thread MuJoCo warns in, one call at a time,
-// once for each warning: texts that differ in numbers only count as the same.
-// Mere information is dropped.
+// Installs the handlers for this process. The caller must call it before any
+// other use of MuJoCo, from one thread. Any thread in which MuJoCo warns calls
+// `warn`, one call at a time, once for each warning. Texts that differ only in
+// numbers count as one warning. Information messages are dropped.
 void InstallMujocoLog(std::function<void(absl::string_view)> warn);
 
-// While it lives, MuJoCo's warnings in this thread are dropped: for model files
-// that the user can do nothing about. One at a time.
+// While it exists, MuJoCo's warnings in this thread are dropped: for model
+// files that the user cannot change. At most one exists at a time.
 class MutedMujocoWarnings {
  public:
   MutedMujocoWarnings();

@@ -1,4 +1,4 @@
-// Sums in the order in which NumPy adds, so that they round alike.
+// Sums in NumPy's order of additions, so that both round equally.
 //
 //   float cost = weight * SumOfSquares<float>(action);
 //   double mass = NumpySum<double>(0, nbody, [&](size_t i) { return m[i]; });

@@ -1,4 +1,4 @@
-// Contract: a SimulationContract whose numbers were checked.
+// Contract: a SimulationContract with checked numbers.
 //
 // Data flow: the message -> ReadContract -> Contract -> draws at each reset.
 // Ownership: a value; each environment has its own.
@@ -27,9 +27,9 @@ struct DrawRange {
   bool operator==(const DrawRange&) const = default;
 };
 
-// The message's fields, in its order; units and meaning are its comments'. An
-// absent range, a noise of 0: as the task has it. Made without a message: as
-// the task has everything.
+// The message's fields, in its order; its comments define units and meaning. An
+// absent range or a noise of 0 means the task's value. A default Contract
+// changes nothing.
 struct Contract {
   std::array<double, 3> pose_position_noise = {};
   double pose_orientation_noise = 0;
@@ -53,8 +53,8 @@ struct Contract {
   bool operator==(const Contract&) const = default;
 };
 
-// kInvalidArgument for the first invalid field: its name, what was
-// expected, what was found.
+// kInvalidArgument for the first invalid field; the text has its name, the
+// expected and the found value.
 absl::StatusOr<Contract> ReadContract(const rpc::SimulationContractT& message);
 
 }  // namespace tandem

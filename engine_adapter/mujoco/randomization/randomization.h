@@ -1,4 +1,4 @@
-// Randomization: one environment's contract, and what it has drawn.
+// Randomization: one environment's contract, and its drawn values.
 //
 // Data flow: the contract and a random stream -> the environment's own model,
 // its initial state, pushes, the velocity command.
@@ -32,9 +32,8 @@ namespace tandem {
 void ShakeState(const Contract& contract, const ModelParts& parts,
                 EnvRandom& random, const mjModel& model, mjData* data);
 
-// Sudden changes of a robot's level velocity.
-// Does nothing unless the contract has both interval and velocity and the base
-// moves level.
+// Sudden changes of a robot's horizontal velocity. Does nothing unless the
+// contract has both interval and velocity and the base moves horizontally.
 class Pushes {
  public:
   // An episode starts, at time 0: the first push is an interval away.
@@ -72,15 +71,15 @@ class VelocityCommand {
   double next_secs_ = 0;  // of simulated time
 };
 
-// With an empty contract everything is as `original`, the task's own model, has
-// it.
+// With an empty contract all values are those of `original`, the task's own
+// model.
 class Randomization {
  public:
   Randomization(std::shared_ptr<const mjModel> original,
                 std::shared_ptr<const ModelParts> parts,
                 const Contract& contract, const EnvRandom& random);
 
-  // Its contract asks for nothing.
+  // Whether its contract changes nothing.
   bool is_empty() const { return contract_ == Contract(); }
 
   // Of the environment's own model; `data` is scratch. Throws MujocoError.

@@ -1,4 +1,4 @@
-// Terrains: what a contract makes of a model's height fields.
+// Terrains: the height fields that a contract gives a model.
 //
 // Data flow: name -> Terrain; Terrain, difficulty -> mjModel.hfield_data.
 //
@@ -19,13 +19,13 @@
 
 namespace tandem {
 
-// All are at their lowest, the field's own zero, around the middle: a robot
-// that starts there stands on it. Towards the edges:
+// In the middle every terrain has its lowest height, the field's zero, so a
+// robot that starts there stands on it. Towards the edges:
 enum class Terrain : uint8_t {
-  kFlat,    // stays there
-  kRough,   // each point at a height of its own, drawn evenly
+  kFlat,    // it stays at zero
+  kRough,   // each point has its own height, drawn uniformly
   kSlope,   // rises evenly, to all four sides
-  kStairs,  // the same in eight steps
+  kStairs,  // rises in eight steps
 };
 
 std::optional<Terrain> TerrainNamed(absl::string_view name);

@@ -1,9 +1,9 @@
-// DebugCanvas: the lines and arrows that callers have drawn into environments.
+// DebugCanvas: the lines and arrows that callers have added to environments.
 //
-// Data flow: service debug -> Draw -> an environment's marks -> the
-// renderers of images for people -> geoms of the scene.
-// Ownership: the engine's; the thread that steps calls. What Marks gives never
-// changes, and may be read by any thread for as long as it is kept.
+// Data flow: service debug -> Draw -> an environment's marks -> the renderers
+// of frames, cameras and viewports -> geoms of the scene.
+// Ownership: the engine owns it; the stepping thread calls it. The result of
+// Marks never changes; any thread may read it while it holds the pointer.
 //
 //   DebugCanvas canvas(num_envs);
 //   absl::Status status = canvas.Draw(request);
@@ -48,7 +48,7 @@ class DebugCanvas final : public DebugPort {
   absl::Status Draw(const rpc::DebugDrawRequestT& request) override;
   void Clear() override { marks_.assign(marks_.size(), nullptr); }
 
-  // Of the environment, as they are now; nullptr: none.
+  // Returns the environment's current marks; nullptr: none.
   const std::shared_ptr<const DebugMarks>& Marks(uint32_t env) const {
     return marks_[env];
   }

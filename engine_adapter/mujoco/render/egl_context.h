@@ -1,8 +1,9 @@
-// EglContext: OpenGL without a window or a display, by EGL.
+// EglContext: an OpenGL context without a window or a display, by EGL.
 //
-// Data flow: libEGL, loaded now and not before -> a context -> mjr_* functions.
-// Ownership: one thread makes it, draws and destroys it: the context is current
-// in that thread for as long as it lives.
+// Data flow: libEGL, loaded by the first Create -> a context -> mjr_*
+// functions.
+// Ownership: one thread makes it, renders with it and destroys it. The context
+// is current in that thread during its lifetime.
 //
 //   absl::StatusOr<std::unique_ptr<EglContext>> gl = EglContext::Create();
 //   if (!gl.ok()) return gl.status();
@@ -17,8 +18,8 @@
 
 namespace tandem {
 
-// The library stays loaded when the context has gone: drivers do not bear being
-// unloaded.
+// The library stays loaded after the context's end, since drivers fail when
+// they are unloaded.
 class EglContext {
  public:
   // Tries the machine's devices in EGL's order (graphics cards first; only the

@@ -1,9 +1,9 @@
 // MujocoCameras: single images of MuJoCo environments, on request.
 //
-// Data flow: Draw (the thread that steps) -> a snapshot in the queue -> the
-// render thread -> SceneRenderer -> an Image -> done.
-// Ownership: the engine's, beside the environments and the canvas that it
-// shows. The thread that steps calls; the render thread is this class's own.
+// Data flow: Draw (stepping thread) -> a snapshot in the queue -> the render
+// thread -> SceneRenderer -> an Image -> done.
+// Ownership: the engine owns it, beside the environments and the canvas. The
+// stepping thread calls it; this class owns the render thread.
 //
 //   absl::StatusOr<std::unique_ptr<MujocoCameras>> cameras =
 //       MujocoCameras::Create(model, environments, view, &canvas);
@@ -47,8 +47,8 @@ namespace tandem {
 // Depth is in 65535 steps up to the model's far plane, which is also what is
 // seen where there is nothing.
 //
-// The thread and its OpenGL context come with the first image. It runs at the
-// lowest priority, as frames' thread does.
+// The first image starts the thread and makes its OpenGL context. The thread
+// has the lowest priority, as FrameThread's has.
 class MujocoCameras final : public CameraPort {
  public:
   // Under way: waiting, being drawn, or drawn and not handed over yet (see
@@ -64,8 +64,8 @@ class MujocoCameras final : public CameraPort {
       std::shared_ptr<const mjModel> model,
       std::vector<const MujocoEnvironment*> environments,
       const std::optional<CameraView>& view, const DebugCanvas* canvas);
-  // What still waits is done with kEngineFailed; no later than after the
-  // image that is being drawn.
+  // Waiting requests get kEngineFailed. Blocks at most until the current image
+  // is rendered.
   ~MujocoCameras() override;
 
   const std::vector<rpc::CameraInfoT>& Cameras() const override {
@@ -74,9 +74,9 @@ class MujocoCameras final : public CameraPort {
   const std::vector<std::string>& Viewports() const override {
     return viewports_;
   }
-  // Microseconds. Requests whose callers have left leave the queue. Own sizes:
-  // what the model says of a camera; else 640x480. kRingFull if more would be
-  // under way than kMostAtATime and kMostBytes.
+  // Takes microseconds. Removes requests of callers that have left. The default
+  // size is the model's for the camera; else 640x480. kRingFull if the
+  // unanswered requests would exceed kMostAtATime or kMostBytes.
   absl::Status Draw(const ImageRequest& request,
                     std::weak_ptr<const void> wanted, Done done) override;
 
@@ -88,7 +88,7 @@ class MujocoCameras final : public CameraPort {
     Done done;
     std::shared_ptr<const void> held;  // counts it
   };
-  // Outlives this with the images that it counts.
+  // Outlives this object while counted images exist.
   struct UnderWay {
     std::atomic<size_t> images = 0;
     std::atomic<size_t> bytes = 0;

@@ -1,4 +1,4 @@
-// MujocoFrames: the images of an engine's MuJoCo environments.
+// MujocoFrames: the FrameSource of MuJoCo environments.
 //
 // Data flow: environments, marks -> Capture -> copies -> Draw -> pixels.
 // Ownership: the engine's, beside the environments that it shows.
@@ -29,15 +29,15 @@ namespace tandem {
 
 class MujocoFrames final : public FrameSource {
  public:
-  // `environments` and `canvas` outlive this; the latter may be nullptr: no
-  // marks are drawn. `view` as TaskCamera has it.
+  // `environments` and `canvas` must outlive this object; `canvas` may be
+  // nullptr: no marks. `view` as in TaskCamera.
   MujocoFrames(std::shared_ptr<const mjModel> model,
                std::vector<const MujocoEnvironment*> environments,
                const std::optional<CameraView>& view,
                const DebugCanvas* canvas);
   ~MujocoFrames() override;
 
-  // kInvalidArgument for a camera that the model does not have.
+  // kInvalidArgument for a camera that is not in the model.
   absl::Status Prepare(const FrameOptions& options) override;
   // See SceneSnapshot::Take.
   void Capture(uint32_t place) override;
@@ -46,11 +46,11 @@ class MujocoFrames final : public FrameSource {
   void Stop() override { renderer_.reset(); }
 
  private:
-  // One environment that is drawn.
+  // A rendered environment.
   struct Place {
     uint32_t env;
     SceneSnapshot snapshot;
-    // Gymnasium's camera: as first drawn.
+    // Gymnasium's camera: its value in the first image.
     std::optional<TaskCamera::Point> lookat;
   };
 
@@ -63,7 +63,8 @@ class MujocoFrames final : public FrameSource {
   FrameOptions options_;
   std::optional<TaskCamera> camera_;  // from Prepare on
   int model_camera_ = -1;             // of options_, if it names one
-  // Each is the stepping thread's or the render thread's, in turn.
+  // Each element belongs to the stepping thread or the render thread,
+  // alternately.
   std::vector<Place> places_;
   std::unique_ptr<SceneRenderer> renderer_;  // the render thread's
 };

@@ -1,4 +1,4 @@
-// TaskCamera: the cameras with which people look at a task.
+// TaskCamera: the cameras for viewers of a task.
 //
 // Data flow: CameraView of the task, model, state -> mjvCamera.
 // Ownership: a value; const calls from any thread.
@@ -20,14 +20,14 @@
 
 namespace tandem {
 
-// Without a view the camera is where the model's file has it, and follows body
+// Without a view the camera has the place of the model's file, and follows body
 // 1 if that floats freely.
 class TaskCamera {
  public:
   using Point = std::array<mjtNum, 3>;
 
-  // Places what depends on the model's initial state. kEngineFailed with
-  // MuJoCo's words.
+  // Computes the values that depend on the model's initial state. kEngineFailed
+  // with MuJoCo's error text.
   static absl::StatusOr<TaskCamera> Create(
       std::shared_ptr<const mjModel> model,
       const std::optional<CameraView>& view);
@@ -35,15 +35,15 @@ class TaskCamera {
   // One of the model's own cameras.
   static mjvCamera OfModel(int index);
 
-  // Goes along with what moves away.
+  // Follows a robot that moves away.
   mjvCamera Follow(const mjData& data) const;
 
-  // Where Gymnasium's render has it: `lookat` is what it looks at, none before
-  // it is first drawn.
+  // The camera of Gymnasium's render. `lookat` is the point at which it looks;
+  // none before the first image.
   mjvCamera Gymnasium(const mjData& data, std::optional<Point>* lookat) const;
 
-  // The same, but for what would depend on the state that is drawn first: it
-  // looks at the middle of the model's initial state.
+  // The same, but independent of the first rendered state: it looks at the
+  // middle of the model's initial state.
   mjvCamera Fixed() const;
 
  private:
