@@ -87,8 +87,9 @@ void ExchangeRunner::Accumulated::Clear(uint32_t env) {
 }
 
 ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
-  if (accumulated_ == nullptr)
+  if (accumulated_ == nullptr) {
     accumulated_ = std::make_unique<Accumulated>(*arrays_);
+  }
   return *accumulated_;
 }
 
@@ -160,8 +161,9 @@ absl::Status ExchangeRunner::ResetAll(std::optional<uint64_t> first_seed) {
 
 absl::Status ExchangeRunner::Run(ExchangeKind kind, AutoresetMode autoreset) {
   absl::Status status = RunOn(*arrays_, kind, autoreset);
-  if (status.ok() && accumulated_ != nullptr && accumulated_->any)
+  if (status.ok() && accumulated_ != nullptr && accumulated_->any) {
     ReportAccumulated(kind);
+  }
   return status;
 }
 

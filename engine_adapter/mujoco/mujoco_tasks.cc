@@ -66,8 +66,9 @@ TaskMaker MakerOf(const TaskType& type, std::string path, TaskOptions options) {
           options = std::move(options)](std::shared_ptr<const mjModel> model) {
     absl::StatusOr<std::shared_ptr<const Task>> task =
         MakeTheTask(type, std::move(model), path, options);
-    if (!task.ok())
+    if (!task.ok()) {
       throw std::logic_error(std::string(task.status().message()));
+    }
     return *std::move(task);
   };
 }

@@ -71,8 +71,9 @@ absl::StatusOr<RpcStream> MujocoService::StreamJointState(
                        [this, envs = *std::move(envs),
                         list = !request.env_ids.empty(), watch] {
                          Items items;
-                         if (watch->IsNew())
+                         if (watch->IsNew()) {
                            items.emplace_back().Set(JointsOf(envs, list));
+                         }
                          return absl::StatusOr<Items>(std::move(items));
                        },
                    .pass = [watch] { return size_t{watch->Pass()}; }};

@@ -101,8 +101,9 @@ class ControlCall final
         });
     }
     if (event.has_pause() && event.pause()) return runs_->Pause(run_id, done);
-    if (event.has_resume() && event.resume())
+    if (event.has_resume() && event.resume()) {
       return runs_->Resume(run_id, done);
+    }
     done(absl::OkStatus());  // an empty request
   }
 

@@ -193,8 +193,9 @@ class MessageReader {
   }
 
   bool ReadLifecycle(v1::LifecycleEvent* event) {
-    if (!ReadText(Field::kEvent, event, &v1::LifecycleEvent::mutable_event))
+    if (!ReadText(Field::kEvent, event, &v1::LifecycleEvent::mutable_event)) {
       return false;
+    }
     if (event->event().empty()) {
       return Fail(Field::kEvent, "a name", "an empty string");
     }
@@ -332,8 +333,9 @@ class MessageReader {
               ->parse(text->data(), text->size(), /*realloc_if_needed=*/true)
               .get(metadata);
       if (error == simdjson::MEMALLOC) throw std::bad_alloc();
-      if (error != simdjson::SUCCESS)
+      if (error != simdjson::SUCCESS) {
         return Fail(field, kExpected, found->text);
+      }
     } else if (found->value.get(metadata) != simdjson::SUCCESS) {
       return Fail(field, kExpected, found->text);
     }

@@ -174,8 +174,9 @@ class Proxy {
   }
 
   void SendStart() {
-    if (!welcome_.has_value() || sent_start_ || !dispatched_.has_value())
+    if (!welcome_.has_value() || sent_start_ || !dispatched_.has_value()) {
       return;
+    }
     v1::FromProxy message;
     *message.mutable_worker_started() = ToProto(*dispatched_);
     sent_start_ = link_.Send(message);

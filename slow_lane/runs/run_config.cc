@@ -266,8 +266,9 @@ void Check(json& root, const Rule& rule, Problems* problems) {
   }
   if (rule.kind == Kind::kObject) CheckKeys(*value, rule.path, problems);
   if (rule.kind == Kind::kTexts) CheckTexts(*value, rule.path, problems);
-  if (rule.kind == Kind::kVariables)
+  if (rule.kind == Kind::kVariables) {
     CheckVariables(*value, rule.path, problems);
+  }
   if (rule.kind == Kind::kInteger &&
       !absl::StartsWith(rule.path, "metadata.")) {
     *value = *IntegerOf(*value);

@@ -241,8 +241,9 @@ TEST_F(EventStoreTest, QueuedItemsAreCommittedTogether) {
         std::make_shared<const v1::EventBatch>(Steps("a", number, number)),
         [&, number](const absl::StatusOr<Appended>& appended) {
           // The first answer comes when all items are on the disk.
-          if (number == 1)
+          if (number == 1) {
             seen.push_back(absl::StrCat(StepIndices("a").size()));
+          }
           if (!appended.ok()) seen.push_back(appended.status().ToString());
           if (number == 50) last.set_value();
         });

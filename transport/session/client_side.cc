@@ -198,8 +198,9 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
   // A new number, and not one that the engine has answered before.
   // relaxed: our own word, and one that is only compared.
   attach_number_ = shared->attach_request.load(std::memory_order_relaxed) + 1;
-  if (attach_number_ == shared->attach_ack.load(std::memory_order_relaxed))
+  if (attach_number_ == shared->attach_ack.load(std::memory_order_relaxed)) {
     ++attach_number_;
+  }
   // SYNC(attach.hello): release; the mode before the request.
   shared->attach_request.store(attach_number_, std::memory_order_release);
   engine_bell_.NotifyIfWaiting();

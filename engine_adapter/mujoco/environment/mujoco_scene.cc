@@ -81,8 +81,9 @@ std::vector<std::string> ComponentsOf(const mjModel& model,
   switch (thing.kind) {
     case Kind::kBody: {
       std::vector<std::string> components = {"body"};
-      if (model.body_mocapid[thing.index] >= 0)
+      if (model.body_mocapid[thing.index] >= 0) {
         components.emplace_back("mocap");
+      }
       const int first = model.body_jntadr[thing.index];
       for (int i = 0; i < model.body_jntnum[thing.index]; ++i) {
         const auto type = static_cast<size_t>(model.jnt_type[first + i]);
