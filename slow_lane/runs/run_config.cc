@@ -17,6 +17,7 @@
 #include "slow_lane/runs/run_token.h"
 #include "transport/base/printable.h"
 #include "transport/base/quoted.h"
+#include "utf8cpp/utf8.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -113,12 +114,6 @@ std::string Shown(const json& value) {
     return absl::StrCat("an ", value.type_name(), " of ", value.size());
   }
   return value.dump();
-}
-
-size_t CountCharacters(absl::string_view utf8) {
-  size_t characters = 0;
-  for (const char byte : utf8) characters += (byte & 0xC0) != 0x80;
-  return characters;
 }
 
 std::string Sha256(absl::string_view text) {
@@ -257,9 +252,10 @@ void Check(json& root, const Rule& rule, Problems* problems) {
   if (value != nullptr && !rule.is_required && IsNone(*value, rule.kind)) {
     return;
   }
+  const json nothing;
   bool is_met = false;
   const std::string expected =
-      Expected(rule, value == nullptr ? json() : *value, &is_met);
+      Expected(rule, value == nullptr ? nothing : *value, &is_met);
   if (value == nullptr || !is_met) {
     return problems->Add(rule.path, expected,
                          value == nullptr ? "nothing" : Shown(*value));
@@ -277,10 +273,15 @@ void Check(json& root, const Rule& rule, Problems* problems) {
       !value->get_ref<const std::string&>().starts_with('/')) {
     problems->Add(rule.path, "an absolute path", Shown(*value));
   }
-  if (rule.kind == Kind::kText &&
-      CountCharacters(value->get_ref<const std::string&>()) > rule.most) {
-    problems->Add(rule.path, absl::StrCat("at most ", rule.most, " characters"),
-                  Shown(*value));
+  if (rule.kind == Kind::kText) {
+    // The parser of JSON has refused invalid UTF-8.
+    const std::string& text = value->get_ref<const std::string&>();
+    const auto characters = utf8::unchecked::distance(text.begin(), text.end());
+    if (static_cast<uint64_t>(characters) > rule.most) {
+      problems->Add(rule.path,
+                    absl::StrCat("at most ", rule.most, " characters"),
+                    Shown(*value));
+    }
   }
 }
 
