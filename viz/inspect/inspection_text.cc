@@ -241,7 +241,7 @@ std::string RegionText(const Inspection& inspection, absl::Time now,
   }
   row("doorbells",
       absl::StrFormat(
-          "engine's rung %s times, %d asleep; client's rung %s times, %d "
+          "engine's %s notifications, %d asleep; client's %s, %d "
           "asleep",
           CountText(region.engine.bell_rings), region.engine.sleepers,
           CountText(region.client.bell_rings), region.client.sleepers));
