@@ -14,6 +14,13 @@ folder testing/ is testonly.
 """
 
 _ABSL = ["@com_google_absl//:absl"]
+_HEADERS = "//tools/build:headers"
+_TEST_HEADERS = "//tools/build:test_headers"
+
+def _compiled(attributes, deps, precompiled):
+    """Returns attributes with deps, Abseil, and a precompiled_header that every source begins with."""
+    copts = attributes.get("copts", []) + ["-include", "%s.h" % precompiled.lstrip("/").replace(":", "/")]
+    return dict(attributes, copts = copts, deps = deps + _ABSL + [precompiled])
 
 def with_tested(name, deps, suffix = "_test"):
     """Returns deps with the target that a test or fuzz target is for, if there is one above it.
@@ -41,15 +48,14 @@ def _marked(files, attributes):
     for_tests = for_tests or [file for file in files if file.startswith("testing/")]
     return dict({"testonly": True} if for_tests else {}, **attributes)
 
-def cc_library(name, srcs = None, hdrs = None, deps = [], **attributes):
+def cc_library(name, srcs = None, hdrs = None, deps = [], precompiled = _HEADERS, **attributes):
     srcs = _file(name, ".cc") if srcs == None else srcs
     hdrs = _file(name, ".h") if hdrs == None else hdrs
     native.cc_library(
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        deps = deps + _ABSL,
-        **_marked(srcs + hdrs, attributes)
+        **_marked(srcs + hdrs, _compiled(attributes, deps, precompiled))
     )
 
 def cc_binary(name, srcs = None, deps = [], **attributes):
@@ -57,8 +63,7 @@ def cc_binary(name, srcs = None, deps = [], **attributes):
     native.cc_binary(
         name = name,
         srcs = srcs,
-        deps = deps + _ABSL,
-        **_marked(srcs, attributes)
+        **_marked(srcs, _compiled(attributes, deps, _HEADERS))
     )
 
 def cc_test(name, srcs = None, deps = [], size = "small", main = "@gtest//:gtest_main", **attributes):
@@ -66,8 +71,7 @@ def cc_test(name, srcs = None, deps = [], size = "small", main = "@gtest//:gtest
         name = name,
         size = size,
         srcs = [name + ".cc"] if srcs == None else srcs,
-        deps = with_tested(name, deps) + _ABSL + ([main] if main else []),
-        **attributes
+        **_compiled(attributes, with_tested(name, deps) + ([main] if main else []), _TEST_HEADERS)
     )
 
 def py_library(name, srcs = None, **attributes):

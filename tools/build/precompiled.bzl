@@ -1,0 +1,42 @@
+"""Headers that the compiler reads once and then loads in every source: reading them took half of a compilation."""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _precompiled_headers_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    is_gcc = toolchain.compiler_executable.endswith("gcc")
+    includes = "".join(['#include "%s"\n' % header.short_path for header in ctx.files.hdrs]) if is_gcc else ""
+    header = ctx.actions.declare_file(ctx.label.name + ".h")
+    ctx.actions.write(header, includes)
+    files = [header] + ctx.files.hdrs
+    if is_gcc:
+        source = ctx.actions.declare_file(ctx.label.name + ".cc")
+        ctx.actions.write(source, includes)
+        _, outputs = cc_common.compile(
+            name = ctx.label.name,
+            actions = ctx.actions,
+            cc_toolchain = toolchain,
+            feature_configuration = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain),
+            srcs = [source],
+            private_hdrs = ctx.files.hdrs,
+            compilation_contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps],
+            user_compile_flags = ["-xc++-header"],
+        )
+
+        # GCC looks for FILE.gch before it reads FILE.
+        precompiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
+        ctx.actions.symlink(output = precompiled, target_file = outputs.pic_objects[0])
+        files.append(precompiled)
+    return [CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset(files)))]
+
+precompiled_headers = rule(
+    doc = "NAME.h, which includes hdrs, precompiled for GCC. For another compiler it is empty.",
+    implementation = _precompiled_headers_impl,
+    attrs = {
+        "deps": attr.label_list(providers = [CcInfo]),
+        "hdrs": attr.label_list(mandatory = True, allow_files = [".h"]),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
