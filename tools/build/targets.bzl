@@ -14,11 +14,15 @@ folder testing/ is testonly.
 """
 
 _ABSL = ["@com_google_absl//:absl"]
-_HEADERS = "//tools/build:headers"
+
+# What every source begins with, precompiled: by the package, or else of all code and of all tests.
+_HEADERS = {"client_py/bindings": "//client_py/bindings:headers"}
+_ALL_HEADERS = "//tools/build:headers"
 _TEST_HEADERS = "//tools/build:test_headers"
 
-def _compiled(attributes, deps, precompiled):
-    """Returns attributes with deps, Abseil, and a precompiled_header that every source begins with."""
+def _compiled(attributes, deps, precompiled = None):
+    """Returns attributes with deps, Abseil, and the precompiled_headers that every source begins with."""
+    precompiled = precompiled or _HEADERS.get(native.package_name(), _ALL_HEADERS)
     copts = attributes.get("copts", []) + ["-include", "%s.h" % precompiled.lstrip("/").replace(":", "/")]
     return dict(attributes, copts = copts, deps = deps + _ABSL + [precompiled])
 
@@ -48,14 +52,14 @@ def _marked(files, attributes):
     for_tests = for_tests or [file for file in files if file.startswith("testing/")]
     return dict({"testonly": True} if for_tests else {}, **attributes)
 
-def cc_library(name, srcs = None, hdrs = None, deps = [], precompiled = _HEADERS, **attributes):
+def cc_library(name, srcs = None, hdrs = None, deps = [], **attributes):
     srcs = _file(name, ".cc") if srcs == None else srcs
     hdrs = _file(name, ".h") if hdrs == None else hdrs
     native.cc_library(
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        **_marked(srcs + hdrs, _compiled(attributes, deps, precompiled))
+        **_marked(srcs + hdrs, _compiled(attributes, deps))
     )
 
 def cc_binary(name, srcs = None, deps = [], **attributes):
@@ -63,7 +67,7 @@ def cc_binary(name, srcs = None, deps = [], **attributes):
     native.cc_binary(
         name = name,
         srcs = srcs,
-        **_marked(srcs, _compiled(attributes, deps, _HEADERS))
+        **_marked(srcs, _compiled(attributes, deps))
     )
 
 def cc_test(name, srcs = None, deps = [], size = "small", main = "@gtest//:gtest_main", **attributes):
