@@ -95,7 +95,7 @@ PyObject* Step(PyObject* self, PyObject* const* args, Py_ssize_t count,
   }
 }
 
-// The text of help(). tandem/_native.pyi has the same text, for editors.
+// The text of help(). tandem/_native.pyi has the text for editors.
 constexpr char kStepDoc[] =
     R"(step($self, actions)
 --
