@@ -66,7 +66,7 @@ absl::Status DaemonState(const EventStore& store) {
   return store.state();
 }
 
-// Selects events of one stream from `since_seq` on, and none of the others.
+// Selects the events of one stream above `since_seq`, and no other events.
 Numbers Since(Stream wanted, uint64_t since_seq) {
   Numbers since;
   for (const Stream stream : kAllStreams) {
