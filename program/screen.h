@@ -22,9 +22,9 @@
 
 namespace tandem {
 
-// Writes buffered text first. Blocks while a pipe is full. Returns kPeerGone (an
-// ErrorCode) if a pipe has no reader and the caller ignores SIGPIPE; otherwise
-// the error of write(2), such as a full disk.
+// Writes buffered text first. Blocks while a pipe is full.
+// ErrorCode::kPeerGone: a pipe without a reader, if the caller ignores SIGPIPE.
+// Other errors: those of write(2), such as a full disk.
 absl::Status Print(absl::string_view text);
 
 // Returns at most `rows` lines of a UTF-8 text, each at most `columns`

@@ -52,7 +52,7 @@ std::vector<std::string> Entries(
   return entries;
 }
 
-// The worker's environment is the daemon's, then the configuration's, then
+// The worker's environment: the daemon's, the configuration's on top, and
 //   TANDEM_RUN_ID, TANDEM_RUN_DIR   the run and its folder
 //   TANDEM_DAEMON                   `address`, where clients reach the daemon
 //   TRAINER_WORKER_CONFIG_PATH      config.json, for MOSAIC's workers

@@ -25,7 +25,7 @@ struct ModelParts {
   // Hinges, slides and ball joints that are not the base's.
   std::vector<int> joints;
   bool has_contacts = false;  // two geoms can touch
-  bool has_friction = false;  // and a contact has friction
+  bool has_friction = false;  // such a contact has friction
   bool has_terrain = false;   // a geom is a height field
   // Moving bodies that are not "simple". In the inertia matrix of a simple body
   // MuJoCo omits entries that an offset needs.

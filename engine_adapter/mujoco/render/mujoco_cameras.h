@@ -54,7 +54,7 @@ class MujocoCameras final : public CameraPort {
  public:
   // Limits of pending images: waiting, being rendered, or rendered and not sent
   // (see Image::held). A colour pixel counts 3 bytes, a depth pixel 4.
-  // kMostAtATime is the number of calls and streams of a client.
+  // kMostAtATime is the maximum number of a client's calls and streams.
   static constexpr size_t kMostAtATime = 128;
   static constexpr size_t kMostBytes = size_t{256} * 1024 * 1024;
   static constexpr uint32_t kMostPixels = 1u << 23;
