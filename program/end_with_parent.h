@@ -2,7 +2,7 @@
 // reason.
 //
 // Data flow: the parent's end -> the kernel -> the signal.
-// Ownership: this process alone; its own children inherit nothing of it.
+// Ownership: this process only; its children do not inherit it.
 //
 //   const pid_t parent = getpid();
 //   if (fork() == 0) { EndWithParent(SIGKILL, parent); ... }
@@ -19,8 +19,8 @@
 
 namespace tandem {
 
-// `parent` is its id as it knew it itself; after an exec, as the first line of
-// main finds it. The signal comes at once if it has ended already.
+// `parent` is the parent's getpid(); after an exec, the getppid() of main's
+// first line. If the parent has already ended, the signal comes at once.
 inline void EndWithParent(int signal, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, signal);
   if (getppid() != parent) raise(signal);

@@ -14,7 +14,7 @@
 namespace tandem {
 namespace {
 
-constexpr absl::string_view kBetween("\0", 1);  // in no word of a command line
+constexpr absl::string_view kBetween("\0", 1);  // no word contains it
 
 absl::Status Refused(const absl::CommandLineFlag& flag,
                      absl::string_view found) {
@@ -23,7 +23,7 @@ absl::Status Refused(const absl::CommandLineFlag& flag,
                                 "; found ", found));
 }
 
-// In lines of at most 80 columns, below the name of a flag.
+// Returns lines of at most 80 columns, for the place below a flag's name.
 std::string Indented(absl::string_view text) {
   constexpr size_t kColumns = 80;
   constexpr absl::string_view kIndent = "\n      ";

@@ -20,21 +20,22 @@
 namespace tandem {
 namespace {
 
-// Of xterm, which all terminals take: the other screen, no cursor; and back.
+// xterm's sequences, which all terminals take: the alternate screen without a
+// cursor, and back.
 constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l";
 constexpr char kLeave[] = "\x1b[?25h\x1b[?1049l";
 constexpr char kToTopLeft[] = "\x1b[H";
 constexpr char kClearRestOfLine[] = "\x1b[K";
-constexpr char kClearRest[] = "\x1b[J";  // of the line, and below
+constexpr char kClearRest[] = "\x1b[J";  // clears to the end of the screen
 
-// Whether it is a terminal whose TERM is neither empty nor "dumb".
+// Whether `descriptor` is a terminal, and TERM is neither empty nor "dumb".
 bool TakesEscapes(int descriptor) {
   const char* const variable = std::getenv("TERM");
   const absl::string_view kind = variable == nullptr ? "" : variable;
   return !kind.empty() && kind != "dumb" && isatty(descriptor) == 1;
 }
 
-// The first `count` code points.
+// Returns the first `count` code points.
 absl::string_view FirstCharacters(absl::string_view utf8, size_t count) {
   size_t at = 0;
   while (at < utf8.size()) {
@@ -78,7 +79,7 @@ std::vector<std::string> ClippedLines(absl::string_view text, size_t rows,
   if (missing > 0 && rows > 0) {
     const std::string rest = absl::StrCat(
         "... ", missing, " more lines; a larger window shows them");
-    lines.emplace_back(FirstCharacters(rest, columns));  // the number is first
+    lines.emplace_back(FirstCharacters(rest, columns));  // keeps the number
   }
   return lines;
 }
@@ -93,8 +94,8 @@ absl::Status Screen::Show(const std::string& text) {
     window.ws_row = 24;
     window.ws_col = 80;
   }
-  // Behind a character in the last column the cursor is still in that column,
-  // for what clears: it stays empty.
+  // The last column stays empty. After a character in it, the cursor would stay
+  // there, and clearing the rest of the line would remove the character.
   const std::vector<std::string> lines =
       ClippedLines(text, window.ws_row, window.ws_col - 1u);
   return Print(

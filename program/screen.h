@@ -1,6 +1,6 @@
-// Print: text for standard output, at once. Screen: a terminal on which each
-// text replaces the last; if standard output is no terminal, or one without
-// escape sequences, one text after another.
+// Print: writes text to standard output at once. Screen: shows texts on a
+// terminal, where each replaces the last. Without a terminal with escape
+// sequences, it prints one text after another.
 //
 // Data flow: texts -> ClippedLines -> standard output.
 // Ownership: one command; destruction restores the terminal. The caller handles
@@ -8,7 +8,7 @@
 //
 //   Screen screen;
 //   screen.Show(text);
-//   screen.Leave();  // before a stop by Ctrl-Z; the next Show comes back
+//   screen.Leave();  // before a stop by Ctrl-Z; the next Show returns
 
 #ifndef TANDEM_PROGRAM_SCREEN_H_
 #define TANDEM_PROGRAM_SCREEN_H_
@@ -22,13 +22,14 @@
 
 namespace tandem {
 
-// Flushes stdio first. ErrorCode::kPeerGone: a pipe without a reader, and the
-// caller ignores SIGPIPE; else the error of write(2), such as a full disk.
-// Blocks while a pipe is full.
+// Writes buffered text first. Blocks while a pipe is full.
+// ErrorCode::kPeerGone: a pipe without a reader, if the caller ignores SIGPIPE.
+// Other errors: those of write(2), such as a full disk.
 absl::Status Print(absl::string_view text);
 
-// At most `rows` lines of a text in UTF-8, each at most `columns` characters; a
-// longer line ends with "...". The last line has the number of lines left out.
+// Returns at most `rows` lines of a UTF-8 text, each at most `columns`
+// characters. A longer line ends with "...". The last line has the number of
+// omitted lines.
 std::vector<std::string> ClippedLines(absl::string_view text, size_t rows,
                                       size_t columns);
 
@@ -39,11 +40,11 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
   ~Screen() { Leave(); }
 
-  // False: texts come one after another, complete.
+  // False: texts are printed completely, one after another.
   bool replaces() const { return replaces_; }
   // As Print; clips the text to the window.
   absl::Status Show(const std::string& text);
-  // Safe twice.
+  // Restores the terminal. A second call has no effect.
   void Leave();
 
  private:

@@ -3,7 +3,7 @@
 // Data flow: dict -> PackRequest -> an envelope for RpcClient; a verified
 // answer -> PayloadValues -> dict. The type tables of flatc drive both: a new
 // field of the schema needs no code here.
-// Ownership: none; all calls need the GIL. What is returned is copied.
+// Ownership: none; all calls need the GIL. Results are copies.
 //
 //   PackedCall call = PackRequest(rpc::MethodId::GetEntity, fields, name);
 //   py::dict answer = PayloadValues(message.envelope());
@@ -18,9 +18,9 @@
 //  table              mapping                       dict
 //  [string], [table]  sequence                      list
 //
-// None is the same as no field. For Python an absent number is 0, texts and
-// lists are empty, a table or struct is None. (A test checks that the fields of
-// answers have no other defaults.)
+// None means no field. In an answer, an absent number is 0, an absent text or
+// list is empty, an absent table or struct is None. (A test checks that answers
+// have no other defaults.)
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
 #define TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
@@ -33,14 +33,15 @@
 
 namespace tandem {
 
-// A call. Raises InvalidArgument, which names the field, what it expects and
-// what was found: an unknown field, another type, out of range, a struct of
-// another length, text that is no Unicode; MessageTooLarge above an
-// engine's limit. `region` is for messages.
+// Returns a call. Raises InvalidArgument, with the field, the expected and the
+// found value: unknown field, wrong type, value out of range, wrong length of a
+// struct, invalid Unicode. Raises MessageTooLarge above an engine's limit.
+// `region` is for messages.
 PackedCall PackRequest(rpc::MethodId method, pybind11::handle fields,
                        absl::string_view region);
 
-// The payload's fields. The envelope is verified and has a payload.
+// Returns the payload's fields. The envelope must be verified and must have a
+// payload.
 pybind11::dict PayloadValues(const rpc::Envelope& envelope);
 
 }  // namespace tandem

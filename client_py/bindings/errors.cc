@@ -28,7 +28,7 @@ constexpr Row kRows[] = {
 
 py::str Str(absl::string_view text) { return {text.data(), text.size()}; }
 
-// Messages quote bytes of the region, which may be no UTF-8.
+// Messages quote bytes of the region, which may be invalid UTF-8.
 PyObject* Decoded(absl::string_view text) {
   return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
                               "backslashreplace");
@@ -43,8 +43,8 @@ void Raise(const absl::Status& status, absl::string_view region) {
   for (const Row& row : kRows) {
     if (row.number == code) python_class = row.python_class;
   }
-  // Plain pointers: at its exit the interpreter ends a daemon thread in here by
-  // unwinding it, without the GIL that destructors of py::object need.
+  // Plain pointers: at exit the interpreter may unwind a daemon thread here,
+  // without the GIL. Destructors of py::object need the GIL.
   const absl::string_view message(status.message().data(),
                                   status.message().size());
   PyObject* const arguments[] = {Decoded(python_class), Decoded(message),

@@ -1,4 +1,4 @@
-// Raise: the one place where a C++ failure becomes a Python exception.
+// Raise: converts C++ errors to Python exceptions. No other code does.
 //
 // Data flow: absl::Status or ErrorCode -> its row of the error table -> the
 // class of tandem.errors that the row names.
@@ -17,13 +17,14 @@
 
 namespace tandem {
 
-// Throws pybind11::error_already_set: what Python has raised already (a signal
-// handler's KeyboardInterrupt) if there is such, else the row's class with the
-// status's message. `region` names the region that it is about, or is empty.
-// `status` must not be OK.
+// Throws pybind11::error_already_set. The Python error is the pending one (such
+// as a signal handler's KeyboardInterrupt), or else the row's class with the
+// status's message. `region` is the region's name, or empty. `status` must not
+// be OK.
 [[noreturn]] void Raise(const absl::Status& status, absl::string_view region);
 
-// The table's rows: (number, name, absl code's number, class or None, meaning).
+// Returns the table's rows: (number, name, absl code's number, class or None,
+// meaning).
 pybind11::tuple ErrorTable();
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 // tandem._native: the transport for the Python package.
 //
-// Converts and holds no logic; documented, for Python, in tandem/_native.pyi.
+// Converts values and has no logic. tandem/_native.pyi documents it.
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -27,11 +27,11 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
-// The pid label of the live engine that serves the region.
+// Returns the pid that the region's live engine has written.
 uint32_t EnginePid(const std::string& name) {
   const absl::StatusOr<LrbcHeader> header = AttachedRegion::Peek(name);
   if (!header.ok()) Raise(header.status(), name);
-  // relaxed: a label for people, in a private copy.
+  // relaxed: a private copy, for display only.
   return header->server_pid.load(std::memory_order_relaxed);
 }
 
@@ -45,7 +45,7 @@ void RemoveDead(const std::string& name) {
   if (!status.ok()) Raise(status, name);
 }
 
-// tandem.services.MethodId, from the one table of methods.
+// Returns tandem.services.MethodId, made from the table of methods.
 py::object MethodIds() {
   py::dict numbers;
 #define TANDEM_NUMBER(method, request, answer) \
@@ -145,7 +145,7 @@ void DefineRpc(py::module_& module) {
 }  // namespace
 }  // namespace tandem
 
-// pybind11's entry point has this name; ours, at the end, calls it.
+// Renames pybind11's entry point; ours, at the end, calls it.
 #define PyInit__native InitInMainInterpreter
 PYBIND11_MODULE(_native, module) {
   using namespace tandem;  // NOLINT: the module shows the namespace
@@ -223,9 +223,9 @@ PYBIND11_MODULE(_native, module) {
 }
 #undef PyInit__native
 
-// Refuses subinterpreters. pybind11's entry point calls PyGILState_Ensure,
-// which blocks there for ever: it asks for the GIL in the main interpreter's
-// name, and its own thread holds it.
+// Refuses subinterpreters. There, PyGILState_Ensure in pybind11's entry point
+// blocks forever: it requests the main interpreter's GIL, which its own thread
+// holds.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__native() {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) {
     return InitInMainInterpreter();

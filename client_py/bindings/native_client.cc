@@ -34,7 +34,7 @@ ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
 
 }  // namespace
 
-// Marks a call; other threads are refused meanwhile.
+// Marks a call in progress, which refuses calls of other threads.
 class NativeClient::InCall {
  public:
   explicit InCall(NativeClient* client) : client_(client) {
@@ -147,7 +147,7 @@ void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   reconnecting_ = false;
   if (!status.ok()) Raise(status, name_);
   {
-    const py::error_scope interrupt;  // put aside while Python's API is used
+    const py::error_scope interrupt;  // saves a pending exception meanwhile
     views_ = RegionViews::Of(client_);
     results_ = py::make_tuple(views_.obs, views_.rewards, views_.dones);
   }
@@ -179,7 +179,7 @@ std::span<const float> NativeClient::Checked(py::handle actions) const {
   constexpr int kFlags = Api::NPY_ARRAY_C_CONTIGUOUS_ | Api::NPY_ARRAY_ALIGNED_;
   PyObject* const float32 =
       py::detail::array_proxy(views_.actions.ptr())->descr;
-  // The descriptor of native float32 is nearly always the one object.
+  // The descriptor of native float32 is nearly always the same object.
   if ((array->flags & kFlags) != kFlags || array->nd != 2 ||
       array->dimensions[0] != static_cast<py::ssize_t>(views_.num_envs) ||
       array->dimensions[1] != static_cast<py::ssize_t>(views_.act_size) ||
@@ -193,9 +193,9 @@ std::span<const float> NativeClient::Checked(py::handle actions) const {
 
 template <typename Wait>
 ErrorCode NativeClient::KeepingGil(Wait wait) {
-  // Short waits keep the GIL: releasing and taking it again takes longer than a
-  // quick answer, and up to sys.getswitchinterval() (5 ms) if another thread
-  // has begun to compute meanwhile.
+  // Short waits keep the GIL. Release and acquisition take longer than a quick
+  // answer, and up to sys.getswitchinterval() (5 ms) if another thread runs
+  // Python code meanwhile.
   PyThreadState* without_gil = nullptr;
   const ErrorCode code = wait([&] { without_gil = PyEval_SaveThread(); });
   if (without_gil == nullptr) return code;

@@ -1,10 +1,10 @@
-// NativeClient: a ClientSide as Python sees it.
+// NativeClient: the Python interface of ClientSide.
 //
 // Data flow: NumPy array -> checked, not converted -> ClientSide::Send;
-// ClientSide::Recv -> the same three NumPy views every time.
+// ClientSide::Recv -> the same three NumPy views in each call.
 // Ownership: the Python object tandem.SharedMemoryClient holds one. The views
-// share the mapping, so that they outlive the client. All calls need the GIL;
-// those that wait release it.
+// share the mapping and may outlive the client. All calls need the GIL; calls
+// that wait release it.
 //
 //   NativeClient client("demo", 10.0, "adaptive", AutoresetMode::kSameStep);
 //   py::tuple obs_rewards_dones = client.Step(actions);
@@ -28,45 +28,44 @@
 
 namespace tandem {
 
-// Legal call order: ClientSide's. Every call but the views raises by the error
-// table (errors.h); a second thread inside a call gets ConcurrentUse.
+// Legal call order: ClientSide's. All calls except the views raise by the error
+// table (errors.h). A second thread inside a call gets ConcurrentUse.
 class NativeClient {
  public:
   // Attaches; blocks for up to `timeout_secs`.
   NativeClient(const std::string& name, double timeout_secs,
                const std::string& wait, uint32_t autoreset);
 
-  // Send and Recv in one. Returns a new reference: pybind11's types check that
-  // this thread has the GIL, an eighth of a step's instructions. Allocates
+  // Does Send, then Recv. Returns a new reference, not a pybind11 type: those
+  // check for the GIL, which is an eighth of a step's instructions. Allocates
   // nothing on success.
   PyObject* Step(pybind11::handle actions);
   void Send(pybind11::handle actions);
   pybind11::tuple Recv(std::optional<double> timeout_secs);
-  // The halves of Step, for a caller with float32[num_envs * act_size]. They
-  // return no tuple.
+  // The two halves of Step, for float32[num_envs * act_size], without a tuple.
   void Post(std::span<const float> actions);
   void Await(double timeout_secs);
   void SendReset(const std::vector<int64_t>& env_ids,
                  const std::vector<std::optional<uint64_t>>& seeds);
-  // Makes the engine draw a frame now and waits for it. Returns
-  // (uint8[height, width, channels], the caller's own; its metadata as bytes).
-  // Unsupported if the engine was started without frames.
+  // Requests a frame of the current state and waits for it. Returns a copy:
+  // (uint8[height, width, channels], metadata as bytes). Unsupported: the
+  // engine was started without frames.
   pybind11::tuple DrawnFrame(std::optional<double> timeout_secs);
-  // On success views() returns other views.
+  // On success views() returns the views of the new mapping.
   void Reconnect(std::optional<double> timeout_secs);
   void Close();
 
   // Legal while another thread is inside a call, except Reconnect.
   ClientStats Stats() const;
 
-  // The timeout of calls without one of their own; first the constructor's.
+  // The default timeout; initially the constructor's.
   void SetTimeout(double timeout_secs);
   double timeout_secs() const { return timeout_secs_; }
 
-  // RPCs to the same engine: for any thread, also while one is inside a call.
+  // RPCs to the same engine. Any thread may use it, also while another thread
+  // is inside a call.
   NativeRpc& rpc() { return rpc_; }
 
-  // As ClientSide's.
   void ServeEnvironments() { client_.ServeEnvironments(); }
 
   bool has_frames() const { return client_.has_frames(); }
@@ -78,7 +77,7 @@ class NativeClient {
 
  private:
   class InCall;
-  // Raises InvalidAction unless they fit.
+  // Raises InvalidAction if dtype, shape or layout do not match.
   std::span<const float> Checked(pybind11::handle actions) const;
   // Calls `wait` with a function that it must call before it sleeps.
   template <typename Wait>
@@ -92,8 +91,9 @@ class NativeClient {
   NativeRpc rpc_;
   RegionViews views_;
   pybind11::tuple results_;  // (obs, rewards, dones)
-  // Guarded by the GIL. ClientSide refuses a second thread during each of its
-  // calls. This covers Reconnect and Close, which also end the RPC session.
+  // Guarded by the GIL. ClientSide refuses a second thread during its own
+  // calls; in_call_ also covers the end of the RPC session in Reconnect and
+  // Close.
   bool in_call_ = false;
   bool reconnecting_ = false;
 };

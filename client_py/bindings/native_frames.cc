@@ -63,11 +63,11 @@ class Buffer {
 
  private:
   Py_buffer view_;
-  std::vector<std::byte> copy_;  // of a buffer that has gaps
+  std::vector<std::byte> copy_;  // used if the buffer is not contiguous
   std::span<const std::byte> bytes_;
 };
 
-// The elements of an array of T; another array or a list is converted first.
+// The elements of an array of T. Converts other arrays and lists.
 template <typename T>
 class Elements {
  public:
@@ -91,8 +91,8 @@ class Elements {
   const T* data() const { return static_cast<const T*>(Array().data()); }
 
  private:
-  // By number: array_t's own check compares dtypes, which takes longer than the
-  // rest of a step.
+  // Compares type numbers. array_t's check compares dtypes, which takes longer
+  // than the rest of a step.
   static bool IsSuch(py::handle object) {
     if (!py::isinstance<py::array>(object)) return false;
     const auto array = py::reinterpret_borrow<py::array>(object);
@@ -102,7 +102,7 @@ class Elements {
 
   py::array Array() const { return py::reinterpret_borrow<py::array>(array_); }
 
-  py::object array_;  // a py::array that is empty would be made first
+  py::object array_;  // no py::array: its default constructor makes an array
 };
 
 }  // namespace
@@ -142,8 +142,8 @@ uint64_t NativeFrameWriter::Publish(py::handle frame, double last_reward,
                                     double rolling_return, double step_rate_hz,
                                     py::handle metadata) {
   OwnedFrameSegment& segment = Segment();
-  // HasReader restores the segment's name, at most once a second. Not at the
-  // first frames: the caller's own HasReader gets the first answer.
+  // HasReader restores the segment's name, at most once a second. It is not
+  // called in the first second: the caller's HasReader gets the first answer.
   if (MonotonicNanos() - made_ns_ >= kFirstLookNs) (void)segment.HasReader();
   FrameWriter& writer = segment.writer();
   const FrameGeometry& geometry = writer.geometry();
@@ -203,7 +203,7 @@ py::object NativeFrameReader::Next() { return Read(/*once=*/true); }
 
 py::object NativeFrameReader::Read(bool once) {
   FrameReader& reader = Frames().reader();
-  if (reader.Head() == 0) return py::none();  // spares the empty bytes
+  if (reader.Head() == 0) return py::none();  // allocates no bytes object
   const auto bytes = static_cast<Py_ssize_t>(reader.geometry().FrameBytes());
   py::object pixels = py::reinterpret_steal<py::object>(
       PyBytes_FromStringAndSize(nullptr, bytes));

@@ -1,12 +1,12 @@
-// NativeFrameWriter, NativeFrameReader: a frame segment as Python sees it;
+// NativeFrameWriter, NativeFrameReader: Python's interface of a frame segment.
 // EpisodeReturns: rewards and returns of a vector environment, for viewers.
 //
 // Data flow: bytes, memoryview or NumPy array -> checked -> the ring;
 // the ring -> one copy -> bytes.
 // Ownership: tandem.FastLaneWriter and FastLaneReader hold one each. All calls
-// need the GIL. The constructor of a writer releases it, since reserving
-// gigabytes takes seconds. No other call does: the GIL keeps a Close in another
-// thread from unmapping the frame that is being copied.
+// need the GIL. A writer's constructor releases it: to reserve gigabytes takes
+// seconds. Other calls keep it: a Close in another thread would unmap the frame
+// during its copy.
 //
 //   NativeFrameWriter writer("run-7", 640, 480, 3, 8, 0);
 //   uint64_t head = writer.Publish(frame, 0, 0, 0, py::none());
@@ -29,18 +29,18 @@
 
 namespace tandem {
 
-// Raises by the error table. After Close every call but Close and those that
-// are const gets ClientClosed; in a forked child also ForkedChild.
+// Raises by the error table. After Close, the calls that are not const raise
+// ClientClosed; in a forked child they raise ForkedChild. Close stays legal.
 class NativeFrameWriter {
  public:
   NativeFrameWriter(const std::string& run_id, uint32_t width, uint32_t height,
                     uint32_t channels, uint32_t capacity,
                     uint32_t metadata_size);
 
-  // `frame`: a buffer of bytes, of any layout: of one dimension and at most a
-  // frame's length, or of the segment's height, width and channels.
-  // `metadata`: bytes or None. From a second after the start on it also does
-  // the work of HasReader, so that the segment keeps its name.
+  // `frame`: a buffer of bytes with any layout. It has one dimension and at
+  // most a frame's length, or the segment's height, width and channels.
+  // `metadata`: bytes or None. One second after the start and later, Publish
+  // also calls HasReader, which restores the segment's name.
   uint64_t Publish(pybind11::handle frame, double last_reward,
                    double rolling_return, double step_rate_hz,
                    pybind11::handle metadata);
@@ -61,19 +61,19 @@ class NativeFrameWriter {
   int64_t made_ns_ = MonotonicNanos();
 };
 
-// As NativeFrameWriter, but usable in a forked child. A frame is (number,
-// bytes, last_reward, rolling_return, step_rate_hz, metadata as bytes or None).
+// As NativeFrameWriter, but legal in a forked child. A frame is (number, bytes,
+// last_reward, rolling_return, step_rate_hz, metadata as bytes or None).
 class NativeFrameReader {
  public:
   explicit NativeFrameReader(const std::string& run_id);
 
-  // A frame or None; BrokenPeer if the segment's content is invalid.
+  // Return a frame, or None. BrokenPeer: the segment's content is invalid.
   pybind11::object Newest();
   pybind11::object Next();
   pybind11::tuple Metrics();  // last_reward, rolling_return, step_rate_hz
   bool Invalidated();
   bool Replaced();
-  // True, False, or None where the writer keeps no lock, or this is a forked
+  // Returns True or False; None if the writer holds no lock, or in a forked
   // child.
   std::optional<bool> WriterAlive();
   // Width, height, channels, capacity, metadata room.
@@ -91,21 +91,21 @@ class NativeFrameReader {
   uint64_t dropped_ = 0;  // as of the newest frame
 };
 
-// The mean return of the last episodes of a vector environment, or of one of
-// its environments; before any has ended, of the current episodes.
+// The mean return of the last `window` episodes of a vector environment. Before
+// the first episode has ended, it is the mean of the current episodes.
 class EpisodeReturns {
  public:
-  // `only`: that environment's alone; -1: all.
+  // `only`: the index of the only counted environment; -1: all count.
   EpisodeReturns(size_t num_envs, int64_t only, size_t window);
 
-  // A step's results: arrays of numbers and flags, an element for each
-  // environment. InvalidArgument: no such arrays. Copies arrays of other types
-  // than float64 and bool.
+  // Adds a step's results: arrays of numbers and flags, with one element for
+  // each environment. InvalidArgument: other arrays. Copies arrays whose type
+  // is not float64 or bool.
   void Add(pybind11::handle rewards, pybind11::handle terminations,
            pybind11::handle truncations);
   // Ends all episodes, or those of the mask (flags, or None).
   void Reset(pybind11::handle mask);
-  // Of the last step: the environment's reward, or the mean of all.
+  // The last step's reward: of the only environment, or the mean of all.
   double last_reward() const { return last_reward_; }
   double RollingReturn() const;
 

@@ -66,7 +66,7 @@ py::object NativeStream::Next(double timeout_secs) {
 }
 
 uint64_t NativeStream::dropped() const {
-  // A lock may be held for good in a forked child.
+  // In a forked child, another thread's lock is never released.
   const bool live = !closed_ && born_in_ == ForkCount();
   return live ? client_->Dropped(id_) : dropped_at_close_;
 }

@@ -3,8 +3,8 @@
 // Data flow: dict -> PackRequest -> RpcClient -> engine -> RpcClient ->
 // PayloadValues -> dict.
 // Ownership: a NativeClient has one, beside its ClientSide, and outlives it and
-// its streams. All calls need the GIL; those that wait release it. Any number
-// of Python threads may call, also while another steps.
+// its streams. All calls need the GIL; calls that wait release it. Any number
+// of Python threads may call it, also during a step of another thread.
 //
 //   NativeRpc rpc(&client_side, 10.0);
 //   py::dict answer = rpc.Call(49, request, std::nullopt);
@@ -27,8 +27,9 @@
 
 namespace tandem {
 
-// Raises by the error table, the engine's errors with its own text. After a
-// reconnect or close it returns the items that had come, then ClientClosed.
+// Raises by the error table; engine errors have the engine's text. After a
+// reconnect or close, Next returns the received items, then raises
+// ClientClosed.
 class NativeStream {
  public:
   NativeStream(std::shared_ptr<RpcClient> client, uint64_t id,
@@ -37,15 +38,14 @@ class NativeStream {
   NativeStream& operator=(const NativeStream&) = delete;
   ~NativeStream() { Close(); }
 
-  // The next item's fields; None: the stream is over, or was closed.
+  // Returns the next item's fields. None: the stream has ended or was closed.
   pybind11::object Next(double timeout_secs);
-  // The number of Next's last item among all items that the engine made, from
-  // 1, dropped ones included; 0: none yet.
+  // The number of Next's last item, from 1. Dropped items count. 0: none yet.
   uint64_t number() const { return number_; }
-  // Items dropped so far because they were not taken.
+  // The number of items that were dropped because the caller was too slow.
   uint64_t dropped() const;
-  // Ends the stream at the engine. Does not wait, raises nothing. No effect in
-  // a forked child, or when called again.
+  // Ends the stream at the engine. Does not wait and raises nothing. A second
+  // call, and a call in a forked child, has no effect.
   void Close();
 
  private:
@@ -59,7 +59,7 @@ class NativeStream {
   bool closed_ = false;
 };
 
-// States: with a session, without one (after EndSession).
+// States: with a session; without one, after EndSession.
 class NativeRpc {
  public:
   NativeRpc(ClientSide* side, double timeout_secs)
@@ -67,22 +67,22 @@ class NativeRpc {
   NativeRpc(const NativeRpc&) = delete;
   NativeRpc& operator=(const NativeRpc&) = delete;
 
-  // The answer's fields. Raises by the error table, the engine's errors with
-  // its own text; InvalidArgument for an invalid request. An answer that
-  // comes after StepTimeout is dropped.
+  // Returns the answer's fields. Raises by the error table; engine errors have
+  // the engine's text. InvalidArgument: invalid request. An answer that comes
+  // after StepTimeout is dropped.
   pybind11::dict Call(uint16_t method, pybind11::handle request,
                       std::optional<double> timeout_secs);
-  // Does not wait: errors of the engine come with the first item.
+  // Does not wait. The first item's Next raises engine errors.
   std::unique_ptr<NativeStream> Open(uint16_t method, pybind11::handle request);
 
-  // The timeout of calls without one of their own.
+  // The default timeout.
   void SetTimeout(double timeout_secs) { timeout_secs_ = timeout_secs; }
   double timeout_secs() const { return timeout_secs_; }
 
-  // Before the session ends: other threads' calls get ClientClosed. Waits for
-  // them to leave, without the GIL.
+  // Call it before the session ends. Calls of other threads get ClientClosed;
+  // waits without the GIL until they have returned.
   void EndSession();
-  // After a successful Reconnect.
+  // Call it after a successful Reconnect.
   void BeginSession() { has_session_ = true; }
 
  private:
@@ -92,7 +92,7 @@ class NativeRpc {
   const uint32_t born_in_;  // ForkCount() of the owner
   double timeout_secs_;
   bool has_session_ = true;
-  std::shared_ptr<RpcClient> session_;  // made by its first call
+  std::shared_ptr<RpcClient> session_;  // made by the first call
 };
 
 }  // namespace tandem

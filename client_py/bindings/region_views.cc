@@ -62,7 +62,7 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       .task = TaskOf(plan),
       .description = py::bytes(mapping->At<char>(infos.description),
                                infos.description_bytes),
-      // relaxed: a label, in a private copy.
+      // relaxed: a private copy, for display only.
       .engine_pid = plan.server_pid.load(std::memory_order_relaxed),
       .address = reinterpret_cast<uintptr_t>(mapping->base()),
       .offsets = {}};

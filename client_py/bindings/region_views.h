@@ -1,8 +1,8 @@
 // RegionViews: a region's arrays as NumPy views, and its constants.
 //
-// Data flow: ClientSide's mapping and checked header -> NumPy arrays on them.
-// Ownership: each view's base holds a reference to the mapping; the memory goes
-// when the client and the last view have gone.
+// Data flow: ClientSide's mapping and checked header -> NumPy views.
+// Ownership: each view's base holds a reference to the mapping. The memory is
+// unmapped when the client and all views are destroyed.
 //
 //   RegionViews views = RegionViews::Of(client);
 //   views.obs;  // float32[num_envs, obs_size], writable
@@ -34,14 +34,14 @@ struct RegionViews {
   pybind11::array_t<double> final_infos;
   pybind11::object images;  // uint8[num_envs, height, width, 3], or None
 
-  // As checked at attach; not read from the mapping again.
+  // Checked at attach, and not read from the mapping again.
   uint32_t num_envs = 0;
   uint32_t obs_size = 0;
   uint32_t act_size = 0;
   uint32_t info_size = 0;
   std::string task;
-  pybind11::bytes description;  // JSON as the engine wrote it; b"": none
-  uint32_t engine_pid = 0;      // a label for people
+  pybind11::bytes description;  // the engine's JSON; b"": none
+  uint32_t engine_pid = 0;      // for display only
   uintptr_t address = 0;
   uint64_t bytes = 0;
   pybind11::dict offsets;  // str -> int, bytes from `address`

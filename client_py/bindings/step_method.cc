@@ -10,13 +10,13 @@ namespace {
 
 struct StepMethod {
   PyObject ob_base;
-  PyObject* native;  // keeps `client` alive; nullptr before __init__
+  PyObject* native;  // owns `client`; nullptr before __init__
   NativeClient* client;
 };
 
 StepMethod* Cast(PyObject* self) { return reinterpret_cast<StepMethod*>(self); }
 
-// To be called in a catch block.
+// Call it in a catch block.
 PyObject* Translated() {
   try {
     throw;
@@ -35,7 +35,7 @@ int Init(PyObject* self, PyObject* args, PyObject* kwargs) {
                                   &native) == 0) {
     return -1;
   }
-  if (Cast(self)->native != nullptr) {  // a step may be using it
+  if (Cast(self)->native != nullptr) {  // a step in progress may use it
     PyErr_SetString(PyExc_TypeError,
                     "__init__: expected one call, found a second; make another "
                     "client");
@@ -60,7 +60,7 @@ void Dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// The one argument, by place or by name; nullptr: raised.
+// Returns the one positional or keyword argument; nullptr after it has raised.
 PyObject* Actions(PyObject* const* args, Py_ssize_t count, PyObject* names) {
   const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   if (count == 1 && named == 0) return args[0];
@@ -89,13 +89,13 @@ PyObject* Step(PyObject* self, PyObject* const* args, Py_ssize_t count,
   try {
     return client->Step(actions);
   } catch (abi::__forced_unwind&) {
-    throw;  // the interpreter ends, and this thread with it
+    throw;  // the interpreter exits and ends this thread
   } catch (...) {
     return Translated();
   }
 }
 
-// What help() shows. tandem/_native.pyi has it for editors.
+// The text of help(). tandem/_native.pyi has the text for editors.
 constexpr char kStepDoc[] =
     R"(step($self, actions)
 --
@@ -128,7 +128,7 @@ Raises:
 }  // namespace
 
 py::object MakeStepMethodType() {
-  // The type uses both until the process ends.
+  // Static: the type uses both until the process ends.
   static PyMethodDef methods[] = {
       {"step", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Step)),
        METH_FASTCALL | METH_KEYWORDS, kStepDoc},

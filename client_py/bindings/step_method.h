@@ -2,9 +2,9 @@
 // method.
 //
 // Data flow: interpreter -> Step -> NativeClient::Step.
-// A method in Python that calls one of pybind11's costs some 100 ns a call, a
-// third of a small step; a method of a C type, some 20. This type is a base of
-// SharedMemoryClient and has nothing but that method.
+// A Python method that calls a pybind11 method costs about 100 ns, a third of a
+// small step. A method of a C type costs about 20 ns. This type is a base class
+// of SharedMemoryClient and has this method only.
 //
 //   module.attr("StepMethod") = MakeStepMethodType();
 

@@ -32,11 +32,11 @@ using flatbuffers::voffset_t;
 // EnvelopeReader's limit. FlatBuffers ends the process at 2 GiB.
 constexpr size_t kMostBytes = size_t{64} * 1024 * 1024;
 
-// The place of a value in a request, for messages.
+// The path of a value in a request, for messages.
 struct Place {
   const Place* in;
   absl::string_view name;
-  py::ssize_t index = -1;  // of an element; -1: the field itself
+  py::ssize_t index = -1;  // the element's index; -1: the field itself
 
   std::string Text() const {
     std::string text(name);
@@ -56,13 +56,14 @@ class Packer {
                                       const Place& place);
 
  private:
-  // Adds a field to the table that is being built. Texts, vectors and tables
-  // are packed before; so all fields of a table are read before it begins.
+  // Adds a field to the open table. FlatBuffers needs texts, vectors and tables
+  // before the table that contains them, so all fields are read before it is
+  // opened.
   using AddField = absl::AnyInvocable<void()>;
 
   [[noreturn]] void Refuse(const Place& place, absl::string_view expected,
                            py::handle found) const {
-    PyErr_Clear();  // of the attempt to convert it
+    PyErr_Clear();  // the error of the conversion
     std::string text;
     PyObject* const repr = PyObject_Repr(found.ptr());
     if (repr == nullptr) {
@@ -176,7 +177,7 @@ T Packer::Real(py::handle value, const Place& place) const {
   return result;
 }
 
-// float32 or not, C-contiguous, of numbers, of one dimension.
+// Returns a C-contiguous array of numbers of any dtype, with one dimension.
 py::array Packer::RealArray(py::handle value, absl::string_view expected,
                             const Place& place) const {
   py::array array = py::array::ensure(value);
@@ -217,7 +218,7 @@ uint32_t Packer::IntegerVector(py::handle value, const TypeTable* ref,
   for (size_t i = 0; i < numbers.size(); ++i) {
     const int64_t wide = array.data()[i];
     numbers[i] = static_cast<T>(wide);
-    // uint64 above int64's range has wrapped, and so is negative here.
+    // A uint64 above int64's range has wrapped and is negative here.
     if (static_cast<int64_t>(numbers[i]) != wide ||
         (std::is_unsigned_v<T> && wide < 0) || ref != nullptr) {
       Place element = place;
@@ -271,7 +272,7 @@ Packer::AddField Packer::PackValue(py::handle value, ElementaryType type,
                                    const TypeTable* ref, const Place& place,
                                    voffset_t field) {
   if (type == flatbuffers::ET_BOOL) {
-    // numpy.bool_ is no bool; its type is named bool_ or bool.
+    // numpy.bool_ is not a bool. Its type has the name bool_ or bool.
     const std::string kind =
         py::str(py::type::handle_of(value).attr("__name__"));
     if (!PyBool_Check(value.ptr()) && kind != "bool_" && kind != "bool") {
@@ -342,7 +343,7 @@ flatbuffers::Offset<void> Packer::PackTable(py::handle fields,
                          ? Offset(field, PackVector(value, element, ref, at))
                          : PackValue(value, element, ref, at, field));
   }
-  // At most: the table, its head and its vtable.
+  // An upper bound for the table, its head and its vtable.
   constexpr size_t kMostFieldBytes = 4 * sizeof(float) + 8;
   MakeRoomFor(adders.size() * kMostFieldBytes + 16, place);
   const flatbuffers::uoffset_t start = builder_.StartTable();

@@ -1,6 +1,6 @@
-// PackTable: a Python dict as a FlatBuffers table.
+// PackTable: converts a Python dict to a FlatBuffers table.
 //
-// Data flow: dict, checked by the type table that flatc made -> builder.
+// Data flow: dict -> checked by flatc's type table -> builder.
 // Ownership: none; needs the GIL. Arguments are copied.
 //
 //   flatbuffers::FlatBufferBuilder builder;
@@ -18,9 +18,10 @@
 
 namespace tandem {
 
-// Returns its offset in `builder`; see the table of envelope_values.h. Zeros
-// are written as well. Raises InvalidArgument and MessageTooLarge, whose
-// messages name the field below `name`; do not use the builder afterwards.
+// Returns the table's offset in `builder`. envelope_values.h has the
+// conversions. Zeros are written, too. Raises InvalidArgument and
+// MessageTooLarge; the message has the field's path, from `name` on. After an
+// error the builder must not be used.
 flatbuffers::Offset<void> PackTable(pybind11::handle fields,
                                     const flatbuffers::TypeTable* type,
                                     absl::string_view name,

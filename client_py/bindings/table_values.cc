@@ -18,7 +18,7 @@ using flatbuffers::TypeCode;
 using flatbuffers::TypeTable;
 using flatbuffers::voffset_t;
 
-// A table's field names as Python's, made once.
+// Returns a table's field names as Python strings, made once.
 const std::vector<PyObject*>& NamesOf(const TypeTable* table) {
   static auto* const all =
       new std::unordered_map<const TypeTable*, std::vector<PyObject*>>;
@@ -38,7 +38,7 @@ py::object Text(const uint8_t* at) {
   if (at == nullptr) return py::str();
   const auto* const text = reinterpret_cast<const flatbuffers::String*>(
       at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at));
-  // The engine's bytes may be no UTF-8.
+  // The engine's bytes may be invalid UTF-8.
   return py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(text->c_str(), static_cast<Py_ssize_t>(text->size()),
                            "backslashreplace"));

@@ -1,7 +1,7 @@
-// TableValues: a FlatBuffers table as a Python dict.
+// TableValues: converts a FlatBuffers table to a Python dict.
 //
-// Data flow: verified bytes, read by the type table that flatc made -> dict.
-// Ownership: none; needs the GIL. What is returned is copied.
+// Data flow: verified bytes -> read by flatc's type table -> dict.
+// Ownership: none; needs the GIL. Results are copies.
 //
 //   py::dict fields = TableValues(table, rpc::EntityInfoTypeTable());
 
@@ -15,13 +15,13 @@
 
 namespace tandem {
 
-// All fields by their names: see the table of envelope_values.h. `table` is
-// verified, and no union lies in it.
+// Returns all fields by name. envelope_values.h has the conversions. `table`
+// must be verified and contain no union.
 pybind11::dict TableValues(const flatbuffers::Table* table,
                            const flatbuffers::TypeTable* type);
 
-// Calls `use` with a value of the C++ type of a number of this elementary type.
-// Returns false, without a call, for texts, tables and structs.
+// Calls `use` with a zero of the C++ type of this elementary type. Returns
+// false, without a call, for texts, tables and structs.
 template <typename Use>
 bool WithNumberType(flatbuffers::ElementaryType type, Use use) {
   switch (type) {
@@ -54,8 +54,7 @@ bool WithNumberType(flatbuffers::ElementaryType type, Use use) {
   return false;
 }
 
-// The type of a field's table, struct or enum; nullptr: it has another
-// type.
+// Returns the type of a field's table, struct or enum; nullptr for other types.
 inline const flatbuffers::TypeTable* RefOf(const flatbuffers::TypeTable* type,
                                            flatbuffers::TypeCode code) {
   return code.sequence_ref < 0 ? nullptr : type->type_refs[code.sequence_ref]();

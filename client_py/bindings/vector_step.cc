@@ -20,7 +20,7 @@ namespace {
 
 using Api = py::detail::npy_api;
 
-// NumPy's descriptor of a native type, of which a process has one.
+// Returns NumPy's descriptor of a native type. A process has one for each type.
 template <typename T>
 PyObject* Type() {
   static PyObject* const type =
@@ -28,10 +28,10 @@ PyObject* Type() {
   return type;
 }
 
-// A new array in C order; raises MemoryError.
+// Returns a new array in C order. Raises MemoryError.
 template <size_t N>
 PyObject* NewArray(PyObject* type, const py::ssize_t (&shape)[N]) {
-  Py_INCREF(type);  // stolen
+  Py_INCREF(type);  // PyArray_NewFromDescr_ takes this reference
   PyObject* const array = Api::get().PyArray_NewFromDescr_(
       Api::get().PyArray_Type_, type, static_cast<int>(N), shape, nullptr,
       nullptr, 0, nullptr);
@@ -49,8 +49,8 @@ T* Data(PyObject* array) {
   return reinterpret_cast<T*>(py::detail::array_proxy(array)->data);
 }
 
-// The values of an aligned array in C order of exactly type T and this shape;
-// nullptr: it is no such array.
+// Returns the values of an aligned array in C order with type T and this shape;
+// nullptr for any other array.
 template <typename T, size_t N>
 const T* Values(py::handle given, const py::ssize_t (&shape)[N]) {
   if (!Api::get().PyArray_Check_(given.ptr())) return nullptr;
@@ -82,7 +82,7 @@ void CopyObservations(std::span<const float> from, bool wide, PyObject* to) {
   }
 }
 
-// As NumPy's astype converts.
+// Converts as NumPy's astype.
 template <typename T>
 T Converted(double value) {
   return static_cast<T>(value);
@@ -94,8 +94,8 @@ int64_t Converted<int64_t>(double value) {
                                         : std::numeric_limits<int64_t>::min();
 }
 
-// `length` columns from `first` on, of rows of `stride` numbers; zeros outside
-// of `mask`.
+// Copies `length` columns from column `first` on; a row has `stride` numbers.
+// Rows outside `mask` become 0.
 template <typename T>
 void CopyColumns(std::span<const double> rows, size_t stride, size_t first,
                  size_t length, std::span<const uint8_t> mask, PyObject* to) {
@@ -170,7 +170,7 @@ py::object VectorStep::Step(py::handle actions) {
 void VectorStep::Send(py::handle actions) {
   py::object keeper;
   const std::span<const float> floats = Floats(actions, &keeper);
-  // Before it is sent: then the flags are the engine's.
+  // Reads the flags before Send: the engine changes them afterwards.
   const bool may_send = !client_->pending() && !client_->closed();
   Mask resetting;
   if (may_send &&
@@ -216,7 +216,7 @@ std::span<const float> VectorStep::Floats(py::handle actions,
     if (floats != nullptr) return {floats, count};
     const auto* const doubles = Values<double>(actions, {envs, of_each});
     if (doubles != nullptr) {
-      // Out of float32's range they become infinities, which Post refuses.
+      // Values out of float32's range become infinities, which Post refuses.
       floats_.resize(count);
       std::transform(doubles, doubles + count, floats_.begin(),
                      [](double value) { return static_cast<float>(value); });

@@ -1,11 +1,11 @@
-// VectorStep: a step of a vector environment in one crossing into C++.
+// VectorStep: one step of a vector environment in one call from Python.
 //
-// Data flow: actions of any dtype that fits -> float32 -> ClientSide::Send; the
-// engine steps while the results' arrays are made -> ClientSide::Recv -> the
-// region's arrays in Gymnasium's form: observations in the task's dtype,
-// float64 rewards, bool flags, infos under their names.
-// Ownership: the Python object tandem.SharedMemoryVectorEnv holds one, which
-// keeps the client alive. All calls need the GIL; those that wait release it.
+// Data flow: actions -> float32 -> ClientSide::Send; this class makes the
+// results' arrays while the engine steps -> ClientSide::Recv -> Gymnasium's
+// results: observations in the task's dtype, float64 rewards, bool flags, a
+// dict of infos.
+// Ownership: the Python object tandem.SharedMemoryVectorEnv holds one and keeps
+// the client alive. All calls need the GIL; calls that wait release it.
 //
 //   VectorStep step(&client, options);
 //   py::object results = step.Step(actions);  // what VectorEnv.step returns
@@ -28,22 +28,22 @@
 namespace tandem {
 
 // Legal call order: NativeClient's, and ExpectReset before its SendReset. Every
-// call raises by the error table (errors.h). A call that raises has sent
-// nothing, unless it waited: then the exchange is pending. A second thread gets
+// call raises by the error table (errors.h). If Send raises, nothing was sent.
+// If a wait raises, the exchange is pending. A second thread gets
 // ConcurrentUse.
 class VectorStep {
  public:
   struct Options {
-    // Rows of (name, first column, length or None, dtype, whether a reset gives
-    // it), the fields of tandem.environments.description.InfoField.
+    // Rows of (name, first column, length or None, dtype, whether a reset has
+    // it): the fields of tandem.environments.description.InfoField.
     pybind11::sequence infos;
     bool wide;  // observations are float64, otherwise float32
-    bool copy;  // otherwise observations are the region's own array
+    bool copy;  // otherwise observations are the region's array
     AutoresetMode autoreset;
-    std::optional<int64_t> choices;  // of a discrete action
-    // Called with actions of another type than float32 and float64 (discrete:
-    // int64), of another shape, or out of range. Returns them as
-    // float32[num_envs, act_size], or raises.
+    std::optional<int64_t> choices;  // the number of discrete actions
+    // Returns actions as float32[num_envs, act_size], or raises. Called if the
+    // actions have another shape, are out of range, or have another type than
+    // float32 and float64 (discrete: int64).
     pybind11::function convert;
   };
 
@@ -52,16 +52,16 @@ class VectorStep {
   VectorStep& operator=(const VectorStep&) = delete;
   ~VectorStep();
 
-  // Send and Recv in one.
+  // Does Send, then Recv.
   pybind11::object Step(pybind11::handle actions);
   void Send(pybind11::handle actions);
-  // (obs, rewards, terminations, truncations, infos), the caller's own but for
-  // observations without copy.
+  // Returns (obs, rewards, terminations, truncations, infos). All are new
+  // objects, except obs without Options::copy.
   pybind11::object Recv();
 
-  // A reset of the environments in `mask`, bool[num_envs], is to be sent next.
+  // Call it before the SendReset of the environments in `mask`, bool[num_envs].
   void ExpectReset(const pybind11::array_t<bool>& mask);
-  // (obs, infos) of it.
+  // Returns the reset's (obs, infos).
   pybind11::object ResetResults();
 
  private:
@@ -77,18 +77,18 @@ class VectorStep {
 
   size_t num_envs() const { return arrays().num_envs; }
   const StepArrays& arrays() const { return client_->side().arrays(); }
-  // Valid until the next call, or for as long as `keeper`.
+  // The result is valid until the next call or while `keeper` lives.
   std::span<const float> Floats(pybind11::handle actions,
                                 pybind11::object* keeper);
-  // The environments that the next step resets rather than steps. With
-  // autoreset disabled an ended one that is not among them is InvalidArgument.
+  // Returns the environments that the next step resets and does not step.
+  // InvalidArgument: autoreset is disabled, and another environment has ended.
   Mask ResetByNextStep() const;
   void MakeArrays();
   pybind11::object Results();
   pybind11::object Observations();
   pybind11::object ResetInfos() const;
-  // Of the environments in `present`; what a step alone gives, of those in
-  // `stepped`.
+  // Returns the infos of the environments in `present`. Fields that only a step
+  // has are those of the environments in `stepped`.
   pybind11::object Infos(std::span<const double> rows, const Mask& stepped,
                          const Mask& present) const;
   void AddFinal(const pybind11::object& infos, const Mask& ended) const;
@@ -97,13 +97,13 @@ class VectorStep {
   Options options_;
   std::vector<InfoField> infos_;
   std::vector<float> floats_;  // converted actions
-  // Of the last exchange, also while it is pending: the environments that it
-  // resets rather than steps (unused without infos), and whether it steps none.
+  // The last exchange, also while it is pending: the environments that it
+  // resets and does not step (unused without infos), and whether it steps none.
   Mask resetting_;
   bool resets_only_ = true;
   // Arrays for the next results, made while the engine steps; or nullptr. No
-  // py::object: at its exit the interpreter ends a daemon thread in a wait by
-  // unwinding it, without the GIL that destructors need. So they lie here.
+  // py::object: at exit the interpreter may unwind a waiting daemon thread
+  // without the GIL, which the destructor of py::object needs.
   PyObject* obs_ = nullptr;
   PyObject* rewards_ = nullptr;
   PyObject* terminations_ = nullptr;

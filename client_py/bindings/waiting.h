@@ -1,7 +1,7 @@
-// Waits without the GIL, in which Python handles its signals.
+// Waits without the GIL, during which Python's signal handlers run.
 //
-// Data flow: a wait in C++ -> Python's signal handlers -> what they raised.
-// Ownership: none; all but PythonInterrupts need the GIL.
+// Data flow: a wait in C++ -> Python's signal handlers -> their exception.
+// Ownership: none. All except PythonInterrupts need the GIL.
 //
 //   const ErrorCode code = WithoutGil([&] { return client.Recv(deadline); });
 //   if (code != ErrorCode::kOk) ...

@@ -88,7 +88,7 @@ template <typename Shape>
 void Canvas::Fill(Shape& shape, Color color) {
   Pixels format(pixels_);
   Renderer renderer(format);
-  // Clips before it rounds: an environment may go far beyond its end.
+  // Clips before it rounds: coordinates may be far outside the image.
   agg::rasterizer_scanline_aa<agg::rasterizer_sl_clip_dbl> rasterizer;
   rasterizer.clip_box(0, 0, pixels_.width(), pixels_.height());
   rasterizer.add_path(shape);

@@ -68,7 +68,7 @@ class Canvas {
   // touches.
   void Polygon(std::span<const Point> corners, Color color);
   void Circle(Point centre, double radius, Color color);
-  // Without a margin, of any shape, in black.
+  // Fills any shape in black, without a margin.
   void FillBlack(std::span<const Point> corners);
 
  private:
@@ -78,7 +78,7 @@ class Canvas {
   void Fill(Shape& shape, Color color);
 
   agg::rendering_buffer pixels_;
-  double scale_;    // pixels of the tile for one of Gymnasium's
+  double scale_;    // the tile's pixels for one of Gymnasium's
   Point top_left_;  // of the image, in the tile's pixels
   double height_;   // in Gymnasium's pixels
 };

@@ -37,10 +37,10 @@ bool PushesRight(float action) {
       absl::StrCat("action: expected 0 (left) or 1 (right), found ", action));
 }
 
-// Operations are in Gymnasium's order, in which they round alike.
+// Operations are in Gymnasium's order, so that the rounding is the same.
 class CartPole final : public Environment {
  public:
-  // What an image shows.
+  // The state that an image shows.
   struct Pose {
     double x = 0;
     double theta = 0;
@@ -78,7 +78,7 @@ class CartPole final : public Environment {
     constexpr double kTrackY = 100;
     constexpr double kAxleY = kTrackY + 7.5;
     constexpr double kPoleLength = 2 * kHalfLength * kScale;
-    constexpr double kHalfWidth = 5;  // of the pole
+    constexpr double kHalfWidth = 5;  // the pole's
     const double x = pose.x * kScale + kCanvasSize.width / 2;
     canvas->Polygon({{{x - 25, kTrackY - 15},
                       {x - 25, kTrackY + 15},
@@ -133,7 +133,7 @@ class CartPole final : public Environment {
   bool has_terminated_ = false;  // in this episode
 };
 
-// Twice as far as an episode goes, and as float32 has it.
+// Twice the termination limits, rounded to float32.
 BoxSpace ObservationSpace() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr auto kPosition = static_cast<float>(2 * kLargestPosition);
@@ -165,7 +165,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
                                    .max_episode_steps =
                                        request.max_episode_steps.value_or(
                                            kMaxEpisodeSteps)},
-                   // As Observe writes them, and as Gymnasium calls them.
+                   // Gymnasium's names, in Observe's order.
                    .observation_names = {"cart position", "cart velocity",
                                          "pole angle", "pole angular velocity"},
                    .action_names = {"push to the right"}},

@@ -22,8 +22,8 @@ constexpr std::array<Row, 2> kTasks = {{
     {"Pendulum-v1", MakePendulum},
 }};
 
-// Of an environment: its state, its random numbers, its rows in the region, and
-// its entries in the host's lists.
+// The memory of an environment: its state, random generator, rows in the region
+// and entries in the host's lists.
 constexpr uint64_t kBytesOfOne = 256;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The classic control tasks, with Gymnasium's names: small, and without a
-// physics library.
+// The classic control tasks, with Gymnasium's names. They use no physics
+// library.
 //
 // Data flow: name and request -> Engine.
 //
@@ -30,22 +30,22 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeClassicControlEngine(
 // CartPole-v1, as Gymnasium 1.4.0 defines it: a cart that balances a pole.
 //
 // float32[4] observations: the cart's position and velocity, the pole's angle
-// from upright and its velocity (metres, radians, seconds). Action: 0 pushes to
-// the left, 1 to the right; anything else fails the exchange, and leaves that
-// environment as it was. Terminates beyond 2.4 m or 12 degrees, truncated after
-// 500 steps. Reward: 1 for each step until it has terminated, 0 beyond that;
-// with the option `sutton_barto_reward` 0, and -1 where it is terminated.
-// kInvalidArgument for options that it does not have.
+// from upright and its velocity (metres, radians, seconds). Action 0 pushes to
+// the left, 1 to the right. Any other action fails the exchange and does not
+// change that environment. Terminates beyond 2.4 m or 12 degrees. Truncates
+// after 500 steps. Reward: 1 for each step up to the termination, then 0. With
+// the option `sutton_barto_reward`: 0, and -1 when terminated.
+// kInvalidArgument: unknown option.
 absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request);
 
-// Pendulum-v1, as Gymnasium 1.4.0 defines it: a pendulum to be swung up.
+// Pendulum-v1, as Gymnasium 1.4.0 defines it: swing a pendulum up.
 //
-// float32[3] observations: cosine and sine of its angle from upright, and its
-// velocity (radians, seconds), which stays within 8. Action: a torque, of which
-// what is beyond 2 is cut off; NaN makes the state NaN until the next reset.
-// Reward: -(angle^2 + 0.1 velocity^2 + 0.001 torque^2). Never terminates,
-// truncated after 200 steps. The option `g` is gravity, 10.
-// kInvalidArgument for options that it does not have.
+// float32[3] observations: cosine and sine of the angle from upright, and its
+// velocity (radians, seconds), limited to -8 .. 8. Action: a torque, limited to
+// -2 .. 2; NaN makes the state NaN until the next reset. Reward:
+// -(angle^2 + 0.1 velocity^2 + 0.001 torque^2). Never terminates; truncates
+// after 200 steps. The option `g` is gravity, 10 by default.
+// kInvalidArgument: unknown option.
 absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request);
 
 }  // namespace tandem

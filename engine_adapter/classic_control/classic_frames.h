@@ -2,14 +2,14 @@
 // dimensions.
 //
 // Data flow: an environment's pose -> Capture -> a copy -> Draw -> pixels.
-// Ownership: the engine's, beside the environments that it shows.
+// Ownership: the engine owns it, beside the environments that it shows.
 //
 //   struct Pose { double x, theta; };
 //   static constexpr CanvasSize kCanvasSize = {.width = 600, .height = 400};
 //   Pose pose() const { return {x_, theta_}; }
 //   static void Draw(const Pose& pose, Canvas* canvas);
 //
-// are the members that an environment needs; fittings.frames =
+// are the members that an environment needs. Then fittings.frames =
 // std::make_unique<ClassicFrames<CartPole>>(environments).
 
 #ifndef TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_FRAMES_H_
@@ -35,7 +35,7 @@ class ClassicFrames final : public FrameSource {
   explicit ClassicFrames(std::vector<const Drawn*> environments)
       : environments_(std::move(environments)) {}
 
-  // kInvalidArgument for a camera, since there are none.
+  // kInvalidArgument if `options` names a camera: these tasks have none.
   absl::Status Prepare(const FrameOptions& options) override {
     if (!options.model_camera.empty()) {
       return MakeError(

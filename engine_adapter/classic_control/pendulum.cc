@@ -24,20 +24,21 @@ constexpr double kStepSecs = 0.05;
 constexpr double kDefaultGravity = 10;
 constexpr uint32_t kMaxEpisodeSteps = 200;
 
-// As Python's %: of the divisor's sign, which is positive here.
+// Python's %: the result has the divisor's sign, which is positive here.
 double Modulo(double value, double divisor) {
   const double remainder = std::fmod(value, divisor);
   return remainder < 0 ? remainder + divisor : remainder;
 }
 
-// The same angle within -pi .. pi.
+// Returns the same angle in -pi .. pi.
 double Normalized(double angle) { return Modulo(angle + kPi, 2 * kPi) - kPi; }
 
-// Operations are in Gymnasium's order and width, in which they round alike:
-// what is made of the torque alone is float32. Mass and length are 1.
+// Operations are in Gymnasium's order and width, so that the rounding is the
+// same: values that depend on the torque alone are float32. Mass and length
+// are 1.
 class Pendulum final : public Environment {
  public:
-  // What an image shows.
+  // The state that an image shows.
   struct Pose {
     double theta = 0;
     float torque = 0;
@@ -91,8 +92,9 @@ class Pendulum final : public Environment {
   }
 
  private:
-  // Three quarters of a circle with an arrow's head, as large as the torque: a
-  // copy of Gymnasium's image, whose sides measure 1 here.
+  // Draws three quarters of a circle with an arrowhead. The size is
+  // proportional to the torque. The shape is Gymnasium's image, with sides of
+  // length 1.
   static void DrawTorque(float torque, double scale, Point middle,
                          Canvas* canvas) {
     constexpr Point kCentre = {0.526, 0.5};
@@ -100,7 +102,7 @@ class Pendulum final : public Environment {
     constexpr Point kInner = {0.446, 0.469};
     constexpr std::array<Point, 4> kHead = {
         {{0.065, 0.645}, {0.135, 0.458}, {0.065, 0.503}, {0, 0.458}}};
-    constexpr int kCorners = 91;  // along a side of the arc
+    constexpr int kCorners = 91;  // on each side of the arc
     const double side = scale * std::abs(torque) / 2;
     auto placed = [&](Point point) -> Point {
       const double x = torque > 0 ? 1 - point.x : point.x;
@@ -158,7 +160,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
                    BoxSpace{.low = {-kLargestTorque}, .high = {kLargestTorque}},
                .max_episode_steps =
                    request.max_episode_steps.value_or(kMaxEpisodeSteps)},
-          // As Observe writes them, and as Gymnasium calls them.
+          // Gymnasium's names, in Observe's order.
           .observation_names = {"x = cos(theta)", "y = sin(theta)",
                                 "angular velocity"},
           .action_names = {"torque"}},

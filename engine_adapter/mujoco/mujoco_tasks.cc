@@ -44,7 +44,7 @@ namespace tandem {
 namespace {
 
 constexpr size_t kLongestName = 63;
-// Environments that are made between two checks of the available memory.
+// The number of environments between two checks of the available memory.
 constexpr uint32_t kCheckedAtOnce = 64;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -73,12 +73,12 @@ TaskMaker MakerOf(const TaskType& type, std::string path, TaskOptions options) {
   };
 }
 
-// Rounded to float32, as the space's bounds are in Gymnasium.
+// Rounds to float32, the type of Gymnasium's bounds.
 double Rounded(mjtNum value) {
   return static_cast<double>(static_cast<float>(value));
 }
 
-// Bounds that MuJoCo holds a control to.
+// The bounds are MuJoCo's limits of the controls.
 BoxSpace ActionSpace(const mjModel& model) {
   BoxSpace space = {.low = {}, .high = {}, .type = NumberType::kFloat32};
   for (int i = 0; i < model.nu; ++i) {
@@ -90,8 +90,7 @@ BoxSpace ActionSpace(const mjModel& model) {
   return space;
 }
 
-// A trial episode of one step shows how many observations there are, and which
-// infos.
+// Finds the observations and infos by a trial episode of one step.
 absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
   const mjModel& model = task.model();
   EngineSchema schema;
@@ -133,8 +132,8 @@ uint32_t ResetInfos(const TaskDescription& description) {
   return columns;
 }
 
-// What the services use, and what draws the environments: for viewers, for
-// observations, and on request.
+// The ports of the services, and the renderers for viewers, observations and
+// requests.
 absl::StatusOr<EnvironmentFittings> Fittings(
     const std::shared_ptr<const Task>& task,
     const std::vector<MujocoEnvironment*>& served, const std::string& path,
@@ -159,8 +158,8 @@ absl::StatusOr<EnvironmentFittings> Fittings(
   return fittings;
 }
 
-// What environments take of memory: as a trial episode shows it, and as those
-// that were made have taken it.
+// Estimates the memory of an environment, by a trial episode and by the
+// environments made so far.
 class EnvironmentMemory {
  public:
   explicit EnvironmentMemory(const mjData& tried)
@@ -171,7 +170,7 @@ class EnvironmentMemory {
                      WholePages(tried.maxuse_stack) + kPageTableBytes),
         resident_before_(ResidentMemoryBytes()) {}
 
-  // Refuses what the kernel would have to kill a process for. Reads files.
+  // Refuses if the kernel would kill a process for lack of memory. Reads files.
   absl::Status Check(uint32_t num_envs, uint32_t made) const {
     uint64_t each = tried_bytes_;
     if (made > 0) {
@@ -188,9 +187,8 @@ class EnvironmentMemory {
         "use fewer environments");
   }
 
-  // MuJoCo reserves megabytes for an arena, of which only the used pages take
-  // memory. Taken at once they count as used when the next thing is checked,
-  // such as the region.
+  // MuJoCo reserves megabytes for an arena; only touched pages take memory.
+  // Touches them now, so that later checks, such as the region's, count them.
   void Touch(mjData* data) const {
     auto* const arena = static_cast<std::byte*>(data->arena);
     const auto size = static_cast<size_t>(data->narena);
@@ -201,9 +199,9 @@ class EnvironmentMemory {
 
  private:
   static constexpr uint64_t kPage = 4096;
-  // The kernel's, of both ends of an arena and of the other allocations.
+  // The kernel's page tables for an arena's two ends and other allocations.
   static constexpr uint64_t kPageTableBytes = 4 * kPage;
-  // Threads, and what the engine allocates later.
+  // For threads and later allocations of the engine.
   static constexpr uint64_t kRestBytes = 4 << 20;
 
   static uint64_t WholePages(mjtSize bytes) {

@@ -1,7 +1,7 @@
 // The MuJoCo tasks, with Gymnasium's names, and any MJCF file as a task.
 //
 // Data flow: name or file, and request -> model, Task -> Engine.
-// Ownership: the caller's. InstallMujocoLog comes first.
+// Ownership: the caller owns the engine, and calls InstallMujocoLog before.
 //
 //   TaskRequest request = {.num_envs = 64, .threads = 2};
 //   request.options = *TaskOptions::Parse(R"({"healthy_reward": 2})");
@@ -23,21 +23,22 @@ namespace tandem {
 // In alphabetical order.
 std::vector<std::string> MujocoTasks();
 
-// All tasks take Gymnasium's keyword options, but for those of rendering. Where
-// the option xml_file starts with '.', '/' or '~' it is a path; else, and by
-// default, it is a file of the assets.
-//   kInvalidArgument     an unknown task or option (named with the known ones),
-//                        or a model that lacks what the task needs
+// All tasks take Gymnasium's keyword options, except those of rendering. The
+// option xml_file: see FindModelFile.
+//   kInvalidArgument     an unknown task or option (the text has the known
+//                        ones), or a model that lacks what the task needs
 //   kEngineFailed        MuJoCo cannot load or step the model
 //   kOutOfSharedMemory   not enough memory for that many environments
 absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
     const std::string& task, TaskRequest request);
 
-// Serves a model as it is: observes qpos, then qvel, rewards 0, ends only by
-// max_episode_steps. Options: reset_noise_scale (0), frame_skip (1),
-// velocity_command (false): observes the environment's velocity command, too.
-// The task is named as the file, without folder and ending. Errors: the same;
-// kInvalidArgument for a model without joints.
+// Makes a task of a model file. It observes qpos, then qvel. All rewards are 0.
+// An episode ends only by max_episode_steps. The task's name is the file's,
+// without folder and extension. Options and defaults:
+//   reset_noise_scale  0
+//   frame_skip         1
+//   velocity_command   false; true: also observes the velocity command
+// Errors: as above; kInvalidArgument for a model without joints.
 absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
     const std::string& mjcf_path, TaskRequest request);
 

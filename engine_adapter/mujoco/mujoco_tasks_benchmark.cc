@@ -1,4 +1,4 @@
-// Steps of tasks by the engine alone, without a region:
+// Measures steps of the engine alone, without a region:
 //   bazel run //engine_adapter/mujoco:mujoco_tasks_benchmark
 #include <benchmark/benchmark.h>
 
@@ -25,7 +25,7 @@ void Steps(benchmark::State& state, const std::string& task) {
   for (float& action : rig.actions) action = uniform(random);
   if (!rig.ResetAll(0).ok()) state.SkipWithError("reset failed");
   for ([[maybe_unused]] const auto _ : state) {
-    // A different action each time, at no cost worth measuring.
+    // A different action in each step, at negligible cost.
     std::swap(rig.actions.front(), rig.actions[random() % rig.actions.size()]);
     if (!rig.Step().ok()) state.SkipWithError("step failed");
   }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 constexpr absl::Duration kLogTime = absl::Seconds(10);
-// Connections of one turn, so that refused clients have theirs.
+// The maximum number of accepts in one turn, so that refused clients get turns.
 constexpr int kAcceptsPerTurn = 64;
 
 }  // namespace
@@ -43,8 +43,8 @@ void ConnectionAcceptor::StopAccepting(absl::Duration grace) {
     stopped.set_value();
     loop_.After(grace, [this] {
       for (const HandedOn& client : handed_on_) {
-        // gRPC may close it between the two calls. The daemon is ending: at
-        // worst a connection that got the number meanwhile ends as well.
+        // gRPC may close it between the two calls. Then a new connection with
+        // the same number may end, too. The daemon is stopping anyway.
         if (IsOpen(client)) shutdown(client.connection, SHUT_RDWR);
       }
     });
@@ -76,7 +76,7 @@ void ConnectionAcceptor::Accept(int listener) {
                errno == ENOMEM) {
       return Pause(errno);
     }
-    // Else that connection broke before it was taken.
+    // Other errors: the connection broke before accept4.
   }
 }
 
@@ -129,7 +129,7 @@ void ConnectionAcceptor::Admit(int connection) {
 void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
   std::erase_if(handed_on_, [](const HandedOn& one) { return !IsOpen(one); });
   struct stat socket = {};
-  if (fstat(connection, &socket) != 0) socket.st_ino = 0;  // no socket's
+  if (fstat(connection, &socket) != 0) socket.st_ino = 0;  // invalid
   handed_on_.push_back({.connection = connection,
                         .inode = socket.st_ino,
                         .is_unknown = is_unknown});
@@ -164,7 +164,7 @@ void ConnectionAcceptor::AnswerRefused(int connection) {
   const std::optional<std::string> answer =
       refused_.at(connection)
           .refusal.Answer({bytes, static_cast<size_t>(received)});
-  // A client that does not read gets no second chance: nothing is kept for it.
+  // Nothing is buffered for a client that does not read: it is disconnected.
   if (!answer.has_value() ||
       send(connection, answer->data(), answer->size(), MSG_NOSIGNAL) !=
           static_cast<ssize_t>(answer->size())) {

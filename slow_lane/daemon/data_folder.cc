@@ -33,7 +33,7 @@ constexpr mode_t kUsualMode = 0777;
 constexpr mode_t kOthersBits = 077;
 constexpr mode_t kSharedBits = S_ISVTX | S_IWGRP | S_IWOTH;
 
-// A link followed by "/" or "/." would be its target.
+// Removes "/" and "/." from the end: with them, a link would be its target.
 std::string WithoutTail(absl::string_view path) {
   for (;;) {
     const size_t before = path.size();
@@ -60,14 +60,15 @@ absl::Status CannotUse(absl::string_view call, const std::string& path,
                    "own, on a disk that can be written"));
 }
 
-// Whether it is no other program's folder: a daemon's, or an empty one.
+// Whether the folder is a daemon's or empty, so not another program's.
 bool IsForDaemon(const std::string& path) {
   if (access(absl::StrCat(path, "/", kPid).c_str(), F_OK) == 0) return true;
   std::error_code error;
   return std::filesystem::is_empty(path, error) && !error;
 }
 
-// A folder that others use as well is not this daemon's to close.
+// Returns a flag that names a new folder within `path`. The daemon must not
+// change the mode of a folder that others use, too.
 std::string FolderWithin(const std::string& path) {
   return absl::StrCat(
       "--data_dir=",
@@ -110,7 +111,7 @@ absl::StatusOr<DataFolder> DataFolder::Enter(const std::string& path,
 
 DataFolder::~DataFolder() {
   if (made_.empty()) return;
-  // Files are another daemon's where the lock is.
+  // Without the lock, the files belong to another daemon.
   if (locked_ && made_.back() == path_) {
     files_.emplace_back(kPid);
     for (const std::string& name : files_) {
@@ -168,12 +169,12 @@ absl::Status DataFolder::Open() {
   return absl::OkStatus();
 }
 
-// Marks this process as the folder's daemon for as long as it lives. The lock
-// is on the folder itself, since a lock file can be removed. daemon.pid holds
-// the pid, for people.
+// Marks this process as the folder's daemon while it lives. The lock is on the
+// folder itself, since a lock file can be removed. daemon.pid has the pid, for
+// display only.
 absl::Status DataFolder::Lock() {
-  // A daemon that was killed while it started a proxy lives on in that one, as
-  // far as its lock goes, until exec: a moment.
+  // If a daemon was killed while it started a proxy, the proxy holds the lock
+  // until exec.
   const Deadline deadline = Deadline::After(kLockSecs);
   locked_ = flock(folder_.get(), LOCK_EX | LOCK_NB) == 0;
   while (!locked_ && errno == EWOULDBLOCK &&

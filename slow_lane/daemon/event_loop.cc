@@ -13,10 +13,10 @@
 namespace tandem::slow_lane {
 namespace {
 
-// What an event says instead of a watch.
+// The event's data for a wake-up; other values are watches.
 constexpr uint64_t kWake = 0;
 
-// A process without descriptors or memory for its own loops cannot go on.
+// Aborts if the process lacks descriptors or memory for its own loops.
 UniqueFd OrAbort(int fd, const char* what) {
   if (fd < 0) {
     std::perror(what);
@@ -43,7 +43,7 @@ void EventLoop::Post(Task task) {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
     posted_.push_back(std::move(task));
-    if (posted_.size() > 1) return;  // the poster of the first has woken it
+    if (posted_.size() > 1) return;  // the first post has woken the loop
   }
   eventfd_write(wake_.get(), 1);
 }
@@ -127,7 +127,7 @@ void EventLoop::Run() {
         RunPosted();
       } else if (const auto found = watched_.find(watch);
                  found != watched_.end()) {
-        // Moved out while it runs: it may unwatch itself.
+        // Moved out during its call: it may unwatch itself.
         Task ready = std::move(found->second);
         ready();
         const auto still = watched_.find(watch);

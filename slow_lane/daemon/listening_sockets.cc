@@ -24,7 +24,7 @@ namespace {
 constexpr unsigned kUserTimeoutMs = 20'000;
 constexpr int kPortTries = 16;
 
-// HOST without its brackets, and PORT.
+// Returns HOST without its brackets, and PORT.
 std::pair<std::string, std::string> Split(absl::string_view listen) {
   const size_t colon = listen.rfind(':');
   absl::string_view host = listen.substr(0, colon);
@@ -59,7 +59,7 @@ uint16_t& PortOf(sockaddr_storage& address) {
              : reinterpret_cast<sockaddr_in6&>(address).sin6_port;
 }
 
-// Not valid: errno says why.
+// Returns an invalid descriptor on failure; errno has the reason.
 UniqueFd ListenAt(const TcpAddress& address) {
   UniqueFd made(socket(address.bytes.ss_family,
                        SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -84,9 +84,9 @@ UniqueFd ListenAt(const TcpAddress& address) {
   return made;
 }
 
-// Whether a program listens there. For the folder's own socket the lock would
-// do; another one may be that of a daemon of another folder. The path is as
-// short as it must be.
+// Whether a program listens at `path`, which is short enough for a socket. The
+// folder's lock excludes other daemons at the folder's own socket only; another
+// path may belong to a daemon of another folder.
 absl::StatusOr<bool> HasListener(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -94,7 +94,7 @@ absl::StatusOr<bool> HasListener(const std::string& path) {
   const UniqueFd client(
       socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!client.valid()) return MakeSystemError("socket", path, errno);
-  // EAGAIN: so many wait for it already.
+  // EAGAIN: the listener's queue is full.
   if (connect(client.get(), reinterpret_cast<const sockaddr*>(&address),
               sizeof(address)) == 0 ||
       errno == EAGAIN) {
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
     }
     TcpAddress address = {.bytes = {}, .size = at->ai_addrlen};
     std::memcpy(&address.bytes, at->ai_addr, at->ai_addrlen);
-    // A name may have the same address twice, by two lines of /etc/hosts.
+    // Two lines of /etc/hosts may give a name the same address twice.
     if (std::none_of(addresses.begin(), addresses.end(),
                      [&address](const TcpAddress& known) {
                        return std::memcmp(&known.bytes, &address.bytes,
@@ -196,8 +196,8 @@ absl::StatusOr<TcpSockets> ListenOnTcp(const std::vector<TcpAddress>& addresses,
       UniqueFd socket = ListenAt(address);
       if (!socket.valid()) {
         why = errno;
-        // Where another program has the port at one of the addresses, clients
-        // would reach either by chance.
+        // If another program has the port at one of the addresses, clients
+        // would reach one of the two at random.
         taken = taken || why == EADDRINUSE;
         continue;
       }

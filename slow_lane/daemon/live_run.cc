@@ -179,7 +179,7 @@ void LiveRuns::MoveTo(LiveRun* run, RunState state,
   Store([row](Database& database) { return UpdateRun(database, row.get()); },
         [this, row,
          durable = std::move(durable)](const absl::Status& status) mutable {
-          // Closing: the next daemon finds it as it was.
+          // The store is closing: the next daemon finds the earlier state.
           if (!status.ok()) return;
           if (LiveRun* const still = Find(row->run_id); still != nullptr) {
             still->record = ToRecord(*row);

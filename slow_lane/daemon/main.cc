@@ -1,5 +1,5 @@
-// tandem-daemon: runs training jobs and keeps every event that they print.
-// `tandem-daemon proxy` is what it starts itself for each run.
+// tandem-daemon: runs training jobs and stores all events that they print. It
+// starts `tandem-daemon proxy` for each run.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -92,7 +92,7 @@ constexpr absl::Duration kLongestTime = absl::Hours(24 * 365);
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
   std::cerr << "tandem-daemon: " << PrintableLines(status.message()) << "\n";
-  return absl::IsCancelled(status) ? 0 : 1;  // stopped while it started
+  return absl::IsCancelled(status) ? 0 : 1;  // cancelled: stopped at the start
 }
 
 absl::Status Refuse(const char* flag, const std::string& expected,
@@ -108,17 +108,17 @@ bool IsListenAddress(absl::string_view address) {
   const absl::string_view host = address.substr(0, colon);
   const absl::string_view digits = address.substr(colon + 1);
   uint32_t port = 0;
-  // Of IPv6 only [HOST] may have a port behind it. gRPC itself takes a number
-  // modulo 65536, and names such as http.
+  // An IPv6 address with a port needs brackets. The port is checked here: gRPC
+  // takes numbers modulo 65536, and names such as http.
   return (!absl::StrContains(host, ':') || absl::EndsWith(host, "]")) &&
          digits.find_first_not_of("0123456789") == absl::string_view::npos &&
          absl::SimpleAtoi(digits, &port) && port <= 65535 &&
          (port != 0 || digits == "0");
 }
 
-// `bazel run` starts a program among its own files, and names the caller's
-// folder in a variable. Programs that such a program starts inherit the
-// variable, but run elsewhere: for them nothing is done.
+// `bazel run` starts a program in its runfiles; a variable has the caller's
+// folder. Child programs inherit the variable but run in other folders: for
+// them this function does nothing.
 absl::Status EnterCallersFolder() {
   const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
   if (folder == nullptr) return absl::OkStatus();
@@ -166,7 +166,7 @@ absl::Status CheckFlags() {
 constexpr char kTable[] = "tandem.db";
 constexpr std::chrono::milliseconds kStopLimit(200);
 
-// What a daemon makes in its folder before it serves.
+// Returns the files that a daemon makes in its folder before it serves.
 std::vector<std::string> MadeFiles() {
   return {kTable, absl::StrCat(kTable, "-wal"), absl::StrCat(kTable, "-shm"),
           "runs", kSocketFile};
@@ -208,14 +208,14 @@ absl::Status WatchMigration(int64_t rows, const sigset_t& stop_signals,
   return absl::OkStatus();
 }
 
-// Serves until SIGINT or SIGTERM; before any thread is made. Prints one line to
-// stdout once it serves. Runs go on when it stops. Changes the working
-// directory to the data folder. A daemon that cannot serve removes the folder
-// that it made. kAlreadyExists: another daemon has the folder; kUnavailable:
-// the address or socket is taken.
+// Serves until SIGINT or SIGTERM. Call it before any thread is made. Prints one
+// line to stdout when it serves. Runs continue after it stops. Changes the
+// working directory to the data folder. If the daemon cannot serve, it removes
+// the folder that it made. kAlreadyExists: another daemon has the folder.
+// kUnavailable: the address or socket is in use.
 absl::Status RunDaemon() {
-  // Taken by sigwait and by the supervisor's signalfd; inherited by all
-  // threads.
+  // sigwait and the supervisor's signalfd receive them. All threads inherit the
+  // mask.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
@@ -240,7 +240,7 @@ absl::Status RunDaemon() {
   absl::StatusOr<DataFolder> folder = DataFolder::Enter(
       std::filesystem::absolute(absl::GetFlag(FLAGS_data_dir)), MadeFiles());
   if (!folder.ok()) return folder.status();
-  // Before the folder goes: a socket in it would keep it.
+  // Before the folder is removed: a socket in it would prevent that.
   const auto close = absl::MakeCleanup([&entrance] { entrance->Close(); });
   const std::string& data_dir = folder->path();
   if (absl::Status s = entrance->Listen(); !s.ok()) return s;
@@ -271,8 +271,8 @@ absl::Status RunDaemon() {
   absl::StatusOr<std::unique_ptr<RunSupervisor>> runs =
       RunSupervisor::Start(run_options, store->get(), &hub);
   if (!runs.ok()) return runs.status();
-  // However this ends: the thread of each calls the other two, so all threads
-  // end before any of the three goes.
+  // At each return: the thread of each of the three calls the other two, so all
+  // threads end before any of the three is destroyed.
   const auto end_threads = absl::MakeCleanup([&] {
     (*runs)->Stop();
     hub.Stop();
@@ -311,8 +311,8 @@ absl::Status RunDaemon() {
   int signal = 0;
   sigwait(&signals, &signal);
   std::cerr << "tandem-daemon: " << strsignal(signal) << ", stopping\n";
-  // Watchers are ended, queued events are committed, and every call is
-  // answered: only then can gRPC end.
+  // gRPC can end only after all watchers have ended, queued events are
+  // committed, and all calls are answered.
   hub.EndAll();
   (*store)->Close();
   (*runs)->AnswerAll();
@@ -355,8 +355,8 @@ int Main(int argc, char** argv) {
     return Report(entered);
   }
   const int code = Report(RunDaemon());
-  // Everything is closed. Threads of gRPC may be left (server.cc), which must
-  // not meet the destructors of static objects.
+  // Everything is closed. Threads of gRPC may still run (server.cc). _Exit runs
+  // no destructors of static objects, which they might use.
   std::_Exit(code);
 }
 

@@ -45,7 +45,7 @@ in6_addr Mapped(const in_addr& address) {
   return mapped;
 }
 
-// False: no TCP socket.
+// Returns false if the socket is not TCP.
 bool TakeEnd(const sockaddr_storage& from, in6_addr* address, uint16_t* port) {
   if (from.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(from);
@@ -77,7 +77,7 @@ std::optional<TcpEnds> EndsOf(int connection) {
   return ends;
 }
 
-// The kernel keeps IPv4 connections of IPv6 sockets among those of IPv4.
+// The kernel lists IPv4 connections of IPv6 sockets as IPv4.
 void PutAddress(const in6_addr& address, bool is_v4, uint32_t* words) {
   std::memset(words, 0, sizeof(in6_addr));
   if (is_v4) {
@@ -123,9 +123,9 @@ bool IsAddress(uint8_t family, const uint32_t* words, const in6_addr& asked) {
   return std::memcmp(&found, &asked, sizeof(found)) == 0;
 }
 
-// A client that has closed its socket may have sent data before, and its ports
-// are free for another user: only while the connection is established at both
-// ends, the answer is about the client that sent the data.
+// A client may send data and close its socket; then another user can take its
+// port. So the answer is valid only while the connection is established at both
+// ends.
 bool IsEstablished(int connection) {
   tcp_info info = {};
   socklen_t bytes = sizeof(info);
@@ -145,15 +145,15 @@ Answer ReadAnswer(absl::string_view datagram, uint32_t sequence,
   if (header.nlmsg_seq != sequence) return {};
   Answer answer = {.is_answer = true, .owner = std::nullopt};
   inet_diag_msg found;
-  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||  // NLMSG_ERROR, for one
+  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||  // such as NLMSG_ERROR
       header.nlmsg_len > datagram.size() ||
       header.nlmsg_len < NLMSG_LENGTH(sizeof(found))) {
     return answer;
   }
   std::memcpy(&found, datagram.data() + NLMSG_HDRLEN, sizeof(found));
-  // Where no connection has these ends, the kernel answers with a listening
-  // socket at the client's address. A socket without a process (closed, waiting
-  // out its time, not yet accepted) has no inode; its uid says nothing.
+  // If no connection has these ends, the kernel answers with a socket that
+  // listens at the client's address. A socket without a process (closed, in
+  // TIME_WAIT, not accepted) has no inode, and its uid is meaningless.
   if (found.idiag_state == TCP_ESTABLISHED && found.idiag_inode != 0 &&
       found.id.idiag_sport == ends.client_port &&
       found.id.idiag_dport == ends.server_port &&
@@ -170,7 +170,7 @@ bool NamesOneUser(uid_t uid) {
   uid_t overflow = kUsualOverflow;
   std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
   if (uid != overflow) return true;
-  // Where every uid is mapped to itself, this one is a user's as any other.
+  // If every uid is mapped to itself, this uid is an ordinary user's.
   uint64_t inside = 1;
   uint64_t outside = 1;
   uint64_t count = 0;

@@ -22,7 +22,7 @@ class ProxyCall final : public ProxyLink,
   ProxyCall(RunSupervisor* runs, EventStore* store, WatchHub* hub)
       : runs_(runs), store_(store), hub_(hub) {}
 
-  // Once.
+  // Call it once.
   Reactor* Start();
 
   void Recorded() override {
@@ -35,7 +35,7 @@ class ProxyCall final : public ProxyLink,
     Fail(absl::InvalidArgumentError(reason));
   }
 
-  // gRPC's.
+  // Called by gRPC.
 
   void OnRead(bool ok) {
     const std::lock_guard lock(mutex_);
@@ -51,7 +51,7 @@ class ProxyCall final : public ProxyLink,
     }
     switch (message_.message_case()) {
       case v1::FromProxy::kHello:
-        return Hello(message_.hello());  // reads on when it is welcome
+        return Hello(message_.hello());  // Welcome continues the reads
       case v1::FromProxy::kBatch:
         Append(message_.mutable_batch());
         break;
@@ -83,11 +83,11 @@ class ProxyCall final : public ProxyLink,
     FailLocked(status);
   }
 
-  // On the hub's thread.
+  // Called on the hub's thread.
   void Welcome(EventReader& reader) {
     const absl::StatusOr<RunProgress> progress = reader.Progress(run_id_);
     if (!progress.ok()) return Fail(progress.status());
-    // An earlier daemon's rows.
+    // Rows that an earlier daemon has committed.
     runs_->Committed(run_id_, progress->last, progress->position.steps());
     const std::lock_guard lock(mutex_);
     welcome_ = progress->position;
@@ -95,7 +95,7 @@ class ProxyCall final : public ProxyLink,
     ReadOn();
   }
 
-  // All with mutex_ held.
+  // The caller of the next methods holds mutex_.
 
   void FailLocked(const absl::Status& status) {
     if (!closing_) {
@@ -119,7 +119,7 @@ class ProxyCall final : public ProxyLink,
     runs_->Link(hello, shared_from_this(),
                 [self = shared_from_this()](const absl::Status& linked) {
                   if (!linked.ok()) return self->Fail(linked);
-                  // Behind the batches of an earlier link of the run.
+                  // After the batches of the run's earlier links.
                   self->store_->Post(
                       [](Database&) { return absl::OkStatus(); },
                       [self](const absl::Status& committed) {
@@ -155,7 +155,7 @@ class ProxyCall final : public ProxyLink,
     if (reactor_ == nullptr || reading_ || closing_ || run_id_.empty()) return;
     if (on_their_way_ > 0 &&
         (on_their_way_ >= kLinkWindow || !store_->HasRoom())) {
-      return;  // the store's answer reads on
+      return;  // the store's answer continues the reads
     }
     reading_ = true;
     reactor_->StartRead(&message_);
@@ -181,7 +181,7 @@ class ProxyCall final : public ProxyLink,
 
   void FinishIfOver() {
     if (reactor_ == nullptr || finished_ || !closing_ || writing_) return;
-    // A read may be under way: gRPC ends it.
+    // gRPC ends a read in progress.
     finished_ = true;
     reactor_->Finish(ToGrpc(end_));
   }
@@ -191,9 +191,9 @@ class ProxyCall final : public ProxyLink,
   WatchHub* const hub_;
 
   std::mutex mutex_;            // guards all that follows
-  Reactor* reactor_ = nullptr;  // until gRPC is done with it
-  v1::FromProxy message_;       // being read
-  v1::ToProxy answer_;          // being written
+  Reactor* reactor_ = nullptr;  // until gRPC has finished with it
+  v1::FromProxy message_;       // the message in the read
+  v1::ToProxy answer_;          // the message in the write
   std::string run_id_;
   bool reading_ = true;
   bool writing_ = false;
@@ -205,10 +205,10 @@ class ProxyCall final : public ProxyLink,
   std::optional<v1::Position> durable_;
   bool recorded_ = false;
   std::optional<std::string> refused_;
-  absl::Status end_;  // how the call ends
+  absl::Status end_;  // the call's result
 };
 
-// gRPC's half: lives until OnDone.
+// gRPC's reactor of the call; lives until OnDone.
 class Adapter final : public Reactor {
  public:
   explicit Adapter(std::shared_ptr<ProxyCall> call) : call_(std::move(call)) {

@@ -182,7 +182,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   gymgui::trainer::PublishTelemetryResponse* const response_;
   RunSupervisor* const runs_;
   EventStore* const store_;
-  Message message_;  // the reader's
+  Message message_;  // the message in the read
 
   std::mutex mutex_;  // guards what follows
   std::string run_id_;

@@ -35,7 +35,7 @@ std::string Frame(uint8_t type, uint8_t flags, uint32_t stream,
   return frame;
 }
 
-// RFC 7541: a text as its length, in a prefix of 7 bits, and its bytes.
+// RFC 7541: a text is its length, with a prefix of 7 bits, and its bytes.
 std::string Literal(absl::string_view text) {
   constexpr size_t kPrefix = 127;
   std::string literal;
@@ -70,9 +70,9 @@ std::string PercentEncoded(absl::string_view text) {
   return encoded;
 }
 
-// The answer to a call that never began: gRPC's "Trailers-Only".
+// Returns the answer to a refused call: gRPC's "Trailers-Only".
 std::string CallEnd(absl::string_view text) {
-  // A dynamic table of no bytes, and status 200 of the static table.
+  // An empty dynamic table, and status 200 of the static table.
   return absl::StrCat("\x20\x88", Field("content-type", "application/grpc"),
                       Field("grpc-status", "7"),
                       Field("grpc-message", PercentEncoded(text)));

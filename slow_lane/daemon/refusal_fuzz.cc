@@ -1,8 +1,8 @@
-// Fuzz target of Refusal. The input is what a client sends, and where it is
-// cut.
+// Fuzz target of Refusal. The input is a client's bytes, and the positions at
+// which they are split.
 //
-// Data flow: bytes -> a Refusal at once, another in pieces -> abort if their
-// answers differ, or if an answer is more than each byte can have asked for.
+// Data flow: bytes -> one Refusal gets them at once, another in pieces -> abort
+// if the answers differ, or if an answer is too long for the input.
 //
 //   bazel run --config=fuzz //slow_lane/daemon:refusal_fuzz -- -runs=9999
 //
@@ -22,7 +22,7 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr char kText[] = "expected a client of uid 0, found one of uid 1001";
-// A frame has nine bytes at least; its answer ends one call.
+// A frame has at least nine bytes, and its answer ends one call.
 constexpr size_t kMostAnswerBytes = 256;
 
 std::optional<std::string> AnswerInPieces(absl::string_view sent,
@@ -38,8 +38,8 @@ std::optional<std::string> AnswerInPieces(absl::string_view sent,
   return answers;
 }
 
-// Most random bytes are no HTTP/2: the first byte says whether a preface is
-// put before them.
+// Most random bytes are not HTTP/2. The first byte selects whether a preface
+// precedes them.
 void Play(Script script) {
   const uint8_t first = script.Byte();
   std::string sent = first % 8 == 0 ? "" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

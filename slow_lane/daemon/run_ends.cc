@@ -20,18 +20,18 @@
 namespace tandem::slow_lane {
 namespace {
 
-// Of a cancelled run: from the death of its last process until CancelRun is
-// answered although its last events are not in the table yet.
+// The maximum time from the death of a cancelled run's last process to the
+// answer of CancelRun. After it, the answer does not wait for the last events.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
 
-// Ends all processes of the run except its proxy; a worker that was not
-// launched yet never will be. Blocks. Empty, or which are left and why.
+// Ends all processes of the run except its proxy, and prevents a later launch
+// of the worker. Blocks. Returns "", or the remaining processes and the reason.
 std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
                             double grace_secs) {
-  // It may fail, as on a full disk: what lives is ended all the same.
+  // Continues after an error, such as a full disk, to end living processes.
   const absl::Status prevented =
       PreventLaunch(folder, "cancelled before it was started");
-  // Launched a moment ago, maybe.
+  // A worker may have been launched just before.
   const absl::StatusOr<std::optional<ProcessIdentity>> worker =
       folder.ReadWorker();
   if (worker.ok() && worker->has_value() && (*worker)->pid != 0) {
@@ -40,7 +40,8 @@ std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
   const absl::StatusOr<TreeEnd> end = EndTree(query, grace_secs);
   if (!end.ok()) return std::string(end.status().message());
   if (!end->left.empty()) return end->Describe();
-  // One was launched before, or without its folder none ever will be.
+  // No later launch: it was prevented, a worker was launched before, or the
+  // folder does not exist.
   std::error_code error;
   if (prevented.ok() || absl::IsAlreadyExists(prevented) ||
       (worker.ok() && worker->has_value()) ||
@@ -50,8 +51,8 @@ std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
   return absl::StrCat("a worker may still be launched: ", prevented.message());
 }
 
-// Whether the worker is gone; ends the processes that it left behind. pid 0:
-// the worker is unknown, and all of the run's processes have to be gone.
+// Returns whether the worker is gone; if so, ends the processes that it left.
+// pid 0: the worker is unknown; returns whether no process of the run lives.
 // Blocks.
 bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
                 const TreeQuery& query, double grace_secs) {
@@ -73,7 +74,7 @@ RunFolder RunEnds::FolderOf(const LiveRun& run) const {
 void RunEnds::End(LiveRun* run, RunState state,
                   std::optional<std::string> reason) {
   starter_->gpus().Release(run->row.gpu_slots);
-  // However it ended: rows are missing.
+  // Rows are missing, also after success: adds that to the reason.
   if (!run->output_problem.empty() &&
       !absl::StrContains(reason.value_or(""), run->output_problem)) {
     reason = absl::StrCat(reason.value_or(""), reason.has_value() ? "; " : "",
@@ -119,7 +120,7 @@ void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
     bool completed = false;
     v1::EventBatch lifecycle;
     uint64_t since = 0;
-    // Few events: a run has some at its boundaries.
+    // A run has few lifecycle events.
     while (reader.Read(run_id, Stream::kLifecycle, since, {}, &lifecycle)
                .value_or(0) > 0) {
       since = lifecycle.lifecycle().rbegin()->seq_id();
@@ -141,7 +142,7 @@ void RunEnds::Cancel(LiveRun* run, LiveRuns::Done done) {
   if (IsFinal(run->record.status())) return done(absl::OkStatus());
   run->cancel_waiters.push_back(std::move(done));
   const std::string run_id = run->row.run_id;
-  if (IsFinal(run->row.status)) {  // about to be durable
+  if (IsFinal(run->row.status)) {  // not durable yet
     return AnswerCancelInTime(run_id);
   }
   if (!std::exchange(run->row.cancel_requested, true)) {
@@ -170,7 +171,7 @@ void RunEnds::StartEnding(LiveRun* run, const std::string& why) {
     return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
-  // A stopped proxy could not report the end.
+  // A proxy stopped by SIGSTOP could not report the end.
   if (run->process.valid()) {
     SignalProcess(run->process.get(), SIGCONT).IgnoreError();
   }
@@ -206,7 +207,7 @@ void RunEnds::AnswerCancelInTime(const std::string& run_id) {
     if (run->dispatched || IsFinal(run->record.status())) {
       return AnswerCancel(run, absl::OkStatus());
     }
-    // Its folder would keep a started one from being started again.
+    // The run was not dispatched, and this daemon will not start it.
     AnswerCancel(run,
                  absl::AbortedError(absl::StrCat(
                      "the run is not started, and this daemon starts it "
@@ -235,7 +236,7 @@ void RunEnds::CheckLimits(LiveRun* run) {
 
 void RunEnds::EndUnheard(LiveRun* run) {
   if (!run->dispatched || run->busy || run->link != nullptr) return;
-  // A living proxy will still connect, unless the run is being ended.
+  // A living proxy will connect, unless the run is being ended.
   if (run->process.valid() && !run->end_reason.has_value()) return;
   const RunFolder folder = FolderOf(*run);
   std::string what;

@@ -38,7 +38,7 @@ std::map<std::string, std::string> OwnEnvironment() {
     if (equals == absl::string_view::npos) continue;
     environment.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
-  // Of a daemon that is itself part of a run.
+  // A daemon that is itself part of a run has that run's token.
   environment.erase(kRunTokenVariable);
   return environment;
 }
@@ -52,7 +52,7 @@ std::vector<std::string> Entries(
   return entries;
 }
 
-// The daemon's environment, the configuration's on top, and
+// The worker's environment: the daemon's, the configuration's on top, and
 //   TANDEM_RUN_ID, TANDEM_RUN_DIR   the run and its folder
 //   TANDEM_DAEMON                   `address`, where clients reach the daemon
 //   TRAINER_WORKER_CONFIG_PATH      config.json, for MOSAIC's workers
@@ -82,8 +82,8 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   return plan;
 }
 
-// Raises this process's limit of open descriptors, of which each run takes two,
-// as far as it may. Returns the earlier limit.
+// Raises this process's limit of open descriptors to the maximum; each run
+// takes two. Returns the earlier limit.
 rlim_t RaiseDescriptorLimit() {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -92,9 +92,9 @@ rlim_t RaiseDescriptorLimit() {
   return before;
 }
 
-// Starts this very program as the run's proxy, in a session of its own; its
-// output goes to the folder's proxy.log. The proxy, and so the worker, may open
-// `descriptors`: some programs cannot handle more than they expect.
+// Starts this program as the run's proxy, in a session of its own, with its
+// output in the folder's proxy.log. `descriptors` is the proxy's and the
+// worker's limit: some programs fail with a higher limit.
 absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
                                            const std::string& run_id,
                                            absl::Duration heartbeat,
@@ -130,7 +130,7 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) return MakeSystemError("posix_spawn", "a proxy", failed);
-  // Before it may launch anything: that takes our word.
+  // Before the proxy can launch a worker, which needs our welcome.
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = descriptors;
@@ -170,7 +170,7 @@ void RunStarter::Dispatch() {
     }
     if (const absl::Status ready = Prepare(*run); !ready.ok()) {
       run->waiting_for = std::string(ready.message());
-      continue;  // tried again at the next tick
+      continue;  // the next tick tries again
     }
     run->waiting_for.clear();
     run->dispatched = true;
@@ -200,7 +200,7 @@ bool RunStarter::TakeGpus(LiveRun* run, bool gpus_are_awaited) {
 absl::Status RunStarter::Prepare(const LiveRun& run) {
   const RunFolder folder = RunFolder::At(options_.data_dir, run.row.run_id);
   if (const absl::Status made = folder.Create(); absl::IsAlreadyExists(made)) {
-    // Made by this daemon or an earlier one that was killed? Then it has no
+    // A folder made for this run, by this daemon or an earlier one, has no
     // worker yet.
     const absl::StatusOr<std::optional<ProcessIdentity>> worker =
         folder.ReadWorker();
@@ -223,12 +223,12 @@ absl::Status RunStarter::Prepare(const LiveRun& run) {
 void RunStarter::StartProxy(LiveRun* run) {
   if (run->process.valid() || MonotonicNanos() < run->next_start_ns) return;
   const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
-  // One that an earlier daemon started lives: it will connect.
+  // A proxy that an earlier daemon started lives; it will connect.
   if (const absl::StatusOr<bool> lives = folder.HasProxy();
       lives.ok() && *lives) {
     return;
   }
-  // The worker is known, and its record is gone: no proxy can adopt it.
+  // The worker is known, but its record was removed: no proxy can adopt it.
   if (const absl::StatusOr<std::optional<ProcessIdentity>> worker =
           folder.ReadWorker();
       run->row.worker.pid() != 0 && worker.ok() && !worker->has_value()) {
@@ -239,7 +239,7 @@ void RunStarter::StartProxy(LiveRun* run) {
   run->next_start_ns =
       MonotonicNanos() + absl::ToInt64Nanoseconds(run->backoff);
   ++run->row.proxy_starts;
-  // Bookkeeping first: a run that may have been dispatched is known as one.
+  // Saves before the start: the table knows each run that may be dispatched.
   runs_->Save(*run, [this, run_id = run->row.run_id](const absl::Status& s) {
     if (s.ok()) Spawn(run_id);
   });
@@ -255,7 +255,7 @@ void RunStarter::Spawn(const std::string& run_id) {
                  options_.heartbeat, options_.kill_grace, descriptors_);
   if (!proxy.ok()) {
     run->waiting_for = std::string(proxy.status().message());
-    return;  // tried again at a later tick
+    return;  // a later tick tries again
   }
   run->waiting_for.clear();
   WatchProxy(run, *proxy);
@@ -263,7 +263,7 @@ void RunStarter::Spawn(const std::string& run_id) {
 
 void RunStarter::WatchProxy(LiveRun* run, const ProcessIdentity& proxy) {
   absl::StatusOr<UniqueFd> process = OpenProcess(proxy);
-  if (!process.ok()) return;  // gone: the next tick starts another one
+  if (!process.ok()) return;  // ended: the next tick starts another one
   run->process = *std::move(process);
   run->proxy = proxy;
   loop_->Watch(run->process.get(),
@@ -292,11 +292,11 @@ void RunStarter::ReapChildren() {
   signalfd_siginfo info;
   while (read(children_.get(), &info, sizeof(info)) > 0) {
   }
-  // Proxies, and the children that they left behind when they died.
+  // Proxies, and the orphaned children of dead proxies.
   siginfo_t child = {};
   while (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          child.si_pid != 0) {
-    // Still a zombie, which has its number to itself.
+    // The child is a zombie, so its pid is not reused.
     if (const absl::StatusOr<ProcessIdentity> ended = IdentityOf(child.si_pid);
         ended.ok()) {
       RecordExit(*ended, ExitOf(child));

@@ -24,14 +24,14 @@ using gymgui::trainer::RegisterWorkerResponse;
 using gymgui::trainer::SubmitRunResponse;
 
 constexpr absl::Duration kTick = absl::Seconds(1);
-// A run that has ended is kept so long at least: a watcher that polls each
-// second, as tandemctl watch does, sees its final state.
+// The minimum time that an ended run is kept: a watcher that polls each second,
+// as tandemctl watch does, sees the final state.
 constexpr absl::Duration kShownWhenEnded = absl::Seconds(5);
 
-// 128 random bits in hexadecimal: of runs and of sessions.
+// Returns 128 random bits in hexadecimal, for runs and sessions.
 std::string MakeToken() {
   std::array<char, 16> bytes;
-  // Never short for so few, and never fails once the machine is up.
+  // Returns all of so few bytes, and cannot fail after the system's start.
   (void)!getrandom(bytes.data(), bytes.size(), 0);
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
 }
@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<RunSupervisor>> RunSupervisor::Start(
   auto supervisor =
       std::unique_ptr<RunSupervisor>(new RunSupervisor(options, store, hub));
   if (absl::Status s = supervisor->starter_.WatchChildren(); !s.ok()) return s;
-  // On the store's thread, before anything else is written.
+  // On the store's thread, before any other write.
   auto rows = std::make_shared<std::vector<RunRow>>();
   std::promise<absl::Status> loaded;
   store->Post(
@@ -97,11 +97,11 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     if (config.ok()) run->config = *std::move(config);
     if (IsFinal(run->row.status)) {
       run->ended_ns = now_ns;
-      // In case the daemon died before it did.
+      // The earlier daemon may have died before it removed them.
       ends_.RemoveUnwantedLogs(*run);
       continue;
     }
-    if (!config.ok()) {  // an earlier version's, which this one refuses
+    if (!config.ok()) {  // this version refuses it; an earlier one did not
       ends_.End(run, gymgui::trainer::RUN_STATUS_FAULT,
                 absl::StrCat("its configuration is not valid any more: ",
                              config.status().message()));
@@ -124,7 +124,7 @@ void RunSupervisor::Begin(const std::string& address) {
 }
 
 void RunSupervisor::AnswerAll() {
-  // Behind what the store says of cancels that it does not have.
+  // After the store's answers about cancels that it did not save.
   runs_.WhenDurable([this](const absl::Status&) {
     for (auto& [run_id, run] : runs_.all()) {
       AnswerCancel(&run, absl::AbortedError(
@@ -136,14 +136,14 @@ void RunSupervisor::AnswerAll() {
 
 size_t RunSupervisor::Stop() {
   loop_.Stop();
-  // The thread is gone: what it owned may be touched.
+  // The thread has ended, so this thread may use its members.
   runs_.JoinWork();
   return static_cast<size_t>(std::ranges::count_if(
       runs_.all(),
       [](const auto& entry) { return !IsFinal(entry.second.row.status); }));
 }
 
-// Calls of clients.
+// Calls from clients.
 
 void RunSupervisor::Submit(std::string run_id, RunConfig config,
                            Answer<SubmitRunResponse> answer) {
@@ -181,7 +181,7 @@ void RunSupervisor::Inserted(const RunRow& row, RunConfig config,
   response.set_run_id(row.run_id);
   response.set_digest(row.digest);
   if (absl::IsAlreadyExists(status)) {
-    // Submitted before, maybe by a client that did not get the answer.
+    // A repeated submission, such as of a client that did not get the answer.
     const LiveRun* const known = runs_.Find(row.run_id);
     if (known != nullptr && known->row.digest == row.digest) {
       return answer(response);
@@ -222,7 +222,7 @@ void RunSupervisor::Signal(const std::string& run_id, RunState from,
                      reply = std::move(reply)]() mutable {
            SignalNow(run, from, to, signal, std::move(reply));
          };
-         // One that is being ended is not waited for: it refuses.
+         // A run that is being ended refuses at once.
          run->end_reason.has_value() ? now()
                                      : runs_.WhenFree(run, std::move(now));
        });
@@ -248,7 +248,7 @@ void RunSupervisor::SignalNow(LiveRun* run, RunState from, RunState to,
           if (!signalled.ok()) return done(signalled);
           runs_.MoveTo(run, to);
           if (run->row.status != to) return done(refusal(*run));
-          // Once that is durable, watchers get it, too.
+          // Watchers get the state when it is durable.
           runs_.WhenDurable(std::move(done));
         };
   });
@@ -265,15 +265,15 @@ void RunSupervisor::Delete(const std::string& run_id, Done done) {
       return reply(absl::AbortedError(
           "expected an ended run, found its end under way; delete it again"));
     }
-    // Before the row: a later run of that name must not find the folder, at
-    // whatever point the daemon is killed.
+    // Moves the folder before it deletes the row: if the daemon is killed in
+    // between, a later run of that name does not find the folder.
     if (const absl::Status aside =
             RunFolder::At(options_.data_dir, run_id).SetAside();
         !aside.ok()) {
       return reply(aside);
     }
     sweeper_.Sweep();
-    starter_.UnwatchProxy(run);  // it may not have ended yet
+    starter_.UnwatchProxy(run);  // the proxy may still live
     runs_.Erase(run_id);
     store_->DeleteRun(run_id, std::move(reply));
   });
@@ -318,12 +318,12 @@ void RunSupervisor::Describe(std::vector<std::string> run_ids,
 
 void RunSupervisor::Find(const std::string& run_id, Answer<bool> answer) {
   With(run_id, std::move(answer), [](LiveRun* run, Answer<bool> reply) {
-    // Its last rows may still be on their way into the table: not yet.
+    // `record` is the durable state: all rows are in the table.
     reply(IsFinal(run->record.status()));
   });
 }
 
-// Calls of workers that use gRPC.
+// Calls from workers that use gRPC.
 
 void RunSupervisor::Register(RegisterWorkerRequest request,
                              Answer<RegisterWorkerResponse> answer) {
@@ -374,7 +374,7 @@ void RunSupervisor::Heartbeat(const std::string& run_id,
   });
 }
 
-// Messages of proxies.
+// Messages from proxies.
 
 void RunSupervisor::Link(const v1::Hello& hello,
                          std::shared_ptr<ProxyLink> link, Done done) {
@@ -389,7 +389,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
            run->link->Refuse("another link of this run's proxy took over");
          }
          run->link = std::move(link);
-         run->output_problem.clear();  // another proxy may fare better
+         run->output_problem.clear();  // the new proxy may have no problem
          run->vain_starts = 0;
          run->backoff = absl::ZeroDuration();
          NoteHeartbeat(run);

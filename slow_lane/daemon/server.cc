@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-// Of gRPC's own: each callback method hides the synchronous one.
+// gRPC's generated code: each callback method hides the synchronous one.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverloaded-virtual"
 #include "schema/protos/slow_lane.grpc.pb.h"
@@ -40,7 +40,7 @@ bool IsSame(absl::string_view secret, absl::string_view shown) {
   return difference == 0;
 }
 
-// Called by gRPC for each call, on its threads.
+// gRPC calls it for each RPC, on its threads.
 void CheckCall(void* state, grpc_auth_context* /*connection*/,
                const grpc_metadata* metadata, size_t count,
                grpc_process_auth_metadata_done_cb done, void* call) {
@@ -64,8 +64,8 @@ void CheckCall(void* state, grpc_auth_context* /*connection*/,
 
 void DeleteBearer(void* state) { delete static_cast<std::string*>(state); }
 
-// gRPC's own plaintext credentials take no AuthMetadataProcessor in C++, though
-// those of its core, which are the same, do.
+// gRPC's plaintext credentials take no AuthMetadataProcessor in C++, but those
+// of its core do.
 class Credentials final : public grpc::ServerCredentials {
  public:
   explicit Credentials(std::string bearer) : bearer_(std::move(bearer)) {}
@@ -93,10 +93,9 @@ class Credentials final : public grpc::ServerCredentials {
   const std::string bearer_;
 };
 
-// gRPC's plaintext credentials, of which each call has to show the token in its
-// metadata, as `authorization: Bearer TOKEN`; else PERMISSION_DENIED with what
-// to do. The time of the comparison depends on the length of the shown token
-// alone.
+// Plaintext credentials. Each call must have `authorization: Bearer TOKEN` in
+// its metadata; otherwise PERMISSION_DENIED, with the next action. The time of
+// the comparison depends only on the length of the client's token.
 std::shared_ptr<grpc::ServerCredentials> TokenCredentials(
     const std::string& token) {
   return std::make_shared<Credentials>(BearerOf(token));
@@ -108,9 +107,9 @@ void SetLimits(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // Else it asks no more after two pings of a stream on which nothing comes.
+  // Otherwise gRPC stops after two pings on an idle stream.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Clients may ping as often as this, with and without calls.
+  // The minimum interval of clients' pings, with and without calls.
   builder->AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
@@ -187,8 +186,8 @@ absl::Status Entrance::Listen() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     Entrance entrance, const std::vector<grpc::Service*>& services,
     const std::string& data_dir) {
-  // Without a grpc_shutdown, which would wait up to 10 s for a thread of gRPC.
-  // main ends the process without it.
+  // No grpc_shutdown: it would wait up to 10 s for a thread of gRPC. main ends
+  // the process without it.
   grpc_init();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -209,7 +208,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
         "expected gRPC to start a server, found that it does not; next: its "
         "own lines above say why");
   }
-  // By name, too: without one the health service knows the server only.
+  // By default the health service knows the server, but not the services.
   for (const char* const service :
        {gymgui::trainer::TrainerService::service_full_name(),
         v1::SlowLane::service_full_name()}) {
@@ -225,7 +224,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
 }
 
 void Server::Shutdown(std::chrono::milliseconds grace) {
-  // At the same time gRPC cancels the calls that are left.
+  // After the same time gRPC cancels the remaining calls.
   acceptor_->StopAccepting(absl::FromChrono(grace));
   grpc_->Shutdown(std::chrono::system_clock::now() + grace);
   acceptor_->Stop();

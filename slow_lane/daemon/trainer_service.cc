@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-// Of gRPC's own: each callback method hides the synchronous one.
+// gRPC's generated code: each callback method hides the synchronous one.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverloaded-virtual"
 #include "schema/protos/slow_lane.grpc.pb.h"
@@ -53,7 +53,7 @@ auto FinishCall(ServerUnaryReactor* call, Response* response) {
   };
 }
 
-// OK, or why the daemon cannot do its work, as text for people.
+// Returns OK, or the reason why the daemon cannot work, for display.
 absl::Status DaemonState(const EventStore& store) {
   if (access(kSocketFile, F_OK) != 0) {
     return absl::UnavailableError(
@@ -66,7 +66,7 @@ absl::Status DaemonState(const EventStore& store) {
   return store.state();
 }
 
-// Of one stream; no events of the others.
+// Selects the events of one stream above `since_seq`, and no other events.
 Numbers Since(Stream wanted, uint64_t since_seq) {
   Numbers since;
   for (const Stream stream : kAllStreams) {
@@ -261,7 +261,7 @@ ServerUnaryReactor* SlowLaneService::DescribeRuns(
             const absl::StatusOr<RunProgress> progress =
                 reader.Progress(run.record().run_id());
             if (all && absl::IsNotFound(progress.status())) {
-              continue;  // deleted meanwhile
+              continue;  // the run was deleted
             }
             if (!progress.ok()) {
               response->clear_runs();

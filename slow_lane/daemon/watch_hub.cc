@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kUnwanted = std::numeric_limits<uint64_t>::max();
 constexpr size_t kRowsOfBlock = 1'000;
-// A block that has this much takes no rows of another stream: with a large
-// event of each it would not fit a message (kMaxEventBytes).
+// A block of this size takes no rows of another stream: with a large event of
+// each stream it would exceed a message (kMaxEventBytes).
 constexpr size_t kFullBlockBytes = size_t{4} << 20;
 constexpr size_t kUpdatesOfBlock = 256;
 
@@ -73,8 +73,8 @@ void WatchHub::Add(Id id, Watch watch, bool run_ended, EventSink* sink) {
     Watcher& watcher = events_[id];
     watcher.watch = std::move(watch);
     watcher.sink = sink;
-    // Rows that were committed before the run was watched. What is committed
-    // meanwhile is posted behind this.
+    // Rows that were committed before the watch. Later commits are posted after
+    // this task.
     const absl::StatusOr<RunProgress> progress = reader_->Progress(run_id);
     if (!progress.ok()) return End(id, progress.status());
     run.last.RaiseTo(progress->last);
@@ -214,15 +214,15 @@ void WatchHub::AdvanceUpdates(Id id) {
   const auto found = updates_.find(id);
   if (found == updates_.end() || found->second.sending) return;
   UpdateWatcher& watcher = found->second;
-  // Runs as the table has them, not the supervisor, which is ahead of it: a
-  // state and its number belong together.
+  // Reads the table: its states match their numbers. The supervisor's states
+  // may be newer.
   absl::StatusOr<std::vector<RunRow>> runs =
       std::exchange(watcher.from_start, false)
           ? LoadRuns(reader_->database())
           : ReadUpdates(reader_->database(), watcher.since, kUpdatesOfBlock);
   if (!runs.ok()) return End(id, runs.status());
   if (runs->empty()) return;
-  // A client that is cut off among them continues after the last one it has.
+  // A client that is disconnected in a block continues after its last update.
   std::ranges::sort(*runs, {}, &RunRow::update_seq);
   watcher.since = runs->back().update_seq;
   watcher.sending = true;
@@ -258,10 +258,10 @@ uint64_t WatchHub::StepsAllowed(Id id, Watcher* watcher) {
     starved.set_pause(true);
     control.sink->Send(starved);
   }
-  if (!control.starved) allowed -= kStarvedCredits;  // then says so first
+  if (!control.starved) allowed -= kStarvedCredits;  // STARVED comes before
   if (control.max_rate_hz != 0) {
     const int64_t now_ns = MonotonicNanos();
-    // At most what a tenth of a second allows, or one, is sent at once.
+    // The maximum burst is a tenth of a second's steps, at least one.
     const double most = std::max(1.0, control.max_rate_hz / 10.0);
     control.allowance =
         std::min(most, control.allowance +

@@ -16,17 +16,17 @@ grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  // A daemon that is stopped or hangs, or whose machine has died, answers no
-  // ping: the call breaks. So does a stream on which nothing comes for long:
-  // without the last of these, gRPC stops to ask after two pings.
+  // The call breaks if the daemon answers no ping: it is stopped, hangs, or its
+  // machine has failed. Without the third option, gRPC stops after two pings on
+  // an idle stream.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15'000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // A daemon that comes back is found at once.
+  // Finds a restarted daemon quickly.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // No connection that an earlier channel has given up.
+  // Does not reuse connections of earlier channels.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }
@@ -40,9 +40,9 @@ DaemonLink::~DaemonLink() { Disconnect(); }
 
 bool DaemonLink::Connect(const v1::Hello& hello) {
   Disconnect();
-  // A new channel each time, and no wait for it: gRPC's timers go by the wall
-  // clock and stand still once that was set back. A call needs none of them to
-  // fail where there is no daemon.
+  // Makes a new channel for each call, and does not wait for it. gRPC's timers
+  // use the wall clock, and stop if that is set back. Without a daemon, a call
+  // fails without a timer.
   stub_ = v1::SlowLane::NewStub(grpc::CreateCustomChannel(
       target_, grpc::InsecureChannelCredentials(), Arguments()));
   context_ = std::make_unique<grpc::ClientContext>();

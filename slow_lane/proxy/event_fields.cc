@@ -21,8 +21,8 @@ constexpr std::array<absl::string_view, kFields> kNames = {
 #undef TANDEM_FIELD
 };
 
-// A table of kNames by a hash that no two of them share. (A search of factors
-// found these; a new name may need others, as the assertion checks.)
+// A perfect hash table of kNames. A search found the factors; a new name may
+// need other factors. A static assertion checks that.
 constexpr size_t kSlots = 64;
 
 constexpr size_t SlotOf(absl::string_view name) {
@@ -49,14 +49,14 @@ constexpr bool EachNameHasItsSlot() {
 }
 static_assert(EachNameHasItsSlot());
 
-// Field::kCount for a name that no schema has.
+// Returns Field::kCount for a name that no schema has.
 Field FieldOf(absl::string_view name) {
   if (name.empty()) return Field::kCount;
   const size_t field = kFieldOfSlot[SlotOf(name)];
   return name == kNames[field] ? static_cast<Field>(field) : Field::kCount;
 }
 
-// What a byte outside of strings does to the depth; 2: begins a string.
+// The change of the depth by a byte outside of strings; 2: a string begins.
 constexpr std::array<int8_t, 256> MakeNesting() {
   std::array<int8_t, 256> nesting = {};
   nesting['{'] = nesting['['] = 1;
@@ -67,14 +67,13 @@ constexpr std::array<int8_t, 256> MakeNesting() {
 
 constexpr std::array<int8_t, 256> kNesting = MakeNesting();
 
-// Walks the text of a JSON object that simdjson has found valid, field by
-// field, beside the iterator over its DOM, which does not have a
-// value's place in the text.
+// Iterates over the fields in the text of a valid JSON object, in parallel to
+// simdjson's iterator. That one has no positions in the text.
 class TextCursor {
  public:
   explicit TextCursor(absl::string_view object) : at_(object.data()) {
     SkipBlanks();
-    ++at_;  // the brace
+    ++at_;  // skips the brace
   }
 
   // Skips the next field's name, and returns its value's text.
@@ -133,7 +132,7 @@ class TextCursor {
   const char* at_;
 };
 
-// Keeps nothing but where the parser stopped.
+// Records only the position at which the parser stopped.
 class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return true; }
@@ -157,14 +156,15 @@ class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
-  // Of the first byte that cannot stand where it does.
+  // The position of the first invalid byte.
   std::optional<size_t> fault() const { return fault_; }
 
  private:
   std::optional<size_t> fault_;
 };
 
-// Where a number that JSON lacks begins, if it is found out at its `at`.
+// Returns the beginning of an invalid number, such as -Infinity, whose error is
+// at `at`.
 size_t NumberBegin(absl::string_view line, size_t at) {
   return at > 0 && line[at - 1] == '-' && line[at] == 'I' ? at - 1 : at;
 }
@@ -216,7 +216,7 @@ std::string DescribeJsonFault(absl::string_view line,
   FaultFinder finder;
   nlohmann::json::sax_parse(line.begin(), line.end(), &finder);
   if (!finder.fault().has_value()) {
-    // What nlohmann takes all the same, such as an integer beyond 64 bits.
+    // nlohmann accepts the line: for example an integer above 64 bits.
     return absl::StrCat("JSON: ", simdjson::error_message(error));
   }
   const size_t at = *finder.fault();

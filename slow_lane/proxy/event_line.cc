@@ -24,20 +24,20 @@ using ::gymgui::trainer::RunStep;
 
 static_assert(EventLineParser::kPaddingBytes >= simdjson::SIMDJSON_PADDING);
 
-// A line longer than this leaves no tables behind.
+// The parser frees its tables after a longer line.
 constexpr size_t kMaxKeptLineBytes = size_t{1} << 20;
 constexpr size_t kUsualLineBytes = size_t{16} << 10;
 
-constexpr int kEventSchemaVersion = 1;  // of schema/telemetry
+constexpr int kEventSchemaVersion = 1;  // schema/telemetry's version
 
 constexpr uint64_t kMaxU64 = std::numeric_limits<uint64_t>::max();
-// Of ts_unix_ns: what 19 digits say. In the year 2286.
+// The maximum of ts_unix_ns: 19 digits, in the year 2286.
 constexpr uint64_t kMaxUnixNs = 9'999'999'999'999'999'999u;
 constexpr size_t kMaxUnixNsDigits = 19;
 constexpr double kMaxUnixSeconds = 9'999'999'999.0;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
-// As in JSON Schema, 3.0 is an integer too.
+// As in JSON Schema, 3.0 is an integer, too.
 std::optional<uint64_t> U64Of(const simdjson::dom::element& value) {
   switch (value.type()) {
     case simdjson::dom::element_type::INT64: {
@@ -59,7 +59,7 @@ std::optional<uint64_t> U64Of(const simdjson::dom::element& value) {
   }
 }
 
-// Of at most kMaxUnixNsDigits digits.
+// Takes at most kMaxUnixNsDigits digits.
 std::optional<uint64_t> U64OfDigits(absl::string_view text) {
   if (text.empty() || text.size() > kMaxUnixNsDigits) return std::nullopt;
   uint64_t number = 0;
@@ -70,7 +70,7 @@ std::optional<uint64_t> U64OfDigits(absl::string_view text) {
   return number;
 }
 
-// Nothing if it is no text.
+// Returns nullopt if the value is not a text.
 std::optional<absl::string_view> TextOf(const simdjson::dom::element& value) {
   if (!value.is_string()) return std::nullopt;
   const std::string_view text = value.get_string().value_unsafe();
@@ -81,12 +81,13 @@ void SetText(absl::string_view text, std::string* to) {
   to->assign(text.data(), text.size());
 }
 
-// A line's fields as a message, checked against version 1 of the schemas in
-// schema/telemetry; or the reason why the line is malformed. For one line:
-// ReadKind comes first; then, once, the Read of the kind that it returned.
+// Reads a line's fields into a message, and checks them against version 1 of
+// schema/telemetry. Sets the reason if the line is malformed. Call order, for
+// one line: ReadKind, then once the Read of the returned kind.
 class MessageReader {
  public:
-  // Refers to all of these. `nested_parser` is for JSON within a string.
+  // The arguments must outlive this object. `nested_parser` parses JSON within
+  // a string.
   MessageReader(const EventFields& fields, simdjson::dom::parser* nested_parser,
                 std::string* reason)
       : fields_(fields), nested_parser_(nested_parser), reason_(reason) {}
@@ -123,7 +124,7 @@ class MessageReader {
     return ReadVersion() ? *kind : LineKind::kMalformed;
   }
 
-  // False: malformed; the reason is set, the message is half filled.
+  // Returns false if malformed: the reason is set, the message is incomplete.
   bool ReadStep(RunStep* step) {
     std::optional<uint64_t> episode_index, step_index, payload_version, seed;
     std::optional<double> reward;
@@ -208,7 +209,7 @@ class MessageReader {
     if (!ReadText(Field::kWorkerId, event,
                   &v1::LifecycleEvent::mutable_worker_id))
       return false;
-    // MOSAIC's workers send a lifecycle event's time so.
+    // MOSAIC's workers use this name for a lifecycle event's time.
     if (const FieldValue* timestamp = fields_.Find(Field::kTimestamp)) {
       const double seconds = timestamp->value.is_number()
                                  ? timestamp->value.get_double().value_unsafe()
@@ -241,8 +242,8 @@ class MessageReader {
     return false;
   }
 
-  // Each Read leaves its target alone if the field is missing, or if another
-  // name has filled it already.
+  // A Read does not change its target if the field is missing, or if a field of
+  // another name has already set it.
 
   bool ReadVersion() {
     const FieldValue* const found = fields_.Find(Field::kSchemaVersion);
@@ -296,7 +297,7 @@ class MessageReader {
     return true;
   }
 
-  // A text field of a message, which becomes an object once it is asked for.
+  // The mutable accessor of a message's text field.
   template <typename Message>
   using Text = std::string* (Message::*)();
 
@@ -311,8 +312,8 @@ class MessageReader {
   }
 
   bool ReadEpisodeIndex(std::optional<uint64_t>* index) {
-    // A worker's "episode" may be a number for display: what the metadata say
-    // comes first, as MOSAIC's programs have it.
+    // A worker's "episode" may be for display only. The metadata take
+    // precedence, as in MOSAIC.
     return ReadMetadata(Field::kMetadataJson, index) &&
            ReadMetadata(Field::kMetadata, index) &&
            ReadU64(Field::kEpisodeIndex, kMaxU64, index) &&
@@ -370,7 +371,8 @@ class MessageReader {
     }
   }
 
-  // A text is copied as JSON under the one name, any value under the other.
+  // Under the name `text_field`, the value is a text with JSON; under the name
+  // `field`, it is any JSON value.
   template <typename Message>
   void CopyJson(Field text_field, Field field, Message* message,
                 Text<Message> json) const {
@@ -419,8 +421,8 @@ bool AddIf(Messages* messages, const Read& read) {
 
 struct EventLineParser::Tables {
   Tables() {
-    // simdjson refuses what is as deep as its limit, and counts no empty object
-    // or array.
+    // simdjson refuses a depth equal to its limit. It does not count empty
+    // objects and arrays.
     for (simdjson::dom::parser* parser : {&line_parser, &nested_parser}) {
       if (parser->allocate(kUsualLineBytes, kMaxDepth + 1) !=
           simdjson::SUCCESS) {
@@ -430,7 +432,7 @@ struct EventLineParser::Tables {
   }
 
   simdjson::dom::parser line_parser;
-  simdjson::dom::parser nested_parser;  // of JSON in a string
+  simdjson::dom::parser nested_parser;  // for JSON in a string
   EventFields fields;
 };
 

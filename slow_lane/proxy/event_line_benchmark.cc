@@ -1,9 +1,9 @@
-// What a line costs on its way into a message on an arena:
+// Measures the conversion of a line to a message on an arena:
 //   bazel run //slow_lane/proxy:event_line_benchmark
 //
-// A batch of 256 KiB of lines is parsed into a fresh arena, again and again;
-// items are lines. Collect reads them from a file as the proxy does, and
-// CollectAndSerialize makes the bytes that go to the daemon.
+// Each iteration parses 256 KiB of lines into a new arena; items are lines.
+// Collect reads them from a file as the proxy does. CollectAndSerialize also
+// makes the bytes for the daemon.
 #include <benchmark/benchmark.h>
 #include <google/protobuf/arena.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ constexpr char kShort[] =
     R"("observation": [0.02, -0.01, 0.03, -0.02], "reward": 1.0, )"
     R"("terminated": false, "truncated": false})";
 
-// As long as 1 KiB by an observation of many numbers.
+// A line of 1 KiB, with an observation of many numbers.
 std::string LongLine() {
   std::string line = kShort;
   const size_t place = line.find("-0.02]") + 5;

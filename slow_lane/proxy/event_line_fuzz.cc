@@ -1,11 +1,11 @@
-// Fuzz target of EventLineParser. The input is lines as they are or, if its
-// first byte is 0x80 or more, a script that makes lines of the schemas' fields
-// and values of all kinds.
+// Fuzz target of EventLineParser. The input is lines. If its first byte is 0x80
+// or more, it is a script that makes lines of the schemas' fields and of values
+// of all kinds.
 //
-// Data flow: bytes -> lines -> the parser -> abort if the batch does not hold
-// what the kind says, or if a reason is not printable; AddressSanitizer guards
-// what is behind a line's padding. That kinds are right is event_schema_test's,
-// which reads event_line_corpus too.
+// Data flow: bytes -> lines -> the parser -> abort if the batch does not match
+// the kind, or if a reason is not printable. AddressSanitizer checks the memory
+// after a line's padding. event_schema_test checks the kinds, and reads
+// event_line_corpus, too.
 //
 //   bazel run --config=fuzz //slow_lane/proxy:event_line_fuzz -- -runs=9999
 //
@@ -92,7 +92,7 @@ constexpr absl::string_view kValues[] = {
     "[1,]",
 };
 
-// A line of fields of the schemas, most of them with a value that may fit.
+// Makes a line of the schemas' fields, most of them with a plausible value.
 std::string MakeLine(Script* script) {
   std::string line = "{";
   absl::StrAppend(&line, kBeginnings[script->Byte() % std::size(kBeginnings)]);
@@ -107,15 +107,15 @@ std::string MakeLine(Script* script) {
     absl::StrAppend(&line, "\"", name, "\":", value);
   }
   line += "}";
-  // A byte somewhere, at times.
+  // Sometimes changes a byte.
   const uint8_t at = script->Byte();
   if (at % 4 == 0) line[at % line.size()] = static_cast<char>(script->Byte());
   return line;
 }
 
 void CheckLine(const std::string& line, EventLineParser* parser) {
-  // In a block of its own, for AddressSanitizer, with bytes behind it that
-  // would be taken for more of the line.
+  // In a memory block of its own, for AddressSanitizer. The bytes after the
+  // line look like a part of it.
   constexpr size_t kPadding = EventLineParser::kPaddingBytes;
   const auto block = std::make_unique<char[]>(line.size() + kPadding);
   std::copy(line.begin(), line.end(), block.get());

@@ -23,7 +23,7 @@ constexpr char kCut[] =
 
 absl::StatusOr<LineTail> LineTail::Open(const std::string& path,
                                         uint64_t offset) {
-  // Without O_NONBLOCK, to open a pipe would wait for its writer.
+  // Without O_NONBLOCK, the open of a pipe would wait for its writer.
   UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
@@ -151,8 +151,8 @@ void LineTail::MakeRoom() {
   const bool shrinks = capacity_ > usual && kept <= chunk;
   if (!shrinks && end_ + chunk <= capacity_) return;
   if (shrinks || kept + chunk > capacity_) {
-    // Twice what there is, so that a long line is copied few times; it ends
-    // before kMaxLineBytes and a chunk are full.
+    // Doubles the capacity, so that a long line is copied only a few times. A
+    // line ends before kMaxLineBytes plus a chunk.
     const size_t capacity =
         std::max(usual, std::min(2 * kept, limits_.max_line_bytes) + chunk);
     std::unique_ptr<char[]> larger(new char[capacity + kPaddingBytes]);

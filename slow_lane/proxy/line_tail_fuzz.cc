@@ -1,8 +1,8 @@
-// Fuzz target of LineTail. The input is a script of what a writer appends and
-// when the reader reads.
+// Fuzz target of LineTail. The input is a script of the writer's appends and
+// the reader's reads.
 //
-// Data flow: bytes -> appends to a file in memory, calls on a LineTail -> abort
-// if it hands out anything but what std::getline makes of the file.
+// Data flow: bytes -> appends to a file in memory, calls of a LineTail -> abort
+// if its lines differ from those of std::getline.
 //
 //   bazel run --config=fuzz //slow_lane/proxy:line_tail_fuzz -- -runs=9999
 //
@@ -26,7 +26,7 @@
 namespace tandem::slow_lane {
 namespace {
 
-// A line as it was handed out, copied.
+// A copy of a returned line.
 struct Line {
   TailLine::Kind kind;
   std::string text;
@@ -41,7 +41,7 @@ class Run {
   }
 
   void Play(Script script) {
-    // So small that a script reaches all that there is to reach.
+    // Small limits, so that a script reaches all cases.
     limits_.chunk_bytes = 1 + script.Byte();
     limits_.max_line_bytes = LineTail::kHeadBytes + 4u * script.Byte();
     LineTail tail = Tail(0);
@@ -73,7 +73,7 @@ class Run {
           for (int i = 1 + action / 8; i > 0 && Take(&tail); --i) {
           }
           break;
-        default:  // another reader goes on
+        default:  // another reader continues
           tail = Tail(tail.next_offset());
           break;
       }
@@ -97,7 +97,7 @@ class Run {
     written_ += bytes;
   }
 
-  // False: there is none.
+  // Returns false if there is no line.
   bool Take(LineTail* tail) {
     const uint64_t before = tail->next_offset();
     const absl::StatusOr<std::optional<TailLine>> line = tail->Next();

@@ -35,26 +35,27 @@
 namespace tandem::slow_lane {
 namespace {
 
-// Batches that may be unacknowledged: of a worker that prints fast kLinkWindow,
-// enough to keep the daemon's commits full; of another one is being committed
-// and one waits, and what it prints meanwhile goes together, as Nagle's
-// algorithm does it: with more, a hundred proxies kept a standing queue of
-// small batches.
+// The maximum number of unacknowledged small batches: one in the commit, one
+// that waits. Later output is combined, as by Nagle's algorithm. With more, 100
+// proxies caused a permanent queue of small batches. For large batches the
+// maximum is kLinkWindow, enough for full commits in the daemon.
 constexpr size_t kWindowOfSmall = 2;
 constexpr size_t kSmallBytes = EventCollector::kBatchBytes / 2;
-// Between two reads of the worker's output: while it grows, and at rest.
+// The pause between two reads of the worker's output: shortest while it grows,
+// longest while it does not.
 constexpr int kShortestPollMs = 20;
 constexpr int kLongestPollMs = 160;
 constexpr int kReconnectMs = 200;
-// Output that cannot be read is tried again, so many times once the worker has
-// ended.
+// After a read error the proxy tries again: without limit while the worker
+// lives, and this number of times after its end.
 constexpr int kRetryMs = 1'000;
 constexpr int kTriesAfterTheEnd = 5;
 constexpr int64_t kNsPerMs = 1'000'000;
-// Without a worker and without a daemon for so long, the proxy exits: the next
-// daemon starts another.
+// The proxy exits after this time without a worker and without a daemon. The
+// next daemon starts another proxy.
 constexpr double kAloneSecs = 10;
-// The daemon, if it became the worker's parent, says how that ended.
+// If the daemon has become the worker's parent, it writes the exit record. The
+// proxy waits this long for it.
 constexpr double kExitRecordSecs = 5;
 constexpr size_t kStderrBytes = 2000;
 
@@ -62,7 +63,7 @@ void Log(absl::string_view line) {
   std::cerr << PrintableLines(line) << std::endl;
 }
 
-// One run's; one thread.
+// The proxy of one run; one thread.
 class Proxy {
  public:
   Proxy(const ProxyOptions& options, RunFolder folder, LaunchPlan plan,
@@ -74,7 +75,7 @@ class Proxy {
         link_(absl::StrCat("unix:", kSocketFile)) {}
 
   absl::Status Run() {
-    // A worker that lives is watched even without a daemon.
+    // The proxy watches a living worker also without a daemon.
     absl::StatusOr<AdoptedWorker> found = AdoptWorker(folder_, plan_.token);
     if (!found.ok()) return found.status();
     if (found->state != AdoptedWorker::State::kNeverStarted) {
@@ -98,8 +99,8 @@ class Proxy {
       if (welcome_.has_value() && link_.connected()) {
         alone_ = Deadline::After(kAloneSecs);
       }
-      // Not before the next daemon can find out how the worker ended, if there
-      // is a folder to write it into.
+      // The exit record must be written before, for the next daemon, unless the
+      // folder does not exist.
       if (!worker_.has_value() && !link_.connected() &&
           alone_.PassedAt(MonotonicNanos()) &&
           (FolderIsGone() || (exit_.has_value() && RecordExit()))) {
@@ -150,7 +151,7 @@ class Proxy {
           refused_ = answer.refused();
           break;
         case v1::ToProxy::MESSAGE_NOT_SET:
-          break;  // a newer daemon's
+          break;  // a message of a newer daemon
       }
     }
   }
@@ -168,8 +169,8 @@ class Proxy {
                          .reason = std::string(launched.status().message())};
       return absl::OkStatus();
     }
-    // Dispatched by an earlier proxy a moment ago, or nothing was: the daemon
-    // starts another proxy, which tries again.
+    // Either an earlier proxy has just launched the worker, or no worker was
+    // launched. The daemon starts another proxy, which tries again.
     return launched.status();
   }
 
@@ -184,7 +185,7 @@ class Proxy {
 
   absl::Status OpenCollector() {
     const std::string path = folder_.stdout_path();
-    // There is none of a worker that never ran.
+    // Makes the file if it is missing: the worker never ran.
     const UniqueFd made(
         open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!made.valid()) return MakeSystemError("open", path, errno);
@@ -195,8 +196,8 @@ class Proxy {
     return absl::OkStatus();
   }
 
-  // Collects and sends what is there, as far as the window allows, if it is
-  // time.
+  // Collects and sends the available output, up to the window, if the pause has
+  // passed.
   void Deliver() {
     if (!welcome_.has_value() || !link_.connected()) return;
     if (!sent_problem_) {
@@ -208,8 +209,8 @@ class Proxy {
       delivered_all_ = exit_.has_value();
       return;
     }
-    // Not at each acknowledgment: a hundred proxies would send ever smaller
-    // batches, each with its cost.
+    // Keeps the pause also after an acknowledgment: otherwise 100 proxies would
+    // send smaller and smaller batches.
     if ((!exit_.has_value() || !tail_problem_.empty()) &&
         MonotonicNanos() < next_read_ns_) {
       return;
@@ -248,7 +249,7 @@ class Proxy {
         more && problem.ok() ? 0 : MonotonicNanos() + pause_ms * kNsPerMs;
   }
 
-  // Whether the output could be read; if not, whether it is tried again.
+  // Notes the result of a read, and whether the proxy tries again.
   void NoteTail(const absl::Status& problem) {
     const std::string text =
         problem.ok()
@@ -260,8 +261,7 @@ class Proxy {
       sent_problem_ = false;
     }
     if (problem.ok()) return;
-    // What was cut is gone; anything else may pass, while the worker goes on
-    // and for a while after that.
+    // Truncated output is lost. Other errors may be temporary.
     if (absl::IsFailedPrecondition(problem)) {
       tries_left_ = 0;
     } else if (exit_.has_value()) {
@@ -291,8 +291,8 @@ class Proxy {
     }
   }
 
-  // The worker is dead: ends what is left of its processes, finds out how it
-  // ended unless `known`, and writes it down.
+  // Call it after the worker's end. Finds the exit status unless it is `known`,
+  // ends remaining processes, and writes the exit record.
   void WorkerHasEnded(std::optional<WorkerExit> known) {
     const WorkerExit exit =
         known.has_value() ? *std::move(known) : FindOutHowItEnded();
@@ -308,14 +308,14 @@ class Proxy {
       Log(absl::StrCat("left behind by the worker: ", end->Describe()));
     }
     exit_ = exit;
-    // Should it fail, as on a full disk, the daemon is informed all the same.
+    // After an error, such as a full disk, the daemon still gets the exit.
     RecordExit();
     if (worker_.has_value()) Reap(*worker_);
     worker_.reset();
     alone_ = Deadline::After(kAloneSecs);
   }
 
-  // In the run's folder. False: that failed.
+  // Writes the exit record into the run's folder. Returns false on an error.
   bool RecordExit() {
     if (exit_is_recorded_) return true;
     const absl::Status written = folder_.WriteExit(*exit_);
@@ -329,8 +329,9 @@ class Proxy {
   }
 
   WorkerExit FindOutHowItEnded() const {
-    // If it was not our child: the daemon writes it down, if it was its parent;
-    // else the kernel knows, once its parent has reaped it.
+    // If the worker is not this process's child, its parent may be the daemon,
+    // which writes the exit record. Otherwise the kernel has the exit status,
+    // after the parent has reaped the worker.
     const Deadline deadline = Deadline::After(kExitRecordSecs);
     do {
       if (worker_.has_value()) {
@@ -389,7 +390,7 @@ class Proxy {
   const RunConfig config_;
   DaemonLink link_;
 
-  // Of the link at hand.
+  // The state of the current link.
   std::optional<v1::Position> welcome_;  // where to read on
   bool sent_start_ = false;
   bool sent_problem_ = true;
@@ -397,9 +398,9 @@ class Proxy {
   std::optional<EventCollector> collector_;
   std::deque<uint64_t> unacknowledged_;  // offsets at which batches end
   size_t window_ = kLinkWindow;
-  bool delivered_all_ = false;  // of what a worker that has ended printed
+  bool delivered_all_ = false;  // all output of a worker that has ended
   int64_t next_beat_ns_ = 0;
-  int64_t next_connect_ns_ = 0;  // a daemon that stops ends each call at once
+  int64_t next_connect_ns_ = 0;  // a stopping daemon ends each call at once
 
   std::optional<ProcessIdentity> dispatched_;
   std::optional<RunningWorker> worker_;  // until it has ended

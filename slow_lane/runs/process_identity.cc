@@ -23,7 +23,7 @@ absl::Status Gone(pid_t pid) {
       "process ", pid, ": expected one that lives, found that it is gone"));
 }
 
-// Takes the next field, which is a number; nothing if it is none.
+// Takes the next field. Returns nullopt if it is not a number.
 template <typename Number>
 std::optional<Number> TakeNumber(absl::string_view* text) {
   while (!text->empty() && text->front() == ' ') text->remove_prefix(1);
@@ -52,8 +52,8 @@ ProcessIdentity FromProto(const v1::ProcessIdentity& proto) {
 }
 
 std::optional<ProcessStat> ParseProcessStat(absl::string_view text) {
-  // The name is between the first parenthesis and the last one, and may have
-  // any of them, blanks and newlines in it.
+  // The name is between the first and the last parenthesis. It may contain
+  // parentheses, blanks and newlines.
   const size_t open = text.find('(');
   const size_t close = text.rfind(')');
   if (open == text.npos || close == text.npos || close < open) {
@@ -70,7 +70,7 @@ std::optional<ProcessStat> ParseProcessStat(absl::string_view text) {
   stat.pid = *pid;
   stat.state = rest[1];
   rest.remove_prefix(2);
-  // Fields 4 to 22, as proc(5) counts them; some may be negative.
+  // Fields 4 to 22, numbered as in proc(5); some may be negative.
   std::array<int64_t, 23> fields = {};
   for (size_t i = 4; i <= 22; ++i) {
     const auto field = TakeNumber<int64_t>(&rest);
@@ -143,13 +143,13 @@ absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity) {
   if (identity.pid <= 0) return Gone(identity.pid);
   UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, identity.pid, 0)));
   if (!process.valid()) {
-    // EINVAL: the number is a thread's by now.
+    // EINVAL: the number is now a thread's.
     if (errno == ESRCH || errno == EINVAL) return Gone(identity.pid);
     return MakeSystemError("pidfd_open", absl::StrCat("process ", identity.pid),
                            errno);
   }
-  // The descriptor is of that process or of a later one. If the number is that
-  // process's even now, it was so then.
+  // The descriptor refers to that process or to a later one with its pid. If
+  // the pid still has the same identity, the descriptor is the right one.
   const absl::StatusOr<ProcessIdentity> now = IdentityOf(identity.pid);
   if (!now.ok()) return now.status();
   if (*now == identity) return process;

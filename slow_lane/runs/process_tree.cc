@@ -29,39 +29,39 @@ Key KeyOf(const ProcessIdentity& identity) {
   return {identity.pid, identity.start_time};
 }
 
-// PIDFD_SIGNAL_PROCESS_GROUP: to all of a group at once, which leaves no time
-// to fork. Kernels before 6.9 do not know it (EINVAL); there each of the
-// group's processes is found one by one.
+// PIDFD_SIGNAL_PROCESS_GROUP: signals a whole group at once, so that no process
+// can fork in between. Kernels before 6.9 return EINVAL; there the scan finds
+// each process of the group.
 constexpr unsigned kToWholeGroup = 1u << 2;
 
 constexpr int64_t kLongestPauseNs = 100'000'000;
 
-// Nanoseconds until then, from 0 to `most`.
+// Returns the nanoseconds until the deadline, from 0 to `most`.
 int64_t Until(Deadline deadline, int64_t most) {
   const int64_t now_ns = MonotonicNanos();
   if (deadline.PassedAt(now_ns)) return 0;
   return std::min(most, deadline.at_ns() - now_ns);
 }
 
-// Signals a tree's processes, each by a descriptor, and waits for their ends.
+// Signals a tree's processes by descriptors, and waits for their ends.
 class Ender {
  public:
   explicit Ender(const TreeQuery& query) : scanner_(query) {}
 
-  // SIGTERM and SIGCONT to each process, once; waits for their ends. Returns
-  // whether no process is left.
+  // Sends SIGTERM and SIGCONT once to each process; waits for their ends.
+  // Returns whether no process is left.
   absl::StatusOr<bool> Terminate(Deadline deadline) {
     const auto ask = [this](const TreeMember& member) {
       if (!asked_.insert(KeyOf(member.identity)).second) return;
       Send(member, SIGTERM);
-      // One that is stopped acts only then.
+      // A stopped process handles SIGTERM only after SIGCONT.
       Send(member, SIGCONT);
     };
     for (;;) {
       if (absl::Status status = Scan(ask); !status.ok()) return status;
       std::ranges::for_each(members_, ask);
       if (emptiness_ >= kEnoughEmptiness) return true;
-      // Where none can be waited for, such as without free descriptors.
+      // No process can be waited for, for example without free descriptors.
       if (waiting_.empty() && !members_.empty()) {
         WaitForAnEnd(Until(deadline, kLongestPauseNs));
       }
@@ -74,7 +74,8 @@ class Ender {
     }
   }
 
-  // SIGKILL to each process and its group, until none is left; at least once.
+  // Sends SIGKILL to each process and its group until none is left, at least
+  // once.
   absl::Status Kill(Deadline deadline) {
     constexpr int64_t kFirstPauseNs = 1'000'000;
     const auto kill = [this](const TreeMember& member) {
@@ -83,14 +84,14 @@ class Ender {
     int64_t pause_ns = kFirstPauseNs;
     emptiness_ = 0;
     for (bool is_last = false;;) {
-      // The groups of the last scan, before a scan that takes time.
+      // First the groups of the last scan, because a scan takes time.
       KillGroups();
       if (absl::Status status = Scan(kill); !status.ok()) return status;
       KillGroups();
       std::ranges::for_each(members_, kill);
       if (emptiness_ >= kEnoughEmptiness || is_last) return absl::OkStatus();
       if (emptiness_ > 0) continue;
-      // Those that fork leave no time; those that will not go have time.
+      // A new process means that some process forks: scans again soon.
       pause_ns =
           found_new_ ? kFirstPauseNs : std::min(pause_ns * 2, kLongestPauseNs);
       WaitForAnEnd(pause_ns);
@@ -110,13 +111,13 @@ class Ender {
   }
 
  private:
-  // The daemon needs descriptors, too, however many processes there are.
+  // Limits the descriptors, which the daemon needs, too.
   static constexpr size_t kMostHeld = 128;
-  // Of empty scans in a row. One scan may miss a process whose parent forks and
-  // ends meanwhile; one that is sure counts three times.
+  // The number of consecutive empty scans. One scan may miss a process whose
+  // parent forks and ends during the scan. A sure scan counts three times.
   static constexpr int kEnoughEmptiness = 6;
 
-  // Finds the processes, and sends to each with `act`, also to those that end
+  // Finds the processes and calls `act` for each, also for processes that end
   // during the scan.
   absl::Status Scan(const TreeScanner::Act& act) {
     found_new_ = false;
@@ -174,7 +175,7 @@ class Ender {
     });
   }
 
-  // Until one of them ends, or `wait_ns` have passed.
+  // Blocks until a process ends, or for `wait_ns`.
   void WaitForAnEnd(int64_t wait_ns) {
     std::vector<pollfd> polled;
     std::vector<Key> keys;
@@ -195,8 +196,8 @@ class Ender {
   bool found_new_ = false;           // whether it found a new process
   int emptiness_ = 0;
   std::map<Key, UniqueFd> waiting_;
-  // Leaders of groups: a group outlives its leader, whose descriptor stays
-  // good for it.
+  // Leaders of groups. A group outlives its leader; the leader's descriptor
+  // stays valid for the group.
   std::map<Key, UniqueFd> leaders_;
   std::set<Key> found_;
   std::set<Key> asked_;
@@ -232,7 +233,8 @@ absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
 }
 
 absl::StatusOr<size_t> SignalTree(const TreeQuery& query, int signal) {
-  // Of a run that starts processes all the time each scan finds a new one.
+  // A limit for runs that start processes continuously: each scan finds new
+  // ones.
   constexpr int kMostScans = 100;
   TreeScanner scanner(query);
   std::set<Key> sent;

@@ -25,19 +25,19 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostProblemsShown = 20;
-// Of objects and arrays in one another. Code that writes or copies JSON needs a
-// stack as deep as it.
+// The maximum nesting of objects and arrays. Code that writes or copies JSON is
+// recursive.
 constexpr int kDeepest = 64;
 constexpr uint64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 enum class Kind {
-  kObject,      // with the keys of the table alone
-  kOpenObject,  // with any keys
-  kVariables,   // the environment
-  kTexts,       // an array
-  kText,        // null where it is not required: none
+  kObject,      // an object with the table's keys only
+  kOpenObject,  // an object with any keys
+  kVariables,   // environment variables
+  kTexts,       // an array of texts
+  kText,        // a text; null: none, if it is not required
   kName,        // as kText; empty: none
-  kFolder,      // a kText
+  kFolder,      // as kText; a folder
   kInteger,
   kBool,
 };
@@ -47,10 +47,10 @@ struct Rule {
   Kind kind;
   bool is_required = false;
   uint64_t least = 0;
-  uint64_t most = kNoLimit;  // of a text: characters
+  uint64_t most = kNoLimit;  // for a text: characters
 };
 
-// The members of a configuration, an object before its own members.
+// The members of a configuration. An object precedes its members.
 constexpr Rule kRules[] = {
     {"run_name", Kind::kText, true, 1, 120},
     {"entry_point", Kind::kText, true},
@@ -70,14 +70,14 @@ constexpr Rule kRules[] = {
     {"metadata.tandem", Kind::kObject},
     {"metadata.tandem.working_directory", Kind::kFolder},
     {"metadata.tandem.step_stride", Kind::kInteger, false, 1},
-    // "worker" itself is another program's, and may be no object.
+    // "worker" belongs to another program, and need not be an object.
     {"metadata.worker.worker_id", Kind::kName},
     {"schedule", Kind::kObject},
     {"schedule.max_duration_seconds", Kind::kInteger, false, 1},
     {"schedule.max_steps", Kind::kInteger, false, 1},
 };
 
-// The object that a member is in, and the member's key there.
+// Returns the path of the member's object, and the member's key in it.
 std::pair<absl::string_view, absl::string_view> SplitPath(
     absl::string_view path) {
   const size_t dot = path.rfind('.');
@@ -85,7 +85,7 @@ std::pair<absl::string_view, absl::string_view> SplitPath(
   return {path.substr(0, dot), path.substr(dot + 1)};
 }
 
-// Null: there is no such member.
+// Returns nullptr if there is no such member.
 json* Find(json& root, absl::string_view path) {
   json* found = &root;
   for (const absl::string_view key :
@@ -107,7 +107,7 @@ bool IsDeeperThan(const json& value, int levels) {
   return false;
 }
 
-// As a problem's text shows it.
+// Returns the value as shown in a problem's text.
 std::string Shown(const json& value) {
   if (value.is_string()) return Quoted(value.get_ref<const std::string&>());
   if (value.is_structured()) {
@@ -149,7 +149,7 @@ class Problems {
   std::vector<std::string> shown_;
 };
 
-// JSON has no integers of its own: 4.0 is one.
+// JSON has no integer type: 4.0 is an integer, too.
 std::optional<uint64_t> IntegerOf(const json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>();
   if (!value.is_number_float()) return std::nullopt;
@@ -161,13 +161,14 @@ std::optional<uint64_t> IntegerOf(const json& value) {
   return static_cast<uint64_t>(number);
 }
 
-// No system call takes a string with a NUL in it.
+// Refuses NUL: system calls take no strings with NUL.
 bool IsText(const json& value) {
   return value.is_string() &&
          value.get_ref<const std::string&>().find('\0') == std::string::npos;
 }
 
-// What is expected of a member; `is_met`: whether `value` is that.
+// Returns the rule's expectation as text; `is_met` gets whether `value` meets
+// it.
 std::string Expected(const Rule& rule, const json& value, bool* is_met) {
   switch (rule.kind) {
     case Kind::kObject:
@@ -243,7 +244,8 @@ void CheckVariables(const json& environment, absl::string_view path,
   }
 }
 
-// Writes an integer as one, except in metadata, which stays as it is.
+// Checks a member. Converts integers such as 4.0, except in metadata, which do
+// not change.
 void Check(json& root, const Rule& rule, Problems* problems) {
   const json* const parent = Find(root, SplitPath(rule.path).first);
   if (parent == nullptr || !parent->is_object()) return;
@@ -274,7 +276,7 @@ void Check(json& root, const Rule& rule, Problems* problems) {
     problems->Add(rule.path, "an absolute path", Shown(*value));
   }
   if (rule.kind == Kind::kText) {
-    // The parser of JSON has refused invalid UTF-8.
+    // The JSON parser has refused invalid UTF-8.
     const std::string& text = value->get_ref<const std::string&>();
     const auto characters = utf8::unchecked::distance(text.begin(), text.end());
     if (static_cast<uint64_t>(characters) > rule.most) {
@@ -285,7 +287,7 @@ void Check(json& root, const Rule& rule, Problems* problems) {
   }
 }
 
-// Puts every default in its place.
+// Adds all defaults.
 void FillIn(json& config) {
   config["resources"]["gpus"].emplace("mandatory", false);
   json& artifacts = config["artifacts"];
@@ -348,7 +350,8 @@ absl::StatusOr<RunConfig> ParseSubmittedConfig(absl::string_view text) {
   if (absl::Status status = CheckSize(text); !status.ok()) return status;
   absl::StatusOr<RunConfig> config = ParseRunConfig(text);
   if (!config.ok()) return config;
-  // Longer by its defaults, and by numbers such as 1e15.
+  // The canonical text is longer: it has defaults, and numbers such as 1e15 are
+  // written out.
   if (absl::Status status = CheckSize(config->canonical_json); !status.ok()) {
     return status;
   }

@@ -32,10 +32,11 @@ using nlohmann::json;
 constexpr absl::string_view kHowWords[] = {"exited", "signalled", "unknown",
                                            "not_started"};
 
-// JSON's strings are UTF-8; the system's are any bytes.
+// Converts the system's strings, which are any bytes, to JSON's, which are
+// UTF-8.
 json FromBytes(const std::string& bytes) {
   try {
-    // Throws where it is no UTF-8.
+    // Throws for invalid UTF-8.
     (void)json(bytes).dump();
     return bytes;
   } catch (const json::exception&) {
@@ -169,7 +170,7 @@ absl::Status RunFolder::SetAside() const {
     if (rename(path_.c_str(), aside.c_str()) == 0 || errno == ENOENT) {
       return absl::OkStatus();
     }
-    // An earlier one of that name is not removed yet.
+    // An earlier folder of that name is not removed yet.
     if (errno == EEXIST || errno == ENOTEMPTY) continue;
     return MakeSystemError("rename", path_, errno);
   }
@@ -245,7 +246,7 @@ absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
     exit.how = static_cast<WorkerExit::How>(i);
     if (exit.how == WorkerExit::How::kUnknown ||
         exit.how == WorkerExit::How::kNotStarted) {
-      exit.reason = Printable(parts.second);  // it may name a program
+      exit.reason = Printable(parts.second);  // it may contain a program's name
     } else if (!absl::SimpleAtoi(parts.second, &exit.number)) {
       break;
     }
@@ -324,7 +325,7 @@ bool FolderSweeper::Remove(const std::string& path,
                            const std::stop_token& stop) {
   if (stop.stop_requested()) return false;
   std::error_code error;
-  // No link is followed.
+  // Follows no link.
   if (std::filesystem::symlink_status(path, error).type() ==
       std::filesystem::file_type::directory) {
     for (directory_iterator entry(path, error), end; !error && entry != end;

@@ -18,7 +18,7 @@ constexpr size_t kLongestRunId = 128;
 constexpr char kDigits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 constexpr size_t kUlidLength = 26;
 
-// The lowest `digits` * 5 bits, most significant first.
+// Appends the lowest `digits` * 5 bits, most significant first.
 void AppendDigits(unsigned __int128 bits, size_t digits, std::string* text) {
   for (size_t i = digits; i > 0; --i) {
     text->push_back(kDigits[static_cast<size_t>(bits >> (5 * (i - 1))) & 31]);
@@ -29,7 +29,7 @@ void AppendDigits(unsigned __int128 bits, size_t digits, std::string* text) {
 
 std::string MakeRunId() {
   std::array<uint8_t, 10> random = {};
-  // So few bytes come at once, and completely: the system has booted.
+  // Returns all of so few bytes at once after the system's start.
   (void)!getrandom(random.data(), random.size(), 0);
   return FormatUlid(UnixMillis(), random);
 }

@@ -20,10 +20,10 @@ constexpr uint32_t kEnds = Set(RUN_STATUS_TERM) | Set(RUN_STATUS_FAULT);
 
 struct Row {
   absl::string_view name;
-  uint32_t next = 0;  // a bit for each state that may follow
+  uint32_t next = 0;  // one bit for each state that may follow
 };
 
-// By the state's number on the wire.
+// Indexed by the state's number in the protocol.
 constexpr std::array<Row, 8> kTable = {{
     {"UNSPECIFIED", 0},
     {"INITIALIZED", Set(RUN_STATUS_HSHK) | kEnds},

@@ -21,9 +21,9 @@ namespace {
 
 constexpr absl::string_view kNul("\0", 1);
 
-// An environment with a NUL before and behind each entry; empty of a process
-// that is gone, has none, or is another user's. An error says of this process
-// that it cannot look.
+// Returns an environment with a NUL before and after each entry. Empty: the
+// process has ended, has no environment, or belongs to another user. An error
+// means that this process cannot read environments.
 absl::StatusOr<std::string> ReadEnvironment(const std::string& path) {
   std::string environment(kNul);
   const int error = ReadFile(path, &environment);
@@ -31,12 +31,12 @@ absl::StatusOr<std::string> ReadEnvironment(const std::string& path) {
     return MakeSystemError("read", path, error);
   }
   if (error != 0) return std::string();
-  // A process may have overwritten the end of it.
+  // The process may have overwritten the last NUL.
   environment.append(kNul.data(), kNul.size());
   return environment;
 }
 
-// 62 bits of its SHA-256.
+// Returns 62 bits of the token's SHA-256.
 rlim_t LimitOf(absl::string_view token) {
   std::array<uint8_t, SHA256_DIGEST_LENGTH> digest;
   SHA2_CTX context;
@@ -57,7 +57,7 @@ std::optional<std::string> RunTokenOf(pid_t pid) {
   const std::string beginning = absl::StrCat(kNul, kRunTokenVariable, "=");
   const size_t begin = environment.find(beginning);
   if (begin == environment.npos) return std::nullopt;
-  // Up to the NUL.
+  // The entry ends at the NUL.
   return environment.c_str() + begin + beginning.size();
 }
 

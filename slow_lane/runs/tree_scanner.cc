@@ -30,7 +30,7 @@ absl::Status Unavailable(const absl::Status& status) {
   return absl::UnavailableError(status.message());
 }
 
-// The numbers that a folder of /proc has files for.
+// Returns the names of files in a folder of /proc that are numbers.
 absl::StatusOr<std::vector<pid_t>> ListNumbers(const std::string& path) {
   const Folder folder(opendir(path.c_str()), &closedir);
   if (folder == nullptr) {
@@ -92,9 +92,9 @@ bool TreeScanner::IsLedOrOrphaned(const ProcessStat& stat) const {
          });
 }
 
-// Of processes that fork and leave at once, one after the other, none lives
-// long enough to be listed first and read later. The newest is read as
-// soon as it has its number.
+// Finds a chain of processes that each fork and exit at once. None of them
+// lives from the listing of /proc to the read of its files. So this function
+// reads the newest process as soon as its pid is known.
 absl::Status TreeScanner::Chase(const Act& act) {
   constexpr int64_t kLongEnoughNs = 5'000'000;
   const UniqueFd file(open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
@@ -112,8 +112,8 @@ absl::Status TreeScanner::Chase(const Act& act) {
       sched_yield();
       continue;
     }
-    // Others have numbers, too, meanwhile; and so have threads, which are no
-    // processes.
+    // Other processes and threads also take pids meanwhile; threads are
+    // skipped.
     constexpr pid_t kMostNewer = 16;
     const pid_t first =
         last < newest ? std::max(last, newest - kMostNewer) + 1 : newest;
@@ -149,7 +149,7 @@ absl::StatusOr<bool> TreeScanner::See() {
   return all_lived;
 }
 
-// From those that belong to all that belong by them.
+// Marks all processes that belong to the tree by their relation to others.
 void TreeScanner::Follow() {
   std::multimap<pid_t, pid_t> by_parent, by_group, by_session;
   std::vector<pid_t> to_visit;
@@ -199,7 +199,7 @@ void TreeScanner::Follow() {
   }
 }
 
-// A number stays a session's or group's own for as long as a process is in it.
+// Forgets the ids of empty sessions and groups: the kernel may reuse them.
 void TreeScanner::ForgetEmpty() {
   std::set<pid_t> groups, sessions;
   for (const auto& [pid, seen] : seen_) {
@@ -239,7 +239,8 @@ absl::StatusOr<std::vector<TreeMember>> TreeScanner::Scan(const Act& act) {
   ForgetEmpty();
   Follow();
   if (!is_sure_) {
-    // Only now are processes ended: children without a token have been seen.
+    // `act` may end processes only after the first Follow, which has found
+    // their children without a token.
     if (absl::Status status = Chase(act); !status.ok()) return status;
     Follow();
   }

@@ -22,11 +22,10 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr int kReportFd = 3;
-// Of a child that did not become the worker; only its parent sees it.
+// The exit code of a child that did not become the worker.
 constexpr int kLeaves = 125;
 
-// A text of limited length; what does not fit is cut off, not within a
-// character of UTF-8.
+// A text of limited length. A longer text is cut at a UTF-8 character.
 class ShortText {
  public:
   void Add(absl::string_view text) {
@@ -55,7 +54,8 @@ class ShortText {
   size_t size_ = 0;
 };
 
-// A file of another name with that text, on disk. False: errno says why.
+// Writes the text to a file of another name, on disk. Returns false on an
+// error; errno has the reason.
 bool WriteBeside(const char* path, absl::string_view text, ShortText* beside) {
   beside->Add(path);
   beside->Add(".of-");
@@ -81,7 +81,7 @@ bool SyncFolderOf(const char* folder) {
   return synced;
 }
 
-// This process's start, as /proc has it.
+// Returns this process's start time from /proc.
 std::optional<uint64_t> OwnStartTime() {
   const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
@@ -114,22 +114,22 @@ std::optional<uint64_t> OwnStartTime() {
   Leave(WorkerChild::Outcome::kNotDispatched, text.view());
 }
 
-// Only what the parent opened, from 0 to 3.
+// Moves the parent's descriptors to 0 .. 3, and closes all others.
 void KeepOnlyOwnDescriptors(const WorkerChild& child) {
   if (dup2(child.input, STDIN_FILENO) < 0 ||
       dup2(child.output, STDOUT_FILENO) < 0 ||
       dup2(child.errors, STDERR_FILENO) < 0 ||
       dup2(child.report, kReportFd) < 0) {
-    _exit(kLeaves);  // never on descriptors that are open
+    _exit(kLeaves);  // cannot happen with open descriptors
   }
   fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
   if (close_range(kReportFd + 1, ~0u, 0) != 0) NotDispatched("close_range");
 }
 
 void ResetSignalHandlers() {
-  // By the kernel's own call: the library's refuses two signals that it uses
-  // itself, and that we may have been started with ignored. All zeros is the
-  // default, whatever the machine's order of fields.
+  // Uses the kernel's call: the library's refuses two signals that it uses
+  // itself, which may be ignored at our start. All zeros means the default
+  // action on every architecture.
   constexpr size_t kSignalSetBytes = 8;
   const std::array<char, 64> by_default = {};
   for (int signal = 1; signal <= 64; ++signal) {
@@ -138,7 +138,8 @@ void ResetSignalHandlers() {
   }
 }
 
-// Where the hard limit is lower, the environment alone marks it.
+// Sets the limit that marks the run's processes. If the hard limit is lower,
+// only the environment marks them.
 void SetRunLimit(rlim_t run_limit) {
   rlimit limit;
   if (getrlimit(RLIMIT_LOCKS, &limit) != 0) return;
@@ -146,8 +147,8 @@ void SetRunLimit(rlim_t run_limit) {
   setrlimit(RLIMIT_LOCKS, &limit);
 }
 
-// The one place that decides which child is the worker: link(2) makes the
-// record or finds one.
+// Decides which child is the worker: link(2) makes the record, or fails because
+// a record exists.
 void MakeRecord(const WorkerChild& child) {
   const std::optional<uint64_t> start_time = OwnStartTime();
   if (!start_time.has_value()) NotDispatched("/proc/self/stat");
@@ -171,7 +172,7 @@ void MakeRecord(const WorkerChild& child) {
   NotDispatched("linking its record");
 }
 
-// The record is made: no process tries again, and `exit` must state the reason.
+// The record exists, so no process tries again: `exit` must have the reason.
 [[noreturn]] void NotExecuted(const WorkerChild& child, const char* beginning,
                               int error, const char* subject) {
   ShortText reason;
@@ -193,13 +194,13 @@ void MakeRecord(const WorkerChild& child) {
   Leave(WorkerChild::Outcome::kNotExecuted, reason.view());
 }
 
-// The errno that says most: that of the last candidate that was there.
+// Returns the most useful errno: that of the last candidate that exists.
 int TryPrograms(const WorkerChild& child) {
   int error = ENOENT;
   for (char* const* program = child.programs; *program != nullptr; ++program) {
     execve(*program, child.argv, child.envp);
     if (errno != ENOENT && errno != ENOTDIR) error = errno;
-    // As execvp: one that may not be executed hides no other.
+    // As execvp: continues after a file without permission.
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
   }
   return error;
@@ -208,7 +209,7 @@ int TryPrograms(const WorkerChild& child) {
 }  // namespace
 
 void WorkerChild::Become() const {
-  // A session of its own: no terminal, and no signals meant for us.
+  // A session of its own: no terminal, and no signals of the parent's group.
   setsid();
   KeepOnlyOwnDescriptors(*this);
   ResetSignalHandlers();

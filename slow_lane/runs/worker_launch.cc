@@ -26,7 +26,7 @@
 namespace tandem::slow_lane {
 namespace {
 
-// Opens for the child, above the numbers that it fills.
+// Opens a file for the child, above the descriptors that the child sets.
 absl::StatusOr<UniqueFd> OpenForChild(const std::string& path, int flags) {
   const UniqueFd file(open(path.c_str(), flags | O_CLOEXEC, 0600));
   if (!file.valid()) return MakeSystemError("open", path, errno);
@@ -44,7 +44,8 @@ std::string EntryOf(const std::vector<std::string>& environment,
   return "";
 }
 
-// What execvp would try, one after the other; an empty folder is the current.
+// Returns the paths that execvp would try, in order. An empty folder means the
+// current folder.
 std::vector<std::string> Candidates(
     const std::string& program, const std::vector<std::string>& environment) {
   if (program.find('/') != std::string::npos) return {program};
@@ -66,7 +67,7 @@ std::vector<std::string> EnvironmentOf(const LaunchPlan& plan) {
       absl::StrCat(kRunTokenVariable, "=", plan.token)};
   const std::string ours = absl::StrCat(kRunTokenVariable, "=");
   for (const std::string& entry : plan.environment) {
-    // A daemon that is itself some run's has that one's token.
+    // A daemon that is itself part of a run has that run's token.
     if (!entry.starts_with(ours)) environment.push_back(entry);
   }
   return environment;
@@ -90,7 +91,7 @@ absl::Status CheckPlan(const LaunchPlan& plan) {
   return absl::OkStatus();
 }
 
-// The report of a child that did not become the worker.
+// Converts the report of a child that did not become the worker.
 absl::Status StatusOf(const std::string& report, const RunFolder& folder) {
   const auto outcome = static_cast<WorkerChild::Outcome>(report[0]);
   const std::string text = report.substr(1);
@@ -112,8 +113,8 @@ WorkerExit FromWaitStatus(int status) {
   return {WorkerExit::How::kExited, WEXITSTATUS(status), ""};
 }
 
-// The kernel's own record of how a pidfd's process ended, once its parent has
-// taken it away. Since 6.15; the headers of Debian 12 lack it.
+// Returns the kernel's exit status of a pidfd's process, after its parent has
+// reaped it. Since Linux 6.15; the headers of Debian 12 lack it.
 std::optional<WorkerExit> ExitFromKernel(int pidfd) {
   struct {
     uint64_t mask = 1u << 3;  // PIDFD_INFO_EXIT
@@ -138,8 +139,8 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   if (!before.ok()) return before.status();
   if (before->has_value()) return DispatchedBefore(folder);
 
-  // Everything that the child needs: between fork and exec it must not
-  // allocate.
+  // Prepares all data of the child, which must not allocate between fork and
+  // exec.
   std::error_code error;
   // The child has another working directory.
   const RunFolder absolute(
@@ -194,7 +195,7 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
 
   pid_t pid = -1;
   {
-    // No handler of ours may run in the child.
+    // Prevents that this process's signal handlers run in the child.
     const BlockedSignals blocked;
     pid = fork();
     if (pid == 0) child.Become();
@@ -211,7 +212,7 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   if (!identity.ok()) return identity.status();
   absl::StatusOr<UniqueFd> pidfd = OpenProcess(*identity);
   if (!pidfd.ok()) return pidfd.status();
-  // Killed before it could do or say anything?
+  // No report: the child may have been killed before it made the record.
   const auto recorded = folder.ReadWorker();
   if (!recorded.ok()) return recorded.status();
   if (!recorded->has_value()) {
@@ -225,7 +226,7 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
 }
 
 absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason) {
-  // The record that a launching child would make, without a process.
+  // Makes the record of a launched child, but without a process.
   const std::string beside =
       absl::StrCat(folder.worker_path(), ".prevented-", getpid());
   if (absl::Status s = WriteDurably(beside, "0 0 -\n"); !s.ok()) return s;
@@ -243,7 +244,8 @@ absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason) {
 absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
                                           absl::string_view token) {
   AdoptedWorker adopted;
-  // First: the process that writes it is done with the worker.
+  // Reads the exit first: the process that writes it has finished with the
+  // worker.
   absl::StatusOr<std::optional<WorkerExit>> exit = folder.ReadExit();
   if (!exit.ok()) return exit.status();
   adopted.exit = *std::move(exit);
@@ -261,7 +263,7 @@ absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
   absl::StatusOr<UniqueFd> pidfd = OpenProcess(**recorded);
   if (absl::IsNotFound(pidfd.status())) return adopted;
   if (!pidfd.ok()) return pidfd.status();
-  // It may have none: not yet executed, or it has overwritten it.
+  // No token: the worker is not executed yet, or has overwritten it.
   const std::optional<std::string> found = RunTokenOf((*recorded)->pid);
   if (found.has_value() && *found != token) return adopted;
   adopted.state = AdoptedWorker::State::kRunning;
@@ -284,7 +286,7 @@ std::optional<WorkerExit> EndOf(const RunningWorker& worker) {
       info.si_pid != 0) {
     return ExitOf(info);
   }
-  // Its parent takes it away at once, or never.
+  // Waits until the parent reaps the worker: at once, or never.
   constexpr int kParentsTimeMs = 100;
   polled.events = 0;
   poll(&polled, 1, kParentsTimeMs);

@@ -15,11 +15,11 @@
 namespace tandem::slow_lane {
 namespace {
 
-// Bounds what is remembered; far more than what is active at a time.
+// Limits the remembered entries; many more than are active at a time.
 constexpr size_t kMaxRemembered = 10'000;
 
-// The event's own worker, if it names one, such as one of many that publish
-// through one call; else the batch's. A malformed line names none.
+// Returns the event's worker, or else the batch's: many workers may publish
+// through one call. A malformed line has no worker.
 template <typename Event>
 const std::string& WorkerOf(const Event& event, const std::string& of_batch) {
   if constexpr (requires { event.worker_id(); }) {
@@ -51,7 +51,7 @@ Numbers NumbersOf(const v1::Position& position) {
   return numbers;
 }
 
-// From a row's first four columns, in the streams' order.
+// Reads the row's first four columns, in the streams' order.
 Numbers ReadNumbers(const Statement& row) {
   Numbers numbers;
   for (const Stream stream : kAllStreams) {
@@ -176,7 +176,7 @@ absl::Status BatchWriter::WriteEvents(
 
 absl::StatusOr<Appended> BatchWriter::Write(const v1::EventBatch& batch) {
   absl::StatusOr<Appended> appended = WriteBatch(batch);
-  // What is remembered of the run may include what is rolled back now.
+  // The remembered data of the run may include the rolled back rows.
   if (!appended.ok()) runs_.erase(batch.run_id());
   return appended;
 }
@@ -188,8 +188,8 @@ absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
   absl::Status status = CheckPositions(batch, run->position);
   if (!status.ok()) return status;
   const std::string& worker = batch.worker_id();
-  // What was printed is known by the position. Its numbers say nothing of those
-  // that a worker of the same name publishes.
+  // The position identifies printed events. Their numbers are independent of
+  // those that a worker of the same name publishes.
   Numbers printed = NumbersOf(run->position);
   Numbers* source = &printed;
   if (!batch.has_begin()) {

@@ -13,13 +13,13 @@
 namespace tandem::slow_lane {
 namespace {
 
-// Marks a status as the storage's fault.
+// Marks a status as a storage failure.
 constexpr absl::string_view kStorageFailure = "tandem.slow_lane.storage";
 
 struct Meaning {
   absl::StatusCode code;
   bool storage;
-  absl::string_view next;  // what to do
+  absl::string_view next;  // the next action
 };
 
 Meaning MeaningOf(int code) {
@@ -69,8 +69,8 @@ Meaning MeaningOf(int code) {
   }
 }
 
-// Why a file could not be opened, as the system says rather than sqlite, which
-// tried several ways.
+// Returns the system's reason why a file cannot be opened. SQLite tries several
+// ways, so its own reason is less useful.
 absl::Status CannotOpen(const std::string& path,
                         const Database::Options& options,
                         const absl::Status& found) {
@@ -126,7 +126,7 @@ absl::Status SqliteError(sqlite3* connection, absl::string_view doing) {
 }
 
 absl::string_view Statement::Text(int column) const {
-  // In this order, says sqlite's manual.
+  // SQLite's manual prescribes this order.
   const unsigned char* text = sqlite3_column_text(statement_, column);
   const int bytes = sqlite3_column_bytes(statement_, column);
   if (text == nullptr) return {};
@@ -178,17 +178,17 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
     return CannotOpen(path, options, SqliteError(connection, "open"));
   }
   sqlite3_busy_timeout(connection, options.busy_timeout_ms);
-  // A new file's only: one that has pages keeps theirs.
+  // Affects new files only.
   const std::string page_size =
       absl::StrCat("PRAGMA page_size = ", options.page_bytes);
-  // Nothing secret is removed, so that it need not be overwritten.
+  // Removed rows are not secret, and need not be overwritten.
   for (const std::string& sql :
        {page_size, std::string("PRAGMA secure_delete = OFF")}) {
     if (absl::Status status = database->Execute(sql); !status.ok()) {
       return status;
     }
   }
-  // The first read of the file.
+  // This is the first read of the file.
   if (absl::StatusOr<int64_t> seen = database->ReadInt("PRAGMA schema_version");
       !seen.ok()) {
     return absl::IsPermissionDenied(seen.status())
@@ -207,7 +207,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
 
 Database::~Database() {
   cached_.clear();
-  // Waits for no statement: those that are left keep the connection open.
+  // Does not wait for statements: remaining ones keep the connection open.
   sqlite3_close_v2(connection_);
 }
 
@@ -263,7 +263,7 @@ absl::Status Database::Commit() {
 }
 
 void Database::Rollback() {
-  // Nothing to do if it fails: then there was no transaction.
+  // An error means that there was no transaction.
   if (InTransaction()) Execute("ROLLBACK").IgnoreError();
 }
 

@@ -70,7 +70,7 @@ absl::StatusOr<size_t> EventReader::Read(const std::string& run_id,
         if (events.size() > before) {
           return static_cast<size_t>(events.size() - before);
         }
-        // None: is there such a run?
+        // No rows: checks whether the run exists.
         const absl::StatusOr<int64_t> run = FindRun(*database_, run_id);
         if (!run.ok()) return run.status();
         return 0;

@@ -17,12 +17,13 @@
 namespace tandem::slow_lane {
 namespace {
 
-// For rows of deleted runs, in one transaction. By time: a row may have 16 MiB.
+// The time for rows of deleted runs in one transaction. It is no row count,
+// because a row may have 16 MiB.
 constexpr double kLeftoverSecs = 0.02;
 constexpr size_t kLeftoversAtOnce = 4;
-// However busy the store is, leftovers get every so many'th transaction.
+// A busy store removes such rows in one of this number of transactions.
 constexpr int kTransactionsPerLeftovers = 16;
-// What the queue itself needs for an item.
+// The queue's own memory for an item.
 constexpr size_t kItemBytes = 512;
 
 size_t RowsOf(const v1::EventBatch& batch) {
@@ -36,7 +37,7 @@ absl::Status Closed() {
       "the same again once it is back");
 }
 
-// The journal: readers and the writer do not wait for each other.
+// With this journal, readers and the writer do not wait for each other.
 absl::Status UseWriteAheadLog(Database& database) {
   std::string mode;
   const absl::Status status = database.ForEachRow(
@@ -54,7 +55,7 @@ absl::Status UseWriteAheadLog(Database& database) {
   return absl::OkStatus();
 }
 
-// After a commit: how long the log is now.
+// SQLite calls it after a commit, with the log's length.
 int TakeLogLength(void* pages, sqlite3* /*connection*/, const char* /*name*/,
                   int length) {
   *static_cast<int64_t*>(pages) = length;
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
   absl::StatusOr<std::unique_ptr<Database>> database =
       Database::Open(path, {.page_bytes = options.page_bytes});
   if (!database.ok()) return database.status();
-  // A migration's log is copied into the file later, little by little.
+  // Checkpoints copy a migration's log into the file later, in parts.
   absl::Status status = (*database)->Execute("PRAGMA wal_autocheckpoint = 0");
   if (!status.ok()) return status;
   bool moves_rows = false;
@@ -88,8 +89,8 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
   }
   if (!status.ok()) return status;
   if (status = UseWriteAheadLog(**database); !status.ok()) return status;
-  // Pages of a transaction stay in memory until its commit; the log shrinks
-  // again after it had to outgrow its limit.
+  // A transaction's pages stay in memory until its commit. A log that has
+  // exceeded its limit shrinks again.
   status = (*database)->Execute(absl::StrCat(
       "PRAGMA synchronous = ", options.full_sync ? "FULL" : "NORMAL",
       "; PRAGMA cache_size = -65536; PRAGMA journal_size_limit = ",
@@ -233,7 +234,7 @@ void EventStore::Run() {
     CommitPatiently(&items);
     Checkpoint();
   }
-  database_ = nullptr;  // the last connection to close empties the log
+  database_ = nullptr;  // the last close of a connection empties the log
   AnswerLate();
 }
 
@@ -254,7 +255,7 @@ void EventStore::AnswerLate() {
 
 std::vector<EventStore::Item> EventStore::TakeItems() {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (closing_) leftovers_ = false;  // for the next start
+  if (closing_) leftovers_ = false;  // left for the next start
   if (!leftovers_) {
     wake_.wait(lock, [this] { return closing_ || !queue_.empty(); });
   }
@@ -293,8 +294,8 @@ EventStore::Item EventStore::RemoveLeftovers() {
 void EventStore::CommitPatiently(std::vector<Item>* items) {
   while (true) {
     const bool last_try = IsClosing();
-    // What could not be committed must not be overtaken by what came later: it
-    // would be taken for a repeat when it is sent again.
+    // After a failed commit, later batches must fail, too. Otherwise the failed
+    // ones would count as repeats when they are sent again.
     absl::Status status = given_up_.ok() ? CommitAll(items) : given_up_;
     std::unique_lock<std::mutex> lock(mutex_);
     state_ = status;
@@ -308,7 +309,7 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
                    [this] { return closing_; });
   }
   {
-    // A caller that is answered may send more.
+    // Releases the memory first: an answered caller may send more.
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const Item& item : *items) queued_bytes_ -= item.bytes;
     committing_since_ns_.reset();
@@ -341,7 +342,7 @@ absl::Status EventStore::CommitAll(std::vector<Item>* items) {
 absl::Status EventStore::NoticeLostLog() {
   const char* const log = sqlite3_filename_wal(
       sqlite3_db_filename(database_->connection(), "main"));
-  // It is made by the first commit.
+  // The first commit makes the log.
   if (log_pages_ == 0 || access(log, F_OK) == 0) return absl::OkStatus();
   sqlite3_wal_checkpoint_v2(database_->connection(), nullptr,
                             SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
@@ -375,8 +376,8 @@ absl::Status EventStore::ApplyOne(Item* item) {
   absl::Status status = item->result.status();
   if (status.ok() || IsStorageFailure(status)) return status;
   if (sqlite3_total_changes64(database_->connection()) == before) return {};
-  // A part of it was written: very rare, for each event fits. A savepoint for
-  // each batch would copy each page that it touches.
+  // A part of the batch was written. This is very rare, so there is no
+  // savepoint for each batch, which would copy each changed page.
   item->refused = true;
   return status;
 }
@@ -401,8 +402,8 @@ void EventStore::TellListener(const std::vector<Item>& items) {
     if (item.result->added == Numbers{} && !item.batch->has_end()) continue;
     newest[item.batch->run_id()] = &item;
   }
-  // Set before any batch came, and ordered by the lock that took it in. Without
-  // one it may be being set.
+  // listener_ is set before the first batch; the queue's lock orders the two.
+  // Without a batch, another thread may be setting it, so `newest` comes first.
   if (newest.empty() || listener_ == nullptr) return;
   for (const auto& [run_id, item] : newest) {
     listener_(item->batch->run_id(), item->result->last,
@@ -416,18 +417,19 @@ void EventStore::Answer(Item& item) {
 }
 
 void EventStore::Checkpoint() {
-  // The log began again.
+  // The log was restarted.
   if (log_pages_ < checkpointed_at_) checkpointed_at_ = 0;
   if (log_pages_ - checkpointed_at_ < pages_per_checkpoint_) return;
   checkpointed_at_ = log_pages_;
-  // Errors: the log has everything. It is tried again when it has grown.
+  // Errors are ignored: the log has all data, and a later checkpoint tries
+  // again.
   if (log_pages_ < 4 * pages_per_checkpoint_) {
     sqlite3_wal_checkpoint_v2(database_->connection(), nullptr,
                               SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
     return;
   }
-  // Readers came and went, and there was never a moment without one. This
-  // waits for those that are there; new ones read from the table's file.
+  // There was no moment without a reader. This call waits for the present
+  // readers; new ones read from the table's file.
   constexpr int kBusyTimeoutMs = 100;
   sqlite3_busy_timeout(database_->connection(), kBusyTimeoutMs);
   sqlite3_wal_checkpoint_v2(database_->connection(), nullptr,

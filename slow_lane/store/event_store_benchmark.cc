@@ -1,8 +1,8 @@
-// Steps of about 250 bytes: from batches of 1,000 to durable rows, and from
+// Measures steps of about 250 bytes: from batches to durable rows, and from
 // rows to batches.
 //   bazel run //slow_lane/store:event_store_benchmark
-// The database lies in the folder TEST_TMPDIR, else in /tmp: on a disk, if the
-// figures shall say anything. cpu_us: the store's thread's, for a row.
+// The database is in the folder TEST_TMPDIR, else in /tmp. It must be on a disk
+// for useful results. cpu_us: CPU time of the store's thread for a row.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -24,7 +24,7 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr uint64_t kBatchRows = 1'000;
-constexpr uint64_t kRoundRows = 500'000;  // an iteration's
+constexpr uint64_t kRoundRows = 500'000;  // in one iteration
 
 double ThreadSecs() {
   timespec now;
@@ -33,7 +33,7 @@ double ThreadSecs() {
          static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// What this process has written, the log and the tables' file together.
+// Returns the bytes that this process has written, to log and table file.
 double WrittenBytes() {
   std::ifstream io("/proc/self/io");
   std::string name;
@@ -46,7 +46,7 @@ double WrittenBytes() {
 
 std::string RunId(uint64_t run) { return absl::StrCat("run", run); }
 
-// As a proxy makes them of half_cheetah's lines. 256 bytes of JSON.
+// Makes a batch as a proxy does from half_cheetah's lines of 256 bytes of JSON.
 std::shared_ptr<const v1::EventBatch> BatchFrom(uint64_t run, uint64_t first,
                                                 uint64_t rows) {
   auto batch = std::make_shared<v1::EventBatch>();
@@ -83,7 +83,7 @@ std::unique_ptr<EventStore> NewStore(const TestFolder& folder, uint64_t runs,
   return *std::move(store);
 }
 
-// What the store's thread has spent so far.
+// Returns the CPU time of the store's thread so far.
 double StoreSecs(EventStore& store) {
   double secs = 0;
   if (!PostAndWait(store, [&](Database&) {
@@ -108,7 +108,7 @@ void AppendAll(
   StoreSecs(store);
 }
 
-// Runs that append by turns, `batch_rows` each.
+// Several runs append in turn, `batch_rows` each.
 void AppendSteps(benchmark::State& state) {
   const auto runs = static_cast<uint64_t>(state.range(0));
   const auto batch_rows = static_cast<uint64_t>(state.range(1));
@@ -156,7 +156,7 @@ BENCHMARK(AppendSteps)
     ->Iterations(4)
     ->UseRealTime();
 
-// A resume: all of one run's rows, of `runs` that were appended by turns.
+// A resume: reads all rows of one run, after `runs` runs appended in turn.
 void ReadSteps(benchmark::State& state) {
   const auto runs = static_cast<uint64_t>(state.range(0));
   TestFolder folder;

@@ -13,7 +13,7 @@ namespace {
 
 using gymgui::trainer::RunStatus;
 
-// A JSON list, such as [0,1].
+// Returns a JSON list, such as [0,1].
 std::string JsonOf(const std::vector<int32_t>& slots) {
   return nlohmann::json(slots).dump();
 }
@@ -184,8 +184,8 @@ absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
     if (!run.ok()) return run.status();
     if (*run == 0) break;
     const size_t before = removed;
-    // sqlite as it comes has no DELETE ... LIMIT. Rows go from the front, in
-    // the order in which they lie.
+    // SQLite's default build has no DELETE ... LIMIT. Deletes rows from the
+    // front, in their stored order.
     for (absl::string_view table :
          {"step_rows", "episode_rows", "lifecycle_rows", "malformed_rows"}) {
       const absl::Status status = database.Run(
@@ -203,7 +203,7 @@ absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
       absl::Status status = database.Run(sql, *run);
       if (!status.ok()) return status;
     }
-    ++removed;  // of detached_runs
+    ++removed;  // the row of detached_runs
   }
   return removed;
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Migration kMigrations[] = {kSchema1, kSchema2};
 
-// Refuses a file that some other program made.
+// Refuses a file that another program made.
 absl::Status CheckOwner(Database& database) {
   absl::StatusOr<int64_t> id = database.ReadInt("PRAGMA application_id");
   if (!id.ok()) return id.status();
@@ -30,7 +30,7 @@ absl::Status CheckOwner(Database& database) {
 }
 
 // While it lives, a connection's statements call `watch` about ten times a
-// second, and are interrupted once that returns an error.
+// second. An error of `watch` interrupts them.
 class WatchedStatements {
  public:
   WatchedStatements(sqlite3* connection, MigrationWatch watch)
@@ -44,7 +44,7 @@ class WatchedStatements {
     sqlite3_progress_handler(connection_, 0, nullptr, nullptr);
   }
 
-  // What the watch returned last.
+  // The last result of the watch.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -68,7 +68,7 @@ class WatchedStatements {
   absl::Status status_;
 };
 
-// Without a watch if the file is new: then there are no rows to move.
+// `watch` is nullptr for a new file, which has no rows to move.
 absl::Status MigrateTo(Database& database, size_t version, Migration sql,
                        const MigrationWatch* watch) {
   std::optional<WatchedStatements> watched;
@@ -76,7 +76,8 @@ absl::Status MigrateTo(Database& database, size_t version, Migration sql,
   const absl::Status status = database.Execute(sql);
   if (watched.has_value() && !watched->status().ok()) return watched->status();
   if (!status.ok()) return status;
-  // The removal of the old tables is not watched: once more, before the commit.
+  // SQLite does not call the watch while it removes the old tables. So it is
+  // called once more before the commit.
   if (watch != nullptr) {
     const absl::Status last =
         (*watch)(sqlite3_last_insert_rowid(database.connection()));
@@ -96,8 +97,8 @@ absl::Status BringUpToDate(Database& database,
                            MigrationWatch watch) {
   bool is_new = false;
   while (true) {
-    // Another store may do the same: each step reads the version again, under
-    // the lock.
+    // Another store may migrate at the same time: each step reads the version
+    // again, with the lock.
     if (absl::Status status = database.Begin(); !status.ok()) return status;
     absl::Status status = CheckOwner(database);
     absl::StatusOr<int64_t> version = database.ReadInt("PRAGMA user_version");

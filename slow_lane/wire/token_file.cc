@@ -17,7 +17,7 @@ namespace tandem::slow_lane {
 namespace {
 
 constexpr mode_t kOthersBits = 077;
-// Beyond a token: white space around it.
+// A token and white space around it.
 constexpr size_t kMostFileBytes = 4096;
 
 absl::Status NoToken(const std::string& found, const std::string& path) {

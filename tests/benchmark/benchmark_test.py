@@ -70,7 +70,7 @@ def wait_until_no_more_leftovers(before: set[str]) -> None:
 
 @pytest.mark.parametrize("suite", ROWS)
 def test_rows_of_a_suite_give_figures(suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The JSON, the tables and the image contain the figures; nothing is leftovers behind."""
+    """The JSON, the tables and the image contain the figures; nothing is left behind."""
     before = leftovers()
     file = tmp_path / "found.json"
     rows = CHOSEN.get(suite, ROWS[suite].replace(" ", ","))
@@ -92,7 +92,7 @@ def test_rows_of_a_suite_give_figures(suite: str, tmp_path: Path, capsys: pytest
 
 
 def test_two_builds_take_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each figure has a ratio with its 95 % interval; rows that do not measure Tandem are leftovers out."""
+    """Each figure has a ratio with its 95 % interval; rows that do not measure Tandem are left out."""
     program = tmp_path / "bazel-bin/tests/benchmark/benchmark"
     program.parent.mkdir(parents=True)
     python_path = os.pathsep.join(sys.path)
@@ -158,7 +158,7 @@ def test_the_help_names_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_row_to_measure_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    """The message names the flag that leftovers the rows out."""
+    """The message names the flag that excludes the rows."""
     assert benchmark.main(["steps", *TINY, "--rows=python_grpc"]) == 1
     assert "--no_peers" in capsys.readouterr().err
 
@@ -216,7 +216,7 @@ def test_a_failed_row_is_left_out(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupt_ends_all_processes(number: signal.Signals) -> None:
-    """The exit code is 130, with one line of text; no process and no region is leftovers."""
+    """The exit code is 130, with one line of text; no process and no region is left."""
     before = leftovers()
     command = [sys.executable, "-P", "-m", "tests.benchmark.benchmark", "steps", *TINY, "--rounds=1000"]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

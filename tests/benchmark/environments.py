@@ -38,10 +38,10 @@ Floats = NDArray[np.float32]
 class Cell:
     """The environments that all rows of a case step.
 
-    task: The task's name in Gymnasium.
+    Attributes:
+      task: The task's name in Gymnasium.
       envs: The number of environments.
       threads: The number of threads that step the environments.
-      threads: Threads that step them.
     """
 
     task: str

@@ -1,18 +1,18 @@
-"""Reads the code blocks of Markdown pages, and runs those in Python, shell and JSON as they are printed.
+"""Reads the code blocks of Markdown pages, and runs the blocks in Python, shell and JSON as printed.
 
 Data flow: page -> blocks -> examples -> files in a folder -> processes.
 
-Every block is fenced and names its language. An HTML comment in the line above it tells what the block needs and how it
-is run; the text above tells the reader the same. Parts are separated by semicolons:
+Every block is fenced and names its language. An HTML comment in the line above it has the block's needs and the way to
+run it. The page's text says the same to the reader. Semicolons separate the parts of a comment:
 
-    <!-- needs: clone, minutes -->  is run only by those that have all of these (NEEDS)
-    <!-- continues -->              runs after the block before, in its folder; Python, in its interpreter
+    <!-- needs: clone, minutes -->  runs only if all of these are available (NEEDS)
+    <!-- continues -->              runs after the previous block, in its folder and, for Python, its interpreter
     <!-- saved as train.py -->      is not run but saved, for the blocks that continue it
-    <!-- until Ctrl-C -->           goes on while the blocks that continue it run, and is interrupted at their end
+    <!-- until Ctrl-C -->           runs during the blocks that continue it, and is interrupted at their end
 
 As a program:
 
-    examples.py --with NEED[,NEED ...] [PAGE ...]    # in a clone: runs the blocks that need all of these and no more
+    examples.py --with NEED[,NEED ...] [PAGE ...]    # in a clone: runs the blocks with exactly these needs
 """
 
 import argparse
@@ -56,7 +56,8 @@ _WATCHDOG_SECS = 300
 class Block:
     """A code block of a page.
 
-    page: The page's file.
+    Attributes:
+      page: The page's file.
       line: The number of the first line of code, from 1.
       language: The language, such as "python".
       code: The lines of code.
@@ -64,7 +65,6 @@ class Block:
       continues: Whether the block continues the previous one.
       saved_as: The name of the file to save the block as; empty: the block is run.
       interrupted: Whether the block runs until Ctrl-C.
-      interrupted: Whether it runs until it is interrupted.
     """
 
     page: Path

@@ -1,8 +1,7 @@
 """Trains with Tandem and with Gymnasium's own environments, the same scripts over the same seeds, and compares.
 
-The trainings run one after the other, the two vectorisations of a seed next to each other, in an order that alternates.
-Each leaves a file; those that are there already are kept, so that an interrupted run goes on where it was. See
-docs/examples.md.
+The trainings run one after the other. The two vectorisations of a seed are neighbours; their order alternates. Each
+training writes a file. Existing files are kept, so that an interrupted command continues. See docs/examples.md.
 """
 
 import argparse
@@ -27,7 +26,7 @@ class Run:
     seed: int
 
     def __str__(self) -> str:
-        """Formats the parameters for people."""
+        """Formats the parameters for display."""
         return f"{self.script}, {self.vector}, seed {self.seed}"
 
 

@@ -5,7 +5,7 @@
     is welcome, reads the count, repeats it    RequestAttach's wait; the load of frame_seq; the store of action_seq
     chooses, sets the kind, posts              Send or SendReset, writing; Post: exchange_kind; action_seq
     receives, looks once more, judges          Recv's wait; Waiter's last ready() after a free lock; what follows it
-    leaves, dies                               ~ClientSide or Reconnect; any death: both let go of the lock, no more
+    leaves, dies                               ~ClientSide or Reconnect; any death: both release the lock, no more
 
 A header-only client takes no lock, sends no attach request and sets no kind. Its first exchange is a reset. During its
 post other processes may read a zero, as with struct.pack_into.

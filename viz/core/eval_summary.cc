@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
 
-// False if the key is there and is no number.
+// Returns false if the key exists and its value is not a number.
 bool TakeNumber(const nlohmann::json& object, const char* key, double* into) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return true;
@@ -24,7 +24,7 @@ bool TakeNumber(const nlohmann::json& object, const char* key, double* into) {
   return true;
 }
 
-// Counts come as any number; what no count can be is 0.
+// The file may have any number as a count. Returns 0 if it cannot be a count.
 int64_t Count(double value) {
   return value >= 0 && value < 9e15 ? static_cast<int64_t>(value) : 0;
 }

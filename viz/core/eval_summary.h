@@ -2,9 +2,8 @@
 // so far.
 //
 // Data flow: MOSAIC's evaluation rewrites the file after each batch; a tab in
-// the mode policy_eval reads it every second. The bytes are untrusted, and may
-// be incomplete: their size is limited, they are parsed without exceptions, and
-// checked.
+// the mode policy_eval reads it every second. The bytes are untrusted and may
+// be incomplete. The parser limits their size and throws no exceptions.
 //
 //   if (std::optional<EvalSummary> now = ReadEvalSummary(path)) summary = *now;
 
@@ -20,7 +19,7 @@
 namespace tandem {
 
 struct EvalSummary {
-  int64_t batches = 0;  // "batch_index", as the file counts
+  int64_t batches = 0;  // "batch_index"
   int64_t episodes = 0;
   double avg_return = 0;
   double min_return = 0;
@@ -28,11 +27,11 @@ struct EvalSummary {
   friend bool operator==(const EvalSummary&, const EvalSummary&) = default;
 };
 
-// Missing and null keys count as 0, as in MOSAIC's own tab. nullopt: not a JSON
-// object (yet), or a key that is not a number.
+// Missing and null keys count as 0, as in MOSAIC. nullopt: the text is not a
+// complete JSON object, or a value is not a number.
 std::optional<EvalSummary> ParseEvalSummary(absl::string_view json);
 
-// nullopt: missing, unreadable, over 1 MiB, not a plain file, or as above; the
+// nullopt: missing, unreadable, over 1 MiB, not a plain file, or as above. The
 // caller then keeps its last value. Does not block on pipes.
 std::optional<EvalSummary> ReadEvalSummary(const std::string& path);
 

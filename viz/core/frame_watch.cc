@@ -22,7 +22,7 @@ constexpr size_t kMaxErrorBytes = 512;
 
 std::optional<int64_t> Integer(const nlohmann::json& value) {
   if (!value.is_number_integer()) return std::nullopt;
-  // get<int64_t> wraps what only a uint64_t holds.
+  // get<int64_t> wraps values above its range.
   if (value.is_number_unsigned() &&
       value.get<uint64_t>() > uint64_t{kMaxMetadataInteger}) {
     return std::nullopt;
@@ -44,7 +44,7 @@ bool Exists(absl::string_view name) {
   return access(RegionPath(name).c_str(), F_OK) == 0;
 }
 
-// What is over is not attached to again and again.
+// Whether the ring is in use. The viewer does not attach again to ended rings.
 bool Serves(absl::StatusOr<AttachedFrames>& opened) {
   return opened.ok() && !opened->reader().Invalidated() &&
          opened->writer() != AttachedFrames::Writer::kGone;
@@ -132,7 +132,7 @@ bool FrameWatch::Attach(int64_t now_ns) {
     freshness_.SetLink(Freshness::Link::kAttached);
     return true;
   }
-  // What is there, but not (or no longer) as a ring, may become one.
+  // A name that exists without a valid ring may get one later.
   const bool may_come =
       is_there && (was_attached_ || opened.ok() ||
                    CodeOf(opened.status()) == ErrorCode::kNotReady);
@@ -170,11 +170,11 @@ void FrameWatch::TakeFrame(int64_t now_ns, bool found_on_attaching,
   CountEpisodes();
   if (found_on_attaching) {
     freshness_.SawOldFrame(now_ns);
-    return;  // its numbers are of some time before
+    return;  // the time of its numbers is unknown
   }
   ++new_frames_;
-  // An engine whose run stands still repeats its last image once a second:
-  // that is no news of the run.
+  // An engine without steps publishes its last image again once a second. Such
+  // a repetition is no new frame of the run.
   if (!step_before.has_value() || metadata_.step != step_before) {
     freshness_.SawNewFrame(since_ns);
   }
@@ -188,8 +188,8 @@ void FrameWatch::CountEpisodes() {
   if (!metadata_.episodes.has_value()) return;
   const int64_t now = std::max<int64_t>(0, *metadata_.episodes);
   if (episodes_now_.has_value() && now < *episodes_now_) {
-    // The writer began again; one that says so with each frame gets no sum
-    // that overflows.
+    // The writer restarted its count. The limit prevents an overflow if an
+    // invalid writer does so in each frame.
     episodes_before_ =
         std::min(kMaxMetadataInteger, episodes_before_ + *episodes_now_);
   }

@@ -1,6 +1,6 @@
-// FrameWatch: watches one run: attaches when possible, returns each new frame
-// once, and knows whether the newest frame is live. FrameMetadata: the JSON
-// beside a frame.
+// FrameWatch: watches one run. It attaches when possible, returns each new
+// frame once, and reports whether the newest frame is live. FrameMetadata: the
+// JSON of a frame.
 //
 // Data flow: a run's name -> its ring (in a region or a segment) -> Poll, at
 // the display's rate -> the newest frame, its state and age, and the history of
@@ -31,18 +31,17 @@
 
 namespace tandem {
 
-// Numbers of greater magnitude are ignored. A double does not represent all of
-// them, so no JSON writer can intend them; and sums cannot overflow.
+// Integers of greater magnitude are ignored: a double cannot represent all of
+// them. The limit also prevents overflow of sums.
 inline constexpr int64_t kMaxMetadataInteger = int64_t{1} << 53;
 
 struct FrameMetadata {
   std::optional<int64_t> step;
   std::vector<int64_t> envs;  // environments in the tiles, in order
-  // The number of episodes ended since the run began. It is cumulative, so that
-  // the viewer misses none when it drops frames.
+  // The number of episodes ended since the run began. It is cumulative, so
+  // dropped frames lose no episodes.
   std::optional<int64_t> episodes;
-  // The error of rendering, if any; at most 512 bytes; empty: none.
-  std::string error;
+  std::string error;  // the rendering error, at most 512 bytes; "": none
 };
 
 // Ignores texts over 64 KiB, and lists of over 4096 environments.
@@ -59,7 +58,7 @@ class FrameWatch {
   // system calls; does not wait; allocates if a frame's size changes.
   bool Poll(int64_t now_ns);
 
-  // Detaches, so that the writer sees no viewer; the next Poll attaches again.
+  // Detaches; the writer then sees no viewer. The next Poll attaches again.
   void Detach();
 
   const std::string& run() const { return run_; }
@@ -109,9 +108,9 @@ class FrameWatch {
   uint64_t frames_seen_ = 0;
   uint64_t new_frames_ = 0;
   uint64_t dropped_ = 0;
-  uint64_t dropped_before_ = 0;          // from rings that are no more
-  std::optional<int64_t> episodes_now_;  // as the writer counts
-  int64_t episodes_before_ = 0;          // of writers that are no more
+  uint64_t dropped_before_ = 0;          // from earlier rings
+  std::optional<int64_t> episodes_now_;  // the writer's count
+  int64_t episodes_before_ = 0;          // the counts of earlier writers
   FrameRate rate_;
   SampleHistory rewards_;
   SampleHistory returns_;

@@ -3,8 +3,8 @@
 //
 // Data flow: FrameWatch sets the state of the link and reports new frames; a
 // view reads the state when it draws.
-// Ownership: one FrameWatch. Computes with times of the caller: no clock, no
-// system call, no allocation.
+// Ownership: one FrameWatch. The caller passes the times: no clock, no system
+// call, no allocation.
 //
 //   Freshness freshness;
 //   freshness.SetLink(Link::kAttached, now);
@@ -33,7 +33,7 @@
 
 namespace tandem {
 
-// The seed's three states, and one for a link that brings no news.
+// MOSAIC's three states, and kStale: a link without new frames.
 enum class FreshnessState { kConnected, kStale, kReconnecting, kUnavailable };
 
 // "connected", "stale", "reconnecting", "fastlane-unavailable".
@@ -47,11 +47,10 @@ class Freshness {
     kAttached,  // a ring is mapped and its writer is not known to be gone
   };
 
-  // An image older than this is never called live. Three frames a second, seen
-  // by polls 16 ms apart, are live throughout: between two of them an age comes
-  // to 333 ms and two polls. And with polls at most 50 ms apart a view has 50
-  // ms left to draw, for what is on screen to be right within 500 ms of the
-  // writer's last frame.
+  // The maximum age of a live image. Three frames a second, polled every 16 ms,
+  // stay live: their age is at most 333 ms plus two polls. With polls every 50
+  // ms and 50 ms for drawing, the screen shows the correct state 500 ms after
+  // the writer's last frame.
   static constexpr int64_t kMaxLiveAgeNs = 400'000'000;
 
   void SetLink(Link link) { link_ = link; }
@@ -74,7 +73,7 @@ class Freshness {
   bool new_ = false;  // the frame was published while we polled
 };
 
-// Frames per second over the last second or so; 0 some time after they stop.
+// Frames per second, over about one second.
 class FrameRate {
  public:
   void Add(int64_t now_ns) {
@@ -83,9 +82,9 @@ class FrameRate {
     count_ = std::min(count_ + 1, kTimes);
   }
 
-  // Over the last second, or over the last two frames if they are further
-  // apart; falls as soon as a frame is overdue, to 0 once nothing came for two
-  // seconds and twice that distance.
+  // The rate over the last second, or over the last two frames if their
+  // distance is greater. It falls when a frame is overdue. It is 0 if the last
+  // frame is older than two seconds and than twice that distance.
   double PerSecondAt(int64_t now_ns) const {
     if (count_ < 2) return 0;
     const int64_t newest = Back(1);
@@ -96,7 +95,7 @@ class FrameRate {
       ++frames;
     }
     const int64_t first = Back(frames + 1);
-    // A silence longer than the usual distance counts.
+    // Time beyond the usual distance counts.
     const int64_t usual = (newest - first) / static_cast<int64_t>(frames);
     const int64_t span = std::max(newest, now_ns - usual) - first;
     return span > 0 ? static_cast<double>(frames) * kSecond /

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-// One tile if the image isn't such a grid.
+// Returns a grid of one tile if the image has no such grid.
 ImageGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
   if (tiles < 2 || tiles > width * uint64_t{height}) return {};
   const ImageGrid grid = ImageGrid::Of(tiles);
@@ -74,7 +74,7 @@ void ImageView::ZoomAt(double factor, double x, double y) {
   const double least = std::min(1.0, FitScale());
   scale_ =
       std::clamp(old_scale * factor, least, std::max(kMaxScale, FitScale()));
-  // The pixel under the point, and from it the one in the middle.
+  // The pixel at the point, minus the point's distance from the area's middle.
   middle_x_ = (x - before.x) / old_scale - (x - area_width_ / 2) / scale_;
   middle_y_ = (y - before.y) / old_scale - (y - area_height_ / 2) / scale_;
   fitted_ = false;
@@ -82,7 +82,7 @@ void ImageView::ZoomAt(double factor, double x, double y) {
 }
 
 void ImageView::PanBy(double dx, double dy) {
-  if (fitted_) return;  // all of it is in sight
+  if (fitted_) return;  // the whole image is visible
   middle_x_ -= dx / scale_;
   middle_y_ -= dy / scale_;
   Clamp();
@@ -108,7 +108,7 @@ void ImageView::Clamp() {
   const ViewRect source = Source();
   const auto clamp = [this](double middle, double size, double area) {
     const double half = area / scale_ / 2;
-    // Smaller than the area: centred.
+    // An image smaller than the area is centred.
     return size <= 2 * half ? size / 2 : std::clamp(middle, half, size - half);
   };
   middle_x_ = clamp(middle_x_, source.width, area_width_);

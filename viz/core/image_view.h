@@ -1,15 +1,15 @@
-// ImageView: where an image, or one tile of it, is drawn: fitted, zoomed or
-// moved, its aspect ratio kept.
+// ImageView: computes where an image, or one tile of it, is drawn. The image is
+// fitted, zoomed or moved; its aspect ratio is constant.
 //
-// Data flow: the area of the window, the image's size, tiles, and the user's
-// moves -> a source rectangle (image pixels) and a target (area units).
-// Ownership: one tab's view. Plain arithmetic; nothing allocates.
+// Data flow: the window's area, the image's size and tiles, the user's actions
+// -> a source rectangle (image pixels) and a target rectangle (area units).
+// Ownership: one tab. Nothing allocates.
 //
 //   ImageView view;
 //   view.SetArea(800, 600);
 //   view.SetImage(640, 480, /*tiles=*/4);
-//   view.Focus(2);                     // the third tile alone
-//   view.ZoomAt(2, 400, 300);          // that point stays where it is
+//   view.Focus(2);                     // shows only the third tile
+//   view.ZoomAt(2, 400, 300);          // that point does not move
 //   Draw(view.Source(), view.Target());
 
 #ifndef TANDEM_VIZ_CORE_IMAGE_VIEW_H_
@@ -27,13 +27,14 @@ struct ViewRect {
   friend bool operator==(const ViewRect&, const ViewRect&) = default;
 };
 
-// Where tile `index` of `tiles` lies in an image: rows = ceil(sqrt(tiles)),
-// columns = ceil(tiles / rows), as tile_frames lays them. The whole image if
-// there is no such tile, or if the image does not divide evenly.
+// Returns the place of tile `index` of `tiles` in an image. The grid is that of
+// tile_frames: rows = ceil(sqrt(tiles)), columns = ceil(tiles / rows). Returns
+// the whole image if the tile does not exist, or if the image does not divide
+// evenly.
 ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
                   uint32_t index);
 
-// The tile under a point of the image, or -1: outside, or an empty place.
+// Returns the tile at a point of the image; -1: no tile.
 int TileAt(uint32_t width, uint32_t height, uint32_t tiles, double x, double y);
 
 class ImageView {
@@ -41,35 +42,34 @@ class ImageView {
   static constexpr int kGrid = -1;         // all tiles
   static constexpr double kMaxScale = 64;  // area units for an image pixel
 
-  // Keep what the user sees: a fitted image stays fitted, a zoomed one keeps
-  // its middle and scale.
+  // A fitted image stays fitted. A zoomed image keeps its middle and scale.
   void SetArea(double width, double height);
-  // A change of size or tiles goes back to the whole grid only if the focused
-  // tile is no more, and fits.
+  // A change of size or tiles fits the image. The focus stays if its tile still
+  // exists.
   void SetImage(uint32_t width, uint32_t height, uint32_t tiles);
 
-  // One tile, fitted; kGrid or a tile that isn't there: all.
+  // Shows one tile, fitted; kGrid or a missing tile: all tiles.
   void Focus(int tile);
   int focus() const { return focus_; }
   uint32_t tiles() const { return tiles_; }
 
   void Fit();
   bool fitted() const { return fitted_; }
-  // One unit for each image pixel, around the middle of the area.
+  // Zooms to one area unit for each image pixel, about the area's middle.
   void ActualSize();
-  // The point (x, y) of the area stays where it is.
+  // Zooms about the point (x, y) of the area.
   void ZoomAt(double factor, double x, double y);
-  // The middle of the area stays where it is.
+  // Zooms about the middle of the area.
   void ZoomBy(double factor) {
     ZoomAt(factor, area_width_ / 2, area_height_ / 2);
   }
-  // Moves the image; never beyond its own edges.
+  // Moves the image, at most to its edges.
   void PanBy(double dx, double dy);
 
   double scale() const;
   ViewRect Source() const;  // image pixels
-  ViewRect Target() const;  // where Source is drawn; empty without an image
-  // The tile under a point of the area, or -1.
+  ViewRect Target() const;  // the place of Source(); empty without an image
+  // Returns the tile at a point of the area, or -1.
   int TileUnder(double x, double y) const;
 
  private:
@@ -83,9 +83,11 @@ class ImageView {
   uint32_t tiles_ = 1;
   int focus_ = kGrid;
   bool fitted_ = true;
-  double scale_ = 1;     // if not fitted
-  double middle_x_ = 0;  // if not fitted: the point of Source() in the middle
-  double middle_y_ = 0;  // of the area, in pixels from Source()'s corner
+  // Used if not fitted. The middle is the point of Source() in the middle of
+  // the area, in pixels from Source()'s corner.
+  double scale_ = 1;
+  double middle_x_ = 0;
+  double middle_y_ = 0;
 };
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 // The viewer's keys: one table for the keyboard, the help overlay and --help.
 //
-// Data flow: a key's name, as Qt writes it ("Ctrl+W") -> an Action.
+// Data flow: Qt's name of a key ("Ctrl+W") -> an Action.
 //
 //   if (std::optional<Action> action = ActionOf("Space")) Perform(*action);
 
@@ -46,17 +46,17 @@ enum class Action {
 
 struct KeyRow {
   Action action;
-  absl::string_view keys;  // alternatives, with spaces between them
+  absl::string_view keys;  // alternatives, separated by spaces
   absl::string_view does;
 };
 
-// In the order in which the help shows them; each action once.
+// Returns each action once, in the order of the help.
 std::span<const KeyRow> KeyTable();
 
 // Ignores the case.
 std::optional<Action> ActionOf(absl::string_view key);
 
-// The table as text, `indent` spaces before each row.
+// Returns the table as text, with `indent` spaces before each row.
 std::string KeyHelpText(int indent);
 
 }  // namespace tandem

@@ -11,13 +11,13 @@
 namespace tandem {
 namespace {
 
-// Three digits, never as a power of ten.
+// Returns three digits, without an exponent.
 std::string ThreeDigits(double value) {
   if (value >= 99.95) return absl::StrFormat("%.0f", value);
   return absl::StrFormat("%.*f", value >= 9.995 ? 1 : 2, value);
 }
 
-// As MOSAIC formats it, unless that has hundreds of digits.
+// MOSAIC's format, except for numbers with many digits.
 std::string Number(double value, int decimals) {
   if (std::isnan(value)) return "nan";  // without a sign, as in Python
   return std::abs(value) < 1e15 || std::isinf(value)
@@ -76,7 +76,7 @@ std::string CountText(uint64_t count) {
 }
 
 std::string RoundedText(double number) {
-  // Beyond, the conversion is not defined.
+  // Outside this range the conversion is undefined.
   return number >= 0 && number < 1e18
              ? CountText(static_cast<uint64_t>(std::round(number)))
              : absl::StrFormat("%.3g", number);

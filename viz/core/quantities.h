@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-// Three digits, in ns, us, ms or s; from 100 s on in whole seconds.
+// Three digits, in ns, us, ms or s; whole seconds from 100 s on.
 std::string DurationText(double ns);
 
 // "2 h 3 min": the two largest units.
@@ -25,14 +25,14 @@ std::string ShortAgeText(int64_t age_ns);
 
 std::string BytesText(uint64_t bytes);
 
-// With a comma before each three digits.
+// Commas separate groups of three digits.
 std::string CountText(uint64_t count);
 
-// The same of any number, rounded.
+// As CountText, for any number, rounded.
 std::string RoundedText(double number);
 
-// The three lines that MOSAIC shows on an image, character by character; nan
-// and inf as in Python: "reward: 1.50\nreturn: 20.00\nstep/sec: 400.0".
+// Returns MOSAIC's three lines on an image, character by character:
+// "reward: 1.50\nreturn: 20.00\nstep/sec: 400.0". nan and inf are as in Python.
 std::string HudText(double last_reward, double rolling_return,
                     double step_rate_hz);
 

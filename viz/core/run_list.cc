@@ -27,8 +27,8 @@ namespace {
 
 constexpr size_t kMaxEntries = 1000;
 
-// Whether this user may attach to the file. If not, the entry names its owner
-// and contains nothing else of it.
+// Whether this user may attach to the file. If not, the entry has its owner
+// only.
 bool MayWatch(const absl::Status& status, RunEntry* entry) {
   entry->is_anothers = CodeOf(status) == ErrorCode::kAccessDenied;
   if (!status.ok()) entry->problem = std::string(status.message());
@@ -65,7 +65,7 @@ std::optional<RunEntry> ReadSegment(const std::string& name,
 
 std::optional<RunEntry> ReadRegion(const std::string& name, uint64_t* counter) {
   const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
-  // Most files of /dev/shm are not regions: one small read finds that.
+  // A small read excludes most files of /dev/shm, which are not regions.
   uint32_t magic = 0;
   if (!file.ok() || !file->Read(0, &magic, sizeof(magic)) ||
       magic != kLrbcMagic) {
@@ -84,7 +84,7 @@ std::optional<RunEntry> ReadRegion(const std::string& name, uint64_t* counter) {
   } else {
     ReadRing(*file, plan->flan_offset, plan->flan_size, &entry);
   }
-  // Steps, too: an engine without viewers renders nothing.
+  // Counts steps, too: an engine without viewers renders nothing.
   *counter = entry.frames + plan->frame_seq.load(std::memory_order_relaxed);
   return entry;
 }

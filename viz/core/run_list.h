@@ -1,8 +1,8 @@
 // RunList: the runs of this machine that a viewer can watch.
 //
 // Data flow: the files of /dev/shm -> their headers, copied and checked ->
-// entries. It maps no file and takes no reader's lock, so a listed run has no
-// cost: its engine does not begin to render.
+// entries. It maps no file and takes no reader's lock, so the engine of a
+// listed run does not begin to render.
 // Ownership: one start page; one thread.
 //
 //   RunList list;
@@ -23,32 +23,30 @@ namespace tandem {
 struct RunEntry {
   enum class Kind { kRegion, kSegment };
   Kind kind = Kind::kSegment;
-  std::string run;        // what FrameWatch takes
-  std::string task;       // regions: what the engine runs
-  uint32_t num_envs = 0;  // regions
-  // Of its frames; 0: it has none to show, and `problem` says why.
+  std::string run;        // FrameWatch's argument
+  std::string task;       // regions only: the engine's task
+  uint32_t num_envs = 0;  // regions only
+  // The frames' size. 0: no frames, and `problem` has the reason.
   uint32_t width = 0;
   uint32_t height = 0;
   uint32_t channels = 0;
   std::string problem;
-  // Another user owns it; `problem` has the name. Nothing was read, and
+  // Another user owns it; `problem` has the name. Its content was not read, and
   // FrameWatch would not attach.
   bool is_anothers = false;
   uint64_t frames = 0;  // published so far
   double rolling_return = 0;
   double step_rate_hz = 0;
-  // Whether its counters changed between the last two scans; if not,
-  // still_since_ns is the time of the last seen change.
-  bool moving = false;
-  int64_t still_since_ns = 0;
+  bool moving = false;         // its counters changed since the scan before
+  int64_t still_since_ns = 0;  // the time of the last seen change
 };
 
 class RunList {
  public:
-  // Living engines' regions and all frame segments, by name; other users', too,
-  // where a file is known for one: a segment by its name, a region if it may be
-  // opened, whether its engine lives or not. Makes system calls; does not wait.
-  // At most 1,000 entries.
+  // Returns the regions of live engines and all frame segments, sorted by name,
+  // at most 1,000. Includes files of other users: segments, and regions that
+  // this process may open, also without a live engine. Makes system calls; does
+  // not wait.
   const std::vector<RunEntry>& Scan(int64_t now_ns);
 
  private:

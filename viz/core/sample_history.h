@@ -1,9 +1,9 @@
 // SampleHistory: the complete history of one number, in bounded memory.
 //
-// Data flow: (time, value) at each new frame -> buckets of equal width; when
-// they are full, each two neighbours become one. So a plot shows the run from
-// its start, and a spike of one sample stays visible as its bucket's extreme.
-// Ownership: one FrameWatch; not for two threads.
+// Data flow: (time, value) at each new frame -> buckets of equal width. When
+// all buckets are used, each two neighbours are merged. So a plot shows the
+// whole run; one extreme sample stays visible as its bucket's min or max.
+// Ownership: one FrameWatch; not thread-safe.
 //
 //   SampleHistory rewards(512);
 //   rewards.Add(now_ns, 0.5);
@@ -21,7 +21,7 @@ namespace tandem {
 class SampleHistory {
  public:
   struct Bucket {
-    int64_t start_ns = 0;  // of the bucket, a multiple of bucket_ns from begin
+    int64_t start_ns = 0;  // a multiple of bucket_ns after the first sample
     uint64_t count = 0;    // samples; no bucket is empty
     double sum = 0;
     double min = 0;
@@ -30,8 +30,8 @@ class SampleHistory {
     double mean() const { return sum / static_cast<double>(count); }
   };
 
-  // `capacity`: at least 2 buckets; all memory is taken here. A bucket starts
-  // out 16 ms wide.
+  // `capacity`: at least 2 buckets. Allocates all memory. The initial width of
+  // a bucket is 16 ms.
   explicit SampleHistory(size_t capacity);
 
   // Adds a sample; an earlier time counts as the newest time. Ignores values
@@ -40,7 +40,7 @@ class SampleHistory {
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int64_t bucket_ns() const { return bucket_ns_; }
-  uint64_t count() const { return count_; }  // samples taken
+  uint64_t count() const { return count_; }  // samples added
 
  private:
   void HalveUntilFits(int64_t now_ns);

@@ -72,7 +72,7 @@ const ProgramFlags& Flags() {
   return flags;
 }
 
-// Whether `text` is one of the two words, and which.
+// Returns whether `text` is one of the two words; `is_yes` gets which.
 bool SetWord(absl::string_view text, absl::string_view yes,
              absl::string_view no, bool* is_yes) {
   *is_yes = text == yes;

@@ -19,12 +19,12 @@
 namespace tandem {
 
 struct ViewerOptions {
-  bool help_wanted = false;  // nothing else was checked
+  bool help_wanted = false;  // true: nothing else was checked
   std::vector<std::string> runs;
   std::string agent_id;
   std::string mode_label = "Fast lane";
   bool policy_eval = false;  // --run_mode
-  std::string eval_summary;  // "": where MOSAIC keeps it
+  std::string eval_summary;  // "": MOSAIC's path
   bool shortcuts = true;
   bool dark = true;
   bool image_only = false;
@@ -33,17 +33,17 @@ struct ViewerOptions {
   std::string snapshots = ".";  // folder
   bool offscreen = false;
   std::string snapshot;  // "": none
-  int64_t after = 1;     // new frames
+  int64_t after = 1;     // the number of new frames before the snapshot
   double timeout_secs = 30;
 };
 
-// As ProgramFlags::SetFromWords; also kInvalidArgument for values out of range
-// and for flags that contradict one another. A flag that is not among the words
+// Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for a value out
+// of range and for contradictory flags. A flag that is absent from `words`
 // keeps its value from the last call.
 absl::StatusOr<ViewerOptions> ParseViewerOptions(
     std::span<const absl::string_view> words);
 
-// A description, examples, every flag with its default, every key.
+// Returns a description, examples, all flags with their defaults, and all keys.
 std::string ViewerHelp();
 
 }  // namespace tandem

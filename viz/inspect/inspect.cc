@@ -61,7 +61,8 @@ Shown InspectAndShow(const InspectOptions& options, Inspector* inspector) {
              : ShowOne(options, inspector->InspectName(options.name));
 }
 
-// Two inspections, for the speeds; one if nothing moves.
+// Makes two inspections, to compute rates; one if it finds a problem or no
+// entry.
 Shown InspectOnce(const InspectOptions& options) {
   constexpr absl::Duration kBetween = absl::Milliseconds(500);
   Inspector inspector;
@@ -77,8 +78,8 @@ Shown InspectOnce(const InspectOptions& options) {
   return InspectAndShow(options, &inspector);
 }
 
-// Returns `code`, or reports that the output could not be written. A closed
-// pipe is no error.
+// Returns `code`, or reports that writing the output failed. A closed pipe is
+// no error.
 ExitCode EndBy(ExitCode code, const absl::Status& printed) {
   if (printed.ok() || CodeOf(printed) == ErrorCode::kPeerGone) return code;
   const std::string message(printed.message());
@@ -89,7 +90,7 @@ ExitCode EndBy(ExitCode code, const absl::Status& printed) {
   return kNotWritten;
 }
 
-// Each second until Ctrl-C, or until the reader closes the pipe.
+// Prints each second until Ctrl-C, or until the reader closes the pipe.
 ExitCode Watch(const InspectOptions& options) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -102,7 +103,7 @@ ExitCode Watch(const InspectOptions& options) {
   Screen screen;
   for (;;) {
     Shown shown = InspectAndShow(options, &inspector);
-    // Blocks that follow one another have an empty line between them.
+    // An empty line separates the blocks.
     if (!options.json && !screen.replaces()) shown.text += "\n";
     if (const absl::Status s = screen.Show(shown.text); !s.ok()) {
       screen.Leave();
@@ -118,7 +119,7 @@ ExitCode Watch(const InspectOptions& options) {
         screen.Leave();
         raise(SIGSTOP);
         break;
-      default:  // a second is over, or the window has another size
+      default:  // a second has passed, or the window's size has changed
         break;
     }
   }

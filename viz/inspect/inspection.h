@@ -1,5 +1,5 @@
-// Inspection: one snapshot of a region or of a segment of frames; Inspector,
-// which takes them and keeps the ones before, for speeds.
+// Inspection: one snapshot of a region or of a frame segment. Inspector makes
+// inspections, and keeps earlier ones to compute rates.
 //
 // Data flow: names -> reports (transport/monitoring) -> inspections, with rates
 // and verdicts -> text or JSON. Ownership: the command's one thread.
@@ -29,7 +29,7 @@ namespace tandem {
 struct Inspection {
   std::string name;  // escaped
   bool is_segment = false;
-  absl::Status status;  // not OK: why nothing could be read; the rest is empty
+  absl::Status status;  // not OK: nothing could be read, the rest is empty
   RegionVerdict verdict;
 
   RegionReport region;               // of a region

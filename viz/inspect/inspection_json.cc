@@ -77,7 +77,7 @@ Json RatesJson(const std::optional<RegionRates>& rates) {
           {"round_trips", TimesJson(rates->round_trips)}};
 }
 
-// The name of that value of an enum; null: it has none.
+// Returns the enum value's name; null if it has none.
 template <typename Enum>
 Json NameIn(std::initializer_list<const char*> names, Enum value) {
   const auto at = static_cast<size_t>(value);
@@ -176,7 +176,7 @@ Json ObjectOf(const Inspection& inspection) {
 }
 
 std::string Dump(const Json& json) {
-  // An error's text may quote what a user typed.
+  // An error text may quote the user's input.
   return json.dump(-1, ' ', /*ensure_ascii=*/true,
                    Json::error_handler_t::replace);
 }

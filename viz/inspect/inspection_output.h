@@ -19,21 +19,21 @@
 
 namespace tandem {
 
-// Problems first, then both sides, the speed, and the content of each part. At
-// most some 60 lines. A failed inspection gives one sentence.
+// Problems first, then both sides, the rates, and the content of each part; at
+// most about 60 lines. A failed inspection gives one sentence.
 std::string TextOf(const Inspection& inspection, absl::Time now,
                    absl::TimeZone zone);
 
-// A heading, and a line for each.
+// A heading, and one line for each inspection.
 std::string ListTextOf(const std::vector<Inspection>& inspections);
 
-// Bars, one for each bucket or, where there are many, each few; "" for none.
+// Bars, each for one bucket or for a group of buckets; "": no step times.
 std::string BarsOf(const StepTimesSnapshot& times);
 
 // One line, without a newline. Unknown values are null.
 std::string JsonOf(const Inspection& inspection);
 
-// {"entries": [...]}: each as JsonOf has it.
+// {"entries": [...]}: each is as JsonOf's.
 std::string ListJsonOf(const std::vector<Inspection>& inspections);
 
 }  // namespace tandem

@@ -18,7 +18,7 @@ std::string StateOf(const RegionVerdict& verdict) {
   return verdict.remarks.empty() ? "OK" : "LOOK";
 }
 
-// Its name and state, and what is wrong.
+// Returns name, state and problems.
 std::string HeadOf(const Inspection& inspection) {
   std::string text =
       absl::StrCat(inspection.name, ": ", StateOf(inspection.verdict), "\n");
@@ -51,8 +51,7 @@ std::string PeerText(const PeerReport& peer) {
              : absl::StrCat(text, ", ", NameOf(peer.phase), " for ", age);
 }
 
-// A header-only client leaves no trace between two exchanges but that they
-// grow.
+// A header-only client is visible only by the number of exchanges, which grows.
 std::string ClientText(const Inspection& inspection) {
   const PeerReport& client = inspection.region.client;
   if (client.life == Life::kAbsent && inspection.rates &&
@@ -90,7 +89,7 @@ std::string SpeedText(const Inspection& inspection) {
 void AppendTimes(absl::string_view name, const StepTimesSnapshot& times,
                  std::string* text) {
   if (times.count() == 0) return;
-  // What is beyond the last bucket has no end.
+  // The last bucket has no upper bound.
   const uint64_t end = times.SlowestEnd();
   const std::string slowest =
       times.counts[StepTimes::kBuckets - 1] != 0
@@ -149,7 +148,7 @@ std::string FramesText(const FrameRingReport& ring,
       text, ring.watched.value_or(false) ? ", watched" : ", not watched");
 }
 
-// Only where something is wrong: which part lies where.
+// Appends the offset of each section, if there is a problem.
 void AppendSections(const RegionReport& region, std::string* text) {
   if (std::all_of(region.sections.begin(), region.sections.end(),
                   [](const RegionSection& s) { return s.problem.empty(); })) {
@@ -165,7 +164,7 @@ void AppendSections(const RegionReport& region, std::string* text) {
 
 std::string BirthText(const RegionReport& region, absl::Time now,
                       absl::TimeZone zone) {
-  // What no clock can have said is the end of time to Abseil as well.
+  // Limits invalid times to the range of int64.
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   const absl::Time born = absl::FromUnixNanos(
       static_cast<int64_t>(std::min(region.generation, kMost)));
@@ -340,7 +339,7 @@ std::string ListTextOf(const std::vector<Inspection>& inspections) {
   std::vector<ListRow> rows = {{"", "NAME", "what", "does"}};
   for (const Inspection& inspection : inspections)
     rows.push_back(RowOf(inspection));
-  constexpr size_t kWidest = 40;  // longer ones push the rest aside
+  constexpr size_t kWidest = 40;  // longer names shift the rest of the line
   size_t name_width = 0;
   size_t what_width = 0;
   for (const ListRow& row : rows) {
@@ -364,7 +363,7 @@ std::string BarsOf(const StepTimesSnapshot& times) {
   if (first == StepTimes::kBuckets) return "";
   uint32_t last = StepTimes::kBuckets - 1;
   while (times.counts[last] == 0) --last;
-  // Quarters of an octave, halves, octaves, pairs of octaves.
+  // Bars of 1/4, 1/2, 1 and 2 octaves.
   uint32_t group = 1;
   while (last / group - first / group >= kMostBars) group *= 2;
 
@@ -382,7 +381,7 @@ std::string BarsOf(const StepTimesSnapshot& times) {
   std::string text;
   for (size_t i = 0; i < bars.size(); ++i) {
     const uint32_t bucket = (first / group + static_cast<uint32_t>(i)) * group;
-    // What is there shows, however little.
+    // A bucket that is not empty is always visible.
     const double share =
         longest > 0 ? static_cast<double>(bars[i]) / longest : 0;
     const auto width = static_cast<uint32_t>(std::ceil(share * kWidth));

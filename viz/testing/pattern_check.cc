@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr double kEdge = 0.02;  // Of an image pixel.
+constexpr double kEdge = 0.02;  // In image pixels.
 
 bool NearEdge(double value) {
   const double part = value - std::floor(value);

@@ -8,8 +8,8 @@
 namespace tandem {
 namespace {
 
-// A copy: the frame's own buffer is used again by the next one. Alpha is kept
-// for saving the image; the view draws it opaque, as it was rendered.
+// Returns a copy, because the next frame reuses the frame's buffer. Alpha is
+// kept for saved images; the view draws the image opaque.
 QImage ImageOf(const Frame& frame) {
   const QImage::Format format =
       frame.channels == 4 ? QImage::Format_RGBA8888 : QImage::Format_RGB888;
@@ -47,7 +47,8 @@ QString FastLaneConsumer::status() const {
 void FastLaneConsumer::Poll() {
   const int64_t now_ns = MonotonicNanos();
   const bool is_new = watch_.Poll(now_ns);
-  // The state first: the view that shows the frame needs it.
+  // Emits the state before the frame: the view reads it when it shows the
+  // frame.
   if (const FreshnessState state = watch_.StateAt(now_ns); state_ != state) {
     state_ = state;
     Q_EMIT status_changed(Text(FreshnessName(state)));

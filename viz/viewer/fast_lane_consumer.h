@@ -28,7 +28,7 @@ inline QString Text(absl::string_view text) {
 }
 
 struct FastLaneFrameEvent {
-  QImage image;  // its own copy: RGB888, or RGBA8888
+  QImage image;  // a copy: RGB888 or RGBA8888
   QString hud_text;
   FrameMetadata metadata;
 };
@@ -37,8 +37,8 @@ class FastLaneConsumer : public QObject {
   Q_OBJECT
 
  public:
-  // A poll every 16 ms, or every refresh of a display that is quicker; twenty a
-  // second are enough to know the state of a hidden run.
+  // Polls every 16 ms, or at each refresh of a faster display. A hidden run
+  // needs only 20 polls a second, for its state.
   static constexpr int kPollMs = 16;
   static constexpr int kHiddenPollMs = 50;
 

@@ -254,7 +254,7 @@ void FastLaneTab::ReadEval() {
   const std::string path = options_.eval_summary.isEmpty()
                                ? DefaultEvalSummaryPath(run_id_.toStdString())
                                : options_.eval_summary.toStdString();
-  // Half written, or not there yet: what we had still stands.
+  // If the file is incomplete or missing, the last text stays.
   if (const std::optional<EvalSummary> summary = ReadEvalSummary(path)) {
     eval_text_ = Text(EvalSummaryText(*summary));
   } else if (eval_text_.isEmpty()) {

@@ -3,7 +3,7 @@
 //
 // Data flow: FastLaneConsumer -> the image and the texts that
 // FastLaneView.qml binds to; actions -> pause, zoom, focus, snapshots.
-// Ownership: the Viewer's list of tabs; GUI thread. FrameItem's texture is made
+// Ownership: the Viewer's list of tabs; GUI thread. FrameItem makes its texture
 // from image() while the GUI thread waits.
 //
 //   auto* tab = new FastLaneTab("tandem", "", {.run_mode = "train"}, viewer);
@@ -30,12 +30,12 @@ namespace tandem {
 struct FastLaneTabOptions {
   QString mode_label = QStringLiteral("Fast lane");
   QString run_mode = QStringLiteral("train");  // or "policy_eval"
-  QString eval_summary;                        // "": where MOSAIC keeps it
+  QString eval_summary;                        // "": MOSAIC's path
   QString snapshots = QStringLiteral(".");     // folder
 };
 
 // Saves the image as NAME-TIME.png in the folder; `save` gets the path. Returns
-// what to tell the user.
+// a message for the user.
 QString SaveSnapshot(const QString& folder, const QString& name,
                      const std::function<bool(const QString& path)>& save);
 
@@ -68,9 +68,9 @@ class FastLaneTab : public QObject {
   FastLaneTab(const QString& run_id, const QString& agent_id,
               const FastLaneTabOptions& options, QObject* parent = nullptr);
 
-  // Whether it is the tab on screen: polls seldom otherwise.
+  // Sets whether the tab is visible; a hidden tab polls less often.
   void SetShown(bool shown, double refresh_hz);
-  // False: the action is none of a tab's.
+  // Returns false if tabs do not handle the action.
   bool Perform(Action action);
 
   QString runId() const { return run_id_; }
@@ -82,14 +82,14 @@ class FastLaneTab : public QObject {
   bool live() const;       // connected, and not paused
   bool paused() const { return paused_at_ns_.has_value(); }
   bool hasImage() const { return !image_.isNull(); }
-  QString ageText() const;  // of the image on show; "" without one
+  QString ageText() const;  // the shown image's age; "" without an image
   QString hudText() const { return hud_text_; }
   QString stepText() const { return step_text_; }
   QString fpsText() const;
   QString dropsText() const;
   QString sizeText() const;
   QString episodesText() const;
-  QString errorText() const { return error_text_; }  // drawing failed
+  QString errorText() const { return error_text_; }  // the rendering error
   QString evalText() const { return eval_text_; }
   QString zoomText() const;
   QString tileText() const;
@@ -106,8 +106,8 @@ class FastLaneTab : public QObject {
   void imageChanged();
   void viewChanged();
   void layersChanged();
-  void changed();  // texts and state: at once when the state is another, else
-                   // ten times a second
+  void changed();  // texts and state: at a change of state, and ten times a
+                   // second
   void said(const QString& text);  // a message for the user
 
  private:
@@ -124,15 +124,15 @@ class FastLaneTab : public QObject {
   FastLaneConsumer consumer_;
   QTimer texts_timer_;
   QTimer eval_timer_;
-  QImage image_;  // on show
+  QImage image_;  // the shown image
   QString hud_text_;
   QString step_text_;
   QString error_text_;
   QString eval_text_;
-  FastLaneFrameEvent newest_;  // while paused: what comes next
+  FastLaneFrameEvent newest_;  // while paused: the newest frame
   bool has_newest_ = false;
   std::optional<int64_t> paused_at_ns_;
-  int64_t age_at_pause_ns_ = 0;  // of the image on show
+  int64_t age_at_pause_ns_ = 0;  // the shown image's age
   bool at_least_at_pause_ = false;
   ImageView view_;
   bool hud_shown_ = true;

@@ -10,9 +10,9 @@
 namespace tandem {
 namespace {
 
-constexpr double kDragStart = 4;         // units that a click may tremble
-constexpr double kWheelStep = 1.25;      // for a notch of 120
-constexpr double kSharpFromScale = 2.5;  // single pixels are to be seen then
+constexpr double kDragStart = 4;         // shorter movements are clicks
+constexpr double kWheelStep = 1.25;      // for a wheel angle of 120
+constexpr double kSharpFromScale = 2.5;  // pixels have sharp edges from here on
 
 }  // namespace
 
@@ -42,7 +42,7 @@ double FrameItem::PixelRatio() const {
   return window() != nullptr ? window()->effectiveDevicePixelRatio() : 1;
 }
 
-// The view reckons in pixels of the display, so that actual size is just that.
+// The view's unit is a display pixel, so that "actual size" is exact.
 void FrameItem::TellArea() {
   if (tab_ == nullptr || width() <= 0 || height() <= 0) return;
   tab_->view().SetArea(width() * PixelRatio(), height() * PixelRatio());
@@ -81,7 +81,7 @@ QSGNode* FrameItem::updatePaintNode(QSGNode* old, UpdatePaintNodeData*) {
   const ImageView& view = tab_->view();
   const bool shrunk = view.scale() < 1;
   if (image_changed_ || (shrunk && !has_mipmaps_)) {
-    // Opaque: what an engine leaves in the alpha of a frame is often not meant.
+    // Ignores alpha: engines often leave meaningless values in it.
     QImage opaque = tab_->image();
     if (opaque.hasAlphaChannel()) {
       opaque.reinterpretAsFormat(QImage::Format_RGBX8888);
@@ -102,7 +102,7 @@ QSGNode* FrameItem::updatePaintNode(QSGNode* old, UpdatePaintNodeData*) {
   const ViewRect source = view.Source();
   const ViewRect target = view.Target();
   node->setSourceRect(source.x, source.y, source.width, source.height);
-  // On whole pixels of the display: no soft edges.
+  // Whole display pixels, for sharp edges.
   const double left = std::round(target.x);
   const double top = std::round(target.y);
   const double right = std::round(target.x + target.width);

@@ -1,5 +1,5 @@
-// FrameItem: a tab's image as a texture of the scene graph, moved and zoomed
-// by the mouse.
+// FrameItem: shows a tab's image as a texture of the scene graph. The mouse
+// moves and zooms it.
 //
 // Data flow: FastLaneTab::image -> QSGTexture -> QSGImageNode, drawn by a
 // graphics card or by Qt's software renderer.
@@ -18,9 +18,11 @@
 
 namespace tandem {
 
-// Mouse: the wheel zooms at the cursor, a drag moves, a click on a tile of the
-// grid shows it alone, a click on a tile shown alone goes back to the grid, a
-// double click on a single image fits it.
+//  wheel                      zooms about the cursor
+//  drag                       moves the image
+//  click on a tile            shows only this tile
+//  click on the only tile     shows all tiles
+//  double click on an image   fits it, if it has no tiles
 class FrameItem : public QQuickItem {
   Q_OBJECT
   Q_PROPERTY(tandem::FastLaneTab* tab READ tab WRITE SetTab NOTIFY tabChanged)
@@ -45,13 +47,13 @@ class FrameItem : public QQuickItem {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
 
  private:
-  double PixelRatio() const;  // display pixels for a unit of the item
+  double PixelRatio() const;  // display pixels for one unit of the item
   void TellArea();
   void Moved();
 
   QPointer<FastLaneTab> tab_;
   bool image_changed_ = true;
-  bool has_mipmaps_ = false;  // has the texture?
+  bool has_mipmaps_ = false;  // whether the texture has mipmaps
   QPointF pressed_at_;
   QPointF last_at_;
   bool dragging_ = false;

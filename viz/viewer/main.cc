@@ -1,4 +1,4 @@
-// The viewer: a window onto what runs on this machine.
+// The viewer: a window that shows the runs of this machine.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -35,12 +35,12 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitBadUsage = 2;
 
-// Qt's own word on what went wrong, then what to do about it. A fatal message
-// would end in abort and a core dump.
+// Prints Qt's message, then the next action. Exits after a fatal message, for
+// which Qt would abort and dump core.
 void PrintQtMessage(QtMsgType type, const QMessageLogContext&,
                     const QString& text) {
   if (type == QtDebugMsg || type == QtInfoMsg) return;
-  // Said by Qt of every shell without a session, root's for example.
+  // Qt prints this in every shell without a session, such as root's.
   if (text.contains(QStringLiteral("XDG_RUNTIME_DIR"))) return;
   std::fprintf(stderr, "viewer: %s\n", qPrintable(text));
   if (type != QtFatalMsg) return;
@@ -53,9 +53,9 @@ void PrintQtMessage(QtMsgType type, const QMessageLogContext&,
   std::_Exit(kExitFailed);
 }
 
-// Ctrl-C and SIGTERM end Qt's event loop as closing the window does. Made first
-// in main, before any other thread, since threads inherit what is blocked;
-// Listen once there is an application.
+// Makes Ctrl-C and SIGTERM end Qt's event loop, as closing the window does.
+// main makes it before any other thread: threads inherit blocked signals. Call
+// Listen after the application exists.
 class StopSignals {
  public:
   StopSignals() {
@@ -66,7 +66,7 @@ class StopSignals {
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
 
-  // A second signal ends the process as if this did not exist.
+  // A second signal ends the process.
   void Listen(std::function<void()> stop) {
     file_ = UniqueFd(signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
     notifier_ =
@@ -96,7 +96,7 @@ bool CardDraws() {
   const QByteArray renderer = reinterpret_cast<const char*>(
       context.functions()->glGetString(GL_RENDERER));
   context.doneCurrent();
-  // Mesa's, its older ones, Google's, Microsoft's.
+  // Renderers on the processor: Mesa's (two), Google's, Microsoft's.
   for (const char* const by_processor :
        {"llvmpipe", "softpipe", "Software", "SwiftShader", "WARP"}) {
     if (renderer.contains(by_processor)) return false;
@@ -104,11 +104,11 @@ bool CardDraws() {
   return true;
 }
 
-// Chooses OpenGL if a card draws it. Without a card, as over SSH and in virtual
-// machines, Qt's software renderer: it paints only what has changed, where an
-// OpenGL by the processor paints the whole window for each frame, in five times
-// the time. QT_QUICK_BACKEND takes precedence. Call it once there is an
-// application and before there is a window.
+// Chooses OpenGL if a graphics card renders it; otherwise Qt's software
+// renderer, for example over SSH and in virtual machines. That paints only
+// changes; OpenGL on the processor paints the whole window for each frame and
+// takes five times as long. QT_QUICK_BACKEND takes precedence. Call it after
+// the application exists and before the window exists.
 void ChooseGraphics() {
   if (!qEnvironmentVariableIsEmpty("QT_QUICK_BACKEND") || CardDraws()) return;
   QQuickWindow::setGraphicsApi(QSGRendererInterface::Software);

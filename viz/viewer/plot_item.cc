@@ -71,7 +71,7 @@ const SampleHistory* PlotItem::History() const {
 QString PlotItem::lastText() const {
   const SampleHistory* history = History();
   if (history == nullptr) return QStringLiteral("–");
-  // A run that has diverged says so, also where the curve has no place for it.
+  // Shows nan and inf, too, which the curve omits.
   const FrameMetrics& now = tab_->consumer().watch().frame().metrics;
   const double value = series_ == QStringLiteral("reward") ? now.last_reward
                        : series_ == QStringLiteral("return")
@@ -113,7 +113,7 @@ void PlotItem::paint(QPainter* painter) {
 
   auto [least, greatest] = ExtentOf(*history);
   if (greatest - least < 1e-12 * std::max(1.0, std::abs(greatest))) {
-    least -= 1;  // a constant lies in the middle
+    least -= 1;  // a constant value is in the middle
     greatest += 1;
   }
   const auto& buckets = history->buckets();
@@ -124,7 +124,7 @@ void PlotItem::paint(QPainter* painter) {
     return kMargin + (static_cast<double>(bucket.start_ns) - begin) / span *
                          (right - kMargin);
   };
-  // Halves first: the extent of two doubles may be no double.
+  // Halves first: the difference of two doubles may overflow.
   const auto y = [&](double value) {
     return bottom - (value / 2 - least / 2) / (greatest / 2 - least / 2) *
                         (bottom - kMargin);

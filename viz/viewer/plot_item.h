@@ -1,7 +1,7 @@
 // PlotItem: plots the history of one of a tab's numbers a few times a second.
 //
-// Data flow: SampleHistory -> for each bucket a band from its least to its
-// greatest sample, and a line through their means.
+// Data flow: SampleHistory -> for each bucket a band from min to max, and a
+// line through the means.
 // Ownership: SidePanel.qml.
 //
 //   PlotItem { tab: view.tab; series: "return"; lineColor: "teal" }

@@ -8,7 +8,7 @@
 #include "viz/viewer/frame_item.h"
 #include "viz/viewer/plot_item.h"
 
-// Resources of a static library have to be asked for, outside any namespace.
+// Loads the resources of a static library. Qt requires the global namespace.
 static void InitResources() { Q_INIT_RESOURCE(viewer_qml); }
 
 namespace tandem {

@@ -1,6 +1,6 @@
 // Scene: the QML of the window, loaded and bound to a Viewer.
 //
-// Ownership: main or a test, after the application and the Viewer.
+// Ownership: main or a test makes it after the application and the Viewer.
 //
 //   Viewer viewer(options);
 //   Scene scene(&viewer);

@@ -13,7 +13,7 @@ namespace tandem {
 namespace {
 
 constexpr int kPollMs = 10;
-// Without a run the list is what is saved: after two scans it knows what moves.
+// The time of two scans, after which the list of runs shows which ones move.
 constexpr int64_t kListNs = 1'300'000'000;
 
 }  // namespace
@@ -33,8 +33,8 @@ void SnapshotJob::Poll() {
       missing = tab;
     }
   }
-  // Without tabs it is the list that was asked for, which has no frames to wait
-  // for; or the user closed what was.
+  // Without tabs: either the list of runs was requested, which needs no frames,
+  // or the user has closed the tabs.
   const bool has_tabs = !viewer_->fast_lane_tabs().isEmpty();
   if (!has_tabs && !options_.runs.empty()) {
     Fail(

@@ -1,4 +1,5 @@
-// SnapshotJob: --snapshot: waits for frames, saves the window, ends the loop.
+// SnapshotJob: implements --snapshot: waits for frames, saves the window, ends
+// the event loop.
 //
 // Data flow: every tab's count of new frames -> the window as PNG -> exit code
 // 0; or the deadline -> the missing frames on stderr -> exit code 1. Without

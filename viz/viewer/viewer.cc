@@ -59,7 +59,7 @@ QVariantMap RowOf(const RunEntry& run, int64_t now_ns) {
 QString KeyName(int key, Qt::KeyboardModifiers modifiers) {
   modifiers &= Qt::ShiftModifier | Qt::ControlModifier | Qt::AltModifier |
                Qt::MetaModifier;
-  // Shift is how one types a "?" or a "+": it names no other key there.
+  // Shift is needed to type "?" or "+", so it is not part of their names.
   const bool is_sign = key > Qt::Key_Space && key < Qt::Key_AsciiTilde &&
                        !(key >= Qt::Key_A && key <= Qt::Key_Z);
   if (is_sign) modifiers &= ~Qt::KeyboardModifiers(Qt::ShiftModifier);
@@ -136,11 +136,11 @@ void Viewer::open(const QString& run) {
 void Viewer::close(int index) {
   if (index < 0 || index >= tabs_.size()) return;
   FastLaneTab* tab = tabs_.takeAt(index);
-  // The neighbour on the left of a closed tab, or what was on show before.
+  // If the shown tab closes, its left neighbour is shown.
   const int now = current_ >= index && current_ != kStartPage
                       ? std::max(current_ - 1, tabs_.isEmpty() ? -1 : 0)
                       : current_;
-  current_ = kStartPage;  // nothing binds to the tab any more
+  current_ = kStartPage;  // removes QML's bindings to the tab
   Q_EMIT currentChanged();
   Q_EMIT tabsChanged();
   SetCurrent(now);
@@ -167,7 +167,7 @@ void Viewer::Perform(Action action) {
       return Q_EMIT looksChanged();
     case Action::kStartPage:
       return SetCurrent(kStartPage);
-    case Action::kNextTab:  // the start page is one of them
+    case Action::kNextTab:  // the start page counts as a tab
       return SetCurrent(current_ + 1 >= tabs ? kStartPage : current_ + 1);
     case Action::kPreviousTab:
       return SetCurrent(current_ == kStartPage ? tabs - 1 : current_ - 1);

@@ -1,7 +1,7 @@
 // Viewer: the window's model: the list of runs, the tabs, the keys.
 //
 // Data flow: RunList -> runs; the user's keys and clicks -> Perform -> tabs,
-// theme, help; a tab's words -> message. Main.qml binds to it as `viewer`.
+// theme, help; a tab's text -> message. Main.qml binds to it as `viewer`.
 // Ownership: main; GUI thread.
 //
 //   Viewer viewer(options);
@@ -112,7 +112,7 @@ class Viewer : public QObject {
   QTimer message_timer_;
 };
 
-// The name of a pressed key as the key map has it: "Space", "Ctrl+W", "?".
+// Returns the key map's name of a pressed key: "Space", "Ctrl+W", "?".
 QString KeyName(int key, Qt::KeyboardModifiers modifiers);
 
 }  // namespace tandem

@@ -14,8 +14,8 @@
 namespace tandem {
 namespace {
 
-// After an error MuJoCo's work is half done: its stack, too, has to be put
-// right.
+// An error leaves MuJoCo's state and stack incomplete. Only mj_resetData
+// repairs them.
 template <typename Call>
 auto ResettingOnError(const mjModel& model, mjData* data, const Call& call) {
   try {
@@ -26,7 +26,7 @@ auto ResettingOnError(const mjModel& model, mjData* data, const Call& call) {
   }
 }
 
-// What follows would lie in columns of other names.
+// A wrong count would put later values into columns with other names.
 void CheckCount(size_t found, size_t expected, const char* what) {
   if (found == expected) return;
   throw std::logic_error(absl::StrCat("expected a task that puts the same ",
@@ -112,7 +112,7 @@ void MujocoEnvironment::SetRandomization(std::unique_ptr<Randomization> next) {
   next_randomization_ = std::move(next);
 }
 
-// Before mj_resetData: the draws use the state as scratch.
+// Call it before mj_resetData: the draws use the state as scratch memory.
 void MujocoEnvironment::DrawModel() {
   if (next_randomization_ != nullptr) {
     randomization_ = std::move(next_randomization_);

@@ -17,8 +17,8 @@
 namespace tandem {
 namespace {
 
-// A reset and a contract are often given the same seed. This keeps what the
-// contract draws apart from what the task draws.
+// Users often give a reset and a contract the same seed. This constant makes
+// the draws of contract and task independent.
 constexpr uint64_t kApart = 0x9e3779b97f4a7c15;
 
 uint64_t ChooseSeed() {
@@ -62,7 +62,7 @@ absl::Status MujocoRandomization::MakeModels(std::span<const uint32_t> envs) {
   const auto lacks_own = [&](uint32_t env) {
     return &environments_[env]->model() == &shared;
   };
-  // Before the kernel has to kill a process for them.
+  // Refuses before the kernel would kill a process for lack of memory.
   const auto models =
       static_cast<uint64_t>(std::ranges::count_if(envs, lacks_own));
   const uint64_t bytes = models * static_cast<uint64_t>(mj_sizeModel(&shared));

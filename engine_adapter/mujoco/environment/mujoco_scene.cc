@@ -35,18 +35,17 @@ absl::Status CheckFixed(const char* what, int mode) {
                    ", by which MuJoCo moves it along; move its body instead"));
 }
 
-// Everything that follows from joints' positions and the model's poses, and
-// nothing that later steps start from (mj_forward would change the solver's
-// warm start).
+// Updates all values that depend on joint positions and the model's poses. It
+// changes no input of later steps; mj_forward would change the solver's warm
+// start.
 void UpdateTransforms(const mjModel& model, mjData* data) {
   mj_kinematics(&model, data);
   mj_comPos(&model, data);
   mj_camlight(&model, data);
 }
 
-// Moves a body that is fixed to its parent, or has joints that are not free.
-// Joints turn and shift a body within the frame that the model gives it, so
-// that world = parent * model's * joints', and joints' stays.
+// Moves a body that has no free joint. Its world pose is
+// parent * of_model * of_joints; this function keeps of_joints.
 void PlaceInParent(mjModel* model, const mjData& data, int body,
                    const WantedPose& wanted) {
   const Pose parent = PoseAt(data.xpos, data.xquat, model->body_parentid[body]);
@@ -118,7 +117,7 @@ Pose PoseOf(const mjData& data, const Thing& thing) {
       break;
   }
   mju_copy3(pose.position, data.light_xpos + mjtSize{3} * thing.index);
-  // The smallest turn from straight down, which an unturned light shines.
+  // The smallest rotation from straight down, the default direction of a light.
   mjtNum up[3];
   mju_scl3(up, data.light_xdir + mjtSize{3} * thing.index, -1);
   mju_quatZ2Vec(pose.rotation, up);
@@ -147,7 +146,7 @@ absl::StatusOr<WantedPose> WantedOf(const rpc::TransformT& transform) {
   if (transform.position != nullptr) {
     const rpc::Vec3& p = *transform.position;
     for (const float part : {p.x(), p.y(), p.z()}) {
-      // Beyond it, MuJoCo takes a state for broken and resets it.
+      // MuJoCo resets a state with a greater value.
       if (!(std::abs(static_cast<mjtNum>(part)) <= mjMAXVAL)) {
         return MakeError(ErrorCode::kInvalidArgument,
                          absl::StrCat("position: expected numbers of at most ",
@@ -294,7 +293,7 @@ MujocoScene::MujocoScene(std::vector<MujocoEnvironment*> environments,
 }
 
 std::string MujocoScene::scene_name() const {
-  return environments_.front()->model().names;  // the model's own comes first
+  return environments_.front()->model().names;  // the model's name is first
 }
 
 std::vector<rpc::EntityInfoT> MujocoScene::Entities(uint32_t env,

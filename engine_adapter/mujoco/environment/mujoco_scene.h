@@ -3,7 +3,7 @@
 // there.
 //
 // Data flow: service scene <-> MujocoScene <-> mjModel, mjData.
-// Ownership: the engine's, beside the environments that it points to.
+// Ownership: the engine owns it, beside the environments that it points to.
 //
 //   MujocoScene scene(environments, "assets/ant.xml");
 //   std::optional<uint64_t> torso = scene.IdOf("torso");

@@ -1,7 +1,7 @@
 // MujocoStatePort: the joints and controls of MuJoCo environments.
 //
 // Data flow: services mujoco and telemetry <-> MujocoStatePort <-> mjData.
-// Ownership: the engine's, beside the environments that it points to.
+// Ownership: the engine owns it, beside the environments that it points to.
 //
 //   MujocoStatePort port(environments);
 //   std::vector<float> positions = port.Joints(/*env=*/3).positions;

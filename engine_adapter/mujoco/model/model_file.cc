@@ -25,7 +25,7 @@
 namespace tandem {
 namespace {
 
-// Where Bazel puts Gymnasium's model files.
+// The folder of Gymnasium's model files in Bazel's runfiles.
 constexpr char kInRunfiles[] = "pip/gymnasium_mujoco_assets";
 
 std::vector<std::string> Folders(const std::string& assets_folder) {
@@ -46,7 +46,7 @@ std::vector<std::string> Folders(const std::string& assets_folder) {
   return folders;
 }
 
-// "~/x" or "~name/x", as a shell has it.
+// Expands "~/x" and "~name/x" as a shell does.
 absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
   const size_t slash = std::min(xml_file.find('/'), xml_file.size());
   const std::string name = xml_file.substr(1, slash - 1);
@@ -68,7 +68,7 @@ absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
                                 "write it out"));
 }
 
-// What MuJoCo allocates, or why it did not.
+// Returns the result of MuJoCo's allocating function `make`, or its error.
 template <typename Pointer, typename Make>
 absl::StatusOr<Pointer> Made(absl::string_view function, const Make& make) {
   std::string text = absl::StrCat(function, " failed");

@@ -29,23 +29,23 @@ using DataPtr = std::unique_ptr<mjData, DataDeleter>;
 
 struct ModelFile {
   std::string path;
-  // Whether it is one of Gymnasium's files, which are loaded without warnings.
+  // Whether it is one of Gymnasium's files. LoadModel drops their warnings.
   bool is_asset = false;
 };
 
-// What Gymnasium's option xml_file means: a path of the user's if it starts
-// with '.', '/' or '~'; else the name of a model file that Tandem's tasks use,
-// which is looked for, in this order, in
-//   1. `assets_folder`, if it is not empty: then nowhere else
-//   2. assets/ beside this program, where a wheel puts them
-//   3. the build tree's runfiles (of RUNFILES_DIR, or beside this program)
-// kInvalidArgument if a name is in none of them, naming each place, or if a '~'
-// stands for no user's home. A path is not searched for.
+// Resolves Gymnasium's option xml_file. A text that starts with '.', '/' or '~'
+// is a path, which is not checked. Other texts name a model file of Tandem's
+// tasks. The first folder that has the file counts:
+//   1. `assets_folder`; if it is not empty, no other folder is searched
+//   2. assets/ beside this program, as in a wheel
+//   3. the build tree's runfiles (RUNFILES_DIR, or beside this program)
+// kInvalidArgument: no folder has the file (the text has the folders), or '~'
+// names an unknown user.
 absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
                                         const std::string& assets_folder);
 
-// kInvalidArgument if the file cannot be read; kEngineFailed with MuJoCo's
-// error text if it is not a model.
+// kInvalidArgument: the file is not readable. kEngineFailed, with MuJoCo's
+// error text: MuJoCo cannot load the file.
 absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file);
 
 // Both return kEngineFailed if MuJoCo has no memory.

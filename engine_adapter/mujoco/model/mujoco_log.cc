@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-// Enough for every warning that MuJoCo has; models' own texts may fill it.
+// More than MuJoCo's own warnings. Texts from models can reach the limit.
 constexpr size_t kMostWarnings = 256;
 
 thread_local bool muted = false;

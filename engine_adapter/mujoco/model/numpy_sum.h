@@ -1,4 +1,4 @@
-// Sums in NumPy's order of additions, so that both round equally.
+// Sums in NumPy's order of additions: the rounding is NumPy's.
 //
 //   float cost = weight * SumOfSquares<float>(action);
 //   double mass = NumpySum<double>(0, nbody, [&](size_t i) { return m[i]; });
@@ -18,8 +18,9 @@ inline constexpr size_t kMost = 128;
 
 }  // namespace numpy_sum_internal
 
-// numpy.sum of contiguous T[end - begin], where value(i) gives element i: eight
-// interleaved sums for up to 128 elements, halves beyond.
+// Equals numpy.sum of a contiguous array T[end - begin]; value(i) returns
+// element i. NumPy adds eight interleaved sums for up to 128 elements, and
+// halves a longer array.
 template <typename T, typename Value>
 T NumpySum(size_t begin, size_t end, const Value& value) {
   using numpy_sum_internal::kLanes;
@@ -45,7 +46,7 @@ T NumpySum(size_t begin, size_t end, const Value& value) {
   return sum;
 }
 
-// numpy.sum(numpy.square(values)).
+// Equals numpy.sum(numpy.square(values)).
 template <typename T>
 T SumOfSquares(std::span<const T> values) {
   return NumpySum<T>(0, values.size(),

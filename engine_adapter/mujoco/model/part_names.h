@@ -1,9 +1,9 @@
-// Names of a model's parts, for people, and of the numbers of MuJoCo's arrays.
+// Names of a model's parts and of the elements of MuJoCo's arrays, for display.
 //
 //   PositionName(model, 2);         // "root_z"
-//   BodyNumberName<6>(model, 9);    // "torso/3", of an array of six a body
+//   BodyNumberName<6>(model, 9);    // "torso/3"; the array has 6 per body
 //
-// A part without a name is called by its kind and number: "joint 3".
+// A part without a name gets its kind and number as name: "joint 3".
 
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_PART_NAMES_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_PART_NAMES_H_
@@ -17,26 +17,26 @@
 
 namespace tandem {
 
-// As the model gives it; "" if it gives none. `type` is an mjtObj.
+// Returns the name in the model, or "". `type` is an mjtObj.
 std::string OwnName(const mjModel& model, int type, int index);
 
 std::string BodyName(const mjModel& model, int body);
 
-// Of qpos[index], of qvel[index]: the joint's name, and which part of it where
-// it has several.
+// Return the name of qpos[index] and of qvel[index]: the joint's name, with a
+// suffix if the joint has several positions or velocities.
 std::string PositionName(const mjModel& model, int index);
 std::string VelocityName(const mjModel& model, int index);
 
-// Of array[index], in an array of so many numbers for each body.
+// Returns the name of array[index]; the array has kNumbers for each body.
 template <int kNumbers>
 std::string BodyNumberName(const mjModel& model, int index) {
   return absl::StrCat(BodyName(model, index / kNumbers), "/", index % kNumbers);
 }
-// Of xpos[index].
+// Returns the name of xpos[index].
 std::string BodyAxisName(const mjModel& model, int index);
 
-// Of each actuator, all different: its own, else that of the joint which it
-// moves.
+// Returns a unique name for each actuator: its own name, or the name of the
+// joint that it moves.
 std::vector<std::string> ActuatorNames(const mjModel& model);
 
 }  // namespace tandem

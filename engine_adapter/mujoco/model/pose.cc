@@ -9,7 +9,8 @@
 namespace tandem {
 namespace {
 
-// In the frame of the body's inertia, as bounding volumes are.
+// Returns the geom's bounds in the body's inertial frame, as MuJoCo's bounding
+// volumes have them.
 std::array<mjtNum, 6> BoundsOfGeom(const mjModel& model, int geom) {
   const int body = model.geom_bodyid[geom];
   const Pose pose = Inverse(PoseAt(model.body_ipos, model.body_iquat, body)) *
@@ -28,8 +29,8 @@ std::array<mjtNum, 6> BoundsOfGeom(const mjModel& model, int geom) {
   return bounds;
 }
 
-// Where MuJoCo looks for what may touch the body: a tree of boxes, made once
-// with the model, whose leaves are geoms. Parents come before their children.
+// Updates the body's tree of bounding boxes, by which MuJoCo finds contacts.
+// Leaves are geoms. Parents come before their children.
 void UpdateBounds(mjModel* model, int geom) {
   const int body = model->geom_bodyid[geom];
   const int first = model->body_bvhadr[body];
@@ -60,7 +61,7 @@ void UpdateBounds(mjModel* model, int geom) {
 }  // namespace
 
 void FollowGeom(mjModel* model, int geom) {
-  // Or MuJoCo would go on taking its body's frame for it.
+  // Otherwise MuJoCo would use the body's frame for the geom.
   model->geom_sameframe[geom] = mjSAMEFRAME_NONE;
   UpdateBounds(model, geom);
 }

@@ -1,5 +1,5 @@
-// Pose: where a frame is within another one, and how it is turned. FollowGeom:
-// keeps what a model derives from a geom's place.
+// Pose: position and rotation of a frame in another frame. FollowGeom: updates
+// the values that a model derives from a geom's pose.
 //
 //   Pose in_parent = Inverse(parent) * wanted;
 
@@ -15,7 +15,7 @@ struct Pose {
   mjtNum rotation[4] = {1, 0, 0, 0};  // a unit quaternion, real part first
 };
 
-// From an array of positions and one of quaternions.
+// Returns element `index` of an array of positions and one of quaternions.
 inline Pose PoseAt(const mjtNum* positions, const mjtNum* rotations,
                    int index) {
   Pose pose;
@@ -24,7 +24,8 @@ inline Pose PoseAt(const mjtNum* positions, const mjtNum* rotations,
   return pose;
 }
 
-// `inner`, which is given within `outer`, in what `outer` is given in.
+// `inner` is a pose in the frame `outer`. Returns it in the frame in which
+// `outer` is given.
 inline Pose operator*(const Pose& outer, const Pose& inner) {
   Pose pose;
   mju_mulPose(pose.position, pose.rotation, outer.position, outer.rotation,
@@ -39,9 +40,9 @@ inline Pose Inverse(const Pose& pose) {
   return inverse;
 }
 
-// After a geom's place in its body has changed, or its body's inertial frame:
-// MuJoCo takes the place from there again, and looks for contacts there.
-// mj_setConst does the same for all geoms, with all else that it derives.
+// Call it after a change of a geom's pose in its body, or of the body's
+// inertial frame. Updates the bounds by which MuJoCo finds contacts. Unlike
+// mj_setConst, it changes this geom's values only.
 void FollowGeom(mjModel* model, int geom);
 
 }  // namespace tandem

@@ -1,8 +1,8 @@
-// ObsWriter, InfoWriter: one environment's row, written value by value.
+// ObsWriter, InfoWriter: write one environment's row, value by value.
 //
-// Data flow: mjData -> Task -> writer -> the region; or, once, before there is
-// a region: Task -> writer -> which observations, which infos.
-// Ownership: made for one call; what they write to belongs to the caller.
+// Data flow: mjData -> Task -> writer -> the region. Once, before the region
+// exists: Task -> writer -> names of observations, fields of infos.
+// Ownership: a writer is made for one call. The caller owns its targets.
 //
 //   obs.Put({"qvel", VelocityName}, {data.qvel, size_t(model.nv)});
 //   infos.Put("reward_ctrl", -cost);
@@ -23,20 +23,20 @@
 
 namespace tandem {
 
-// What numbers are, from which each of them gets a name: "qvel/rootx".
+// The names of a group of values: "qvel/rootx", "qvel/rootz".
 struct ObsLabel {
   const char* of;
-  // Names number `index` of the array that they are taken from; nullptr: there
-  // is one number, and `of` names it.
+  // Returns the second part of the name of array element `index`. nullptr: the
+  // group is one value, and `of` is its name.
   std::string (*part)(const mjModel& model, int index) = nullptr;
-  size_t first = 0;  // the index of the first of them
+  size_t first = 0;  // the first value's index in the array
 };
 
-// What does not fit the row is counted, not written.
+// A value beyond the row's end is counted, but not written.
 class ObsWriter {
  public:
   explicit ObsWriter(std::span<float> row) : row_(row) {}
-  // Writes nothing, but appends the name of each number that it is given.
+  // Writes no values; appends the name of each value to `names`.
   ObsWriter(const mjModel* model, std::vector<std::string>* names)
       : model_(model), names_(names) {}
 
@@ -69,15 +69,15 @@ class ObsWriter {
   std::vector<std::string>* names_ = nullptr;
 };
 
-// A task puts the same names, types and lengths in the same order each time.
+// A task puts the same names, types and lengths in the same order in each call.
 class InfoWriter {
  public:
   explicit InfoWriter(std::span<double> row) : row_(row) {}
-  // Writes nothing, but appends the fields that it is given.
+  // Writes no values; appends each field to `fields`.
   InfoWriter(std::vector<InfoField>* fields, bool at_reset)
       : fields_(fields), at_reset_(at_reset) {}
 
-  // The value's type is the one that Gymnasium's has.
+  // The type of `value` is the type in Gymnasium's infos.
   void Put(const char* name, double value) {
     Field(name, NumberType::kFloat64);
     Column(value);

@@ -1,10 +1,10 @@
-// Task: what one task adds to a model: how an episode starts, what a step is,
-// what is observed, rewarded, and ends it.
+// Task: the initial state, step, observations, rewards and termination of a
+// task on a model.
 //
 // Data flow: model + state (mjData) + action -> state, reward, end, infos; and
 // state -> obs.
-// Ownership: all environments and threads share one Task, so every call is
-// const and works on the mjData it is given.
+// Ownership: all environments and threads share one Task. Every call is const
+// and works on the caller's mjData.
 //
 //   class Reacher final : public Task { ... };  // tasks/reacher.cc, with:
 //   const TaskType kReacher = {.name = "Reacher-v5",
@@ -33,8 +33,8 @@
 
 namespace tandem {
 
-// The noise of Gymnasium's tasks on the state that an episode starts from.
-// One draw for each value, in their order, also where `scale` is 0.
+// The noise that Gymnasium's tasks add to the initial state. Draws once for
+// each value, in their order, also if `scale` is 0.
 inline void AddUniform(std::span<mjtNum> values, double scale,
                        EnvRandom& random) {
   for (mjtNum& value : values) value += random.Uniform(-scale, scale);
@@ -45,28 +45,29 @@ inline void AddNormal(std::span<mjtNum> values, double scale,
   for (mjtNum& value : values) value += scale * random.StandardNormal();
 }
 
-// What Gymnasium's default_camera_config says; where it is silent, what its
-// renderer then takes.
+// Gymnasium's default_camera_config, with its renderer's values for missing
+// entries.
 struct CameraView {
   std::optional<double> distance = {};  // metres; none: the model's extent
-  // Metres; none: the median of the geoms' positions when first drawn.
+  // Metres; none: the median of the geoms' positions in the first image.
   std::optional<std::array<double, 3>> lookat = {};
   double elevation = -45;  // degrees
-  // A camera that follows goes along with this body; 0: it stays.
+  // The body that a following camera follows; 0: none.
   int follow_body = 0;
 };
 
-// Stand still: the command by default.
+// The default command: stand still.
 inline constexpr std::array<mjtNum, 3> kNoVelocityCommand = {0, 0, 0};
 
-// What is observed last where a task follows a velocity command.
+// Writes the last values in the observation of a task that follows a velocity
+// command.
 void PutVelocityCommand(std::span<const mjtNum, 3> command, ObsWriter& obs);
 
-// Calls may throw MujocoError. None may allocate but the constructor.
+// Calls may throw MujocoError. Only the constructor may allocate.
 class Task {
  public:
-  // Reads its options and says what it needs of the model. Where `setup` then
-  // has an error, the task is destroyed and nothing else is called.
+  // Reads the options and checks the model. If `setup` then has an error, the
+  // caller destroys the task and calls nothing else.
   explicit Task(TaskSetup& setup);
   virtual ~Task() = default;
   Task(const Task&) = delete;
@@ -74,45 +75,46 @@ class Task {
 
   const mjModel& model() const { return *model_; }
   const std::shared_ptr<const mjModel>& shared_model() const { return model_; }
-  // Of simulated time, for one action.
+  // Simulated time for one action.
   double step_secs() const { return step_secs_; }
 
-  // Starts an episode in `data`, which mj_resetData has just reset. mj_forward
-  // follows.
+  // Starts an episode in `data`. The caller calls mj_resetData before and
+  // mj_forward after it.
   virtual void Reset(mjData* data, EnvRandom& random) const = 0;
 
-  // The same labels and number of values each time.
+  // Puts the same labels and number of values in each call.
   virtual void Observe(const mjData& data, ObsWriter& obs) const = 0;
 
-  // Whether the environment's velocity command follows what is observed: see
+  // Whether the observation ends with the environment's velocity command: see
   // randomization/randomization.h.
   virtual bool FollowsVelocityCommand() const { return false; }
 
-  // The infos that Gymnasium's reset() gives; they are a step's first ones,
-  // too.
+  // Puts the infos of Gymnasium's reset(). They are also the first infos of a
+  // step.
   virtual void PutResetInfos(const mjData& /*data*/,
                              InfoWriter& /*infos*/) const {}
 
-  // Steps; `data`->ctrl is `action` already. Puts the step's other infos.
+  // Steps. The caller has copied `action` to `data`->ctrl. Puts the step's
+  // other infos.
   virtual StepOutcome Step(std::span<const float> action, mjData* data,
                            InfoWriter& infos) const = 0;
 
  protected:
-  // As Gymnasium's do_simulation: frame_skip steps, then the forces that
-  // mj_step leaves out.
+  // Gymnasium's do_simulation: frame_skip steps, then the body forces that
+  // mj_step does not compute.
   void Simulate(mjData* data) const;
-  // Of a step that led from one place to the other.
+  // Returns the mean velocity of a step from `before` to `after`.
   double Velocity(double before, double after) const {
     return (after - before) / step_secs_;
   }
 
-  // From the lower to the higher; neither is within.
+  // Lower and upper bound, both exclusive.
   using Range = std::pair<double, double>;
   static bool IsWithin(double value, const Range& range) {
     return range.first < value && value < range.second;
   }
 
-  // x, y, z of a body's frame.
+  // Returns x, y, z of the body's frame.
   static std::span<const mjtNum, 3> Place(const mjData& data, int body) {
     return std::span<const mjtNum, 3>(data.xpos + mjtSize{3} * body, 3);
   }
@@ -135,8 +137,8 @@ class Task {
   double step_secs_;
 };
 
-// A task whose episodes start near the model's initial state, and which
-// observes positions and velocities.
+// A task with noise on the model's initial state, which observes positions and
+// velocities.
 class NoisyStartTask : public Task {
  public:
   void Reset(mjData* data, EnvRandom& random) const override {
@@ -153,8 +155,8 @@ class NoisyStartTask : public Task {
   // AddUniform or AddNormal.
   using Noise = void (*)(std::span<mjtNum>, double, EnvRandom&);
 
-  // Reads the scale of the noise and, if the task can leave the first
-  // `root_positions` unobserved, the option to do so.
+  // Reads the option for the noise's scale. If `root_positions` is not 0, reads
+  // the option to omit that many first positions from the observation.
   NoisyStartTask(TaskSetup& setup, double noise_scale, Noise velocity_noise,
                  size_t root_positions)
       : Task(setup),
@@ -179,14 +181,14 @@ class NoisyStartTask : public Task {
   size_t hidden_positions_ = 0;
 };
 
-// A row of the table of tasks: what Gymnasium registers, and its defaults.
+// A row of the table of tasks: Gymnasium's registration and defaults.
 struct TaskType {
   const char* name;  // at most 63 bytes
   const char* xml_file;
   uint32_t frame_skip;
   uint32_t max_episode_steps;  // 0: no limit
   std::unique_ptr<Task> (*make)(TaskSetup& setup);
-  std::optional<CameraView> camera = {};  // none: as the model's file has it
+  std::optional<CameraView> camera = {};  // none: the model file's view
 };
 
 template <typename T>

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kMostNames = 20;  // that fit an error text
+constexpr int kMostNames = 20;  // in an error text
 
 std::string BodyNames(const mjModel& model) {
   std::vector<std::string> names;

@@ -1,8 +1,8 @@
-// TaskSetup: what a task is made of: its options, its model, and what it says
-// the model lacks.
+// TaskSetup: the arguments of a task's constructor: options and model. It
+// records the first requirement that the model does not meet.
 //
 // Data flow: options, model -> TaskSetup -> a task's constructor -> status.
-// Ownership: the code that makes the task; it lives as long as that takes.
+// Ownership: the code that makes the task destroys it afterwards.
 //
 //   explicit Hopper(TaskSetup& setup)
 //       : Task(setup), weight_(setup.options().Number("ctrl_cost_weight", 1)) {
@@ -25,11 +25,11 @@
 
 namespace tandem {
 
-// A task reads all its options and states all its needs in its constructor; the
-// first one unmet is status().
+// A task reads all its options and states all its requirements in its
+// constructor. status() is the first failure.
 class TaskSetup {
  public:
-  // `path` is the model's, for error texts.
+  // `path` is the model file's, for error texts.
   TaskSetup(std::shared_ptr<const mjModel> model, std::string path,
             uint32_t frame_skip, TaskOptions* options)
       : model_(std::move(model)),
@@ -42,19 +42,20 @@ class TaskSetup {
   const std::shared_ptr<const mjModel>& shared_model() const { return model_; }
   uint32_t frame_skip() const { return frame_skip_; }
 
-  // Needs `found`, one of the model's sizes, to be at least or exactly so much.
+  // Require `found`, one of the model's sizes, to be at least `least`, or to be
+  // `expected`.
   void NeedAtLeast(int64_t least, int64_t found, absl::string_view what);
   void NeedExactly(int64_t expected, int64_t found, absl::string_view what);
   void NeedPositions(int64_t least) {
     NeedAtLeast(least, model_->nq, "positions (nq)");
   }
 
-  // Needs a body of that name: its id, or 0.
+  // Requires a body of that name. Returns its id, or 0 after a failure.
   int Body(const std::string& name);
-  // Needs the body that an option names, or gives as an index in digits.
+  // As Body; digits are the body's index.
   int BodyOrIndex(const std::string& name_or_index);
 
-  // kInvalidArgument for what the model lacks, with its path.
+  // kInvalidArgument: the model lacks something. The text has its path.
   const absl::Status& status() const { return status_; }
 
  private:

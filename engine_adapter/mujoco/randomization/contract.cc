@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kAny = std::numeric_limits<double>::infinity();
 
-// What a field's numbers may be, and the same for people.
+// The permitted values of a field; `text` describes them in errors.
 struct Bounds {
   double least;
   double most;
@@ -100,7 +100,7 @@ class ContractReader {
 
 }  // namespace
 
-// Reads a field by its name, which errors contain.
+// Reads a field. Errors contain its name.
 #define READ(type, field, bounds) reader.type(#field, message.field, bounds)
 
 absl::StatusOr<Contract> ReadContract(const rpc::SimulationContractT& message) {

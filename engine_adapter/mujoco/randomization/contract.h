@@ -27,9 +27,9 @@ struct DrawRange {
   bool operator==(const DrawRange&) const = default;
 };
 
-// The message's fields, in its order; its comments define units and meaning. An
-// absent range or a noise of 0 means the task's value. A default Contract
-// changes nothing.
+// The message's fields, in its order. The message's comments define units and
+// meaning. If a range is absent or a noise is 0, the task's value holds. A
+// default Contract changes nothing.
 struct Contract {
   std::array<double, 3> pose_position_noise = {};
   double pose_orientation_noise = 0;

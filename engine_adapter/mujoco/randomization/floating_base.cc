@@ -12,7 +12,7 @@ bool MovesJoint(const mjModel& model, int actuator) {
   return type == mjTRN_JOINT || type == mjTRN_JOINTINPARENT;
 }
 
-// The tree that an actuator moves, or -1.
+// Returns the tree that the actuator moves, or -1.
 int TreeOf(const mjModel& model, int actuator) {
   const int id = model.actuator_trnid[2 * actuator];
   switch (model.actuator_trntype[actuator]) {
@@ -60,7 +60,7 @@ bool IsDriven(const mjModel& model, int joint) {
   return false;
 }
 
-// The joint's axis in the world, in qpos0; no joint before it turns.
+// Returns the joint's axis in the world, in qpos0. No earlier joint turns.
 std::array<mjtNum, 3> WorldAxis(const mjModel& model, int joint) {
   std::array<mjtNum, 3> axis;
   mju_copy3(axis.data(), model.jnt_axis + mjtSize{3} * joint);

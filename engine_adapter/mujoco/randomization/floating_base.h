@@ -15,15 +15,17 @@
 
 namespace tandem {
 
-// Of the kinematic tree that the first actuator moves, or of the first tree if
-// actuators move none: its topmost body's free joint; or else those of its
-// joints that no actuator moves: slides along x, y and z that come before all
-// turns, as HalfCheetah's rootx and rootz, and, where there is such a slide,
-// turns, as rooty. An arm on a stand has no such base, nor has a driven cart.
+// The robot is the kinematic tree that the first actuator moves; if no actuator
+// moves a tree, the first tree. The base is the free joint of the tree's
+// topmost body. Without a free joint, the base has those joints of this body
+// that no actuator moves:
+//  - slides along x, y or z, before the first turn: HalfCheetah's rootx, rootz
+//  - if there is such a slide, turns: HalfCheetah's rooty
+// An arm on a stand and a driven cart have no base.
 struct FloatingBase {
   struct Slide {
-    int joint = -1;    // none
-    mjtNum along = 1;  // -1: its axis points against the world's
+    int joint = -1;    // -1: none
+    mjtNum along = 1;  // -1: the joint's axis is opposite to the world's
   };
   int free_joint = -1;
   std::array<Slide, 3> slides;

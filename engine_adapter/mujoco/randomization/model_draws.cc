@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-// What is written below.
+// The arrays that DrawModel writes.
 constexpr absl::string_view kDrawn[] = {
     "body_mass",           "body_inertia",     "body_ipos",
     "geom_friction",       "geom_solref",      "pair_friction",
@@ -24,12 +24,12 @@ constexpr absl::string_view kDrawn[] = {
     "hfield_data",
 };
 
-// What mj_setConst derives from places alone: not from what is written below,
-// but from where others may have moved things to.
+// mj_setConst derives these from positions only. DrawModel changes no
+// positions, but services do. So RestoreModel leaves these arrays.
 constexpr absl::string_view kOfPlaces[] = {"cam_pos0", "cam_mat0", "light_pos0",
                                            "light_dir0"};
 
-// A column for each group of mj_setConst's computations.
+// One column for each group of mj_setConst's computations.
 struct SetConstUse {
   absl::string_view array;
   int fixed, kinematics, inertia, springs;
@@ -69,8 +69,8 @@ void Scale(std::span<mjtNum> numbers, double factor) {
   for (mjtNum& number : numbers) number *= factor;
 }
 
-// The tangential directions; the model-wide override, too, which acts in place
-// of the geoms' where a model enables it.
+// Sets the friction of the tangential directions, and of the override that a
+// model can enable for all contacts.
 void SetFriction(double friction, mjModel* model) {
   for (int i = 0; i < model->ngeom; ++i) {
     model->geom_friction[mjtSize{3} * i] = friction;
@@ -106,14 +106,15 @@ void OffsetMassCenters(const ModelParts& parts,
   }
 }
 
-// A muscle's are range[2], force, scale, lmin, lmax, vmax, fpmax, fvmax: its
-// force is proportional to the third, or to the fourth where that is negative.
+// A muscle's parameters are range[2], force, scale, lmin, lmax, vmax, fpmax,
+// fvmax. Its force is proportional to `force`, or to `scale` if `force` is
+// negative.
 std::span<mjtNum> Strengths(bool is_muscle, mjtNum* parameters, size_t count) {
   return is_muscle ? std::span(parameters + 2, 2)
                    : std::span(parameters, count);
 }
 
-// The limits on forces, too, so that the factor holds at the limits as well.
+// Scales the force limits, too: the factor then also holds at a limit.
 void ScaleMotors(const ModelParts& parts, double factor, mjModel* model) {
   for (const int motor : parts.motors) {
     Scale(
@@ -131,8 +132,8 @@ void ScaleMotors(const ModelParts& parts, double factor, mjModel* model) {
         factor);
 }
 
-// kp * (ctrl + gear * offset - length): in the constant part of the force, so
-// that ctrl stays as it was set, and its limits hold for what is set.
+// The force becomes kp * (ctrl + gear * offset - length). The offset is in the
+// constant part of the force. So ctrl and its limits do not change.
 void OffsetMotors(const ModelParts& parts, double offset, mjModel* model) {
   for (const int motor : parts.position_motors) {
     const mjtNum kp = model->actuator_gainprm[mjtSize{mjNGAIN} * motor];
@@ -142,15 +143,15 @@ void OffsetMotors(const ModelParts& parts, double offset, mjModel* model) {
   }
 }
 
-// What MuJoCo's compiler takes for the model's mean inertia, unless the file
-// gives one: the unit in which solvers measure whether they are done.
+// The mean inertia that MuJoCo's compiler sets if the file has none. Solvers
+// scale their tolerance by it.
 mjtNum MeanInertia(const mjModel& model) {
   return std::accumulate(model.dof_M0, model.dof_M0 + model.nv, mjtNum{0}) /
          static_cast<mjtNum>(model.nv);
 }
 
-// mj_setConst brings all of the model's arrays up to what was drawn, with the
-// frames that are taken for the same and bounding boxes, but not its stat.
+// mj_setConst derives all arrays from the drawn values, sameframe flags and
+// bounding boxes included. It does not derive `stat`.
 void DeriveConstants(mjModel* model, mjData* data) {
   const bool is_derived = model->stat.meaninertia == MeanInertia(*model);
   mj_setConst(model, data);
@@ -171,7 +172,7 @@ constexpr double kMostRatio = 1e4;
 
 }  // namespace
 
-// Columns whose number is a size of the model.
+// MJMODEL_POINTERS uses MJ_M for a number of columns that is a model size.
 #undef MJ_M
 #define MJ_M(size) original.size
 
@@ -234,7 +235,7 @@ double RestitutionOf(double damping_ratio) {
 double DampingRatioFor(double restitution) {
   double low = kLeastRatio;
   double high = kMostRatio;
-  // Halves the interval's logarithm until nothing is left of it.
+  // Bisects the interval in logarithmic scale.
   for (int i = 0; i < 64; ++i) {
     const double middle = std::sqrt(low * high);
     (RestitutionOf(middle) > restitution ? low : high) = middle;
@@ -245,8 +246,8 @@ double DampingRatioFor(double restitution) {
 void SetRestitution(double restitution, double timestep, mjtNum* solref) {
   const double ratio = DampingRatioFor(restitution);
   if (solref[0] > 0) {  // (time constant, damping ratio)
-    // The stiffness goes by their product. MuJoCo itself takes a time constant
-    // below two steps for two.
+    // The stiffness depends on their product. MuJoCo raises a time constant
+    // below two steps to two.
     const double product = solref[0] * solref[1];
     solref[0] = std::max(product / ratio, 2 * timestep);
     solref[1] = product / solref[0];

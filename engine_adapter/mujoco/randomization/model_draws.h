@@ -1,4 +1,4 @@
-// What a contract makes of an environment's own model, at each of its resets.
+// Changes an environment's own model by a contract, at each reset.
 //
 // Data flow: original model, Contract, random stream -> the environment's
 // model.
@@ -17,33 +17,33 @@
 
 namespace tandem {
 
-// MuJoCo has no coefficient of restitution; a contact is a spring with a
-// damper. Of x'' + 2 z w x' + w^2 x = 0 that is hit at speed v, the force pulls
-// from some moment on, before x is 0 again. A contact cannot pull: there it
-// ends, and the speed is then, with s = sqrt(|1 - z^2|),
+// Returns the coefficient of restitution of a contact. MuJoCo has no such
+// coefficient. Its contact is a damped spring, x'' + 2 z w x' + w^2 x = 0, with
+// z = `damping_ratio`. The contact starts at speed v, and ends when the spring
+// would begin to pull. With s = sqrt(|1 - z^2|), the speed is then
 //   v * exp(-z / s * atan2(2 z s, 2 z^2 - 1))      z < 1
 //   v * exp(-2)                                    z = 1
 //   v * exp(-z / s * log((z + s) / (z - s)))       z > 1
 // (Schwager and Poeschel, "Coefficient of restitution and linear-dashpot model
-// revisited", 2007.) Falls with z, from 1 to 0.
+// revisited", 2007). The coefficient falls with z, from 1 to 0.
 double RestitutionOf(double damping_ratio);
 
-// Its inverse, for 0 <= restitution <= 1; at most 1e4, at least 1e-4.
+// The inverse of RestitutionOf, for 0 <= restitution <= 1. The result is in
+// 1e-4 .. 1e4.
 double DampingRatioFor(double restitution);
 
-// Gives `solref`, in either of its two formats, the damping ratio for that
-// coefficient, and leaves its stiffness; the damping is no more than one that
-// stops all motion in one time step. How near a bounce comes to it:
-// docs/randomization.md.
+// Sets the damping ratio of `solref`, which has either of its two formats. The
+// stiffness does not change. The damping is limited to the value that stops all
+// motion in one time step. docs/randomization.md states the accuracy.
 void SetRestitution(double restitution, double timestep, mjtNum* solref);
 
-// Copies back all that DrawModel may have changed, bit for bit, and nothing
-// else: what others changed in the model (a body's place) stays. No allocation.
+// Restores, bit for bit, all values that DrawModel can change. Other values do
+// not change, such as a body's place that a service has set. Allocates nothing.
 void RestoreModel(const mjModel& original, mjModel* model);
 
-// `model` is as RestoreModel leaves it. One number for each range, in the
-// contract's order; com_offset: one for each axis. Uses `data` as scratch:
-// mj_resetData has to follow. Throws MujocoError; allocates nothing.
+// Draws one number for each range, in the contract's order; for com_offset one
+// for each axis. Call RestoreModel before and mj_resetData after it: it uses
+// `data` as scratch memory. Throws MujocoError. Allocates nothing.
 void DrawModel(const Contract& contract, const ModelParts& parts,
                EnvRandom& random, mjModel* model, mjData* data);
 

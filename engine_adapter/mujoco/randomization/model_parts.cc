@@ -11,7 +11,7 @@ bool IsExcluded(const mjModel& model, int body1, int body2) {
                     model.exclude_signature + model.nexclude, signature) > 0;
 }
 
-// As MuJoCo's own filters have it.
+// The same filters as MuJoCo's.
 bool MayTouch(const mjModel& model, int geom1, int geom2) {
   if ((model.geom_contype[geom1] & model.geom_conaffinity[geom2]) == 0 &&
       (model.geom_contype[geom2] & model.geom_conaffinity[geom1]) == 0) {
@@ -28,7 +28,7 @@ bool MayTouch(const mjModel& model, int geom1, int geom2) {
          model.body_weldid[model.body_parentid[weld2]] != weld1;
 }
 
-// Of a contact: 1 is without friction.
+// Returns a contact's condim; 1 means no friction.
 int Dimensions(const mjModel& model, int geom1, int geom2) {
   const int priority1 = model.geom_priority[geom1];
   const int priority2 = model.geom_priority[geom2];
@@ -47,7 +47,7 @@ void FindContacts(const mjModel& model, ModelParts* parts) {
   }
   for (int i = 0; i < model.ngeom; ++i) {
     for (int j = i + 1; j < model.ngeom; ++j) {
-      if (parts->has_friction) return;  // it has all there is to find
+      if (parts->has_friction) return;  // both are found
       if (!MayTouch(model, i, j)) continue;
       parts->has_contacts = true;
       parts->has_friction |= Dimensions(model, i, j) > 1;
@@ -65,7 +65,7 @@ bool IsMotor(const mjModel& model, int actuator) {
           bias == mjBIAS_MUSCLE);
 }
 
-// An integrator before it makes it one that takes a velocity.
+// With an integrator as activation, the actuator takes a velocity.
 bool IsPositionMotor(const mjModel& model, int actuator) {
   const int activation = model.actuator_dyntype[actuator];
   const mjtNum kp = model.actuator_gainprm[mjNGAIN * actuator];

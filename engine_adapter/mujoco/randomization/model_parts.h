@@ -24,27 +24,24 @@ struct ModelParts {
   FloatingBase base;
   // Hinges, slides and ball joints that are not the base's.
   std::vector<int> joints;
-  // Some of its geoms may touch; with friction.
-  bool has_contacts = false;
-  bool has_friction = false;
-  // Some geom is a height field.
-  bool has_terrain = false;
-  // Bodies that move, but for those compiled as "simple" (MuJoCo leaves entries
-  // of their inertia matrix out that an offset would need).
+  bool has_contacts = false;  // two geoms can touch
+  bool has_friction = false;  // such a contact has friction
+  bool has_terrain = false;   // a geom is a height field
+  // Moving bodies that are not "simple". In the inertia matrix of a simple body
+  // MuJoCo omits entries that an offset needs.
   std::vector<int> offset_bodies;
-  // Actuators whose force is proportional to their parameters: of the types
-  // fixed, affine and muscle.
+  // Actuators of the types fixed, affine and muscle: their force is
+  // proportional to their parameters.
   std::vector<int> motors;
-  // Those of them that take a position: their force is
-  // kp * (ctrl - length), and maybe damping.
+  // Motors that take a position: kp * (ctrl - length), with or without damping.
   std::vector<int> position_motors;
 };
 
 ModelParts FindModelParts(const mjModel& model);
 
-// Those that the contract gives and that can have no effect, named as in the
-// schema, in its order. Parts of a field are not distinguished: a noise on x
-// and y is used by a base that moves along x only.
+// Returns the fields that the contract sets and that can have no effect. Names
+// and order are the schema's. A field is used if a part of it is: a base that
+// moves along x only uses a noise on x and y.
 std::vector<std::string> UnusedFields(const Contract& contract,
                                       const ModelParts& parts,
                                       bool follows_commands);

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-// Along x and y, of length 1.
+// Returns a horizontal direction (x, y) of length 1.
 std::array<double, 2> DrawDirection(const FloatingBase& base,
                                     EnvRandom& random) {
   if (base.MovesAlong(0) && base.MovesAlong(1)) {
@@ -28,7 +28,7 @@ void Turn(double noise, EnvRandom& random, mjtNum* quat) {
   mju_quatIntegrate(quat, turn.data(), 1);
 }
 
-// Of a hinge, slide or ball joint.
+// `joint` is a hinge, slide or ball joint.
 void ShakePosition(double noise, EnvRandom& random, const mjModel& model,
                    int joint, mjtNum* qpos) {
   mjtNum* const position = qpos + model.jnt_qposadr[joint];
@@ -138,7 +138,8 @@ void Pushes::Push(const Contract& contract, const FloatingBase& base,
                   EnvRandom& random, const mjModel& model, mjData* data) {
   if (!contract.push_interval || !contract.push_velocity) return;
   if (!base.MovesLevel()) return;
-  // Half a time step: what adding up steps loses must not cost a whole one.
+  // Half a time step of tolerance: rounding errors of data->time must not delay
+  // the push by a step.
   if (data->time + model.opt.timestep / 2 < next_secs_) return;
   const double velocity = contract.push_velocity->Draw(random);
   const std::array<double, 2> direction = DrawDirection(base, random);

@@ -2,9 +2,9 @@
 //
 // Data flow: the contract and a random stream -> the environment's own model,
 // its initial state, pushes, the velocity command.
-// Ownership: a MujocoEnvironment, whose thread calls: once an episode
+// Ownership: a MujocoEnvironment owns it and calls, once an episode,
 //   DrawModel, mj_resetData, Task::Reset, ShakeState, mj_forward
-// and around each step BeforeStep, AfterStep. No call allocates.
+// and BeforeStep and AfterStep at each step. No call allocates.
 //
 //   environment.SetRandomization(std::make_unique<Randomization>(
 //       original, parts, contract, EnvRandom(seed)));
@@ -24,24 +24,26 @@
 
 namespace tandem {
 
-// Normal noise: on the floating base's place and turn (of a free or ball joint
-// by a rotation vector of three draws), on the other joints' positions, which
-// stay within their limits, and velocities. Other free joints, of things that
-// lie about, stay. Draws once for each number that it changes, in this order
-// and the model's. No allocation.
+// Adds normal noise, in this order:
+//  - to the floating base's position and orientation. A free or ball joint
+//    turns by a rotation vector of three draws.
+//  - to the other joints' positions, within their limits
+//  - to the other joints' velocities
+// Other free joints do not change. Makes one draw for each changed degree of
+// freedom, in the model's order. Allocates nothing.
 void ShakeState(const Contract& contract, const ModelParts& parts,
                 EnvRandom& random, const mjModel& model, mjData* data);
 
-// Sudden changes of a robot's horizontal velocity. Does nothing unless the
-// contract has both interval and velocity and the base moves horizontally.
+// Sudden changes of a robot's horizontal velocity. Active if the contract has
+// both interval and velocity, and the base moves horizontally.
 class Pushes {
  public:
-  // An episode starts, at time 0: the first push is an interval away.
+  // Starts an episode at time 0. The first push is after one interval.
   void Start(const Contract& contract, EnvRandom& random);
 
-  // Pushes once if it is time for it: adds a velocity of drawn size in a drawn
-  // direction, along x and y; where the base moves along one of them only, to
-  // and fro along that. Then draws the next interval, which begins now.
+  // If a push is due: adds a velocity of drawn size in a drawn horizontal
+  // direction. If the base moves along x or y only, the direction has that
+  // axis and a drawn sign. Then draws the next interval, from now on.
   void Push(const Contract& contract, const FloatingBase& base,
             EnvRandom& random, const mjModel& model, mjData* data);
 
@@ -49,19 +51,19 @@ class Pushes {
   double next_secs_ = 0;  // of simulated time
 };
 
-// The velocity that a robot is commanded, drawn again after each resampling
+// The commanded velocity of a robot. It is drawn again after each resampling
 // time.
 class VelocityCommand {
  public:
-  // An episode starts, at time 0, with a drawn command.
+  // Starts an episode at time 0 and draws its first command.
   void Start(const Contract& contract, EnvRandom& random);
-  // Draws another one if it is time for it; without a resampling time never.
-  // `tolerance_secs` too early counts as in time.
+  // Draws a new command if the resampling time has passed, or ends within
+  // `tolerance_secs`. Without a resampling time the command stays.
   void Update(const Contract& contract, EnvRandom& random, double now_secs,
               double tolerance_secs);
 
-  // Metres a second forward and to the left, radians a second to the left; 0
-  // for what the contract has no range for. All 0: stand still.
+  // Forward and left in m/s, turn to the left in rad/s. A component without a
+  // range is 0. All 0: stand still.
   const std::array<double, 3>& values() const { return values_; }
 
  private:
@@ -71,8 +73,7 @@ class VelocityCommand {
   double next_secs_ = 0;  // of simulated time
 };
 
-// With an empty contract all values are those of `original`, the task's own
-// model.
+// With an empty contract all values are those of `original`, the task's model.
 class Randomization {
  public:
   Randomization(std::shared_ptr<const mjModel> original,
@@ -82,7 +83,8 @@ class Randomization {
   // Whether its contract changes nothing.
   bool is_empty() const { return contract_ == Contract(); }
 
-  // Of the environment's own model; `data` is scratch. Throws MujocoError.
+  // `model` is the environment's own; `data` is scratch memory. Throws
+  // MujocoError.
   void DrawModel(mjModel* model, mjData* data);
   void ShakeState(const mjModel& model, mjData* data);
   void BeforeStep(const mjModel& model, mjData* data);

@@ -10,15 +10,15 @@ namespace {
 constexpr std::array<absl::string_view, 4> kNames = {"flat", "rough", "slope",
                                                      "stairs"};
 constexpr double kStairs = 8;
-// Half as wide as this part of the field: where rough ground is even.
+// Rough ground is even in the middle, in this part of the field's width.
 constexpr double kEvenPart = 0.1;
 
-// From -1 at the first of `count` points to 1 at the last.
+// Returns -1 for the first of `count` points, 1 for the last.
 double Across(int i, int count) {
   return count > 1 ? 2.0 * i / (count - 1) - 1 : 0;
 }
 
-// From 0 to 1. `out`: from 0 in the middle to 1 at the edge.
+// Returns 0 .. 1. `out` is 0 in the middle and 1 at the edge.
 double Height(Terrain terrain, double out, EnvRandom& random) {
   switch (terrain) {
     case Terrain::kFlat:

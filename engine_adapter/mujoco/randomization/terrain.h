@@ -19,20 +19,20 @@
 
 namespace tandem {
 
-// In the middle every terrain has its lowest height, the field's zero, so a
-// robot that starts there stands on it. Towards the edges:
+// The middle of every terrain has height 0, the lowest: a robot that starts
+// there stands on it. Towards the four edges:
 enum class Terrain : uint8_t {
-  kFlat,    // it stays at zero
+  kFlat,    // height 0
   kRough,   // each point has its own height, drawn uniformly
-  kSlope,   // rises evenly, to all four sides
-  kStairs,  // rises in eight steps
+  kSlope,   // linear rise
+  kStairs,  // rise in eight steps
 };
 
 std::optional<Terrain> TerrainNamed(absl::string_view name);
 std::vector<absl::string_view> TerrainNames();
 
-// Writes all of the model's height fields; the highest points are `difficulty`
-// of what the model gives the field. Draws for kRough only. No allocation.
+// Writes all height fields of the model. Heights are at most `difficulty` (0 to
+// 1) times the field's maximum. Draws for kRough only. Allocates nothing.
 void SetTerrain(Terrain terrain, double difficulty, EnvRandom& random,
                 mjModel* model);
 

@@ -27,7 +27,7 @@ absl::Status Refuse(absl::string_view what, absl::string_view expected,
                                 found, "; nothing was drawn"));
 }
 
-// Checks as it adds; the first thing wrong is status().
+// Checks each added mark; status() is the first error.
 class MarkList {
  public:
   explicit MarkList(const DebugMarks* before) {
@@ -101,7 +101,7 @@ absl::Status DebugCanvas::Draw(const rpc::DebugDrawRequestT& request) {
   std::shared_ptr<const DebugMarks>& mine = marks_[request.env_id];
   const size_t asked = request.lines.size() + request.arrows.size();
   MarkList marks(request.clear_previous ? nullptr : mine.get());
-  // Bounded before it is parsed: a request may be of many megabytes.
+  // Checks the count before the contents: a request may have many megabytes.
   if (asked > kMostDebugMarks) {
     return Refuse("lines, arrows", absl::StrCat("at most ", kMostDebugMarks),
                   absl::StrCat(asked));

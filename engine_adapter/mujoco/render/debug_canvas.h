@@ -36,11 +36,11 @@ struct DebugMark {
 
 using DebugMarks = std::vector<DebugMark>;
 
-// A velocity command is up to three arrows from its origin along the world's
-// axes: forward (x) and to the left (y), and, for turning, up, which is to the
-// left, or down; a radian a second is drawn as long as a metre a second. Lines
-// without a colour are yellow, arrows red, those of a command green (where to)
-// and blue (turning). What has no length, or alpha 0, is not drawn.
+// A velocity command is drawn as up to three arrows along the world's axes: x
+// (forward), y (left), and z for the turn (up is left, down is right). 1 rad/s
+// has the length of 1 m/s. Default colours: lines yellow, arrows red; in a
+// command, x and y green, the turn blue. A mark of length 0 or alpha 0 is not
+// drawn.
 class DebugCanvas final : public DebugPort {
  public:
   explicit DebugCanvas(uint32_t num_envs) : marks_(num_envs) {}

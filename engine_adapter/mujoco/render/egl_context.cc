@@ -16,7 +16,7 @@
 namespace tandem {
 namespace {
 
-// Of EGL 1.5 and its extensions, whose headers a build need not have.
+// Types of EGL 1.5 and its extensions. The build needs no EGL headers.
 using Display = void*;
 using Config = void*;
 using Context = void*;
@@ -67,15 +67,15 @@ struct EglContext::Library {
     return *function != nullptr;
   }
 
-  // The same for every thread of the process, for good.
+  // Returns the library, loaded once for the process.
   static const absl::StatusOr<Library>& Load() {
-    // Never destroyed: a thread may draw while the process exits.
+    // Never destroyed: a thread may render while the process exits.
     static const auto& library = *new absl::StatusOr<Library>(Open());
     return library;
   }
 
   static absl::StatusOr<Library> Open() {
-    // Global: libmujoco looks for eglGetProcAddress among the process's
+    // RTLD_GLOBAL: libmujoco looks up eglGetProcAddress among the process's
     // symbols.
     void* const library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {
@@ -129,7 +129,7 @@ struct EglContext::Library {
     return displays;
   }
 
-  // A current context of the display, or nullptr and what went wrong.
+  // Returns a current context of the display, or nullptr and sets `error`.
   Context MakeContext(Display display, std::string* error) const {
     constexpr std::array<int32_t, 11> kWanted = {
         kSurfaceType, kPbufferBit, kRenderableType, kOpenGlBit, kRedSize, 8,

@@ -22,10 +22,13 @@ namespace tandem {
 // they are unloaded.
 class EglContext {
  public:
-  // Tries the machine's devices in EGL's order (graphics cards first; only the
-  // one of that index where MUJOCO_EGL_DEVICE_ID is set), then Mesa without a
-  // device, then the default display. kUnsupported if there is no libEGL, or no
-  // driver makes an OpenGL context: says which packages bring one.
+  // Tries, in this order:
+  //  1. the machine's devices in EGL's order, graphics cards first; only device
+  //     MUJOCO_EGL_DEVICE_ID if that is set
+  //  2. Mesa without a device
+  //  3. the default display
+  // kUnsupported: no libEGL, or no driver makes an OpenGL context. The text
+  // names the packages to install.
   static absl::StatusOr<std::unique_ptr<EglContext>> Create();
   ~EglContext();
   EglContext(const EglContext&) = delete;

@@ -97,13 +97,13 @@ absl::Status MujocoCameras::Draw(const ImageRequest& request,
   return absl::OkStatus();
 }
 
-// The size, if it is the camera's own.
+// Sets the size if the request has none.
 absl::Status MujocoCameras::Complete(ImageRequest* request) const {
   uint32_t width = kOwnWidth;
   uint32_t height = kOwnHeight;
   if (!request->of_viewport) {
     const int* const own = model_->cam_resolution + 2 * request->index;
-    if (own[0] > 1 && own[1] > 1) {  // 1 x 1: not said
+    if (own[0] > 1 && own[1] > 1) {  // 1 x 1: not set
       width = static_cast<uint32_t>(own[0]);
       height = static_cast<uint32_t>(own[1]);
     }
@@ -121,13 +121,13 @@ absl::Status MujocoCameras::Complete(ImageRequest* request) const {
                    request->width, "x", request->height));
 }
 
-// Counts an image as under way, until what this gives is gone.
+// Counts an image as pending until the result is destroyed.
 absl::StatusOr<std::shared_ptr<const void>> MujocoCameras::Hold(
     const ImageRequest& request) const {
   const size_t bytes = size_t{request.width} * request.height *
                        (request.depth ? sizeof(float) : kRgbBytes);
-  // relaxed, here and below: the numbers alone are what is asked. Only this
-  // thread makes them grow.
+  // relaxed, here and below: the counts publish nothing. Only this thread
+  // increases them.
   if (under_way_->images.load(std::memory_order_relaxed) >= kMostAtATime ||
       under_way_->bytes.load(std::memory_order_relaxed) + bytes > kMostBytes) {
     return MakeError(
@@ -147,7 +147,7 @@ absl::StatusOr<std::shared_ptr<const void>> MujocoCameras::Hold(
       });
 }
 
-// Under mutex_.
+// The caller holds mutex_.
 absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   if (!spare_.empty()) {
     std::unique_ptr<SceneSnapshot> snapshot = std::move(spare_.back());
@@ -158,7 +158,7 @@ absl::StatusOr<std::unique_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   return std::make_unique<SceneSnapshot>(std::move(made));
 }
 
-// Under mutex_: images whose callers have left are not drawn.
+// The caller holds mutex_. Removes images whose callers have left.
 void MujocoCameras::DropUnwanted() {
   for (Job& job : waiting_) {
     if (job.wanted.expired()) spare_.push_back(std::move(job.snapshot));
@@ -176,11 +176,11 @@ void MujocoCameras::Run() {
     if (image.ok()) image->held = std::move(job->held);
     job->done(std::move(image));
   }
-  for (Job& job : waiting_) {  // no other thread touches them any more
+  for (Job& job : waiting_) {  // no other thread uses it after stopping_
     job.done(MakeError(ErrorCode::kEngineFailed,
                        "images: the engine stops, and draws no more"));
   }
-  // The other's context of OpenGL may be its own: in this thread, in turn.
+  // They may share one OpenGL context: destroyed in this thread, one by one.
   for (std::unique_ptr<SceneRenderer>& renderer : renderers_) renderer.reset();
 }
 

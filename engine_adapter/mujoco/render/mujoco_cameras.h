@@ -41,25 +41,26 @@
 
 namespace tandem {
 
-// Viewports: "main", which goes along with what moves away and whose floors
-// have no end, and "gymnasium", as Gymnasium's render has it (TaskCamera's
-// Fixed). All effects are on, so that a camera's image is mujoco.Renderer's.
-// Depth is in 65535 steps up to the model's far plane, which is also what is
-// seen where there is nothing.
+// Viewports:
+//  - "main" follows a robot that moves away; its planes are endless.
+//  - "gymnasium" is the view of Gymnasium's render (TaskCamera::Fixed).
+// All effects are on: a camera's image equals mujoco.Renderer's. Depth has
+// 65535 steps from 0 to the model's far plane. A pixel without an object has
+// the far plane's depth.
 //
 // The first image starts the thread and makes its OpenGL context. The thread
-// has the lowest priority, as FrameThread's has.
+// has the lowest priority, as FrameThread's.
 class MujocoCameras final : public CameraPort {
  public:
-  // Under way: waiting, being drawn, or drawn and not handed over yet (see
-  // Image::held). One for each call and stream that a client may have open,
-  // as long as they are small: a pixel counts 3 bytes, one of depth 4.
+  // Limits of pending images: waiting, being rendered, or rendered and not sent
+  // (see Image::held). A colour pixel counts 3 bytes, a depth pixel 4.
+  // kMostAtATime is the maximum number of a client's calls and streams.
   static constexpr size_t kMostAtATime = 128;
   static constexpr size_t kMostBytes = size_t{256} * 1024 * 1024;
   static constexpr uint32_t kMostPixels = 1u << 23;
 
-  // `environments` and `canvas` outlive this; `view` as TaskCamera has it.
-  // Errors: TaskCamera's.
+  // `environments` and `canvas` must outlive this object. `view` and errors: as
+  // TaskCamera::Create.
   static absl::StatusOr<std::unique_ptr<MujocoCameras>> Create(
       std::shared_ptr<const mjModel> model,
       std::vector<const MujocoEnvironment*> environments,
@@ -86,7 +87,7 @@ class MujocoCameras final : public CameraPort {
     std::weak_ptr<const void> wanted;
     std::unique_ptr<SceneSnapshot> snapshot;
     Done done;
-    std::shared_ptr<const void> held;  // counts it
+    std::shared_ptr<const void> held;  // counts the image as pending
   };
   // Outlives this object while counted images exist.
   struct UnderWay {
@@ -124,7 +125,7 @@ class MujocoCameras final : public CameraPort {
   std::vector<std::unique_ptr<SceneSnapshot>> spare_;
   bool stopping_ = false;
 
-  // The render thread's: floors as they are, and without end.
+  // Used by the render thread only: planes of the model's size, and endless.
   std::unique_ptr<SceneRenderer> renderers_[2];
 
   std::thread thread_;  // uses all of the above

@@ -1,7 +1,7 @@
 // MujocoFrames: the FrameSource of MuJoCo environments.
 //
 // Data flow: environments, marks -> Capture -> copies -> Draw -> pixels.
-// Ownership: the engine's, beside the environments that it shows.
+// Ownership: the engine owns it, beside the environments that it shows.
 //
 //   MujocoFrames frames(model, environments, camera, &canvas);
 //   frames.Prepare(options);  // then see FrameSource

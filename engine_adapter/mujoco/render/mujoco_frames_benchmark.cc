@@ -1,5 +1,5 @@
-// What images cost, without a region: drawing them, by size and by effect,
-// and the copy that the thread that steps makes of an environment.
+// Costs of images, without a region: rendering by size and effect, and the
+// stepping thread's copy of an environment.
 //   bazel run //engine_adapter/mujoco/render:mujoco_frames_benchmark
 #include <benchmark/benchmark.h>
 
@@ -29,7 +29,7 @@ constexpr FrameEffects kMultisampling = {.multisampling = true};
 constexpr FrameEffects kAll = {
     .shadows = true, .reflections = true, .multisampling = true};
 
-// One environment of the task, at an episode's start, ready to be drawn.
+// One environment of the task, at an episode's start, ready to render.
 class Image {
  public:
   Image(const std::string& task, const FrameOptions& options)

@@ -13,11 +13,11 @@
 namespace tandem {
 namespace {
 
-// Gymnasium's; models of more parts get room for them.
+// Gymnasium's value. Models with more geoms get a larger scene.
 constexpr int kLeastGeoms = 1000;
 
-// MuJoCo draws planes of size 0 to the horizon. A texture that was spread over
-// the plane then keeps its grain by repeating per metre.
+// MuJoCo draws planes of size 0 up to the horizon. A texture that covered the
+// plane now repeats by the metre, at the same scale.
 void MakePlanesEndless(mjModel* model) {
   for (mjtSize geom = 0; geom < model->ngeom; ++geom) {
     mjtNum* const size = model->geom_size + 3 * geom;
@@ -87,7 +87,7 @@ SceneRenderer::SceneRenderer(std::shared_ptr<EglContext> gl, ModelPtr model,
   mjr_defaultContext(&context_);
   mjr_makeContext(model_.get(), &context_, mjFONTSCALE_150);
   mjr_setBuffer(mjFB_OFFSCREEN, &context_);
-  // Near 0, where floats are dense, is where distances are large.
+  // Large distances get values near 0, where floats are most exact.
   context_.readDepthMap = mjDEPTH_ZEROFAR;
   mjv_makeScene(model_.get(), &scene_,
                 std::max(kLeastGeoms, 2 * static_cast<int>(model_->ngeom)) +
@@ -128,7 +128,7 @@ absl::StatusOr<float> SceneRenderer::DrawDepth(const SceneState& state,
   try {
     Resize(width, height);
     UpdateScene(state, camera);
-    // Without colours the depth of what is far away is more exact.
+    // Without colours, large distances are more exact.
     scene_.flags[mjRND_SEGMENT] = scene_.flags[mjRND_IDCOLOR] = 1;
     mjr_render(viewport_, &scene_, &context_);
     scene_.flags[mjRND_SEGMENT] = scene_.flags[mjRND_IDCOLOR] = 0;
@@ -146,8 +146,8 @@ absl::StatusOr<float> SceneRenderer::DrawDepth(const SceneState& state,
   const double near = eye.frustum_near;
   const double far = eye.frustum_far;
   for (float& value : metres) {
-    // OpenGL's z, which is 1 at the near plane and 0 at the far one: linear in
-    // the distance, or in its inverse (glOrtho, glFrustum).
+    // OpenGL's z is 1 at the near plane and 0 at the far one. It is linear in
+    // the distance (glOrtho) or in its inverse (glFrustum).
     const double z = double{value};
     const double distance = eye.orthographic != 0
                                 ? far - z * (far - near)
@@ -157,7 +157,7 @@ absl::StatusOr<float> SceneRenderer::DrawDepth(const SceneState& state,
   return eye.frustum_far;
 }
 
-// Throws MujocoError, as all below.
+// Throws MujocoError, as the functions below.
 void SceneRenderer::UpdateScene(const SceneState& state, mjvCamera camera) {
   const mjModel* model = model_.get();
   if (state.own_model != nullptr) {
@@ -167,13 +167,14 @@ void SceneRenderer::UpdateScene(const SceneState& state, mjvCamera camera) {
   // Another renderer may have drawn in this context.
   mjr_restoreBuffer(&context_);
   UploadTerrain(*model);
-  // It lays endless planes under the camera that it finds, the last tile's.
+  // mjv_updateScene puts endless planes under the scene's camera; without this
+  // call that is the last tile's.
   mjv_updateCamera(model, state.data, &camera, &scene_);
   mjv_updateScene(model, state.data, &visual_, nullptr, &camera, mjCAT_ALL,
                   &scene_);
 }
 
-// Where it differs from what OpenGL has.
+// Uploads the height fields that differ from OpenGL's.
 void SceneRenderer::UploadTerrain(const mjModel& model) {
   for (int field = 0; field < model.nhfield; ++field) {
     const mjtSize begin = model.hfield_adr[field];
@@ -188,8 +189,8 @@ void SceneRenderer::UploadTerrain(const mjModel& model) {
 }
 
 void SceneRenderer::AddMarks(std::span<const DebugMark> marks) {
-  // Pixels; and metres: as thick as MuJoCo draws forces.
-  constexpr double kLineWidth = 3;
+  constexpr double kLineWidth = 3;  // pixels
+  // Metres; the width of MuJoCo's force arrows.
   const double arrow_width =
       double{model_->vis.scale.forcewidth} * model_->stat.meansize;
   for (const DebugMark& mark : marks) {
@@ -203,7 +204,7 @@ void SceneRenderer::AddMarks(std::span<const DebugMark> marks) {
     const std::array<mjtNum, 3> to = {mark.to[0], mark.to[1], mark.to[2]};
     mjv_connector(geom, type, mark.is_arrow ? arrow_width : kLineWidth,
                   from.data(), to.data());
-    // MuJoCo 4.0.0 draws half of an arrow between two points.
+    // MuJoCo 4.0.0 draws only half of the arrow's length.
     if (mark.is_arrow) geom->size[2] *= 2;
   }
 }
@@ -249,8 +250,8 @@ void SceneSnapshot::TakeModel(const mjModel& model) {
     if (copy.ok()) own_model_ = *std::move(copy);
     return;
   }
-  // Leaves out meshes and textures, which are with the renderer, and, what is
-  // drawn, terrain.
+  // mjv_copyModel omits meshes and textures, which the renderer has, and
+  // terrain, which is drawn.
   mjv_copyModel(own_model_.get(), &model);
   std::copy_n(model.hfield_data, model.nhfielddata, own_model_->hfield_data);
 }

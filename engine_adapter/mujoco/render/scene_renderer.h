@@ -1,9 +1,9 @@
-// SceneRenderer: images of a model's states, by MuJoCo's own renderer.
-// SceneSnapshot: the copy of an environment that an image needs.
+// SceneRenderer: renders images of a model's states with MuJoCo's renderer.
+// SceneSnapshot: a copy of the parts of an environment that an image needs.
 //
 // Data flow: mjData, marks, camera -> scene -> OpenGL, off-screen -> rows of
 // RGB, or distances.
-// Ownership: one thread makes it, draws and destroys it.
+// Ownership: one thread makes the renderer, draws with it and destroys it.
 //
 //   absl::StatusOr<std::unique_ptr<SceneRenderer>> renderer =
 //       SceneRenderer::Create(model, {.width = 320, .height = 240});
@@ -32,35 +32,36 @@
 
 namespace tandem {
 
-// What is drawn: positions as after a step. MuJoCo's functions want it mutable
-// and leave it as it is.
+// The state to draw. MuJoCo's functions take it as mutable, but do not change
+// it.
 struct SceneState {
-  mjData* data = nullptr;
-  // Colours, lights, cameras, terrain and the like are this model's, a changed
-  // copy of the renderer's, if there is one; meshes, textures and the sizes of
-  // planes are the renderer's. Where its planes are endless this one's become
-  // so.
+  mjData* data = nullptr;  // positions as after a step
+  // nullptr, or a changed copy of the renderer's model. Colours, lights,
+  // cameras and terrain are this model's; meshes, textures and plane sizes are
+  // the renderer's. A renderer with endless planes makes this model's planes
+  // endless.
   mjModel* own_model = nullptr;
   std::span<const DebugMark> marks = {};
 };
 
-// With all effects and the same camera the images are Gymnasium's, byte for
+// With all effects and the same camera, the images equal Gymnasium's in each
 // byte.
 class SceneRenderer {
  public:
   struct Options {
-    uint32_t width = 0;  // of the first images: another costs milliseconds
+    // The size of the first images. A change of size takes milliseconds.
+    uint32_t width = 0;
     uint32_t height = 0;
     FrameEffects effects = {};
-    // Planes of the world reach to the horizon, as they do for collisions: else
-    // a robot that runs far stands in the void.
+    // Draws the world's planes up to the horizon. Collisions treat planes as
+    // infinite, so a robot can leave the drawn part of a finite plane.
     bool endless_planes = false;
-    size_t most_marks = 0;  // more are not drawn
+    size_t most_marks = 0;  // further marks are not drawn
   };
 
-  // Makes a context of OpenGL, or takes part in one of this thread. Copies the
-  // model, whose sizes of buffers are its renderer's. kUnsupported (see
-  // EglContext), kEngineFailed with MuJoCo's words.
+  // Makes an OpenGL context, or uses `gl`, a context of this thread. Copies the
+  // model and sets the copy's buffer sizes. kUnsupported (see EglContext),
+  // kEngineFailed with MuJoCo's error text.
   static absl::StatusOr<std::unique_ptr<SceneRenderer>> Create(
       const mjModel& model, const Options& options,
       std::shared_ptr<EglContext> gl = nullptr);
@@ -68,15 +69,15 @@ class SceneRenderer {
   SceneRenderer(const SceneRenderer&) = delete;
   SceneRenderer& operator=(const SceneRenderer&) = delete;
 
-  // Writes `tile`. kEngineFailed with MuJoCo's words; the tile is unspecified
-  // then.
+  // Writes `tile`. kEngineFailed with MuJoCo's error text: the tile is then
+  // unspecified.
   absl::Status Draw(const SceneState& state, mjvCamera camera,
                     const FrameTile& tile);
 
   // Writes float32[height, width], the top row first: distances along the
-  // camera's axis in metres, as mujoco.Renderer has them; marks are no things,
-  // and left out. Returns what is written where there is nothing: the far
-  // plane's. Errors as Draw.
+  // camera's axis in metres, as mujoco.Renderer. Marks are not drawn. Returns
+  // the far plane's distance, the value of pixels without an object. Errors: as
+  // Draw.
   absl::StatusOr<float> DrawDepth(const SceneState& state, mjvCamera camera,
                                   uint32_t width, uint32_t height,
                                   std::span<float> metres);
@@ -91,7 +92,7 @@ class SceneRenderer {
   void AddMarks(std::span<const DebugMark> marks);
   void Resize(uint32_t width, uint32_t height);
 
-  // In this order: what is below uses what is above.
+  // The order matters: each member uses those above.
   std::shared_ptr<EglContext> gl_;
   ModelPtr model_;
   const bool endless_planes_;
@@ -99,25 +100,24 @@ class SceneRenderer {
   mjvOption visual_;
   mjvScene scene_;
   mjrContext context_;
-  std::vector<unsigned char> pixels_;    // bottom row first, as OpenGL has them
+  std::vector<unsigned char> pixels_;    // bottom row first, as in OpenGL
   std::vector<float> uploaded_terrain_;  // hfield_data that OpenGL has
 };
 
 class SceneSnapshot {
  public:
-  // For environments of this model, or of one of their own that was made from
-  // it. Errors: MakeData's.
+  // For environments with this model or a changed copy of it. Errors: as
+  // MakeData.
   static absl::StatusOr<SceneSnapshot> Create(
       std::shared_ptr<const mjModel> model);
 
-  // Copies positions as the last step left them (mjv_copyData: 4 us for
-  // HalfCheetah), so that the image is the one that Gymnasium's would be, and
-  // what is drawn of a model that is the environment's own. Allocates only for
-  // the first of those.
+  // Copies the last step's positions (mjv_copyData: 4 us for HalfCheetah), so
+  // that the image equals Gymnasium's. Copies also the drawn parts of an
+  // environment's own model; allocates for the first such copy only.
   void Take(const MujocoEnvironment& environment,
             std::shared_ptr<const DebugMarks> marks);
 
-  // Of the last Take: kEngineFailed with MuJoCo's words.
+  // The last Take's error: kEngineFailed with MuJoCo's error text.
   const absl::Status& status() const { return status_; }
   const mjData& data() const { return *data_; }
   SceneState state();

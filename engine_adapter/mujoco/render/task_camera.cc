@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-// As NumPy's: the mean of the two in the middle of an even number.
+// Equals numpy.median: the mean of the two middle values of an even number.
 mjtNum Median(std::vector<mjtNum> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
@@ -85,7 +85,7 @@ mjvCamera TaskCamera::Fixed() const {
   return camera;
 }
 
-// Only with a view.
+// Requires a view.
 mjvCamera TaskCamera::LookingAt(const Point& lookat) const {
   mjvCamera camera;
   mjv_defaultCamera(&camera);

@@ -20,8 +20,8 @@
 
 namespace tandem {
 
-// Without a view the camera has the place of the model's file, and follows body
-// 1 if that floats freely.
+// Without a view, the camera is the model file's free camera. It follows body 1
+// if that has a free joint.
 class TaskCamera {
  public:
   using Point = std::array<mjtNum, 3>;

@@ -1,5 +1,5 @@
-// The tasks, each or a family of them in a file: ant.cc, planar_walkers.cc, ...
-// docs/tasks.md says how to add one.
+// The tasks. A file has one task or one family: ant.cc, planar_walkers.cc, ...
+// docs/tasks.md explains how to add a task.
 //
 //   for (const TaskType* type : kAllTasks) std::puts(type->name);
 
@@ -37,7 +37,7 @@ inline constexpr const TaskType* kAllTasks[] = {
     &kWalker2d,
 };
 
-// Any model, unchanged. Tandem has no file of it, so it is not in the table.
+// Any model, unchanged. It has no asset file, so it is not in the table.
 extern const TaskType kMjcfModel;
 
 }  // namespace tandem

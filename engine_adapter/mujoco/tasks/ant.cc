@@ -32,7 +32,7 @@ class Ant final : public NoisyStartTask {
     PutPositions(data, obs);
     obs.Put({"qvel", VelocityName}, Qvel(data));
     if (!include_cfrc_ext_) return;
-    // Not those of the world, which come first.
+    // The first six are the world's.
     for (size_t i = 6; i < ContactForces(); ++i) {
       obs.Put({"cfrc_ext", BodyNumberName<6>, i}, ContactForce(data, i));
     }

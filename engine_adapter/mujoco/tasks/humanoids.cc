@@ -11,9 +11,9 @@
 namespace tandem {
 namespace {
 
-constexpr size_t kRootVelocities = 6;  // which no actuator drives
+constexpr size_t kRootVelocities = 6;  // no actuator drives them
 
-// What both observe and pay for. Theirs differ in the name of a cost.
+// The common observations and costs. One cost has a different name in each.
 class HumanoidBase : public NoisyStartTask {
  public:
   HumanoidBase(TaskSetup& setup, const std::string& force_cost)
@@ -37,7 +37,7 @@ class HumanoidBase : public NoisyStartTask {
   void Observe(const mjData& data, ObsWriter& obs) const override {
     PutPositions(data, obs);
     obs.Put({"qvel", VelocityName}, Qvel(data));
-    // Of bodies: not the world, which comes first.
+    // The first body is the world, which is omitted.
     if (include_cinert_) {
       obs.Put({"cinert", BodyNumberName<10>, 10},
               OfBodies(data.cinert, 10).subspan(10));
@@ -137,7 +137,7 @@ class Humanoid final : public HumanoidBase {
     for (size_t i = 0; i < Bodies(); ++i) {
       sum += model().body_mass[i] * data.xipos[3 * i + axis];
     }
-    // At each step: an episode may have masses of its own.
+    // In each step: a contract may change the masses each episode.
     return sum / NumpySum<double>(0, Bodies(), [&](size_t i) {
              return model().body_mass[i];
            });
@@ -153,7 +153,7 @@ class HumanoidStandup final : public HumanoidBase {
  public:
   explicit HumanoidStandup(TaskSetup& setup)
       : HumanoidBase(setup, "impact_cost") {
-    setup.options().Number("uph_cost_weight", 1);  // unused by Gymnasium, too
+    setup.options().Number("uph_cost_weight", 1);  // Gymnasium ignores it, too
   }
 
   void PutResetInfos(const mjData& data, InfoWriter& infos) const override {

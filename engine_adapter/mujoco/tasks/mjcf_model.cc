@@ -1,6 +1,5 @@
-// Any MJCF file of the user's: observes qpos, then qvel;
-// rewards 0; never terminates. Starts without noise, steps the model once for
-// each action and follows no velocity command, unless options say otherwise.
+// A task of any MJCF file. It observes qpos, then qvel. Rewards are 0. It never
+// terminates. mujoco_tasks.h has its options.
 #include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-// They differ in what is healthy.
+// The two tasks differ in the healthy states.
 class PlanarWalker : public NoisyStartTask {
  public:
   PlanarWalker(TaskSetup& setup, const Range& healthy_z_range,

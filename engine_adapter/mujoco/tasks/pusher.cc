@@ -25,7 +25,7 @@ class Pusher final : public Task {
   }
 
   void Reset(mjData* data, EnvRandom& random) const override {
-    // The cylinder's place, not too near the goal, then the goal's.
+    // The cylinder's place, at a distance from the goal, then the goal's.
     const std::span<mjtNum> places = Qpos(data).last(4);
     do {
       places[0] = random.Uniform(-0.3, 0);

@@ -70,7 +70,7 @@ void Say(const char* kind) {
   }
   const pid_t daemons_parent = fork();
   if (daemons_parent == 0) {
-    // As daemons do: no parent, another session, but the run token.
+    // A daemon: no parent, another session, but the run token.
     setsid();
     if (fork() == 0) Sleep("daemon");
     _exit(0);

@@ -1,4 +1,4 @@
-// One run: its image with what is laid over it, its numbers and plots beside.
+// One run: its image with overlays; its numbers and plots beside it.
 import QtQuick
 import Tandem
 
@@ -26,7 +26,7 @@ Item {
             anchors.fill: parent
             clip: true
             tab: view.tab
-            // An old image looks old, whatever the badge says.
+            // An old image is dimmed.
             opacity: view.tab.live || view.tab.paused ? 1 : 0.4
         }
 
@@ -89,7 +89,7 @@ Item {
             }
         }
 
-        Rectangle {  // the state; gone only where the bare image is live
+        Rectangle {  // the state; hidden if only the image is shown and is live
             anchors { top: parent.top; right: parent.right; margins: 12 }
             visible: !view.bare || !view.tab.live
             width: stateRow.width + 24
@@ -122,7 +122,7 @@ Item {
             }
         }
 
-        Column {  // from the bottom: what is old, what is evaluated
+        Column {  // from the bottom: age, evaluation
             anchors { left: parent.left; right: parent.right; bottom: parent.bottom; margins: 12 }
             spacing: 8
 

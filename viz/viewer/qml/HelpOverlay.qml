@@ -1,4 +1,4 @@
-// Every key, from the table that the keyboard uses.
+// All keys, from the keyboard's table.
 import QtQuick
 
 Rectangle {

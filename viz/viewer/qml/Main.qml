@@ -10,7 +10,7 @@ Window {
 
     width: viewer.initialWidth
     height: viewer.initialHeight
-    // Beyond any screen, and 270 MB: what an image of the window takes.
+    // Larger than any screen; an image of the window takes 270 MB.
     maximumWidth: 8192
     maximumHeight: 8192
     visible: true
@@ -64,7 +64,7 @@ Window {
         theme: colours
     }
 
-    Rectangle {  // what just happened
+    Rectangle {  // the message
         anchors { horizontalCenter: parent.horizontalCenter; bottom: parent.bottom; bottomMargin: 28 }
         visible: root.viewer.message.length > 0
         width: Math.min(said.implicitWidth + 32, parent.width - 32)

@@ -1,4 +1,4 @@
-// Beside a list that goes on: how much of it is on show, and where that is.
+// The scroll position of a list, and the visible part of its length.
 import QtQuick
 
 Rectangle {

@@ -1,4 +1,4 @@
-// A run's facts, and the course of its numbers.
+// A run's data, and plots of its numbers.
 import QtQuick
 import Tandem
 

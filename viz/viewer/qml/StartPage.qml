@@ -1,4 +1,4 @@
-// What runs on this machine, and how to start something.
+// The runs of this machine, and how to start one.
 import QtQuick
 
 Item {
@@ -40,8 +40,8 @@ Item {
         spacing: 8
         clip: true
         boundsBehavior: Flickable.StopAtBounds
-        // One of the view's own for each run: it scrolls back to its top whenever
-        // its model is another, as the list of runs is after each scan.
+        // A model of its own: the view scrolls to the top when its model is
+        // replaced, and each scan replaces the list of runs.
         model: ListModel { id: places }
 
         readonly property int wanted: page.viewer.runs.length
@@ -56,7 +56,7 @@ Item {
         delegate: Rectangle {
             id: card
             required property int index
-            // Without a run for the moment in which the list grows shorter.
+            // No run exists for a moment while the list becomes shorter.
             readonly property var row: page.viewer.runs[index]
                 ?? { run: "", details: "", kind: "", state: "", moving: false, watchable: false }
             objectName: row.run
@@ -136,7 +136,7 @@ Item {
         color: page.theme.faint
     }
 
-    Rectangle {  // nothing there: how to begin
+    Rectangle {  // no runs: how to start one
         anchors { top: head.bottom; topMargin: 20; horizontalCenter: parent.horizontalCenter }
         visible: page.viewer.runs.length === 0
         width: head.width

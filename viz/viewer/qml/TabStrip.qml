@@ -1,4 +1,4 @@
-// Tabs of runs, the way to the list of runs, help and theme.
+// Tabs of runs, and buttons for the list of runs, help and theme.
 import QtQuick
 
 Rectangle {
@@ -43,7 +43,7 @@ Rectangle {
         onPressed: strip.viewer.current = -1
     }
 
-    // Narrower tabs where there are many; none is left out.
+    // Many tabs are narrower; all are shown.
     Row {
         id: tabs
         readonly property int count: strip.viewer.tabs.length
@@ -74,7 +74,7 @@ Rectangle {
                     onClicked: strip.viewer.current = tab.index
                 }
 
-                Rectangle {  // its state, also when another tab is on show
+                Rectangle {  // the state, also of hidden tabs
                     id: dot
                     anchors { left: parent.left; leftMargin: 10; verticalCenter: parent.verticalCenter }
                     width: 8
@@ -98,7 +98,7 @@ Rectangle {
 
                 Words {
                     id: cross
-                    visible: tab.width >= 64  // it would lie on the dot
+                    visible: tab.width >= 64  // it would cover the dot
                     anchors { right: parent.right; rightMargin: 8; verticalCenter: parent.verticalCenter }
                     text: "×"
                     color: strip.theme.faint

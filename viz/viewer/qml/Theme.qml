@@ -1,4 +1,4 @@
-// The colours and sizes of everything, dark and light.
+// All colours and sizes, dark and light.
 import QtQuick
 
 QtObject {
@@ -16,7 +16,7 @@ QtObject {
     readonly property color returns: dark ? "#34d399" : "#047857"
     readonly property color rate: dark ? "#60a5fa" : "#1d4ed8"
 
-    // What lies on an image is the same in both: images have any colour.
+    // Overlays are the same in both themes: images have any colour.
     readonly property color veil: "#c80b0d10"
     readonly property color veilText: "#f3f6fa"
     readonly property color veilFaint: "#b8c2cf"

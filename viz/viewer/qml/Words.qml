@@ -1,4 +1,4 @@
-// Text as it is: names of runs and words of other programs are no markup.
+// Plain text: names of runs and texts of other programs are not markup.
 import QtQuick
 
 Text {
