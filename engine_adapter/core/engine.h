@@ -12,6 +12,9 @@
 //     absl::Status Step(std::span<const uint32_t> envs,
 //                       const StepIo& io) override;
 //   };
+//
+// An engine that steps in a loop of its own, such as a game engine, implements
+// TickedEngine, and takes its work by EngineHost::Next.
 
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
@@ -67,33 +70,25 @@ struct ResetIo {
   std::span<double> infos;  // [num_envs, info_size]
 };
 
-// If Reset or Step returns an error, the client gets EngineFailed with the
-// error's text, and the host continues to serve. An exception derived from
-// std::exception has the same effect. The engine must not allocate in Reset or
-// Step if steps shall be free of allocations.
-class Engine {
+// A part of an exchange. Exactly one of `resets` and `steps` is not empty: the
+// engine does what Engine::Reset or Engine::Step says, with these arguments.
+struct EngineWork {
+  std::span<const ResetRequest> resets;
+  ResetIo reset_io;
+  std::span<const uint32_t> steps;
+  StepIo step_io;
+};
+
+// What the host needs to know of any engine.
+class TickedEngine {
  public:
-  virtual ~Engine() = default;
+  virtual ~TickedEngine() = default;
 
   virtual const EngineSchema& schema() const = 0;
 
-  // Starts a new episode in each of the requested environments; `requests` has
-  // each at most once. Writes the environment's row of obs, and the infos that
-  // have at_reset. Writes no other row.
-  virtual absl::Status Reset(std::span<const ResetRequest> requests,
-                             const ResetIo& io) = 0;
-
-  // Steps each of these environments once, with its row of actions. `envs` is
-  // ascending, without duplicates. Writes their rows of all other arrays, and
-  // no other row. After the end of an episode the environment continues until
-  // the host resets it.
-  virtual absl::Status Step(std::span<const uint32_t> envs,
-                            const StepIo& io) = 0;
-
   // The host calls this after the client has left. Undoes the effects of the
   // client's commands (contracts, controls, moved entities, marks): the engine
-  // is as it was after construction. Then the host calls Reset for all
-  // environments.
+  // is as it was after construction. Then the host resets all environments.
   virtual void ClearClientState() {}
 
   // Returns the source that renders the environments for viewers, or nullptr if
@@ -110,6 +105,27 @@ class Engine {
 
   // Simulated seconds per step; 0 if unknown.
   virtual double step_secs() const { return 0; }
+};
+
+// An engine that resets and steps when the host calls it. If Reset or Step
+// returns an error, the client gets EngineFailed with the error's text, and the
+// host continues to serve. An exception derived from std::exception has the
+// same effect. The engine must not allocate in Reset or Step if steps shall be
+// free of allocations.
+class Engine : public TickedEngine {
+ public:
+  // Starts a new episode in each of the requested environments; `requests` has
+  // each at most once. Writes the environment's row of obs, and the infos that
+  // have at_reset. Writes no other row.
+  virtual absl::Status Reset(std::span<const ResetRequest> requests,
+                             const ResetIo& io) = 0;
+
+  // Steps each of these environments once, with its row of actions. `envs` is
+  // ascending, without duplicates. Writes their rows of all other arrays, and
+  // no other row. After the end of an episode the environment continues until
+  // the host resets it.
+  virtual absl::Status Step(std::span<const uint32_t> envs,
+                            const StepIo& io) = 0;
 };
 
 }  // namespace tandem

@@ -28,7 +28,7 @@ rpc::SimulationMode FirstMode(const EngineHost::Options& options) {
   return options.mode.value_or(rpc::SimulationMode::FAST);
 }
 
-absl::Status CheckDrawable(absl::string_view flag, const Engine& engine,
+absl::Status CheckDrawable(absl::string_view flag, const TickedEngine& engine,
                            const FrameSource* source) {
   if (source != nullptr) return absl::OkStatus();
   return MakeError(
@@ -37,7 +37,7 @@ absl::Status CheckDrawable(absl::string_view flag, const Engine& engine,
                    engine.schema().task, "', which cannot; leave it out"));
 }
 
-absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
+absl::Status PrepareFrames(TickedEngine* engine, const FrameOptions& options,
                            FrameGeometry* geometry) {
   FrameSource* const source = engine->frames();
   RETURN_IF_ERROR(CheckDrawable("--frames", *engine, source));
@@ -55,6 +55,16 @@ absl::Status PrepareFrames(Engine* engine, const FrameOptions& options,
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
     Engine* engine, Options options) {
+  return Make(engine, engine, std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
+    TickedEngine* engine, Options options) {
+  return Make(engine, nullptr, std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
+    TickedEngine* engine, Engine* synchronous, Options options) {
   const EngineSchema& schema = engine->schema();
   ASSIGN_OR_RETURN(
       std::string description,
@@ -85,26 +95,27 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
                                      .commands = true,
                                      .images = images},
                                     options.side));
-  std::unique_ptr<EngineHost> host(
-      new EngineHost(engine, std::move(options), std::move(side)));
+  std::unique_ptr<EngineHost> host(new EngineHost(
+      engine, synchronous, std::move(options), std::move(side)));
   host->side_.ShowServices(host->rpcs_->enabled_services());
   if (host->options_.images) {
     RETURN_IF_ERROR(host->StartImages(engine->images(), schema.num_envs));
   }
-  RETURN_IF_ERROR(host->ResetAll(host->options_.seed));
-  if (host->options_.frames) {
-    RETURN_IF_ERROR(host->StartFrames(engine->frames(), schema.num_envs));
-  }
-  RETURN_IF_ERROR(host->side_.Open());
+  host->runner_.BeginResetAll(host->options_.seed);
+  RETURN_IF_ERROR(host->WorkFor(Purpose::kOpening));
   return host;
 }
 
-EngineHost::EngineHost(Engine* engine, Options options, EngineSide side)
+EngineHost::EngineHost(TickedEngine* engine, Engine* synchronous,
+                       Options options, EngineSide side)
     : engine_(engine),
+      synchronous_(synchronous),
       options_(std::move(options)),
       side_(std::move(side)),
-      runner_(engine, &side_.arrays()),
-      simulation_(engine, &side_, &runner_, FirstMode(options_)),
+      runner_(&side_.arrays()),
+      simulation_(
+          engine, &side_, &runner_, FirstMode(options_),
+          [this] { (void)WorkFor(Purpose::kServiceReset); }),
       rpcs_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
                                       [this] { side_.WakeStepThread(); })) {}
 
@@ -138,7 +149,7 @@ void EngineHost::Run() {
     const EngineEvent event = side_.Next(NextDue());
     if (event == EngineEvent::kStopRequested) break;
     Serve(event);
-    Advance();
+    BeginDueStep();
   }
   // relaxed: as above.
   running_.store(false, std::memory_order_relaxed);
@@ -164,15 +175,58 @@ bool EngineHost::IsRunning() const {
 bool EngineHost::Poll() {
   const EngineEvent event = side_.Poll();
   Serve(event);
-  Advance();
+  BeginDueStep();
   return event != EngineEvent::kTimedOut &&
          event != EngineEvent::kStopRequested;
+}
+
+const EngineWork* EngineHost::Next(Deadline deadline) {
+  // A client that keeps calling does not hold the engine up.
+  constexpr int kMostTurns = 8;
+  if (taken_) {
+    if (side_.PollRpcs() || !rpcs_->IsQuiet()) ServeRpcs();
+    return nullptr;
+  }
+  for (int turns = 1; runner_.work() == nullptr; ++turns) {
+    const Deadline due = NextDue();
+    const EngineEvent event = side_.Next(
+        due.at_ns() < deadline.at_ns() ? due : deadline);
+    if (event == EngineEvent::kStopRequested ||
+        event == EngineEvent::kInterrupted) {
+      return nullptr;
+    }
+    Serve(event);
+    BeginDueStep();
+    const bool idle = event == EngineEvent::kTimedOut || turns == kMostTurns;
+    if (runner_.work() == nullptr && idle &&
+        deadline.PassedAt(MonotonicNanos())) {
+      return nullptr;
+    }
+  }
+  taken_ = true;
+  return runner_.work();
+}
+
+absl::Status EngineHost::Done(absl::Status result) {
+  if (!taken_) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "done: expected work that Next has returned, found none; "
+                     "call Next first, and Done once for each work");
+  }
+  taken_ = false;
+  runner_.Done(std::move(result));
+  return runner_.work() == nullptr ? End() : absl::OkStatus();
 }
 
 void EngineHost::Serve(EngineEvent event) {
   switch (event) {
     case EngineEvent::kExchange:
-      Exchange();
+      if (!simulation_.Admits(side_.kind())) {
+        side_.HoldExchange();
+        return;
+      }
+      runner_.Begin(side_.kind(), side_.autoreset_mode());
+      (void)WorkFor(Purpose::kExchange);
       return;
     case EngineEvent::kFrameWanted:
       ServeFrames();
@@ -181,26 +235,12 @@ void EngineHost::Serve(EngineEvent event) {
     case EngineEvent::kRpcs:
       ServeRpcs();
       return;
-    case EngineEvent::kClientArrived: {
-      const absl::Status status = StartAnew();
-      side_.AcknowledgeAttach(
-          status.ok() ? status
-                      : MakeError(ErrorCode::kEngineFailed, status.message()));
-      Log(status.ok() ? "client attached"
-                      : absl::StrCat("client refused: ", status.message()));
-      if (status.ok()) BeginRpcs();
-      if (frames_ != nullptr) frames_->ClearClientState();
-      ServeFrames();
+    case EngineEvent::kClientArrived:
+      StartAnew(Purpose::kArrival);
       return;
-    }
-    case EngineEvent::kClientLeft: {
-      const absl::Status status = StartAnew();
-      Log(status.ok()
-              ? "client left; environments reset"
-              : absl::StrCat("client left; reset failed: ", status.message()));
-      ServeFrames();
+    case EngineEvent::kClientLeft:
+      StartAnew(Purpose::kDeparture);
       return;
-    }
     case EngineEvent::kBrokenClient:
       Log(side_.BrokenClientText());
       return;
@@ -213,13 +253,52 @@ void EngineHost::Serve(EngineEvent event) {
   }
 }
 
-void EngineHost::Exchange() {
-  if (!simulation_.Admits(side_.kind())) {
-    side_.HoldExchange();
-    return;
+// A synchronous engine does the runner's work now, any other one by Next. Only
+// kOpening has errors.
+absl::Status EngineHost::WorkFor(Purpose purpose) {
+  purpose_ = purpose;
+  if (synchronous_ != nullptr) WorkOff(&runner_, synchronous_);
+  return runner_.work() == nullptr ? End() : absl::OkStatus();
+}
+
+// All of the work has been done, or the engine has failed.
+absl::Status EngineHost::End() {
+  switch (std::exchange(purpose_, Purpose::kNone)) {
+    case Purpose::kExchange:
+      EndExchange();
+      break;
+    case Purpose::kOpening:
+      return EndOpening();
+    case Purpose::kArrival:
+      EndArrival(EndResetAll());
+      break;
+    case Purpose::kDeparture:
+      EndDeparture(EndResetAll());
+      break;
+    case Purpose::kDueStep:
+      EndDueStep();
+      break;
+    case Purpose::kServiceReset:
+      simulation_.EndReset(runner_.status());
+      break;
+    case Purpose::kNone:
+      break;
   }
+  return absl::OkStatus();
+}
+
+absl::Status EngineHost::EndOpening() {
+  RETURN_IF_ERROR(EndResetAll());
+  if (options_.frames) {
+    RETURN_IF_ERROR(
+        StartFrames(engine_->frames(), engine_->schema().num_envs));
+  }
+  return side_.Open();
+}
+
+void EngineHost::EndExchange() {
   const ExchangeKind kind = side_.kind();
-  absl::Status status = runner_.Run(kind, side_.autoreset_mode());
+  absl::Status status = runner_.status();
   if (status.ok() && images_ != nullptr) status = DrawImages(kind);
   if (status.ok()) {
     // Before Publish: after it the client owns the arrays.
@@ -235,22 +314,46 @@ void EngineHost::Exchange() {
   if (side_.PollRpcs() || !rpcs_->IsQuiet()) ServeRpcs();
 }
 
+void EngineHost::EndArrival(const absl::Status& status) {
+  side_.AcknowledgeAttach(
+      status.ok() ? status
+                  : MakeError(ErrorCode::kEngineFailed, status.message()));
+  Log(status.ok() ? "client attached"
+                  : absl::StrCat("client refused: ", status.message()));
+  if (status.ok()) BeginRpcs();
+  if (frames_ != nullptr) frames_->ClearClientState();
+  ServeFrames();
+}
+
+void EngineHost::EndDeparture(const absl::Status& status) {
+  Log(status.ok()
+          ? "client left; environments reset"
+          : absl::StrCat("client left; reset failed: ", status.message()));
+  ServeFrames();
+}
+
 // Removes the effects of the last client before the next one starts.
-absl::Status EngineHost::StartAnew() {
+void EngineHost::StartAnew(Purpose purpose) {
   rpcs_->Stop();
   const bool fresh = fresh_at_ == simulation_.changes();
   simulation_.Restart();
   if (fresh) {
     fresh_at_ = simulation_.changes();
-    return absl::OkStatus();
+    if (purpose == Purpose::kArrival) {
+      EndArrival(absl::OkStatus());
+    } else {
+      EndDeparture(absl::OkStatus());
+    }
+    return;
   }
   engine_->ClearClientState();
-  return ResetAll(std::nullopt);
+  fresh_at_.reset();
+  runner_.BeginResetAll(std::nullopt);
+  (void)WorkFor(purpose);
 }
 
-absl::Status EngineHost::ResetAll(std::optional<uint64_t> first_seed) {
-  fresh_at_.reset();
-  absl::Status status = runner_.ResetAll(first_seed);
+absl::Status EngineHost::EndResetAll() {
+  absl::Status status = runner_.status();
   if (status.ok() && images_ != nullptr) {
     status = images_->DrawAll();
     if (status.ok()) side_.TagImages(side_.frame_seq());
@@ -268,15 +371,16 @@ absl::Status EngineHost::DrawImages(ExchangeKind kind) {
   return status;
 }
 
-// Does the work that needs no exchange.
-void EngineHost::Advance() {
-  const absl::StatusOr<bool> stepped = simulation_.Advance();
-  if (!stepped.ok()) {
-    LogFailure(stepped.status());
-    return;
+void EngineHost::BeginDueStep() {
+  if (purpose_ == Purpose::kNone && simulation_.BeginDueStep()) {
+    (void)WorkFor(Purpose::kDueStep);
   }
-  if (!*stepped) return;
-  LogFailure(absl::OkStatus());
+}
+
+void EngineHost::EndDueStep() {
+  simulation_.EndDueStep(runner_.status());
+  LogFailure(runner_.status());
+  if (!runner_.status().ok()) return;
   CountForFrames(runner_.accumulated_arrays(), true);
   ServeFrames();
   if (!rpcs_->IsQuiet()) ServeRpcs();

@@ -3,13 +3,26 @@
 //
 // Data flow: client <-> EngineSide <-> EngineHost <-> Engine.
 // Ownership: the engine's process owns it. Either the host runs the loop (Run,
-// or Start and Stop), or an engine with its own loop calls Poll.
+// or Start and Stop), or an engine with its own loop calls Poll, or Next and
+// Done.
 //
 //   MyEngine engine;
 //   absl::StatusOr<std::unique_ptr<EngineHost>> host =
 //       EngineHost::Create(&engine, {.name = "demo", .seed = 0});
 //   if (!host.ok()) return host.status();
 //   (*host)->Run();  // until RequestStop, from another thread or a handler
+//
+// An engine that needs several ticks of its own loop for a step:
+//
+//   auto host = EngineHost::CreateTicked(&engine, {.name = "demo"});
+//   for (;;) {  // at each tick, with the host's result
+//     engine.Tick();
+//     if (engine.StepIsComplete()) status = host->Done(engine.Results());
+//     while (const EngineWork* work = host->Next(Deadline::Now())) {
+//       if (!engine.IsCompleteAtOnce(*work)) break;
+//       status = host->Done(absl::OkStatus());
+//     }
+//   }
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_H_
 #define TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_H_
@@ -44,6 +57,9 @@ class RpcHost;
 // States: open (after Create) -> running (Run or Start) -> stopped (after Run
 // has returned, or Stop). Poll is legal while open. The region exists from
 // Create to the destructor.
+//
+// After CreateTicked: opening -> open (the first Done). Next and Done are legal
+// in both, Run, Start, Stop and Poll in none.
 class EngineHost {
  public:
   struct Options {
@@ -78,6 +94,11 @@ class EngineHost {
   //  - kUnsupported: the engine cannot run in the mode.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Create(Engine* engine,
                                                             Options options);
+  // The same for an engine that takes its work by Next. The first work resets
+  // every environment; when it is done, the host admits clients. The errors of
+  // the engine and of EngineSide::Open come from Done then.
+  static absl::StatusOr<std::unique_ptr<EngineHost>> CreateTicked(
+      TickedEngine* engine, Options options);
   // Does Stop, then removes the region.
   ~EngineHost();
   EngineHost(const EngineHost&) = delete;
@@ -96,6 +117,22 @@ class EngineHost {
   // an event.
   bool Poll();
 
+  // Serves pending events, and returns the engine's next work; nullptr if there
+  // is none before `deadline`, or after RequestStop, or if a signal handler ran.
+  // Each work is returned once, and is valid until Done. Before Done, Next
+  // returns nullptr at once, and answers calls that do not need the engine:
+  // GetServices, GetSimulationMode, SetPaused. All other calls wait. A client
+  // that leaves meanwhile is noticed after Done.
+  const EngineWork* Next(Deadline deadline);
+  // The engine has done the work, or has failed: then the client gets
+  // kEngineFailed with the text. An exchange can have further work, such as an
+  // autoreset, which Next returns at once. Errors: kInvalidArgument if Next has
+  // returned no work, or Done was called for it; for the first work see
+  // CreateTicked.
+  absl::Status Done(absl::Status result);
+
+  // Whether RequestStop was called.
+  bool StopRequested() const { return side_.StopRequested(); }
   // Thread-safe and async-signal-safe.
   void RequestStop() { side_.RequestStop(); }
 
@@ -106,15 +143,35 @@ class EngineHost {
   const EngineSide& side() const { return side_; }
 
  private:
-  EngineHost(Engine* engine, Options options, EngineSide side);
+  // What the runner's work is for.
+  enum class Purpose : uint8_t {
+    kNone,
+    kOpening,
+    kExchange,
+    kArrival,
+    kDeparture,
+    kDueStep,
+    kServiceReset,
+  };
+
+  EngineHost(TickedEngine* engine, Engine* synchronous, Options options,
+             EngineSide side);
+  static absl::StatusOr<std::unique_ptr<EngineHost>> Make(
+      TickedEngine* engine, Engine* synchronous, Options options);
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   absl::Status StartImages(FrameSource* source, uint32_t num_envs);
-  absl::Status ResetAll(std::optional<uint64_t> first_seed);
   absl::Status DrawImages(ExchangeKind kind);
   void Serve(EngineEvent event);
-  void Exchange();
-  absl::Status StartAnew();
-  void Advance();
+  void BeginDueStep();
+  absl::Status WorkFor(Purpose purpose);
+  absl::Status End();
+  absl::Status EndResetAll();
+  absl::Status EndOpening();
+  void EndExchange();
+  void EndArrival(const absl::Status& status);
+  void EndDeparture(const absl::Status& status);
+  void EndDueStep();
+  void StartAnew(Purpose purpose);
   Deadline NextDue() const;
   void BeginRpcs();
   void ServeRpcs();
@@ -123,10 +180,13 @@ class EngineHost {
   void LogFailure(const absl::Status& status);
   void Log(absl::string_view line) const;
 
-  Engine* const engine_;
+  TickedEngine* const engine_;
+  Engine* const synchronous_;  // the same engine; nullptr: it uses Next
   Options options_;
   EngineSide side_;
   ExchangeRunner runner_;
+  Purpose purpose_ = Purpose::kNone;
+  bool taken_ = false;  // whether Next has returned the runner's work
   // The simulation's changes() at the last reset of all environments. While it
   // is equal, the next client needs no reset.
   std::optional<uint64_t> fresh_at_;

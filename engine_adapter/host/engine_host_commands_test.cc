@@ -20,20 +20,16 @@
 #include "absl/strings/string_view.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/host/testing/calling_client.h"
 #include "engine_adapter/ports/engine_ports.h"
-#include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/rpc/envelope_reader.h"
-#include "transport/rpc/envelope_writer.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
 namespace {
-
-using Got = EnvelopeReader::Got;
 
 // Counts its steps, and returns the count as a joint's position.
 class CountingEngine final : public Engine, public MujocoPort {
@@ -76,53 +72,6 @@ class CountingEngine final : public Engine, public MujocoPort {
       .task = "Counting", .num_envs = 1, .obs_size = 1, .act_size = 1};
 };
 
-// A client in the test's thread, which steps and calls.
-class Client {
- public:
-  explicit Client(const std::string& name)
-      : side_(ClientSide::Attach(name, {}).value()),
-        calls_(side_.RpcRingWriter().value()),
-        answers_(side_.RpcRingReader().value(), {}) {}
-
-  float Step() {
-    const std::array<float, 1> actions = {0};
-    EXPECT_EQ(side_.Send(actions), ErrorCode::kOk);
-    EXPECT_EQ(side_.Recv(Deadline::After(20)), ErrorCode::kOk);
-    return side_.arrays().obs[0];
-  }
-
-  template <typename Request>
-  void Call(rpc::MethodId method, uint64_t id, Request request = {}) {
-    rpc::EnvelopeT envelope;
-    envelope.method = method;
-    envelope.correlation_id = id;
-    envelope.payload.Set(std::move(request));
-    flatbuffers::FlatBufferBuilder builder;
-    rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
-    EXPECT_EQ(calls_.Post(
-                  std::span(builder.GetBufferPointer(), builder.GetSize()), id),
-              ErrorCode::kOk);
-  }
-
-  // Returns the next envelope, if there is one.
-  std::optional<rpc::EnvelopeT> Take() {
-    if (answers_.Next() != Got::kEnvelope) return std::nullopt;
-    rpc::EnvelopeT answer;
-    answers_.envelope().UnPackTo(&answer);
-    return answer;
-  }
-  rpc::EnvelopeT Await() {
-    for (;;) {  // alarm(60) is the watchdog
-      if (std::optional<rpc::EnvelopeT> answer = Take()) return *answer;
-    }
-  }
-
- private:
-  ClientSide side_;
-  EnvelopeWriter calls_;
-  EnvelopeReader answers_;
-};
-
 class EngineHostCommandsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -140,7 +89,7 @@ class EngineHostCommandsTest : public testing::Test {
 };
 
 TEST_F(EngineHostCommandsTest, AnswersWithoutSteps) {
-  Client client(name_);
+  CallingClient client(name_);
   for (uint64_t id = 1; id <= 100; ++id) {
     client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, id);
     EXPECT_EQ(client.Await().correlation_id, id);
@@ -148,7 +97,7 @@ TEST_F(EngineHostCommandsTest, AnswersWithoutSteps) {
 }
 
 TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
-  Client client(name_);
+  CallingClient client(name_);
   rpc::GetJointStateRequestT stream;
   stream.target_fps = 60;
   client.Call(rpc::MethodId::StreamJointState, 1'000'000, stream);
@@ -188,7 +137,7 @@ TEST_F(EngineHostCommandsTest, AreAnsweredOnceAndInOrderBesideSteps) {
 }
 
 TEST_F(EngineHostCommandsTest, StreamsSendEachStateOnce) {
-  Client client(name_);
+  CallingClient client(name_);
   client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
   for (uint64_t item = 1; item <= 5; ++item) {
     EXPECT_EQ(client.Await().stream_number, item);
@@ -197,7 +146,7 @@ TEST_F(EngineHostCommandsTest, StreamsSendEachStateOnce) {
 }
 
 TEST_F(EngineHostCommandsTest, PausedEngineAnswersAndSingleSteps) {
-  Client client(name_);
+  CallingClient client(name_);
   rpc::SetPausedRequestT pause;
   pause.paused = true;
   client.Call(rpc::MethodId::SetPaused, 1, pause);
@@ -213,7 +162,7 @@ TEST_F(EngineHostCommandsTest, PausedEngineAnswersAndSingleSteps) {
 }
 
 TEST_F(EngineHostCommandsTest, InRealTimeItStepsWithoutExchanges) {
-  Client client(name_);
+  CallingClient client(name_);
   rpc::SetSimulationModeRequestT mode;
   mode.mode = rpc::SimulationMode::REALTIME;
   client.Call(rpc::MethodId::SetSimulationMode, 1, mode);
@@ -232,7 +181,7 @@ TEST_F(EngineHostCommandsTest, InRealTimeItStepsWithoutExchanges) {
 }
 
 TEST_F(EngineHostCommandsTest, ControlsMayWaitForTheirStep) {
-  Client client(name_);
+  CallingClient client(name_);
   rpc::SendControlRequestT request;
   request.bulk = {0.5F};
   request.wait_for_next_step = true;
@@ -245,7 +194,7 @@ TEST_F(EngineHostCommandsTest, ControlsMayWaitForTheirStep) {
 
 TEST_F(EngineHostCommandsTest, EachClientStartsFromInitialState) {
   for (int i = 0; i < 3; ++i) {
-    Client client(name_);
+    CallingClient client(name_);
     client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
     EXPECT_EQ(client.Await().stream_number, 1u);
     client.Call<rpc::GetSimulationModeRequestT>(
@@ -261,7 +210,7 @@ TEST_F(EngineHostCommandsTest, EachClientStartsFromInitialState) {
 TEST_F(EngineHostCommandsTest, NoAnswerReachesAnotherClient) {
   for (int i = 0; i < 10; ++i) {
     {
-      Client client(name_);
+      CallingClient client(name_);
       rpc::SetPausedRequestT pause;
       pause.paused = true;
       client.Call(rpc::MethodId::SetPaused, 1, pause);
@@ -270,7 +219,7 @@ TEST_F(EngineHostCommandsTest, NoAnswerReachesAnotherClient) {
       steps.steps = 1'000'000'000;
       client.Call(rpc::MethodId::SingleStep, 1, steps);
     }
-    Client next(name_);
+    CallingClient next(name_);
     next.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 1);
     EXPECT_EQ(next.Await().method, rpc::MethodId::GetJointState);
   }
@@ -278,20 +227,20 @@ TEST_F(EngineHostCommandsTest, NoAnswerReachesAnotherClient) {
 
 TEST_F(EngineHostCommandsTest, ChangesByRpcsEndWithTheClient) {
   for (int i = 0; i < 2; ++i) {
-    Client client(name_);
+    CallingClient client(name_);
     rpc::SendControlRequestT request;
     request.bulk = {0.5F};
     client.Call(rpc::MethodId::SendControl, 1, request);
     EXPECT_EQ(client.Await().correlation_id, 1u);
   }
-  { const Client last(name_); }
+  { const CallingClient last(name_); }
   host_->Stop();
   EXPECT_EQ(engine_.cleared_, 2);
   EXPECT_EQ(engine_.resets_, 3);  // including the first reset of all
 }
 
 TEST_F(EngineHostCommandsTest, UnservedMethodIsAnsweredWithAnError) {
-  Client client(name_);
+  CallingClient client(name_);
   client.Call<rpc::DebugDrawRequestT>(rpc::MethodId::Draw, 1);
   EXPECT_EQ(client.Await().error_code,
             static_cast<uint16_t>(ErrorCode::kUnsupported));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "engine_adapter/base/guarded.h"
 
@@ -50,8 +51,9 @@ bool MarkDones(const StepArrays& arrays) {
 
 }  // namespace
 
-ExchangeRunner::ExchangeRunner(Engine* engine, const StepArrays* arrays)
-    : engine_(engine), arrays_(arrays), reset_next_(arrays->num_envs, 0) {
+ExchangeRunner::ExchangeRunner(const StepArrays* arrays)
+    : arrays_(arrays), reset_next_(arrays->num_envs, 0) {
+  WorkOn(*arrays);
   to_reset_.reserve(arrays->num_envs);
   some_to_step_.reserve(arrays->num_envs);
   all_.resize(arrays->num_envs);
@@ -93,34 +95,49 @@ ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
   return *accumulated_;
 }
 
-absl::Status ExchangeRunner::RunUnrequestedStep(std::span<const float> actions,
-                                                AutoresetMode autoreset) {
+void ExchangeRunner::WorkOn(const StepArrays& arrays) {
+  target_ = &arrays;
+  work_.reset_io = {.obs = arrays.obs, .infos = arrays.infos};
+  work_.step_io = {.actions = arrays.actions,
+                   .obs = arrays.obs,
+                   .rewards = arrays.rewards,
+                   .terminateds = arrays.terminateds,
+                   .truncateds = arrays.truncateds,
+                   .infos = arrays.infos};
+}
+
+void ExchangeRunner::BeginUnrequestedStep(std::span<const float> actions,
+                                          AutoresetMode autoreset) {
   Accumulated& accumulated = TheAccumulated();
   // The engine only reads the actions.
   accumulated.arrays.actions = {const_cast<float*>(actions.data()),
                                 actions.size()};
-  absl::Status status =
-      RunOn(accumulated.arrays, ExchangeKind::kStep, autoreset);
-  if (!status.ok()) return status;
-  accumulated.any = true;
-  for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
-    accumulated.rewards[env] += accumulated.arrays.rewards[env];
-    accumulated.terminateds[env] |= accumulated.arrays.terminateds[env];
-    accumulated.truncateds[env] |= accumulated.arrays.truncateds[env];
-  }
-  return absl::OkStatus();
+  WorkOn(accumulated.arrays);
+  BeginOn(accumulated.arrays, ExchangeKind::kStep, autoreset);
 }
 
-absl::Status ExchangeRunner::ResetUnrequested(
+void ExchangeRunner::Accumulate() {
+  accumulated_->any = true;
+  for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
+    accumulated_->rewards[env] += accumulated_->arrays.rewards[env];
+    accumulated_->terminateds[env] |= accumulated_->arrays.terminateds[env];
+    accumulated_->truncateds[env] |= accumulated_->arrays.truncateds[env];
+  }
+}
+
+void ExchangeRunner::BeginUnrequestedReset(
     std::span<const ResetRequest> requests) {
   Accumulated& accumulated = TheAccumulated();
+  WorkOn(accumulated.arrays);
+  kind_ = ExchangeKind::kResetOnly;
+  some_to_step_.clear();
   to_reset_.assign(requests.begin(), requests.end());
   for (const ResetRequest& request : requests) accumulated.Clear(request.env);
-  return ResetListed(accumulated.arrays);
+  ResetListed();
 }
 
 // Adds the unreported results to the exchange's results.
-void ExchangeRunner::ReportAccumulated(ExchangeKind kind) {
+void ExchangeRunner::ReportAccumulated() {
   Accumulated& accumulated = *accumulated_;
   bool unreported = false;
   for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
@@ -128,7 +145,7 @@ void ExchangeRunner::ReportAccumulated(ExchangeKind kind) {
       accumulated.Clear(env);
       continue;
     }
-    if (kind == ExchangeKind::kResetOnly) {
+    if (kind_ == ExchangeKind::kResetOnly) {
       unreported = true;
       continue;
     }
@@ -149,29 +166,32 @@ void ExchangeRunner::ReportAccumulated(ExchangeKind kind) {
   accumulated.any = unreported;
 }
 
-absl::Status ExchangeRunner::ResetAll(std::optional<uint64_t> first_seed) {
+void ExchangeRunner::BeginResetAll(std::optional<uint64_t> first_seed) {
+  WorkOn(*arrays_);
+  kind_ = ExchangeKind::kResetOnly;
+  some_to_step_.clear();
   to_reset_.clear();
   for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
     to_reset_.push_back({.env = env, .seed = {}});
     if (first_seed) to_reset_.back().seed = *first_seed + env;
     if (accumulated_ != nullptr) accumulated_->Clear(env);
   }
-  return ResetListed(*arrays_);
+  ResetListed();
 }
 
-absl::Status ExchangeRunner::Run(ExchangeKind kind, AutoresetMode autoreset) {
-  absl::Status status = RunOn(*arrays_, kind, autoreset);
-  if (status.ok() && accumulated_ != nullptr && accumulated_->any) {
-    ReportAccumulated(kind);
-  }
-  return status;
+void ExchangeRunner::Begin(ExchangeKind kind, AutoresetMode autoreset) {
+  if (target_ != arrays_) WorkOn(*arrays_);
+  BeginOn(*arrays_, kind, autoreset);
 }
 
-absl::Status ExchangeRunner::RunOn(const StepArrays& arrays, ExchangeKind kind,
-                                   AutoresetMode autoreset) {
+void ExchangeRunner::BeginOn(const StepArrays& arrays, ExchangeKind kind,
+                             AutoresetMode autoreset) {
+  kind_ = kind;
+  autoreset_ = autoreset;
   if (kind == ExchangeKind::kStep && to_reset_next_ == 0 &&
       AllZero(arrays.resets)) {
-    return Step(all_, autoreset, arrays);
+    StepListed(all_);
+    return;
   }
   to_reset_.clear();
   some_to_step_.clear();
@@ -190,52 +210,61 @@ absl::Status ExchangeRunner::RunOn(const StepArrays& arrays, ExchangeKind kind,
       }
     }
   }
-  if (absl::Status status = ResetListed(arrays); !status.ok()) return status;
-  return some_to_step_.empty() ? absl::OkStatus()
-                               : Step(some_to_step_, autoreset, arrays);
+  ResetListed();
 }
 
-absl::Status ExchangeRunner::ResetListed(const StepArrays& arrays) {
-  if (to_reset_.empty()) return absl::OkStatus();
+void ExchangeRunner::ResetListed() {
+  if (to_reset_.empty()) {
+    StepListed(some_to_step_);
+    return;
+  }
   for (const ResetRequest& request : to_reset_) {
-    arrays.rewards[request.env] = 0;
-    arrays.dones[request.env] = 0;
-    arrays.truncateds[request.env] = 0;
-    arrays.terminateds[request.env] = 0;
+    target_->rewards[request.env] = 0;
+    target_->dones[request.env] = 0;
+    target_->truncateds[request.env] = 0;
+    target_->terminateds[request.env] = 0;
     to_reset_next_ -= reset_next_[request.env];
     reset_next_[request.env] = 0;
   }
-  return ResetEngine(arrays);
+  work_.resets = to_reset_;
+  work_.steps = {};
+  stage_ = Stage::kReset;
 }
 
-absl::Status ExchangeRunner::ResetEngine(const StepArrays& arrays) {
-  const ResetIo io = {.obs = arrays.obs, .infos = arrays.infos};
-  return Guarded([&] { return engine_->Reset(to_reset_, io); });
+void ExchangeRunner::StepListed(std::span<const uint32_t> envs) {
+  if (envs.empty()) {
+    End(absl::OkStatus());
+    return;
+  }
+  work_.resets = {};
+  work_.steps = envs;
+  stage_ = Stage::kStep;
+}
+
+void ExchangeRunner::Done(absl::Status status) {
+  if (!status.ok() || stage_ == Stage::kAutoreset) {
+    End(std::move(status));
+  } else if (stage_ == Stage::kStep) {
+    EndStep();
+  } else {
+    StepListed(some_to_step_);
+  }
 }
 
 // For kStep: an environment that the exchange does not step was reset, so its
 // flags are 0.
-absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
-                                  AutoresetMode autoreset,
-                                  const StepArrays& arrays) {
-  const StepIo io = {.actions = arrays.actions,
-                     .obs = arrays.obs,
-                     .rewards = arrays.rewards,
-                     .terminateds = arrays.terminateds,
-                     .truncateds = arrays.truncateds,
-                     .infos = arrays.infos};
-  absl::Status status = Guarded([&] { return engine_->Step(envs, io); });
-  if (!status.ok()) return status;
+void ExchangeRunner::EndStep() {
+  const StepArrays& arrays = *target_;
   // DISABLED: only the client's reset flags cause resets.
-  if (!MarkDones(arrays) || autoreset == AutoresetMode::kDisabled) {
-    return absl::OkStatus();
+  if (!MarkDones(arrays) || autoreset_ == AutoresetMode::kDisabled) {
+    End(absl::OkStatus());
+    return;
   }
-
   to_reset_.clear();
-  for (const uint32_t env : envs) {
+  for (const uint32_t env : work_.steps) {
     if (arrays.dones[env] == 0) continue;
-    // NEXT_STEP: RunOn resets in place of the next step.
-    if (autoreset == AutoresetMode::kNextStep) {
+    // NEXT_STEP: BeginOn resets in place of the next step.
+    if (autoreset_ == AutoresetMode::kNextStep) {
       reset_next_[env] = 1;
       ++to_reset_next_;
       continue;
@@ -245,10 +274,35 @@ absl::Status ExchangeRunner::Step(std::span<const uint32_t> envs,
     KeepRow(arrays.infos, arrays.info_size, env, arrays.final_infos);
     to_reset_.push_back({.env = env, .seed = {}});
   }
-  if (to_reset_.empty()) return absl::OkStatus();
+  if (to_reset_.empty()) {
+    End(absl::OkStatus());
+    return;
+  }
   // The reset replaces observation and infos; reward and flags stay the
   // episode's.
-  return ResetEngine(arrays);
+  work_.resets = to_reset_;
+  work_.steps = {};
+  stage_ = Stage::kAutoreset;
+}
+
+void ExchangeRunner::End(absl::Status status) {
+  stage_ = Stage::kIdle;
+  status_ = std::move(status);
+  if (accumulated_ == nullptr || !status_.ok()) return;
+  if (target_ != arrays_) {
+    if (kind_ == ExchangeKind::kStep) Accumulate();
+  } else if (accumulated_->any) {
+    ReportAccumulated();
+  }
+}
+
+void WorkOff(ExchangeRunner* runner, Engine* engine) {
+  while (const EngineWork* const work = runner->work()) {
+    runner->Done(Guarded([&] {
+      return work->steps.empty() ? engine->Reset(work->resets, work->reset_io)
+                                 : engine->Step(work->steps, work->step_io);
+    }));
+  }
 }
 
 }  // namespace tandem

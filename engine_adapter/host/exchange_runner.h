@@ -1,12 +1,17 @@
-// ExchangeRunner: executes an exchange by calls of an Engine.
+// ExchangeRunner: divides an exchange into work for an engine.
 //
-// Data flow: reset flags, kind, autoreset mode -> Engine::Reset and Step ->
-// rewards, dones, final_obs, final_infos of the region.
+// Data flow: reset flags, kind, autoreset mode -> EngineWork -> the engine ->
+// Done -> rewards, dones, final_obs, final_infos of the region.
 // Ownership: the host owns it. Its private memory holds the ends of episodes,
 // and the results of steps without an exchange.
 //
-//   ExchangeRunner runner(&engine, &side.arrays());
-//   absl::Status status = runner.Run(side.kind(), side.autoreset_mode());
+//   ExchangeRunner runner(&side.arrays());
+//   runner.Begin(side.kind(), side.autoreset_mode());
+//   while (const EngineWork* work = runner.work()) {
+//     ... reset or step as `work` says, now or later ...
+//     runner.Done(status);
+//   }
+//   if (runner.status().ok()) ...
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_EXCHANGE_RUNNER_H_
 #define TANDEM_ENGINE_ADAPTER_HOST_EXCHANGE_RUNNER_H_
@@ -24,35 +29,46 @@
 
 namespace tandem {
 
-// Not thread-safe. Run allocates nothing, unless the engine allocates or fails.
+// States: idle, working. Begin...: idle -> working, or idle if there is nothing
+// to do. Done: working -> working with the next work, or idle after the last.
+// Not thread-safe. Allocates nothing in an exchange, unless the engine fails.
 class ExchangeRunner {
  public:
-  // `engine` and `arrays` must outlive the runner.
-  ExchangeRunner(Engine* engine, const StepArrays* arrays);
+  // `arrays` must outlive the runner.
+  explicit ExchangeRunner(const StepArrays* arrays);
 
   // Resets every environment; zeroes rewards and flags. With a seed,
-  // environment i gets the seed `*first_seed + i`. Errors: the engine's.
-  absl::Status ResetAll(std::optional<uint64_t> first_seed);
+  // environment i gets the seed `*first_seed + i`.
+  void BeginResetAll(std::optional<uint64_t> first_seed);
 
   // Resets the flagged environments. For kStep, steps all others, and then does
   // the autoresets of the mode. Reward and flags of a reset environment are 0.
-  // For kResetOnly the rows of all others do not change. Errors: the engine's;
-  // some environments may have advanced then.
-  absl::Status Run(ExchangeKind kind, AutoresetMode autoreset);
+  // For kResetOnly the rows of all others do not change.
+  void Begin(ExchangeKind kind, AutoresetMode autoreset);
 
   // Steps all environments once, without an exchange; the region's arrays do
-  // not change. The engine sees the same calls as for kStep without reset
-  // flags. The next step of an environment in an exchange includes the results:
-  // the rewards are added, and the flags are set if an episode ended. For
-  // kSameStep that step also writes final_obs and final_infos. If the exchange
-  // resets the environment, the results are dropped. Errors: the engine's.
-  absl::Status RunUnrequestedStep(std::span<const float> actions,
-                                  AutoresetMode autoreset);
+  // not change. The engine gets the same work as for kStep without reset flags.
+  // The next step of an environment in an exchange includes the results: the
+  // rewards are added, and the flags are set if an episode ended. For kSameStep
+  // that step also writes final_obs and final_infos. If the exchange resets the
+  // environment, the results are dropped. `actions` must stay until the end.
+  void BeginUnrequestedStep(std::span<const float> actions,
+                            AutoresetMode autoreset);
   // Resets these environments now, without an exchange, and drops their
-  // unreported results. Errors: the engine's.
-  absl::Status ResetUnrequested(std::span<const ResetRequest> requests);
-  // The results of the last RunUnrequestedStep.
+  // unreported results.
+  void BeginUnrequestedReset(std::span<const ResetRequest> requests);
+  // The results of the last unrequested step.
   const StepArrays& accumulated_arrays() const { return accumulated_->arrays; }
+
+  // What the engine has to do now; nullptr: nothing.
+  const EngineWork* work() const {
+    return stage_ == Stage::kIdle ? nullptr : &work_;
+  }
+  // The engine has done work(), or has failed: then there is no more work, and
+  // some environments may have advanced.
+  void Done(absl::Status status);
+  // How the last work ended: OK, or the engine's error.
+  const absl::Status& status() const { return status_; }
 
  private:
   // Arrays like the region's, in private memory, and the unreported results.
@@ -69,17 +85,26 @@ class ExchangeRunner {
     void Clear(uint32_t env);
   };
 
-  Accumulated& TheAccumulated();
-  absl::Status RunOn(const StepArrays& arrays, ExchangeKind kind,
-                     AutoresetMode autoreset);
-  absl::Status ResetListed(const StepArrays& arrays);
-  absl::Status ResetEngine(const StepArrays& arrays);
-  absl::Status Step(std::span<const uint32_t> envs, AutoresetMode autoreset,
-                    const StepArrays& arrays);
-  void ReportAccumulated(ExchangeKind kind);
+  enum class Stage : uint8_t { kIdle, kReset, kStep, kAutoreset };
 
-  Engine* engine_;
+  Accumulated& TheAccumulated();
+  void WorkOn(const StepArrays& arrays);
+  void BeginOn(const StepArrays& arrays, ExchangeKind kind,
+               AutoresetMode autoreset);
+  void ResetListed();
+  void StepListed(std::span<const uint32_t> envs);
+  void EndStep();
+  void End(absl::Status status);
+  void Accumulate();
+  void ReportAccumulated();
+
   const StepArrays* arrays_;
+  const StepArrays* target_ = nullptr;  // arrays_, or the accumulated ones
+  EngineWork work_;                     // in target_
+  Stage stage_ = Stage::kIdle;
+  ExchangeKind kind_ = ExchangeKind::kStep;
+  AutoresetMode autoreset_ = AutoresetMode::kSameStep;
+  absl::Status status_;
   std::vector<ResetRequest> to_reset_;
   std::vector<uint32_t> some_to_step_;  // if some are reset
   std::vector<uint32_t> all_;
@@ -87,6 +112,9 @@ class ExchangeRunner {
   uint32_t to_reset_next_ = 0;       // the number of 1s in it
   std::unique_ptr<Accumulated> accumulated_;  // made at first use
 };
+
+// Does all work by calls of `engine`.
+void WorkOff(ExchangeRunner* runner, Engine* engine);
 
 }  // namespace tandem
 

@@ -72,11 +72,21 @@ class FakeEngine final : public Engine {
 class ExchangeRunnerTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(runner_.ResetAll(std::nullopt).ok());
+    ASSERT_TRUE(ResetAll(std::nullopt).ok());
     engine_.seeds.clear();
   }
+  absl::Status ResetAll(std::optional<uint64_t> first_seed) {
+    runner_.BeginResetAll(first_seed);
+    WorkOff(&runner_, &engine_);
+    return runner_.status();
+  }
+  absl::Status TryToRun(ExchangeKind kind, AutoresetMode mode) {
+    runner_.Begin(kind, mode);
+    WorkOff(&runner_, &engine_);
+    return runner_.status();
+  }
   void Run(ExchangeKind kind, AutoresetMode mode) {
-    ASSERT_TRUE(runner_.Run(kind, mode).ok());
+    ASSERT_TRUE(TryToRun(kind, mode).ok());
     // EngineSide does this after each exchange.
     resets_.assign(kEnvs, 0);
   }
@@ -110,7 +120,7 @@ class ExchangeRunnerTest : public testing::Test {
                         .final_infos = final_infos_,
                         .images = {}};
   FakeEngine engine_;
-  ExchangeRunner runner_{&engine_, &arrays_};
+  ExchangeRunner runner_{&arrays_};
 };
 
 using Floats = std::vector<float>;
@@ -125,7 +135,7 @@ TEST_F(ExchangeRunnerTest, ResetAllZeroesRewardsAndFlags) {
 }
 
 TEST_F(ExchangeRunnerTest, ResetAllSpreadsTheSeed) {
-  ASSERT_TRUE(runner_.ResetAll(40).ok());
+  ASSERT_TRUE(ResetAll(40).ok());
   for (uint32_t i = 0; i < kEnvs; ++i) {
     EXPECT_EQ(engine_.seeds[i],
               (std::pair<uint32_t, std::optional<uint64_t>>(i, 40 + i)));
@@ -228,21 +238,21 @@ TEST_F(ExchangeRunnerTest, DisabledLeavesTheEndedEpisodeToTheClient) {
 
 TEST_F(ExchangeRunnerTest, PassesTheEnginesErrorOn) {
   engine_.fails_with = absl::InternalError("broken");
-  EXPECT_EQ(runner_.Run(ExchangeKind::kStep, AutoresetMode::kSameStep),
+  EXPECT_EQ(TryToRun(ExchangeKind::kStep, AutoresetMode::kSameStep),
             engine_.fails_with);
   resets_[0] = kResetRequested;
-  EXPECT_EQ(runner_.Run(ExchangeKind::kResetOnly, AutoresetMode::kSameStep),
+  EXPECT_EQ(TryToRun(ExchangeKind::kResetOnly, AutoresetMode::kSameStep),
             engine_.fails_with);
 }
 
 TEST_F(ExchangeRunnerTest, TurnsAnExceptionIntoAnErrorAndGoesOn) {
   engine_.throws = true;
   const absl::Status status =
-      runner_.Run(ExchangeKind::kStep, AutoresetMode::kSameStep);
+      TryToRun(ExchangeKind::kStep, AutoresetMode::kSameStep);
   EXPECT_TRUE(absl::StrContains(status.message(), "no step today")) << status;
-  EXPECT_FALSE(runner_.ResetAll(std::nullopt).ok());
+  EXPECT_FALSE(ResetAll(std::nullopt).ok());
   engine_.throws = false;
-  EXPECT_TRUE(runner_.Run(ExchangeKind::kStep, AutoresetMode::kSameStep).ok());
+  EXPECT_TRUE(TryToRun(ExchangeKind::kStep, AutoresetMode::kSameStep).ok());
 }
 
 }  // namespace

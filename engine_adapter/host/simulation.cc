@@ -17,7 +17,7 @@ constexpr int64_t kMaxDebtNs = 100'000'000;
 
 }  // namespace
 
-absl::Status Simulation::Check(const Engine& engine, rpc::SimulationMode mode) {
+absl::Status Simulation::Check(const TickedEngine& engine, rpc::SimulationMode mode) {
   if (mode != rpc::SimulationMode::REALTIME || engine.step_secs() > 0) {
     return absl::OkStatus();
   }
@@ -28,11 +28,13 @@ absl::Status Simulation::Check(const Engine& engine, rpc::SimulationMode mode) {
                    engine.schema().task, "', whose step length is unknown"));
 }
 
-Simulation::Simulation(Engine* engine, EngineSide* side, ExchangeRunner* runner,
-                       rpc::SimulationMode mode)
+Simulation::Simulation(TickedEngine* engine, EngineSide* side,
+                       ExchangeRunner* runner, rpc::SimulationMode mode,
+                       std::function<void()> reset_begun)
     : engine_(engine),
       side_(side),
       runner_(runner),
+      reset_begun_(std::move(reset_begun)),
       first_mode_(mode),
       period_ns_(std::llround(engine->step_secs() * 1e9)) {
   TakeMode(mode);
@@ -45,7 +47,7 @@ void Simulation::TakeMode(rpc::SimulationMode mode) {
                                                        : RegionMode::kTraining);
 }
 
-// Called after a step, by an exchange or by Advance.
+// Called after a step, with or without an exchange.
 void Simulation::Stepped() {
   ++steps_;
   if (paused_) {
@@ -55,7 +57,7 @@ void Simulation::Stepped() {
   }
 }
 
-absl::StatusOr<bool> Simulation::Advance() {
+bool Simulation::BeginDueStep() {
   if (paused_ ? done_ >= wanted_
               : mode_ != rpc::SimulationMode::REALTIME ||
                     MonotonicNanos() < due_ns_) {
@@ -67,14 +69,15 @@ absl::StatusOr<bool> Simulation::Advance() {
   }
   if (side_->HasExchange()) return false;  // the exchange is the step
   side_->ShowRealTimeStep(true);
-  absl::Status status =
-      runner_->RunUnrequestedStep(HeldActions(), side_->autoreset_mode());
+  runner_->BeginUnrequestedStep(HeldActions(), side_->autoreset_mode());
+  return true;
+}
+
+void Simulation::EndDueStep(const absl::Status& status) {
   side_->ShowRealTimeStep(false);
   NoteChange();
   if (!status.ok() && paused_) EndSingleSteps(status);
   Stepped();
-  if (!status.ok()) return status;
-  return true;
 }
 
 std::optional<int64_t> Simulation::DueNs() const {
@@ -137,8 +140,9 @@ void Simulation::EndSingleSteps(absl::StatusOr<uint32_t> how) {
   std::exchange(when_done_, nullptr)(std::move(how));
 }
 
-absl::Status Simulation::Reset(std::span<const uint32_t> envs,
-                               std::optional<uint64_t> seed) {
+void Simulation::Reset(std::span<const uint32_t> envs,
+                       std::optional<uint64_t> seed,
+                       std::function<void(absl::Status)> done) {
   std::vector<ResetRequest> requests;
   requests.reserve(envs.size());
   for (const uint32_t env : envs) {
@@ -146,7 +150,13 @@ absl::Status Simulation::Reset(std::span<const uint32_t> envs,
     if (seed) requests.back().seed = *seed + env;
   }
   NoteChange();
-  return runner_->ResetUnrequested(requests);
+  when_reset_ = std::move(done);
+  runner_->BeginUnrequestedReset(requests);
+  reset_begun_();
+}
+
+void Simulation::EndReset(absl::Status status) {
+  std::exchange(when_reset_, nullptr)(std::move(status));
 }
 
 // Returns the last step's actions, for a step without an exchange. If the

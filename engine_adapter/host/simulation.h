@@ -10,7 +10,10 @@
 //       side.HoldExchange();
 //     }
 //   ...
-//   simulation.Advance();  // once in each turn of the loop
+//   if (simulation.BeginDueStep()) {  // once in each turn of the loop
+//     ... the engine works off the runner's work ...
+//     simulation.EndDueStep(runner.status());
+//   }
 //
 //  mode                     an exchange is served        otherwise stepped
 //  FAST, DETERMINISTIC      at once                      never
@@ -45,11 +48,13 @@ namespace tandem {
 class Simulation final : public SimulationPort {
  public:
   // kUnsupported: REALTIME, if the engine's step length is unknown.
-  static absl::Status Check(const Engine& engine, rpc::SimulationMode mode);
+  static absl::Status Check(const TickedEngine& engine,
+                            rpc::SimulationMode mode);
   // Starts in `mode`, which Check has accepted. The three pointers must outlive
-  // this object.
-  Simulation(Engine* engine, EngineSide* side, ExchangeRunner* runner,
-             rpc::SimulationMode mode);
+  // this object. It calls `reset_begun` after a service's reset has given work
+  // to `runner`; when that ends, the host calls EndReset.
+  Simulation(TickedEngine* engine, EngineSide* side, ExchangeRunner* runner,
+             rpc::SimulationMode mode, std::function<void()> reset_begun);
 
   // Whether to serve the received exchange now; if not, the host holds it.
   // Reads a clock only in real time.
@@ -65,17 +70,21 @@ class Simulation final : public SimulationPort {
     if (kind == ExchangeKind::kStep) Stepped();
   }
 
-  // If a step is due, steps without an exchange, or releases the held exchange.
-  // True after such a step; its results are in the runner's accumulated arrays.
-  // Errors: the engine's. Does nothing without REALTIME and pauses.
-  absl::StatusOr<bool> Advance();
-  // The time of Advance's next work: 0 is now, nullopt is never.
+  // If a step is due, begins a step without an exchange in the runner, or
+  // releases the held exchange. True after such a beginning. Does nothing
+  // without REALTIME and pauses.
+  bool BeginDueStep();
+  // The host calls this when that step has ended; its results are in the
+  // runner's accumulated arrays.
+  void EndDueStep(const absl::Status& status);
+  // The time of BeginDueStep's next work: 0 is now, nullopt is never.
   std::optional<int64_t> DueNs() const;
 
   // The host calls this when a client attaches or leaves, before the reset.
   // Restores the first mode, and ends a pause.
   void Restart();
 
+  bool busy() const override { return runner_->work() != nullptr; }
   rpc::SimulationMode mode() const override { return mode_; }
   absl::Status SetMode(rpc::SimulationMode mode) override;
   bool paused() const override { return paused_; }
@@ -83,8 +92,9 @@ class Simulation final : public SimulationPort {
   absl::Status SingleStep(
       uint32_t steps,
       std::function<void(absl::StatusOr<uint32_t>)> done) override;
-  absl::Status Reset(std::span<const uint32_t> envs,
-                     std::optional<uint64_t> seed) override;
+  void Reset(std::span<const uint32_t> envs, std::optional<uint64_t> seed,
+             std::function<void(absl::Status)> done) override;
+  void EndReset(absl::Status status);
   uint64_t frame_seq() const override { return side_->frame_seq(); }
   uint64_t steps() const override { return steps_; }
   uint64_t changes() const override { return changes_; }
@@ -96,9 +106,10 @@ class Simulation final : public SimulationPort {
   void EndSingleSteps(absl::StatusOr<uint32_t> how);
   std::span<const float> HeldActions();
 
-  Engine* engine_;
+  TickedEngine* engine_;
   EngineSide* side_;
   ExchangeRunner* runner_;
+  const std::function<void()> reset_begun_;
   const rpc::SimulationMode first_mode_;
   const int64_t period_ns_;  // 0: unknown
   rpc::SimulationMode mode_;
@@ -111,6 +122,9 @@ class Simulation final : public SimulationPort {
   uint32_t wanted_ = 0;
   uint32_t done_ = 0;
   std::function<void(absl::StatusOr<uint32_t>)> when_done_;
+
+  // Of the service's reset in progress, if any.
+  std::function<void(absl::Status)> when_reset_;
 
   std::vector<float> held_;  // [num_envs, act_size]: HeldActions' own
 };

@@ -69,10 +69,15 @@ class SimulationTest : public testing::Test {
     side_ = std::make_unique<EngineSide>(*std::move(side));
     ASSERT_TRUE(side_->Open().ok());
     header_ = side_->mapping()->header();
-    runner_ = std::make_unique<ExchangeRunner>(&engine_, &side_->arrays());
-    ASSERT_TRUE(runner_->ResetAll(std::nullopt).ok());
+    runner_ = std::make_unique<ExchangeRunner>(&side_->arrays());
+    runner_->BeginResetAll(std::nullopt);
+    WorkOff(runner_.get(), &engine_);
+    ASSERT_TRUE(runner_->status().ok());
     simulation_ = std::make_unique<Simulation>(
-        &engine_, side_.get(), runner_.get(), SimulationMode::FAST);
+        &engine_, side_.get(), runner_.get(), SimulationMode::FAST, [this] {
+          WorkOff(runner_.get(), &engine_);
+          simulation_->EndReset(runner_->status());
+        });
   }
   void TearDown() override { alarm(0); }
 
@@ -91,16 +96,26 @@ class SimulationTest : public testing::Test {
         side_->HoldExchange();
       } else {
         const ExchangeKind kind = side_->kind();
-        EXPECT_TRUE(runner_->Run(kind, side_->autoreset_mode()).ok());
+        runner_->Begin(kind, side_->autoreset_mode());
+        WorkOff(runner_.get(), &engine_);
+        EXPECT_TRUE(runner_->status().ok());
         side_->Publish();
         simulation_->Served(kind);
         return true;
       }
     }
     failure_ = absl::OkStatus();
-    const absl::StatusOr<bool> stepped = simulation_->Advance();
-    if (!stepped.ok()) failure_ = stepped.status();
-    return stepped.ok() && *stepped;
+    if (!simulation_->BeginDueStep()) return false;
+    WorkOff(runner_.get(), &engine_);
+    failure_ = runner_->status();
+    simulation_->EndDueStep(failure_);
+    return failure_.ok();
+  }
+  absl::Status Reset(uint64_t seed) {
+    absl::Status result = absl::UnknownError("no result");
+    simulation_->Reset(std::array<uint32_t, 1>{0}, seed,
+                       [&](absl::Status status) { result = status; });
+    return result;
   }
   uint64_t Answered() const { return side_->frame_seq(); }
   PhaseSince EnginePhase() const {
@@ -199,7 +214,7 @@ TEST_F(SimulationTest, ResetClearsAccumulatedSteps) {
     SingleStep(3);
     for (int turns = 0; turns < 5; ++turns) (void)Turn();
     if (by_command) {
-      ASSERT_TRUE(simulation_->Reset(std::array<uint32_t, 1>{0}, 7).ok());
+      ASSERT_TRUE(Reset(7).ok());
       EXPECT_EQ(engine_.seed_, 7u);
     } else {
       side_->arrays().resets[0] = kResetRequested;
@@ -231,7 +246,7 @@ TEST_F(SimulationTest, CountsEachChangeOnce) {
   SingleStep(1);
   EXPECT_TRUE(Turn());
   EXPECT_EQ(simulation_->changes(), ++changes);
-  ASSERT_TRUE(simulation_->Reset(std::array<uint32_t, 1>{0}, 7).ok());
+  ASSERT_TRUE(Reset(7).ok());
   EXPECT_EQ(simulation_->changes(), ++changes);
   simulation_->NoteChange();
   EXPECT_EQ(simulation_->changes(), ++changes);
@@ -272,7 +287,7 @@ TEST_F(SimulationTest, SkipsMissedRealTimeSteps) {
 TEST_F(SimulationTest, LeavingRealTimeServesTheExchangeThatWaits) {
   engine_.step_secs_ = 3600;
   Simulation slow(&engine_, side_.get(), runner_.get(),
-                  SimulationMode::REALTIME);
+                  SimulationMode::REALTIME, [] {});
   Send();
   ASSERT_EQ(side_->Poll(), EngineEvent::kExchange);
   ASSERT_FALSE(slow.Admits(ExchangeKind::kStep));
@@ -287,7 +302,7 @@ TEST_F(SimulationTest, LeavingRealTimeServesTheExchangeThatWaits) {
 TEST_F(SimulationTest, PausedRealTimeShowsInThePhaseOfAHeldExchange) {
   engine_.step_secs_ = 3600;
   Simulation slow(&engine_, side_.get(), runner_.get(),
-                  SimulationMode::REALTIME);
+                  SimulationMode::REALTIME, [] {});
   Send();
   ASSERT_EQ(side_->Poll(), EngineEvent::kExchange);
   side_->HoldExchange();

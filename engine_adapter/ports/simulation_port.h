@@ -27,6 +27,10 @@ class SimulationPort {
  public:
   virtual ~SimulationPort() = default;
 
+  // Whether the engine is at work: until that ends, services use none of its
+  // ports.
+  virtual bool busy() const = 0;
+
   virtual rpc::SimulationMode mode() const = 0;
   // kUnsupported for REALTIME if the engine's step length is unknown.
   virtual absl::Status SetMode(rpc::SimulationMode mode) = 0;
@@ -44,9 +48,11 @@ class SimulationPort {
 
   // Starts a new episode in each of these environments now. With a seed,
   // environment i gets the seed *seed + i. The client sees the result in its
-  // next exchange.
-  virtual absl::Status Reset(std::span<const uint32_t> envs,
-                             std::optional<uint64_t> seed) = 0;
+  // next exchange. `done` gets the engine's result, now or later; until then
+  // the host answers no call that needs the engine.
+  virtual void Reset(std::span<const uint32_t> envs,
+                     std::optional<uint64_t> seed,
+                     std::function<void(absl::Status)> done) = 0;
 
   // The number of answered exchanges, as in the region.
   virtual uint64_t frame_seq() const = 0;

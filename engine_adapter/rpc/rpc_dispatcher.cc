@@ -44,6 +44,7 @@ void RpcDispatcher::End() {
   streams_.clear();
   late_.clear();
   reader_.reset();
+  unanswered_ = false;
   writer_.reset();
   broken_ = false;
   nameless_ = 0;
@@ -63,11 +64,13 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
       more = false;  // the client must read first; see DueNs
       break;
     }
-    switch (reader_->Next()) {
+    switch (unanswered_ ? EnvelopeReader::Got::kEnvelope : reader_->Next()) {
       case EnvelopeReader::Got::kNothing:
         more = false;
         break;
       case EnvelopeReader::Got::kEnvelope:
+        unanswered_ = !while_busy_.contains(reader_->envelope().method()) && Busy();
+        if (unanswered_) return true;
         Answer(reader_->envelope());
         break;
       case EnvelopeReader::Got::kPiece:
@@ -83,7 +86,8 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
         break;
     }
   }
-  for (auto stream = streams_.begin(); stream != streams_.end() && !broken_;) {
+  const bool feeds = !broken_ && !streams_.empty() && !Busy();
+  for (auto stream = streams_.begin(); feeds && !broken_ && stream != streams_.end();) {
     const auto current = stream++;
     if (!Feed(current->first, &current->second, now_ns)) {
       streams_.erase(current);

@@ -62,7 +62,10 @@ class RpcDispatcher {
   };
 
   RpcDispatcher() : RpcDispatcher(Limits()) {}
-  explicit RpcDispatcher(const Limits& limits) : limits_(limits) {}
+  // `busy`: whether the engine is at work, so that neither handlers nor streams
+  // may use it. Empty: never.
+  explicit RpcDispatcher(const Limits& limits, std::function<bool()> busy = {})
+      : limits_(limits), busy_(std::move(busy)) {}
   RpcDispatcher(const RpcDispatcher&) = delete;
   RpcDispatcher& operator=(const RpcDispatcher&) = delete;
 
@@ -92,6 +95,8 @@ class RpcDispatcher {
   void LimitStreams(rpc::MethodId method, double hz) {
     stream_hz_[method] = std::max(hz, kLeastStreamHz);
   }
+  // Poll answers calls of this method also while the engine is busy.
+  void AnswerWhileBusy(rpc::MethodId method) { while_busy_.insert(method); }
   // Whether this method has a handler and is not switched off.
   bool Serves(rpc::MethodId method) const {
     return handlers_.contains(method) && !switched_off_.contains(method);
@@ -104,11 +109,13 @@ class RpcDispatcher {
   // Answers received calls, sends due items of streams, within the limits, and
   // continues messages for which the ring had no room. Returns whether more
   // work may be ready now. Never blocks; allocates.
+  // While the engine is busy, it answers only calls of methods with
+  // AnswerWhileBusy, and reads no further than to another one.
   bool Poll(int64_t now_ns);
 
   // Whether Poll has no work, now or later, unless a message arrives.
   bool IsQuiet() const {
-    return streams_.empty() && late_.empty() &&
+    return streams_.empty() && late_.empty() && !unanswered_ &&
            (!writer_ || writer_->queued_bytes() == 0);
   }
   // The time of Poll's next work if no message arrives: a stream is due, or
@@ -143,6 +150,7 @@ class RpcDispatcher {
 
   static std::string NameOf(rpc::MethodId method);
 
+  bool Busy() const { return busy_ != nullptr && busy_(); }
   void Answer(const rpc::Envelope& call);
   template <typename Response>
   void SendResponse(rpc::MethodId method, uint64_t correlation_id,
@@ -168,10 +176,13 @@ class RpcDispatcher {
   bool Feed(uint64_t correlation_id, Stream* stream, int64_t now_ns);
 
   Limits limits_;
+  std::function<bool()> busy_;
   std::map<rpc::MethodId, Handler> handlers_;
+  std::set<rpc::MethodId> while_busy_ = {rpc::MethodId::CancelStream};
   std::set<rpc::MethodId> switched_off_;
   std::map<rpc::MethodId, double> stream_hz_;
   std::optional<EnvelopeReader> reader_;
+  bool unanswered_ = false;  // reader_'s envelope waits until Busy() ends
   std::optional<EnvelopeWriter> writer_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
   // Calls without an answer yet, by correlation id. The object exists as long

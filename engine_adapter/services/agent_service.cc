@@ -51,11 +51,27 @@ absl::StatusOr<rpc::GetAgentSchemaResponseT> AgentService::GetAgentSchema(
   return response;
 }
 
-absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
-    const rpc::ResetAgentRequestT& request) {
-  ASSIGN_OR_RETURN(
-      const std::vector<uint32_t> envs,
-      SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs));
+void AgentService::ResetAgent(const rpc::ResetAgentRequestT& request,
+                              RpcAnswer<rpc::ResetAgentResponseT> answer) {
+  absl::StatusOr<std::vector<uint32_t>> envs =
+      SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs);
+  if (!envs.ok()) return answer(envs.status());
+  absl::StatusOr<rpc::ResetAgentResponseT> response = Prepare(request, *envs);
+  if (!response.ok() || request.at_next_reset) {
+    return answer(std::move(response));
+  }
+  const std::optional<uint64_t> seed =
+      request.seed ? std::optional<uint64_t>(*request.seed) : std::nullopt;
+  simulation_->Reset(*envs, seed,
+                     [answer, response = *std::move(response)](
+                         const absl::Status& status) mutable {
+                       if (!status.ok()) return answer(status);
+                       answer(std::move(response));
+                     });
+}
+
+absl::StatusOr<rpc::ResetAgentResponseT> AgentService::Prepare(
+    const rpc::ResetAgentRequestT& request, const std::vector<uint32_t>& envs) {
   const rpc::SimulationContractT* const contract =
       request.simulation_contract.get();
   const std::optional<uint64_t> seed =
@@ -77,9 +93,6 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::ResetAgent(
         absl::StrCat("seed: expected none with at_next_reset, since '",
                      schema_.task, "' draws nothing by a contract, found ",
                      *seed, "; leave it out, or give it to the reset itself"));
-  }
-  if (!request.at_next_reset) {
-    RETURN_IF_ERROR(simulation_->Reset(envs, seed));
   }
   const absl::string_view what =
       !request.at_next_reset      ? "reset"

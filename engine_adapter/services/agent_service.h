@@ -13,11 +13,13 @@
 #define TANDEM_ENGINE_ADAPTER_SERVICES_AGENT_SERVICE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/ports/simulation_port.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
@@ -39,11 +41,15 @@ class AgentService {
   // Sets the contract, then resets. kInvalidArgument for an invalid contract.
   // kUnsupported for a contract, or a seed with at_next_reset, if the engine
   // has no RandomizationPort. After an error nothing was reset.
-  absl::StatusOr<rpc::ResetAgentResponseT> ResetAgent(
-      const rpc::ResetAgentRequestT& request);
+  void ResetAgent(const rpc::ResetAgentRequestT& request,
+                  RpcAnswer<rpc::ResetAgentResponseT> answer);
 
  private:
   rpc::AgentSchemaT SchemaOf(uint32_t env) const;
+  // Does all of ResetAgent but the reset itself; returns the answer.
+  absl::StatusOr<rpc::ResetAgentResponseT> Prepare(
+      const rpc::ResetAgentRequestT& request,
+      const std::vector<uint32_t>& envs);
 
   const EngineSchema& schema_;
   RandomizationPort* randomization_;

@@ -49,6 +49,17 @@ class AgentServiceTest : public testing::Test {
     return contract;
   }
 
+  absl::StatusOr<rpc::ResetAgentResponseT> ResetAgent(
+      const rpc::ResetAgentRequestT& request) {
+    absl::StatusOr<rpc::ResetAgentResponseT> answer =
+        absl::UnknownError("no answer");
+    service_->ResetAgent(
+        request, [&](absl::StatusOr<rpc::ResetAgentResponseT> response) {
+          answer = std::move(response);
+        });
+    return answer;
+  }
+
   std::optional<SteppedEngine> stepped_;
   std::optional<AgentService> service_;
 };
@@ -80,11 +91,11 @@ TEST_F(AgentServiceTest, ResetRunsAtOnceAndRepeatsWithItsSeed) {
   rpc::ResetAgentRequestT request;
   request.env_ids = {1, 2};
   request.seed = 7;
-  EXPECT_EQ(service_->ResetAgent(request)->message, "reset 2 environments");
+  EXPECT_EQ(ResetAgent(request)->message, "reset 2 environments");
   const std::vector<float> first = stepped_->rig.obs;
   stepped_->Exchange();
   EXPECT_NE(stepped_->rig.obs, first);
-  ASSERT_TRUE(service_->ResetAgent(request).ok());
+  ASSERT_TRUE(ResetAgent(request).ok());
   EXPECT_TRUE(std::equal(first.begin() + 17, first.end(),
                          stepped_->rig.obs.begin() + 17));
 }
@@ -95,12 +106,12 @@ TEST_F(AgentServiceTest, ContractIsSetAndCleared) {
   rpc::ResetAgentRequestT request;
   request.at_next_reset = true;
   request.simulation_contract = Contract();
-  auto response = *service_->ResetAgent(request);
+  auto response = *ResetAgent(request);
   EXPECT_TRUE(response.success);
   EXPECT_TRUE(absl::StartsWith(response.message, "contract taken on by 1 env"))
       << response.message;
   request.simulation_contract = nullptr;
-  response = *service_->ResetAgent(request);
+  response = *ResetAgent(request);
   EXPECT_TRUE(response.success);
   EXPECT_TRUE(absl::StrContains(response.message, "given up by 1 env"))
       << response.message;
@@ -111,25 +122,25 @@ TEST_F(AgentServiceTest, EngineWithoutRandomisationReportsAllFieldsUnused) {
   StartPlain();
   rpc::ResetAgentRequestT request;
   request.at_next_reset = true;
-  auto response = *service_->ResetAgent(request);
+  auto response = *ResetAgent(request);
   EXPECT_TRUE(absl::StrContains(response.message, "nothing changes"))
       << response.message;
   EXPECT_TRUE(response.unused_fields.empty());
   request.simulation_contract = Contract();
-  const absl::Status status = service_->ResetAgent(request).status();
+  const absl::Status status = ResetAgent(request).status();
   EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
   EXPECT_TRUE(absl::StrContains(status.message(), "CartPole-v1")) << status;
   request = {};
-  EXPECT_EQ(service_->ResetAgent(request)->message, "reset 1 environment");
+  EXPECT_EQ(ResetAgent(request)->message, "reset 1 environment");
 }
 
 TEST_F(AgentServiceTest, RefusesSeedWithoutRandomisation) {
   StartPlain();
   rpc::ResetAgentRequestT request;
   request.seed = 5;
-  EXPECT_TRUE(service_->ResetAgent(request).ok());  // the seed is the reset's
+  EXPECT_TRUE(ResetAgent(request).ok());  // the seed is the reset's
   request.at_next_reset = true;
-  const absl::Status status = service_->ResetAgent(request).status();
+  const absl::Status status = ResetAgent(request).status();
   EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
   for (const char* const text : {"seed", "CartPole-v1", "found 5"}) {
     EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;

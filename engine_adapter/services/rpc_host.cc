@@ -60,12 +60,14 @@ class RpcHost::Table {
   RpcHost* host_;
 };
 
-RpcHost::RpcHost(const RpcConfig& config, Engine* engine,
+RpcHost::RpcHost(const RpcConfig& config, TickedEngine* engine,
                  SimulationPort* simulation, std::function<void()> wake)
     : config_(config),
+      simulation_(simulation),
       queue_(std::make_shared<MainThreadQueue>(std::move(wake))),
       agent_(engine->schema(), engine->ports().randomization, simulation),
-      scene_(engine->ports().scene, simulation, engine->schema().num_envs) {
+      scene_(engine->ports().scene, simulation, engine->schema().num_envs),
+      dispatcher_({}, [simulation] { return simulation->busy(); }) {
   const EnginePorts ports = engine->ports();
   const uint32_t num_envs = engine->schema().num_envs;
   if (ports.mujoco != nullptr) {
@@ -133,6 +135,9 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   dispatcher_.Serve<rpc::GetServicesRequestT, rpc::GetServicesResponseT>(
       Id::GetServices,
       [this](const auto& request) { return GetServices(request); });
+  for (const Id id : {Id::GetServices, Id::GetSimulationMode, Id::SetPaused}) {
+    dispatcher_.AnswerWhileBusy(id);
+  }
 }
 
 void RpcHost::Switch(const Method& method) {
@@ -161,8 +166,10 @@ void RpcHost::Stop() {
 }
 
 bool RpcHost::Poll(int64_t now_ns) {
-  queue_->Pump();
-  if (mujoco_) mujoco_->AnswerWaiting();
+  if (!simulation_->busy()) {
+    queue_->Pump();
+    if (mujoco_) mujoco_->AnswerWaiting();
+  }
   return dispatcher_.Poll(now_ns);
 }
 

@@ -42,8 +42,8 @@ class RpcHost {
   // `engine` and `simulation` must outlive this object. `wake` makes the
   // stepping thread call Poll soon; any thread may call it, also a thread of
   // the engine.
-  RpcHost(const RpcConfig& config, Engine* engine, SimulationPort* simulation,
-          std::function<void()> wake);
+  RpcHost(const RpcConfig& config, TickedEngine* engine,
+          SimulationPort* simulation, std::function<void()> wake);
   ~RpcHost();
   RpcHost(const RpcHost&) = delete;
   RpcHost& operator=(const RpcHost&) = delete;
@@ -55,7 +55,8 @@ class RpcHost {
     return dispatcher_.HasClient() && !dispatcher_.broken();
   }
 
-  // Executes the work of other threads, then polls as RpcDispatcher::Poll does.
+  // Executes the work of other threads unless the engine is busy, then polls as
+  // RpcDispatcher::Poll does.
   bool Poll(int64_t now_ns);
 
   // As RpcDispatcher's.
@@ -83,6 +84,7 @@ class RpcHost {
   void Switch(const Method& method);
 
   const RpcConfig config_;
+  SimulationPort* simulation_;
   std::vector<Method> methods_;  // all methods, served or not
   std::shared_ptr<MainThreadQueue> queue_;
   AgentService agent_;

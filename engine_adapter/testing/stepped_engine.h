@@ -47,6 +47,7 @@ class SteppedEngine final : public SimulationPort {
     if (done_) std::exchange(done_, nullptr)(steps);
   }
 
+  bool busy() const override { return false; }
   rpc::SimulationMode mode() const override { return mode_; }
   absl::Status SetMode(rpc::SimulationMode mode) override {
     if (rig.step_secs() == 0) {
@@ -73,10 +74,10 @@ class SteppedEngine final : public SimulationPort {
     done_ = std::move(done);
     return absl::OkStatus();
   }
-  absl::Status Reset(std::span<const uint32_t> envs,
-                     std::optional<uint64_t> seed) override {
+  void Reset(std::span<const uint32_t> envs, std::optional<uint64_t> seed,
+             std::function<void(absl::Status)> done) override {
     NoteChange();
-    return rig.Reset(envs, seed);
+    done(rig.Reset(envs, seed));
   }
   uint64_t frame_seq() const override { return frame_seq_; }
   uint64_t steps() const override { return steps_; }

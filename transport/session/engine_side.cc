@@ -268,7 +268,9 @@ void EngineSide::HoldExchange() {
 
 void EngineSide::ShowPaused(bool paused) {
   paused_ = paused;
-  SetPhase(Idle(), MonotonicNanos());
+  if (phase_ == Phase::kIdle || phase_ == Phase::kPaused) {
+    SetPhase(Idle(), MonotonicNanos());
+  }
 }
 
 void EngineSide::ShowRealTimeStep(bool under_way) {
@@ -403,6 +405,11 @@ void EngineSide::RequestStop() {
   own_bell_.NotifyAll();
 }
 
+bool EngineSide::StopRequested() const {
+  // relaxed: the flag alone is what is asked.
+  return (asked_->load(std::memory_order_relaxed) & kAskedToStop) != 0;
+}
+
 void EngineSide::WakeStepThread() {
   // relaxed: the flag alone is what is said.
   asked_->fetch_or(kAskedForFrame, std::memory_order_relaxed);
@@ -426,6 +433,7 @@ void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
 }
 
 void EngineSide::SetPhase(Phase phase, int64_t now_ns) {
+  phase_ = phase;
   // relaxed: for display; no decision depends on it.
   header_->engine_phase.store(PackPhase(phase, now_ns),
                               std::memory_order_relaxed);

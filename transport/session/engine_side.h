@@ -121,8 +121,9 @@ class EngineSide {
   void ShowServices(uint32_t services);
   void ShowDroppedMessages(uint64_t dropped);
 
-  // For observers and header-only clients: the mode of simulated time; and,
-  // while waiting, a pause, or a real-time step without an exchange.
+  // For observers and header-only clients: the mode of simulated time; a pause,
+  // from the end of a step in progress; and, while waiting, a real-time step
+  // without an exchange.
   void SetMode(RegionMode mode);
   void ShowPaused(bool paused);
   void ShowRealTimeStep(bool under_way);
@@ -138,6 +139,8 @@ class EngineSide {
   // Makes Next return kStopRequested; wakes a waiting one. Thread-safe and
   // async-signal-safe.
   void RequestStop();
+  // Whether RequestStop was called. Thread-safe.
+  bool StopRequested() const;
 
   // Makes Next return kFrameWanted; wakes a waiting one. Thread-safe; a system
   // call only if Next sleeps.
@@ -226,6 +229,7 @@ class EngineSide {
   ExchangeKind kind_ = ExchangeKind::kStep;
   AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
   uint32_t frame_request_ = 0;
+  Phase phase_ = Phase::kResetting;
   bool has_client_ = false;
   bool holds_ = false;  // there is a held exchange
   bool paused_ = false;

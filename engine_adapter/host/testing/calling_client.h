@@ -1,0 +1,83 @@
+// CallingClient: a client in the test's thread, which steps and calls.
+//
+//   CallingClient client(name);
+//   client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 1);
+//   EXPECT_EQ(client.Await().correlation_id, 1u);
+
+#ifndef TANDEM_ENGINE_ADAPTER_HOST_TESTING_CALLING_CLIENT_H_
+#define TANDEM_ENGINE_ADAPTER_HOST_TESTING_CALLING_CLIENT_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "flatbuffers/flatbuffers.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
+#include "transport/session/client_side.h"
+
+namespace tandem {
+
+class CallingClient {
+ public:
+  explicit CallingClient(const std::string& name)
+      : side_(ClientSide::Attach(name, {}).value()),
+        calls_(side_.RpcRingWriter().value()),
+        answers_(side_.RpcRingReader().value(), {}) {}
+
+  // Steps with actions 0; returns the first observation.
+  float Step() {
+    Send();
+    EXPECT_EQ(side_.Recv(Deadline::After(20)), ErrorCode::kOk);
+    return side_.arrays().obs[0];
+  }
+  void Send() {
+    const std::vector<float> actions(side_.arrays().actions.size());
+    EXPECT_EQ(side_.Send(actions), ErrorCode::kOk);
+  }
+
+  template <typename Request>
+  void Call(rpc::MethodId method, uint64_t id, Request request = {}) {
+    rpc::EnvelopeT envelope;
+    envelope.method = method;
+    envelope.correlation_id = id;
+    envelope.payload.Set(std::move(request));
+    flatbuffers::FlatBufferBuilder builder;
+    rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
+    EXPECT_EQ(calls_.Post(
+                  std::span(builder.GetBufferPointer(), builder.GetSize()), id),
+              ErrorCode::kOk);
+  }
+
+  ClientSide& side() { return side_; }
+
+  // Returns the next envelope, if there is one.
+  std::optional<rpc::EnvelopeT> Take() {
+    if (answers_.Next() != EnvelopeReader::Got::kEnvelope) return std::nullopt;
+    rpc::EnvelopeT answer;
+    answers_.envelope().UnPackTo(&answer);
+    return answer;
+  }
+  rpc::EnvelopeT Await() {
+    for (;;) {  // the test's alarm is the watchdog
+      if (std::optional<rpc::EnvelopeT> answer = Take()) return *answer;
+    }
+  }
+
+ private:
+  ClientSide side_;
+  EnvelopeWriter calls_;
+  EnvelopeReader answers_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_HOST_TESTING_CALLING_CLIENT_H_
