@@ -17,7 +17,7 @@ TASK = "HalfCheetah-v5"
 
 
 def run(client: tandem.SharedMemoryClient, stop: threading.Event) -> None:
-    """Steps until told to stop: what a training would do."""
+    """Steps until `stop` is set, as a training does."""
     phase = np.arange(client.num_envs)[:, None] + np.arange(client.act_size)[None, :]
     step = 0
     while not stop.is_set():
@@ -27,7 +27,7 @@ def run(client: tandem.SharedMemoryClient, stop: threading.Event) -> None:
 
 
 def watch(client: tandem.SharedMemoryClient, seconds: float) -> int:
-    """Prints telemetry of environment 0 for some seconds; returns how many frames came."""
+    """Prints telemetry of environment 0 for `seconds`; returns the number of frames."""
     until = time.monotonic() + seconds
     count = 0
     with client.telemetry.stream(fps=10) as frames:
@@ -41,7 +41,7 @@ def watch(client: tandem.SharedMemoryClient, seconds: float) -> int:
 
 
 def look(client: tandem.SharedMemoryClient) -> None:
-    """Asks what is there."""
+    """Prints the schema, the services and the bodies of the scene."""
     schema = client.get_schema()
     print(
         f"{client.task}: {schema.observation_size} observations, actions {', '.join(schema.action_names) or 'unnamed'}"
@@ -53,7 +53,7 @@ def look(client: tandem.SharedMemoryClient) -> None:
 
 
 def randomise(client: tandem.SharedMemoryClient) -> None:
-    """Other masses and frictions from each environment's next reset on; no step waits now."""
+    """Sets ranges of masses and frictions, which each environment draws from at its next reset; no step waits."""
     contract = tandem.services.SimulationContract(
         mass_scale_range=(0.7, 1.3), friction_range=(0.3, 0.6), joint_position_noise=0.1
     )
@@ -67,7 +67,7 @@ def picture(client: tandem.SharedMemoryClient, path: Path) -> None:
     assert torso is not None and torso.position is not None
     try:
         client.debug.arrow(torso.position + [0, 0, 0.3], (1, 0, 0), color=(1, 0.2, 0))
-        # Drawn with what the steps leave of the cores, the first one by programs that are made for it: give it time.
+        # A long timeout: the engine renders in the time that steps leave, and compiles shaders for the first image.
         image = client.viewport.frame(width=480, height=320, format="png", timeout=60)
         client.debug.clear()
     except tandem.Unsupported as error:
@@ -78,7 +78,7 @@ def picture(client: tandem.SharedMemoryClient, path: Path) -> None:
 
 
 def main() -> None:
-    """Reads the command line, and does all of it."""
+    """Reads the command line, and runs the example."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--num_envs", type=int, default=8, help="environments")
     parser.add_argument("--seconds", type=float, default=2, help="how long to watch")

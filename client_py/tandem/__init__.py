@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from tandem._version import __version__
 
-# The doctor is there for what is broken in the rest: it imports none of it, and nor does this module for it.
+# The doctor must also work if another module of the package cannot be imported. So it imports none of them, and neither
+# does this module when `python -m tandem.doctor` runs.
 if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
     from tandem.client import AutoresetMode, SharedMemoryClient
     from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions

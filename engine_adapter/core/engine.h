@@ -35,11 +35,11 @@ namespace tandem {
 // The schema does not change while the engine exists.
 struct EngineSchema {
   std::string task;       // at most 63 bytes; a reconnect compares it
-  uint32_t num_envs = 0;  // at least 1; the sizes too
-  uint32_t obs_size = 0;  // float32 values per environment
-  uint32_t act_size = 0;
+  uint32_t num_envs = 0;  // at least 1
+  uint32_t obs_size = 0;  // float32 values per environment; at least 1
+  uint32_t act_size = 0;  // as obs_size
   TaskDescription description = {};
-  // For display: obs_size and act_size names, or none.
+  // For display: a name for each of the obs_size and act_size values, or none.
   std::vector<std::string> observation_names = {};
   std::vector<std::string> action_names = {};
 };
@@ -110,8 +110,8 @@ class TickedEngine {
 // An engine that resets and steps when the host calls it. If Reset or Step
 // returns an error, the client gets EngineFailed with the error's text, and the
 // host continues to serve. An exception derived from std::exception has the
-// same effect. The engine must not allocate in Reset or Step if steps shall be
-// free of allocations.
+// same effect. The host allocates nothing in a step, so steps are free of
+// allocations if Reset and Step are.
 class Engine : public TickedEngine {
  public:
   // Starts a new episode in each of the requested environments; `requests` has

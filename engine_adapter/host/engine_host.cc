@@ -95,8 +95,8 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
                                      .commands = true,
                                      .images = images},
                                     options.side));
-  std::unique_ptr<EngineHost> host(new EngineHost(
-      engine, synchronous, std::move(options), std::move(side)));
+  std::unique_ptr<EngineHost> host(
+      new EngineHost(engine, synchronous, std::move(options), std::move(side)));
   host->side_.ShowServices(host->rpcs_->enabled_services());
   if (host->options_.images) {
     RETURN_IF_ERROR(host->StartImages(engine->images(), schema.num_envs));
@@ -113,9 +113,8 @@ EngineHost::EngineHost(TickedEngine* engine, Engine* synchronous,
       options_(std::move(options)),
       side_(std::move(side)),
       runner_(&side_.arrays()),
-      simulation_(
-          engine, &side_, &runner_, FirstMode(options_),
-          [this] { (void)WorkFor(Purpose::kServiceReset); }),
+      simulation_(engine, &side_, &runner_, FirstMode(options_),
+                  [this] { (void)WorkFor(Purpose::kServiceReset); }),
       rpcs_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
                                       [this] { side_.WakeStepThread(); })) {}
 
@@ -189,8 +188,8 @@ const EngineWork* EngineHost::Next(Deadline deadline) {
   }
   for (int turns = 1; runner_.work() == nullptr; ++turns) {
     const Deadline due = NextDue();
-    const EngineEvent event = side_.Next(
-        due.at_ns() < deadline.at_ns() ? due : deadline);
+    const EngineEvent event =
+        side_.Next(due.at_ns() < deadline.at_ns() ? due : deadline);
     if (event == EngineEvent::kStopRequested ||
         event == EngineEvent::kInterrupted) {
       return nullptr;
@@ -290,8 +289,7 @@ absl::Status EngineHost::End() {
 absl::Status EngineHost::EndOpening() {
   RETURN_IF_ERROR(EndResetAll());
   if (options_.frames) {
-    RETURN_IF_ERROR(
-        StartFrames(engine_->frames(), engine_->schema().num_envs));
+    RETURN_IF_ERROR(StartFrames(engine_->frames(), engine_->schema().num_envs));
   }
   return side_.Open();
 }

@@ -118,8 +118,8 @@ class EngineHost {
   bool Poll();
 
   // Serves pending events, and returns the engine's next work; nullptr if there
-  // is none before `deadline`, or after RequestStop, or if a signal handler ran.
-  // Each work is returned once, and is valid until Done. Before Done, Next
+  // is none before `deadline`, or after RequestStop, or if a signal handler
+  // ran. Each work is returned once, and is valid until Done. Before Done, Next
   // returns nullptr at once, and answers calls that do not need the engine:
   // GetServices, GetSimulationMode, SetPaused. All other calls wait. A client
   // that leaves meanwhile is noticed after Done.
@@ -156,8 +156,9 @@ class EngineHost {
 
   EngineHost(TickedEngine* engine, Engine* synchronous, Options options,
              EngineSide side);
-  static absl::StatusOr<std::unique_ptr<EngineHost>> Make(
-      TickedEngine* engine, Engine* synchronous, Options options);
+  static absl::StatusOr<std::unique_ptr<EngineHost>> Make(TickedEngine* engine,
+                                                          Engine* synchronous,
+                                                          Options options);
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   absl::Status StartImages(FrameSource* source, uint32_t num_envs);
   absl::Status DrawImages(ExchangeKind kind);

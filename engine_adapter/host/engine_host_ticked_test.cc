@@ -159,8 +159,7 @@ TEST_F(EngineHostTickedTest, DoneReportsThatTheNameIsTaken) {
   Create();
   ASSERT_NE(Next(), nullptr);
   EXPECT_TRUE(host_->Done(absl::OkStatus()).ok());
-  EXPECT_EQ(CodeOf(first->Done(absl::OkStatus())),
-            ErrorCode::kAlreadyAttached);
+  EXPECT_EQ(CodeOf(first->Done(absl::OkStatus())), ErrorCode::kAlreadyAttached);
 }
 
 TEST_F(EngineHostTickedTest, AStepTakesAsManyTicksAsTheEngineNeeds) {

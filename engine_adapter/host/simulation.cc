@@ -17,7 +17,8 @@ constexpr int64_t kMaxDebtNs = 100'000'000;
 
 }  // namespace
 
-absl::Status Simulation::Check(const TickedEngine& engine, rpc::SimulationMode mode) {
+absl::Status Simulation::Check(const TickedEngine& engine,
+                               rpc::SimulationMode mode) {
   if (mode != rpc::SimulationMode::REALTIME || engine.step_secs() > 0) {
     return absl::OkStatus();
   }

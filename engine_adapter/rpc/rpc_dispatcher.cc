@@ -69,7 +69,8 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
         more = false;
         break;
       case EnvelopeReader::Got::kEnvelope:
-        unanswered_ = !while_busy_.contains(reader_->envelope().method()) && Busy();
+        unanswered_ =
+            !while_busy_.contains(reader_->envelope().method()) && Busy();
         if (unanswered_) return true;
         Answer(reader_->envelope());
         break;
@@ -87,7 +88,8 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
     }
   }
   const bool feeds = !broken_ && !streams_.empty() && !Busy();
-  for (auto stream = streams_.begin(); feeds && !broken_ && stream != streams_.end();) {
+  for (auto stream = streams_.begin();
+       feeds && !broken_ && stream != streams_.end();) {
     const auto current = stream++;
     if (!Feed(current->first, &current->second, now_ns)) {
       streams_.erase(current);

@@ -1,10 +1,13 @@
-// Fuzz target of RpcDispatcher. The input is what a client does: calls of every
-// kind, honest or with bytes overwritten, whole or in pieces, that come faster
-// or slower than it reads the answers; clients that leave; time.
+// Fuzz target of RpcDispatcher. The input is a script of what a client does:
+//  - It sends calls of every kind, valid or with bytes overwritten, whole or in
+//    fragments, faster or slower than it reads the answers.
+//  - It leaves, and another client comes.
+//  - Time passes.
 //
-// Data flow: bytes -> calls -> RpcDispatcher -> abort if a call was answered
-// twice, not at all, out of turn, or by what a client cannot read, or if a
-// stream goes on after its end.
+// Data flow: bytes -> calls -> RpcDispatcher -> abort on one of these:
+//  - a call has no answer, or two
+//  - an answer is out of order, or is not a valid envelope
+//  - a stream continues after its end
 //
 //   bazel run --config=fuzz //engine_adapter/rpc:rpc_dispatcher_fuzz --
 //       -max_total_time=60
@@ -46,8 +49,9 @@ constexpr EnvelopeReader::Limits kLimits = {.max_envelope_bytes = 16 * 1024,
                                             .max_tables = 1000,
                                             .max_unpacked_bytes = 1 << 20};
 
-// Ids tell what their calls are. No few overwritten bytes make one of another,
-// or of what is overwritten an honest one.
+// The upper half of an id is the kind of its call. The kinds differ in many
+// bits, so overwriting a few bytes does not make one kind into another, nor a
+// dishonest call into an honest one.
 enum Kind : uint64_t {
   kAtOnce = 0x1111111100000000,
   kLater = 0x2222222200000000,
@@ -114,11 +118,11 @@ class Session {
     }
   }
 
-  // Reads all, and compares.
+  // Reads all answers, and checks that no call is unanswered.
   void Finish() {
     while (!at_work_.empty()) AnswerOneLate();
-    // Nothing new comes: what is in the rings and queues comes to an end, but
-    // for the streams, whose time stands still.
+    // No new calls come, and the clock stands still, so streams send no items.
+    // This loop runs until the rings and queues are empty.
     int quiet = 0;
     while (quiet < 2) {
       const bool more = dispatcher_.Poll(now_ns_);
@@ -164,7 +168,7 @@ class Session {
     return items;
   }
 
-  // A client comes; the one before has left.
+  // The previous client leaves, and a new one attaches.
   void Begin() {
     dispatcher_.End();
     Require(!dispatcher_.Poll(now_ns_) && dispatcher_.IsQuiet(),
@@ -195,7 +199,7 @@ class Session {
     answer(rpc::SingleStepResponseT());  // has no effect
   }
 
-  // An honest call, or what an honest client could send by mistake.
+  // Returns a valid call, or one with an error that a correct client may make.
   rpc::EnvelopeT Honest(bool may_give_up) {
     rpc::EnvelopeT call;
     call.correlation_id = ++last_id_;
@@ -254,7 +258,7 @@ class Session {
         }
         call.correlation_id |= kAtOnce;
         break;
-      default:  // another's payload
+      default:  // the payload of another method
         call.method = rpc::MethodId::GetEntity;
         call.payload.Set(rpc::DebugDrawRequestT());
         call.correlation_id |= kAtOnce;
@@ -297,7 +301,7 @@ class Session {
     (void)calls_.Post(bytes, call.correlation_id);
   }
 
-  // Whether there was something.
+  // Reads one entry. Returns whether there was one.
   bool ReadOne() {
     const Got got = answers_.Next();
     Require(got == Got::kNothing || got == Got::kPiece || got == Got::kEnvelope,
@@ -324,7 +328,7 @@ class Session {
     }
   }
 
-  // A late call has its answer, or gets none any more.
+  // Removes a late call: it has its answer, or was cancelled.
   void CompareLate(uint64_t id) {
     const auto call = late_.find(id);
     Require(call != late_.end(), "a late answer comes twice, or to no call");
@@ -332,8 +336,8 @@ class Session {
   }
 
   struct Stream {
-    int calls = 0;  // that want it
-    int words = 0;  // that ended it, or refused one
+    int calls = 0;  // that requested this stream
+    int words = 0;  // answers that ended the stream or refused a call
     uint64_t items = 0;
   };
   void CompareItem(const rpc::Envelope& answer, Stream* stream) {
@@ -361,9 +365,9 @@ class Session {
   EnvelopeWriter calls_{to_engine_.Writer()};
   EnvelopeReader answers_{to_client_.Reader(), {}};
   uint64_t last_id_ = 0;
-  std::deque<uint64_t> waiting_;           // calls that are answered in turn
-  std::map<uint64_t, int> late_;           // and those that are not; how often
-  std::map<uint64_t, uint64_t> given_up_;  // by the call that does so
+  std::deque<uint64_t> waiting_;           // calls that are answered in order
+  std::map<uint64_t, int> late_;           // late calls: id -> unanswered ones
+  std::map<uint64_t, uint64_t> given_up_;  // cancelling call -> cancelled call
   std::map<uint64_t, Stream> streams_;
 };
 

@@ -39,6 +39,7 @@ _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 
 _SEE_EVERYTHING = ("tests", "tools")
 _TESTING = ("//tools/testing:", "//transport/testing:")
+_PRECOMPILED = ("//tools/build:headers", "//tools/build:test_headers", "//tools/build:precompiled/")
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
             target = layer_of(used)
             if not used.startswith("//") or used.startswith("//:") or target == layer or target in _BELOW[layer]:
                 continue
-            if used.startswith(_TESTING) and rule.for_tests:
+            if used.startswith(_PRECOMPILED) or (used.startswith(_TESTING) and rule.for_tests):
                 continue
             names_only = used not in rule.inputs or rule.kind == "alias"
             if names_only and target in _TOP and kinds.get(used, "").endswith("_binary"):

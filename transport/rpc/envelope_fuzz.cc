@@ -1,10 +1,10 @@
-// Fuzz target of EnvelopeReader. The input is what a peer writes: ring entries
-// one after the other, each an honest envelope, one with bytes overwritten, or
-// anything.
+// Fuzz target of EnvelopeReader. The input is a sequence of ring entries that a
+// peer writes. Each is a valid envelope, or one with bytes overwritten or cut.
 //
-// Data flow: bytes -> entries -> EnvelopeReader -> abort if an honest
-// envelope was lost, an entry was seen twice or not at all, or one that was
-// called good cannot be read through.
+// Data flow: bytes -> entries -> EnvelopeReader -> abort on one of these:
+//  - a valid envelope was lost
+//  - an entry was returned twice, or not at all
+//  - an accepted envelope cannot be read completely
 //
 //   bazel run --config=fuzz //transport/rpc:envelope_fuzz -- -max_total_time=60
 //
@@ -31,8 +31,8 @@ constexpr uint32_t kRingBytes = 2048;
 constexpr size_t kMaxEnvelopeBytes = 16 * 1024;
 constexpr size_t kMaxUnpackedBytes = 256 * 1024;
 
-// An honest one, of a kind and size that the script chooses; Fragments say
-// anything.
+// Returns a valid envelope, of a kind and size that the script selects. The
+// fields of a Fragment may have any values.
 rpc::EnvelopeT Honest(Script& script, uint64_t id) {
   rpc::EnvelopeT envelope;
   envelope.correlation_id = id;
@@ -72,7 +72,7 @@ rpc::EnvelopeT Honest(Script& script, uint64_t id) {
   return envelope;
 }
 
-// Reads every field that there is.
+// Reads every field of the envelope.
 void ReadThrough(const rpc::Envelope& envelope) {
   rpc::EnvelopeT copy;
   envelope.UnPackTo(&copy);

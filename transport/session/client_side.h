@@ -55,8 +55,8 @@ struct ClientStats {
 };
 
 // Move-only. An illegal call returns an error and has no effect. Send* stands
-// for Send and SendReset; Step is legal as Send is, and changes the state as
-// Recv does.
+// for Send and SendReset. Step is legal in the states in which Send is; after
+// it the state is as after Recv.
 //
 //  state     entered by                       legal calls
 //  idle      Attach, Reconnect; a Recv that   Send*, Step, AwaitFrame,
@@ -86,7 +86,6 @@ class ClientSide {
   //  - kAlreadyAttached: another client has the slot. The text has its pid.
   //  - kLayoutMismatch, kAccessDenied, kInterrupted.
   //  - kInvalidArgument: the name is invalid.
-  //  - kUnsupported: the region is in inference mode.
   //  - kEngineFailed, kUnsupported: the engine refused the client.
   static absl::StatusOr<ClientSide> Attach(absl::string_view name,
                                            const Options& options);
@@ -120,8 +119,9 @@ class ClientSide {
   //  - kEngineFailed, kUnsupported: the engine reports an error, which Explain
   //    returns. The exchange is complete; arrays() has no valid results.
   //  - kNoStepPending, kClientClosed, kForkedChild, kConcurrentUse.
-  // Allocates nothing. Recv calls `on_long_wait` at most once: before it sleeps
-  // or after it has spun for 20 us, and before any Options::interrupted.
+  // Allocates nothing. Recv calls `on_long_wait` at most once: before it
+  // sleeps, or after it has spun for 20 us. It calls Options::interrupted only
+  // after that.
   ErrorCode Recv(Deadline deadline,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
 
@@ -174,9 +174,10 @@ class ClientSide {
   // kConcurrentUse: another thread is inside a call. kForkedChild.
   ErrorCode Close();
 
-  // The error of a call that begins while another call is in progress, for
-  // bindings that keep a flag of their own: kConcurrentUse. In a forked child
-  // it is kForkedChild: the thread of the other call exists only in the parent.
+  // For bindings that detect concurrent calls by a flag of their own: the error
+  // of a call that begins while another call is in progress. It is
+  // kConcurrentUse. In a forked child it is kForkedChild, since the thread of
+  // the other call exists only in the parent.
   ErrorCode Refusal() const;
 
   // Returns `code`, the result of the last call, as a status. The text says
@@ -215,8 +216,8 @@ class ClientSide {
   // The status of the engine's last answer.
   absl::Status EngineStatus() const;
   // An engine may answer with kUnsupported or kEngineFailed; any other code
-  // counts as kEngineFailed. Recv handles kBrokenPeer, the engine's answer to
-  // an invalid action_seq, before.
+  // counts as kEngineFailed. For kBrokenPeer, the engine's answer to an invalid
+  // action_seq, Recv does not call this function.
   static ErrorCode EngineCode(ErrorCode status) {
     return status == ErrorCode::kUnsupported ? status
                                              : ErrorCode::kEngineFailed;

@@ -27,7 +27,7 @@ std::string EngineWords(const LrbcHeader& header) {
 }  // namespace
 
 absl::Status ClientSide::EngineStatus() const {
-  // relaxed: the acquire that saw the answer ordered it.
+  // relaxed: the acquire load that saw the engine's answer orders this load.
   const auto status = static_cast<ErrorCode>(
       header()->exchange_status.load(std::memory_order_relaxed));
   if (status == ErrorCode::kOk) return absl::OkStatus();
@@ -35,7 +35,7 @@ absl::Status ClientSide::EngineStatus() const {
 }
 
 std::string ClientSide::EnginePhase() const {
-  // relaxed: for people.
+  // relaxed: the phase is only displayed.
   return Describe(
       UnpackPhase(header()->engine_phase.load(std::memory_order_relaxed)),
       MonotonicNanos());
@@ -51,20 +51,21 @@ std::string ClientSide::Explanation(ErrorCode code) const {
     return "another thread is inside a call on this client; give each thread "
            "its own client and engine, or lock around the calls";
   }
-  // The send's time is the waiter's, which may be a little ahead.
+  // sent_at_ns_ is a time of the waiter's clock, which may be slightly ahead of
+  // MonotonicNanos.
   const int64_t now = std::max(MonotonicNanos(), sent_at_ns_);
   const auto secs_since = [now](int64_t then) {
     return static_cast<double>(now - then) / 1e9;
   };
   const LrbcHeader& shared = *header();
-  // relaxed: for people.
+  // relaxed: the phase is only displayed.
   const PhaseSince phase =
       UnpackPhase(shared.engine_phase.load(std::memory_order_relaxed));
   const std::string doing = Describe(phase, now);
   const std::string region = absl::StrCat("region '", name_, "': ");
   const std::string engine =
       absl::StrCat("the engine of region '", name_, "' (pid ",
-                   // relaxed: for people.
+                   // relaxed: the pid is only displayed.
                    shared.server_pid.load(std::memory_order_relaxed), ")");
   const absl::string_view next =
       serves_environments_ ? kNextOfEnvironments : "reconnect(), or close()";
@@ -103,7 +104,7 @@ std::string ClientSide::Explanation(ErrorCode code) const {
           "attach_ack %d, found %d and %d; does another program write to the "
           "region? %s",
           engine, seq_, seq_ + 1, attach_number_,
-          // relaxed: for people.
+          // relaxed: both numbers are only displayed.
           shared.frame_seq.load(std::memory_order_relaxed),
           shared.attach_ack.load(std::memory_order_relaxed), next);
     case ErrorCode::kInvalidAction:

@@ -1,5 +1,5 @@
-// Sleeps in these tests last an hour: a lost wake hangs the test, and the
-// watchdog ends it.
+// A sleep in these tests lasts an hour at most. So a lost wake-up hangs the
+// test, and the watchdog (alarm) ends it.
 #include "transport/wait/doorbell.h"
 
 #include <gtest/gtest.h>
@@ -118,7 +118,8 @@ TEST_F(DoorbellTest, OneNotificationWakesEverySleeper) {
   EXPECT_EQ(side.asleep(), 0U);
 }
 
-// Waits for its turns 1 to `count`; sets the other's turn `ahead` of its own.
+// Waits for the turns 1 to `count` of `own`. After turn i, sets the turn of
+// `other` to i + `ahead`.
 void HandOver(Side& own, Side& other, uint32_t count, uint32_t ahead,
               uint64_t* plain_counter) {
   for (uint32_t i = 1; i <= count; ++i) {
@@ -126,7 +127,7 @@ void HandOver(Side& own, Side& other, uint32_t count, uint32_t ahead,
       return own.turn.load(std::memory_order_acquire) == i;
     };
     while (!my_turn()) own.bell().SleepUnless(my_turn, kHourNs);
-    ++*plain_counter;  // Ordered by the turns alone.
+    ++*plain_counter;  // Only the turns order these accesses.
     other.turn.store(i + ahead, std::memory_order_release);
     other.bell().NotifyIfWaiting();
   }
@@ -163,9 +164,9 @@ TEST_F(DoorbellTest, LosesNoWakeBetweenTwoThreads) {
   EXPECT_EQ(counter, 2 * kHandOvers);
 }
 
-// The notifier does not sleep. Its store and its load of the sleepers thus meet
-// the other side at every step towards sleep. Without the notifier's fence this
-// test hangs in most runs.
+// The notifier does not sleep. So its store and its load of `sleepers` happen
+// at every step of the other side towards sleep. Without the notifier's fence
+// this test hangs in most runs.
 TEST_F(DoorbellTest, LosesNoWakeToQuickNotifier) {
   constexpr uint32_t kRounds = 2 * kHandOvers;
   Side side;
@@ -185,8 +186,8 @@ TEST_F(DoorbellTest, LosesNoWakeToQuickNotifier) {
   });
   PinTo(1, before);
   for (uint32_t i = 1; i <= kRounds; ++i) {
-    // Reading the sleepers brings their word into the cache: a load overtakes
-    // the store only from there.
+    // These reads bring the word `sleepers` into the cache. Only then can the
+    // notifier's load of it overtake the store.
     for (uint32_t look = 0; look < i % 256; ++look) (void)side.asleep();
     side.turn.store(i, std::memory_order_release);
     side.bell().NotifyIfWaiting();
@@ -197,7 +198,7 @@ TEST_F(DoorbellTest, LosesNoWakeToQuickNotifier) {
   EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
-// On one core, a side that does not sleep keeps the other from running.
+// On one core, a side runs only while the other side sleeps or is preempted.
 TEST_F(DoorbellTest, LosesNoWakeBetweenTwoProcessesOnOneCore) {
   struct Shared {
     Side first;

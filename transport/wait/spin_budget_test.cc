@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kMost = SpinBudget::kMostCreditNs;
 
-// A wait whose answer comes after `spin_ns` if the side spins, and after
-// `sleep_ns` if it sleeps. Returns whether it slept at once.
+// Simulates a wait whose answer comes after `spin_ns` if the side spins, and
+// after `sleep_ns` if it sleeps at once. Returns whether it slept at once.
 bool WaitOnce(SpinBudget& budget, int64_t spin_ns, int64_t sleep_ns) {
   const int64_t may_spin_ns = budget.ForThisWait();
   if (may_spin_ns == 0) {
@@ -43,7 +43,7 @@ int WaitsUntilProbe(SpinBudget& budget) {
   return waits;
 }
 
-// Returns whether one of the next probes, all misses, reports a due loan.
+// Lets the next probe miss. Returns whether a loan is then due.
 bool LoanIsDue(SpinBudget& budget) {
   WaitsUntilProbe(budget);
   return budget.Miss();

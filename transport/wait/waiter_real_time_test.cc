@@ -1,4 +1,4 @@
-// Under SCHED_FIFO, which needs CAP_SYS_NICE; without it the tests are skipped.
+// Tests under SCHED_FIFO. They need CAP_SYS_NICE, and are skipped without it.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -35,8 +35,9 @@ INSTANTIATE_TEST_SUITE_P(AllStrategies, RealTimeTest,
                                          WaitStrategy::kAdaptive,
                                          WaitStrategy::kBlock));
 
-// A spin lasts 10 ms for either side. The other strategies sleep early: if they
-// spun that long, the exchanges would take longer than `kAlarmSecs`.
+// With kSpin, each side spins for 10 ms before it sleeps. The other strategies
+// sleep earlier. If they also spun for 10 ms, their exchanges would take longer
+// than `kAlarmSecs`.
 constexpr uint32_t Exchanges(WaitStrategy strategy) {
   return strategy == WaitStrategy::kSpin ? 10 : 10'000;
 }
@@ -74,7 +75,7 @@ int AskOnOneCore(WaitStrategy strategy, double answerer_wait_secs) {
   const sched_param priority = {.sched_priority = 1};
   if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) return errno;
   Exchange exchange;
-  // It inherits policy, priority and core.
+  // The thread inherits policy, priority and core.
   const std::jthread peer(
       [&] { Answer(exchange, strategy, answerer_wait_secs); });
   Waiter waiter(Doorbell(&exchange.bells[1], &exchange.sleepers[1]), strategy);
@@ -94,7 +95,7 @@ int AskOnOneCore(WaitStrategy strategy, double answerer_wait_secs) {
   return 0;
 }
 
-// The scheduler never preempts one thread in favour of the other.
+// The scheduler does not preempt a thread for one of equal priority.
 TEST_P(RealTimeTest, TwoSidesOfOnePriorityTakeTurnsOnOneCore) {
   alarm(kAlarmSecs);
   int error = 0;

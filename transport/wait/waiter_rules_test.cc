@@ -150,7 +150,7 @@ TEST_F(WaitingRules, SpinsThatTimeOutLeadToSleeps) {
   EXPECT_GE(slept, 15);
 }
 
-// Both sides share a core, so that a spin cannot bring an answer.
+// Both sides share a core, so no answer comes during a spin.
 TEST_F(WaitingRules, SpinsOnALoanWhereTheSchedulerMayMigrateASide) {
   for (const bool may_migrate : {false, true}) {
     FakeMachine::Reset();

@@ -113,7 +113,7 @@ TEST_P(WaiterTest, TimesOutAtTheDeadlineAndNotBefore) {
     EXPECT_EQ(waiter_.Until([] { return false; }, deadline, watch_),
               ErrorCode::kStepTimeout);
     EXPECT_TRUE(deadline.PassedAt(waiter_.NowNs()));
-    // More than the two clocks may differ.
+    // The waiter's clock and CLOCK_MONOTONIC differ by less than 500 us.
     EXPECT_TRUE(deadline.PassedAt(MonotonicNanos() + 500'000));
     EXPECT_EQ(asleep(), 0U);
   }
@@ -159,7 +159,7 @@ TEST_P(WaiterTest, DoesNotCallOnLongWaitBeforeANearDeadline) {
   }
 }
 
-// OnLongWait takes long where it releases Python's GIL.
+// OnLongWait may release Python's GIL, which takes long.
 TEST_P(WaiterTest, DoesNotCallOnLongWaitIfTheAnswerCameDuringPreemption) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(
@@ -185,7 +185,8 @@ TEST_P(WaiterTest, CallsOnLongWaitBeforeSleep) {
   EXPECT_EQ(watch_.lasted, 1);
 }
 
-// If the side loses its core in its first poll, a check is due afterwards.
+// If the thread is preempted in the first poll of its spin, a check is due
+// afterwards.
 TEST_P(WaiterTest, CallsOnLongWaitBeforeCheck) {
   int looks = 0;
   EXPECT_EQ(waiter_.Until(

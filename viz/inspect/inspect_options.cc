@@ -28,11 +28,11 @@ It also works if the engine is dead or the region is corrupt. NAME may also be
 a segment of frames, or its run id.
 
   list      one line for each region and segment of this machine, dead or alive
-  --        behind it, "list" is a name like any other
+  --        after it, "list" is the NAME of a region
 
 Speeds are means over the half second that the command takes, with --watch over
-a second. The bars show how long the engine worked on an exchange, since its
-start; a bar's label is the shortest time that belongs to it.
+a second. The bars are a histogram of the engine's time for an exchange, since
+the engine's start. A bar's label is the shortest time that the bar counts.
 
 Exit codes: 0 success (warnings possible), 1 no such region, or this user may
 not read it, 2 wrong command line, 3 the region is corrupt, or one of its sides

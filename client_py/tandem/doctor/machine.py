@@ -163,11 +163,11 @@ def _groups(controller: str, proc: Path, root: Path) -> list[Path]:
             base = root / controller
         else:
             continue
-        # In a container the path may be the host's: what is not there has no files, and says nothing. That of a group
-        # outside of the namespace begins with "/..".
+        # In a container the path may be one of the host, which does not exist here: then no limit is found. The path of
+        # a group outside of the cgroup namespace begins with "/..".
         below = base if ".." in path.split("/") else base / path.lstrip("/")
         for folder in (below, *(parent for parent in below.parents if parent.is_relative_to(base))):
-            # A group of version 1 without it does not limit the groups below it.
+            # Version 1: a group without use_hierarchy does not limit the groups below it.
             if folder != below and _number(folder / f"{controller}.use_hierarchy") == 0:
                 break
             folders.append(folder)

@@ -1,4 +1,4 @@
-"""`Image`: an image that an engine drew."""
+"""`Image`: an image that an engine rendered."""
 
 import enum
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from tandem.services.caller import part
 
 
 class CameraKind(enum.IntEnum):
-    """What an image shows.
+    """What the pixels of an image hold.
 
     Attributes:
       COLOR: Colours.
-      DEPTH: Distances.
+      DEPTH: Distances from the camera.
     """
 
     COLOR = 0
@@ -25,20 +25,23 @@ class CameraKind(enum.IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """An image, as the engine encoded it; `pixels`, `depth` or `encoded` decodes it, by its format.
+    """An image in the format in which the engine sent it.
+
+    `format` determines which property gives the content: "raw": `pixels`; "gray16": `depth` or `depth_codes`; "png" and
+    "jpeg": `encoded`.
 
     Attributes:
-      data: uint8[n], the bytes as received; the caller's own.
-      width: Pixels.
-      height: Pixels.
-      channels: 3: red, green, blue; 4: and alpha; 1: depth.
-      format: "raw", "png" or "jpeg"; "gray16": depth.
-      depth_scale: Metres for each step of `depth_codes`; 0: no depth.
-      name: The camera's or viewport's name.
-      env_id: The environment.
-      frame_seq: Exchanges that the engine had answered when the environment was as shown.
-      timestamp_ms: Wall clock: milliseconds since the Unix epoch.
-      frame_number: The image's number in its stream, from 1; 0: no stream.
+      data: uint8[n], the bytes as received, in memory of its own.
+      width: Width in pixels.
+      height: Height in pixels.
+      channels: 3: red, green, blue; 4: red, green, blue, alpha; 1: depth.
+      format: "raw", "png" or "jpeg" for colours; "gray16" for depth.
+      depth_scale: Metres per unit of `depth_codes`; 0: the image has no depth.
+      name: Name of the camera or viewport.
+      env_id: Index of the environment.
+      frame_seq: Number of the exchange whose state the image shows.
+      timestamp_ms: Wall-clock time in milliseconds since the Unix epoch.
+      frame_number: The image's number in its stream, from 1; 0: the image is not of a stream.
     """
 
     data: NDArray[np.uint8]
@@ -55,22 +58,22 @@ class Image:
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
-        """Colours, uint8[height, width, channels], top row first: a view of `data`.
+        """Colours: uint8[height, width, channels], top row first; a view of `data`.
 
         Raises:
           InvalidArgument: The format is not "raw"; use `depth` or `encoded`.
-          BrokenPeer: The sizes do not fit the data.
+          BrokenPeer: The data is not of that shape.
         """
         self._expect("pixels", "raw")
         return self._shaped(self.data, (self.height, self.width, self.channels))
 
     @property
     def depth_codes(self) -> NDArray[np.uint16]:
-        """Depth, uint16[height, width], in steps of `depth_scale`: a view of `data`.
+        """Depth: uint16[height, width], in units of `depth_scale` metres; a view of `data`.
 
         Raises:
           InvalidArgument: The format is not "gray16".
-          BrokenPeer: The sizes do not fit the data.
+          BrokenPeer: The data is not of that shape.
         """
         self._expect("depth", "gray16")
         if self.data.size % 2:
@@ -79,10 +82,10 @@ class Image:
 
     @property
     def depth(self) -> NDArray[np.float32]:
-        """Depth, float32[height, width], metres along the camera's axis: a new array at each call.
+        """Depth: float32[height, width], in metres along the camera's axis; a new array at each access.
 
         Raises:
-          TandemError: As `depth_codes`.
+          TandemError: The errors of `depth_codes`.
         """
         return self.depth_codes * np.float32(self.depth_scale)
 
@@ -91,7 +94,7 @@ class Image:
         """The bytes of a PNG or JPEG file.
 
         Raises:
-          InvalidArgument: The format is neither; use `pixels` or `depth`.
+          InvalidArgument: The format is neither "png" nor "jpeg"; use `pixels` or `depth`.
         """
         self._expect("encoded", "png", "jpeg")
         return self.data.tobytes()
@@ -111,10 +114,10 @@ class Image:
 
 
 def image_of(values: dict[str, Any]) -> Image:
-    """Makes an image from the schema's ImageFrame, an item of a stream."""
+    """Makes an image from an ImageFrame of the schema, the item of a stream."""
     return Image(**values)
 
 
 def named_image_of(values: dict[str, Any]) -> Image:
-    """Makes an image from the schema's NamedImageFrame, an answer; raises BrokenPeer if it has none."""
+    """Makes an image from a NamedImageFrame of the schema, an answer; BrokenPeer if the answer has no image."""
     return image_of({**part(values, "frame", "an image"), "name": values["name"]})

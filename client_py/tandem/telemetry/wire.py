@@ -1,7 +1,7 @@
 """The daemon's messages and methods, made from the compiled protos at their first use.
 
-The descriptors lie in a pool of their own: a program may have other code that was generated for the same service, such
-as MOSAIC's, in protobuf's common pool. Nothing here imports grpc or protobuf before `load` is called.
+The descriptors are in a pool of their own, not in protobuf's default pool. There a program may have other code that was
+generated for the same service, such as MOSAIC's. This module imports grpc and protobuf only when `load` is called.
 """
 
 import functools
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# All of schema/protos/slow_lane.proto and what it imports, which is trainer.proto for one: a FileDescriptorSet.
+# A FileDescriptorSet: schema/protos/slow_lane.proto and the files that it imports, such as trainer.proto.
 _DESCRIPTORS = Path(__file__).with_name("slow_lane.binpb")
 _SERVICES = ("gymgui.trainer.TrainerService", "tandem.slow_lane.v1.SlowLane")
 
@@ -21,10 +21,10 @@ class Method:
     """A method of one of the services.
 
     Attributes:
-      path: Its name in HTTP/2.
-      request: Class of its requests.
-      response: Class of its responses.
-      kind: Name of the channel's function that makes a callable of it, such as "unary_stream".
+      path: The method's path in HTTP/2.
+      request: Class of the method's requests.
+      response: Class of the method's responses.
+      kind: Name of the function of grpc.Channel that makes the method's callable, such as "unary_stream".
     """
 
     path: str
@@ -34,11 +34,11 @@ class Method:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """Descriptors of its requests' fields, by their names."""
+        """Descriptors of the request's fields, by name."""
         return self.request.DESCRIPTOR.fields_by_name  # type: ignore[no-any-return]
 
     def on(self, channel: Any) -> Any:
-        """Returns grpc's callable for the method on a grpc.Channel."""
+        """Returns the callable that calls the method on `channel`, a grpc.Channel."""
         return getattr(channel, self.kind)(
             self.path, request_serializer=_serialize, response_deserializer=self.response.FromString
         )
@@ -46,12 +46,12 @@ class Method:
 
 @dataclass(frozen=True)
 class Wire:
-    """What a client needs of grpc and protobuf.
+    """The parts of grpc and protobuf that a client uses.
 
     Attributes:
       grpc: The module.
-      methods: Name -> method, of both services: no two have the same name.
-      constants: Name -> number, of the daemon's Constant.
+      methods: Name -> method, for the methods of both services. The names are distinct.
+      constants: Name -> number, for the values of the daemon's enum Constant.
     """
 
     grpc: ModuleType
@@ -61,7 +61,7 @@ class Wire:
 
 @functools.cache
 def load() -> Wire:
-    """Imports grpc and protobuf, and makes the messages; ModuleNotFoundError if one is missing."""
+    """Imports grpc and protobuf, and makes the message classes; ModuleNotFoundError if a package is missing."""
     try:
         import grpc
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
