@@ -102,7 +102,8 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
     RETURN_IF_ERROR(host->StartImages(engine->images(), schema.num_envs));
   }
   host->runner_.BeginResetAll(host->options_.seed);
-  RETURN_IF_ERROR(host->WorkFor(Purpose::kOpening));
+  host->WorkFor(Purpose::kOpening);
+  RETURN_IF_ERROR(host->opening_);
   return host;
 }
 
@@ -114,7 +115,7 @@ EngineHost::EngineHost(TickedEngine* engine, Engine* synchronous,
       side_(std::move(side)),
       runner_(&side_.arrays()),
       simulation_(engine, &side_, &runner_, FirstMode(options_),
-                  [this] { (void)WorkFor(Purpose::kServiceReset); }),
+                  [this] { WorkFor(Purpose::kServiceReset); }),
       rpcs_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
                                       [this] { side_.WakeStepThread(); })) {}
 
@@ -206,15 +207,16 @@ const EngineWork* EngineHost::Next(Deadline deadline) {
   return runner_.work();
 }
 
-absl::Status EngineHost::Done(absl::Status result) {
+absl::Status EngineHost::Done(const absl::Status& result) {
   if (!taken_) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "done: expected work that Next has returned, found none; "
                      "call Next first, and Done once for each work");
   }
   taken_ = false;
-  runner_.Done(std::move(result));
-  return runner_.work() == nullptr ? End() : absl::OkStatus();
+  runner_.Done(result);
+  if (runner_.work() == nullptr) End();
+  return opening_;
 }
 
 void EngineHost::Serve(EngineEvent event) {
@@ -225,7 +227,7 @@ void EngineHost::Serve(EngineEvent event) {
         return;
       }
       runner_.Begin(side_.kind(), side_.autoreset_mode());
-      (void)WorkFor(Purpose::kExchange);
+      WorkFor(Purpose::kExchange);
       return;
     case EngineEvent::kFrameWanted:
       ServeFrames();
@@ -252,38 +254,37 @@ void EngineHost::Serve(EngineEvent event) {
   }
 }
 
-// A synchronous engine does the runner's work now, any other one by Next. Only
-// kOpening has errors.
-absl::Status EngineHost::WorkFor(Purpose purpose) {
+// A synchronous engine does the runner's work now, any other one by Next.
+void EngineHost::WorkFor(Purpose purpose) {
   purpose_ = purpose;
   if (synchronous_ != nullptr) WorkOff(&runner_, synchronous_);
-  return runner_.work() == nullptr ? End() : absl::OkStatus();
+  if (runner_.work() == nullptr) End();
 }
 
 // All of the work has been done, or the engine has failed.
-absl::Status EngineHost::End() {
+void EngineHost::End() {
   switch (std::exchange(purpose_, Purpose::kNone)) {
+    case Purpose::kNone:
+      return;
+    case Purpose::kOpening:
+      opening_ = EndOpening();
+      return;
     case Purpose::kExchange:
       EndExchange();
-      break;
-    case Purpose::kOpening:
-      return EndOpening();
+      return;
     case Purpose::kArrival:
       EndArrival(EndResetAll());
-      break;
+      return;
     case Purpose::kDeparture:
       EndDeparture(EndResetAll());
-      break;
+      return;
     case Purpose::kDueStep:
       EndDueStep();
-      break;
+      return;
     case Purpose::kServiceReset:
       simulation_.EndReset(runner_.status());
-      break;
-    case Purpose::kNone:
-      break;
+      return;
   }
-  return absl::OkStatus();
 }
 
 absl::Status EngineHost::EndOpening() {
@@ -296,8 +297,9 @@ absl::Status EngineHost::EndOpening() {
 
 void EngineHost::EndExchange() {
   const ExchangeKind kind = side_.kind();
-  absl::Status status = runner_.status();
-  if (status.ok() && images_ != nullptr) status = DrawImages(kind);
+  const absl::Status& status = images_ != nullptr && runner_.status().ok()
+                                   ? DrawImages(kind)
+                                   : runner_.status();
   if (status.ok()) {
     // Before Publish: after it the client owns the arrays.
     CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
@@ -347,7 +349,7 @@ void EngineHost::StartAnew(Purpose purpose) {
   engine_->ClearClientState();
   fresh_at_.reset();
   runner_.BeginResetAll(std::nullopt);
-  (void)WorkFor(purpose);
+  WorkFor(purpose);
 }
 
 absl::Status EngineHost::EndResetAll() {
@@ -371,7 +373,7 @@ absl::Status EngineHost::DrawImages(ExchangeKind kind) {
 
 void EngineHost::BeginDueStep() {
   if (purpose_ == Purpose::kNone && simulation_.BeginDueStep()) {
-    (void)WorkFor(Purpose::kDueStep);
+    WorkFor(Purpose::kDueStep);
   }
 }
 

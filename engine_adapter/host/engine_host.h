@@ -129,7 +129,7 @@ class EngineHost {
   // autoreset, which Next returns at once. Errors: kInvalidArgument if Next has
   // returned no work, or Done was called for it; for the first work see
   // CreateTicked.
-  absl::Status Done(absl::Status result);
+  absl::Status Done(const absl::Status& result);
 
   // Whether RequestStop was called.
   bool StopRequested() const { return side_.StopRequested(); }
@@ -164,8 +164,8 @@ class EngineHost {
   absl::Status DrawImages(ExchangeKind kind);
   void Serve(EngineEvent event);
   void BeginDueStep();
-  absl::Status WorkFor(Purpose purpose);
-  absl::Status End();
+  void WorkFor(Purpose purpose);
+  void End();
   absl::Status EndResetAll();
   absl::Status EndOpening();
   void EndExchange();
@@ -187,7 +187,8 @@ class EngineHost {
   EngineSide side_;
   ExchangeRunner runner_;
   Purpose purpose_ = Purpose::kNone;
-  bool taken_ = false;  // whether Next has returned the runner's work
+  absl::Status opening_;  // the result of kOpening
+  bool taken_ = false;    // whether Next has returned the runner's work
   // The simulation's changes() at the last reset of all environments. While it
   // is equal, the next client needs no reset.
   std::optional<uint64_t> fresh_at_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <future>
@@ -45,19 +46,20 @@ class TickingEngine final : public TickedEngine, public MujocoPort {
   std::vector<float> Controls(uint32_t) const override { return {0}; }
   void SetControl(uint32_t, uint32_t, float) override {}
 
-  static void Do(const EngineWork& work) {
+  void Do(const EngineWork& work) {
     for (const ResetRequest& request : work.resets) {
-      work.reset_io.obs[request.env] = 0;
+      work.reset_io.obs[request.env] = steps_[request.env] = 0;
     }
     for (const uint32_t env : work.steps) {
-      const float steps = ++work.step_io.obs[env];
+      work.step_io.obs[env] = ++steps_[env];
       work.step_io.rewards[env] = 1;
-      work.step_io.terminateds[env] = steps == kEpisode ? 1 : 0;
+      work.step_io.terminateds[env] = steps_[env] == kEpisode ? 1 : 0;
       work.step_io.truncateds[env] = 0;
     }
   }
 
  private:
+  std::array<float, kEnvs> steps_ = {};
   Info info_ = {.nq = 1,
                 .nv = 1,
                 .joint_names = {"count"},
@@ -86,7 +88,7 @@ class EngineHostTickedTest : public testing::Test {
   const EngineWork* Next() { return host_->Next(Deadline::Now()); }
   void Do(const EngineWork* work) {
     ASSERT_NE(work, nullptr);
-    TickingEngine::Do(*work);
+    engine_.Do(*work);
     const absl::Status status = host_->Done(absl::OkStatus());
     ASSERT_TRUE(status.ok()) << status;
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <utility>
 
 #include "engine_adapter/base/guarded.h"
 
@@ -233,7 +232,7 @@ void ExchangeRunner::ResetListed() {
 
 void ExchangeRunner::StepListed(std::span<const uint32_t> envs) {
   if (envs.empty()) {
-    End(absl::OkStatus());
+    End();
     return;
   }
   work_.resets = {};
@@ -241,13 +240,16 @@ void ExchangeRunner::StepListed(std::span<const uint32_t> envs) {
   stage_ = Stage::kStep;
 }
 
-void ExchangeRunner::Done(absl::Status status) {
-  if (!status.ok() || stage_ == Stage::kAutoreset) {
-    End(std::move(status));
+void ExchangeRunner::Done(const absl::Status& status) {
+  if (!status.ok()) {
+    stage_ = Stage::kIdle;
+    status_ = status;
   } else if (stage_ == Stage::kStep) {
     EndStep();
-  } else {
+  } else if (stage_ == Stage::kReset) {
     StepListed(some_to_step_);
+  } else {
+    End();
   }
 }
 
@@ -257,7 +259,7 @@ void ExchangeRunner::EndStep() {
   const StepArrays& arrays = *target_;
   // DISABLED: only the client's reset flags cause resets.
   if (!MarkDones(arrays) || autoreset_ == AutoresetMode::kDisabled) {
-    End(absl::OkStatus());
+    End();
     return;
   }
   to_reset_.clear();
@@ -275,7 +277,7 @@ void ExchangeRunner::EndStep() {
     to_reset_.push_back({.env = env, .seed = {}});
   }
   if (to_reset_.empty()) {
-    End(absl::OkStatus());
+    End();
     return;
   }
   // The reset replaces observation and infos; reward and flags stay the
@@ -285,10 +287,10 @@ void ExchangeRunner::EndStep() {
   stage_ = Stage::kAutoreset;
 }
 
-void ExchangeRunner::End(absl::Status status) {
+void ExchangeRunner::End() {
   stage_ = Stage::kIdle;
-  status_ = std::move(status);
-  if (accumulated_ == nullptr || !status_.ok()) return;
+  if (!status_.ok()) status_ = absl::OkStatus();
+  if (accumulated_ == nullptr) return;
   if (target_ != arrays_) {
     if (kind_ == ExchangeKind::kStep) Accumulate();
   } else if (accumulated_->any) {

@@ -66,7 +66,7 @@ class ExchangeRunner {
   }
   // The engine has done work(), or has failed: then there is no more work, and
   // some environments may have advanced.
-  void Done(absl::Status status);
+  void Done(const absl::Status& status);
   // How the last work ended: OK, or the engine's error.
   const absl::Status& status() const { return status_; }
 
@@ -94,7 +94,7 @@ class ExchangeRunner {
   void ResetListed();
   void StepListed(std::span<const uint32_t> envs);
   void EndStep();
-  void End(absl::Status status);
+  void End();
   void Accumulate();
   void ReportAccumulated();
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
@@ -324,7 +325,8 @@ TEST_F(MujocoServiceTest, AStreamGivesEachMomentOnce) {
     stepped_->Exchange();
   }
   ASSERT_EQ(stream.next()->size(), 1u);
-  ASSERT_TRUE(stepped_->Reset(request.env_ids, 5).ok());
+  stepped_->Reset(request.env_ids, 5,
+                  [](const absl::Status& status) { EXPECT_TRUE(status.ok()); });
   EXPECT_EQ(stream.next()->size(), 1u);
   EXPECT_EQ(stream.pass(), 0u);
   stepped_->Exchange();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/ports/engine_ports.h"
@@ -118,7 +119,8 @@ TEST_F(TelemetryServiceTest, AChangeWithoutAStepIsAMomentToo) {
   };
   const Floats first = positions();
   const std::vector<uint32_t> env = {0};
-  ASSERT_TRUE(stepped_->Reset(env, 5).ok());
+  stepped_->Reset(env, 5,
+                  [](const absl::Status& status) { EXPECT_TRUE(status.ok()); });
   EXPECT_NE(positions(), first);
   stepped_->rig.ports().mujoco->SetControl(0, 2, 0.5F);
   stepped_->NoteChange();
