@@ -297,9 +297,9 @@ absl::Status EngineHost::EndOpening() {
 
 void EngineHost::EndExchange() {
   const ExchangeKind kind = side_.kind();
-  const absl::Status& status = images_ != nullptr && runner_.status().ok()
-                                   ? DrawImages(kind)
-                                   : runner_.status();
+  absl::Status drawn;
+  if (images_ != nullptr && runner_.status().ok()) drawn = DrawImages(kind);
+  const absl::Status& status = drawn.ok() ? runner_.status() : drawn;
   if (status.ok()) {
     // Before Publish: after it the client owns the arrays.
     CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);

@@ -69,10 +69,12 @@ class ImageServices : public testing::Test {
                                       .task = schema.task},
                                      {})
                       .value());
-    runner_.emplace(engine_.get(), &side_->arrays());
-    ASSERT_TRUE(runner_->ResetAll(0).ok());
+    runner_.emplace(&side_->arrays());
+    runner_->BeginResetAll(0);
+    WorkOff(&*runner_, engine_.get());
+    ASSERT_TRUE(runner_->status().ok());
     simulation_.emplace(engine_.get(), &*side_, &*runner_,
-                        rpc::SimulationMode::FAST);
+                        rpc::SimulationMode::FAST, [] {});
     queue_ = std::make_shared<MainThreadQueue>([this] {
       const std::lock_guard<std::mutex> lock(mutex_);
       woken_ = true;
@@ -100,8 +102,9 @@ class ImageServices : public testing::Test {
 
   void Step() {
     for (float& action : side_->arrays().actions) action = 1;
-    ASSERT_TRUE(
-        runner_->Run(ExchangeKind::kStep, AutoresetMode::kSameStep).ok());
+    runner_->Begin(ExchangeKind::kStep, AutoresetMode::kSameStep);
+    WorkOff(&*runner_, engine_.get());
+    ASSERT_TRUE(runner_->status().ok());
     simulation_->Served(ExchangeKind::kStep);
   }
 
