@@ -120,7 +120,7 @@ class SpinBudget {
  private:
   static constexpr int kMissesToSleep = 2;
   static constexpr int kFirstProbeInterval = 16;
-  static constexpr int kLastProbeInterval = 1024;  // 0.2 us a wait, at most
+  static constexpr int kLastProbeInterval = 1024;  // at most 0.5 us a wait
   // A quick peer never has such a wait, and a slow peer's steps in fewer than
   // one of a hundred.
   static constexpr int64_t kLongNs = 25'000;
