@@ -1,6 +1,7 @@
 #include "engine_adapter/host/engine_host.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -143,6 +144,7 @@ absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
 }
 
 void EngineHost::Run() {
+  assert(synchronous_ != nullptr);  // a ticked engine takes its work by Next
   // relaxed: a flag for display; it publishes no other data.
   running_.store(true, std::memory_order_relaxed);
   for (;;) {
@@ -173,6 +175,7 @@ bool EngineHost::IsRunning() const {
 }
 
 bool EngineHost::Poll() {
+  assert(synchronous_ != nullptr);  // as in Run
   const EngineEvent event = side_.Poll();
   Serve(event);
   BeginDueStep();
