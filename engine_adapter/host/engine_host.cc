@@ -9,6 +9,7 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -220,6 +221,21 @@ absl::Status EngineHost::Done(const absl::Status& result) {
   runner_.Done(result);
   if (runner_.work() == nullptr) End();
   return opening_;
+}
+
+absl::Status EngineHost::EnableService(Service service, bool enabled) {
+  if (!rpcs_->Has(service)) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        absl::StrCat("service ", NameOf(service), ": expected an engine that ",
+                     "can serve it, found '", engine_->schema().task,
+                     "', which cannot"));
+  }
+  rpcs_->Post([this, service, enabled] {
+    rpcs_->Enable(service, enabled);
+    side_.ShowServices(rpcs_->enabled_services());
+  });
+  return absl::OkStatus();
 }
 
 void EngineHost::Serve(EngineEvent event) {

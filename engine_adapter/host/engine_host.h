@@ -47,6 +47,7 @@
 #include "engine_adapter/host/simulation.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/services/rpc_config.h"
+#include "schema/layout/service.h"
 #include "transport/base/clock.h"
 #include "transport/session/engine_side.h"
 
@@ -130,6 +131,11 @@ class EngineHost {
   // returned no work, or Done was called for it; for the first work see
   // CreateTicked.
   absl::Status Done(const absl::Status& result);
+
+  // Switches a service on or off: for the attached client between its
+  // exchanges, and for later clients. Any thread may call it. kUnsupported: the
+  // engine lacks what the service needs.
+  absl::Status EnableService(Service service, bool enabled);
 
   // Whether RequestStop was called.
   bool StopRequested() const { return side_.StopRequested(); }

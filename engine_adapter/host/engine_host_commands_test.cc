@@ -22,6 +22,7 @@
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/testing/calling_client.h"
 #include "engine_adapter/ports/engine_ports.h"
+#include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -244,6 +245,62 @@ TEST_F(EngineHostCommandsTest, UnservedMethodIsAnsweredWithAnError) {
   client.Call<rpc::DebugDrawRequestT>(rpc::MethodId::Draw, 1);
   EXPECT_EQ(client.Await().error_code,
             static_cast<uint16_t>(ErrorCode::kUnsupported));
+}
+
+TEST_F(EngineHostCommandsTest, ServicesAreSwitchedWhileAClientCallsThem) {
+  constexpr int kSwitches = 1000;
+  const auto shown = [this] {
+    // relaxed: a word for observers.
+    return host_->side().mapping()->header()->services.load(
+        std::memory_order_relaxed);
+  };
+  CallingClient client(name_);
+  int refused = 0;
+  uint64_t id = 0;
+  for (int i = 0; i < kSwitches; ++i) {
+    const bool on = i % 2 == 1;
+    ASSERT_TRUE(host_->EnableService(Service::kMujoco, on).ok());
+    bool is_on = !on;
+    while (is_on != on) {
+      client.Step();
+      client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState,
+                                              ++id);
+      const rpc::EnvelopeT answer = client.Await();
+      ASSERT_EQ(answer.correlation_id, id);
+      is_on = answer.error_code == 0;
+      if (is_on) continue;
+      ++refused;
+      EXPECT_EQ(answer.error_code,
+                static_cast<uint16_t>(ErrorCode::kUnsupported));
+      EXPECT_TRUE(absl::StrContains(answer.error_message, "service mujoco"))
+          << answer.error_message;
+    }
+    EXPECT_EQ((shown() & BitOf(Service::kMujoco)) != 0, on);
+  }
+  EXPECT_GE(refused, kSwitches / 2);
+}
+
+TEST_F(EngineHostCommandsTest, ASwitchHoldsForTheNextClientAndEndsStreams) {
+  {
+    CallingClient client(name_);
+    client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 1);
+    EXPECT_EQ(client.Await().stream_number, 1u);
+    ASSERT_TRUE(host_->EnableService(Service::kMujoco, false).ok());
+    const rpc::EnvelopeT last = client.Await();
+    EXPECT_TRUE(last.end_of_stream);
+    EXPECT_TRUE(absl::StrContains(last.error_message, "switched off"))
+        << last.error_message;
+  }
+  CallingClient next(name_);
+  next.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 1);
+  EXPECT_EQ(next.Await().error_code,
+            static_cast<uint16_t>(ErrorCode::kUnsupported));
+}
+
+TEST_F(EngineHostCommandsTest, AServiceThatTheEngineLacksIsNotSwitched) {
+  const absl::Status status = host_->EnableService(Service::kCamera, true);
+  EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
+  EXPECT_TRUE(absl::StrContains(status.message(), "service camera")) << status;
 }
 
 // Only the lock shows it: a killed client rings no doorbell.

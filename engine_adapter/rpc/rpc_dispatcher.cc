@@ -26,12 +26,14 @@ std::string RpcDispatcher::NameOf(rpc::MethodId method) {
                        : absl::StrCat("method ", static_cast<int>(method));
 }
 
-void RpcDispatcher::SwitchOff(rpc::MethodId method, std::string why) {
-  switched_off_.insert(method);
-  handlers_[method] = [this, why = std::move(why)](const rpc::Envelope& call) {
-    SendError(call.method(), call.correlation_id(),
-              MakeError(ErrorCode::kUnsupported, why));
-  };
+void RpcDispatcher::SwitchOff(rpc::MethodId method, const std::string& why) {
+  switched_off_[method] = why;
+  for (auto stream = streams_.begin(); stream != streams_.end();) {
+    const auto current = stream++;
+    if (current->second.method == method) {
+      EndStream(current->first, MakeError(ErrorCode::kUnsupported, why));
+    }
+  }
 }
 
 void RpcDispatcher::Begin(EnvelopeReader reader, EnvelopeWriter writer) {
@@ -91,9 +93,7 @@ bool RpcDispatcher::Poll(int64_t now_ns) {
   for (auto stream = streams_.begin();
        feeds && !broken_ && stream != streams_.end();) {
     const auto current = stream++;
-    if (!Feed(current->first, &current->second, now_ns)) {
-      streams_.erase(current);
-    }
+    Feed(current->first, &current->second, now_ns);
   }
   return more && !broken_;
 }
@@ -133,6 +133,12 @@ void RpcDispatcher::Answer(const rpc::Envelope& call) {
                         absl::StrCat("correlation_id: expected one that is "
                                      "not in use, found ",
                                      id, ", which is; that goes on")));
+    return;
+  }
+  const auto off = switched_off_.find(call.method());
+  if (off != switched_off_.end()) {
+    SendError(call.method(), id,
+              MakeError(ErrorCode::kUnsupported, off->second));
     return;
   }
   const auto handler = handlers_.find(call.method());
@@ -232,25 +238,31 @@ void RpcDispatcher::Cancel(const rpc::Envelope& call) {
     SendError(call.method(), call.correlation_id(), request.status());
     return;
   }
-  const auto stream = streams_.find(request->correlation_id);
   rpc::CancelStreamResponseT response;
   response.success = late_.erase(request->correlation_id) > 0;
-  if (stream != streams_.end()) {
+  if (streams_.contains(request->correlation_id)) {
     response.success = true;
-    rpc::EnvelopeT last = EnvelopeOf(stream->second.method, stream->first);
-    last.dropped = stream->second.dropped;
-    last.end_of_stream = true;
-    streams_.erase(stream);
-    Send(last);
+    EndStream(request->correlation_id, absl::OkStatus());
   }
   SendResponse<rpc::CancelStreamResponseT>(call.method(), call.correlation_id(),
                                            std::move(response));
 }
 
-// Returns false if the stream has ended.
-bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
+// Sends the stream's last message.
+void RpcDispatcher::EndStream(uint64_t correlation_id,
+                              const absl::Status& status) {
+  const auto stream = streams_.find(correlation_id);
+  rpc::EnvelopeT last =
+      EnvelopeOf(stream->second.method, correlation_id, status);
+  last.dropped = stream->second.dropped;
+  last.end_of_stream = true;
+  streams_.erase(stream);
+  Send(last);
+}
+
+void RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
                          int64_t now_ns) {
-  if (now_ns < stream->due_ns) return true;
+  if (now_ns < stream->due_ns) return;
   // A slow client loses these items; the stream does not wait.
   const bool has_room = writer_->queued_bytes() == 0;
   size_t lost = 0;
@@ -262,23 +274,21 @@ bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
     if (stream->source.pass) lost = stream->source.pass();
     stream->waits = lost == 0;
   }
-  if (stream->waits) return true;
+  if (stream->waits) return;
   // Skips missed moments.
   stream->due_ns += stream->period_ns;
   if (stream->due_ns <= now_ns) stream->due_ns = now_ns + stream->period_ns;
   if (!has_room) {
     stream->items += lost;
     stream->dropped += lost;
-    return true;
+    return;
   }
-  rpc::EnvelopeT envelope =
-      EnvelopeOf(stream->method, correlation_id, items.status());
-  envelope.dropped = stream->dropped;
   if (!items.ok()) {
-    envelope.end_of_stream = true;
-    Send(envelope);
-    return false;
+    EndStream(correlation_id, items.status());
+    return;
   }
+  rpc::EnvelopeT envelope = EnvelopeOf(stream->method, correlation_id);
+  envelope.dropped = stream->dropped;
   for (rpc::PayloadUnion& item : *items) {
     ++stream->items;
     if (TooMuchWaits()) {
@@ -289,7 +299,6 @@ bool RpcDispatcher::Feed(uint64_t correlation_id, Stream* stream,
     envelope.stream_number = stream->items;
     Send(envelope);
   }
-  return true;
 }
 
 }  // namespace tandem

@@ -88,8 +88,11 @@ class RpcDispatcher {
       rpc::MethodId method,
       std::function<absl::StatusOr<RpcStream>(const Request&)> handler);
 
-  // Answers later calls of this method with kUnsupported and the text `why`.
-  void SwitchOff(rpc::MethodId method, std::string why);
+  // Answers later calls of this method with kUnsupported and the text `why`,
+  // and ends its streams with this error. Calls that wait for their answer get
+  // it.
+  void SwitchOff(rpc::MethodId method, const std::string& why);
+  void SwitchOn(rpc::MethodId method) { switched_off_.erase(method); }
   // Limits this method's streams to `hz` moments a second; a lower number than
   // kLeastStreamHz counts as kLeastStreamHz.
   void LimitStreams(rpc::MethodId method, double hz) {
@@ -97,9 +100,12 @@ class RpcDispatcher {
   }
   // Poll answers calls of this method also while the engine is busy.
   void AnswerWhileBusy(rpc::MethodId method) { while_busy_.insert(method); }
+  bool HasHandler(rpc::MethodId method) const {
+    return handlers_.contains(method);
+  }
   // Whether this method has a handler and is not switched off.
   bool Serves(rpc::MethodId method) const {
-    return handlers_.contains(method) && !switched_off_.contains(method);
+    return HasHandler(method) && !switched_off_.contains(method);
   }
 
   void Begin(EnvelopeReader reader, EnvelopeWriter writer);
@@ -173,13 +179,14 @@ class RpcDispatcher {
                  const absl::Status& status);
   void Open(const rpc::Envelope& call, absl::StatusOr<RpcStream> stream);
   void Cancel(const rpc::Envelope& call);
-  bool Feed(uint64_t correlation_id, Stream* stream, int64_t now_ns);
+  void EndStream(uint64_t correlation_id, const absl::Status& status);
+  void Feed(uint64_t correlation_id, Stream* stream, int64_t now_ns);
 
   Limits limits_;
   std::function<bool()> busy_;
   std::map<rpc::MethodId, Handler> handlers_;
   std::set<rpc::MethodId> while_busy_ = {rpc::MethodId::CancelStream};
-  std::set<rpc::MethodId> switched_off_;
+  std::map<rpc::MethodId, std::string> switched_off_;  // with the reason
   std::map<rpc::MethodId, double> stream_hz_;
   std::optional<EnvelopeReader> reader_;
   bool unanswered_ = false;  // reader_'s envelope waits until Busy() ends

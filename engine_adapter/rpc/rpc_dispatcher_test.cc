@@ -524,6 +524,31 @@ TEST_F(RpcDispatcherTest, ListsServedMethods) {
   EXPECT_FALSE(dispatcher_.Serves(rpc::MethodId::GetSceneInfo));
 }
 
+TEST_F(RpcDispatcherTest, SwitchingAMethodOffEndsItsStreamsButNoCall) {
+  Call(rpc::MethodId::StreamTelemetry, 1, rpc::StreamTelemetryRequestT());
+  Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
+  news_ = 0;
+  (void)dispatcher_.Poll(1000 * kMs);
+  dispatcher_.SwitchOff(rpc::MethodId::StreamTelemetry, "off for now");
+  dispatcher_.SwitchOff(rpc::MethodId::SingleStep, "off for now");
+  ASSERT_EQ(answers_.Next(), Got::kEnvelope);
+  EXPECT_EQ(answers_.envelope().correlation_id(), 1u);
+  EXPECT_TRUE(answers_.envelope().end_of_stream());
+  EXPECT_EQ(answers_.envelope().error_message()->str(), "off for now");
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  ASSERT_EQ(late_.size(), 1u);
+  late_[0](rpc::SingleStepResponseT());
+  ASSERT_EQ(answers_.Next(), Got::kEnvelope);
+  EXPECT_EQ(answers_.envelope().correlation_id(), 2u);
+  EXPECT_EQ(answers_.envelope().error_code(), 0);
+  dispatcher_.SwitchOn(rpc::MethodId::StreamTelemetry);
+  Call(rpc::MethodId::StreamTelemetry, 1, rpc::StreamTelemetryRequestT());
+  news_ = 1;
+  (void)dispatcher_.Poll(2000 * kMs);
+  ASSERT_EQ(answers_.Next(), Got::kEnvelope);
+  EXPECT_EQ(answers_.envelope().error_code(), 0);
+}
+
 TEST_F(RpcDispatcherTest, HasAFewStreamsOpenAndEachUnderItsOwnId) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());

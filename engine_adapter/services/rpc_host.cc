@@ -1,5 +1,6 @@
 #include "engine_adapter/services/rpc_host.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <utility>
@@ -37,7 +38,7 @@ class RpcHost::Table {
             (owner->*call)(request, std::move(answer));
           });
     }
-    host_->Switch({.service = service, .id = id, .is_stream = false});
+    host_->Register({.service = service, .id = id, .is_stream = false});
   }
 
  private:
@@ -54,7 +55,7 @@ class RpcHost::Table {
         host_->dispatcher_.Serve<Request, Response>(id, handler);
       }
     }
-    host_->Switch({.service = service, .id = id, .is_stream = kIsStream});
+    host_->Register({.service = service, .id = id, .is_stream = kIsStream});
   }
 
   RpcHost* host_;
@@ -140,17 +141,39 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   }
 }
 
-void RpcHost::Switch(const Method& method) {
+void RpcHost::Register(const Method& method) {
   methods_.push_back(method);
   const RpcConfig::OfService& service = config_[method.service];
   if (method.is_stream) dispatcher_.LimitStreams(method.id, service.stream_hz);
-  if (service.enabled || !dispatcher_.Serves(method.id)) return;
+  if (!service.enabled) SwitchOff(method);
+}
+
+void RpcHost::SwitchOff(const Method& method) {
+  if (!dispatcher_.HasHandler(method.id)) return;
   dispatcher_.SwitchOff(
       method.id,
       absl::StrCat(rpc::EnumNameMethodId(method.id), ": service ",
                    NameOf(method.service),
-                   " is switched off; start the engine with it among "
-                   "--services"));
+                   " is switched off; switch it on, or start the engine with "
+                   "it among --services"));
+}
+
+bool RpcHost::Has(Service service) const {
+  return std::ranges::any_of(methods_, [&](const Method& method) {
+    return method.service == service && dispatcher_.HasHandler(method.id);
+  });
+}
+
+void RpcHost::Enable(Service service, bool enabled) {
+  config_[service].enabled = enabled;
+  for (const Method& method : methods_) {
+    if (method.service != service) continue;
+    if (enabled) {
+      dispatcher_.SwitchOn(method.id);
+    } else {
+      SwitchOff(method);
+    }
+  }
 }
 
 RpcHost::~RpcHost() { queue_->Close(); }

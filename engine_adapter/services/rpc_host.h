@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -71,6 +72,14 @@ class RpcHost {
 
   // The enabled services: bits of schema/layout/service.h.
   uint32_t enabled_services() const;
+  // Whether the engine has what a method of this service needs. Thread-safe.
+  bool Has(Service service) const;
+  // Switches a service on or off, for this client and later ones. Calls that
+  // wait for their answer get it; streams of the service end with kUnsupported.
+  void Enable(Service service, bool enabled);
+
+  // The stepping thread executes `work` in Poll. Any thread may call it.
+  void Post(std::function<void()> work) { queue_->Post(std::move(work)); }
 
  private:
   struct Method {
@@ -81,9 +90,10 @@ class RpcHost {
   class Table;
 
   void ServeAll(const EnginePorts& ports);
-  void Switch(const Method& method);
+  void Register(const Method& method);
+  void SwitchOff(const Method& method);
 
-  const RpcConfig config_;
+  RpcConfig config_;
   SimulationPort* simulation_;
   std::vector<Method> methods_;  // all methods, served or not
   std::shared_ptr<MainThreadQueue> queue_;

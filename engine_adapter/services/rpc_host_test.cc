@@ -125,6 +125,24 @@ TEST_F(RpcHostTest, NoMethodIsServedOfServicesThatAreSwitchedOff) {
   }
 }
 
+TEST_F(RpcHostTest, SwitchesAServiceWhileItRuns) {
+  StartMujoco({});
+  const uint32_t all = host_->enabled_services();
+  host_->Enable(Service::kMujoco, false);
+  EXPECT_EQ(host_->enabled_services(), all & ~BitOf(Service::kMujoco));
+  Call(Id::GetJointState, 1, rpc::GetJointStateRequestT(), 0);
+  rpc::EnvelopeT answer = Answer();
+  EXPECT_EQ(answer.error_code, static_cast<uint16_t>(ErrorCode::kUnsupported));
+  EXPECT_TRUE(absl::StrContains(answer.error_message, "service mujoco"))
+      << answer.error_message;
+  Call(Id::GetSceneInfo, 2, rpc::GetSceneInfoRequestT(), 0);
+  EXPECT_EQ(Answer().error_code, 0);
+  host_->Enable(Service::kMujoco, true);
+  EXPECT_EQ(host_->enabled_services(), all);
+  Call(Id::GetJointState, 3, rpc::GetJointStateRequestT(), 0);
+  EXPECT_EQ(Answer().error_code, 0);
+}
+
 TEST_F(RpcHostTest, ServicesAreSwitchedOneByOne) {
   RpcConfig config;
   ASSERT_TRUE(ParseServices("agent,scene", &config).ok());

@@ -197,8 +197,8 @@ struct LrbcHeader {
   char error_text[240];  // of exchange_status, published by frame_seq
   SharedWord<uint32_t> frame_answer;  // the frame_request whose frame is in
                                       // the frame ring; 0 at birth
-  SharedWord<uint32_t> services;      // that answer calls: bits of service.h;
-                                      // constant once the region has a name
+  SharedWord<uint32_t> services;      // that answer calls now: bits of
+                                      // service.h
 
   // Doorbells: see docs/protocol.md, "Waiting". The writer of a doorbell is the
   // peer of the side that it wakes. The word counts rings and wraps; it is

@@ -278,7 +278,7 @@ void EngineSide::ShowRealTimeStep(bool under_way) {
 }
 
 void EngineSide::ShowServices(uint32_t services) {
-  // relaxed: before the region has a name.
+  // relaxed: for observers; no call depends on it.
   header_->services.store(services, std::memory_order_relaxed);
 }
 
