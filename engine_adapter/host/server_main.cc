@@ -243,20 +243,27 @@ absl::StatusOr<ServerOptions> OptionsFromFlags() {
   return options;
 }
 
-// Makes an engine and serves it until a stop is requested. The caller handles
-// signals that arrive before the engine exists.
-absl::Status Serve(const EngineFactory& make_engine) {
+// Makes an engine and serves it by `loop` until a stop is requested. The caller
+// handles signals that arrive before the engine exists.
+template <typename AnyEngine>
+absl::Status Serve(
+    const std::function<absl::StatusOr<std::unique_ptr<AnyEngine>>(
+        const ServerOptions&)>& make_engine,
+    absl::StatusOr<std::unique_ptr<EngineHost>> (*make_host)(
+        AnyEngine*, EngineHost::Options),
+    const std::function<absl::Status(EngineHost*)>& loop) {
   ASSIGN_OR_RETURN(const ServerOptions options, OptionsFromFlags());
   LauncherGuard launcher(absl::GetFlag(FLAGS_launcher_fd));
   ASSIGN_OR_RETURN(const RpcFlags rpc_flags, RpcFromFlags());
   ASSIGN_OR_RETURN(auto frames, FramesFromFlags(options.num_envs));
   ASSIGN_OR_RETURN(auto images, ImagesFromFlags());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, make_engine(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<AnyEngine> engine,
+                   make_engine(options));
   if (engine == nullptr) return absl::OkStatus();
   // Until here, during the loading of models, a signal ends the process at
   // once: no region exists yet.
   InstallSignalHandlers();
-  absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::Create(
+  absl::StatusOr<std::unique_ptr<EngineHost>> host = make_host(
       engine.get(),
       {.name = absl::GetFlag(FLAGS_name),
        .seed = absl::GetFlag(FLAGS_seed),
@@ -284,14 +291,14 @@ absl::Status Serve(const EngineFactory& make_engine) {
   if (stop_signal.load(std::memory_order_relaxed) != 0) {
     (*host)->RequestStop();
   }
-  (*host)->Run();
+  absl::Status ended = loop(host->get());
   // relaxed: as above.
   serving_host.store(nullptr, std::memory_order_relaxed);
   const bool launcher_left = launcher.HasLeft();
   launcher.Stopping();
   host->reset();
-  LogStopped(launcher_left);
-  return absl::OkStatus();
+  if (ended.ok()) LogStopped(launcher_left);
+  return ended;
 }
 
 }  // namespace
@@ -311,8 +318,10 @@ void LogLine(absl::string_view line) {
   (void)!write(STDERR_FILENO, text.data(), text.size());
 }
 
-int RunServer(int argc, const char* const* argv, absl::string_view usage,
-              const EngineFactory& make_engine) {
+namespace {
+
+int Run(int argc, const char* const* argv, absl::string_view usage,
+        const std::function<absl::Status()>& serve) {
   OccupyStandardStreams();
   UnblockStopSignals();
   signal(SIGPIPE, SIG_IGN);  // the reader of the log may close it
@@ -325,7 +334,7 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
     return kExitStopped;
   }
   try {
-    const absl::Status status = Serve(make_engine);
+    const absl::Status status = serve();
     return status.ok() ? kExitStopped : Report(status);
   } catch (const std::bad_alloc&) {
     return Report(MakeError(ErrorCode::kOutOfSharedMemory,
@@ -341,6 +350,27 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
   } catch (const std::exception& error) {
     return Report(MakeError(ErrorCode::kEngineFailed, error.what()));
   }
+}
+
+}  // namespace
+
+int RunServer(int argc, const char* const* argv, absl::string_view usage,
+              const EngineFactory& make_engine) {
+  return Run(argc, argv, usage, [&] {
+    return Serve<Engine>(make_engine, &EngineHost::Create,
+                         [](EngineHost* host) {
+                           host->Run();
+                           return absl::OkStatus();
+                         });
+  });
+}
+
+int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
+                    const TickedEngineFactory& make_engine,
+                    const std::function<absl::Status(EngineHost*)>& loop) {
+  return Run(argc, argv, usage, [&] {
+    return Serve<TickedEngine>(make_engine, &EngineHost::CreateTicked, loop);
+  });
 }
 
 }  // namespace tandem

@@ -17,9 +17,11 @@
 #include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/core/engine.h"
+#include "engine_adapter/host/engine_host.h"
 
 namespace tandem {
 
@@ -33,6 +35,9 @@ struct ServerOptions {
 // output, such as a list, and the factory has printed it.
 using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<Engine>>(
     const ServerOptions& options)>;
+using TickedEngineFactory =
+    std::function<absl::StatusOr<std::unique_ptr<TickedEngine>>(
+        const ServerOptions& options)>;
 
 inline constexpr int kExitStopped = 0;
 inline constexpr int kExitFailed = 1;    // engine or region: the status's text
@@ -56,6 +61,13 @@ void LogLine(absl::string_view line);
 // For a task option the option's name stands in place of --FLAG.
 int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine);
+
+// The same for an engine with a loop of its own. `loop` takes work from the
+// host until host->StopRequested(), or until it returns an error of
+// EngineHost::Done. engine_adapter/reference/ticked_server.cc is an example.
+int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
+                    const TickedEngineFactory& make_engine,
+                    const std::function<absl::Status(EngineHost* host)>& loop);
 
 }  // namespace tandem
 
