@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
           -> absl::StatusOr<std::unique_ptr<tandem::TickedEngine>> {
         ASSIGN_OR_RETURN(auto made, tandem::Make(options));
         counter = made.get();
-        return made;
+        return std::unique_ptr<tandem::TickedEngine>(std::move(made));
       },
       [&](tandem::EngineHost* host) { return counter->Loop(host); });
 }
