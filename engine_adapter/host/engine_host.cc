@@ -191,6 +191,7 @@ const EngineWork* EngineHost::Next(Deadline deadline) {
     if (side_.PollRpcs() || !rpcs_->IsQuiet()) ServeRpcs();
     return nullptr;
   }
+  if (!opening_.ok() || side_.StopRequested()) return nullptr;
   for (int turns = 1; runner_.work() == nullptr; ++turns) {
     const Deadline due = NextDue();
     const EngineEvent event =
@@ -201,7 +202,7 @@ const EngineWork* EngineHost::Next(Deadline deadline) {
     }
     Serve(event);
     BeginDueStep();
-    const bool idle = event == EngineEvent::kTimedOut || turns == kMostTurns;
+    const bool idle = event == EngineEvent::kTimedOut || turns >= kMostTurns;
     if (runner_.work() == nullptr && idle &&
         deadline.PassedAt(MonotonicNanos())) {
       return nullptr;

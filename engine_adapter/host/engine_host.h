@@ -15,13 +15,20 @@
 // An engine that needs several ticks of its own loop for a step:
 //
 //   auto host = EngineHost::CreateTicked(&engine, {.name = "demo"});
-//   for (;;) {  // at each tick, with the host's result
-//     engine.Tick();
-//     if (engine.StepIsComplete()) status = host->Done(engine.Results());
-//     while (const EngineWork* work = host->Next(Deadline::Now())) {
-//       if (!engine.IsCompleteAtOnce(*work)) break;
-//       status = host->Done(absl::OkStatus());
+//   const EngineWork* step = nullptr;  // in progress
+//   while (!host->StopRequested()) {   // one tick
+//     if (step != nullptr && engine.HasFinished()) {
+//       RETURN_IF_ERROR(host->Done(engine.WriteResults(*step)));
+//       step = nullptr;
 //     }
+//     while (const EngineWork* work = host->Next(Deadline::Now())) {
+//       if (!work->steps.empty()) {
+//         engine.Begin(*(step = work));
+//       } else {
+//         RETURN_IF_ERROR(host->Done(engine.Reset(*work)));
+//       }
+//     }
+//     engine.Tick();
 //   }
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_H_

@@ -88,11 +88,7 @@ class RpcDispatcherTest : public testing::Test {
     envelope.method = method;
     envelope.correlation_id = id;
     envelope.payload.Set(std::move(request));
-    flatbuffers::FlatBufferBuilder builder;
-    rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
-    ASSERT_EQ(calls_.Post(
-                  std::span(builder.GetBufferPointer(), builder.GetSize()), id),
-              ErrorCode::kOk);
+    ASSERT_EQ(calls_.Post(envelope), ErrorCode::kOk);
   }
 
   // Returns the next answer as a struct.

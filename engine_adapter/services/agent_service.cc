@@ -1,5 +1,6 @@
 #include "engine_adapter/services/agent_service.h"
 
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +12,10 @@
 
 namespace tandem {
 namespace {
+
+std::optional<uint64_t> SeedOf(const rpc::ResetAgentRequestT& request) {
+  return request.seed ? std::optional<uint64_t>(*request.seed) : std::nullopt;
+}
 
 // Returns a sentence about the result, or the future result.
 std::string Message(absl::string_view what, size_t envs,
@@ -60,9 +65,7 @@ void AgentService::ResetAgent(const rpc::ResetAgentRequestT& request,
   if (!response.ok() || request.at_next_reset) {
     return answer(std::move(response));
   }
-  const std::optional<uint64_t> seed =
-      request.seed ? std::optional<uint64_t>(*request.seed) : std::nullopt;
-  simulation_->Reset(*envs, seed,
+  simulation_->Reset(*envs, SeedOf(request),
                      [answer, response = *std::move(response)](
                          const absl::Status& status) mutable {
                        if (!status.ok()) return answer(status);
@@ -74,8 +77,7 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::Prepare(
     const rpc::ResetAgentRequestT& request, const std::vector<uint32_t>& envs) {
   const rpc::SimulationContractT* const contract =
       request.simulation_contract.get();
-  const std::optional<uint64_t> seed =
-      request.seed ? std::optional<uint64_t>(*request.seed) : std::nullopt;
+  const std::optional<uint64_t> seed = SeedOf(request);
   rpc::ResetAgentResponseT response;
   simulation_->NoteChange();
   if (randomization_ != nullptr) {

@@ -26,8 +26,13 @@ _WATCHDOG_SECS = 60
 _PREFIX = f"watching-{uuid.uuid4().hex[:12]}"
 
 
+# Both sides sleep while they wait: if both spin on two cores, the render thread gets hardly any processor time.
 def _launch(task: str, **options: Any) -> tandem.EngineProcess:
-    return tandem.launch_engine(task, name=f"{_PREFIX}-{uuid.uuid4().hex[:8]}", **options)
+    return tandem.launch_engine(task, name=f"{_PREFIX}-{uuid.uuid4().hex[:8]}", flags=("--wait=block",), **options)
+
+
+def _attach(engine: tandem.EngineProcess) -> tandem.SharedMemoryClient:
+    return tandem.SharedMemoryClient(engine.name, wait="block")
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +63,7 @@ def test_frames_are_drawn_only_while_a_reader_is_present() -> None:
     """Without a reader the engine loads no graphics library; after the last reader has gone, it publishes no frame."""
     with (
         _launch("HalfCheetah-v5", num_envs=2, frames=(32, 24)) as engine,
-        tandem.SharedMemoryClient(engine.name) as client,
+        _attach(engine) as client,
         FrameWatcher(engine.name, is_reader=False) as witness,
     ):
         until = time.monotonic() + 1  # five times the interval at which the engine checks for readers
@@ -84,7 +89,7 @@ def test_a_frame_has_its_metadata() -> None:
     """Step, environments, grid, reward, return and episodes are those of the step in the metadata."""
     with (
         _launch("Hopper-v5", num_envs=8, frames=tandem.FrameOptions("40x30", envs=[5, 0, 3], hz=500)) as engine,
-        tandem.SharedMemoryClient(engine.name) as client,
+        _attach(engine) as client,
         FrameWatcher(engine.name) as watcher,
     ):
         client.reset(seed=0)
@@ -129,7 +134,7 @@ def test_frames_and_a_reader_do_not_change_the_run(task: str) -> None:
         rng = np.random.default_rng(1)
         with (
             _launch(task, num_envs=4, frames=tandem.FrameOptions((48, 48), hz=1000) if watched else None) as engine,
-            tandem.SharedMemoryClient(engine.name) as client,
+            _attach(engine) as client,
         ):
             watcher = FrameWatcher(engine.name) if watched else None
             results = [client.reset(seed=7).tobytes()]
@@ -152,7 +157,7 @@ def test_a_run_without_steps_has_step_rate_zero() -> None:
     """Frames of the same step continue, slowly, and their step rate becomes 0."""
     with (
         _launch("Hopper-v5", frames=(16, 16)) as engine,
-        tandem.SharedMemoryClient(engine.name) as client,
+        _attach(engine) as client,
         FrameWatcher(engine.name) as watcher,
     ):
         client.reset(seed=0)
@@ -167,7 +172,7 @@ def test_an_engine_with_a_reader_can_be_stopped_and_killed() -> None:
     """SIGTERM invalidates the ring; after both signals no region is left, and the reader's mapping stays valid."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         engine = _launch("HalfCheetah-v5", num_envs=4, frames=tandem.FrameOptions((320, 240), hz=1000))
-        with tandem.SharedMemoryClient(engine.name) as client, FrameWatcher(engine.name) as watcher:
+        with _attach(engine) as client, FrameWatcher(engine.name) as watcher:
             _step_until(client, lambda watcher=watcher: watcher.head > 3)  # type: ignore[misc]
             os.kill(engine.pid, how)
             while engine.poll() is None:
@@ -177,11 +182,14 @@ def test_an_engine_with_a_reader_can_be_stopped_and_killed() -> None:
         engine.close()
 
 
+# It waits as _launch and _attach do.
 _TRAINER = """
 import sys, tandem
-with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=sys.argv[1], frames=(320, 240)) as engine:
+with tandem.launch_engine(
+    "HalfCheetah-v5", num_envs=4, name=sys.argv[1], frames=(320, 240), flags=("--wait=block",)
+) as engine:
     print(engine.pid, flush=True)
-    with tandem.SharedMemoryClient(engine.name) as client:
+    with tandem.SharedMemoryClient(engine.name, wait="block") as client:
         while True:
             client.step(client.actions)
 """

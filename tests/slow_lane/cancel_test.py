@@ -179,7 +179,8 @@ def test_cancel_right_after_submit_ends_the_run(lane: Lane) -> None:
         run_id = lane.submit(lane.program(f"open(sys.argv[2], 'a').write('x'); {_DEAF}", str(ran)))
         time.sleep(chance.choice([0, chance.uniform(0, 0.1)]))
         _assert_cancels(lane, run_id)
-        assert not ran.exists() or ran.read_text("utf-8") == "x"
+        # The cancel may come before the start, or between opening the file and writing it; no run starts twice.
+        assert not ran.exists() or ran.read_text("utf-8") in ("", "x")
     assert lane.workers() == []
 
 

@@ -10,15 +10,26 @@ A test file has:
 
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 
+class _Shard:
+    """The cases of one shard (`shard_count` of a py_test), by Bazel's variables: each n-th of all."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if status := os.environ.get("TEST_SHARD_STATUS_FILE"):
+            Path(status).touch()
+        items[:] = items[int(os.environ.get("TEST_SHARD_INDEX", "0")) :: int(os.environ.get("TEST_TOTAL_SHARDS") or 1)]
+
+
 def run(*paths: str) -> NoReturn:
     """Runs the tests in the given files and exits the process with pytest's code.
 
-    The report goes where Bazel asks for it, so that every test case is counted. `--test_filter` and `--test_arg` work.
+    The report goes where Bazel asks for it, so that every test case is counted. `--test_filter`, `--test_arg` and
+    `shard_count` work.
 
     Args:
       *paths: Files to collect tests from; modules with doctests may be among them.
@@ -31,4 +42,4 @@ def run(*paths: str) -> NoReturn:
         arguments.append(f"--junit-xml={report}")
     if only := os.environ.get("TESTBRIDGE_TEST_ONLY"):
         arguments += ["-k", only]
-    raise SystemExit(pytest.main([*arguments, *paths, *sys.argv[1:]]))
+    raise SystemExit(pytest.main([*arguments, *paths, *sys.argv[1:]], plugins=[_Shard()]))

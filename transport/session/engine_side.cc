@@ -406,7 +406,7 @@ void EngineSide::RequestStop() {
 }
 
 bool EngineSide::StopRequested() const {
-  // relaxed: the flag alone is what is asked.
+  // relaxed: only the flag's value is used.
   return (asked_->load(std::memory_order_relaxed) & kAskedToStop) != 0;
 }
 

@@ -11,12 +11,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -50,11 +48,7 @@ class CallingClient {
     envelope.method = method;
     envelope.correlation_id = id;
     envelope.payload.Set(std::move(request));
-    flatbuffers::FlatBufferBuilder builder;
-    rpc::FinishEnvelopeBuffer(builder, rpc::CreateEnvelope(builder, &envelope));
-    EXPECT_EQ(calls_.Post(
-                  std::span(builder.GetBufferPointer(), builder.GetSize()), id),
-              ErrorCode::kOk);
+    EXPECT_EQ(calls_.Post(envelope), ErrorCode::kOk);
   }
 
   ClientSide& side() { return side_; }
