@@ -13,8 +13,8 @@
 //                       const StepIo& io) override;
 //   };
 //
-// An engine that steps in a loop of its own, such as a game engine, implements
-// TickedEngine, and takes its work by EngineHost::Next.
+// An engine that steps in a loop of its own, such as a game engine, derives from
+// EngineBase instead, and takes its work by EngineHost::Next.
 
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
@@ -70,7 +70,7 @@ struct ResetIo {
   std::span<double> infos;  // [num_envs, info_size]
 };
 
-// A part of an exchange. Exactly one of `resets` and `steps` is not empty: the
+// A reset or a step that the host needs, often a part of an exchange. Exactly one of `resets` and `steps` is not empty: the
 // engine does what Engine::Reset or Engine::Step says, with these arguments.
 struct EngineWork {
   std::span<const ResetRequest> resets;
@@ -80,13 +80,13 @@ struct EngineWork {
 };
 
 // What the host needs to know of any engine.
-class TickedEngine {
+class EngineBase {
  public:
-  virtual ~TickedEngine() = default;
+  virtual ~EngineBase() = default;
 
   virtual const EngineSchema& schema() const = 0;
 
-  // The host calls this after the client has left. Undoes the effects of the
+  // The host calls this when a client leaves or attaches. Undoes the effects of the
   // client's commands (contracts, controls, moved entities, marks): the engine
   // is as it was after construction. Then the host resets all environments.
   virtual void ClearClientState() {}
@@ -112,7 +112,7 @@ class TickedEngine {
 // host continues to serve. An exception derived from std::exception has the
 // same effect. The host allocates nothing in a step, so steps are free of
 // allocations if Reset and Step are.
-class Engine : public TickedEngine {
+class Engine : public EngineBase {
  public:
   // Starts a new episode in each of the requested environments; `requests` has
   // each at most once. Writes the environment's row of obs, and the infos that

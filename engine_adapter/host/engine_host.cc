@@ -30,7 +30,7 @@ rpc::SimulationMode FirstMode(const EngineHost::Options& options) {
   return options.mode.value_or(rpc::SimulationMode::FAST);
 }
 
-absl::Status CheckDrawable(absl::string_view flag, const TickedEngine& engine,
+absl::Status CheckDrawable(absl::string_view flag, const EngineBase& engine,
                            const FrameSource* source) {
   if (source != nullptr) return absl::OkStatus();
   return MakeError(
@@ -39,7 +39,7 @@ absl::Status CheckDrawable(absl::string_view flag, const TickedEngine& engine,
                    engine.schema().task, "', which cannot; leave it out"));
 }
 
-absl::Status PrepareFrames(TickedEngine* engine, const FrameOptions& options,
+absl::Status PrepareFrames(EngineBase* engine, const FrameOptions& options,
                            FrameGeometry* geometry) {
   FrameSource* const source = engine->frames();
   RETURN_IF_ERROR(CheckDrawable("--frames", *engine, source));
@@ -61,12 +61,12 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
 }
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
-    TickedEngine* engine, Options options) {
+    EngineBase* engine, Options options) {
   return Make(engine, nullptr, std::move(options));
 }
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
-    TickedEngine* engine, Engine* synchronous, Options options) {
+    EngineBase* engine, Engine* synchronous, Options options) {
   const EngineSchema& schema = engine->schema();
   ASSIGN_OR_RETURN(
       std::string description,
@@ -104,12 +104,12 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
     RETURN_IF_ERROR(host->StartImages(engine->images(), schema.num_envs));
   }
   host->runner_.BeginResetAll(host->options_.seed);
-  host->WorkFor(Purpose::kOpening);
+  host->StartWork(Purpose::kOpening);
   RETURN_IF_ERROR(host->opening_);
   return host;
 }
 
-EngineHost::EngineHost(TickedEngine* engine, Engine* synchronous,
+EngineHost::EngineHost(EngineBase* engine, Engine* synchronous,
                        Options options, EngineSide side)
     : engine_(engine),
       synchronous_(synchronous),
@@ -117,7 +117,7 @@ EngineHost::EngineHost(TickedEngine* engine, Engine* synchronous,
       side_(std::move(side)),
       runner_(&side_.arrays()),
       simulation_(engine, &side_, &runner_, FirstMode(options_),
-                  [this] { WorkFor(Purpose::kServiceReset); }),
+                  [this] { StartWork(Purpose::kServiceReset); }),
       rpcs_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
                                       [this] { side_.WakeStepThread(); })) {}
 
@@ -185,6 +185,7 @@ bool EngineHost::Poll() {
 }
 
 const EngineWork* EngineHost::Next(Deadline deadline) {
+  assert(synchronous_ == nullptr);  // the host calls the others itself
   // A client that keeps calling does not hold the engine up.
   constexpr int kMostTurns = 8;
   if (taken_) {
@@ -213,6 +214,7 @@ const EngineWork* EngineHost::Next(Deadline deadline) {
 }
 
 absl::Status EngineHost::Done(const absl::Status& result) {
+  assert(synchronous_ == nullptr);  // as in Next
   if (!taken_) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "done: expected work that Next has returned, found none; "
@@ -220,12 +222,12 @@ absl::Status EngineHost::Done(const absl::Status& result) {
   }
   taken_ = false;
   runner_.Done(result);
-  if (runner_.work() == nullptr) End();
+  if (runner_.work() == nullptr) FinishWork();
   return opening_;
 }
 
 absl::Status EngineHost::EnableService(Service service, bool enabled) {
-  if (!rpcs_->Has(service)) {
+  if (enabled && !rpcs_->Has(service)) {
     return MakeError(
         ErrorCode::kUnsupported,
         absl::StrCat("service ", NameOf(service), ": expected an engine that ",
@@ -247,7 +249,7 @@ void EngineHost::Serve(EngineEvent event) {
         return;
       }
       runner_.Begin(side_.kind(), side_.autoreset_mode());
-      WorkFor(Purpose::kExchange);
+      StartWork(Purpose::kExchange);
       return;
     case EngineEvent::kFrameWanted:
       ServeFrames();
@@ -275,14 +277,14 @@ void EngineHost::Serve(EngineEvent event) {
 }
 
 // A synchronous engine does the runner's work now, any other one by Next.
-void EngineHost::WorkFor(Purpose purpose) {
+void EngineHost::StartWork(Purpose purpose) {
   purpose_ = purpose;
-  if (synchronous_ != nullptr) WorkOff(&runner_, synchronous_);
-  if (runner_.work() == nullptr) End();
+  if (synchronous_ != nullptr) RunAll(&runner_, synchronous_);
+  if (runner_.work() == nullptr) FinishWork();
 }
 
 // All of the work has been done, or the engine has failed.
-void EngineHost::End() {
+void EngineHost::FinishWork() {
   switch (std::exchange(purpose_, Purpose::kNone)) {
     case Purpose::kNone:
       return;
@@ -312,7 +314,9 @@ absl::Status EngineHost::EndOpening() {
   if (options_.frames) {
     RETURN_IF_ERROR(StartFrames(engine_->frames(), engine_->schema().num_envs));
   }
-  return side_.Open();
+  RETURN_IF_ERROR(side_.Open());
+  if (options_.opened) options_.opened(side_);
+  return absl::OkStatus();
 }
 
 void EngineHost::EndExchange() {
@@ -369,7 +373,7 @@ void EngineHost::StartAnew(Purpose purpose) {
   engine_->ClearClientState();
   fresh_at_.reset();
   runner_.BeginResetAll(std::nullopt);
-  WorkFor(purpose);
+  StartWork(purpose);
 }
 
 absl::Status EngineHost::EndResetAll() {
@@ -393,7 +397,7 @@ absl::Status EngineHost::DrawImages(ExchangeKind kind) {
 
 void EngineHost::BeginDueStep() {
   if (purpose_ == Purpose::kNone && simulation_.BeginDueStep()) {
-    WorkFor(Purpose::kDueStep);
+    StartWork(Purpose::kDueStep);
   }
 }
 

@@ -66,8 +66,10 @@ class RpcHost;
 // has returned, or Stop). Poll is legal while open. The region exists from
 // Create to the destructor.
 //
-// After CreateTicked: opening -> open (the first Done). Next and Done are legal
-// in both, Run, Start, Stop and Poll in none.
+// After CreateTicked: opening -> open (the first Done), or failed if that Done
+// returns an error: then Next returns no work. Next and Done are legal in all
+// three; Run, Start, Stop and Poll in none. Next and Done call the engine's
+// ports(), frames(), images() and ClearClientState, on the caller's thread.
 class EngineHost {
  public:
   struct Options {
@@ -85,9 +87,12 @@ class EngineHost {
     // Renders environments in each exchange, into the region's images.
     std::optional<ImageOptions> images = {};
     // Any thread may call this, repeatedly while it renders many images, which
-    // takes long. If it returns true, rendering ends: Create returns
-    // kInterrupted, and an exchange fails with kEngineFailed.
+    // takes long. If it returns true, rendering ends: Create, or the first
+    // Done, returns kInterrupted, and an exchange fails with kEngineFailed.
     std::function<bool()> stopping = {};
+    // Called when the region has its name, before Create or the first Done
+    // returns.
+    std::function<void(const EngineSide& side)> opened = {};
     // Called with a log line for each event, such as a client that attaches,
     // leaves or breaks the protocol. The serving thread and the render thread
     // call it.
@@ -106,7 +111,7 @@ class EngineHost {
   // every environment; when it is done, the host admits clients. The errors of
   // the engine and of EngineSide::Open come from Done then.
   static absl::StatusOr<std::unique_ptr<EngineHost>> CreateTicked(
-      TickedEngine* engine, Options options);
+      EngineBase* engine, Options options);
   // Does Stop, then removes the region.
   ~EngineHost();
   EngineHost(const EngineHost&) = delete;
@@ -129,19 +134,21 @@ class EngineHost {
   // is none before `deadline`, or after RequestStop, or if a signal handler
   // ran. Each work is returned once, and is valid until Done. Before Done, Next
   // returns nullptr at once, and answers calls that do not need the engine:
-  // GetServices, GetSimulationMode, SetPaused. All other calls wait. A client
-  // that leaves meanwhile is noticed after Done.
+  // GetServices, GetSimulationMode, SetPaused, CancelStream. All other calls
+  // wait. A client that leaves meanwhile is noticed after Done.
   const EngineWork* Next(Deadline deadline);
   // The engine has done the work, or has failed: then the client gets
   // kEngineFailed with the text. An exchange can have further work, such as an
-  // autoreset, which Next returns at once. Errors: kInvalidArgument if Next has
+  // autoreset, which Next returns at once. With images, Done blocks while it
+  // renders them. Errors: kInvalidArgument if Next has
   // returned no work, or Done was called for it; for the first work see
   // CreateTicked.
   absl::Status Done(const absl::Status& result);
 
   // Switches a service on or off: for the attached client between its
-  // exchanges, and for later clients. Any thread may call it. kUnsupported: the
-  // engine lacks what the service needs.
+  // exchanges, and for later clients. To switch the scene service off also ends
+  // a pause, which nobody could end otherwise. Any thread may call it.
+  // kUnsupported: switching on a service that the engine lacks the port for.
   absl::Status EnableService(Service service, bool enabled);
 
   // Whether RequestStop was called.
@@ -167,9 +174,9 @@ class EngineHost {
     kServiceReset,
   };
 
-  EngineHost(TickedEngine* engine, Engine* synchronous, Options options,
+  EngineHost(EngineBase* engine, Engine* synchronous, Options options,
              EngineSide side);
-  static absl::StatusOr<std::unique_ptr<EngineHost>> Make(TickedEngine* engine,
+  static absl::StatusOr<std::unique_ptr<EngineHost>> Make(EngineBase* engine,
                                                           Engine* synchronous,
                                                           Options options);
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
@@ -177,8 +184,8 @@ class EngineHost {
   absl::Status DrawImages(ExchangeKind kind);
   void Serve(EngineEvent event);
   void BeginDueStep();
-  void WorkFor(Purpose purpose);
-  void End();
+  void StartWork(Purpose purpose);
+  void FinishWork();
   absl::Status EndResetAll();
   absl::Status EndOpening();
   void EndExchange();
@@ -194,7 +201,7 @@ class EngineHost {
   void LogFailure(const absl::Status& status);
   void Log(absl::string_view line) const;
 
-  TickedEngine* const engine_;
+  EngineBase* const engine_;
   Engine* const synchronous_;  // the same engine; nullptr: it uses Next
   Options options_;
   EngineSide side_;

@@ -38,7 +38,7 @@ constexpr uint32_t kEnvs = 2;
 constexpr float kEpisode = 3;
 
 // Observes the steps since the reset. An episode has three steps.
-class TickingEngine final : public TickedEngine, public MujocoPort {
+class TickingEngine final : public EngineBase, public MujocoPort {
  public:
   const EngineSchema& schema() const override { return schema_; }
   double step_secs() const override { return 0.001; }
@@ -283,6 +283,60 @@ TEST_F(EngineHostTickedTest, SingleStepsAreWork) {
   EXPECT_EQ(NextAnswer(), 0u);
   DoAll(work);
   EXPECT_EQ(NextAnswer(), 2u);
+}
+
+TEST_F(EngineHostTickedTest, APauseDuringASingleStepCountsTheStepInProgress) {
+  for (const bool paused : {true, false}) {
+    SCOPED_TRACE(paused);
+    host_.reset();
+    client_.reset();
+    Open();
+    CallSetPaused(1, true);
+    rpc::SingleStepRequestT request;
+    request.steps = 5;
+    client_->Call(rpc::MethodId::SingleStep, 2, request);
+    Do(Next());
+    const EngineWork* const work = Next();
+    ASSERT_NE(work, nullptr);
+    CallSetPaused(3, paused);
+    EXPECT_EQ(Next(), nullptr);
+    EXPECT_EQ(NextAnswer(), 1u);
+    EXPECT_EQ(NextAnswer(), 3u);
+    EXPECT_EQ(NextAnswer(), 0u);
+    Do(work);
+    EXPECT_EQ(Next(), nullptr);
+    const rpc::EnvelopeT answer = client_->Await();
+    EXPECT_EQ(answer.correlation_id, 2u);
+    ASSERT_NE(answer.payload.AsSingleStepResponse(), nullptr);
+    EXPECT_EQ(answer.payload.AsSingleStepResponse()->steps_done, 2u);
+  }
+}
+
+TEST_F(EngineHostTickedTest, AClientThatLeavesDuringAResetByCallIsNoticed) {
+  Open();
+  client_->Call<rpc::ResetAgentRequestT>(rpc::MethodId::ResetAgent, 1);
+  const EngineWork* work = Next();
+  ASSERT_NE(work, nullptr);
+  client_.reset();
+  EXPECT_EQ(Next(), nullptr);
+  Do(work);
+  for (work = nullptr; work == nullptr;) work = host_->Next(Deadline::After(1));
+  EXPECT_EQ(work->resets.size(), kEnvs);  // of the client that left
+  Do(work);
+}
+
+TEST_F(EngineHostTickedTest, AResetByCallWaitsForTheStep) {
+  Open();
+  client_->Send();
+  const EngineWork* const work = Next();
+  client_->Call<rpc::ResetAgentRequestT>(rpc::MethodId::ResetAgent, 1);
+  EXPECT_EQ(Next(), nullptr);
+  Do(work);
+  const EngineWork* const reset = Next();
+  ASSERT_NE(reset, nullptr);
+  EXPECT_EQ(reset->resets.size(), kEnvs);
+  Do(reset);
+  EXPECT_EQ(NextAnswer(), 1u);
 }
 
 TEST_F(EngineHostTickedTest, AResetByCallIsAnsweredWhenItIsDone) {

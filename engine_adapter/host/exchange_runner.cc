@@ -52,7 +52,7 @@ bool MarkDones(const StepArrays& arrays) {
 
 ExchangeRunner::ExchangeRunner(const StepArrays* arrays)
     : arrays_(arrays), reset_next_(arrays->num_envs, 0) {
-  WorkOn(*arrays);
+  SetTarget(*arrays);
   to_reset_.reserve(arrays->num_envs);
   some_to_step_.reserve(arrays->num_envs);
   all_.resize(arrays->num_envs);
@@ -94,7 +94,7 @@ ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
   return *accumulated_;
 }
 
-void ExchangeRunner::WorkOn(const StepArrays& arrays) {
+void ExchangeRunner::SetTarget(const StepArrays& arrays) {
   target_ = &arrays;
   work_.reset_io = {.obs = arrays.obs, .infos = arrays.infos};
   work_.step_io = {.actions = arrays.actions,
@@ -111,7 +111,7 @@ void ExchangeRunner::BeginUnrequestedStep(std::span<const float> actions,
   // The engine only reads the actions.
   accumulated.arrays.actions = {const_cast<float*>(actions.data()),
                                 actions.size()};
-  WorkOn(accumulated.arrays);
+  SetTarget(accumulated.arrays);
   BeginOn(accumulated.arrays, ExchangeKind::kStep, autoreset);
 }
 
@@ -127,7 +127,7 @@ void ExchangeRunner::Accumulate() {
 void ExchangeRunner::BeginUnrequestedReset(
     std::span<const ResetRequest> requests) {
   Accumulated& accumulated = TheAccumulated();
-  WorkOn(accumulated.arrays);
+  SetTarget(accumulated.arrays);
   kind_ = ExchangeKind::kResetOnly;
   some_to_step_.clear();
   to_reset_.assign(requests.begin(), requests.end());
@@ -166,7 +166,7 @@ void ExchangeRunner::ReportAccumulated() {
 }
 
 void ExchangeRunner::BeginResetAll(std::optional<uint64_t> first_seed) {
-  WorkOn(*arrays_);
+  SetTarget(*arrays_);
   kind_ = ExchangeKind::kResetOnly;
   some_to_step_.clear();
   to_reset_.clear();
@@ -179,7 +179,7 @@ void ExchangeRunner::BeginResetAll(std::optional<uint64_t> first_seed) {
 }
 
 void ExchangeRunner::Begin(ExchangeKind kind, AutoresetMode autoreset) {
-  if (target_ != arrays_) WorkOn(*arrays_);
+  if (target_ != arrays_) SetTarget(*arrays_);
   BeginOn(*arrays_, kind, autoreset);
 }
 
@@ -298,7 +298,7 @@ void ExchangeRunner::End() {
   }
 }
 
-void WorkOff(ExchangeRunner* runner, Engine* engine) {
+void RunAll(ExchangeRunner* runner, Engine* engine) {
   while (const EngineWork* const work = runner->work()) {
     runner->Done(Guarded([&] {
       return work->steps.empty() ? engine->Reset(work->resets, work->reset_io)

@@ -60,6 +60,11 @@ class ExchangeRunner {
   // The results of the last unrequested step.
   const StepArrays& accumulated_arrays() const { return accumulated_->arrays; }
 
+  // Whether the work in progress is that of a step: it began with kStep, or with
+  // BeginUnrequestedStep.
+  bool steps() const {
+    return stage_ != Stage::kIdle && kind_ == ExchangeKind::kStep;
+  }
   // What the engine has to do now; nullptr: nothing.
   const EngineWork* work() const {
     return stage_ == Stage::kIdle ? nullptr : &work_;
@@ -88,7 +93,7 @@ class ExchangeRunner {
   enum class Stage : uint8_t { kIdle, kReset, kStep, kAutoreset };
 
   Accumulated& TheAccumulated();
-  void WorkOn(const StepArrays& arrays);
+  void SetTarget(const StepArrays& arrays);
   void BeginOn(const StepArrays& arrays, ExchangeKind kind,
                AutoresetMode autoreset);
   void ResetListed();
@@ -114,7 +119,7 @@ class ExchangeRunner {
 };
 
 // Does all work by calls of `engine`.
-void WorkOff(ExchangeRunner* runner, Engine* engine);
+void RunAll(ExchangeRunner* runner, Engine* engine);
 
 }  // namespace tandem
 

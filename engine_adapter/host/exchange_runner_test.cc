@@ -77,12 +77,12 @@ class ExchangeRunnerTest : public testing::Test {
   }
   absl::Status ResetAll(std::optional<uint64_t> first_seed) {
     runner_.BeginResetAll(first_seed);
-    WorkOff(&runner_, &engine_);
+    RunAll(&runner_, &engine_);
     return runner_.status();
   }
   absl::Status TryToRun(ExchangeKind kind, AutoresetMode mode) {
     runner_.Begin(kind, mode);
-    WorkOff(&runner_, &engine_);
+    RunAll(&runner_, &engine_);
     return runner_.status();
   }
   void Run(ExchangeKind kind, AutoresetMode mode) {

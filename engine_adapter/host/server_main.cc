@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "engine_adapter/base/guarded.h"
 #include "engine_adapter/core/thread_pool.h"
 #include "engine_adapter/frames/frame_flags.h"
 #include "engine_adapter/frames/frame_options.h"
@@ -210,8 +211,9 @@ class LauncherGuard {
 void LogStopped(bool launcher_left) {
   // relaxed: the signal handler of this thread wrote it.
   const int signal_number = stop_signal.load(std::memory_order_relaxed);
-  LogLine(launcher_left
-              ? "stopped: the launcher has left"
+  LogLine(launcher_left ? "stopped: the launcher has left"
+          : signal_number == 0
+              ? "stopped: the engine's loop has ended"
               : absl::StrCat("stopped: ", sigdescr_np(signal_number)));
 }
 
@@ -277,6 +279,10 @@ absl::Status Serve(
        // relaxed: the number publishes no other data.
        .stopping =
            [] { return stop_signal.load(std::memory_order_relaxed) != 0; },
+       .opened =
+           [&](const EngineSide& side) {
+             LogLine(Describe(engine->schema(), options, side));
+           },
        .log = LogLine});
   if (CodeOf(host.status()) == ErrorCode::kInterrupted) {
     LogStopped(/*launcher_left=*/false);
@@ -285,18 +291,19 @@ absl::Status Serve(
   if (!host.ok()) return host.status();
 
   launcher.Serving(host->get());
-  LogLine(Describe(engine->schema(), options, (*host)->side()));
   // relaxed: only the handler in this thread reads it; see serving_host.
   serving_host.store(host->get(), std::memory_order_relaxed);
   if (stop_signal.load(std::memory_order_relaxed) != 0) {
     (*host)->RequestStop();
   }
-  absl::Status ended = loop(host->get());
+  absl::Status ended = Guarded([&] { return loop(host->get()); });
   // relaxed: as above.
   serving_host.store(nullptr, std::memory_order_relaxed);
   const bool launcher_left = launcher.HasLeft();
   launcher.Stopping();
   host->reset();
+  // A signal may have ended the first rendering of images.
+  if (CodeOf(ended) == ErrorCode::kInterrupted) ended = absl::OkStatus();
   if (ended.ok()) LogStopped(launcher_left);
   return ended;
 }
@@ -369,7 +376,7 @@ int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
                     const TickedEngineFactory& make_engine,
                     const std::function<absl::Status(EngineHost*)>& loop) {
   return Run(argc, argv, usage, [&] {
-    return Serve<TickedEngine>(make_engine, &EngineHost::CreateTicked, loop);
+    return Serve<EngineBase>(make_engine, &EngineHost::CreateTicked, loop);
   });
 }
 

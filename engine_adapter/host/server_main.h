@@ -36,7 +36,7 @@ struct ServerOptions {
 using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<Engine>>(
     const ServerOptions& options)>;
 using TickedEngineFactory =
-    std::function<absl::StatusOr<std::unique_ptr<TickedEngine>>(
+    std::function<absl::StatusOr<std::unique_ptr<EngineBase>>(
         const ServerOptions& options)>;
 
 inline constexpr int kExitStopped = 0;
@@ -63,8 +63,8 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine);
 
 // The same for an engine with a loop of its own. `loop` takes work from the
-// host until host->StopRequested(), or until it returns an error of
-// EngineHost::Done. engine_adapter/reference/ticked_server.cc is an example.
+// host until host->StopRequested(), or until it returns an error, such as
+// one of EngineHost::Done. engine_adapter/reference/ticked_server.cc is an example.
 int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
                     const TickedEngineFactory& make_engine,
                     const std::function<absl::Status(EngineHost* host)>& loop);

@@ -17,7 +17,7 @@ constexpr int64_t kMaxDebtNs = 100'000'000;
 
 }  // namespace
 
-absl::Status Simulation::Check(const TickedEngine& engine,
+absl::Status Simulation::Check(const EngineBase& engine,
                                rpc::SimulationMode mode) {
   if (mode != rpc::SimulationMode::REALTIME || engine.step_secs() > 0) {
     return absl::OkStatus();
@@ -29,7 +29,7 @@ absl::Status Simulation::Check(const TickedEngine& engine,
                    engine.schema().task, "', whose step length is unknown"));
 }
 
-Simulation::Simulation(TickedEngine* engine, EngineSide* side,
+Simulation::Simulation(EngineBase* engine, EngineSide* side,
                        ExchangeRunner* runner, rpc::SimulationMode mode,
                        std::function<void()> reset_begun)
     : engine_(engine),
@@ -51,9 +51,9 @@ void Simulation::TakeMode(rpc::SimulationMode mode) {
 // Called after a step, with or without an exchange.
 void Simulation::Stepped() {
   ++steps_;
-  if (paused_) {
-    if (done_ < wanted_ && ++done_ == wanted_) EndSingleSteps(done_);
-  } else if (mode_ == rpc::SimulationMode::REALTIME) {
+  if (done_ < wanted_) {
+    if (++done_ == wanted_) EndSingleSteps(done_);
+  } else if (!paused_ && mode_ == rpc::SimulationMode::REALTIME) {
     due_ns_ = std::max(due_ns_ + period_ns_, MonotonicNanos() - kMaxDebtNs);
   }
 }
@@ -77,7 +77,7 @@ bool Simulation::BeginDueStep() {
 void Simulation::EndDueStep(const absl::Status& status) {
   side_->ShowRealTimeStep(false);
   NoteChange();
-  if (!status.ok() && paused_) EndSingleSteps(status);
+  if (!status.ok()) EndSingleSteps(status);
   Stepped();
 }
 
@@ -105,7 +105,13 @@ absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
 }
 
 void Simulation::SetPaused(bool paused) {
-  EndSingleSteps(done_);  // no step happens after a pause, also a repeated one
+  // No step begins after a pause, also a repeated one. One that a ticked engine
+  // has begun counts, and then ends the SingleStep.
+  if (done_ < wanted_ && runner_->steps()) {
+    wanted_ = done_ + 1;
+  } else {
+    EndSingleSteps(done_);
+  }
   if (paused == paused_) return;
   paused_ = paused;
   due_ns_ = MonotonicNanos() + period_ns_;

@@ -48,12 +48,12 @@ namespace tandem {
 class Simulation final : public SimulationPort {
  public:
   // kUnsupported: REALTIME, if the engine's step length is unknown.
-  static absl::Status Check(const TickedEngine& engine,
+  static absl::Status Check(const EngineBase& engine,
                             rpc::SimulationMode mode);
   // Starts in `mode`, which Check has accepted. The three pointers must outlive
   // this object. It calls `reset_begun` after a service's reset has given work
   // to `runner`; when that ends, the host calls EndReset.
-  Simulation(TickedEngine* engine, EngineSide* side, ExchangeRunner* runner,
+  Simulation(EngineBase* engine, EngineSide* side, ExchangeRunner* runner,
              rpc::SimulationMode mode, std::function<void()> reset_begun);
 
   // Whether to serve the received exchange now; if not, the host holds it.
@@ -106,7 +106,7 @@ class Simulation final : public SimulationPort {
   void EndSingleSteps(absl::StatusOr<uint32_t> how);
   std::span<const float> HeldActions();
 
-  TickedEngine* engine_;
+  EngineBase* engine_;
   EngineSide* side_;
   ExchangeRunner* runner_;
   const std::function<void()> reset_begun_;

@@ -71,11 +71,11 @@ class SimulationTest : public testing::Test {
     header_ = side_->mapping()->header();
     runner_ = std::make_unique<ExchangeRunner>(&side_->arrays());
     runner_->BeginResetAll(std::nullopt);
-    WorkOff(runner_.get(), &engine_);
+    RunAll(runner_.get(), &engine_);
     ASSERT_TRUE(runner_->status().ok());
     simulation_ = std::make_unique<Simulation>(
         &engine_, side_.get(), runner_.get(), SimulationMode::FAST, [this] {
-          WorkOff(runner_.get(), &engine_);
+          RunAll(runner_.get(), &engine_);
           simulation_->EndReset(runner_->status());
         });
   }
@@ -97,7 +97,7 @@ class SimulationTest : public testing::Test {
       } else {
         const ExchangeKind kind = side_->kind();
         runner_->Begin(kind, side_->autoreset_mode());
-        WorkOff(runner_.get(), &engine_);
+        RunAll(runner_.get(), &engine_);
         EXPECT_TRUE(runner_->status().ok());
         side_->Publish();
         simulation_->Served(kind);
@@ -106,7 +106,7 @@ class SimulationTest : public testing::Test {
     }
     failure_ = absl::OkStatus();
     if (!simulation_->BeginDueStep()) return false;
-    WorkOff(runner_.get(), &engine_);
+    RunAll(runner_.get(), &engine_);
     failure_ = runner_->status();
     simulation_->EndDueStep(failure_);
     return failure_.ok();

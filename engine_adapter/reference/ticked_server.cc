@@ -41,7 +41,7 @@ void SleepUntil(int64_t time_ns) {
 
 // The counter, as if it had a tick: it takes a step's actions in one tick, and
 // writes the results some ticks later.
-class TickedCounter final : public TickedEngine {
+class TickedCounter final : public EngineBase {
  public:
   explicit TickedCounter(const CounterEngine::Options& options)
       : counter_(options) {}
@@ -108,10 +108,10 @@ int main(int argc, char** argv) {
   return tandem::RunTickedServer(
       argc, argv, tandem::kUsage,
       [&](const tandem::ServerOptions& options)
-          -> absl::StatusOr<std::unique_ptr<tandem::TickedEngine>> {
+          -> absl::StatusOr<std::unique_ptr<tandem::EngineBase>> {
         ASSIGN_OR_RETURN(auto made, tandem::Make(options));
         counter = made.get();
-        return std::unique_ptr<tandem::TickedEngine>(std::move(made));
+        return std::unique_ptr<tandem::EngineBase>(std::move(made));
       },
       [&](tandem::EngineHost* host) { return counter->Loop(host); });
 }

@@ -6,6 +6,8 @@ void MainThreadQueue::Post(std::function<void()> work) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (wake_ == nullptr) return;
   work_.push_back(std::move(work));
+  // relaxed: as in HasWork.
+  has_work_.store(true, std::memory_order_relaxed);
   wake_();
 }
 
@@ -14,6 +16,8 @@ void MainThreadQueue::Pump() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     work.swap(work_);
+    // relaxed: as in HasWork.
+    has_work_.store(false, std::memory_order_relaxed);
   }
   for (const std::function<void()>& each : work) each();
 }
@@ -22,6 +26,8 @@ void MainThreadQueue::Close() {
   std::vector<std::function<void()>> dropped;  // destroyed outside of the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   wake_ = nullptr;
+  // relaxed: as in HasWork.
+  has_work_.store(false, std::memory_order_relaxed);
   dropped.swap(work_);
 }
 

@@ -11,6 +11,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -34,6 +35,13 @@ class MainThreadQueue {
   // in order. Allocates nothing if there is none.
   void Pump();
 
+  // Whether Post was called after the last Pump. For the stepping thread, which
+  // may see a call from another thread late.
+  bool HasWork() const {
+    // relaxed: only the flag's value is used; Pump locks the mutex.
+    return has_work_.load(std::memory_order_relaxed);
+  }
+
   // The host calls this after the stepping thread has ended. Drops all work; no
   // later call executes work or calls `wake`.
   void Close();
@@ -43,6 +51,8 @@ class MainThreadQueue {
   // Guarded by mutex_.
   std::vector<std::function<void()>> work_;
   std::function<void()> wake_;  // empty: closed
+  // Writers: with mutex_; reader: the stepping thread.
+  std::atomic<bool> has_work_{false};
 };
 
 }  // namespace tandem

@@ -40,7 +40,8 @@ class AgentService {
 
   // Sets the contract, then resets. kInvalidArgument for an invalid contract.
   // kUnsupported for a contract, or a seed with at_next_reset, if the engine
-  // has no RandomizationPort. After an error nothing was reset.
+  // has no RandomizationPort. After an error nothing was reset, except after
+  // the dispatcher's kRingFull: the client did not read its answers.
   void ResetAgent(const rpc::ResetAgentRequestT& request,
                   RpcAnswer<rpc::ResetAgentResponseT> answer);
 

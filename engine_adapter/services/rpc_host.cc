@@ -61,7 +61,7 @@ class RpcHost::Table {
   RpcHost* host_;
 };
 
-RpcHost::RpcHost(const RpcConfig& config, TickedEngine* engine,
+RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
                  SimulationPort* simulation, std::function<void()> wake)
     : config_(config),
       simulation_(simulation),
@@ -154,8 +154,8 @@ void RpcHost::SwitchOff(const Method& method) {
       method.id,
       absl::StrCat(rpc::EnumNameMethodId(method.id), ": service ",
                    NameOf(method.service),
-                   " is switched off; switch it on, or start the engine with "
-                   "it among --services"));
+                   " is switched off; the engine's program can switch it on, "
+                   "or start the engine with it among --services"));
 }
 
 bool RpcHost::Has(Service service) const {
@@ -166,6 +166,8 @@ bool RpcHost::Has(Service service) const {
 
 void RpcHost::Enable(Service service, bool enabled) {
   config_[service].enabled = enabled;
+  // Nobody could end a pause any more.
+  if (service == Service::kScene && !enabled) simulation_->SetPaused(false);
   for (const Method& method : methods_) {
     if (method.service != service) continue;
     if (enabled) {

@@ -43,7 +43,7 @@ class RpcHost {
   // `engine` and `simulation` must outlive this object. `wake` makes the
   // stepping thread call Poll soon; any thread may call it, also a thread of
   // the engine.
-  RpcHost(const RpcConfig& config, TickedEngine* engine,
+  RpcHost(const RpcConfig& config, EngineBase* engine,
           SimulationPort* simulation, std::function<void()> wake);
   ~RpcHost();
   RpcHost(const RpcHost&) = delete;
@@ -60,8 +60,8 @@ class RpcHost {
   // RpcDispatcher::Poll does.
   bool Poll(int64_t now_ns);
 
-  // As RpcDispatcher's.
-  bool IsQuiet() const { return dispatcher_.IsQuiet(); }
+  // Whether Poll has no work unless a message arrives.
+  bool IsQuiet() const { return dispatcher_.IsQuiet() && !queue_->HasWork(); }
   std::optional<int64_t> DueNs(int64_t now_ns) const {
     return dispatcher_.DueNs(now_ns);
   }
@@ -76,6 +76,7 @@ class RpcHost {
   bool Has(Service service) const;
   // Switches a service on or off, for this client and later ones. Calls that
   // wait for their answer get it; streams of the service end with kUnsupported.
+  // To switch kScene off ends a pause.
   void Enable(Service service, bool enabled);
 
   // The stepping thread executes `work` in Poll. Any thread may call it.

@@ -71,7 +71,7 @@ class ImageServices : public testing::Test {
                       .value());
     runner_.emplace(&side_->arrays());
     runner_->BeginResetAll(0);
-    WorkOff(&*runner_, engine_.get());
+    RunAll(&*runner_, engine_.get());
     ASSERT_TRUE(runner_->status().ok());
     simulation_.emplace(engine_.get(), &*side_, &*runner_,
                         rpc::SimulationMode::FAST, [] {});
@@ -103,7 +103,7 @@ class ImageServices : public testing::Test {
   void Step() {
     for (float& action : side_->arrays().actions) action = 1;
     runner_->Begin(ExchangeKind::kStep, AutoresetMode::kSameStep);
-    WorkOff(&*runner_, engine_.get());
+    RunAll(&*runner_, engine_.get());
     ASSERT_TRUE(runner_->status().ok());
     simulation_->Served(ExchangeKind::kStep);
   }
