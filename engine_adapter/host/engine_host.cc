@@ -1,6 +1,7 @@
 #include "engine_adapter/host/engine_host.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/services/rpc_host.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -22,9 +24,6 @@
 
 namespace tandem {
 namespace {
-
-constexpr absl::string_view kBrokenRings =
-    "RPCs: the client's RPC rings are invalid; none is answered";
 
 rpc::SimulationMode FirstMode(const EngineHost::Options& options) {
   return options.mode.value_or(rpc::SimulationMode::FAST);
@@ -95,6 +94,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
                                      .description = std::move(description),
                                      .frames = frames,
                                      .commands = true,
+                                     .attendants = true,
                                      .images = images},
                                     options.side));
   std::unique_ptr<EngineHost> host(
@@ -118,8 +118,15 @@ EngineHost::EngineHost(EngineBase* engine, Engine* synchronous,
       runner_(&side_.arrays()),
       simulation_(engine, &side_, &runner_, FirstMode(options_),
                   [this] { StartWork(Purpose::kServiceReset); }),
-      rpcs_(std::make_unique<RpcHost>(options_.rpc, engine, &simulation_,
-                                      [this] { side_.WakeStepThread(); })) {}
+      rpcs_(std::make_unique<RpcHost>(
+          options_.rpc, engine, &simulation_,
+          RpcHost::Links{
+              .wake = [this] { side_.WakeStepThread(); },
+              .client_text =
+                  [this] { return side_.ClientText(MonotonicNanos()); },
+              .switched =
+                  [this] { side_.ShowServices(rpcs_->enabled_services()); }})) {
+}
 
 EngineHost::~EngineHost() { Stop(); }
 
@@ -189,7 +196,7 @@ const EngineWork* EngineHost::Next(Deadline deadline) {
   // A client that keeps calling does not hold the engine up.
   constexpr int kMostTurns = 8;
   if (taken_) {
-    if (side_.PollRpcs() || !rpcs_->IsQuiet()) ServeRpcs();
+    ServeCallers();
     return nullptr;
   }
   if (!opening_.ok() || side_.StopRequested()) return nullptr;
@@ -227,18 +234,7 @@ absl::Status EngineHost::Done(const absl::Status& result) {
 }
 
 absl::Status EngineHost::EnableService(Service service, bool enabled) {
-  if (enabled && !rpcs_->Has(service)) {
-    return MakeError(
-        ErrorCode::kUnsupported,
-        absl::StrCat("service ", NameOf(service), ": expected an engine that ",
-                     "can serve it, found '", engine_->schema().task,
-                     "', which cannot"));
-  }
-  rpcs_->Post([this, service, enabled] {
-    rpcs_->Enable(service, enabled);
-    side_.ShowServices(rpcs_->enabled_services());
-  });
-  return absl::OkStatus();
+  return rpcs_->EnableLater(service, enabled);
 }
 
 void EngineHost::Serve(EngineEvent event) {
@@ -257,6 +253,9 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     case EngineEvent::kRpcs:
       ServeRpcs();
+      return;
+    case EngineEvent::kAttendants:
+      ServeAttendants();
       return;
     case EngineEvent::kClientArrived:
       StartAnew(Purpose::kArrival);
@@ -335,7 +334,7 @@ void EngineHost::EndExchange() {
   // After Publish: the client already computes with its results.
   ServeFrames();
   simulation_.Served(kind);
-  if (side_.PollRpcs() || !rpcs_->IsQuiet()) ServeRpcs();
+  ServeCallers();
 }
 
 void EngineHost::EndArrival(const absl::Status& status) {
@@ -344,7 +343,9 @@ void EngineHost::EndArrival(const absl::Status& status) {
                   : MakeError(ErrorCode::kEngineFailed, status.message()));
   Log(status.ok() ? "client attached"
                   : absl::StrCat("client refused: ", status.message()));
-  if (status.ok()) BeginRpcs();
+  if (status.ok()) {
+    BeginRpcs(kClientCaller, side_.RpcRingReader(), side_.RpcRingWriter());
+  }
   if (frames_ != nullptr) frames_->ClearClientState();
   ServeFrames();
 }
@@ -358,7 +359,7 @@ void EngineHost::EndDeparture(const absl::Status& status) {
 
 // Removes the effects of the last client before the next one starts.
 void EngineHost::StartAnew(Purpose purpose) {
-  rpcs_->Stop();
+  rpcs_->Stop(kClientCaller);
   const bool fresh = fresh_at_ == simulation_.changes();
   simulation_.Restart();
   if (fresh) {
@@ -420,22 +421,67 @@ Deadline EngineHost::NextDue() const {
   return due ? Deadline::At(*due) : Deadline::Infinite();
 }
 
-void EngineHost::BeginRpcs() {
-  absl::StatusOr<RingReader> reader = side_.RpcRingReader();
-  absl::StatusOr<RingWriter> writer = side_.RpcRingWriter();
+void EngineHost::BeginRpcs(size_t caller, absl::StatusOr<RingReader> reader,
+                           absl::StatusOr<RingWriter> writer) {
   if (!reader.ok() || !writer.ok()) {
-    Log(kBrokenRings);
+    LogBrokenRings(caller);
     return;
   }
-  rpcs_->Start(EnvelopeReader(*std::move(reader), {}),
+  rpcs_->Start(caller, EnvelopeReader(*std::move(reader), {}),
                EnvelopeWriter(*std::move(writer)));
 }
 
+// Looks for the work of all callers beside an exchange.
+void EngineHost::ServeCallers() {
+  if (side_.PollAttendants()) {
+    ServeAttendants();
+  } else if (side_.PollRpcs() || !rpcs_->IsQuiet()) {
+    ServeRpcs();
+  }
+}
+
+void EngineHost::ServeAttendants() {
+  for (size_t slot = 0; slot < kAttendantSlots; ++slot) {
+    const size_t caller = kClientCaller + 1 + slot;
+    switch (side_.PollAttendant(slot)) {
+      case AttendantChange::kNone:
+        break;
+      case AttendantChange::kArrived:
+        rpcs_->Stop(caller);
+        BeginRpcs(caller, side_.AttendantRingReader(slot),
+                  side_.AttendantRingWriter(slot));
+        side_.WelcomeAttendant(slot);
+        Log(absl::StrCat("attendant ", side_.AttendantText(slot), " attached"));
+        break;
+      case AttendantChange::kLeft:
+        rpcs_->Stop(caller);
+        Log(absl::StrCat("attendant ", side_.AttendantText(slot), " left"));
+        break;
+    }
+  }
+  ServeRpcs();
+}
+
 void EngineHost::ServeRpcs() {
-  const bool was_running = rpcs_->IsRunning();
-  if (rpcs_->Poll(MonotonicNanos())) side_.PollRpcsAgain();
+  std::array<bool, kCallers> ran;
+  for (size_t caller = 0; caller < kCallers; ++caller) {
+    ran[caller] = rpcs_->IsRunning(caller);
+  }
+  const RpcHost::More more = rpcs_->Poll(MonotonicNanos());
+  if (more.client) side_.PollRpcsAgain();
+  if (more.attendants) side_.PollAttendantsAgain();
   side_.ShowDroppedMessages(rpcs_->dropped());
-  if (was_running && !rpcs_->IsRunning()) Log(kBrokenRings);
+  for (size_t caller = 0; caller < kCallers; ++caller) {
+    if (ran[caller] && !rpcs_->IsRunning(caller)) LogBrokenRings(caller);
+  }
+}
+
+void EngineHost::LogBrokenRings(size_t caller) {
+  Log(absl::StrCat("RPCs: the rings of ",
+                   caller == kClientCaller
+                       ? "the client"
+                       : "attendant " + side_.AttendantText(caller - 1),
+                   " are invalid; none is answered"));
 }
 
 void EngineHost::CountForFrames(const StepArrays& arrays, bool stepped) {

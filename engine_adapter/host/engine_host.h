@@ -35,6 +35,7 @@
 #define TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,7 @@
 #include "engine_adapter/services/rpc_config.h"
 #include "schema/layout/service.h"
 #include "transport/base/clock.h"
+#include "transport/ring/ring.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
@@ -194,8 +196,12 @@ class EngineHost {
   void EndDueStep();
   void StartAnew(Purpose purpose);
   Deadline NextDue() const;
-  void BeginRpcs();
+  void BeginRpcs(size_t caller, absl::StatusOr<RingReader> reader,
+                 absl::StatusOr<RingWriter> writer);
+  void ServeCallers();
+  void ServeAttendants();
   void ServeRpcs();
+  void LogBrokenRings(size_t caller);
   void CountForFrames(const StepArrays& arrays, bool stepped);
   void ServeFrames();
   void LogFailure(const absl::Status& status);

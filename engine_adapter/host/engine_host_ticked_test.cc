@@ -308,7 +308,7 @@ TEST_F(EngineHostTickedTest, APauseDuringASingleStepCountsTheStepInProgress) {
     const rpc::EnvelopeT answer = client_->Await();
     EXPECT_EQ(answer.correlation_id, 2u);
     ASSERT_NE(answer.payload.AsSingleStepResponse(), nullptr);
-    EXPECT_EQ(answer.payload.AsSingleStepResponse()->steps_done, 2u);
+    EXPECT_EQ(answer.payload.AsSingleStepResponse()->steps, 2u);
   }
 }
 

@@ -91,7 +91,7 @@ std::optional<int64_t> Simulation::DueNs() const {
 
 void Simulation::Restart() {
   NoteChange();
-  SetPaused(false);
+  CallerLeft(0);
   TakeMode(first_mode_);
 }
 
@@ -105,18 +105,29 @@ absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
 }
 
 void Simulation::SetPaused(bool paused) {
-  // No step begins after a pause, also a repeated one. One that a ticked engine
-  // has begun counts, and then ends the SingleStep.
+  StopSingleSteps();  // no step begins after a pause, also a repeated one
+  const bool changes = paused != paused_;
+  if (!changes && (!paused || pauser_ == caller_)) return;
+  pauser_ = paused ? caller_ : 0;
+  side_->ShowPaused(paused, /*by_attendant=*/pauser_ != 0);
+  if (!changes) return;
+  paused_ = paused;
+  due_ns_ = MonotonicNanos() + period_ns_;
+  if (!paused) side_->ReleaseExchange();
+}
+
+void Simulation::CallerLeft(size_t caller) {
+  if (stepper_ == caller) StopSingleSteps();
+  if (pauser_ == caller) SetPaused(false);
+}
+
+// A step that a ticked engine has begun counts, and then ends the SingleStep.
+void Simulation::StopSingleSteps() {
   if (done_ < wanted_ && runner_->steps()) {
     wanted_ = done_ + 1;
   } else {
     EndSingleSteps(done_);
   }
-  if (paused == paused_) return;
-  paused_ = paused;
-  due_ns_ = MonotonicNanos() + period_ns_;
-  side_->ShowPaused(paused);
-  if (!paused) side_->ReleaseExchange();
 }
 
 absl::Status Simulation::SingleStep(
@@ -133,6 +144,7 @@ absl::Status Simulation::SingleStep(
                      wanted_ - done_,
                      " steps left; await its answer, or end it with pause()"));
   }
+  stepper_ = caller_;
   wanted_ = steps;
   done_ = 0;
   when_done_ = std::move(done);

@@ -81,13 +81,15 @@ class Simulation final : public SimulationPort {
   std::optional<int64_t> DueNs() const;
 
   // The host calls this when a client attaches or leaves, before the reset.
-  // Restores the first mode, and ends a pause.
+  // Restores the first mode, and ends a pause that a client made.
   void Restart();
 
   bool busy() const override { return runner_->work() != nullptr; }
   rpc::SimulationMode mode() const override { return mode_; }
   absl::Status SetMode(rpc::SimulationMode mode) override;
   bool paused() const override { return paused_; }
+  void SetCaller(size_t caller) override { caller_ = caller; }
+  void CallerLeft(size_t caller) override;
   void SetPaused(bool paused) override;
   absl::Status SingleStep(
       uint32_t steps,
@@ -103,6 +105,7 @@ class Simulation final : public SimulationPort {
  private:
   void TakeMode(rpc::SimulationMode mode);
   void Stepped();
+  void StopSingleSteps();
   void EndSingleSteps(absl::StatusOr<uint32_t> how);
   std::span<const float> HeldActions();
 
@@ -114,11 +117,14 @@ class Simulation final : public SimulationPort {
   const int64_t period_ns_;  // 0: unknown
   rpc::SimulationMode mode_;
   bool paused_ = false;
+  size_t caller_ = 0;
+  size_t pauser_ = 0;  // of the pause, if any
   int64_t due_ns_ = 0;  // time of the next step in real time
   uint64_t steps_ = 0;
   uint64_t changes_ = 0;
 
   // The SingleStep in progress, if any.
+  size_t stepper_ = 0;  // its caller
   uint32_t wanted_ = 0;
   uint32_t done_ = 0;
   std::function<void(absl::StatusOr<uint32_t>)> when_done_;

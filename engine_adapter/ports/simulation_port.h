@@ -8,6 +8,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_PORTS_SIMULATION_PORT_H_
 #define TANDEM_ENGINE_ADAPTER_PORTS_SIMULATION_PORT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -38,6 +39,12 @@ class SimulationPort {
   virtual bool paused() const = 0;
   // Each call ends a SingleStep in progress, for either value of `paused`.
   virtual void SetPaused(bool paused) = 0;
+
+  // The number of the caller that makes the next calls: 0 the client, others
+  // attendants.
+  virtual void SetCaller(size_t caller) = 0;
+  // The caller has left: ends its pause and its SingleStep.
+  virtual void CallerLeft(size_t caller) = 0;
 
   // Steps a paused engine `steps` times; the engine answers commands in
   // between. `done` gets the number of steps done, which is lower if SetPaused

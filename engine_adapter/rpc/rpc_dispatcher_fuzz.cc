@@ -125,14 +125,14 @@ class Session {
     // This loop runs until the rings and queues are empty.
     int quiet = 0;
     while (quiet < 2) {
-      const bool more = dispatcher_.Poll(now_ns_);
+      const bool more = connection_.Poll(now_ns_);
       while (!at_work_.empty()) AnswerOneLate();
       quiet = ReadOne() || more || calls_.queued_bytes() > 0 ? 0 : quiet + 1;
       (void)calls_.Pump();
     }
     Require(waiting_.empty(), "a call was not answered");
     Require(late_.empty(), "a late call was not answered");
-    Require(!dispatcher_.broken(), "whole rings are called broken");
+    Require(!connection_.broken(), "whole rings are called broken");
     Require(to_engine_.CanariesLive() && to_client_.CanariesLive(),
             "something beside the ring was written");
   }
@@ -170,8 +170,8 @@ class Session {
 
   // The previous client leaves, and a new one attaches.
   void Begin() {
-    dispatcher_.End();
-    Require(!dispatcher_.Poll(now_ns_) && dispatcher_.IsQuiet(),
+    connection_.End();
+    Require(!connection_.Poll(now_ns_) && connection_.IsQuiet(),
             "something is left of a client that left");
     to_engine_.SetPositions(0, 0);
     to_client_.SetPositions(0, 0);
@@ -181,13 +181,13 @@ class Session {
     late_.clear();
     given_up_.clear();
     streams_.clear();
-    dispatcher_.Begin(EnvelopeReader(to_engine_.Reader(), kLimits),
+    connection_.Begin(EnvelopeReader(to_engine_.Reader(), kLimits),
                       EnvelopeWriter(to_client_.Writer()));
   }
 
   void Poll() {
     (void)calls_.Pump();
-    (void)dispatcher_.Poll(now_ns_);
+    (void)connection_.Poll(now_ns_);
   }
 
   void AnswerOneLate() {
@@ -354,7 +354,9 @@ class Session {
   Script& script_;
   TestRegion to_engine_{kRingBytes};
   TestRegion to_client_{kRingBytes};
-  RpcDispatcher dispatcher_{{.calls_per_poll = 4,
+  RpcDispatcher dispatcher_;
+  RpcConnection connection_{&dispatcher_,
+                            {.calls_per_poll = 4,
                              .streams = 3,
                              .stream_hz = 100,
                              .late_calls = 3,

@@ -62,7 +62,7 @@ class RpcDispatcherTest : public testing::Test {
           }
           return absl::StatusOr<RpcStream>(std::move(stream));
         });
-    dispatcher_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
+    connection_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
                       EnvelopeWriter(to_client_.Writer()));
   }
 
@@ -122,11 +122,16 @@ class RpcDispatcherTest : public testing::Test {
   size_t item_floats_ = 4;
   absl::Status stream_status_;
   std::vector<RpcAnswer<rpc::SingleStepResponseT>> late_;
-  RpcDispatcher dispatcher_{{.calls_per_poll = 4,
+  bool busy_ = false;
+  absl::Status admission_;
+  RpcDispatcher dispatcher_{[this] { return busy_; }};
+  RpcConnection connection_{&dispatcher_,
+                            {.calls_per_poll = 4,
                              .streams = 2,
                              .stream_hz = 100,
                              .late_calls = 3,
-                             .waiting_bytes = 64 * 1024}};
+                             .waiting_bytes = 64 * 1024},
+                            [this](rpc::MethodId) { return admission_; }};
   EnvelopeWriter calls_{to_engine_.Writer()};
   EnvelopeReader answers_{to_client_.Reader(), {}};
 };
@@ -135,7 +140,7 @@ TEST_F(RpcDispatcherTest, AnswersEachCallOnceInOrder) {
   for (uint64_t id = 1; id <= 3; ++id) {
     Call(rpc::MethodId::GetSceneInfo, id, rpc::GetSceneInfoRequestT());
   }
-  EXPECT_FALSE(dispatcher_.Poll(0));
+  EXPECT_FALSE(connection_.Poll(0));
   for (uint32_t id = 1; id <= 3; ++id) {
     const rpc::EnvelopeT answer = Answer();
     EXPECT_EQ(answer.correlation_id, id);
@@ -150,9 +155,9 @@ TEST_F(RpcDispatcherTest, AStepWaitsForAFewCallsOnly) {
   for (uint64_t id = 1; id <= 6; ++id) {
     Call(rpc::MethodId::GetSceneInfo, id, rpc::GetSceneInfoRequestT());
   }
-  EXPECT_TRUE(dispatcher_.Poll(0));
+  EXPECT_TRUE(connection_.Poll(0));
   EXPECT_EQ(asked_, 4u);
-  EXPECT_FALSE(dispatcher_.Poll(0));
+  EXPECT_FALSE(connection_.Poll(0));
   EXPECT_EQ(asked_, 6u);
 }
 
@@ -160,7 +165,7 @@ TEST_F(RpcDispatcherTest, HandlersErrorsReachTheCaller) {
   rpc::GetEntityRequestT request;
   request.name = "knee";
   Call(rpc::MethodId::GetEntity, 7, std::move(request));
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   ExpectError(7, ErrorCode::kInvalidArgument, "no entity named knee");
 }
 
@@ -170,12 +175,12 @@ TEST_F(RpcDispatcherTest, UnanswerableRequestGetsAnError) {
   Call(rpc::MethodId::GetEntity, 3, rpc::DebugDrawRequestT());
   dispatcher_.SwitchOff(rpc::MethodId::GetSceneInfo, "scene is switched off");
   Call(rpc::MethodId::GetSceneInfo, 4, rpc::GetSceneInfoRequestT());
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   ExpectError(1, ErrorCode::kUnsupported, "Draw");
   ExpectError(2, ErrorCode::kUnsupported, "999");
   ExpectError(3, ErrorCode::kInvalidArgument, "expected GetEntityRequest");
   ExpectError(4, ErrorCode::kUnsupported, "switched off");
-  EXPECT_EQ(dispatcher_.dropped(), 0u);
+  EXPECT_EQ(connection_.dropped(), 0u);
 }
 
 TEST_F(RpcDispatcherTest, ExceptionOfHandlerReachesTheCaller) {
@@ -183,7 +188,7 @@ TEST_F(RpcDispatcherTest, ExceptionOfHandlerReachesTheCaller) {
   Call(rpc::MethodId::GetSceneInfo, 1, rpc::GetSceneInfoRequestT());
   Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
   Call(rpc::MethodId::StreamTelemetry, 3, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   for (uint64_t id = 1; id <= 3; ++id) {
     ExpectError(id, ErrorCode::kEngineFailed, "fell over");
   }
@@ -191,11 +196,11 @@ TEST_F(RpcDispatcherTest, ExceptionOfHandlerReachesTheCaller) {
   ASSERT_EQ(late_.size(), 1u);
   late_[0](rpc::SingleStepResponseT());
   EXPECT_EQ(answers_.Next(), Got::kNothing);
-  EXPECT_TRUE(dispatcher_.IsQuiet());
+  EXPECT_TRUE(connection_.IsQuiet());
   // The callback does not answer another call with the same id either.
   throws_ = false;
   Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   late_[0](rpc::SingleStepResponseT());
   EXPECT_EQ(answers_.Next(), Got::kNothing);
   late_[1](rpc::SingleStepResponseT());
@@ -204,15 +209,15 @@ TEST_F(RpcDispatcherTest, ExceptionOfHandlerReachesTheCaller) {
 
 TEST_F(RpcDispatcherTest, AStreamThatThrowsEnds) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   EXPECT_EQ(Answer().stream_number, 1u);
   throws_ = true;
-  (void)dispatcher_.Poll(2000 * kMs);
+  (void)connection_.Poll(2000 * kMs);
   const rpc::EnvelopeT last = Answer();
   EXPECT_TRUE(last.end_of_stream);
   EXPECT_EQ(last.error_code, static_cast<uint16_t>(ErrorCode::kEngineFailed));
   EXPECT_TRUE(absl::StrContains(last.error_message, "fell over"));
-  EXPECT_TRUE(dispatcher_.IsQuiet());
+  EXPECT_TRUE(connection_.IsQuiet());
 }
 
 TEST_F(RpcDispatcherTest, CountsAnswersOfCancelledCalls) {
@@ -220,28 +225,28 @@ TEST_F(RpcDispatcherTest, CountsAnswersOfCancelledCalls) {
   RingWriter raw = to_engine_.Writer();
   const std::string garbage(100, 'x');
   ASSERT_EQ(raw.TryWrite(std::as_bytes(std::span(garbage))), ErrorCode::kOk);
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   EXPECT_EQ(answers_.Next(), Got::kNothing);
   EXPECT_EQ(asked_, 0u);
-  EXPECT_EQ(dispatcher_.dropped(), 2u);
+  EXPECT_EQ(connection_.dropped(), 2u);
 }
 
 TEST_F(RpcDispatcherTest, AStreamComesAtItsRateBesideCalls) {
   rpc::StreamTelemetryRequestT request;
   request.target_fps = 50;
   Call(rpc::MethodId::StreamTelemetry, 5, request);
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   for (int i = 1; i <= 5; ++i) {
     const rpc::EnvelopeT item = Answer();
     EXPECT_EQ(item.correlation_id, 5u);
     EXPECT_EQ(item.stream_number, static_cast<uint64_t>(i));
     EXPECT_EQ(item.dropped, 0u);
     EXPECT_FALSE(item.end_of_stream);
-    const int64_t due = *dispatcher_.DueNs(1000 * kMs);
+    const int64_t due = *connection_.DueNs(1000 * kMs);
     EXPECT_EQ(due, (1000 + 20 * i) * kMs);
-    (void)dispatcher_.Poll(due - 1);
+    (void)connection_.Poll(due - 1);
     EXPECT_EQ(answers_.Next(), Got::kNothing);
-    (void)dispatcher_.Poll(due);
+    (void)connection_.Poll(due);
   }
 }
 
@@ -251,7 +256,7 @@ TEST_F(RpcDispatcherTest, AStreamIsBoundedByTheEnginesRate) {
   Call(rpc::MethodId::StreamTelemetry, 5, request);
   int items = 0;
   for (int64_t now = 1000 * kMs; now < 2000 * kMs; now += kMs) {
-    (void)dispatcher_.Poll(now);
+    (void)connection_.Poll(now);
     while (answers_.Next() == Got::kEnvelope) ++items;
   }
   EXPECT_NEAR(items, 100, 1);
@@ -261,21 +266,21 @@ TEST_F(RpcDispatcherTest, SlowReaderLosesItemsAndGetsTheCount) {
   item_floats_ = 300;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   for (int i = 0; i < 50; ++i)
-    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+    (void)connection_.Poll(1000 * kMs + i * 10 * kMs);
   // Without new items, no item is lost.
   news_ = 0;
   for (int i = 50; i < 70; ++i)
-    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+    (void)connection_.Poll(1000 * kMs + i * 10 * kMs);
   EXPECT_EQ(frames_, 50u);
-  EXPECT_EQ(dispatcher_.DueNs(1700 * kMs), 1701 * kMs);  // checks for room
+  EXPECT_EQ(connection_.DueNs(1700 * kMs), 1701 * kMs);  // checks for room
   uint64_t received = 0;
   while (answers_.Next() == Got::kEnvelope) {
     EXPECT_EQ(answers_.envelope().stream_number(), ++received);
-    (void)dispatcher_.Poll(1700 * kMs);
+    (void)connection_.Poll(1700 * kMs);
   }
   EXPECT_LT(received, 6u);  // the items in the ring, and one that waited
   news_ = 3;
-  (void)dispatcher_.Poll(1800 * kMs);
+  (void)connection_.Poll(1800 * kMs);
   const rpc::EnvelopeT item = Answer();
   EXPECT_EQ(item.dropped, 50 - received);
   EXPECT_EQ(item.stream_number, 51u);
@@ -286,18 +291,18 @@ TEST_F(RpcDispatcherTest, AMomentsItemsAreAllCounted) {
   news_ = 3;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   for (int i = 0; i < 10; ++i)
-    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+    (void)connection_.Poll(1000 * kMs + i * 10 * kMs);
   news_ = 0;
   uint64_t received = 0;
   for (int quiet = 0; quiet < 2;) {
     quiet = answers_.Next() == Got::kEnvelope ? 0 : quiet + 1;
     if (quiet == 0) ++received;
-    (void)dispatcher_.Poll(1200 * kMs);
+    (void)connection_.Poll(1200 * kMs);
   }
   rpc::CancelStreamRequestT cancel;
   cancel.correlation_id = 5;
   Call(rpc::MethodId::CancelStream, 6, cancel);
-  (void)dispatcher_.Poll(1200 * kMs);
+  (void)connection_.Poll(1200 * kMs);
   EXPECT_EQ(received + Answer().dropped, frames_);
   EXPECT_EQ(frames_, 30u);
 }
@@ -307,15 +312,15 @@ TEST_F(RpcDispatcherTest, AStreamThatCannotPassWaitsForRoom) {
   item_floats_ = 300;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   for (int i = 0; i < 50; ++i)
-    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+    (void)connection_.Poll(1000 * kMs + i * 10 * kMs);
   EXPECT_LT(frames_, 6u);
-  EXPECT_EQ(dispatcher_.DueNs(1500 * kMs), 1501 * kMs);  // it does not spin
+  EXPECT_EQ(connection_.DueNs(1500 * kMs), 1501 * kMs);  // it does not spin
   for (uint64_t number = 1; number <= 10; ++number) {
     const rpc::EnvelopeT item = Answer();
     EXPECT_EQ(item.stream_number, number);
     EXPECT_EQ(item.dropped, 0u);
-    (void)dispatcher_.Poll(1500 * kMs);
-    (void)dispatcher_.Poll((1500 + 10 * static_cast<int64_t>(number)) * kMs);
+    (void)connection_.Poll(1500 * kMs);
+    (void)connection_.Poll((1500 + 10 * static_cast<int64_t>(number)) * kMs);
   }
 }
 
@@ -323,18 +328,18 @@ TEST_F(RpcDispatcherTest, AMomentBeyondTheBoundIsLostInPart) {
   item_floats_ = 300;
   news_ = 1000;  // 1.2 MB; the bound is 64 KiB
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   news_ = 0;
   uint64_t received = 0;
   for (int quiet = 0; quiet < 2;) {
     quiet = answers_.Next() == Got::kEnvelope ? 0 : quiet + 1;
     if (quiet == 0) ++received;
-    (void)dispatcher_.Poll(1200 * kMs);
+    (void)connection_.Poll(1200 * kMs);
   }
   EXPECT_GT(received, 40u);
   EXPECT_LT(received, 70u);
   news_ = 1;
-  (void)dispatcher_.Poll(1300 * kMs);
+  (void)connection_.Poll(1300 * kMs);
   const rpc::EnvelopeT item = Answer();
   EXPECT_EQ(item.dropped, 1000 - received);
   EXPECT_EQ(item.stream_number, 1001u);
@@ -344,7 +349,7 @@ TEST_F(RpcDispatcherTest, LateAnswersAreWithinTheBound) {
   for (uint64_t id = 1; id <= 3; ++id) {
     Call(rpc::MethodId::SingleStep, id, rpc::SingleStepRequestT());
   }
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   rpc::SingleStepResponseT large;
   large.message = std::string(60 * 1024, 'x');
   for (const auto& answer : late_) answer(large);
@@ -353,7 +358,7 @@ TEST_F(RpcDispatcherTest, LateAnswersAreWithinTheBound) {
     Got got = Got::kPiece;
     while (got == Got::kPiece) {
       got = answers_.Next();
-      (void)dispatcher_.Poll(0);
+      (void)connection_.Poll(0);
     }
     ASSERT_EQ(got, Got::kEnvelope);
     answers_.envelope().UnPackTo(&answer);
@@ -367,24 +372,24 @@ TEST_F(RpcDispatcherTest, LateAnswersAreWithinTheBound) {
 TEST_F(RpcDispatcherTest, RefusesInvalidRate) {
   hz_ = 1e-12;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   ExpectError(5, ErrorCode::kInvalidArgument, "0.001");
   hz_ = 0;
   dispatcher_.LimitStreams(rpc::MethodId::StreamTelemetry, 1e-12);
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(5'000'000 * kMs);
-  EXPECT_EQ(dispatcher_.DueNs(0), 6'000'000 * kMs);
+  (void)connection_.Poll(5'000'000 * kMs);
+  EXPECT_EQ(connection_.DueNs(0), 6'000'000 * kMs);
 }
 
 TEST_F(RpcDispatcherTest, AStreamEndsOnceCancelled) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   EXPECT_EQ(Answer().stream_number, 1u);
   for (const bool first : {true, false}) {
     rpc::CancelStreamRequestT cancel;
     cancel.correlation_id = 5;
     Call(rpc::MethodId::CancelStream, 6, cancel);
-    (void)dispatcher_.Poll(1001 * kMs);
+    (void)connection_.Poll(1001 * kMs);
     if (first) {
       const rpc::EnvelopeT last = Answer();
       EXPECT_EQ(last.correlation_id, 5u);
@@ -394,60 +399,60 @@ TEST_F(RpcDispatcherTest, AStreamEndsOnceCancelled) {
     EXPECT_EQ(answer.correlation_id, 6u);
     EXPECT_EQ(answer.payload.AsCancelStreamResponse()->success, first);
   }
-  EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
+  EXPECT_EQ(connection_.DueNs(0), std::nullopt);
 }
 
 TEST_F(RpcDispatcherTest, FailedStreamSendsErrorAndEnds) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   stream_status_ = MakeError(ErrorCode::kEngineFailed, "no more");
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   const rpc::EnvelopeT last = Answer();
   EXPECT_TRUE(last.end_of_stream);
   EXPECT_EQ(last.error_message, "no more");
-  EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
+  EXPECT_EQ(connection_.DueNs(0), std::nullopt);
 }
 
 TEST_F(RpcDispatcherTest, WithoutNewsAStreamIsSilent) {
   news_ = 0;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   for (int i = 0; i < 10; ++i)
-    (void)dispatcher_.Poll(1000 * kMs + i * 10 * kMs);
+    (void)connection_.Poll(1000 * kMs + i * 10 * kMs);
   EXPECT_EQ(answers_.Next(), Got::kNothing);
   // The stream is due at the next poll, not at a time.
-  EXPECT_EQ(dispatcher_.DueNs(2000 * kMs), std::nullopt);
-  EXPECT_FALSE(dispatcher_.IsQuiet());
+  EXPECT_EQ(connection_.DueNs(2000 * kMs), std::nullopt);
+  EXPECT_FALSE(connection_.IsQuiet());
   news_ = 1;
-  (void)dispatcher_.Poll(2000 * kMs);
+  (void)connection_.Poll(2000 * kMs);
   EXPECT_EQ(Answer().stream_number, 1u);
-  EXPECT_EQ(dispatcher_.DueNs(2000 * kMs), 2010 * kMs);
+  EXPECT_EQ(connection_.DueNs(2000 * kMs), 2010 * kMs);
 }
 
 TEST_F(RpcDispatcherTest, AMomentMayHaveManyItems) {
   news_ = 3;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   for (uint64_t number = 1; number <= 3; ++number) {
     EXPECT_EQ(Answer().stream_number, number);
   }
   EXPECT_EQ(answers_.Next(), Got::kNothing);
-  EXPECT_EQ(dispatcher_.DueNs(1000 * kMs), 1010 * kMs);
+  EXPECT_EQ(connection_.DueNs(1000 * kMs), 1010 * kMs);
 }
 
 TEST_F(RpcDispatcherTest, AMethodsStreamsMayHaveALimitOfTheirOwn) {
   dispatcher_.LimitStreams(rpc::MethodId::StreamTelemetry, 5);
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
-  EXPECT_EQ(dispatcher_.DueNs(1000 * kMs), 1200 * kMs);
+  (void)connection_.Poll(1000 * kMs);
+  EXPECT_EQ(connection_.DueNs(1000 * kMs), 1200 * kMs);
 }
 
 TEST_F(RpcDispatcherTest, ACallMayBeAnsweredLater) {
   Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
   Call(rpc::MethodId::GetSceneInfo, 9, rpc::GetSceneInfoRequestT());
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   EXPECT_EQ(Answer().correlation_id, 9u);
   // The call's id is in use meanwhile.
   Call(rpc::MethodId::GetSceneInfo, 8, rpc::GetSceneInfoRequestT());
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   ExpectError(8, ErrorCode::kInvalidArgument, "not in use");
   ASSERT_EQ(late_.size(), 1u);
   for (int twice = 0; twice < 2; ++twice) {
@@ -462,11 +467,11 @@ TEST_F(RpcDispatcherTest, ACallMayBeAnsweredLater) {
 
 TEST_F(RpcDispatcherTest, ACallerThatHasLeftIsNotAnswered) {
   Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
-  (void)dispatcher_.Poll(0);
-  dispatcher_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
+  (void)connection_.Poll(0);
+  connection_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
                     EnvelopeWriter(to_client_.Writer()));
   Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   ASSERT_EQ(late_.size(), 2u);
   EXPECT_TRUE(late_[0].wanted().expired());
   late_[0](rpc::SingleStepResponseT());
@@ -484,7 +489,7 @@ TEST_F(RpcDispatcherTest, CancelledCallIsRemoved) {
     rpc::CancelStreamRequestT cancel;
     cancel.correlation_id = 8;
     Call(rpc::MethodId::CancelStream, 9, cancel);
-    (void)dispatcher_.Poll(0);
+    (void)connection_.Poll(0);
     const rpc::EnvelopeT answer = Answer();
     EXPECT_EQ(answer.correlation_id, 9u);
     EXPECT_EQ(answer.payload.AsCancelStreamResponse()->success, first);
@@ -494,7 +499,7 @@ TEST_F(RpcDispatcherTest, CancelledCallIsRemoved) {
   EXPECT_TRUE(late_[1].wanted().expired());
   // The call's id is free again, and its late answer is ignored.
   Call(rpc::MethodId::SingleStep, 8, rpc::SingleStepRequestT());
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   ASSERT_EQ(late_.size(), 3u);
   late_[1](rpc::SingleStepResponseT());
   EXPECT_EQ(answers_.Next(), Got::kNothing);
@@ -502,14 +507,14 @@ TEST_F(RpcDispatcherTest, CancelledCallIsRemoved) {
   EXPECT_EQ(Answer().correlation_id, 8u);
   late_[0](rpc::SingleStepResponseT());
   EXPECT_EQ(Answer().correlation_id, 7u);
-  EXPECT_TRUE(dispatcher_.IsQuiet());
+  EXPECT_TRUE(connection_.IsQuiet());
 }
 
 TEST_F(RpcDispatcherTest, AFewCallsAtMostAreAnsweredLater) {
   for (uint64_t id = 1; id <= 4; ++id) {
     Call(rpc::MethodId::SingleStep, id, rpc::SingleStepRequestT());
   }
-  (void)dispatcher_.Poll(0);
+  (void)connection_.Poll(0);
   ExpectError(4, ErrorCode::kRingFull, "at most 3");
 }
 
@@ -524,9 +529,12 @@ TEST_F(RpcDispatcherTest, SwitchingAMethodOffEndsItsStreamsButNoCall) {
   Call(rpc::MethodId::StreamTelemetry, 1, rpc::StreamTelemetryRequestT());
   Call(rpc::MethodId::SingleStep, 2, rpc::SingleStepRequestT());
   news_ = 0;
-  (void)dispatcher_.Poll(1000 * kMs);
-  dispatcher_.SwitchOff(rpc::MethodId::StreamTelemetry, "off for now");
-  dispatcher_.SwitchOff(rpc::MethodId::SingleStep, "off for now");
+  (void)connection_.Poll(1000 * kMs);
+  for (const auto method :
+       {rpc::MethodId::StreamTelemetry, rpc::MethodId::SingleStep}) {
+    dispatcher_.SwitchOff(method, "off for now");
+    connection_.EndStreams(method, dispatcher_.Check(method));
+  }
   ASSERT_EQ(answers_.Next(), Got::kEnvelope);
   EXPECT_EQ(answers_.envelope().correlation_id(), 1u);
   EXPECT_TRUE(answers_.envelope().end_of_stream());
@@ -540,9 +548,51 @@ TEST_F(RpcDispatcherTest, SwitchingAMethodOffEndsItsStreamsButNoCall) {
   dispatcher_.SwitchOn(rpc::MethodId::StreamTelemetry);
   Call(rpc::MethodId::StreamTelemetry, 1, rpc::StreamTelemetryRequestT());
   news_ = 1;
-  (void)dispatcher_.Poll(2000 * kMs);
+  (void)connection_.Poll(2000 * kMs);
   ASSERT_EQ(answers_.Next(), Got::kEnvelope);
   EXPECT_EQ(answers_.envelope().error_code(), 0);
+}
+
+TEST_F(RpcDispatcherTest, WhileTheEngineIsBusyCallsAndStreamsWaitInOrder) {
+  Call(rpc::MethodId::StreamTelemetry, 1, rpc::StreamTelemetryRequestT());
+  (void)connection_.Poll(0);
+  EXPECT_EQ(Answer().stream_number, 1u);
+  busy_ = true;
+  dispatcher_.AnswerWhileBusy(rpc::MethodId::GetEntity);
+  Call(rpc::MethodId::GetEntity, 2, rpc::GetEntityRequestT());
+  Call(rpc::MethodId::GetSceneInfo, 3, rpc::GetSceneInfoRequestT());
+  Call(rpc::MethodId::GetEntity, 4, rpc::GetEntityRequestT());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(connection_.Poll(1000 * kMs));
+  EXPECT_FALSE(connection_.IsQuiet());
+  EXPECT_EQ(Answer().correlation_id, 2u);
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  busy_ = false;
+  EXPECT_FALSE(connection_.Poll(1000 * kMs));
+  for (const uint64_t id : {3u, 4u, 1u}) {
+    EXPECT_EQ(Answer().correlation_id, id);
+  }
+}
+
+TEST_F(RpcDispatcherTest, ACallThatWaitsForTheEngineEndsWithItsCaller) {
+  busy_ = true;
+  Call(rpc::MethodId::GetSceneInfo, 1, rpc::GetSceneInfoRequestT());
+  (void)connection_.Poll(0);
+  connection_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
+                    EnvelopeWriter(to_client_.Writer()));
+  busy_ = false;
+  EXPECT_FALSE(connection_.Poll(0));
+  EXPECT_EQ(answers_.Next(), Got::kNothing);
+  EXPECT_EQ(asked_, 0u);
+}
+
+TEST_F(RpcDispatcherTest, ACallerGetsTheErrorOfItsAdmission) {
+  admission_ = MakeError(ErrorCode::kAlreadyAttached, "a client trains");
+  Call(rpc::MethodId::GetSceneInfo, 1, rpc::GetSceneInfoRequestT());
+  Call(rpc::MethodId::Draw, 2, rpc::DebugDrawRequestT());
+  (void)connection_.Poll(0);
+  ExpectError(1, ErrorCode::kAlreadyAttached, "a client trains");
+  ExpectError(2, ErrorCode::kUnsupported, "Draw");
+  EXPECT_EQ(asked_, 0u);
 }
 
 TEST_F(RpcDispatcherTest, HasAFewStreamsOpenAndEachUnderItsOwnId) {
@@ -551,7 +601,7 @@ TEST_F(RpcDispatcherTest, HasAFewStreamsOpenAndEachUnderItsOwnId) {
   Call(rpc::MethodId::StreamTelemetry, 6, rpc::StreamTelemetryRequestT());
   Call(rpc::MethodId::StreamTelemetry, 7, rpc::StreamTelemetryRequestT());
   news_ = 0;
-  (void)dispatcher_.Poll(1000 * kMs);
+  (void)connection_.Poll(1000 * kMs);
   ExpectError(5, ErrorCode::kInvalidArgument, "not in use");
   ExpectError(7, ErrorCode::kRingFull, "at most 2");
 }
@@ -564,12 +614,12 @@ TEST_F(RpcDispatcherTest, ForAClientThatDoesNotReadAnswersWaitAndThenCallsDo) {
       request.name = std::string(200, 'n');
       return request;
     }());
-    (void)dispatcher_.Poll(0);
+    (void)connection_.Poll(0);
     if (to_engine_.write_pos() != to_engine_.read_pos()) break;
   }
   EXPECT_NE(to_engine_.write_pos(), to_engine_.read_pos());
-  EXPECT_FALSE(dispatcher_.Poll(0));  // otherwise the engine would spin
-  EXPECT_NE(dispatcher_.DueNs(0), std::nullopt);
+  EXPECT_FALSE(connection_.Poll(0));  // otherwise the engine would spin
+  EXPECT_NE(connection_.DueNs(0), std::nullopt);
   // The client reads again: no answer is lost.
   uint64_t expected = 0;
   for (int quiet = 0; quiet < 3;) {
@@ -577,7 +627,7 @@ TEST_F(RpcDispatcherTest, ForAClientThatDoesNotReadAnswersWaitAndThenCallsDo) {
       EXPECT_EQ(answers_.envelope().correlation_id(), ++expected);
       quiet = 0;
     } else {
-      (void)dispatcher_.Poll(0);
+      (void)connection_.Poll(0);
       ++quiet;
     }
   }
@@ -587,19 +637,19 @@ TEST_F(RpcDispatcherTest, ForAClientThatDoesNotReadAnswersWaitAndThenCallsDo) {
 
 TEST_F(RpcDispatcherTest, BrokenRingIsNotPolledAgain) {
   to_engine_.SetPositions(5, 0);
-  EXPECT_FALSE(dispatcher_.Poll(0));
-  EXPECT_TRUE(dispatcher_.broken());
-  EXPECT_FALSE(dispatcher_.Poll(0));
-  EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
+  EXPECT_FALSE(connection_.Poll(0));
+  EXPECT_TRUE(connection_.broken());
+  EXPECT_FALSE(connection_.Poll(0));
+  EXPECT_EQ(connection_.DueNs(0), std::nullopt);
 }
 
 TEST_F(RpcDispatcherTest, StreamsEndWithTheirClient) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
-  (void)dispatcher_.Poll(1000 * kMs);
-  dispatcher_.End();
+  (void)connection_.Poll(1000 * kMs);
+  connection_.End();
   EXPECT_FALSE(dispatcher_.HasClient());
-  EXPECT_FALSE(dispatcher_.Poll(2000 * kMs));
-  EXPECT_EQ(dispatcher_.DueNs(0), std::nullopt);
+  EXPECT_FALSE(connection_.Poll(2000 * kMs));
+  EXPECT_EQ(connection_.DueNs(0), std::nullopt);
 }
 
 }  // namespace

@@ -52,9 +52,7 @@ void MujocoService::SendControl(const rpc::SendControlRequestT& request,
     answer(std::move(response));
     return;
   }
-  std::erase_if(waiting_, [](const Waiting& each) {
-    return each.answer.wanted().expired();
-  });
+  ForgetCancelled();
   waiting_.push_back({.steps = simulation_->steps(),
                       .response = *std::move(response),
                       .answer = std::move(answer)});
@@ -77,6 +75,12 @@ absl::StatusOr<RpcStream> MujocoService::StreamJointState(
                          return absl::StatusOr<Items>(std::move(items));
                        },
                    .pass = [watch] { return size_t{watch->Pass()}; }};
+}
+
+void MujocoService::ForgetCancelled() {
+  std::erase_if(waiting_, [](const Waiting& each) {
+    return each.answer.wanted().expired();
+  });
 }
 
 void MujocoService::AnswerWaiting() {

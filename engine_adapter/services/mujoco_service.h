@@ -55,8 +55,8 @@ class MujocoService {
 
   // Answers the SendControls that waited for a step, after that step.
   void AnswerWaiting();
-  // Drops the waiting SendControls after their client has left.
-  void ForgetWaiting() { waiting_.clear(); }
+  // Drops the waiting SendControls whose caller has left.
+  void ForgetCancelled();
 
  private:
   struct Waiting {

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine_adapter/ports/engine_ports.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 
@@ -62,13 +64,23 @@ class RpcHost::Table {
 };
 
 RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
-                 SimulationPort* simulation, std::function<void()> wake)
+                 SimulationPort* simulation, Links links)
     : config_(config),
+      engine_(engine),
       simulation_(simulation),
-      queue_(std::make_shared<MainThreadQueue>(std::move(wake))),
+      queue_(std::make_shared<MainThreadQueue>(links.wake)),
       agent_(engine->schema(), engine->ports().randomization, simulation),
       scene_(engine->ports().scene, simulation, engine->schema().num_envs),
-      dispatcher_({}, [simulation] { return simulation->busy(); }) {
+      dispatcher_([simulation] { return simulation->busy(); }),
+      links_(std::move(links)) {
+  // A step waits for a few calls of each attendant at most.
+  constexpr RpcConnection::Limits kOfAttendant = {.calls_per_poll = 2};
+  callers_[kClientCaller] = std::make_unique<RpcConnection>(&dispatcher_);
+  for (size_t caller = kClientCaller + 1; caller < kCallers; ++caller) {
+    callers_[caller] = std::make_unique<RpcConnection>(
+        &dispatcher_, kOfAttendant,
+        [this](rpc::MethodId method) { return Admission(method); });
+  }
   const EnginePorts ports = engine->ports();
   const uint32_t num_envs = engine->schema().num_envs;
   if (ports.mujoco != nullptr) {
@@ -136,6 +148,9 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   dispatcher_.Serve<rpc::GetServicesRequestT, rpc::GetServicesResponseT>(
       Id::GetServices,
       [this](const auto& request) { return GetServices(request); });
+  dispatcher_.Serve<rpc::SetServiceRequestT, rpc::SetServiceResponseT>(
+      Id::SetService,
+      [this](const auto& request) { return SetService(request); });
   for (const Id id : {Id::GetServices, Id::GetSimulationMode, Id::SetPaused}) {
     dispatcher_.AnswerWhileBusy(id);
   }
@@ -150,12 +165,15 @@ void RpcHost::Register(const Method& method) {
 
 void RpcHost::SwitchOff(const Method& method) {
   if (!dispatcher_.HasHandler(method.id)) return;
-  dispatcher_.SwitchOff(
-      method.id,
+  const std::string why =
       absl::StrCat(rpc::EnumNameMethodId(method.id), ": service ",
                    NameOf(method.service),
-                   " is switched off; the engine's program can switch it on, "
-                   "or start the engine with it among --services"));
+                   " is switched off; switch it on by SetService, or start "
+                   "the engine with it among --services");
+  dispatcher_.SwitchOff(method.id, why);
+  for (const auto& caller : callers_) {
+    caller->EndStreams(method.id, MakeError(ErrorCode::kUnsupported, why));
+  }
 }
 
 bool RpcHost::Has(Service service) const {
@@ -164,7 +182,17 @@ bool RpcHost::Has(Service service) const {
   });
 }
 
-void RpcHost::Enable(Service service, bool enabled) {
+absl::Status RpcHost::CheckSwitch(Service service, bool enabled) const {
+  if (!enabled || Has(service)) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kUnsupported,
+      absl::StrCat("service ", NameOf(service), ": expected an engine that ",
+                   "can serve it, found '", engine_->schema().task,
+                   "', which cannot"));
+}
+
+absl::Status RpcHost::Enable(Service service, bool enabled) {
+  RETURN_IF_ERROR(CheckSwitch(service, enabled));
   config_[service].enabled = enabled;
   // Nobody could end a pause any more.
   if (service == Service::kScene && !enabled) simulation_->SetPaused(false);
@@ -176,26 +204,86 @@ void RpcHost::Enable(Service service, bool enabled) {
       SwitchOff(method);
     }
   }
+  links_.switched();
+  return absl::OkStatus();
+}
+
+absl::Status RpcHost::EnableLater(Service service, bool enabled) {
+  RETURN_IF_ERROR(CheckSwitch(service, enabled));
+  queue_->Post([this, service, enabled] { (void)Enable(service, enabled); });
+  return absl::OkStatus();
+}
+
+absl::Status RpcHost::Admission(rpc::MethodId method) const {
+  if (method != rpc::MethodId::ResetAgent &&
+      method != rpc::MethodId::SendControl) {
+    return absl::OkStatus();
+  }
+  const std::string client = links_.client_text();
+  if (client.empty()) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kAlreadyAttached,
+      absl::StrCat(rpc::EnumNameMethodId(method),
+                   ": expected an engine without a client, found ", client,
+                   "; only the client may call this while it is attached"));
 }
 
 RpcHost::~RpcHost() { queue_->Close(); }
 
-void RpcHost::Start(EnvelopeReader reader, EnvelopeWriter writer) {
-  Stop();
-  dispatcher_.Begin(std::move(reader), std::move(writer));
+void RpcHost::Start(size_t caller, EnvelopeReader reader,
+                    EnvelopeWriter writer) {
+  Stop(caller);
+  callers_[caller]->Begin(std::move(reader), std::move(writer));
 }
 
-void RpcHost::Stop() {
-  dispatcher_.End();
-  if (mujoco_) mujoco_->ForgetWaiting();
+void RpcHost::Stop(size_t caller) {
+  callers_[caller]->End();
+  if (mujoco_) mujoco_->ForgetCancelled();
+  if (caller != kClientCaller) simulation_->CallerLeft(caller);
 }
 
-bool RpcHost::Poll(int64_t now_ns) {
+RpcHost::More RpcHost::Poll(int64_t now_ns) {
   if (!simulation_->busy()) {
     queue_->Pump();
     if (mujoco_) mujoco_->AnswerWaiting();
   }
-  return dispatcher_.Poll(now_ns);
+  More more;
+  quiet_ = true;
+  for (size_t caller = 0; caller < kCallers; ++caller) {
+    simulation_->SetCaller(caller);
+    const bool left = callers_[caller]->Poll(now_ns);
+    (caller == kClientCaller ? more.client : more.attendants) |= left;
+  }
+  for (const auto& caller : callers_) quiet_ = quiet_ && caller->IsQuiet();
+  return more;
+}
+
+std::optional<int64_t> RpcHost::DueNs(int64_t now_ns) const {
+  std::optional<int64_t> due;
+  for (const auto& caller : callers_) {
+    const std::optional<int64_t> then = caller->DueNs(now_ns);
+    if (then) due = std::min(due.value_or(*then), *then);
+  }
+  return due;
+}
+
+absl::StatusOr<rpc::SetServiceResponseT> RpcHost::SetService(
+    const rpc::SetServiceRequestT& request) {
+  const auto name = std::ranges::find(kServiceNames, request.name);
+  if (name == kServiceNames.end()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("SetService: expected a name of ",
+                                  absl::StrJoin(kServiceNames, ", "),
+                                  ", found '", request.name, "'"));
+  }
+  const auto service =
+      static_cast<Service>(std::distance(kServiceNames.begin(), name));
+  RETURN_IF_ERROR(Enable(service, request.enabled));
+  rpc::SetServiceResponseT response;
+  response.success = true;
+  response.message = absl::StrCat("service ", request.name, " switched ",
+                                  request.enabled ? "on" : "off");
+  return response;
 }
 
 absl::StatusOr<rpc::GetServicesResponseT> RpcHost::GetServices(

@@ -1,21 +1,24 @@
-// RpcHost: an engine's services, and the client that calls them.
+// RpcHost: an engine's services, and their callers: the client and attendants.
 //
-// Data flow: EnvelopeReader -> RpcDispatcher -> a service's method -> the
-// engine's port -> EnvelopeWriter.
+// Data flow: RpcConnection -> RpcDispatcher -> a service's method -> the
+// engine's port -> RpcConnection.
 // Ownership: EngineHost owns it; the stepping thread calls it.
 //
-//   RpcHost commands(config, &engine, &simulation, wake);
-//   commands.Start(std::move(reader), std::move(writer));  // a client came
-//   if (commands.Poll(MonotonicNanos())) side.PollRpcsAgain();
-//   commands.Stop();                                       // it has left
+//   RpcHost rpcs(config, &engine, &simulation, links);
+//   rpcs.Start(kClientCaller, std::move(reader), std::move(writer));
+//   if (rpcs.Poll(MonotonicNanos()).client) side.PollRpcsAgain();
+//   rpcs.Stop(kClientCaller);  // it has left
 
 #ifndef TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_
 #define TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,12 +26,14 @@
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
+#include "engine_adapter/rpc/rpc_connection.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/agent_service.h"
 #include "engine_adapter/services/image_services.h"
 #include "engine_adapter/services/mujoco_service.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "engine_adapter/services/scene_service.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/rpc/envelope_reader.h"
@@ -36,51 +41,73 @@
 
 namespace tandem {
 
-// Not thread-safe, except for the queue and `wake`. States: stopped, running.
+// The caller in the slot s of attendants is kClientCaller + 1 + s.
+inline constexpr size_t kClientCaller = 0;
+inline constexpr size_t kCallers = 1 + kAttendantSlots;
+
+// Not thread-safe, except for Post. States of each caller: stopped, running.
 // Start: any -> running; Stop: any -> stopped.
 class RpcHost {
  public:
-  // `engine` and `simulation` must outlive this object. `wake` makes the
-  // stepping thread call Poll soon; any thread may call it, also a thread of
-  // the engine.
+  struct Links {
+    // Makes the stepping thread call Poll soon. Any thread may call it, also a
+    // thread of the engine.
+    std::function<void()> wake;
+    // The client, in words; "": there is none. While there is one, attendants
+    // may neither reset nor control.
+    std::function<std::string()> client_text = [] { return std::string(); };
+    // Called when the set of enabled services has changed.
+    std::function<void()> switched = [] {};
+  };
+  // `engine` and `simulation` must outlive this object.
   RpcHost(const RpcConfig& config, EngineBase* engine,
-          SimulationPort* simulation, std::function<void()> wake);
+          SimulationPort* simulation, Links links);
   ~RpcHost();
   RpcHost(const RpcHost&) = delete;
   RpcHost& operator=(const RpcHost&) = delete;
 
-  void Start(EnvelopeReader reader, EnvelopeWriter writer);
-  void Stop();
-  // Whether a client is attached and its rings are valid.
-  bool IsRunning() const {
-    return dispatcher_.HasClient() && !dispatcher_.broken();
+  void Start(size_t caller, EnvelopeReader reader, EnvelopeWriter writer);
+  // The caller has left. Ends an attendant's pause; that of a client ends with
+  // Simulation::Restart.
+  void Stop(size_t caller);
+  // Whether the caller is there and its rings are valid.
+  bool IsRunning(size_t caller) const {
+    return callers_[caller]->IsOpen() && !callers_[caller]->broken();
   }
 
-  // Executes the work of other threads unless the engine is busy, then polls as
-  // RpcDispatcher::Poll does.
-  bool Poll(int64_t now_ns);
+  // Executes the work of other threads unless the engine is busy, then polls
+  // all callers as RpcConnection::Poll does.
+  struct More {
+    bool client = false;
+    bool attendants = false;
+  };
+  More Poll(int64_t now_ns);
 
   // Whether Poll has no work unless a message arrives.
-  bool IsQuiet() const { return dispatcher_.IsQuiet() && !queue_->HasWork(); }
-  std::optional<int64_t> DueNs(int64_t now_ns) const {
-    return dispatcher_.DueNs(now_ns);
-  }
-  uint64_t dropped() const { return dispatcher_.dropped(); }
+  bool IsQuiet() const { return quiet_ && !queue_->HasWork(); }
+  // As RpcConnection's; the earliest of all callers.
+  std::optional<int64_t> DueNs(int64_t now_ns) const;
+  // Of the client.
+  uint64_t dropped() const { return callers_[kClientCaller]->dropped(); }
 
   absl::StatusOr<rpc::GetServicesResponseT> GetServices(
       const rpc::GetServicesRequestT& request) const;
+  // kInvalidArgument: no service has the name. kUnsupported: the engine lacks
+  // what the service needs.
+  absl::StatusOr<rpc::SetServiceResponseT> SetService(
+      const rpc::SetServiceRequestT& request);
 
   // The enabled services: bits of schema/layout/service.h.
   uint32_t enabled_services() const;
   // Whether the engine has what a method of this service needs. Thread-safe.
   bool Has(Service service) const;
-  // Switches a service on or off, for this client and later ones. Calls that
+  // Switches a service on or off, for these callers and later ones. Calls that
   // wait for their answer get it; streams of the service end with kUnsupported.
-  // To switch kScene off ends a pause.
-  void Enable(Service service, bool enabled);
-
-  // The stepping thread executes `work` in Poll. Any thread may call it.
-  void Post(std::function<void()> work) { queue_->Post(std::move(work)); }
+  // To switch kScene off ends a pause. kUnsupported: to switch on what the
+  // engine has no port for. Poll executes EnableLater's; any thread may call
+  // it.
+  absl::Status Enable(Service service, bool enabled);
+  absl::Status EnableLater(Service service, bool enabled);
 
  private:
   struct Method {
@@ -93,8 +120,13 @@ class RpcHost {
   void ServeAll(const EnginePorts& ports);
   void Register(const Method& method);
   void SwitchOff(const Method& method);
+  absl::Status CheckSwitch(Service service, bool enabled) const;
+  // Whether attendants may call the method now.
+  absl::Status Admission(rpc::MethodId method) const;
+  bool AllQuiet() const;
 
   RpcConfig config_;
+  EngineBase* engine_;
   SimulationPort* simulation_;
   std::vector<Method> methods_;  // all methods, served or not
   std::shared_ptr<MainThreadQueue> queue_;
@@ -106,7 +138,10 @@ class RpcHost {
   std::optional<CameraService> camera_;
   std::optional<ViewportService> viewport_;
   std::optional<DebugService> debug_;
-  RpcDispatcher dispatcher_;  // last: its handlers use all of the above
+  RpcDispatcher dispatcher_;  // its handlers use all of the above
+  Links links_;
+  std::array<std::unique_ptr<RpcConnection>, kCallers> callers_;
+  bool quiet_ = true;  // of all callers, as of the last Poll
 };
 
 }  // namespace tandem

@@ -57,8 +57,13 @@ class SteppedEngine final : public SimulationPort {
     return absl::OkStatus();
   }
   bool paused() const override { return paused_; }
+  void SetCaller(size_t caller) override { caller_ = caller; }
+  void CallerLeft(size_t caller) override {
+    if (pauser_ == caller) SetPaused(false);
+  }
   void SetPaused(bool paused) override {
     paused_ = paused;
+    pauser_ = caller_;
     if (done_) {
       single_steps_ = 0;
       std::exchange(done_, nullptr)(0);
@@ -98,6 +103,8 @@ class SteppedEngine final : public SimulationPort {
 
   rpc::SimulationMode mode_ = rpc::SimulationMode::FAST;
   bool paused_ = false;
+  size_t caller_ = 0;
+  size_t pauser_ = 0;
   uint32_t single_steps_ = 0;
   std::function<void(absl::StatusOr<uint32_t>)> done_;
   uint64_t frame_seq_ = 0;

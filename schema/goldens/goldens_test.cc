@@ -71,11 +71,19 @@ TEST(Goldens, HeaderHasTheSampleValues) {
 TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
   const std::pair<const char*, LrbcHeader> kMore[] = {
       {"lrbc_v1_images.bin", SampleImagesHeader()},
-      {"lrbc_v1_commands.bin", SampleCommandsHeader()}};
+      {"lrbc_v1_commands.bin", SampleCommandsHeader()},
+      {"lrbc_v1_attendants.bin", SampleAttendantsHeader()}};
   for (const auto& [name, header] : kMore) {
     const char* bytes = reinterpret_cast<const char*>(&header);
     EXPECT_EQ(std::string(bytes, sizeof(header)), Golden(name)) << kNext;
   }
+}
+
+TEST(Goldens, AttendantSlotIsByteForByteTheSame) {
+  const AttendantSlot slot = SampleAttendantSlot();
+  const char* bytes = reinterpret_cast<const char*>(&slot);
+  EXPECT_EQ(std::string(bytes, sizeof(slot)), Golden("attendant_slot_v1.bin"))
+      << kNext;
 }
 
 TEST(Goldens, RingIsByteForByteTheSame) {
@@ -113,6 +121,7 @@ TEST(Goldens, ListingIsUpToDate) {
 
 TEST(Listing, CoversEveryByteOnce) {
   ExpectCovers(HeaderRows(), 0, kLrbcHeaderBytes);
+  ExpectCovers(AttendantSlotRows(), 0, sizeof(AttendantSlot));
   ExpectCovers(RingHeaderRows(), 0, sizeof(RingHeader));
   ExpectCovers(RingDataRows(), sizeof(RingHeader), SampleRing().size());
   ExpectCovers(FlanHeaderRows(), 0, sizeof(FlanHeader));

@@ -16,6 +16,7 @@ from tools.testing import pytest_main
 
 GOLDENS = Path("schema/goldens")
 HEADER = (GOLDENS / "lrbc_v1.bin").read_bytes()
+SLOT = (GOLDENS / "attendant_slot_v1.bin").read_bytes()
 RING = (GOLDENS / "ring_v1.bin").read_bytes()
 LISTING = (GOLDENS / "lrbc_v1.txt").read_text(encoding="utf-8")
 
@@ -102,7 +103,7 @@ def test_bytes_between_promised_fields_are_zero() -> None:
     assert all(HEADER[at] == 0 for at in range(640) if at not in named)
 
 
-@pytest.mark.parametrize(("file_name", "data"), [("lrbc_v1.bin", HEADER), ("ring_v1.bin", RING)])
+@pytest.mark.parametrize(("file_name", "data"), [("lrbc_v1.bin", HEADER), ("attendant_slot_v1.bin", SLOT), ("ring_v1.bin", RING)])
 def test_listing_covers_every_byte_correctly(file_name: str, data: bytes) -> None:
     """Each row's bytes and value equal the golden's; each byte is in exactly one row."""
     end = 0
@@ -148,6 +149,25 @@ def test_a_region_with_rpcs_differs_in_the_listed_fields() -> None:
     assert struct.unpack_from("<I", commands, 896)[0] == zlib.crc32(commands[384:896], zlib.crc32(commands[20:128]))
     differ = (*range(648, 656), *range(896, 900))
     assert all(commands[offset] == HEADER[offset] for offset in range(4096) if offset not in differ)
+
+
+def test_a_region_with_attendants_differs_in_the_listed_fields() -> None:
+    """The differences are the feature bit and the checksum; the new fields are in both samples."""
+    attendants = (GOLDENS / "lrbc_v1_attendants.bin").read_bytes()
+    assert struct.unpack_from("<Q", attendants, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 128
+    assert struct.unpack_from("<I", HEADER, 912)[0] == 1024
+    assert struct.unpack_from("<I", HEADER, 916)[0] == zlib.crc32(HEADER[904:916])
+    assert struct.unpack_from("<I", HEADER, 1040)[0] == 1005
+    assert struct.unpack_from("<Q", HEADER, 1944)[0] == 0x0908070605040303
+    differ = (*range(648, 656), *range(896, 900))
+    assert all(attendants[offset] == HEADER[offset] for offset in range(4096) if offset not in differ)
+
+
+def test_attendant_slot_has_its_promised_fields() -> None:
+    """The slot's fields, by their offsets in the slot."""
+    assert len(SLOT) == 512
+    assert struct.unpack_from("<II56s", SLOT, 0) == (40003, 2002, b"panel".ljust(56, b"\0"))
+    assert [struct.unpack_from("<I", SLOT, at)[0] for at in (128, 256, 384)] == [2001, 70003, 10]
 
 
 def test_header_is_one_page() -> None:

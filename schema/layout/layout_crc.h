@@ -10,20 +10,31 @@
 
 #include <zlib.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "schema/layout/lrbc.h"
 
 namespace tandem {
 
-// Returns the layout_crc32 of a header, over the bytes of kLayoutCrcRanges.
-inline uint32_t LayoutCrc(const LrbcHeader& header) {
+// Returns the CRC-32 of these ranges of a header's bytes, in order.
+template <size_t kRanges>
+uint32_t CrcOf(const LrbcHeader& header, const uint32_t (&ranges)[kRanges][2]) {
   const auto* bytes = reinterpret_cast<const Bytef*>(&header);
   uLong crc = crc32(0, nullptr, 0);
-  for (const auto& [first, length] : kLayoutCrcRanges) {
+  for (const auto& [first, length] : ranges) {
     crc = crc32(crc, bytes + first, length);
   }
   return static_cast<uint32_t>(crc);
+}
+
+// The layout_crc32 of a header.
+inline uint32_t LayoutCrc(const LrbcHeader& header) {
+  return CrcOf(header, kLayoutCrcRanges);
+}
+// Its attendants_crc32.
+inline uint32_t AttendantsCrc(const LrbcHeader& header) {
+  return CrcOf(header, kAttendantsCrcRanges);
 }
 
 }  // namespace tandem

@@ -80,6 +80,10 @@ inline constexpr uint64_t kFeatureImages = 32;  // image_offset to
                                                 // only regions with images
 inline constexpr uint64_t kFeatureCommands = 64;  // services,
                                                   // dropped_messages
+inline constexpr uint64_t kFeatureAttendants = 128;  // attendants_offset to
+                                                     // attendants_crc32,
+                                                     // attendant_bell,
+                                                     // attendant_pause_ns
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -93,10 +97,13 @@ enum class Phase : uint8_t {
   kResetting = 5,  // engine: resets only (an exchange, a new client)
   kStopped = 6,    // detached
   kPaused = 7,     // engine: simulated time stops, exchanges wait
+  kPausedByAttendant = 8,  // the same; the client's deadlines do not run
 };
 
-// First byte and length of each range that layout_crc32 covers.
+// First byte and length of each range that layout_crc32 covers, and of the one
+// that attendants_crc32 covers.
 inline constexpr uint32_t kLayoutCrcRanges[][2] = {{20, 108}, {384, 512}};
+inline constexpr uint32_t kAttendantsCrcRanges[][2] = {{904, 12}};
 
 // A logarithmic histogram with four linear parts per octave, from 128 ns to 8.6
 // s. The first and last buckets include shorter and longer times. One writer.
@@ -178,7 +185,12 @@ struct LrbcHeader {
   // kLayoutCrcRanges in order. It detects an overwritten offset that still
   // looks valid.
   uint32_t layout_crc32;
-  uint8_t reserved_900[124];
+  uint8_t reserved_900[4];
+  // The slots of attendants (attendant_slot.h); 0: none.
+  uint64_t attendants_offset;
+  uint32_t attendant_ring_size;  // of data in each ring; a power of two
+  uint32_t attendants_crc32;     // as layout_crc32, kAttendantsCrcRanges
+  uint8_t reserved_920[104];
 
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
@@ -189,7 +201,10 @@ struct LrbcHeader {
   SharedWord<uint32_t> frame_request;  // a frame of the state as it is, asked
                                        // for; wraps, compared for equality
                                        // only; 0 at birth
-  uint8_t reserved_1040[112];
+  // Writers attendants; reader engine. Any attendant has written into its slot
+  // or ring: each adds 1.
+  SharedWord<uint32_t> attendant_bell;
+  uint8_t reserved_1044[108];
 
   // Writer engine; reader client.
   SharedWord<uint32_t> attach_ack;  // the request that the engine acknowledged
@@ -217,7 +232,10 @@ struct LrbcHeader {
   SharedWord<uint64_t> image_step;        // the frame_seq of the images
   SharedWord<uint64_t> dropped_messages;  // of this client, that were no
                                           // envelopes, or had no id
-  uint8_t reserved_1944[104];
+  SharedWord<uint64_t> attendant_pause_ns;  // of all ended attendants' pauses
+                                            // together; published by the phase
+                                            // that follows
+  uint8_t reserved_1952[96];
   SharedWord<uint64_t> client_phase;
   uint8_t reserved_2056[120];
 
@@ -272,10 +290,14 @@ static_assert(offsetof(LrbcHeader, gpu_alloc_size) == 760);
 static_assert(offsetof(LrbcHeader, gpu_event_handle) == 768);
 static_assert(offsetof(LrbcHeader, task) == 832);
 static_assert(offsetof(LrbcHeader, layout_crc32) == 896);
+static_assert(offsetof(LrbcHeader, attendants_offset) == 904);
+static_assert(offsetof(LrbcHeader, attendant_ring_size) == 912);
+static_assert(offsetof(LrbcHeader, attendants_crc32) == 916);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);
 static_assert(offsetof(LrbcHeader, frame_request) == 1036);
+static_assert(offsetof(LrbcHeader, attendant_bell) == 1040);
 static_assert(offsetof(LrbcHeader, attach_ack) == 1152);
 static_assert(offsetof(LrbcHeader, exchange_status) == 1156);
 static_assert(offsetof(LrbcHeader, error_text) == 1160);
@@ -288,6 +310,7 @@ static_assert(offsetof(LrbcHeader, client_sleepers) == 1792);
 static_assert(offsetof(LrbcHeader, engine_phase) == 1920);
 static_assert(offsetof(LrbcHeader, image_step) == 1928);
 static_assert(offsetof(LrbcHeader, dropped_messages) == 1936);
+static_assert(offsetof(LrbcHeader, attendant_pause_ns) == 1944);
 static_assert(offsetof(LrbcHeader, client_phase) == 2048);
 static_assert(offsetof(LrbcHeader, engine_step_times) == 2176);
 static_assert(offsetof(LrbcHeader, client_round_trips) == 3072);

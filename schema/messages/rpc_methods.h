@@ -36,7 +36,8 @@
   X(StreamViewport, StartViewportStreamRequest, ImageFrame)                    \
   X(Draw, DebugDrawRequest, DebugDrawResponse)                                 \
   X(CancelStream, CancelStreamRequest, CancelStreamResponse)                   \
-  X(GetServices, GetServicesRequest, GetServicesResponse)
+  X(GetServices, GetServicesRequest, GetServicesResponse)                      \
+  X(SetService, SetServiceRequest, SetServiceResponse)
 
 namespace tandem {
 

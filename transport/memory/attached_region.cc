@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/attendant_slot.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"
@@ -79,13 +80,21 @@ AttachedRegion::AttachedRegion(RegionLock lock,
                                const LrbcHeader& plan)
     : lock_(std::move(lock)), mapping_(std::move(mapping)), plan_(plan) {}
 
-bool AttachedRegion::AcquireClientLock() {
-  holds_client_lock_ = lock_.TryAcquire(kClientLockByte);
-  return holds_client_lock_;
+bool AttachedRegion::AcquireLock(int64_t byte) {
+  holds_lock_ = lock_.TryAcquire(byte);
+  return holds_lock_;
 }
 
-void AttachedRegion::ReleaseClientLock() {
-  holds_client_lock_ = false;
+bool AttachedRegion::AnyAttendantAlive() const {
+  if ((plan_.feature_bits & kFeatureAttendants) == 0) return false;
+  for (size_t slot = 0; slot < kAttendantSlots; ++slot) {
+    if (lock_.HeldByOther(AttendantLockByte(plan_, slot))) return true;
+  }
+  return false;
+}
+
+void AttachedRegion::ReleaseLock() {
+  holds_lock_ = false;
   lock_.Release();
 }
 

@@ -5,7 +5,7 @@
 // Ownership: one client process owns the object; the engine owns the region.
 //
 //   absl::StatusOr<AttachedRegion> region = AttachedRegion::Open("demo");
-//   if (!region->AcquireClientLock()) return AlreadyAttached();
+//   if (!region->AcquireLock(kClientLockByte)) return AlreadyAttached();
 //   const float* obs = region->mapping()->At<float>(region->plan().obs_offset);
 
 #ifndef TANDEM_TRANSPORT_MEMORY_ATTACHED_REGION_H_
@@ -45,12 +45,16 @@ class AttachedRegion {
   // Returns a copy of the region's header, without a mapping. Errors: as Open.
   static absl::StatusOr<LrbcHeader> Peek(absl::string_view name);
 
-  // Takes the client lock; returns false if another client holds it.
-  bool AcquireClientLock();
-  bool HoldsClientLock() const { return holds_client_lock_; }
+  // Takes a lock: kClientLockByte, or the first byte of an attendant's slot.
+  // Returns false if another process holds it.
+  bool AcquireLock(int64_t byte);
+  bool HoldsLock() const { return holds_lock_; }
   bool EngineAlive() const { return lock_.HeldByOther(kEngineLockByte); }
-  // Releases the client lock; the mapping stays. A second call has no effect.
-  void ReleaseClientLock();
+  // Whether another process holds an attendant's lock. At most four system
+  // calls.
+  bool AnyAttendantAlive() const;
+  // Releases the lock; the mapping stays. A second call has no effect.
+  void ReleaseLock();
 
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;
@@ -66,7 +70,7 @@ class AttachedRegion {
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   LrbcHeader plan_;
-  bool holds_client_lock_ = false;
+  bool holds_lock_ = false;
 };
 
 }  // namespace tandem

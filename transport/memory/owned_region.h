@@ -63,7 +63,11 @@ class OwnedRegion {
 
   // False in a forked child, and after a move from this object.
   bool IsOurs() const { return file_.IsOurs(); }
-  bool ClientAlive() const { return file_.lock().HeldByOther(kClientLockByte); }
+  // Whether a process holds the lock of this byte: the client's, or an
+  // attendant's. One system call of 1 to 2 us.
+  bool PeerAlive(int64_t lock_byte) const {
+    return file_.lock().HeldByOther(lock_byte);
+  }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return file_.mapping();
   }

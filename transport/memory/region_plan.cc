@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
@@ -72,6 +73,14 @@ void CheckRange(absl::string_view field, uint64_t value, uint64_t least,
                                absl::StrCat(value)));
 }
 
+void CheckRing(absl::string_view field, uint32_t bytes, Problems* problems) {
+  CheckRange(field, bytes, kMinRingBytes, kMaxRingBytes, problems);
+  if ((bytes & (bytes - 1)) != 0) {
+    problems->push_back(
+        Mismatch(field, "a power of two", absl::StrCat(bytes)));
+  }
+}
+
 void CheckIdentity(const LrbcHeader& header, uint64_t file_bytes,
                    Problems* problems) {
   if (header.magic != kLrbcMagic) {
@@ -107,13 +116,8 @@ void CheckSizes(const LrbcHeader& header, Problems* problems) {
   CheckRange("num_envs", header.num_envs, 1, kMaxEnvs, problems);
   CheckRange("obs_size", header.obs_size, 1, kMaxFloatsPerEnv, problems);
   CheckRange("act_size", header.act_size, 1, kMaxFloatsPerEnv, problems);
-  CheckRange("cmd_ring_size", header.cmd_ring_size, kMinRingBytes,
-             kMaxRingBytes, problems);
+  CheckRing("cmd_ring_size", header.cmd_ring_size, problems);
   CheckRange("info_size", header.info_size, 0, kMaxFloatsPerEnv, problems);
-  if ((header.cmd_ring_size & (header.cmd_ring_size - 1)) != 0) {
-    problems->push_back(Mismatch("cmd_ring_size", "a power of two",
-                                 absl::StrCat(header.cmd_ring_size)));
-  }
 }
 
 void CheckImages(const LrbcHeader& header, Problems* problems) {
@@ -127,6 +131,19 @@ void CheckImages(const LrbcHeader& header, Problems* problems) {
 uint64_t ImageBytes(const LrbcHeader& header) {
   return uint64_t{header.num_envs} * header.image_width * header.image_height *
          header.image_channels;
+}
+
+uint64_t AttendantBytes(const LrbcHeader& header) {
+  return kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size);
+}
+
+void CheckAttendants(const LrbcHeader& header, Problems* problems) {
+  CheckRing("attendant_ring_size", header.attendant_ring_size, problems);
+  if (header.attendants_crc32 != AttendantsCrc(header)) {
+    problems->push_back(Mismatch(
+        "attendants_crc32", absl::StrFormat("0x%08x", AttendantsCrc(header)),
+        absl::StrFormat("0x%08x", header.attendants_crc32)));
+  }
 }
 
 // The optional sections, whose header fields later versions use. Sizes that
@@ -155,6 +172,15 @@ void AddOptionalSections(const LrbcHeader& header,
     CheckRange("flan_size", header.flan_size, sizeof(FlanHeader),
                kMaxRegionBytes, problems);
     sections->push_back({"flan", &LrbcHeader::flan_offset, header.flan_size});
+  }
+  // Without the bit a later version may use these bytes.
+  if ((header.feature_bits & kFeatureAttendants) != 0) {
+    const size_t before = problems->size();
+    CheckAttendants(header, problems);
+    if (problems->size() == before) {
+      sections->push_back({"attendants", &LrbcHeader::attendants_offset,
+                           AttendantBytes(header)});
+    }
   }
 }
 
@@ -239,6 +265,13 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     end = AlignUp(end + ImageBytes(header));
   }
   if (spec.commands) header.feature_bits |= kFeatureCommands;
+  if (spec.attendants) {
+    header.attendants_offset = end;
+    header.attendant_ring_size = kAttendantRingBytes;
+    header.attendants_crc32 = AttendantsCrc(header);
+    header.feature_bits |= kFeatureAttendants;
+    end = AlignUp(end + AttendantBytes(header));
+  }
   header.region_size = end;
   if (end > kMaxRegionBytes) {
     return MakeError(

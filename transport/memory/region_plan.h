@@ -48,6 +48,7 @@ struct RegionSpec {
   std::string description = {};             // JSON; "": none
   FrameGeometry frames = {.capacity = 0};   // capacity 0: no frame ring
   bool commands = false;                    // whether the engine answers RPCs
+  bool attendants = false;                  // whether it has attendants' slots
   ImageSize images = {};
 };
 

@@ -60,7 +60,7 @@ class RpcClient::Watch final : public WaitWatch {
 };
 
 absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
-    ClientSide* side, const Options& options) {
+    RpcSide* side, const Options& options) {
   ASSIGN_OR_RETURN(RingReader reader, side->RpcRingReader());
   ASSIGN_OR_RETURN(RingWriter writer, side->RpcRingWriter());
   return std::unique_ptr<RpcClient>(
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
                     EnvelopeWriter(std::move(writer)), options));
 }
 
-RpcClient::RpcClient(ClientSide* side, EnvelopeReader reader,
+RpcClient::RpcClient(RpcSide* side, EnvelopeReader reader,
                      EnvelopeWriter writer, const Options& options)
     : side_(side),
       options_(options),
@@ -167,6 +167,7 @@ absl::StatusOr<uint64_t> RpcClient::Post(PackedCall* call) {
   const uint64_t id = ++last_id_;
   call->SetCorrelationId(id);
   const ErrorCode code = writer_.Post(call->bytes(), id);
+  side_->AnnounceRpcs();
   if (code == ErrorCode::kBrokenPeer) return Ended(lost_ = code);
   if (code == ErrorCode::kMessageTooLarge) return Ended(code);
   return id;
@@ -176,7 +177,9 @@ absl::StatusOr<uint64_t> RpcClient::Post(PackedCall* call) {
 // cancellations.
 void RpcClient::WriteOn() {
   if (lost_ != ErrorCode::kOk) return;
+  const size_t waiting = writer_.queued_bytes();
   ErrorCode code = writer_.Pump();
+  if (writer_.queued_bytes() != waiting) side_->AnnounceRpcs();
   while (code != ErrorCode::kBrokenPeer && !cancelled_.empty() && HasRoom()) {
     rpc::CancelStreamRequestT request;
     request.correlation_id = cancelled_.front();
@@ -186,6 +189,7 @@ void RpcClient::WriteOn() {
     cancel.correlation_id = ++last_id_;  // no caller waits for its answer
     cancel.payload.Set(std::move(request));
     code = writer_.Post(cancel);
+    side_->AnnounceRpcs();
   }
   if (code == ErrorCode::kBrokenPeer) lost_ = code;
 }

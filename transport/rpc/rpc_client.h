@@ -3,7 +3,7 @@
 // Data flow: a request -> Envelope -> ring -> the engine's handler -> ring ->
 // the thread that waits for that correlation id.
 // Ownership: one for a session. Its threads share it, also while one of them
-// steps. The ClientSide of Create must outlive it.
+// steps. The side of Create, a client's or an attendant's, must outlive it.
 //
 //   absl::StatusOr<std::unique_ptr<RpcClient>> client =
 //       RpcClient::Create(&client_side, {});
@@ -38,7 +38,8 @@
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 #include "transport/rpc/packed_call.h"
-#include "transport/session/client_side.h"
+#include "transport/session/open_region.h"
+#include "transport/session/rpc_side.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {
@@ -71,10 +72,10 @@ class RpcClient {
     InterruptHook interrupted = nullptr;
   };
 
-  // `side` must outlive the client, without a Reconnect. kBrokenPeer: the
-  // positions of the rings are invalid.
+  // The session of `side` must outlive the client. kBrokenPeer: the positions
+  // of the rings are invalid.
   static absl::StatusOr<std::unique_ptr<RpcClient>> Create(
-      ClientSide* side, const Options& options);
+      RpcSide* side, const Options& options);
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
 
@@ -124,7 +125,7 @@ class RpcClient {
   class Watch;
   using Lock = std::unique_lock<std::mutex>;
 
-  RpcClient(ClientSide* side, EnvelopeReader reader, EnvelopeWriter writer,
+  RpcClient(RpcSide* side, EnvelopeReader reader, EnvelopeWriter writer,
             const Options& options);
 
   bool HasRoom() const;
@@ -140,7 +141,7 @@ class RpcClient {
   void TakeEnvelope(const rpc::Envelope& envelope);
   absl::Status Ended(ErrorCode code) const;
 
-  ClientSide* const side_;
+  RpcSide* const side_;
   const Options options_;
   const uint32_t born_in_;
 

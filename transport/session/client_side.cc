@@ -1,6 +1,5 @@
 #include "transport/session/client_side.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,7 +65,28 @@ class ClientSide::Watch final : public WaitWatch {
         judges_frames_(judges_frames),
         on_long_wait_(on_long_wait) {}
 
-  void OnLongWait() override { on_long_wait_(); }
+  void OnLongWait() override {
+    if (long_wait_ns_ != 0) return;  // the wait goes on after Extend
+    long_wait_ns_ = MonotonicNanos();
+    paused_before_ns_ = PausedNs(long_wait_ns_);
+    on_long_wait_();
+  }
+
+  // An attendant's pause does not count: moves the passed deadline by its
+  // length. False: there was none since the last call.
+  bool Extend(Deadline* deadline) {
+    // While the pause goes on, this is called again after at least this time.
+    constexpr int64_t kLeastNs = 5'000'000;
+    if (long_wait_ns_ == 0) return false;  // a shorter wait than a pause
+    const int64_t now = MonotonicNanos();
+    const int64_t paused =
+        std::min(PausedNs(now) - paused_before_ns_, now - long_wait_ns_);
+    if (paused <= extended_ns_) return false;
+    *deadline = Deadline::At(std::max(
+        deadline->at_ns() + paused - extended_ns_, now + kLeastNs));
+    extended_ns_ = paused;
+    return true;
+  }
 
   ErrorCode Check(int64_t now_ns, bool interrupted) override {
     if (!region_.EngineAlive()) return ErrorCode::kPeerGone;
@@ -92,6 +112,20 @@ class ClientSide::Watch final : public WaitWatch {
  private:
   static constexpr int64_t kHookEveryNs = 50'000'000;
 
+  // The length of all pauses by attendants so far.
+  int64_t PausedNs(int64_t now_ns) const {
+    const LrbcHeader& header = *region_.mapping()->header();
+    // SYNC(attendant.pause): acquire; the phase, then the pauses before it.
+    const PhaseSince phase =
+        UnpackPhase(header.engine_phase.load(std::memory_order_acquire));
+    // relaxed: the phase published it.
+    const auto ended = static_cast<int64_t>(
+        header.attendant_pause_ns.load(std::memory_order_relaxed));
+    const bool pauses = phase.phase == Phase::kPausedByAttendant &&
+                        region_.AnyAttendantAlive();
+    return ended + (pauses ? now_ns - phase.since_ns : 0);
+  }
+
   const AttachedRegion& region_;
   InterruptHook interrupted_;
   uint64_t settled_seq_;
@@ -99,6 +133,9 @@ class ClientSide::Watch final : public WaitWatch {
   absl::FunctionRef<void()> on_long_wait_;
   GracePeriod count_grace_{kGraceNs};
   int64_t hook_called_ns_ = 0;
+  int64_t long_wait_ns_ = 0;  // its beginning; 0: none yet
+  int64_t paused_before_ns_ = 0;
+  int64_t extended_ns_ = 0;
 };
 
 // Refuses a second thread.
@@ -121,31 +158,12 @@ class ClientSide::InUse {
   std::atomic<bool>* flag_;
 };
 
-absl::StatusOr<AttachedRegion> ClientSide::OpenByDeadline(
-    absl::string_view name, const Options& options, Deadline deadline) {
-  timespec pause = {.tv_sec = 0, .tv_nsec = 1'000'000};
-  for (;;) {
-    absl::StatusOr<AttachedRegion> region = AttachedRegion::Open(name);
-    if (region.ok() || CodeOf(region.status()) != ErrorCode::kNotReady ||
-        deadline.PassedAt(MonotonicNanos())) {
-      return region;
-    }
-    nanosleep(&pause, nullptr);
-    pause.tv_nsec = std::min(2 * pause.tv_nsec, 20'000'000L);
-    if (options.interrupted != nullptr && options.interrupted()) {
-      return MakeError(
-          ErrorCode::kInterrupted,
-          absl::StrCat("interrupted while waiting for region '", name, "'"));
-    }
-  }
-}
-
 absl::StatusOr<ClientSide> ClientSide::Attach(absl::string_view name,
                                               const Options& options) {
   const Deadline deadline = Deadline::After(options.timeout_secs);
   for (;;) {
     ASSIGN_OR_RETURN(AttachedRegion region,
-                     OpenByDeadline(name, options, deadline));
+                     OpenByDeadline(name, options.interrupted, deadline));
     ClientSide client(name, options, std::move(region));
     const absl::Status status = client.RequestAttach(deadline);
     if (status.ok()) return client;
@@ -175,7 +193,7 @@ ClientSide::~ClientSide() {
 
 absl::Status ClientSide::RequestAttach(Deadline deadline) {
   LrbcHeader* const shared = header();
-  if (!region_.AcquireClientLock()) {
+  if (!region_.AcquireLock(kClientLockByte)) {
     return MakeError(
         ErrorCode::kAlreadyAttached,
         absl::StrCat("region '", name_, "' has a client already (pid ",
@@ -335,12 +353,15 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
   LrbcHeader* const shared = header();
   Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true,
               on_long_wait);
-  const ErrorCode code = waiter_.Until(
-      [&] {
-        // SYNC(lockstep.frame): acquire; the number, then the results.
-        return shared->frame_seq.load(std::memory_order_acquire) == seq_ + 1;
-      },
-      deadline, watch);
+  ErrorCode code;
+  do {
+    code = waiter_.Until(
+        [&] {
+          // SYNC(lockstep.frame): acquire; the number, then the results.
+          return shared->frame_seq.load(std::memory_order_acquire) == seq_ + 1;
+        },
+        deadline, watch);
+  } while (code == ErrorCode::kStepTimeout && watch.Extend(&deadline));
   if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) {
     return Lost(code);
   }
@@ -459,11 +480,11 @@ ErrorCode ClientSide::Close() {
 }
 
 void ClientSide::Leave() {
-  if (born_in_ != ForkCount() || !region_.HoldsClientLock()) return;
+  if (born_in_ != ForkCount() || !region_.HoldsLock()) return;
   // SYNC(attach.leave): release; our last reads before the engine may reset.
   header()->client_phase.store(PackPhase(Phase::kStopped, MonotonicNanos()),
                                std::memory_order_release);
-  region_.ReleaseClientLock();
+  region_.ReleaseLock();
   engine_bell_.NotifyIfWaiting();
 }
 

@@ -31,6 +31,8 @@
 #include "transport/base/clock.h"
 #include "transport/memory/attached_region.h"
 #include "transport/ring/ring.h"
+#include "transport/session/open_region.h"
+#include "transport/session/rpc_side.h"
 #include "transport/session/step_arrays.h"
 #include "transport/session/step_times.h"
 #include "transport/wait/doorbell.h"
@@ -38,10 +40,6 @@
 #include "transport/wait/waiter.h"
 
 namespace tandem {
-
-// A function that the waiting thread calls during a long wait: every 50 ms, and
-// after each signal. If it returns true, the wait ends with kInterrupted.
-using InterruptHook = bool (*)();
 
 // Where a client's time went since it attached.
 struct ClientStats {
@@ -70,7 +68,7 @@ struct ClientStats {
 // arrays() may be read in every state. The region stays mapped while the client
 // or a copy of mapping() exists. In a forked child every call returns
 // kForkedChild, and the destructor does not end the parent's session.
-class ClientSide {
+class ClientSide final : public RpcSide {
  public:
   struct Options {
     double timeout_secs = 10.0;  // until the engine acknowledges the attach
@@ -91,7 +89,7 @@ class ClientSide {
                                            const Options& options);
   ClientSide(ClientSide&&) noexcept;
   ClientSide& operator=(ClientSide&&) = delete;
-  ~ClientSide();
+  ~ClientSide() override;
 
   // Copies `actions` ([num_envs * act_size], all finite) into the region and
   // requests a step. Copies nothing if `actions` is arrays().actions.
@@ -114,7 +112,8 @@ class ClientSide {
 
   // Waits for the results.
   //  - kOk: arrays() has the results.
-  //  - kStepTimeout, kInterrupted: the exchange is still pending.
+  //  - kStepTimeout, kInterrupted: the exchange is still pending. While an
+  //    attendant pauses the engine, the deadline does not run.
   //  - kPeerGone, kBrokenPeer: the client is lost.
   //  - kEngineFailed, kUnsupported: the engine reports an error, which Explain
   //    returns. The exchange is complete; arrays() has no valid results.
@@ -150,18 +149,13 @@ class ClientSide {
   // Allocates nothing.
   ErrorCode AwaitFrame(Deadline deadline);
 
-  // The two ends of this session's RPC rings. A caller makes each end once a
-  // session; both are invalid after a Reconnect. One thread may use them while
-  // another thread steps. kBrokenPeer: the ring's positions are invalid.
-  absl::StatusOr<RingReader> RpcRingReader();
-  absl::StatusOr<RingWriter> RpcRingWriter();
-  // A waiter for these two ends. The thread that uses them makes its own.
-  Waiter RpcWaiter() const;
-  // The engine's current phase, for error texts: "stepping for 9.98 s". Any
-  // thread may call it. Allocates.
-  std::string EnginePhase() const;
-  // Whether the engine lives. Any thread may call it. Makes a system call.
-  bool EngineAlive() const { return region_.EngineAlive(); }
+  // The session ends with a Reconnect.
+  absl::StatusOr<RingReader> RpcRingReader() override;
+  absl::StatusOr<RingWriter> RpcRingWriter() override;
+  Waiter RpcWaiter() const override;
+  void AnnounceRpcs() override {}  // the engine reads this ring's position
+  std::string EnginePhase() const override;
+  bool EngineAlive() const override { return region_.EngineAlive(); }
 
   // Ends the session, if there is one, and attaches to the engine that now has
   // the name. Blocks. On success arrays() is in the new region's mapping; the
@@ -195,7 +189,7 @@ class ClientSide {
   bool closed() const { return state() == State::kClosed; }
   ClientStats Stats() const;
   const StepArrays& arrays() const { return arrays_; }
-  const std::string& name() const { return name_; }
+  const std::string& name() const override { return name_; }
   const LrbcHeader& plan() const { return region_.plan(); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return region_.mapping();
@@ -208,9 +202,6 @@ class ClientSide {
 
   ClientSide(absl::string_view name, const Options& options,
              AttachedRegion region);
-  static absl::StatusOr<AttachedRegion> OpenByDeadline(absl::string_view name,
-                                                       const Options& options,
-                                                       Deadline deadline);
   absl::Status RequestAttach(Deadline deadline);
   std::string Explanation(ErrorCode code) const;
   // The status of the engine's last answer.

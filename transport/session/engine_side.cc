@@ -62,6 +62,7 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
       to_engine_offset_(header_->cmd_c2s_offset),
       ring_bytes_(header_->cmd_ring_size),
       has_frames_(!region_.frame_ring().empty()),
+      attendants_(region_.mapping()),
       asked_(std::make_unique<std::atomic<uint32_t>>(0)) {
   SetPhase(Phase::kResetting, MonotonicNanos());
 }
@@ -75,10 +76,11 @@ EngineSide::~EngineSide() {
   // Unlinks the name and drops the lock before the client checks.
   { const OwnedRegion gone = std::move(region_); }
   client_bell_.NotifyAll();
+  attendants_.NotifyAll();
 }
 
 absl::Status EngineSide::Open() {
-  SetPhase(Idle(), MonotonicNanos());
+  SetPhase(idle_, MonotonicNanos());
   return region_.Link();
 }
 
@@ -91,7 +93,7 @@ bool EngineSide::Ready() const {
       acknowledged_) {
     return true;
   }
-  if (HasRpcs()) return true;
+  if (HasRpcs() || attendants_.Rang()) return true;
   // relaxed: a number that is only compared; beside attach_request.
   return has_frames_ && header_->frame_request.load(
                             std::memory_order_relaxed) != frame_request_;
@@ -208,6 +210,13 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
 // Handles requests of both kinds of peers beside steps; kTimedOut if there are
 // none.
 EngineEvent EngineSide::TakeRequest() {
+  // Alternates with all others: an attendant that rings without end, and a
+  // client that calls without end, do not delay each other.
+  if (!just_polled_attendants_ && PollAttendants()) {
+    just_polled_attendants_ = true;
+    return EngineEvent::kAttendants;
+  }
+  just_polled_attendants_ = false;
   if (PollRpcs()) return EngineEvent::kRpcs;
   // relaxed: the flag alone is what is asked; FrameThread's word has the rest.
   const bool called =
@@ -217,7 +226,7 @@ EngineEvent EngineSide::TakeRequest() {
   const uint32_t request =
       header_->frame_request.load(std::memory_order_relaxed);
   if (!called && (!has_frames_ || request == frame_request_)) {
-    return EngineEvent::kTimedOut;
+    return PollAttendants() ? EngineEvent::kAttendants : EngineEvent::kTimedOut;
   }
   frame_request_ = request;
   return EngineEvent::kFrameWanted;
@@ -228,7 +237,7 @@ EngineEvent EngineSide::TakeRequest() {
 // event.
 EngineEvent EngineSide::PollPeer(int64_t now_ns) {
   RestoreNameNowAndThen(now_ns);
-  if (has_client_ && !region_.ClientAlive()) return EngineEvent::kClientLeft;
+  if (has_client_ && !region_.PeerAlive(kClientLockByte)) return EngineEvent::kClientLeft;
   // relaxed: only compared; an exchange is taken by Take's acquire.
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);
@@ -263,18 +272,19 @@ void EngineSide::DropHeldExchange() {
 
 void EngineSide::HoldExchange() {
   holds_ = true;
-  SetPhase(Idle(), taken_at_ns_);
+  SetPhase(idle_, taken_at_ns_);
 }
 
-void EngineSide::ShowPaused(bool paused) {
-  paused_ = paused;
-  if (phase_ == Phase::kIdle || phase_ == Phase::kPaused) {
-    SetPhase(Idle(), MonotonicNanos());
-  }
+void EngineSide::ShowPaused(bool paused, bool by_attendant) {
+  const bool between_steps = phase_ == idle_;
+  idle_ = !paused        ? Phase::kIdle
+          : by_attendant ? Phase::kPausedByAttendant
+                         : Phase::kPaused;
+  if (between_steps) SetPhase(idle_, MonotonicNanos());
 }
 
 void EngineSide::ShowRealTimeStep(bool under_way) {
-  SetPhase(under_way ? Phase::kStepping : Idle(), MonotonicNanos());
+  SetPhase(under_way ? Phase::kStepping : idle_, MonotonicNanos());
 }
 
 void EngineSide::ShowServices(uint32_t services) {
@@ -301,6 +311,7 @@ void EngineSide::ForgetClient() {
   DropHeldExchange();
   has_client_ = false;
   polls_rpcs_ = false;
+  taken_at_ns_ = 0;  // its exchanges are no other client's
   autoreset_mode_ = AutoresetMode::kSameStep;
   // A pending exchange still needs its flags and kind, and will clear them.
   // relaxed: only compared; the exchange is taken by Take's acquire.
@@ -345,7 +356,7 @@ void EngineSide::Complete(ErrorCode code, absl::string_view text) {
   const int64_t now = waiter_.NowNs();
   client_bell_.NotifyIfWaiting();
   // The client runs already; the statistics are updated in parallel.
-  SetPhase(Idle(), now);
+  SetPhase(idle_, now);
   RecordStepTime(&header_->engine_step_times,
                  static_cast<uint64_t>(now - taken_at_ns_));
   RestoreNameNowAndThen(now);
@@ -374,7 +385,7 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   has_client_ = status.ok();
   // Its number may differ from the one at rendering.
   if (status.ok() && !arrays_.images.empty()) TagImages(frame_seq_);
-  SetPhase(Idle(), MonotonicNanos());
+  SetPhase(idle_, MonotonicNanos());
   // SYNC(attach.welcome): release; fresh observations before the answer.
   header_->attach_ack.store(acknowledged_, std::memory_order_release);
   client_bell_.NotifyIfWaiting();
@@ -433,15 +444,53 @@ void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
 }
 
 void EngineSide::SetPhase(Phase phase, int64_t now_ns) {
+  if (phase_ == Phase::kPausedByAttendant ||
+      phase == Phase::kPausedByAttendant) {
+    CountAttendantPause(phase, now_ns);
+  }
   phase_ = phase;
-  // relaxed: for display; no decision depends on it.
+  // SYNC(attendant.pause): release; the pauses before this phase. Otherwise it
+  // is for display only.
   header_->engine_phase.store(PackPhase(phase, now_ns),
-                              std::memory_order_relaxed);
+                              std::memory_order_release);
+}
+
+void EngineSide::CountAttendantPause(Phase next, int64_t now_ns) {
+  if (phase_ == Phase::kPausedByAttendant) {
+    attendant_pause_ns_ += static_cast<uint64_t>(now_ns - paused_since_ns_);
+    // relaxed: the phase publishes it.
+    header_->attendant_pause_ns.store(attendant_pause_ns_,
+                                      std::memory_order_relaxed);
+  }
+  if (next == Phase::kPausedByAttendant) paused_since_ns_ = now_ns;
+}
+
+bool EngineSide::PollAttendants() {
+  if (!attendants_.Rang()) return false;
+  attendants_.Look();
+  return true;
+}
+
+AttendantChange EngineSide::PollAttendant(size_t slot) {
+  const AttendantChange change = attendants_.Poll(slot, region_);
+  if (change == AttendantChange::kArrived) attendants_.Reset(slot);
+  return change;
+}
+
+std::string EngineSide::ClientText(int64_t now_ns) const {
+  if (has_client_) {
+    // relaxed: a label for people.
+    return absl::StrCat("the client of pid ",
+                        header_->client_pid.load(std::memory_order_relaxed));
+  }
+  const bool stepped = taken_at_ns_ != 0 && now_ns - taken_at_ns_ < kLocklessNs;
+  return stepped ? "a client without a lock" : "";
 }
 
 void EngineSide::RestoreNameNowAndThen(int64_t now_ns) {
   if (now_ns - name_checked_ns_ < kRestoreNameNs) return;
   name_checked_ns_ = now_ns;
+  attendants_.CheckLocks();
   region_.RestoreName();
 }
 

@@ -40,6 +40,7 @@
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
 #include "transport/ring/ring.h"
+#include "transport/session/engine_attendants.h"
 #include "transport/session/step_arrays.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/wait_strategy.h"
@@ -54,6 +55,8 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
     kFrameWanted,    // a client or WakeStepThread asks: read frame_request()
     kRpcs,           // the client has written into its RPC ring; or, after
                      // PollRpcsAgain, something may be left in it
+    kAttendants,     // an attendant has written, or may have left: call
+                     // PollAttendant for each slot, then read its ring
     kBrokenClient,   // action_seq was invalid; it was resynchronised, and the
                      // client gets an error. BrokenClientText() has the values
     kTimedOut,       // the deadline passed
@@ -123,9 +126,10 @@ class EngineSide {
 
   // For observers and header-only clients: the mode of simulated time; a pause,
   // from the end of a step in progress; and, while waiting, a real-time step
-  // without an exchange.
+  // without an exchange. While an attendant pauses, the client's deadlines do
+  // not run.
   void SetMode(RegionMode mode);
-  void ShowPaused(bool paused);
+  void ShowPaused(bool paused, bool by_attendant = false);
   void ShowRealTimeStep(bool under_way);
 
   // Tags arrays().images with the exchange whose state they show. Call it
@@ -164,6 +168,30 @@ class EngineSide {
   // after an exchange that has come meanwhile.
   void PollRpcsAgain() { polled_all_ = false; }
 
+  // Whether kAttendants is due. One load.
+  bool AttendantsRang() const { return attendants_.Rang(); }
+  // The same, and makes it not due until an attendant writes again.
+  bool PollAttendants();
+  void PollAttendantsAgain() { attendants_.LookAgain(); }
+  // What has happened to this slot. After kArrived, call
+  // AttendantRingReader and -Writer once, then WelcomeAttendant.
+  AttendantChange PollAttendant(size_t slot);
+  absl::StatusOr<RingReader> AttendantRingReader(size_t slot) {
+    return attendants_.RpcReader(slot);
+  }
+  absl::StatusOr<RingWriter> AttendantRingWriter(size_t slot) {
+    return attendants_.RpcWriter(slot);
+  }
+  void WelcomeAttendant(size_t slot) { attendants_.Welcome(slot); }
+  std::string AttendantText(size_t slot) const {
+    return attendants_.TextOf(slot);
+  }
+  // The client, for an attendant's error text: "the client of pid 12". Empty:
+  // there is none. A client without a lock counts for kLocklessNs after its
+  // last exchange.
+  std::string ClientText(int64_t now_ns) const;
+  static constexpr int64_t kLocklessNs = 10'000'000'000;
+
   // The kind of the exchange.
   ExchangeKind kind() const { return kind_; }
   // Of the client that attached last; kSameStep before the first.
@@ -200,8 +228,8 @@ class EngineSide {
   void RestoreNameNowAndThen(int64_t now_ns);
   void SetStatus(ErrorCode code, absl::string_view text);
   void SetPhase(Phase phase, int64_t now_ns);
-  // The phase between steps.
-  Phase Idle() const { return paused_ ? Phase::kPaused : Phase::kIdle; }
+  // Adds a pause of an attendant that ends now, and notes one that begins.
+  void CountAttendantPause(Phase next, int64_t now_ns);
 
   static constexpr int64_t kPollPeerNs = 5'000'000;
   static constexpr int64_t kRestoreNameNs = 100'000'000;
@@ -232,7 +260,11 @@ class EngineSide {
   Phase phase_ = Phase::kResetting;
   bool has_client_ = false;
   bool holds_ = false;  // there is a held exchange
-  bool paused_ = false;
+  Phase idle_ = Phase::kIdle;  // between steps
+  int64_t paused_since_ns_ = 0;      // of kPausedByAttendant
+  uint64_t attendant_pause_ns_ = 0;  // as the region's
+  EngineAttendants attendants_;
+  bool just_polled_attendants_ = false;
   bool polls_rpcs_ = false;
   bool polled_all_ = true;
   uint32_t polled_pos_ = 0;  // of write_pos, when kRpcs was said last

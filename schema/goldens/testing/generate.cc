@@ -57,6 +57,8 @@ int main() {
   const tandem::LrbcHeader header = tandem::SampleHeader();
   const tandem::LrbcHeader images = tandem::SampleImagesHeader();
   const tandem::LrbcHeader commands = tandem::SampleCommandsHeader();
+  const tandem::LrbcHeader attendants = tandem::SampleAttendantsHeader();
+  const tandem::AttendantSlot slot = tandem::SampleAttendantSlot();
   const auto ring = tandem::SampleRing();
   const auto flan = tandem::SampleFlan();
   const std::string listing = tandem::Listing();
@@ -65,6 +67,9 @@ int main() {
       Write(folder + "lrbc_v1.bin", &header, sizeof(header)) &&
       Write(folder + "lrbc_v1_images.bin", &images, sizeof(images)) &&
       Write(folder + "lrbc_v1_commands.bin", &commands, sizeof(commands)) &&
+      Write(folder + "lrbc_v1_attendants.bin", &attendants,
+            sizeof(attendants)) &&
+      Write(folder + "attendant_slot_v1.bin", &slot, sizeof(slot)) &&
       Write(folder + "ring_v1.bin", ring.data(), ring.size()) &&
       Write(folder + "flan_v1.bin", flan.data(), flan.size()) &&
       Write(folder + "lrbc_v1.txt", listing.data(), listing.size()) &&

@@ -142,6 +142,11 @@ std::vector<FieldRow> HeaderRows() {
   return {TANDEM_LRBC_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
 }
 
+std::vector<FieldRow> AttendantSlotRows() {
+  using Struct = AttendantSlot;
+  return {TANDEM_ATTENDANT_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
+}
+
 std::vector<FieldRow> RingHeaderRows() {
   using Struct = RingHeader;
   return {TANDEM_RING_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
@@ -220,6 +225,7 @@ std::string FlanListing() {
 
 std::string Listing() {
   const LrbcHeader header = SampleHeader();
+  const AttendantSlot slot = SampleAttendantSlot();
   const std::vector<uint8_t> ring = SampleRing();
   std::vector<FieldRow> ring_rows = RingHeaderRows();
   for (FieldRow& row : RingDataRows()) ring_rows.push_back(std::move(row));
@@ -230,6 +236,9 @@ std::string Listing() {
       "lrbc_v1.bin: a region's header\n\n",
       Table(HeaderRows(),
             {reinterpret_cast<const uint8_t*>(&header), sizeof(header)}),
+      "\nattendant_slot_v1.bin: an attendant's slot, without its two rings\n\n",
+      Table(AttendantSlotRows(),
+            {reinterpret_cast<const uint8_t*>(&slot), sizeof(slot)}),
       "\nring_v1.bin: a command ring of ", kSampleRingBytes,
       " bytes of data, exactly full; its positions have wrapped modulo 2^32, "
       "and its third entry lies at the start\n\n",

@@ -1,4 +1,5 @@
-// Every field of the LRBC header and of a ring's header, in order: its
+// Every field of the LRBC header, of an attendant's slot and of a ring's
+// header, in order: its
 // writer and its meaning. These texts are defined only here.
 //
 // Data flow: this table -> listing.cc takes offsets and types from the structs
@@ -71,7 +72,7 @@
   FIELD(region_size, "engine", "bytes, equal to the file's")                   \
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
-        "frames, 32 images, 64 commands")                                      \
+        "frames, 32 images, 64 commands, 128 attendants")                      \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -100,6 +101,12 @@
   FIELD(task, "engine", "what the engine runs, NUL-terminated")                \
   FIELD(layout_crc32, "engine", "CRC-32 of bytes 20..127, then 384..895")      \
   RESERVED(reserved_900)                                                       \
+  FIELD(attendants_offset, "engine",                                           \
+        "to the slots of attendants, each with two command rings behind it")   \
+  FIELD(attendant_ring_size, "engine",                                         \
+        "bytes of data in each of these rings; a power of two")                \
+  FIELD(attendants_crc32, "engine", "CRC-32 of bytes 904..915")                \
+  RESERVED(reserved_920)                                                       \
   FIELD(exchange_kind, "client",                                               \
         "0 step, 1 reset only; published by action_seq")                       \
   FIELD(autoreset_mode, "client",                                              \
@@ -108,7 +115,9 @@
         "a new client's hello; compared for equality only")                    \
   FIELD(frame_request, "client",                                               \
         "asks for a frame of the state as it is; compared for equality only")  \
-  RESERVED(reserved_1040)                                                      \
+  FIELD(attendant_bell, "attendants",                                          \
+        "calls of any attendant so far; tells the engine to look at the slots") \
+  RESERVED(reserved_1044)                                                      \
   FIELD(attach_ack, "engine", "the hello that the engine welcomed")            \
   FIELD(exchange_status, "engine",                                             \
         "error code of the exchange; published by frame_seq")                  \
@@ -137,7 +146,10 @@
   FIELD(image_step, "engine", "frame_seq that the images belong to")           \
   FIELD(dropped_messages, "engine",                                            \
         "entries of this client's that were no envelopes, or had no id")       \
-  RESERVED(reserved_1944)                                                      \
+  FIELD(attendant_pause_ns, "engine",                                          \
+        "all ended pauses of attendants together; the client's deadlines "     \
+        "leave them out")                                                      \
+  RESERVED(reserved_1952)                                                      \
   FIELD(client_phase, "client", "as engine_phase")                             \
   RESERVED(reserved_2056)                                                      \
   FIELD(engine_step_times.total_ns, "engine",                                  \
@@ -149,6 +161,22 @@
         "sum, from actions out to results seen")                               \
   FIELD(client_round_trips.counts, "client", "histogram of the same")          \
   RESERVED(reserved_3912)
+
+#define TANDEM_ATTENDANT_FIELDS(FIELD, RESERVED)                               \
+  FIELD(pid, "attendant",                                                      \
+        "label for people; its first byte is the attendant's lock byte")       \
+  FIELD(request, "attendant",                                                  \
+        "a new attendant's number; 0: none, or it has left")                   \
+  FIELD(label, "attendant", "UTF-8 text for people, published by request")     \
+  RESERVED(reserved_64)                                                        \
+  FIELD(ack, "engine", "the request that the engine acknowledged")             \
+  RESERVED(reserved_132)                                                       \
+  FIELD(doorbell, "engine",                                                    \
+        "rings so far; the futex that the attendant sleeps on")                \
+  RESERVED(reserved_260)                                                       \
+  FIELD(sleepers, "attendant",                                                 \
+        "how many of its threads sleep, or are about to")                      \
+  RESERVED(reserved_388)
 
 #define TANDEM_RING_FIELDS(FIELD, RESERVED)                         \
   FIELD(write_pos, "ring's writer",                                 \

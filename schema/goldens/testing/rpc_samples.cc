@@ -455,6 +455,16 @@ void AddControl(Collection& all) {
   services.services.back()->max_fps = 120;
   services.services.back()->max_hz = 119.5;
   all.Add(MethodId::GetServices, std::move(services));
+
+  SetServiceRequestT service;
+  service.name = "camera";
+  service.enabled = true;
+  all.Add(MethodId::SetService, service);
+
+  SetServiceResponseT switched;
+  switched.success = true;
+  switched.message = "service camera switched on";
+  all.Add(MethodId::SetService, switched);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/layout_crc.h"
@@ -92,6 +93,10 @@ LrbcHeader SampleHeader() {
   header.image_offset = sections.Take(
       envs * header.image_width * header.image_height * header.image_channels);
   header.flan_offset = sections.Take(header.flan_size);
+  header.attendant_ring_size = 1024;
+  header.attendants_offset = sections.Take(
+      kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size));
+  header.attendants_crc32 = AttendantsCrc(header);
   header.region_size = sections.end();
 
   header.gpu_available = 1;
@@ -114,6 +119,7 @@ LrbcHeader SampleHeader() {
                               kRelaxed);
   header.attach_request.store(1002, kRelaxed);
   header.frame_request.store(1004, kRelaxed);
+  header.attendant_bell.store(1005, kRelaxed);
   header.attach_ack.store(1001, kRelaxed);
   header.exchange_status.store(static_cast<uint32_t>(ErrorCode::kEngineFailed),
                                kRelaxed);
@@ -128,6 +134,7 @@ LrbcHeader SampleHeader() {
                             kRelaxed);
   header.services.store(0x49, kRelaxed);
   header.dropped_messages.store(0x0908070605040302, kRelaxed);
+  header.attendant_pause_ns.store(0x0908070605040303, kRelaxed);
   header.image_step.store(0x0102030405060706, kRelaxed);
   header.client_phase.store(PhaseWord(Phase::kWaiting, 5'000'000'002),
                             kRelaxed);
@@ -149,6 +156,25 @@ LrbcHeader SampleCommandsHeader() {
   header.feature_bits |= kFeatureCommands;
   header.layout_crc32 = LayoutCrc(header);
   return header;
+}
+
+LrbcHeader SampleAttendantsHeader() {
+  LrbcHeader header = SampleHeader();
+  header.feature_bits |= kFeatureAttendants;
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+AttendantSlot SampleAttendantSlot() {
+  AttendantSlot slot;
+  std::memset(static_cast<void*>(&slot), 0, sizeof(slot));
+  slot.pid.store(40'003, kRelaxed);
+  slot.request.store(2002, kRelaxed);
+  SetText(slot.label, "panel");
+  slot.ack.store(2001, kRelaxed);
+  slot.doorbell.store(70'003, kRelaxed);
+  slot.sleepers.store(10, kRelaxed);
+  return slot;
 }
 
 std::vector<uint8_t> SampleRing() {

@@ -2,8 +2,8 @@
 // with three entries and a skip, and a frame ring.
 //
 // Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
-// lrbc_v1_commands.bin, ring_v1.bin, flan_v1.bin and the listings; goldens_test
-// compares them again.
+// lrbc_v1_commands.bin, lrbc_v1_attendants.bin, attendant_slot_v1.bin,
+// ring_v1.bin, flan_v1.bin and the listings; goldens_test compares them again.
 //
 //   LrbcHeader header = SampleHeader();
 //   std::vector<uint8_t> bytes = SampleRing();
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
 
 namespace tandem {
@@ -30,6 +31,12 @@ LrbcHeader SampleImagesHeader();
 
 // The same for an engine that answers RPCs.
 LrbcHeader SampleCommandsHeader();
+
+// The same for an engine with slots for attendants.
+LrbcHeader SampleAttendantsHeader();
+
+// A slot whose new attendant waits for the engine.
+AttendantSlot SampleAttendantSlot();
 
 // The sample ring, exactly full, whose positions have wrapped modulo 2^32:
 //   48..80   a message of 27 bytes, 1 to 27

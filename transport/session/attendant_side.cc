@@ -1,0 +1,184 @@
+#include "transport/session/attendant_side.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "transport/base/error.h"
+#include "transport/base/printable.h"
+#include "transport/memory/fork_guard.h"
+#include "transport/session/phase_word.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kToAttendant = 0;
+constexpr size_t kToEngine = 1;
+
+// Ends a long wait for the engine's answer.
+class Watch final : public WaitWatch {
+ public:
+  Watch(const AttachedRegion& region, InterruptHook interrupted)
+      : region_(region), interrupted_(interrupted) {}
+
+  ErrorCode Check(int64_t, bool) override {
+    if (!region_.EngineAlive()) return ErrorCode::kPeerGone;
+    return interrupted_ != nullptr && interrupted_() ? ErrorCode::kInterrupted
+                                                     : ErrorCode::kOk;
+  }
+
+ private:
+  const AttachedRegion& region_;
+  InterruptHook interrupted_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AttendantSide>> AttendantSide::Attach(
+    absl::string_view name, const Options& options) {
+  if (options.label.size() >= sizeof(AttendantSlot::label)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("label: expected at most ",
+                                  sizeof(AttendantSlot::label) - 1,
+                                  " bytes, found ", options.label.size()));
+  }
+  const Deadline deadline = Deadline::After(options.timeout_secs);
+  for (;;) {
+    ASSIGN_OR_RETURN(AttachedRegion region,
+                     OpenByDeadline(name, options.interrupted, deadline));
+    auto side =
+        absl::WrapUnique(new AttendantSide(name, options, std::move(region)));
+    RETURN_IF_ERROR(side->TakeSlot());
+    const absl::Status status = side->Request(deadline);
+    if (status.ok()) return side;
+    // The engine died before its answer; another engine may be starting.
+    if (CodeOf(status) != ErrorCode::kPeerGone) return status;
+  }
+}
+
+AttendantSide::AttendantSide(absl::string_view name, const Options& options,
+                             AttachedRegion region)
+    : name_(name.data(), name.size()),
+      options_(options),
+      born_in_(ForkCount()),
+      region_(std::move(region)) {}
+
+absl::Status AttendantSide::TakeSlot() {
+  if ((plan().feature_bits & kFeatureAttendants) == 0) {
+    return MakeError(ErrorCode::kUnsupported,
+                     absl::StrCat("region '", name_,
+                                  "': expected an engine with slots for "
+                                  "attendants, found one without; start an "
+                                  "engine of this version"));
+  }
+  std::vector<std::string> found;
+  for (slot_ = 0; slot_ < kAttendantSlots; ++slot_) {
+    if (region_.AcquireLock(AttendantLockByte(plan(), slot_))) {
+      return absl::OkStatus();
+    }
+    char label[sizeof(AttendantSlot::label)];
+    std::memcpy(label, SlotAt(slot_)->label, sizeof(label));
+    // relaxed: a label for people.
+    found.push_back(absl::StrCat(
+        "'",
+        Printable(absl::string_view(label, strnlen(label, sizeof(label)))),
+        "' (pid ", SlotAt(slot_)->pid.load(std::memory_order_relaxed), ")"));
+  }
+  slot_ = 0;
+  return MakeError(
+      ErrorCode::kAlreadyAttached,
+      absl::StrCat("region '", name_, "': expected a free slot of ",
+                   kAttendantSlots, ", found the attendants ",
+                   absl::StrJoin(found, ", "), "; close one of them"));
+}
+
+absl::Status AttendantSide::Request(Deadline deadline) {
+  AttendantSlot* const slot = SlotAt(slot_);
+  OwnBell().ClearSleepers();
+  // relaxed: a label for people.
+  slot->pid.store(static_cast<uint32_t>(getpid()), std::memory_order_relaxed);
+  std::memset(slot->label, 0, sizeof(slot->label));
+  options_.label.copy(slot->label, sizeof(slot->label) - 1);
+  // A new number, and neither 0 nor one that the engine has answered.
+  // relaxed: our own word, and one that is only compared.
+  const uint32_t last = slot->ack.load(std::memory_order_relaxed);
+  uint32_t number = slot->request.load(std::memory_order_relaxed) + 1;
+  while (number == 0 || number == last) ++number;
+  // SYNC(attendant.hello): release; the label before the request.
+  slot->request.store(number, std::memory_order_release);
+  AnnounceRpcs();
+
+  Watch watch(region_, options_.interrupted);
+  Waiter waiter = RpcWaiter();
+  const ErrorCode code = waiter.Until(
+      [&] {
+        // SYNC(attendant.welcome): acquire; the answer, then empty rings.
+        return slot->ack.load(std::memory_order_acquire) == number;
+      },
+      deadline, watch);
+  if (code == ErrorCode::kOk) return absl::OkStatus();
+  const absl::string_view what =
+      code == ErrorCode::kStepTimeout
+          ? "the engine did not acknowledge the attendant before the deadline; "
+            "it has been "
+          : "while waiting for the engine, which has been ";
+  absl::Status status = MakeError(
+      code, absl::StrCat("region '", name_, "': ", what, EnginePhase()));
+  Close();
+  return status;
+}
+
+void AttendantSide::Close() {
+  if (born_in_ != ForkCount() || !region_.HoldsLock()) return;
+  // SYNC(attendant.hello): release; our last reads before the engine empties
+  // the rings for the next attendant.
+  SlotAt(slot_)->request.store(0, std::memory_order_release);
+  // relaxed: a label for people.
+  SlotAt(slot_)->pid.store(0, std::memory_order_relaxed);
+  AnnounceRpcs();
+  region_.ReleaseLock();
+}
+
+absl::StatusOr<RingReader> AttendantSide::RpcRingReader() {
+  return RingReader::Attach(
+      RingAt(kToAttendant), RingData(kToAttendant),
+      Doorbell(&header()->engine_doorbell, &header()->engine_sleepers));
+}
+
+absl::StatusOr<RingWriter> AttendantSide::RpcRingWriter() {
+  return RingWriter::Attach(
+      RingAt(kToEngine), RingData(kToEngine),
+      Doorbell(&header()->engine_doorbell, &header()->engine_sleepers));
+}
+
+void AttendantSide::AnnounceRpcs() {
+  // SYNC(attendant.bell): release; what was written before the count.
+  header()->attendant_bell.fetch_add(1, std::memory_order_release);
+  Doorbell(&header()->engine_doorbell, &header()->engine_sleepers)
+      .NotifyIfWaiting();
+}
+
+std::string AttendantSide::EnginePhase() const {
+  // relaxed: the phase is only displayed.
+  return Describe(
+      UnpackPhase(header()->engine_phase.load(std::memory_order_relaxed)),
+      MonotonicNanos());
+}
+
+RingHeader* AttendantSide::RingAt(size_t ring) const {
+  return region_.mapping()->At<RingHeader>(
+      AttendantSlotOffset(plan(), slot_) +
+      AttendantRingOffset(ring, plan().attendant_ring_size));
+}
+
+std::span<std::byte> AttendantSide::RingData(size_t ring) const {
+  return {reinterpret_cast<std::byte*>(RingAt(ring) + 1),
+          plan().attendant_ring_size};
+}
+
+}  // namespace tandem

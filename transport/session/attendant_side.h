@@ -1,0 +1,104 @@
+// AttendantSide: an attendant's end of its slot: a process that calls an engine
+// beside the engine's client, such as a panel, a page or a gateway.
+//
+// Data flow: RpcClient -> the slot's rings -> the engine's services.
+// Ownership: one process owns it. Any thread may call it, except Close and the
+// destructor. docs/protocol.md, "Attendants", is the specification.
+//
+//   absl::StatusOr<std::unique_ptr<AttendantSide>> panel =
+//       AttendantSide::Attach("demo", {.label = "panel"});
+//   absl::StatusOr<std::unique_ptr<RpcClient>> calls =
+//       RpcClient::Create(panel->get(), {});
+
+#ifndef TANDEM_TRANSPORT_SESSION_ATTENDANT_SIDE_H_
+#define TANDEM_TRANSPORT_SESSION_ATTENDANT_SIDE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "schema/layout/attendant_slot.h"
+#include "schema/layout/lrbc.h"
+#include "transport/base/clock.h"
+#include "transport/memory/attached_region.h"
+#include "transport/ring/ring.h"
+#include "transport/session/open_region.h"
+#include "transport/session/rpc_side.h"
+#include "transport/wait/doorbell.h"
+#include "transport/wait/wait_strategy.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+
+// States: attached, closed. In a forked child Close and the destructor have no
+// effect.
+class AttendantSide final : public RpcSide {
+ public:
+  struct Options {
+    // Shown to people: in the engine's log, and by tandem-inspect. At most 55
+    // bytes of UTF-8.
+    std::string label = {};
+    double timeout_secs = 10.0;  // until the engine acknowledges
+    WaitStrategy wait = WaitStrategy::kBlock;
+    InterruptHook interrupted = nullptr;
+  };
+
+  // Waits until an engine serves the region, and takes a free slot. Blocks.
+  // Errors:
+  //  - kNotReady: no engine served the region before the timeout.
+  //  - kStepTimeout: the engine did not acknowledge before the timeout.
+  //  - kAlreadyAttached: all slots are taken. The text names their attendants.
+  //  - kUnsupported: the engine has no slots.
+  //  - kInvalidArgument: the name is invalid, or the label is too long.
+  //  - kLayoutMismatch, kAccessDenied, kInterrupted.
+  static absl::StatusOr<std::unique_ptr<AttendantSide>> Attach(
+      absl::string_view name, const Options& options);
+  AttendantSide(const AttendantSide&) = delete;
+  AttendantSide& operator=(const AttendantSide&) = delete;
+  ~AttendantSide() override { Close(); }
+
+  // Leaves the slot: the engine ends this attendant's streams, and a pause that
+  // it made. A second call has no effect.
+  void Close();
+
+  absl::StatusOr<RingReader> RpcRingReader() override;
+  absl::StatusOr<RingWriter> RpcRingWriter() override;
+  Waiter RpcWaiter() const override { return Waiter(OwnBell(), options_.wait); }
+  void AnnounceRpcs() override;
+  const std::string& name() const override { return name_; }
+  std::string EnginePhase() const override;
+  bool EngineAlive() const override { return region_.EngineAlive(); }
+
+  const LrbcHeader& plan() const { return region_.plan(); }
+
+ private:
+  AttendantSide(absl::string_view name, const Options& options,
+                AttachedRegion region);
+  absl::Status TakeSlot();
+  absl::Status Request(Deadline deadline);
+  AttendantSlot* SlotAt(size_t slot) const {
+    return region_.mapping()->At<AttendantSlot>(
+        AttendantSlotOffset(plan(), slot));
+  }
+  RingHeader* RingAt(size_t ring) const;
+  std::span<std::byte> RingData(size_t ring) const;
+  LrbcHeader* header() const { return region_.mapping()->header(); }
+  Doorbell OwnBell() const {
+    return {&SlotAt(slot_)->doorbell, &SlotAt(slot_)->sleepers};
+  }
+
+  const std::string name_;
+  const Options options_;
+  const uint32_t born_in_;  // ForkCount() of the owner
+  AttachedRegion region_;
+  size_t slot_ = 0;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_ATTENDANT_SIDE_H_

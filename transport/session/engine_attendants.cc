@@ -1,0 +1,102 @@
+#include "transport/session/engine_attendants.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/printable.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kToAttendant = 0;
+constexpr size_t kToEngine = 1;
+
+}  // namespace
+
+EngineAttendants::EngineAttendants(std::shared_ptr<const RegionMapping> mapping)
+    : mapping_(std::move(mapping)), header_(mapping_->header()) {
+  if ((header_->feature_bits & kFeatureAttendants) == 0) return;
+  offset_ = header_->attendants_offset;
+  ring_bytes_ = header_->attendant_ring_size;
+  slot_bytes_ = AttendantSlotBytes(ring_bytes_);
+}
+
+void EngineAttendants::CheckLocks() {
+  bool any = false;
+  for (Known& known : known_) {
+    known.check = known.present;
+    any |= known.present;
+  }
+  if (any) LookAgain();
+}
+
+AttendantChange EngineAttendants::Poll(size_t slot, const OwnedRegion& region) {
+  if (offset_ == 0) return AttendantChange::kNone;
+  Known& known = known_[slot];
+  // SYNC(attendant.hello): acquire; the request, then the label.
+  const uint32_t request =
+      SlotAt(slot)->request.load(std::memory_order_acquire);
+  if (request != known.request) {
+    known.request = request;
+    const bool was_present = std::exchange(known.present, request != 0);
+    if (request != 0) return AttendantChange::kArrived;
+    return was_present ? AttendantChange::kLeft : AttendantChange::kNone;
+  }
+  if (!std::exchange(known.check, false)) return AttendantChange::kNone;
+  known.present =
+      region.PeerAlive(static_cast<int64_t>(offset_ + slot * slot_bytes_));
+  return known.present ? AttendantChange::kNone : AttendantChange::kLeft;
+}
+
+void EngineAttendants::Reset(size_t slot) {
+  for (const size_t ring : {kToAttendant, kToEngine}) {
+    ResetRing(RingAt(slot, ring));
+  }
+}
+
+absl::StatusOr<RingReader> EngineAttendants::RpcReader(size_t slot) {
+  return RingReader::Attach(RingAt(slot, kToEngine), RingData(slot, kToEngine),
+                            BellOf(slot));
+}
+
+absl::StatusOr<RingWriter> EngineAttendants::RpcWriter(size_t slot) {
+  return RingWriter::Attach(RingAt(slot, kToAttendant),
+                            RingData(slot, kToAttendant), BellOf(slot));
+}
+
+void EngineAttendants::Welcome(size_t slot) {
+  // SYNC(attendant.welcome): release; empty rings before the answer.
+  SlotAt(slot)->ack.store(known_[slot].request, std::memory_order_release);
+  BellOf(slot).NotifyIfWaiting();
+}
+
+std::string EngineAttendants::TextOf(size_t slot) const {
+  AttendantSlot* const shared = SlotAt(slot);
+  char label[sizeof(shared->label)];
+  std::memcpy(label, shared->label, sizeof(label));
+  // relaxed: a label for people.
+  return absl::StrCat(
+      "'", Printable(absl::string_view(label, strnlen(label, sizeof(label)))),
+      "' (pid ", shared->pid.load(std::memory_order_relaxed), ")");
+}
+
+void EngineAttendants::NotifyAll() {
+  if (offset_ == 0) return;
+  for (size_t slot = 0; slot < kAttendantSlots; ++slot) {
+    if (known_[slot].present) BellOf(slot).NotifyAll();
+  }
+}
+
+RingHeader* EngineAttendants::RingAt(size_t slot, size_t ring) const {
+  return mapping_->At<RingHeader>(offset_ + slot * slot_bytes_ +
+                                  AttendantRingOffset(ring, ring_bytes_));
+}
+
+std::span<std::byte> EngineAttendants::RingData(size_t slot,
+                                                size_t ring) const {
+  return {reinterpret_cast<std::byte*>(RingAt(slot, ring) + 1), ring_bytes_};
+}
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+// OpenByDeadline: waits for an engine's region, and maps it.
+//
+//   ASSIGN_OR_RETURN(AttachedRegion region,
+//                    OpenByDeadline("demo", nullptr, Deadline::After(10)));
+
+#ifndef TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_
+#define TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/clock.h"
+#include "transport/memory/attached_region.h"
+
+namespace tandem {
+
+// A function that the waiting thread calls during a long wait: every 50 ms, and
+// after each signal. If it returns true, the wait ends with kInterrupted.
+using InterruptHook = bool (*)();
+
+// Blocks until an engine serves the region. Errors: those of
+// AttachedRegion::Open, kNotReady only after the deadline; kInterrupted.
+absl::StatusOr<AttachedRegion> OpenByDeadline(absl::string_view name,
+                                              InterruptHook interrupted,
+                                              Deadline deadline);
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_

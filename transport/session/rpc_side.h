@@ -1,0 +1,53 @@
+// RpcSide: one end of a pair of RPC rings: a client's, or an attendant's.
+//
+// Data flow: RpcClient -> the ring to the engine; the ring to this side ->
+// RpcClient.
+// Ownership: ClientSide and AttendantSide are one each; the RpcClient of their
+// owner uses it.
+//
+//   absl::StatusOr<std::unique_ptr<RpcClient>> calls =
+//       RpcClient::Create(&side, {});
+
+#ifndef TANDEM_TRANSPORT_SESSION_RPC_SIDE_H_
+#define TANDEM_TRANSPORT_SESSION_RPC_SIDE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "transport/ring/ring.h"
+#include "transport/wait/waiter.h"
+
+namespace tandem {
+
+class RpcSide {
+ public:
+  virtual ~RpcSide() = default;
+
+  // This side's ends of its session's two rings. A caller makes each end once a
+  // session; both are invalid after the session. One thread may use them while
+  // another thread uses the rest of the side. kBrokenPeer: the ring's positions
+  // are invalid.
+  virtual absl::StatusOr<RingReader> RpcRingReader() = 0;
+  virtual absl::StatusOr<RingWriter> RpcRingWriter() = 0;
+  // A waiter for these two ends. The thread that uses them makes its own.
+  virtual Waiter RpcWaiter() const = 0;
+  // The caller calls this after it has written into the ring.
+  virtual void AnnounceRpcs() = 0;
+
+  // The region's name.
+  virtual const std::string& name() const = 0;
+  // The engine's current phase, for error texts: "stepping for 9.98 s". Any
+  // thread may call it. Allocates.
+  virtual std::string EnginePhase() const = 0;
+  // Whether the engine lives. Any thread may call it. Makes a system call.
+  virtual bool EngineAlive() const = 0;
+
+ protected:
+  RpcSide() = default;
+  RpcSide(const RpcSide&) = default;
+  RpcSide& operator=(const RpcSide&) = default;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_RPC_SIDE_H_
