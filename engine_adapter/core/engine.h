@@ -2,8 +2,8 @@
 //
 // Data flow: the host selects the environments to reset and to step; the engine
 // writes its results into the region's arrays.
-// Ownership: the engine's author owns the engine. The host calls it, from one
-// thread at a time.
+// Ownership: the program that creates the engine owns it. The host calls it,
+// from one thread at a time.
 //
 //   class MyEngine final : public Engine {
 //     const EngineSchema& schema() const override { return schema_; }
@@ -13,8 +13,8 @@
 //                       const StepIo& io) override;
 //   };
 //
-// An engine that steps in a loop of its own, such as a game engine, derives from
-// EngineBase instead, and takes its work by EngineHost::Next.
+// An engine that steps in a loop of its own, such as a game engine, derives
+// from EngineBase instead, and takes its work by EngineHost::Next.
 
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
@@ -70,8 +70,9 @@ struct ResetIo {
   std::span<double> infos;  // [num_envs, info_size]
 };
 
-// A reset or a step that the host needs, often a part of an exchange. Exactly one of `resets` and `steps` is not empty: the
-// engine does what Engine::Reset or Engine::Step says, with these arguments.
+// A reset or a step that the host needs, often a part of an exchange. Exactly
+// one of `resets` and `steps` is not empty: the engine does what Engine::Reset
+// or Engine::Step says, with these arguments.
 struct EngineWork {
   std::span<const ResetRequest> resets;
   ResetIo reset_io;
@@ -86,9 +87,10 @@ class EngineBase {
 
   virtual const EngineSchema& schema() const = 0;
 
-  // The host calls this when a client leaves or attaches. Undoes the effects of the
-  // client's commands (contracts, controls, moved entities, marks): the engine
-  // is as it was after construction. Then the host resets all environments.
+  // The host calls this when a client leaves or attaches. Undoes the effects of
+  // the client's RPCs: randomisation contracts, control values, moved entities,
+  // debug marks. The engine is then as it was after construction. After this
+  // call the host resets all environments.
   virtual void ClearClientState() {}
 
   // Returns the source that renders the environments for viewers, or nullptr if
@@ -115,15 +117,15 @@ class EngineBase {
 class Engine : public EngineBase {
  public:
   // Starts a new episode in each of the requested environments; `requests` has
-  // each at most once. Writes the environment's row of obs, and the infos that
-  // have at_reset. Writes no other row.
+  // each at most once. Writes the row of obs of each, and those of its infos
+  // whose description has at_reset = true. Writes no other row.
   virtual absl::Status Reset(std::span<const ResetRequest> requests,
                              const ResetIo& io) = 0;
 
   // Steps each of these environments once, with its row of actions. `envs` is
-  // ascending, without duplicates. Writes their rows of all other arrays, and
-  // no other row. After the end of an episode the environment continues until
-  // the host resets it.
+  // ascending, without duplicates. Writes their rows of obs, rewards,
+  // terminateds, truncateds and infos, and no other row. After the end of an
+  // episode the environment continues until the host resets it.
   virtual absl::Status Step(std::span<const uint32_t> envs,
                             const StepIo& io) = 0;
 };

@@ -109,8 +109,8 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
   return host;
 }
 
-EngineHost::EngineHost(EngineBase* engine, Engine* synchronous,
-                       Options options, EngineSide side)
+EngineHost::EngineHost(EngineBase* engine, Engine* synchronous, Options options,
+                       EngineSide side)
     : engine_(engine),
       synchronous_(synchronous),
       options_(std::move(options)),

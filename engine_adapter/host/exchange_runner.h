@@ -60,8 +60,8 @@ class ExchangeRunner {
   // The results of the last unrequested step.
   const StepArrays& accumulated_arrays() const { return accumulated_->arrays; }
 
-  // Whether the work in progress is that of a step: it began with kStep, or with
-  // BeginUnrequestedStep.
+  // Whether the work in progress is that of a step: it began with kStep, or
+  // with BeginUnrequestedStep.
   bool steps() const {
     return stage_ != Stage::kIdle && kind_ == ExchangeKind::kStep;
   }

@@ -48,8 +48,7 @@ namespace tandem {
 class Simulation final : public SimulationPort {
  public:
   // kUnsupported: REALTIME, if the engine's step length is unknown.
-  static absl::Status Check(const EngineBase& engine,
-                            rpc::SimulationMode mode);
+  static absl::Status Check(const EngineBase& engine, rpc::SimulationMode mode);
   // Starts in `mode`, which Check has accepted. The three pointers must outlive
   // this object. It calls `reset_begun` after a service's reset has given work
   // to `runner`; when that ends, the host calls EndReset.
@@ -118,7 +117,7 @@ class Simulation final : public SimulationPort {
   rpc::SimulationMode mode_;
   bool paused_ = false;
   size_t caller_ = 0;
-  size_t pauser_ = 0;  // of the pause, if any
+  size_t pauser_ = 0;   // of the pause, if any
   int64_t due_ns_ = 0;  // time of the next step in real time
   uint64_t steps_ = 0;
   uint64_t changes_ = 0;

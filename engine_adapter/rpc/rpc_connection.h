@@ -151,7 +151,8 @@ class RpcConnection {
   const Limits limits_;
   const Admission admission_;
   std::optional<EnvelopeReader> reader_;
-  bool unanswered_ = false;  // reader_'s envelope waits until the engine is idle
+  bool unanswered_ =
+      false;  // reader_'s envelope waits until the engine is idle
   std::optional<EnvelopeWriter> writer_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
   // Calls without an answer yet, by correlation id. The object exists as long

@@ -117,13 +117,13 @@ void RpcDispatcher::Serve(
     std::function<absl::StatusOr<Response>(const Request&)> handler) {
   handlers_[method] = [handler = std::move(handler)](
                           RpcConnection* caller, const rpc::Envelope& call) {
-    caller->SendResponse(
-        call.method(), call.correlation_id(),
-        Guarded([&]() -> absl::StatusOr<Response> {
-          ASSIGN_OR_RETURN(const Request request,
-                           RpcConnection::Unpacked<Request>(call));
-          return handler(request);
-        }));
+    caller->SendResponse(call.method(), call.correlation_id(),
+                         Guarded([&]() -> absl::StatusOr<Response> {
+                           ASSIGN_OR_RETURN(
+                               const Request request,
+                               RpcConnection::Unpacked<Request>(call));
+                           return handler(request);
+                         }));
   };
 }
 

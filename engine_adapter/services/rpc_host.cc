@@ -165,11 +165,10 @@ void RpcHost::Register(const Method& method) {
 
 void RpcHost::SwitchOff(const Method& method) {
   if (!dispatcher_.HasHandler(method.id)) return;
-  const std::string why =
-      absl::StrCat(rpc::EnumNameMethodId(method.id), ": service ",
-                   NameOf(method.service),
-                   " is switched off; switch it on by SetService, or start "
-                   "the engine with it among --services");
+  const std::string why = absl::StrCat(
+      rpc::EnumNameMethodId(method.id), ": service ", NameOf(method.service),
+      " is switched off; switch it on by SetService, or start "
+      "the engine with it among --services");
   dispatcher_.SwitchOff(method.id, why);
   for (const auto& caller : callers_) {
     caller->EndStreams(method.id, MakeError(ErrorCode::kUnsupported, why));

@@ -78,8 +78,8 @@ inline constexpr uint64_t kFeatureFrames = 16;  // flan_offset to flan_size,
 inline constexpr uint64_t kFeatureImages = 32;  // image_offset to
                                                 // image_channels, image_step;
                                                 // only regions with images
-inline constexpr uint64_t kFeatureCommands = 64;  // services,
-                                                  // dropped_messages
+inline constexpr uint64_t kFeatureCommands = 64;     // services,
+                                                     // dropped_messages
 inline constexpr uint64_t kFeatureAttendants = 128;  // attendants_offset to
                                                      // attendants_crc32,
                                                      // attendant_bell,
@@ -89,14 +89,14 @@ inline constexpr uint64_t kFeaturesOfVersion1 =
 
 // The current activity of a side, for the peer's error texts and for observers.
 enum class Phase : uint8_t {
-  kAbsent = 0,     // no client process, or not started yet
-  kAttaching = 1,  // client: has the lock, waits for attach_ack
-  kIdle = 2,       // client: runs its own code; engine: waits
-  kWaiting = 3,    // client: waits for the engine's results
-  kStepping = 4,   // engine: resets and steps environments
-  kResetting = 5,  // engine: resets only (an exchange, a new client)
-  kStopped = 6,    // detached
-  kPaused = 7,     // engine: simulated time stops, exchanges wait
+  kAbsent = 0,             // no client process, or not started yet
+  kAttaching = 1,          // client: has the lock, waits for attach_ack
+  kIdle = 2,               // client: runs its own code; engine: waits
+  kWaiting = 3,            // client: waits for the engine's results
+  kStepping = 4,           // engine: resets and steps environments
+  kResetting = 5,          // engine: resets only (an exchange, a new client)
+  kStopped = 6,            // detached
+  kPaused = 7,             // engine: simulated time stops, exchanges wait
   kPausedByAttendant = 8,  // the same; the client's deadlines do not run
 };
 
@@ -229,9 +229,9 @@ struct LrbcHeader {
 
   // Phase in the top 4 bits, CLOCK_MONOTONIC nanoseconds of its start below.
   SharedWord<uint64_t> engine_phase;
-  SharedWord<uint64_t> image_step;        // the frame_seq of the images
-  SharedWord<uint64_t> dropped_messages;  // of this client, that were no
-                                          // envelopes, or had no id
+  SharedWord<uint64_t> image_step;          // the frame_seq of the images
+  SharedWord<uint64_t> dropped_messages;    // of this client, that were no
+                                            // envelopes, or had no id
   SharedWord<uint64_t> attendant_pause_ns;  // of all ended attendants' pauses
                                             // together; published by the phase
                                             // that follows

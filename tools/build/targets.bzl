@@ -15,14 +15,25 @@ folder testing/ is testonly.
 
 _ABSL = ["@com_google_absl//:absl"]
 
-# What every source begins with, precompiled: by the package, or else of all code and of all tests.
+# What every source begins with, precompiled: by the package, or else of all code and of all tests; each without and
+# with the messages' header, which takes seconds to read, for targets with one of _READ_MESSAGES.
 _HEADERS = {"client_py/bindings": "//client_py/bindings:headers"}
-_ALL_HEADERS = "//tools/build:headers"
-_TEST_HEADERS = "//tools/build:test_headers"
+_READ_MESSAGES = [
+    ":engine_host",
+    "//engine_adapter/host:engine_host",
+    "//schema/messages:hazel_rpc_generated",
+]
 
-def _compiled(attributes, deps, precompiled = None):
-    """Returns attributes with deps, Abseil, and the precompiled_headers that every source begins with."""
-    precompiled = precompiled or _HEADERS.get(native.package_name(), _ALL_HEADERS)
+def _compiled(attributes, deps, kind = ""):
+    """Returns attributes with deps, Abseil, and the precompiled_headers that every source begins with.
+
+    Args:
+      attributes: Of the target.
+      deps: That it names itself.
+      kind: "test_" for tests.
+    """
+    package = "//schema/messages" if [dep for dep in deps if dep in _READ_MESSAGES] else "//tools/build"
+    precompiled = _HEADERS.get(native.package_name(), "%s:%sheaders" % (package, kind))
     copts = attributes.get("copts", []) + ["-include", "%s.h" % precompiled.lstrip("/").replace(":", "/")]
     return dict(attributes, copts = copts, deps = deps + _ABSL + [precompiled])
 
@@ -75,7 +86,7 @@ def cc_test(name, srcs = None, deps = [], size = "small", main = "@gtest//:gtest
         name = name,
         size = size,
         srcs = [name + ".cc"] if srcs == None else srcs,
-        **_compiled(attributes, with_tested(name, deps) + ([main] if main else []), _TEST_HEADERS)
+        **_compiled(attributes, with_tested(name, deps) + ([main] if main else []), "test_")
     )
 
 def py_library(name, srcs = None, **attributes):

@@ -39,7 +39,13 @@ _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 
 _SEE_EVERYTHING = ("tests", "tools")
 _TESTING = ("//tools/testing:", "//transport/testing:")
-_PRECOMPILED = ("//tools/build:headers", "//tools/build:test_headers", "//tools/build:precompiled/")
+_PRECOMPILED = (
+    "//schema/messages:headers",
+    "//schema/messages:test_headers",
+    "//tools/build:headers",
+    "//tools/build:test_headers",
+    "//tools/build:precompiled/",
+)
 
 
 @dataclass(frozen=True)

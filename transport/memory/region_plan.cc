@@ -76,8 +76,7 @@ void CheckRange(absl::string_view field, uint64_t value, uint64_t least,
 void CheckRing(absl::string_view field, uint32_t bytes, Problems* problems) {
   CheckRange(field, bytes, kMinRingBytes, kMaxRingBytes, problems);
   if ((bytes & (bytes - 1)) != 0) {
-    problems->push_back(
-        Mismatch(field, "a power of two", absl::StrCat(bytes)));
+    problems->push_back(Mismatch(field, "a power of two", absl::StrCat(bytes)));
   }
 }
 

@@ -85,8 +85,7 @@ absl::Status AttendantSide::TakeSlot() {
     std::memcpy(label, SlotAt(slot_)->label, sizeof(label));
     // relaxed: a label for people.
     found.push_back(absl::StrCat(
-        "'",
-        Printable(absl::string_view(label, strnlen(label, sizeof(label)))),
+        "'", Printable(absl::string_view(label, strnlen(label, sizeof(label)))),
         "' (pid ", SlotAt(slot_)->pid.load(std::memory_order_relaxed), ")"));
   }
   slot_ = 0;

@@ -82,8 +82,8 @@ class ClientSide::Watch final : public WaitWatch {
     const int64_t paused =
         std::min(PausedNs(now) - paused_before_ns_, now - long_wait_ns_);
     if (paused <= extended_ns_) return false;
-    *deadline = Deadline::At(std::max(
-        deadline->at_ns() + paused - extended_ns_, now + kLeastNs));
+    *deadline = Deadline::At(
+        std::max(deadline->at_ns() + paused - extended_ns_, now + kLeastNs));
     extended_ns_ = paused;
     return true;
   }
@@ -121,8 +121,8 @@ class ClientSide::Watch final : public WaitWatch {
     // relaxed: the phase published it.
     const auto ended = static_cast<int64_t>(
         header.attendant_pause_ns.load(std::memory_order_relaxed));
-    const bool pauses = phase.phase == Phase::kPausedByAttendant &&
-                        region_.AnyAttendantAlive();
+    const bool pauses =
+        phase.phase == Phase::kPausedByAttendant && region_.AnyAttendantAlive();
     return ended + (pauses ? now_ns - phase.since_ns : 0);
   }
 

@@ -53,8 +53,8 @@ struct ClientStats {
 };
 
 // Move-only. An illegal call returns an error and has no effect. Send* stands
-// for Send and SendReset. Step is legal in the states in which Send is; after
-// it the state is as after Recv.
+// for Send and SendReset. Step is legal in the same states as Send. If its Send
+// fails, the state does not change; otherwise the state is as after Recv.
 //
 //  state     entered by                       legal calls
 //  idle      Attach, Reconnect; a Recv that   Send*, Step, AwaitFrame,
@@ -95,7 +95,8 @@ class ClientSide final : public RpcSide {
   // requests a step. Copies nothing if `actions` is arrays().actions.
   //  - kOk: sent.
   //  - kInvalidAction: wrong size, or a value that is not finite.
-  //  - kStepPending: the last exchange was not received.
+  //  - kStepPending: the results of the last exchange were not received; call
+  //    Recv first.
   //  - kPeerGone, kBrokenPeer: the client is lost.
   //  - kClientClosed: closed, or the last Reconnect failed.
   //  - kForkedChild, kConcurrentUse.
@@ -168,26 +169,27 @@ class ClientSide final : public RpcSide {
   // kConcurrentUse: another thread is inside a call. kForkedChild.
   ErrorCode Close();
 
-  // For bindings that detect concurrent calls by a flag of their own: the error
-  // of a call that begins while another call is in progress. It is
-  // kConcurrentUse. In a forked child it is kForkedChild, since the thread of
-  // the other call exists only in the parent.
+  // Returns the error for a call that begins during another call. For bindings
+  // that detect this by a flag of their own. The error is kConcurrentUse. In a
+  // forked child it is kForkedChild, since the thread of the other call exists
+  // only in the parent.
   ErrorCode Refusal() const;
 
   // Returns `code`, the result of the last call, as a status. The text says
   // what was expected, what was found, where, and the next action. Allocates.
   absl::Status Explain(ErrorCode code) const;
-  // Makes Explain name the next actions of SharedMemoryVectorEnv, which has
-  // reset() and close() but no reconnect().
+  // Makes Explain recommend the methods of SharedMemoryVectorEnv as next
+  // actions. That class has reset() and close(), but no reconnect().
   void ServeEnvironments() { serves_environments_ = true; }
-  // The next action of SharedMemoryVectorEnv when the client is lost.
+  // The next action that Explain then recommends when the client is lost.
   static constexpr char kNextOfEnvironments[] =
       "close() these environments and make new ones";
 
-  // Any thread may call these three, except during a Reconnect.
+  // Any thread may call pending, closed and Stats, except during a Reconnect.
   bool pending() const { return state() == State::kPending; }
   bool closed() const { return state() == State::kClosed; }
   ClientStats Stats() const;
+
   const StepArrays& arrays() const { return arrays_; }
   const std::string& name() const override { return name_; }
   const LrbcHeader& plan() const { return region_.plan(); }

@@ -237,7 +237,8 @@ EngineEvent EngineSide::TakeRequest() {
 // event.
 EngineEvent EngineSide::PollPeer(int64_t now_ns) {
   RestoreNameNowAndThen(now_ns);
-  if (has_client_ && !region_.PeerAlive(kClientLockByte)) return EngineEvent::kClientLeft;
+  if (has_client_ && !region_.PeerAlive(kClientLockByte))
+    return EngineEvent::kClientLeft;
   // relaxed: only compared; an exchange is taken by Take's acquire.
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);

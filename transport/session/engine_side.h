@@ -259,8 +259,8 @@ class EngineSide {
   uint32_t frame_request_ = 0;
   Phase phase_ = Phase::kResetting;
   bool has_client_ = false;
-  bool holds_ = false;  // there is a held exchange
-  Phase idle_ = Phase::kIdle;  // between steps
+  bool holds_ = false;               // there is a held exchange
+  Phase idle_ = Phase::kIdle;        // between steps
   int64_t paused_since_ns_ = 0;      // of kPausedByAttendant
   uint64_t attendant_pause_ns_ = 0;  // as the region's
   EngineAttendants attendants_;

@@ -23,10 +23,10 @@ class RpcSide {
  public:
   virtual ~RpcSide() = default;
 
-  // This side's ends of its session's two rings. A caller makes each end once a
-  // session; both are invalid after the session. One thread may use them while
-  // another thread uses the rest of the side. kBrokenPeer: the ring's positions
-  // are invalid.
+  // This side's ends of the two RPC rings: it reads one ring and writes the
+  // other. A caller makes each end once a session; both are invalid after it.
+  // One thread may use them while another thread uses the rest of the side.
+  // kBrokenPeer: the ring's positions are invalid.
   virtual absl::StatusOr<RingReader> RpcRingReader() = 0;
   virtual absl::StatusOr<RingWriter> RpcRingWriter() = 0;
   // A waiter for these two ends. The thread that uses them makes its own.

@@ -10,10 +10,11 @@
 #include "transport/base/error.h"
 
 ABSL_FLAG(bool, watch, false,
-          "true: again each second, until Ctrl-C; waits for a missing NAME");
+          "true: prints again each second, until Ctrl-C. If NAME is missing, "
+          "waits for it");
 ABSL_FLAG(bool, json, false,
-          "true: one JSON object, with --watch one in each line; viz/README.md "
-          "has the keys");
+          "true: prints one JSON object; with --watch, one object a line. "
+          "viz/README.md lists the keys");
 
 namespace tandem {
 namespace {
@@ -23,20 +24,25 @@ constexpr char kUsage[] =
        tools/inspect list [--watch] [--json]
 
 Shows the region NAME: which side is alive, what each side does, how fast, and
-what is wrong. It only reads: it blocks and wakes no side, and leaves no trace.
-It also works if the engine is dead or the region is corrupt. NAME may also be
-a segment of frames, or its run id.
+what is wrong. It only reads. It neither blocks nor wakes a side, and leaves no
+trace. It also works if the engine is dead or the region is corrupt. NAME may
+also be a segment of frames, or the run id of a segment.
 
   list      one line for each region and segment of this machine, dead or alive
-  --        after it, "list" is the NAME of a region
+  --        treats the next word as NAME, so that a region named "list" can be
+            shown
 
-Speeds are means over the half second that the command takes, with --watch over
-a second. The bars are a histogram of the engine's time for an exchange, since
-the engine's start. A bar's label is the shortest time that the bar counts.
+Speeds are means over half a second, the time that the command runs; with
+--watch, over one second. The bars are a histogram of the engine's time for an
+exchange, since the engine's start. A bar's label is the shortest time that the
+bar counts.
 
-Exit codes: 0 success (warnings possible), 1 no such region, or this user may
-not read it, 2 wrong command line, 3 the region is corrupt, or one of its sides
-died, 4 the output could not be written, such as on a full disk.
+Exit codes:
+  0  success, possibly with warnings
+  1  the region is missing, or not readable for this user
+  2  invalid command line
+  3  the region is corrupt, or one of its sides died
+  4  the output could not be written, for example on a full disk
 
 Examples:
   tools/inspect list
