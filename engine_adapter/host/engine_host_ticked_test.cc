@@ -334,7 +334,7 @@ TEST_F(EngineHostTickedTest, AResetByCallWaitsForTheStep) {
   Do(work);
   const EngineWork* const reset = Next();
   ASSERT_NE(reset, nullptr);
-  EXPECT_EQ(reset->resets.size(), kEnvs);
+  EXPECT_EQ(reset->resets.size(), 1u);
   Do(reset);
   EXPECT_EQ(NextAnswer(), 1u);
 }

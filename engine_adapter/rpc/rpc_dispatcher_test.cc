@@ -647,7 +647,7 @@ TEST_F(RpcDispatcherTest, StreamsEndWithTheirClient) {
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());
   (void)connection_.Poll(1000 * kMs);
   connection_.End();
-  EXPECT_FALSE(dispatcher_.HasClient());
+  EXPECT_FALSE(connection_.IsOpen());
   EXPECT_FALSE(connection_.Poll(2000 * kMs));
   EXPECT_EQ(connection_.DueNs(0), std::nullopt);
 }

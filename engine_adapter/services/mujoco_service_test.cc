@@ -279,17 +279,21 @@ TEST_F(MujocoServiceTest, CallThatWaitsForStepIsAnsweredOnce) {
   service_->AnswerWaiting();
 }
 
-TEST_F(MujocoServiceTest, DropsCallsOfClientThatLeft) {
+TEST_F(MujocoServiceTest, DropsCallsOfTheCallerThatLeftAndNoOthers) {
   rpc::SendControlRequestT request;
   request.bulk = {0.5F};
   request.wait_for_next_step = true;
   EXPECT_FALSE(Send(request).has_value());
-  EXPECT_GT(late_[0].use_count(), 1);
-  service_->ForgetWaiting();
-  EXPECT_EQ(late_[0].use_count(), 1);
+  auto waits = std::make_shared<bool>(true);
+  const auto kept = std::make_shared<bool>(false);
+  service_->SendControl(request,
+                        {[kept](const auto&) { *kept = true; }, waits});
+  waits.reset();
+  service_->ForgetCancelled();
+  EXPECT_EQ(kept.use_count(), 1);
   stepped_->Exchange();
   service_->AnswerWaiting();
-  EXPECT_FALSE(late_[0]->has_value());
+  EXPECT_TRUE(late_[0]->has_value());
 }
 
 TEST_F(MujocoServiceTest, DropsCancelledCalls) {

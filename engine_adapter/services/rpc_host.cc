@@ -237,6 +237,7 @@ void RpcHost::Start(size_t caller, EnvelopeReader reader,
 
 void RpcHost::Stop(size_t caller) {
   callers_[caller]->End();
+  quiet_ = AllQuiet();
   if (mujoco_) mujoco_->ForgetCancelled();
   if (caller != kClientCaller) simulation_->CallerLeft(caller);
 }
@@ -247,14 +248,18 @@ RpcHost::More RpcHost::Poll(int64_t now_ns) {
     if (mujoco_) mujoco_->AnswerWaiting();
   }
   More more;
-  quiet_ = true;
   for (size_t caller = 0; caller < kCallers; ++caller) {
     simulation_->SetCaller(caller);
     const bool left = callers_[caller]->Poll(now_ns);
     (caller == kClientCaller ? more.client : more.attendants) |= left;
   }
-  for (const auto& caller : callers_) quiet_ = quiet_ && caller->IsQuiet();
+  quiet_ = AllQuiet();
   return more;
+}
+
+bool RpcHost::AllQuiet() const {
+  return std::ranges::all_of(
+      callers_, [](const auto& caller) { return caller->IsQuiet(); });
 }
 
 std::optional<int64_t> RpcHost::DueNs(int64_t now_ns) const {

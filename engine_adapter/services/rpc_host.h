@@ -141,7 +141,7 @@ class RpcHost {
   RpcDispatcher dispatcher_;  // its handlers use all of the above
   Links links_;
   std::array<std::unique_ptr<RpcConnection>, kCallers> callers_;
-  bool quiet_ = true;  // of all callers, as of the last Poll
+  bool quiet_ = true;  // AllQuiet() after the last Poll or Stop
 };
 
 }  // namespace tandem

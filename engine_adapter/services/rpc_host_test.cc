@@ -42,8 +42,11 @@ class RpcHostTest : public testing::Test {
   void Start(std::unique_ptr<Engine> engine, const RpcConfig& config) {
     Engine* const raw = engine.get();
     stepped_.emplace(std::move(engine));
-    host_.emplace(config, raw, &*stepped_, [] {});
-    host_->Start(EnvelopeReader(to_engine_.Reader(), {}),
+    host_.emplace(config, raw, &*stepped_,
+                  RpcHost::Links{.wake = [] {},
+                                 .client_text = [this] { return client_; },
+                                 .switched = [this] { ++switched_; }});
+    host_->Start(kClientCaller, EnvelopeReader(to_engine_.Reader(), {}),
                  EnvelopeWriter(to_client_.Writer()));
   }
   void StartMujoco(const RpcConfig& config) {
@@ -84,6 +87,8 @@ class RpcHostTest : public testing::Test {
   TestRegion to_client_{1 << 16};
   EnvelopeWriter calls_{to_engine_.Writer()};
   EnvelopeReader answers_{to_client_.Reader(), {}};
+  std::string client_;
+  int switched_ = 0;
   std::optional<SteppedEngine> stepped_;
   std::optional<RpcHost> host_;
 };
@@ -93,7 +98,7 @@ TEST_F(RpcHostTest, EveryMethodOfTheSchemaIsAServices) {
   const std::map<Id, int> methods = Methods();
   for (const Id method : rpc::EnumValuesMethodId()) {
     const bool is_doors = method == Id::NONE || method == Id::CancelStream ||
-                          method == Id::GetServices;
+                          method == Id::GetServices || method == Id::SetService;
     EXPECT_EQ(methods.contains(method) ? methods.at(method) : 0,
               is_doors ? 0 : 1)
         << rpc::EnumNameMethodId(method);
@@ -109,7 +114,10 @@ TEST_F(RpcHostTest, NoMethodIsServedOfServicesThatAreSwitchedOff) {
   EXPECT_EQ(host_->enabled_services(), 0U);
   uint64_t id = 0;
   for (const Id method : rpc::EnumValuesMethodId()) {
-    if (method == Id::NONE || method == Id::CancelStream) continue;
+    if (method == Id::NONE || method == Id::CancelStream ||
+        method == Id::SetService) {
+      continue;
+    }
     Call(method, ++id, rpc::GetServicesRequestT(), 0);
     const rpc::EnvelopeT answer = Answer();
     EXPECT_EQ(answer.correlation_id, id);
@@ -128,7 +136,7 @@ TEST_F(RpcHostTest, NoMethodIsServedOfServicesThatAreSwitchedOff) {
 TEST_F(RpcHostTest, SwitchesAServiceWhileItRuns) {
   StartMujoco({});
   const uint32_t all = host_->enabled_services();
-  host_->Enable(Service::kMujoco, false);
+  EXPECT_TRUE(host_->Enable(Service::kMujoco, false).ok());
   EXPECT_EQ(host_->enabled_services(), all & ~BitOf(Service::kMujoco));
   Call(Id::GetJointState, 1, rpc::GetJointStateRequestT(), 0);
   rpc::EnvelopeT answer = Answer();
@@ -137,7 +145,8 @@ TEST_F(RpcHostTest, SwitchesAServiceWhileItRuns) {
       << answer.error_message;
   Call(Id::GetSceneInfo, 2, rpc::GetSceneInfoRequestT(), 0);
   EXPECT_EQ(Answer().error_code, 0);
-  host_->Enable(Service::kMujoco, true);
+  EXPECT_TRUE(host_->Enable(Service::kMujoco, true).ok());
+  EXPECT_EQ(switched_, 2);
   EXPECT_EQ(host_->enabled_services(), all);
   Call(Id::GetJointState, 3, rpc::GetJointStateRequestT(), 0);
   EXPECT_EQ(Answer().error_code, 0);
@@ -229,16 +238,66 @@ TEST_F(RpcHostTest, AReaderThatWasLateGetsTheNewestMoment) {
   EXPECT_EQ(last.stream_number, received + last.dropped);
 }
 
+TEST_F(RpcHostTest, SetServiceSwitchesByName) {
+  Start(MakeClassicControlEngine("CartPole-v1", {}).value(), {});
+  rpc::SetServiceRequestT request;
+  request.name = "agent";
+  Call(Id::SetService, 1, request, 0);
+  EXPECT_EQ(Answer().error_message, "");
+  EXPECT_EQ(host_->enabled_services(), BitOf(Service::kScene));
+  request.enabled = true;
+  Call(Id::SetService, 2, request, 0);
+  EXPECT_EQ(Answer().error_message, "");
+  EXPECT_EQ(host_->enabled_services(),
+            BitOf(Service::kScene) | BitOf(Service::kAgent));
+  request.name = "mujoco";
+  Call(Id::SetService, 3, request, 0);
+  EXPECT_TRUE(absl::StrContains(Answer().error_message, "which cannot"));
+  request.enabled = false;
+  Call(Id::SetService, 4, request, 0);
+  EXPECT_EQ(Answer().error_message, "");
+  request.name = "cameras";
+  Call(Id::SetService, 5, request, 0);
+  EXPECT_TRUE(absl::StrContains(Answer().error_message, "found 'cameras'"));
+}
+
+TEST_F(RpcHostTest, AnAttendantMayResetOnlyWithoutAClient) {
+  Start(MakeClassicControlEngine("CartPole-v1", {}).value(), {});
+  constexpr size_t kAttendant = kClientCaller + 2;
+  host_->Stop(kClientCaller);
+  host_->Start(kAttendant, EnvelopeReader(to_engine_.Reader(), {}),
+               EnvelopeWriter(to_client_.Writer()));
+  client_ = "the client of pid 12";
+  Call(Id::ResetAgent, 1, rpc::ResetAgentRequestT(), 0);
+  const rpc::EnvelopeT refused = Answer();
+  EXPECT_EQ(refused.error_code,
+            static_cast<uint16_t>(ErrorCode::kAlreadyAttached));
+  EXPECT_TRUE(absl::StrContains(refused.error_message, "pid 12"));
+  Call(Id::GetAgentSchema, 2, rpc::GetAgentSchemaRequestT(), 0);
+  EXPECT_EQ(Answer().error_message, "");
+  client_ = "";
+  Call(Id::ResetAgent, 3, rpc::ResetAgentRequestT(), 0);
+  EXPECT_EQ(Answer().error_message, "");
+  rpc::SetPausedRequestT pause;
+  pause.paused = true;
+  Call(Id::SetPaused, 4, pause, 0);
+  EXPECT_TRUE(stepped_->paused());
+  host_->Stop(kClientCaller);
+  EXPECT_TRUE(stepped_->paused());
+  host_->Stop(kAttendant);
+  EXPECT_FALSE(stepped_->paused());
+}
+
 TEST_F(RpcHostTest, DropsClientThatLeft) {
   StartMujoco({});
   rpc::SendControlRequestT request;
   request.bulk = {0.5F};
   request.wait_for_next_step = true;
   Call(Id::SendControl, 1, std::move(request), 0);
-  EXPECT_TRUE(host_->IsRunning());
+  EXPECT_TRUE(host_->IsRunning(kClientCaller));
   EXPECT_FALSE(host_->IsQuiet());
-  host_->Stop();
-  EXPECT_FALSE(host_->IsRunning());
+  host_->Stop(kClientCaller);
+  EXPECT_FALSE(host_->IsRunning(kClientCaller));
   EXPECT_TRUE(host_->IsQuiet());
   stepped_->Exchange();
   (void)host_->Poll(0);

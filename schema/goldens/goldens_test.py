@@ -201,6 +201,7 @@ def test_sections_are_aligned_within_the_region_and_disjoint() -> None:
         "final_obs": obs,
         "reset_seeds": 8 * envs,
         "infos": fields["infos_size"],
+        "attendants": 4 * (512 + 2 * (128 + fields["attendant_ring_size"])),
         "cmd_s2c": ring,
         "cmd_c2s": ring,
         "image": fields["image_width"] * fields["image_height"] * fields["image_channels"],

@@ -55,6 +55,7 @@ void CountingServer::Serve(int exchanges) {
       case EngineEvent::kTimedOut:
       case EngineEvent::kInterrupted:
       case EngineEvent::kFrameWanted:
+      case EngineEvent::kAttendants:
       case EngineEvent::kRpcs:
         break;
     }

@@ -102,6 +102,7 @@ class EchoEngine {
           break;
         case EngineEvent::kTimedOut:
         case EngineEvent::kInterrupted:
+        case EngineEvent::kAttendants:
         case EngineEvent::kRpcs:
           break;
       }
