@@ -330,11 +330,13 @@ void EngineHost::EndExchange() {
   } else {
     side_.Fail(ErrorCode::kEngineFailed, status.message());
   }
-  LogFailure(status);
+  if (!status.ok() || !last_failure_.ok()) LogFailure(status);
   // After Publish: the client already computes with its results.
   ServeFrames();
   simulation_.Served(kind);
-  ServeCallers();
+  if (side_.HasRpcs() || side_.AttendantsRang() || !rpcs_->IsQuiet()) {
+    ServeCallers();
+  }
 }
 
 void EngineHost::EndArrival(const absl::Status& status) {
@@ -431,11 +433,12 @@ void EngineHost::BeginRpcs(size_t caller, absl::StatusOr<RingReader> reader,
                EnvelopeWriter(*std::move(writer)));
 }
 
-// Looks for the work of all callers beside an exchange.
+// Serves all callers beside an exchange; Next will not return these events.
 void EngineHost::ServeCallers() {
+  (void)side_.PollRpcs();
   if (side_.PollAttendants()) {
     ServeAttendants();
-  } else if (side_.PollRpcs() || !rpcs_->IsQuiet()) {
+  } else {
     ServeRpcs();
   }
 }

@@ -53,7 +53,7 @@ void Simulation::Stepped() {
   ++steps_;
   if (done_ < wanted_) {
     if (++done_ == wanted_) EndSingleSteps(done_);
-  } else if (!paused_ && mode_ == rpc::SimulationMode::REALTIME) {
+  } else if (mode_ == rpc::SimulationMode::REALTIME && !paused_) {
     due_ns_ = std::max(due_ns_ + period_ns_, MonotonicNanos() - kMaxDebtNs);
   }
 }

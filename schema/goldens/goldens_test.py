@@ -103,7 +103,9 @@ def test_bytes_between_promised_fields_are_zero() -> None:
     assert all(HEADER[at] == 0 for at in range(640) if at not in named)
 
 
-@pytest.mark.parametrize(("file_name", "data"), [("lrbc_v1.bin", HEADER), ("attendant_slot_v1.bin", SLOT), ("ring_v1.bin", RING)])
+@pytest.mark.parametrize(
+    ("file_name", "data"), [("lrbc_v1.bin", HEADER), ("attendant_slot_v1.bin", SLOT), ("ring_v1.bin", RING)]
+)
 def test_listing_covers_every_byte_correctly(file_name: str, data: bytes) -> None:
     """Each row's bytes and value equal the golden's; each byte is in exactly one row."""
     end = 0

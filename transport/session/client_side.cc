@@ -69,6 +69,7 @@ class ClientSide::Watch final : public WaitWatch {
     if (long_wait_ns_ != 0) return;  // the wait goes on after Extend
     long_wait_ns_ = MonotonicNanos();
     paused_before_ns_ = PausedNs(long_wait_ns_);
+    extended_ns_ = 0;
     on_long_wait_();
   }
 
@@ -134,8 +135,9 @@ class ClientSide::Watch final : public WaitWatch {
   GracePeriod count_grace_{kGraceNs};
   int64_t hook_called_ns_ = 0;
   int64_t long_wait_ns_ = 0;  // its beginning; 0: none yet
-  int64_t paused_before_ns_ = 0;
-  int64_t extended_ns_ = 0;
+  // From the long wait on:
+  int64_t paused_before_ns_;
+  int64_t extended_ns_;
 };
 
 // Refuses a second thread.
@@ -353,19 +355,15 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
   LrbcHeader* const shared = header();
   Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true,
               on_long_wait);
-  ErrorCode code;
-  do {
-    code = waiter_.Until(
-        [&] {
-          // SYNC(lockstep.frame): acquire; the number, then the results.
-          return shared->frame_seq.load(std::memory_order_acquire) == seq_ + 1;
-        },
-        deadline, watch);
-  } while (code == ErrorCode::kStepTimeout && watch.Extend(&deadline));
-  if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) {
-    return Lost(code);
+  ErrorCode code =
+      waiter_.Until([this] { return HasResults(); }, deadline, watch);
+  if (code != ErrorCode::kOk) {
+    if (code == ErrorCode::kStepTimeout) code = AwaitPause(deadline, watch);
+    if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) {
+      return Lost(code);
+    }
+    if (code != ErrorCode::kOk) return code;
   }
-  if (code != ErrorCode::kOk) return code;
   // The engine acknowledged another client, and therefore reset the
   // environments.
   // relaxed: frame_seq published it.
@@ -384,6 +382,21 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
       shared->exchange_status.load(std::memory_order_relaxed));
   if (status == ErrorCode::kOk) return status;
   return status == ErrorCode::kBrokenPeer ? Lost(status) : EngineCode(status);
+}
+
+bool ClientSide::HasResults() const {
+  // SYNC(lockstep.frame): acquire; the number, then the results.
+  return header()->frame_seq.load(std::memory_order_acquire) == seq_ + 1;
+}
+
+// The deadline has passed: waits on if an attendant paused the engine
+// meanwhile. Not a part of AwaitResults, whose wait is then inlined.
+ErrorCode ClientSide::AwaitPause(Deadline deadline, Watch& watch) {
+  ErrorCode code = ErrorCode::kStepTimeout;
+  while (code == ErrorCode::kStepTimeout && watch.Extend(&deadline)) {
+    code = waiter_.Until([this] { return HasResults(); }, deadline, watch);
+  }
+  return code;
 }
 
 ErrorCode ClientSide::AwaitFrame(Deadline deadline) {

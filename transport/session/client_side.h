@@ -229,6 +229,8 @@ class ClientSide final : public RpcSide {
   ErrorCode PostActions(std::span<const float> actions);
   ErrorCode AwaitResults(Deadline deadline,
                          absl::FunctionRef<void()> on_long_wait);
+  ErrorCode AwaitPause(Deadline deadline, Watch& watch);
+  bool HasResults() const;
   ErrorCode MaySend() const;
   ErrorCode MayUse() const;
   void Post(ExchangeKind kind);

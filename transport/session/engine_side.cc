@@ -41,6 +41,18 @@ class EngineSide::Watch final : public WaitWatch {
   EngineEvent event_ = EngineEvent::kTimedOut;  // nothing to report
 };
 
+// Inline: each exchange calls it twice.
+[[gnu::always_inline]] inline void EngineSide::SetPhase(Phase phase,
+                                                        int64_t now_ns) {
+  if (phase_ == Phase::kPausedByAttendant) CountAttendantPause(now_ns);
+  phase_ = phase;
+  phase_since_ns_ = now_ns;
+  // SYNC(attendant.pause): release; the pauses before this phase. Otherwise it
+  // is for display only.
+  header_->engine_phase.store(PackPhase(phase, now_ns),
+                              std::memory_order_release);
+}
+
 absl::StatusOr<EngineSide> EngineSide::Create(absl::string_view name,
                                               const RegionSpec& spec,
                                               const Options& options) {
@@ -61,6 +73,7 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
       to_client_offset_(header_->cmd_s2c_offset),
       to_engine_offset_(header_->cmd_c2s_offset),
       ring_bytes_(header_->cmd_ring_size),
+      calls_(region_.mapping()->At<RingHeader>(to_engine_offset_)),
       has_frames_(!region_.frame_ring().empty()),
       attendants_(region_.mapping()),
       asked_(std::make_unique<std::atomic<uint32_t>>(0)) {
@@ -105,22 +118,10 @@ bool EngineSide::HasExchange() const {
          header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1;
 }
 
-bool EngineSide::HasRpcs() const {
-  if (!polls_rpcs_) return false;
-  // relaxed: a number that is only compared; RingReader's acquire has the
-  // entries.
-  return !polled_all_ ||
-         region_.mapping()
-                 ->At<RingHeader>(to_engine_offset_)
-                 ->write_pos.load(std::memory_order_relaxed) != polled_pos_;
-}
-
 bool EngineSide::PollRpcs() {
   if (!HasRpcs()) return false;
   // relaxed: as in HasRpcs.
-  polled_pos_ = region_.mapping()
-                    ->At<RingHeader>(to_engine_offset_)
-                    ->write_pos.load(std::memory_order_relaxed);
+  polled_pos_ = calls_->write_pos.load(std::memory_order_relaxed);
   polled_all_ = true;
   return true;
 }
@@ -444,26 +445,11 @@ void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
   StoreIfOther(&header_->exchange_status, static_cast<uint32_t>(code));
 }
 
-void EngineSide::SetPhase(Phase phase, int64_t now_ns) {
-  if (phase_ == Phase::kPausedByAttendant ||
-      phase == Phase::kPausedByAttendant) {
-    CountAttendantPause(phase, now_ns);
-  }
-  phase_ = phase;
-  // SYNC(attendant.pause): release; the pauses before this phase. Otherwise it
-  // is for display only.
-  header_->engine_phase.store(PackPhase(phase, now_ns),
-                              std::memory_order_release);
-}
-
-void EngineSide::CountAttendantPause(Phase next, int64_t now_ns) {
-  if (phase_ == Phase::kPausedByAttendant) {
-    attendant_pause_ns_ += static_cast<uint64_t>(now_ns - paused_since_ns_);
-    // relaxed: the phase publishes it.
-    header_->attendant_pause_ns.store(attendant_pause_ns_,
-                                      std::memory_order_relaxed);
-  }
-  if (next == Phase::kPausedByAttendant) paused_since_ns_ = now_ns;
+[[gnu::noinline]] void EngineSide::CountAttendantPause(int64_t now_ns) {
+  attendant_pause_ns_ += static_cast<uint64_t>(now_ns - phase_since_ns_);
+  // relaxed: the phase publishes it.
+  header_->attendant_pause_ns.store(attendant_pause_ns_,
+                                    std::memory_order_relaxed);
 }
 
 bool EngineSide::PollAttendants() {

@@ -161,8 +161,15 @@ class EngineSide {
   // are invalid.
   absl::StatusOr<RingReader> RpcRingReader();
   absl::StatusOr<RingWriter> RpcRingWriter();
-  // Whether kRpcs is due; Next will then not return it. For use right after an
-  // exchange. One load.
+  // Whether kRpcs is due. One load.
+  bool HasRpcs() const {
+    // relaxed: a number that is only compared; RingReader's acquire has the
+    // entries.
+    return polls_rpcs_ &&
+           (!polled_all_ ||
+            calls_->write_pos.load(std::memory_order_relaxed) != polled_pos_);
+  }
+  // The same; Next will then not return it. For use right after an exchange.
   bool PollRpcs();
   // Messages are left in the ring: makes Next and Poll return kRpcs once more,
   // after an exchange that has come meanwhile.
@@ -214,7 +221,6 @@ class EngineSide {
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
   void DropHeldExchange();
-  bool HasRpcs() const;
   std::span<std::byte> RpcRingData(uint64_t ring_offset);
   EngineEvent Take(int64_t seen_at_ns);
   EngineEvent TakeRequest();
@@ -228,8 +234,8 @@ class EngineSide {
   void RestoreNameNowAndThen(int64_t now_ns);
   void SetStatus(ErrorCode code, absl::string_view text);
   void SetPhase(Phase phase, int64_t now_ns);
-  // Adds a pause of an attendant that ends now, and notes one that begins.
-  void CountAttendantPause(Phase next, int64_t now_ns);
+  // Adds an attendant's pause that ends now.
+  void CountAttendantPause(int64_t now_ns);
 
   static constexpr int64_t kPollPeerNs = 5'000'000;
   static constexpr int64_t kRestoreNameNs = 100'000'000;
@@ -247,6 +253,7 @@ class EngineSide {
   const uint64_t to_client_offset_;
   const uint64_t to_engine_offset_;
   const uint32_t ring_bytes_;
+  const RingHeader* calls_;  // of the ring to the engine
   const bool has_frames_;
 
   // Private truth: the region's copies can be scribbled over by the peer.
@@ -259,9 +266,9 @@ class EngineSide {
   uint32_t frame_request_ = 0;
   Phase phase_ = Phase::kResetting;
   bool has_client_ = false;
-  bool holds_ = false;               // there is a held exchange
-  Phase idle_ = Phase::kIdle;        // between steps
-  int64_t paused_since_ns_ = 0;      // of kPausedByAttendant
+  bool holds_ = false;         // there is a held exchange
+  Phase idle_ = Phase::kIdle;  // between steps
+  int64_t phase_since_ns_ = 0;
   uint64_t attendant_pause_ns_ = 0;  // as the region's
   EngineAttendants attendants_;
   bool just_polled_attendants_ = false;

@@ -27,7 +27,7 @@ struct FieldRow {
 };
 
 // Rows in the order of their offsets.
-std::vector<FieldRow> HeaderRows();      // of LrbcHeader
+std::vector<FieldRow> HeaderRows();  // of LrbcHeader
 std::vector<FieldRow> AttendantSlotRows();
 std::vector<FieldRow> RingHeaderRows();  // of RingHeader
 std::vector<FieldRow> RingDataRows();    // of the sample's entries
