@@ -215,7 +215,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureArrays, "arrays"},        {kFeatureSession, "session"},
       {kFeatureStepTimes, "step times"}, {kFeatureInfos, "infos"},
       {kFeatureFrames, "frames"},        {kFeatureImages, "images"},
-      {kFeatureCommands, "commands"},
+      {kFeatureCommands, "commands"},    {kFeatureAttendants, "attendants"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {

@@ -50,11 +50,12 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
         NameOf(engine.phase), engine.phase_secs));
     return;
   }
-  if (engine.phase == Phase::kPaused) {
+  if (engine.phase == Phase::kPaused ||
+      engine.phase == Phase::kPausedByAttendant) {
     verdict->remarks.push_back(absl::StrFormat(
-        "the engine is paused for %.1f s: an RPC paused it, and "
-        "another can resume it",
-        engine.phase_secs));
+        "the engine is %s for %.1f s: an RPC paused it, and another can "
+        "resume it",
+        NameOf(engine.phase), engine.phase_secs));
     return;
   }
   const bool asked = report.exchange == ExchangeState::kPending ||

@@ -40,9 +40,10 @@ constexpr PhaseSince UnpackPhase(uint64_t word) {
 }
 
 constexpr const char* NameOf(Phase phase) {
-  constexpr std::array kNames = {"absent",  "attaching", "idle",
-                                 "waiting", "stepping",  "resetting",
-                                 "stopped", "paused",    "paused by attendant"};
+  constexpr std::array kNames = {
+      "absent",  "attaching", "idle",
+      "waiting", "stepping",  "resetting",
+      "stopped", "paused",    "paused by an attendant"};
   const auto index = static_cast<size_t>(phase);
   return index < kNames.size() ? kNames[index] : "garbled";
 }
