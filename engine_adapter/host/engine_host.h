@@ -149,7 +149,7 @@ class EngineHost {
 
   // Switches a service on or off: for the attached client between its
   // exchanges, and for later clients. To switch the scene service off also ends
-  // a pause, which nobody could end otherwise. Any thread may call it.
+  // a pause, which no caller could end otherwise. Any thread may call it.
   // kUnsupported: switching on a service that the engine lacks the port for.
   absl::Status EnableService(Service service, bool enabled);
 

@@ -193,7 +193,7 @@ absl::Status RpcHost::CheckSwitch(Service service, bool enabled) const {
 absl::Status RpcHost::Enable(Service service, bool enabled) {
   RETURN_IF_ERROR(CheckSwitch(service, enabled));
   config_[service].enabled = enabled;
-  // Nobody could end a pause any more.
+  // No caller could end a pause any more.
   if (service == Service::kScene && !enabled) simulation_->SetPaused(false);
   for (const Method& method : methods_) {
     if (method.service != service) continue;

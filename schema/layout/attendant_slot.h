@@ -30,7 +30,7 @@ struct AttendantSlot {
   SharedWord<uint32_t> pid;      // for display; its first byte is the lock byte
   SharedWord<uint32_t> request;  // a new attendant's number; wraps, compared
                                  // for equality only; 0: none, or it has left
-  char label[56];                // UTF-8, NUL-terminated; published by request
+  SharedWord<uint8_t> label[56];  // UTF-8, NUL-terminated
   uint8_t reserved_64[64];
 
   // Writer engine; reader attendant.

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -10,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "transport/memory/fork_guard.h"
+#include "transport/session/attendant_label.h"
 #include "transport/session/phase_word.h"
 
 namespace tandem {
@@ -41,10 +40,9 @@ class Watch final : public WaitWatch {
 
 absl::StatusOr<std::unique_ptr<AttendantSide>> AttendantSide::Attach(
     absl::string_view name, const Options& options) {
-  if (options.label.size() >= sizeof(AttendantSlot::label)) {
+  if (options.label.size() > kMaxLabel) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("label: expected at most ",
-                                  sizeof(AttendantSlot::label) - 1,
+                     absl::StrCat("label: expected at most ", kMaxLabel,
                                   " bytes, found ", options.label.size()));
   }
   const Deadline deadline = Deadline::After(options.timeout_secs);
@@ -81,12 +79,7 @@ absl::Status AttendantSide::TakeSlot() {
     if (region_.AcquireLock(AttendantLockByte(plan(), slot_))) {
       return absl::OkStatus();
     }
-    char label[sizeof(AttendantSlot::label)];
-    std::memcpy(label, SlotAt(slot_)->label, sizeof(label));
-    // relaxed: a label for people.
-    found.push_back(absl::StrCat(
-        "'", Printable(absl::string_view(label, strnlen(label, sizeof(label)))),
-        "' (pid ", SlotAt(slot_)->pid.load(std::memory_order_relaxed), ")"));
+    found.push_back(LabelAndPid(*SlotAt(slot_)));
   }
   slot_ = 0;
   return MakeError(
@@ -101,8 +94,7 @@ absl::Status AttendantSide::Request(Deadline deadline) {
   OwnBell().ClearSleepers();
   // relaxed: a label for people.
   slot->pid.store(static_cast<uint32_t>(getpid()), std::memory_order_relaxed);
-  std::memset(slot->label, 0, sizeof(slot->label));
-  options_.label.copy(slot->label, sizeof(slot->label) - 1);
+  StoreLabel(options_.label, slot);
   // A new number, and neither 0 nor one that the engine has answered.
   // relaxed: our own word, and one that is only compared.
   const uint32_t last = slot->ack.load(std::memory_order_relaxed);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
 #include "transport/base/grace_period.h"
 #include "transport/memory/fork_guard.h"
@@ -460,27 +459,6 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   Become(State::kIdle);
   next.in_use_.reset();  // moved from: its destructor has no effect
   return absl::OkStatus();
-}
-
-absl::StatusOr<RingReader> ClientSide::RpcRingReader() {
-  const uint64_t offset = plan().cmd_s2c_offset;
-  return RingReader::Attach(region_.mapping()->At<RingHeader>(offset),
-                            RpcRingData(offset), engine_bell_);
-}
-
-absl::StatusOr<RingWriter> ClientSide::RpcRingWriter() {
-  const uint64_t offset = plan().cmd_c2s_offset;
-  return RingWriter::Attach(region_.mapping()->At<RingHeader>(offset),
-                            RpcRingData(offset), engine_bell_);
-}
-
-Waiter ClientSide::RpcWaiter() const {
-  return Waiter(own_bell_, options_.wait);
-}
-
-std::span<std::byte> ClientSide::RpcRingData(uint64_t ring_offset) const {
-  return {region_.mapping()->At<std::byte>(ring_offset + sizeof(RingHeader)),
-          plan().cmd_ring_size};
 }
 
 ErrorCode ClientSide::Close() {

@@ -1,11 +1,8 @@
 #include "transport/session/engine_attendants.h"
 
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "transport/base/printable.h"
+#include "transport/session/attendant_label.h"
 
 namespace tandem {
 namespace {
@@ -73,13 +70,7 @@ void EngineAttendants::Welcome(size_t slot) {
 }
 
 std::string EngineAttendants::TextOf(size_t slot) const {
-  AttendantSlot* const shared = SlotAt(slot);
-  char label[sizeof(shared->label)];
-  std::memcpy(label, shared->label, sizeof(label));
-  // relaxed: a label for people.
-  return absl::StrCat(
-      "'", Printable(absl::string_view(label, strnlen(label, sizeof(label)))),
-      "' (pid ", shared->pid.load(std::memory_order_relaxed), ")");
+  return LabelAndPid(*SlotAt(slot));
 }
 
 void EngineAttendants::NotifyAll() {

@@ -163,20 +163,20 @@
   FIELD(client_round_trips.counts, "client", "histogram of the same")          \
   RESERVED(reserved_3912)
 
-#define TANDEM_ATTENDANT_FIELDS(FIELD, RESERVED)                           \
-  FIELD(pid, "attendant",                                                  \
-        "label for people; its first byte is the attendant's lock byte")   \
-  FIELD(request, "attendant",                                              \
-        "a new attendant's number; 0: none, or it has left")               \
-  FIELD(label, "attendant", "UTF-8 text for people, published by request") \
-  RESERVED(reserved_64)                                                    \
-  FIELD(ack, "engine", "the request that the engine acknowledged")         \
-  RESERVED(reserved_132)                                                   \
-  FIELD(doorbell, "engine",                                                \
-        "rings so far; the futex that the attendant sleeps on")            \
-  RESERVED(reserved_260)                                                   \
-  FIELD(sleepers, "attendant",                                             \
-        "how many of its threads sleep, or are about to")                  \
+#define TANDEM_ATTENDANT_FIELDS(FIELD, RESERVED)                         \
+  FIELD(pid, "attendant",                                                \
+        "label for people; its first byte is the attendant's lock byte") \
+  FIELD(request, "attendant",                                            \
+        "a new attendant's number; 0: none, or it has left")             \
+  FIELD(label, "attendant", "UTF-8 text for people, NUL-terminated")     \
+  RESERVED(reserved_64)                                                  \
+  FIELD(ack, "engine", "the request that the engine acknowledged")       \
+  RESERVED(reserved_132)                                                 \
+  FIELD(doorbell, "engine",                                              \
+        "rings so far; the futex that the attendant sleeps on")          \
+  RESERVED(reserved_260)                                                 \
+  FIELD(sleepers, "attendant",                                           \
+        "how many of its threads sleep, or are about to")                \
   RESERVED(reserved_388)
 
 #define TANDEM_RING_FIELDS(FIELD, RESERVED)                         \

@@ -170,7 +170,9 @@ AttendantSlot SampleAttendantSlot() {
   std::memset(static_cast<void*>(&slot), 0, sizeof(slot));
   slot.pid.store(40'003, kRelaxed);
   slot.request.store(2002, kRelaxed);
-  SetText(slot.label, "panel");
+  for (size_t i = 0; i < 5; ++i) {
+    slot.label[i].store(static_cast<uint8_t>("panel"[i]), kRelaxed);
+  }
   slot.ack.store(2001, kRelaxed);
   slot.doorbell.store(70'003, kRelaxed);
   slot.sleepers.store(10, kRelaxed);

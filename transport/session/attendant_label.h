@@ -1,0 +1,50 @@
+// The label and the pid in an attendant's slot, for people.
+//
+//   StoreLabel("panel", slot);   // the attendant
+//   LabelAndPid(*slot);          // anyone: "'panel' (pid 4711)"
+
+#ifndef TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_
+#define TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "schema/layout/attendant_slot.h"
+#include "transport/base/printable.h"
+
+namespace tandem {
+
+// In bytes.
+inline constexpr size_t kMaxLabel = std::size(AttendantSlot{}.label) - 1;
+
+// Stores at most kMaxLabel bytes.
+inline void StoreLabel(absl::string_view label, AttendantSlot* slot) {
+  for (size_t i = 0; i < std::size(slot->label); ++i) {
+    const bool inside = i < label.size() && i < kMaxLabel;
+    // relaxed: a text for people, which a reader may see half written.
+    slot->label[i].store(inside ? static_cast<uint8_t>(label[i]) : 0,
+                         std::memory_order_relaxed);
+  }
+}
+
+// Accepts any bytes.
+inline std::string LabelAndPid(AttendantSlot& slot) {
+  std::string label;
+  for (SharedWord<uint8_t>& byte : slot.label) {
+    // relaxed: as in StoreLabel.
+    const char letter = static_cast<char>(byte.load(std::memory_order_relaxed));
+    if (letter == '\0') break;
+    label.push_back(letter);
+  }
+  // relaxed: a label for people.
+  return absl::StrCat("'", Printable(label), "' (pid ",
+                      slot.pid.load(std::memory_order_relaxed), ")");
+}
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_
