@@ -1,7 +1,7 @@
 // The label and the pid in an attendant's slot, for people.
 //
 //   StoreLabel("panel", slot);   // the attendant
-//   LabelAndPid(*slot);          // anyone: "'panel' (pid 4711)"
+//   LabelAndPid(*slot);          // any process: "'panel' (pid 4711)"
 
 #ifndef TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_
 #define TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_
