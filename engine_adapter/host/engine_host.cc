@@ -1,7 +1,6 @@
 #include "engine_adapter/host/engine_host.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <utility>
 
@@ -9,7 +8,6 @@
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/services/rpc_host.h"
-#include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -18,8 +16,6 @@
 #include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_writer.h"
 #include "transport/ring/ring.h"
-#include "transport/rpc/envelope_reader.h"
-#include "transport/rpc/envelope_writer.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {

@@ -22,6 +22,7 @@
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/testing/calling_client.h"
+#include "engine_adapter/host/testing/counting_engine.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -34,39 +35,6 @@
 
 namespace tandem {
 namespace {
-
-// Counts its steps, and returns the count as a joint's position.
-class CountingEngine final : public Engine, public MujocoPort {
- public:
-  const EngineSchema& schema() const override { return schema_; }
-  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
-    return absl::OkStatus();
-  }
-  absl::Status Step(std::span<const uint32_t>, const StepIo& io) override {
-    io.obs[0] = static_cast<float>(++steps_);
-    return absl::OkStatus();
-  }
-  EnginePorts ports() override { return {.mujoco = this}; }
-
-  const Info& info() const override { return info_; }
-  rpc::JointStateT Joints(uint32_t) const override {
-    rpc::JointStateT joints;
-    joints.positions = {static_cast<float>(steps_)};
-    return joints;
-  }
-  std::vector<float> Controls(uint32_t) const override { return {0}; }
-  void SetControl(uint32_t, uint32_t, float) override {}
-
- private:
-  uint32_t steps_ = 0;
-  Info info_ = {.nq = 1,
-                .nv = 1,
-                .joint_names = {"count"},
-                .position_names = {"count"},
-                .actuators = {{.name = "motor", .low = -1, .high = 1}}};
-  EngineSchema schema_ = {
-      .task = "Counting", .num_envs = 1, .obs_size = 1, .act_size = 1};
-};
 
 // An attendant, and its calls.
 class Panel {
@@ -114,17 +82,14 @@ class EngineHostAttendantsTest : public testing::Test {
  protected:
   void SetUp() override {
     alarm(60);
-    Begin();
-  }
-  void TearDown() override {
-    host_.reset();
-    alarm(0);
-  }
-  void Begin() {
     auto host = EngineHost::Create(&engine_, {.name = name_});
     ASSERT_TRUE(host.ok()) << host.status();
     host_ = *std::move(host);
     host_->Start();
+  }
+  void TearDown() override {
+    host_.reset();
+    alarm(0);
   }
   // Forks a process that attaches, executes `act` and waits to be killed.
   template <typename Act>

@@ -65,7 +65,11 @@ inline uint64_t AttendantSlotOffset(const LrbcHeader& plan, size_t slot) {
          slot * AttendantSlotBytes(plan.attendant_ring_size);
 }
 
-// The offset of the ring from the engine (0), or to it (1), in the slot.
+// The order of a slot's rings.
+inline constexpr size_t kToAttendant = 0;
+inline constexpr size_t kToEngine = 1;
+
+// The offset of a ring in the slot.
 constexpr uint64_t AttendantRingOffset(size_t ring, uint32_t ring_size) {
   return sizeof(AttendantSlot) + ring * (sizeof(RingHeader) + ring_size);
 }

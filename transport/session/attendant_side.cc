@@ -16,9 +16,6 @@
 namespace tandem {
 namespace {
 
-constexpr size_t kToAttendant = 0;
-constexpr size_t kToEngine = 1;
-
 // Ends a long wait for the engine's answer.
 class Watch final : public WaitWatch {
  public:

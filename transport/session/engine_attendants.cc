@@ -5,13 +5,6 @@
 #include "transport/session/attendant_label.h"
 
 namespace tandem {
-namespace {
-
-constexpr size_t kToAttendant = 0;
-constexpr size_t kToEngine = 1;
-
-}  // namespace
-
 EngineAttendants::EngineAttendants(std::shared_ptr<const RegionMapping> mapping)
     : mapping_(std::move(mapping)), header_(mapping_->header()) {
   if ((header_->feature_bits & kFeatureAttendants) == 0) return;
