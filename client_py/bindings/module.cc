@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "client_py/bindings/errors.h"
+#include "client_py/bindings/native_attendant.h"
 #include "client_py/bindings/native_client.h"
 #include "client_py/bindings/native_frames.h"
 #include "client_py/bindings/native_rpc.h"
@@ -140,6 +141,16 @@ void DefineRpc(py::module_& module) {
       .def("open", &NativeRpc::Open, py::arg("method"), py::arg("request"),
            py::keep_alive<0, 1>())
       .def_property_readonly("timeout", &NativeRpc::timeout_secs);
+  py::class_<NativeAttendant>(module, "NativeAttendant")
+      .def(py::init<const std::string&, const std::string&, double>(),
+           py::arg("name"), py::arg("label"), py::arg("timeout"))
+      .def("set_timeout", &NativeAttendant::SetTimeout, py::arg("timeout"))
+      .def("close", &NativeAttendant::Close)
+      .def_property_readonly("rpc", &NativeAttendant::rpc,
+                             py::return_value_policy::reference_internal)
+      .def_property_readonly("num_envs", &NativeAttendant::num_envs)
+      .def_property_readonly("engine_pid", &NativeAttendant::engine_pid)
+      .def_property_readonly("closed", &NativeAttendant::closed);
 }
 
 }  // namespace

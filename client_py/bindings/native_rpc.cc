@@ -114,14 +114,14 @@ std::shared_ptr<RpcClient> NativeRpc::Session() {
     Raise(MakeError(ErrorCode::kForkedChild,
                     absl::StrCat("region '", side_->name(),
                                  "': ", MeaningOf(ErrorCode::kForkedChild),
-                                 "; make a client after the fork")),
+                                 "; attach after the fork")),
           side_->name());
   }
   if (!has_session_) {
     Raise(MakeError(ErrorCode::kClientClosed,
                     absl::StrCat("region '", side_->name(),
-                                 "': expected an open client, found one that "
-                                 "was closed, or is not reconnected")),
+                                 "': expected an open session, found one "
+                                 "that was closed, or is not reconnected")),
           side_->name());
   }
   if (session_ != nullptr) return session_;

@@ -2,9 +2,10 @@
 //
 // Data flow: dict -> PackRequest -> RpcClient -> engine -> RpcClient ->
 // PayloadValues -> dict.
-// Ownership: a NativeClient has one, beside its ClientSide, and outlives it and
-// its streams. All calls need the GIL; calls that wait release it. Any number
-// of Python threads may call it, also during a step of another thread.
+// Ownership: a NativeClient or a NativeAttendant has one, beside its side, and
+// outlives it and its streams. All calls need the GIL; calls that wait release
+// it. Any number of Python threads may call it, also during a step of another
+// thread.
 //
 //   NativeRpc rpc(&client_side, 10.0);
 //   py::dict answer = rpc.Call(49, request, std::nullopt);
@@ -23,7 +24,7 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/rpc/rpc_client.h"
-#include "transport/session/client_side.h"
+#include "transport/session/rpc_side.h"
 
 namespace tandem {
 
@@ -62,7 +63,7 @@ class NativeStream {
 // States: with a session; without one, after EndSession.
 class NativeRpc {
  public:
-  NativeRpc(ClientSide* side, double timeout_secs)
+  NativeRpc(RpcSide* side, double timeout_secs)
       : side_(side), born_in_(ForkCount()), timeout_secs_(timeout_secs) {}
   NativeRpc(const NativeRpc&) = delete;
   NativeRpc& operator=(const NativeRpc&) = delete;
@@ -88,7 +89,7 @@ class NativeRpc {
  private:
   std::shared_ptr<RpcClient> Session();
 
-  ClientSide* const side_;
+  RpcSide* const side_;
   const uint32_t born_in_;  // ForkCount() of the owner
   double timeout_secs_;
   bool has_session_ = true;

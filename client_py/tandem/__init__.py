@@ -1,6 +1,7 @@
 """Simulation engines in processes of their own, stepped through shared memory.
 
     make_vec            Gymnasium's environments in an engine of their own; FrameOptions, ImageOptions, EngineOptions
+    Attendant           calls an engine's services beside its client, from another process
     launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
     publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
     TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
@@ -16,11 +17,12 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tandem._version import __version__
+from tandem._version import __version__ as __version__
 
 # The doctor must also work if another module of the package cannot be imported. So it imports none of them, and neither
 # does this module when `python -m tandem.doctor` runs.
 if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
+    from tandem.attendant import Attendant
     from tandem.client import AutoresetMode, SharedMemoryClient
     from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
     from tandem.engine.process import EngineProcess, launch_engine
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessDenied",
     "AlreadyAttached",
+    "Attendant",
     "AutoresetMode",
     "BrokenPeer",
     "ClientClosed",
@@ -108,7 +111,6 @@ __all__ = [
     "SystemCallFailed",
     "TandemError",
     "Unsupported",
-    "__version__",
     "apply_fastlane_environment",
     "doctor",
     "launch_engine",

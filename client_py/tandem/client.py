@@ -14,7 +14,7 @@ from tandem.arguments import contract_seed, env_indices, one_of, seconds, seeds_
 from tandem.errors import ForkedChild, InvalidArgument
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.services.contract import SimulationContract, UnusedContractFields
-from tandem.services.of_client import ClientServices
+from tandem.services.of_engine import EngineServices
 
 Results = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
 
@@ -58,7 +58,7 @@ class ClientStats:
     physics_secs: float
 
 
-class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod):
+class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod):
     """Steps the environments of an engine in another process, through shared memory.
 
     The arrays (`obs`, `actions`, ...) are NumPy views of that memory; no step copies results. They belong to the engine
@@ -68,8 +68,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
     An engine has one client at a time. A client belongs to the process that made it; it cannot be pickled or used in a
     forked child. One thread at a time may step, reset, reconnect or close.
 
-    Other threads may call the engine's services meanwhile: `get_schema`, `services`, and the methods of `agent`,
-    `mujoco`, `telemetry`, `scene`, `camera`, `viewport` and `debug`.
+    Other threads may call the engine's services meanwhile: `get_schema`, `services`, `set_service`, and the methods of
+    `agent`, `mujoco`, `telemetry`, `scene`, `camera`, `viewport` and `debug`. Other processes may too: `Attendant`.
 
     After `StepTimeout`, and usually after `KeyboardInterrupt`, the step or reset is still pending; see `pending`. Then
     `recv` waits again, `reconnect` starts a new session, `close` ends this one; `step`, `send` and `reset` raise
@@ -128,7 +128,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._native = NativeClient(self._name, attach_timeout, wait, mode)
         self._native.set_timeout(timeout)
-        ClientServices.__init__(self, self._native)
+        EngineServices.__init__(self, self._native)
         StepMethod.__init__(self, self._native)
         self._autoreset_mode = AutoresetMode[autoreset_mode.name]
         self._timeout, self._attach_timeout, self._wait = timeout, attach_timeout, wait

@@ -61,7 +61,7 @@ class ConcurrentUse(TandemError, code=8):
 
 
 class ForkedChild(TandemError, code=9):
-    """The client belongs to the parent of this forked process. Make a client after the fork, or use `spawn`."""
+    """The client or attendant belongs to the parent of this forked process. Attach after the fork, or use `spawn`."""
 
 
 class ClientClosed(TandemError, code=10):

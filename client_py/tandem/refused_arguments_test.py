@@ -54,6 +54,8 @@ def test_invalid_names_are_refused(bad: Any) -> None:
     for call in (
         lambda: tandem.SharedMemoryClient(bad),
         lambda: tandem.SharedMemoryClient(unique_name(), wait=bad),
+        lambda: tandem.Attendant(bad),
+        lambda: tandem.Attendant(unique_name(), label=bad),
         lambda: tandem.FastLaneReader.attach(bad),
         lambda: tandem.FastLaneWriter.create(bad, tandem.FastLaneConfig(width=2, height=2, channels=3)),
     ):

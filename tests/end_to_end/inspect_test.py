@@ -26,7 +26,7 @@ INSPECT = Path("viz/inspect/inspect")
 SERVER = Path("engine_adapter/reference/server")
 SHM = Path("/dev/shm")
 TIMEOUT_SECS = 120
-FINE, NO_SUCH_REGION, USAGE, BROKEN, NOT_WRITTEN = 0, 1, 2, 3, 4
+FINE, NO_SUCH_REGION, USAGE, BROKEN, NOT_WRITTEN, NOT_SWITCHED = 0, 1, 2, 3, 4, 5
 
 # Offsets of header fields: schema/goldens/lrbc_v1.txt.
 NUM_ENVS, CMD_S2C_OFFSET, CMD_C2S_OFFSET = 20, 424, 432
@@ -112,6 +112,34 @@ def test_a_region_with_a_client_that_has_stepped(
     assert text.startswith(f"{engine.name}: OK\n")
     assert "200 done" in text
     assert f"pid {os.getpid()}, idle" in text
+
+
+def test_services_are_switched_beside_the_client(client: tandem.SharedMemoryClient) -> None:
+    """The region shows the new state; what the engine does not have is refused; the slot is free again."""
+    done = inspect(client.name, "--json", "--disable=agent,scene")
+    assert done.returncode == FINE, done.stderr
+    assert "agent" in json.loads(done.stdout)["commands"]["services_off"]
+    with pytest.raises(tandem.Unsupported, match="agent"):
+        client.get_schema()
+    assert inspect(client.name, "--enable=agent").returncode == FINE
+    assert client.get_schema().observation_size == 8
+    refused = inspect(client.name, "--enable=camera")
+    assert refused.returncode == NOT_SWITCHED and "camera" in refused.stderr
+    assert inspection_of(client.name, FINE)["attendants"] == []
+
+
+def test_attendants_are_listed(engine: tandem.EngineProcess) -> None:
+    """With label and pid, in text and JSON."""
+    with tandem.Attendant(engine.name, label="a 'panel'"):
+        (seen,) = inspection_of(engine.name, FINE)["attendants"]
+        assert (seen["slot"], seen["label"], seen["pid"]) == (0, "a 'panel'", os.getpid())
+        assert f"'a 'panel'' (pid {os.getpid()})" in inspect(engine.name).stdout
+
+
+def test_switching_services_of_no_engine_is_refused() -> None:
+    """Exit codes: no region, and an unknown service."""
+    assert inspect("tandem-test-nothing-here", "--enable=camera").returncode == NO_SUCH_REGION
+    assert inspect("tandem-test-nothing-here", "--enable=camra").returncode == USAGE
 
 
 _STEPPING = """

@@ -9,12 +9,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/service.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/grace_period.h"
 #include "transport/base/printable.h"
 #include "transport/memory/observed_file.h"
+#include "transport/session/attendant_label.h"
 #include "transport/session/phase_word.h"
 
 namespace tandem {
@@ -119,6 +121,23 @@ void FillPeers(const ObservedFile& file, const LrbcHeader& header,
   report->client.life = ClientLife(file, header, report->client.phase);
 }
 
+std::vector<AttendantReport> AttendantsOf(const ObservedFile& file,
+                                          const LrbcHeader& header) {
+  std::vector<AttendantReport> attendants;
+  if ((header.feature_bits & kFeatureAttendants) == 0) return attendants;
+  for (uint32_t at = 0; at < kAttendantSlots; ++at) {
+    std::array<std::byte, sizeof(AttendantSlot)> copy;
+    if (!file.Read(AttendantSlotOffset(header, at), copy.data(), copy.size()) ||
+        !file.IsLocked(AttendantLockByte(header, at)).value_or(false)) {
+      continue;
+    }
+    AttendantSlot slot;
+    std::memcpy(static_cast<void*>(&slot), copy.data(), copy.size());
+    attendants.push_back({at, LabelOf(slot), WordOf(slot.pid)});
+  }
+  return attendants;
+}
+
 // One function for each part of the region beyond header fields. A new part
 // needs a member of RegionReport and a call here.
 void FillParts(const ObservedFile& file, const LrbcHeader& header,
@@ -145,6 +164,7 @@ void FillParts(const ObservedFile& file, const LrbcHeader& header,
     }
     report->commands = std::move(commands);
   }
+  report->attendants = AttendantsOf(file, header);
 }
 
 // Returns whether every counter of `later` is at least that of `earlier`.

@@ -71,6 +71,13 @@ struct RpcReport {
   uint64_t dropped_messages = 0;  // of the current client
 };
 
+// A process that calls the engine beside its client.
+struct AttendantReport {
+  uint32_t slot = 0;  // from 0
+  std::string label = {};
+  uint32_t pid = 0;  // for display
+};
+
 // Texts are escaped as by Printable. With a corrupt header the numbers are the
 // header's; header_problems shows which checks failed.
 struct RegionReport {
@@ -117,6 +124,7 @@ struct RegionReport {
   std::optional<FrameRingReport> frames;  // nullopt: no frame ring
   std::optional<ImagesReport> images;     // nullopt: no images
   std::optional<RpcReport> commands;      // nullopt: unknown
+  std::vector<AttendantReport> attendants;  // those that hold a slot's lock
 };
 
 // Makes some dozen system calls. Waits 20 ms for each invalid part, otherwise

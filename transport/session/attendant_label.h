@@ -1,6 +1,7 @@
 // The label and the pid in an attendant's slot, for people.
 //
 //   StoreLabel("panel", slot);   // the attendant
+//   LabelOf(*slot);              // any process: "panel"
 //   LabelAndPid(*slot);          // any process: "'panel' (pid 4711)"
 
 #ifndef TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_
@@ -31,17 +32,21 @@ inline void StoreLabel(absl::string_view label, AttendantSlot* slot) {
   }
 }
 
-// Accepts any bytes.
-inline std::string LabelAndPid(AttendantSlot& slot) {
+// Returns the label, escaped as by Printable. Accepts any bytes.
+inline std::string LabelOf(const AttendantSlot& slot) {
   std::string label;
-  for (SharedWord<uint8_t>& byte : slot.label) {
+  for (const SharedWord<uint8_t>& byte : slot.label) {
     // relaxed: as in StoreLabel.
     const char letter = static_cast<char>(byte.load(std::memory_order_relaxed));
     if (letter == '\0') break;
     label.push_back(letter);
   }
+  return Printable(label);
+}
+
+inline std::string LabelAndPid(const AttendantSlot& slot) {
   // relaxed: a label for people.
-  return absl::StrCat("'", Printable(label), "' (pid ",
+  return absl::StrCat("'", LabelOf(slot), "' (pid ",
                       slot.pid.load(std::memory_order_relaxed), ")");
 }
 

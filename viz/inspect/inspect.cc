@@ -16,6 +16,7 @@
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/inspection.h"
 #include "viz/inspect/inspection_output.h"
+#include "viz/inspect/service_switch.h"
 
 namespace tandem {
 namespace {
@@ -26,6 +27,7 @@ enum ExitCode {
   kUsage = 2,
   kBroken = 3,
   kNotWritten = 4,
+  kNotSwitched = 5,
 };
 
 // The output, and its exit code.
@@ -137,6 +139,17 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
     return EndBy(kFine, Print(InspectHelp()));
   }
   if (options->watch) return Watch(*options);
+  if (!options->enable.empty() || !options->disable.empty()) {
+    const absl::Status switched =
+        SwitchServices(options->name, options->enable, options->disable);
+    if (!switched.ok()) {
+      const std::string message(switched.message());
+      std::fprintf(stderr, "tandem: %s\nNext: tools/inspect %s\n",
+                   message.c_str(), options->name.c_str());
+      return CodeOf(switched) == ErrorCode::kNotReady ? kNoSuchRegion
+                                                      : kNotSwitched;
+    }
+  }
   const Shown shown = InspectOnce(*options);
   const bool is_error = shown.code == kNoSuchRegion || shown.code == kUsage;
   if (is_error && !options->json) {

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "program/program_flags.h"
+#include "schema/layout/service.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 
 ABSL_FLAG(bool, watch, false,
           "true: prints again each second, until Ctrl-C. If NAME is missing, "
@@ -16,16 +18,22 @@ ABSL_FLAG(bool, json, false,
           "true: prints one JSON object; with --watch, one object a line. "
           "viz/README.md lists the keys");
 
+ABSL_FLAG(std::vector<std::string>, enable, {},
+          "services to switch on in the engine, such as camera,viewport");
+ABSL_FLAG(std::vector<std::string>, disable, {},
+          "services to switch off in the engine");
+
 namespace tandem {
 namespace {
 
 constexpr char kUsage[] =
     R"(Usage: tools/inspect NAME [--watch] [--json]
        tools/inspect list [--watch] [--json]
+       tools/inspect NAME [--enable=SERVICE,...] [--disable=SERVICE,...]
 
 Shows the region NAME: which side is alive, what each side does, how fast, and
 what is wrong. It only reads. It neither blocks nor wakes a side, and leaves no
-trace. It also works if the engine is dead or the region is corrupt. NAME may
+trace; only --enable and --disable first call the engine, beside its client. It also works if the engine is dead or the region is corrupt. NAME may
 also be a segment of frames, or the run id of a segment.
 
   list      one line for each region and segment of this machine, dead or alive
@@ -43,11 +51,41 @@ Exit codes:
   2  invalid command line
   3  the region is corrupt, or one of its sides died
   4  the output could not be written, for example on a full disk
+  5  a service could not be switched: the engine refused, or did not answer
 
 Examples:
   tools/inspect list
   tools/inspect tandem --watch
   tools/inspect tandem --json | jq .rates.exchanges_per_second)";
+
+absl::Status CheckServices(const InspectOptions& options) {
+  if (options.enable.empty() && options.disable.empty()) {
+    return absl::OkStatus();
+  }
+  if (options.what == InspectOptions::What::kList || options.watch) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected --enable and --disable with one NAME, found "
+                     "them with list or --watch");
+  }
+  for (const auto* names : {&options.enable, &options.disable}) {
+    for (const std::string& name : *names) {
+      if (!absl::c_linear_search(kServiceNames, name)) {
+        return MakeError(ErrorCode::kInvalidArgument,
+                         absl::StrCat("expected services of ",
+                                      absl::StrJoin(kServiceNames, ", "),
+                                      ", found '", Printable(name), "'"));
+      }
+    }
+  }
+  for (const std::string& name : options.enable) {
+    if (absl::c_linear_search(options.disable, name)) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("expected each service once, found ", name,
+                                    " with --enable and --disable"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 const ProgramFlags& Flags() {
   static const ProgramFlags flags("viz/inspect/");
@@ -71,10 +109,13 @@ absl::StatusOr<InspectOptions> ParseInspectOptions(
   }
   InspectOptions options = {.name = names.front(),
                             .watch = absl::GetFlag(FLAGS_watch),
-                            .json = absl::GetFlag(FLAGS_json)};
+                            .json = absl::GetFlag(FLAGS_json),
+                            .enable = absl::GetFlag(FLAGS_enable),
+                            .disable = absl::GetFlag(FLAGS_disable)};
   if (options.name == "list" && !absl::c_linear_search(words, "--")) {
     options.what = InspectOptions::What::kList;
   }
+  RETURN_IF_ERROR(CheckServices(options));
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,10 +23,14 @@ struct InspectOptions {
   std::string name = {};  // with kOne
   bool watch = false;
   bool json = false;
+  // Services to switch, by name. At most one of the vectors has a given name.
+  std::vector<std::string> enable = {};
+  std::vector<std::string> disable = {};
 };
 
 // As ProgramFlags::SetFromWords; also kInvalidArgument: no name, or more than
-// one. Behind "--", "list" is a name.
+// one; unknown services, a service that is both enabled and disabled, services
+// with `list` or --watch. Behind "--", "list" is a name.
 absl::StatusOr<InspectOptions> ParseInspectOptions(
     std::span<const absl::string_view> words);
 

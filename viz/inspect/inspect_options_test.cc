@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "absl/flags/reflection.h"
@@ -46,10 +47,26 @@ TEST(InspectOptions, HelpPrecedesOtherOptions) {
   EXPECT_EQ(Parse({"-h"}).what, What::kHelp);
 }
 
+TEST(InspectOptions, ServicesAreLists) {
+  const InspectOptions options =
+      Parse({"demo", "--enable=camera,scene", "--disable", "debug"});
+  EXPECT_EQ(options.enable, (std::vector<std::string>{"camera", "scene"}));
+  EXPECT_EQ(options.disable, std::vector<std::string>{"debug"});
+}
+
 TEST(InspectOptions, RefusesUnknownOptions) {
   for (const std::vector<absl::string_view>& words :
        std::vector<std::vector<absl::string_view>>{
-           {}, {"--watch"}, {"a", "b"}, {"a", "--nonsense"}, {"list", "a"}}) {
+           {},
+               {"--watch"},
+               {"a", "b"},
+               {"a", "--nonsense"},
+               {"list", "a"},
+               {"list", "--enable=camera"},
+               {"a", "--watch", "--enable=camera"},
+               {"a", "--enable=camra"},
+               {"a", "--enable=camera", "--disable=scene,camera"}}) {
+    const absl::FlagSaver saver;
     EXPECT_EQ(CodeOf(ParseInspectOptions(words).status()),
               ErrorCode::kInvalidArgument);
   }

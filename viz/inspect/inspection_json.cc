@@ -104,6 +104,11 @@ void AddRegion(const Inspection& inspection, Json* json) {
                         {"bytes", section.bytes},
                         {"problem", section.problem}});
   }
+  Json attendants = Json::array();
+  for (const AttendantReport& each : region.attendants) {
+    attendants.push_back(
+        {{"slot", each.slot}, {"label", each.label}, {"pid", each.pid}});
+  }
   Json error = nullptr;
   if (region.status != ErrorCode::kOk) {
     error = {{"code", static_cast<uint32_t>(region.status)},
@@ -141,6 +146,7 @@ void AddRegion(const Inspection& inspection, Json* json) {
                    {"services_off", region.commands->off},
                    {"dropped_messages", region.commands->dropped_messages}}
             : Json(nullptr)},
+       {"attendants", std::move(attendants)},
        {"frames", region.frames ? FramesJson(*region.frames) : Json(nullptr)},
        {"images", region.images ? Json{{"width", region.images->width},
                                        {"height", region.images->height},

@@ -110,6 +110,9 @@ TEST(InspectionJson, HasTheValuesOfTheInspection) {
   EXPECT_EQ(json["commands"]["services_on"], Json({"agent", "scene"}));
   EXPECT_EQ(json["commands"]["services_off"], Json({"camera"}));
   EXPECT_EQ(json["commands"]["dropped_messages"], 3);
+  EXPECT_EQ(json["attendants"][0]["slot"], 1);
+  EXPECT_EQ(json["attendants"][0]["label"], "panel");
+  EXPECT_EQ(json["attendants"][0]["pid"], 40003);
   EXPECT_EQ(json["sections"][1]["offset"], 8448);
 }
 

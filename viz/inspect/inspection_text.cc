@@ -214,6 +214,14 @@ std::string RegionText(const Inspection& inspection, absl::Time now,
   if (inspection.rates) row("speed", SpeedText(inspection));
   AppendTimesTable(inspection, &text);
   absl::StrAppend(&text, "\n");
+  if (!region.attendants.empty()) {
+    row("attendants",
+        absl::StrJoin(region.attendants, ", ",
+                      [](std::string* out, const AttendantReport& each) {
+                        absl::StrAppend(out, "'", each.label, "' (pid ",
+                                        each.pid, ")");
+                      }));
+  }
   row("rings", absl::StrCat("to the client ", RingText(region.to_client)));
   row("", absl::StrCat("to the engine ", RingText(region.to_engine)));
   if (region.commands) {

@@ -36,6 +36,7 @@ TEST(InspectionText, ShowsContentAndSpeed) {
        "48 bytes of 512 KiB (0 %), 2 messages",
        "320x240 RGB, 8 slots, 77 published, 30.0/s, watched",
        "agent, scene on; camera off", "3 invalid messages",
+       "'panel' (pid 40003)",
        "84x84x3 each, of exchange 12,344", "EngineFailed: joint 3 exploded"});
 }
 

@@ -1,4 +1,4 @@
-"""`Caller`: how a client's services call the engine; `Service`: what the services share."""
+"""`Caller`: how services call the engine; `Service`: what the services share."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem._native import MethodId, NativeClient
+from tandem._native import MethodId, NativeAttendant, NativeClient
 from tandem.arguments import env_indices, integer
 from tandem.arguments import seconds as seconds_of
 from tandem.errors import BrokenPeer, EngineFailed, InvalidArgument
@@ -20,7 +20,7 @@ _Item = TypeVar("_Item")
 class Caller:
     """Calls an engine's methods by the schema's names. Any number of threads may call, also while another steps."""
 
-    def __init__(self, native: NativeClient) -> None:
+    def __init__(self, native: NativeClient | NativeAttendant) -> None:
         """Calls through the session of `native`, which must outlive this object."""
         self._rpc = native.rpc
         self.num_envs = native.num_envs  # the same after a reconnect
@@ -78,7 +78,7 @@ class Caller:
 
 
 class Service:
-    """A group of methods of an engine; `SharedMemoryClient` has one object of each service."""
+    """A group of methods of an engine; a client and an attendant have one object of each service."""
 
     def __init__(self, caller: Caller) -> None:
         """Calls through `caller`."""

@@ -54,6 +54,7 @@ inline Inspection SampleInspection() {
   region.images = {.width = 84, .height = 84, .channels = 3, .step = 12'344};
   region.commands = {
       .on = {"agent", "scene"}, .off = {"camera"}, .dropped_messages = 3};
+  region.attendants = {{1, "panel", 40003}};
   region.sections = {{"obs", 4096, 4352}, {"actions", 8448, 1536}};
   inspection.rates = RegionRates();
   inspection.rates->secs = 0.5;

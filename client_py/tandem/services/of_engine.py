@@ -1,8 +1,9 @@
-"""`ClientServices`: the services of `SharedMemoryClient`."""
+"""`EngineServices`: the services of an engine, as a client or an attendant has them."""
 
 from typing import overload
 
-from tandem._native import NativeClient
+from tandem._native import MethodId, NativeAttendant, NativeClient
+from tandem.arguments import flag, text
 from tandem.services.agent import Agent, AgentSchema
 from tandem.services.caller import Caller, EnvIds
 from tandem.services.camera import Camera
@@ -14,10 +15,10 @@ from tandem.services.telemetry import Telemetry
 from tandem.services.viewport import Viewport
 
 
-class ClientServices:
+class EngineServices:
     """The services of an engine. Any number of threads may call them, also while another steps: docs/commands.md.
 
-    `reconnect` keeps these objects; it ends calls that wait and streams that are open.
+    A client's `reconnect` keeps these objects; it ends calls that wait and streams that are open.
 
     Attributes:
       agent: What agents observe and do, and the contracts of environments.
@@ -29,7 +30,7 @@ class ClientServices:
       debug: Lines and arrows in images.
     """
 
-    def __init__(self, native: NativeClient) -> None:
+    def __init__(self, native: NativeClient | NativeAttendant) -> None:
         """Calls through the session of `native`, which must outlive this object."""
         self._caller = caller = Caller(native)
         self.agent, self.mujoco, self.telemetry = Agent(caller), Mujoco(caller), Telemetry(caller)
@@ -46,6 +47,24 @@ class ClientServices:
           TandemError: See docs/commands.md.
         """
         return ask_services(self._caller, timeout)
+
+    def set_service(self, name: str, enabled: bool, *, timeout: float | None = None) -> None:
+        """Switches a service on or off, for all callers of the engine, until it is switched again.
+
+        Later calls of a service that is off raise Unsupported; its open streams end with that error.
+
+        Args:
+          name: A name of `services`, such as "camera".
+          enabled: Whether the service answers.
+          timeout: Seconds to wait for the answer; None: the client's.
+
+        Raises:
+          InvalidArgument: No service has this name.
+          Unsupported: The engine lacks the service.
+          TandemError: See docs/commands.md.
+        """
+        fields = {"name": text("name", name, "; nothing was sent"), "enabled": flag("enabled", enabled)}
+        self._caller.call(MethodId.SetService, timeout, **fields)
 
     @overload
     def get_schema(self, env_ids: None = None, *, timeout: float | None = None) -> AgentSchema: ...

@@ -1,0 +1,185 @@
+"""`Attendant`: calls beside a client, and the ends of attendants, clients and engines."""
+
+import os
+import pickle
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    in_forked_child,
+    launch_trivial,
+    nothing_left_behind,
+    start_python,
+    unique_name,
+    watchdog,
+)
+from tools.testing import pytest_main
+
+
+@pytest.fixture
+def engine() -> Iterator[tandem.EngineProcess]:
+    """Launches an engine of three HalfCheetah environments."""
+    with tandem.launch_engine("HalfCheetah-v5", num_envs=3, name=unique_name()) as launched:
+        yield launched
+
+
+@pytest.fixture
+def client(engine: tandem.EngineProcess) -> Iterator[tandem.SharedMemoryClient]:
+    """Attaches a client to the engine."""
+    with tandem.SharedMemoryClient(engine.name, timeout=60) as attached:
+        yield attached
+
+
+@pytest.fixture
+def panel(engine: tandem.EngineProcess) -> Iterator[tandem.Attendant]:
+    """Attaches an attendant to the engine."""
+    with tandem.Attendant(engine.name, label="panel", timeout=60) as attached:
+        yield attached
+
+
+def test_attendant_calls_every_service_without_a_client(panel: tandem.Attendant) -> None:
+    """Also the two methods that are refused beside a client."""
+    assert panel.num_envs == 3 and not panel.closed
+    assert {"agent", "scene"} <= panel.services().keys()
+    assert panel.get_schema([2])[0].agent_name == "agent_2"
+    assert panel.mujoco.send_control([0.0] * 6).actuators_written == 6
+    assert panel.agent.set_contract(tandem.services.SimulationContract()) == ()
+
+
+def test_attendant_reads_beside_a_client(client: tandem.SharedMemoryClient, panel: tandem.Attendant) -> None:
+    """What would change the training is refused; the text has the client's pid."""
+    for _ in range(20):
+        client.step(client.actions)
+        assert panel.mujoco.joint_state().positions.shape == (9,)
+    with panel.telemetry.stream() as stream:
+        client.step(client.actions)
+        assert stream.next(60).frame_seq > 0
+    for call in (
+        lambda: panel.mujoco.send_control([0.0] * 6),
+        lambda: panel.agent.set_contract(tandem.services.SimulationContract()),
+    ):
+        with pytest.raises(tandem.AlreadyAttached, match=str(os.getpid())):
+            call()
+
+
+def test_steps_wait_for_the_end_of_an_attendants_pause(
+    client: tandem.SharedMemoryClient, panel: tandem.Attendant
+) -> None:
+    """The client's deadline does not run during the pause; `close` of the attendant ends it."""
+    client.step(client.actions)
+    panel.scene.pause()
+    assert panel.scene.paused()
+    client.send(client.actions)
+    with ThreadPoolExecutor(1) as pool:
+        received = pool.submit(client.recv, 0.2)
+        time.sleep(1)
+        assert not received.done()
+        panel.close()
+        assert len(received.result()) == 3
+
+
+def test_killed_attendants_pause_ends(client: tandem.SharedMemoryClient) -> None:
+    """The engine detects the death; the client's step is executed."""
+    program = f"""
+import tandem, time
+panel = tandem.Attendant({client.name!r}, timeout=60)
+panel.scene.pause()
+print("paused", flush=True)
+time.sleep(1000)
+"""
+    process = start_python(program)
+    assert process.stdout is not None and process.stdout.readline() == "paused\n", process.communicate()
+    assert client.scene.paused()
+    process.kill()
+    client.step(client.actions)
+    process.communicate()
+    assert not client.scene.paused()
+
+
+def test_fifth_attendant_is_refused_with_the_labels_of_the_four(engine: tandem.EngineProcess) -> None:
+    """A slot that is left is free for the next."""
+    with ExitStack() as stack:
+        panels = [
+            stack.enter_context(tandem.Attendant(engine.name, label=f"panel {i}", attach_timeout=60)) for i in range(4)
+        ]
+        with pytest.raises(tandem.AlreadyAttached, match="(?s)'panel 0'.*'panel 3'"):
+            tandem.Attendant(engine.name, attach_timeout=60)
+        panels[1].close()
+        with tandem.Attendant(engine.name, attach_timeout=60) as fifth:
+            assert fifth.services(timeout=60)
+
+
+def test_attendant_stays_when_the_client_changes(engine: tandem.EngineProcess, panel: tandem.Attendant) -> None:
+    """So does its stream."""
+    with panel.telemetry.stream(timeout=60) as stream:
+        for _ in range(2):
+            with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+                client.step(client.actions)
+                assert stream.newest().frame_seq > 0
+
+
+def test_services_are_switched(client: tandem.SharedMemoryClient, panel: tandem.Attendant) -> None:
+    """For all callers: calls raise Unsupported, and open streams end with it."""
+    with client.telemetry.stream(timeout=60) as stream:
+        panel.set_service("telemetry", False)
+        assert not client.services()["telemetry"].enabled
+        with pytest.raises(tandem.Unsupported, match="telemetry"):
+            panel.telemetry.schema()
+        with pytest.raises(tandem.Unsupported, match="telemetry"):
+            while True:
+                stream.next()
+    client.set_service("telemetry", True)
+    assert panel.telemetry.schema()
+    with pytest.raises(tandem.InvalidArgument, match="'telemetri'"):
+        panel.set_service("telemetri", True)
+
+
+def test_closed_attendant_refuses_calls(panel: tandem.Attendant) -> None:
+    """A second close has no effect; an open stream ends."""
+    stream = panel.telemetry.stream(timeout=60)
+    panel.close()
+    panel.close()
+    assert panel.closed
+    for call in (panel.services, stream.next, panel.telemetry.stream):
+        with pytest.raises(tandem.ClientClosed):
+            call()
+
+
+def test_killed_engine_is_gone(panel: tandem.Attendant) -> None:
+    """Calls after its death raise PeerGone."""
+    os.kill(panel.engine_pid, signal.SIGKILL)
+    with pytest.raises(tandem.PeerGone):
+        panel.services()
+
+
+def test_forked_child_is_refused(panel: tandem.Attendant) -> None:
+    """Its calls raise ForkedChild; its close leaves the parent's slot alone."""
+    assert "ForkedChild" in in_forked_child(lambda: str(panel.services()))
+    assert in_forked_child(lambda: str(panel.close())) == "None"
+    assert panel.services()
+
+
+def test_attendant_is_not_picklable(panel: tandem.Attendant) -> None:
+    """The text says how to make one in the other process."""
+    with pytest.raises(TypeError, match=rf"Attendant\('{panel.name}'\)"):
+        pickle.dumps(panel)
+
+
+def test_attach_refusals() -> None:
+    """A name without an engine, an engine without RPCs, a long label."""
+    with pytest.raises(tandem.NotReady):
+        tandem.Attendant(unique_name(), attach_timeout=0.05)
+    with launch_trivial() as engine, pytest.raises(tandem.Unsupported, match=engine.name):
+        tandem.Attendant(engine.name)
+    with pytest.raises(tandem.InvalidArgument, match="label: expected at most 55 bytes, found 60"):
+        tandem.Attendant(unique_name(), label="ä" * 30)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
