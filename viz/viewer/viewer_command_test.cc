@@ -42,6 +42,9 @@ class ViewerCommandTest : public testing::Test {
     QProcessEnvironment all = QProcessEnvironment::systemEnvironment();
     all.remove(QStringLiteral("DISPLAY"));
     all.remove(QStringLiteral("WAYLAND_DISPLAY"));
+    // Without a writable folder Fontconfig reports on stderr that it cannot
+    // cache the machine's fonts.
+    all.insert(QStringLiteral("XDG_CACHE_HOME"), folder_.path());
     for (auto at = environment.begin(); at != environment.end(); ++at) {
       all.insert(at.key(), at.value());
     }
