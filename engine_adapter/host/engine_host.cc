@@ -67,6 +67,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
       std::string description,
       ToJson(schema.description, schema.obs_size, schema.act_size));
   RETURN_IF_ERROR(Simulation::Check(*engine, FirstMode(options)));
+  RETURN_IF_ERROR(RpcHost::CheckMethods(engine->ports().methods));
   FrameGeometry frames = {.capacity = 0};
   if (options.frames) {
     RETURN_IF_ERROR(PrepareFrames(engine, *options.frames, &frames));

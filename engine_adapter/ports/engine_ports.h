@@ -31,6 +31,7 @@ struct EntityInfoT;
 struct JointStateT;
 struct SimulationContractT;
 struct TransformT;
+enum class MethodId : uint16_t;
 }  // namespace tandem::rpc
 
 namespace tandem {
@@ -178,6 +179,33 @@ class ScenePort {
                                     const rpc::TransformT& transform) = 0;
 };
 
+// Methods that the engine answers itself, from the bytes of the envelopes: for
+// engines in other languages.
+class MethodPort {
+ public:
+  // Answers the call with the bytes of an Envelope that has the method's answer
+  // as payload; its method and correlation id are ignored. Or answers with an
+  // error. The stepping thread calls it, now or later.
+  //  - kInvalidArgument: the bytes are no such envelope. The call is still
+  //    unanswered.
+  //  - kNoStepPending: it was answered already, or the caller has left or
+  //    cancelled the call.
+  using Answer =
+      std::function<absl::Status(absl::StatusOr<std::span<const uint8_t>>)>;
+
+  virtual ~MethodPort() = default;
+
+  // The methods, all different; they precede those of other ports. Streams, and
+  // the methods that reset environments, control time or switch services, are
+  // not allowed: the host answers them.
+  virtual const std::vector<rpc::MethodId>& Methods() const = 0;
+
+  // Takes a verified envelope, valid during this call. After `wanted` has
+  // expired, the answer has no effect.
+  virtual void Handle(rpc::MethodId method, std::span<const uint8_t> envelope,
+                      std::weak_ptr<const void> wanted, Answer answer) = 0;
+};
+
 // nullptr: not implemented; calls of the interface's methods get kUnsupported.
 struct EnginePorts {
   RandomizationPort* randomization = nullptr;
@@ -185,6 +213,7 @@ struct EnginePorts {
   ScenePort* scene = nullptr;
   CameraPort* camera = nullptr;
   DebugPort* debug = nullptr;
+  MethodPort* methods = nullptr;
 };
 
 }  // namespace tandem

@@ -178,6 +178,11 @@ absl::Status RpcConnection::AskAgain(rpc::MethodId method) const {
                    "call again"));
 }
 
+std::span<const uint8_t> RpcConnection::call_bytes() const {
+  const std::span<const uint64_t> words = reader_->envelope_words();
+  return {reinterpret_cast<const uint8_t*>(words.data()), words.size_bytes()};
+}
+
 void RpcConnection::Open(const rpc::Envelope& call,
                          absl::StatusOr<RpcStream> stream) {
   if (stream.ok() && streams_.size() >= limits_.streams) {

@@ -20,7 +20,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,8 @@ class RpcConnection {
 
   // The rest is for RpcDispatcher's handlers.
 
+  static absl::Status WrongPayload(const rpc::Envelope& call,
+                                   rpc::Payload expected);
   // Returns the call's request, or an error that names the payload it found.
   template <typename Request>
   static absl::StatusOr<Request> Unpacked(const rpc::Envelope& call);
@@ -106,6 +110,8 @@ class RpcConnection {
   void SendResponse(rpc::MethodId method, uint64_t correlation_id,
                     absl::StatusOr<Response> response);
   void Open(const rpc::Envelope& call, absl::StatusOr<RpcStream> stream);
+  // The bytes of the call that is being answered.
+  std::span<const uint8_t> call_bytes() const;
   // The answer of a call that is answered later; nullopt if too many are: then
   // the caller has the error already.
   template <typename Response>
@@ -123,8 +129,6 @@ class RpcConnection {
     uint64_t dropped = 0;
   };
 
-  static absl::Status WrongPayload(const rpc::Envelope& call,
-                                   rpc::Payload expected);
   void Answer(const rpc::Envelope& call);
   // Why the call gets no answer of a handler; OK: it does.
   absl::Status Refusal(const rpc::Envelope& call) const;
@@ -186,7 +190,11 @@ void RpcConnection::SendResponse(rpc::MethodId method, uint64_t correlation_id,
     return;
   }
   rpc::EnvelopeT answer = EnvelopeOf(method, correlation_id);
-  answer.payload.Set(*std::move(response));
+  if constexpr (std::is_same_v<Response, rpc::PayloadUnion>) {
+    answer.payload = *std::move(response);
+  } else {
+    answer.payload.Set(*std::move(response));
+  }
   Send(answer);
 }
 

@@ -1,6 +1,8 @@
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 
 #include "absl/strings/str_cat.h"
+#include "engine_adapter/base/guarded.h"
+#include "schema/messages/rpc_methods.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -15,6 +17,31 @@ absl::Status RpcDispatcher::Check(rpc::MethodId method) const {
                    absl::StrCat(NameOf(method),
                                 ": this engine does not serve it; "
                                 "GetServices lists its services"));
+}
+
+void RpcDispatcher::ServePayloads(
+    rpc::MethodId method, std::function<void(std::span<const uint8_t> envelope,
+                                             RpcAnswer<rpc::PayloadUnion>)>
+                              handler) {
+  handlers_[method] = [handler = std::move(handler)](
+                          RpcConnection* caller, const rpc::Envelope& call) {
+    const rpc::Payload request = PayloadsOf(call.method()).request;
+    if (call.payload_type() != request || call.payload() == nullptr) {
+      caller->SendResponse<rpc::PayloadUnion>(
+          call.method(), call.correlation_id(),
+          RpcConnection::WrongPayload(call, request));
+      return;
+    }
+    const std::optional<RpcAnswer<rpc::PayloadUnion>> answer =
+        caller->Later<rpc::PayloadUnion>(call);
+    if (!answer) return;
+    absl::Status status = Guarded([&] {
+      handler(caller->call_bytes(), *answer);
+      return absl::OkStatus();
+    });
+    // No effect if the handler answered before the exception.
+    if (!status.ok()) (*answer)(std::move(status));
+  };
 }
 
 std::optional<double> RpcDispatcher::StreamHz(rpc::MethodId method) const {

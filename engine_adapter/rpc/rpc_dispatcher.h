@@ -21,6 +21,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -55,6 +56,14 @@ class RpcDispatcher {
   void ServeLater(
       rpc::MethodId method,
       std::function<void(const Request&, RpcAnswer<Response>)> handler);
+
+  // The same for a handler that reads the bytes of the call, and answers with
+  // the method's payload.
+  void ServePayloads(
+      rpc::MethodId method,
+      std::function<void(std::span<const uint8_t> envelope,
+                         RpcAnswer<rpc::PayloadUnion>)>
+          handler);
 
   // Serves a method that answers with a stream.
   template <typename Request>

@@ -1,7 +1,11 @@
 #include "engine_adapter/services/rpc_host.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
+#include <set>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -9,9 +13,43 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine_adapter/ports/engine_ports.h"
+#include "flatbuffers/flatbuffers.h"
+#include "schema/messages/rpc_methods.h"
 #include "transport/base/error.h"
 
 namespace tandem {
+namespace {
+
+// Returns the payload of an engine's answer.
+absl::StatusOr<rpc::PayloadUnion> PayloadOf(rpc::MethodId method,
+                                            std::span<const uint8_t> envelope) {
+  const rpc::Payload expected = PayloadsOf(method).answer;
+  // A copy: FlatBuffers are aligned.
+  std::vector<uint64_t> words((envelope.size() + 7) / 8);
+  std::memcpy(words.data(), envelope.data(), envelope.size());
+  flatbuffers::Verifier verifier(
+      reinterpret_cast<const uint8_t*>(words.data()), envelope.size());
+  const rpc::Envelope* const found = rpc::VerifyEnvelopeBuffer(verifier)
+                                         ? rpc::GetEnvelope(words.data())
+                                         : nullptr;
+  if (found == nullptr || found->payload_type() != expected ||
+      found->payload() == nullptr) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("answer to ", NameOf(method), ": expected an Envelope of ",
+                     rpc::EnumNamePayload(expected), ", found ",
+                     found == nullptr
+                         ? absl::StrCat(envelope.size(),
+                                        " bytes that are no Envelope")
+                         : rpc::EnumNamePayload(found->payload_type()),
+                     "; the call is still unanswered"));
+  }
+  rpc::EnvelopeT unpacked;
+  found->UnPackTo(&unpacked);
+  return std::move(unpacked.payload);
+}
+
+}  // namespace
 
 // Registers methods, each with the switch and the rate limit of its service.
 class RpcHost::Table {
@@ -33,7 +71,7 @@ class RpcHost::Table {
   template <typename Owner, typename Request, typename Response>
   void Add(Service service, rpc::MethodId id, Owner* owner,
            void (Owner::*call)(const Request&, RpcAnswer<Response>)) {
-    if (owner != nullptr) {
+    if (owner != nullptr && !host_->dispatcher_.HasHandler(id)) {
       host_->dispatcher_.ServeLater<Request, Response>(
           id,
           [owner, call](const Request& request, RpcAnswer<Response> answer) {
@@ -47,7 +85,7 @@ class RpcHost::Table {
   template <typename Request, typename Response, typename Owner, typename Call>
   void Serve(Service service, rpc::MethodId id, Owner* owner, Call call) {
     constexpr bool kIsStream = std::is_same_v<Response, RpcStream>;
-    if (owner != nullptr) {
+    if (owner != nullptr && !host_->dispatcher_.HasHandler(id)) {
       const auto handler = [owner, call](const Request& request) {
         return (owner->*call)(request);
       };
@@ -119,6 +157,11 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   using Telemetry = TelemetryService;
   using Camera = CameraService;
   using View = ViewportService;
+  if (ports.methods != nullptr) {
+    for (const Id id : ports.methods->Methods()) {
+      ServeByEngine(ports.methods, id);
+    }
+  }
   Table all(this);
   // clang-format off
   all.Add(kAgent, Id::GetAgentSchema, agent, &Agent::GetAgentSchema);
@@ -154,6 +197,57 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   for (const Id id : {Id::GetServices, Id::GetSimulationMode, Id::SetPaused}) {
     dispatcher_.AnswerWhileBusy(id);
   }
+}
+
+absl::Status RpcHost::CheckMethods(const MethodPort* methods) {
+  using Id = rpc::MethodId;
+  constexpr std::array kOfTheHost = {
+      Id::ResetAgent,        Id::StreamJointState, Id::StreamTelemetry,
+      Id::SetSimulationMode, Id::GetSimulationMode, Id::SetPaused,
+      Id::SingleStep,        Id::StreamCamera,     Id::StreamViewport,
+      Id::CancelStream,      Id::GetServices,      Id::SetService};
+  if (methods == nullptr) return absl::OkStatus();
+  std::set<Id> seen;
+  for (const Id id : methods->Methods()) {
+    const bool known = PayloadsOf(id).answer != rpc::Payload::NONE;
+    if (known && std::ranges::find(kOfTheHost, id) == kOfTheHost.end() &&
+        seen.insert(id).second) {
+      continue;
+    }
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("methods: expected methods that an engine may answer, "
+                     "each once, found ",
+                     NameOf(id),
+                     "; the host answers streams, resets, time and services"));
+  }
+  return absl::OkStatus();
+}
+
+void RpcHost::ServeByEngine(MethodPort* port, rpc::MethodId method) {
+  using Answer = RpcAnswer<rpc::PayloadUnion>;
+  dispatcher_.ServePayloads(
+      method, [port, method](std::span<const uint8_t> envelope,
+                             const Answer& answer) {
+        port->Handle(
+            method, envelope, answer.wanted(),
+            [method, answer](
+                absl::StatusOr<std::span<const uint8_t>> bytes) -> absl::Status {
+              if (answer.wanted().expired()) {
+                return MakeError(ErrorCode::kNoStepPending,
+                                 "answer: expected a call without an answer, "
+                                 "found one that was answered or cancelled");
+              }
+              if (!bytes.ok()) {
+                answer(bytes.status());
+                return absl::OkStatus();
+              }
+              ASSIGN_OR_RETURN(rpc::PayloadUnion payload,
+                               PayloadOf(method, *bytes));
+              answer(std::move(payload));
+              return absl::OkStatus();
+            });
+      });
 }
 
 void RpcHost::Register(const Method& method) {

@@ -66,6 +66,10 @@ class RpcHost {
   RpcHost(const RpcHost&) = delete;
   RpcHost& operator=(const RpcHost&) = delete;
 
+  // kInvalidArgument: `methods` has a method that only the host may answer, or
+  // one twice. nullptr: OK.
+  static absl::Status CheckMethods(const MethodPort* methods);
+
   void Start(size_t caller, EnvelopeReader reader, EnvelopeWriter writer);
   // The caller has left. Ends an attendant's pause; that of a client ends with
   // Simulation::Restart.
@@ -118,6 +122,7 @@ class RpcHost {
   class Table;
 
   void ServeAll(const EnginePorts& ports);
+  void ServeByEngine(MethodPort* port, rpc::MethodId method);
   void Register(const Method& method);
   void SwitchOff(const Method& method);
   absl::Status CheckSwitch(Service service, bool enabled) const;
