@@ -81,7 +81,7 @@ void NativeStream::Close() {
 py::dict NativeRpc::Call(uint16_t method, py::handle request,
                          std::optional<double> timeout_secs) {
   const double secs = timeout_secs.value_or(timeout_secs_);
-  const std::shared_ptr<RpcClient> session = Session();
+  const std::shared_ptr<RpcClient> session = Client();
   const auto id = static_cast<rpc::MethodId>(method);
   PackedCall call = PackRequest(id, request, side_->name());
   const absl::StatusOr<RpcMessage> answer = WithoutGil(
@@ -93,7 +93,7 @@ py::dict NativeRpc::Call(uint16_t method, py::handle request,
 
 std::unique_ptr<NativeStream> NativeRpc::Open(uint16_t method,
                                               py::handle request) {
-  std::shared_ptr<RpcClient> session = Session();
+  std::shared_ptr<RpcClient> session = Client();
   const auto id = static_cast<rpc::MethodId>(method);
   const absl::StatusOr<uint64_t> stream =
       session->Open(PackRequest(id, request, side_->name()));
@@ -103,33 +103,13 @@ std::unique_ptr<NativeStream> NativeRpc::Open(uint16_t method,
 }
 
 void NativeRpc::EndSession() {
-  has_session_ = false;
-  const std::shared_ptr<RpcClient> session = std::exchange(session_, nullptr);
-  if (session == nullptr) return;
-  WithoutGil([&] { session->End(); });
+  WithoutGil([&] { session_.End(); });
 }
 
-std::shared_ptr<RpcClient> NativeRpc::Session() {
-  if (born_in_ != ForkCount()) {
-    Raise(MakeError(ErrorCode::kForkedChild,
-                    absl::StrCat("region '", side_->name(),
-                                 "': ", MeaningOf(ErrorCode::kForkedChild),
-                                 "; attach after the fork")),
-          side_->name());
-  }
-  if (!has_session_) {
-    Raise(MakeError(ErrorCode::kClientClosed,
-                    absl::StrCat("region '", side_->name(),
-                                 "': expected an open session, found one "
-                                 "that was closed, or is not reconnected")),
-          side_->name());
-  }
-  if (session_ != nullptr) return session_;
-  absl::StatusOr<std::unique_ptr<RpcClient>> session =
-      RpcClient::Create(side_, {.interrupted = PythonInterrupts});
-  if (!session.ok()) Raise(session.status(), side_->name());
-  session_ = *std::move(session);
-  return session_;
+std::shared_ptr<RpcClient> NativeRpc::Client() {
+  absl::StatusOr<std::shared_ptr<RpcClient>> client = session_.Client();
+  if (!client.ok()) Raise(client.status(), side_->name());
+  return *std::move(client);
 }
 
 }  // namespace tandem

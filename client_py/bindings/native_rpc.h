@@ -21,9 +21,11 @@
 #include <optional>
 #include <string>
 
+#include "client_py/bindings/waiting.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/rpc/rpc_client.h"
+#include "transport/rpc/rpc_session.h"
 #include "transport/session/rpc_side.h"
 
 namespace tandem {
@@ -64,7 +66,9 @@ class NativeStream {
 class NativeRpc {
  public:
   NativeRpc(RpcSide* side, double timeout_secs)
-      : side_(side), born_in_(ForkCount()), timeout_secs_(timeout_secs) {}
+      : side_(side),
+        session_(side, {.interrupted = PythonInterrupts}),
+        timeout_secs_(timeout_secs) {}
   NativeRpc(const NativeRpc&) = delete;
   NativeRpc& operator=(const NativeRpc&) = delete;
 
@@ -84,16 +88,14 @@ class NativeRpc {
   // waits without the GIL until they have returned.
   void EndSession();
   // Call it after a successful Reconnect.
-  void BeginSession() { has_session_ = true; }
+  void BeginSession() { session_.Begin(); }
 
  private:
-  std::shared_ptr<RpcClient> Session();
+  std::shared_ptr<RpcClient> Client();
 
   RpcSide* const side_;
-  const uint32_t born_in_;  // ForkCount() of the owner
+  RpcSession session_;
   double timeout_secs_;
-  bool has_session_ = true;
-  std::shared_ptr<RpcClient> session_;  // made by the first call
 };
 
 }  // namespace tandem

@@ -1,0 +1,56 @@
+// NamedArrays: a region's arrays by name, with dtype and shape.
+//
+// Data flow: StepArrays -> tandem_array -> the program.
+// Ownership: an engine or a client has one. Constant, so any thread may read.
+//
+//   const NamedArrays arrays = NamedArrays::OfEngine(side.arrays());
+//   tandem_array obs;
+//   absl::Status found = arrays.Find("obs", &obs);
+
+#ifndef TANDEM_SDK_NAMED_ARRAYS_H_
+#define TANDEM_SDK_NAMED_ARRAYS_H_
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/core/engine.h"
+#include "schema/layout/lrbc.h"
+#include "sdk/tandem.h"
+#include "transport/session/step_arrays.h"
+
+namespace tandem {
+
+class NamedArrays {
+ public:
+  static NamedArrays OfEngine(const StepArrays& arrays);
+  // `plan` has passed CheckHeader.
+  static NamedArrays OfClient(const StepArrays& arrays, const LrbcHeader& plan);
+
+  // kInvalidArgument: no array has the name; the text lists the names.
+  absl::Status Find(const char* name, tandem_array* array) const;
+
+  // The memory of a work's arrays, by the indices of OfEngine's arrays.
+  static constexpr size_t kOfEngine = 6;
+  static void Point(const EngineWork& work, std::array<void*, kOfEngine>* data);
+
+ private:
+  struct Item {
+    const char* name;
+    tandem_array array;
+  };
+  template <typename T>
+  void Add(const char* name, std::span<T> values,
+           std::initializer_list<uint64_t> shape);
+
+  std::vector<Item> items_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_SDK_NAMED_ARRAYS_H_
