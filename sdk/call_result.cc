@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sdk/version.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
 

@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -14,9 +19,10 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::array kTypeNames = {"float64", "float32", "int64"};
+
 const char* NameOf(NumberType type) {
-  constexpr std::array kNames = {"float64", "float32", "int64"};
-  return kNames.at(static_cast<size_t>(type));
+  return kTypeNames.at(static_cast<size_t>(type));
 }
 
 // JSON has no infinities; they are written as text.
@@ -57,6 +63,95 @@ json SpaceToJson(const Space& space, uint32_t size) {
           {"low", BoundsToJson(box.low)},
           {"high", BoundsToJson(box.high)},
           {"dtype", NameOf(box.type)}};
+}
+
+// The functions below throw json::exception if a value has another type, and
+// std::invalid_argument with the reason if it has another content.
+
+void AllowKeys(const json& object, const char* what,
+               std::initializer_list<const char*> keys) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(keys, key) != keys.end()) continue;
+    throw std::invalid_argument(
+        absl::StrCat("expected in ", what, " the keys ",
+                     absl::StrJoin(keys, ", "), ", found '", key, "'"));
+  }
+}
+
+NumberType TypeFrom(const json& object) {
+  const std::string name = object.at("dtype").get<std::string>();
+  const auto found = std::ranges::find(kTypeNames, name);
+  if (found == kTypeNames.end()) {
+    throw std::invalid_argument(absl::StrCat(
+        "expected a dtype of ", absl::StrJoin(kTypeNames, ", "), ", found '",
+        name, "'"));
+  }
+  return static_cast<NumberType>(std::distance(kTypeNames.begin(), found));
+}
+
+std::vector<double> BoundsFrom(const json& values) {
+  std::vector<double> bounds;
+  for (const json& value : values) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    bounds.push_back(value == "inf"    ? kInfinity
+                     : value == "-inf" ? -kInfinity
+                                       : value.get<double>());
+  }
+  return bounds;
+}
+
+Space SpaceFrom(const json& object, const char* what, uint32_t size) {
+  if (object.at("type") == "Discrete") {
+    AllowKeys(object, what, {"type", "n"});
+    return DiscreteSpace{.n = object.at("n").get<int64_t>()};
+  }
+  AllowKeys(object, what, {"type", "shape", "low", "high", "dtype"});
+  if (object.at("type") != "Box" ||
+      object.value("shape", json({size})) != json({size})) {
+    throw std::invalid_argument(absl::StrCat("expected as ", what,
+                                             " a Box of shape [", size,
+                                             "], found ", object.dump()));
+  }
+  BoxSpace box;
+  if (object.contains("low")) box.low = BoundsFrom(object["low"]);
+  if (object.contains("high")) box.high = BoundsFrom(object["high"]);
+  if (object.contains("dtype")) box.type = TypeFrom(object);
+  return box;
+}
+
+InfoField InfoFrom(const json& object) {
+  AllowKeys(object, "an info", {"name", "length", "dtype", "at_reset"});
+  InfoField field = {.name = object.at("name").get<std::string>()};
+  const json length = object.value("length", json());
+  if (!length.is_null()) field.length = length.get<uint32_t>();
+  if (object.contains("dtype")) field.type = TypeFrom(object);
+  field.at_reset = object.value("at_reset", false);
+  return field;
+}
+
+TaskDescription DescriptionFrom(const json& all, uint32_t obs_size,
+                                uint32_t act_size) {
+  AllowKeys(
+      all, "the description",
+      {"observation_space", "action_space", "max_episode_steps", "infos"});
+  TaskDescription description;
+  if (all.contains("observation_space")) {
+    const Space space =
+        SpaceFrom(all["observation_space"], "observation_space", obs_size);
+    if (!std::holds_alternative<BoxSpace>(space)) {
+      throw std::invalid_argument("expected a Box as observation_space");
+    }
+    description.observation_space = std::get<BoxSpace>(space);
+  }
+  if (all.contains("action_space")) {
+    description.action_space =
+        SpaceFrom(all["action_space"], "action_space", act_size);
+  }
+  description.max_episode_steps = all.value("max_episode_steps", uint32_t{0});
+  for (const json& info : all.value("infos", json::array())) {
+    description.infos.push_back(InfoFrom(info));
+  }
+  return description;
 }
 
 }  // namespace
@@ -110,6 +205,23 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                   "found: ",
                                   error.what()));
   }
+}
+
+absl::StatusOr<TaskDescription> TaskDescriptionFrom(absl::string_view text,
+                                                    uint32_t obs_size,
+                                                    uint32_t act_size) {
+  std::string problem;
+  try {
+    return DescriptionFrom(json::parse(text), obs_size, act_size);
+  } catch (const json::exception& error) {
+    problem = absl::StrCat("found other JSON: ", error.what());
+  } catch (const std::invalid_argument& error) {
+    problem = error.what();
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("task description: expected JSON as "
+                                "docs/protocol.md describes it; ",
+                                problem));
 }
 
 }  // namespace tandem

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace tandem {
 
@@ -65,6 +66,12 @@ uint32_t InfoSize(const TaskDescription& description);
 // two infos have one name, or if a name is not UTF-8.
 absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                    uint32_t obs_size, uint32_t act_size);
+
+// Reads such JSON; a missing key is the default. kInvalidArgument: it is no
+// such JSON, or a key is unknown, or a shape is not [obs_size] or [act_size].
+absl::StatusOr<TaskDescription> TaskDescriptionFrom(absl::string_view text,
+                                                    uint32_t obs_size,
+                                                    uint32_t act_size);
 
 }  // namespace tandem
 

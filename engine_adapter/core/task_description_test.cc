@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 
 #include "transport/base/error.h"
 
@@ -54,6 +55,40 @@ TEST(TaskDescription, RefusesSpacesOfAnotherSizeAndInfosOfOneName) {
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(code({.infos = {{.name = "a"}, {.name = "a"}}}, 3, 1),
             ErrorCode::kInvalidArgument);
+}
+
+TEST(TaskDescription, ReadsWhatItWrites) {
+  const std::string json =
+      ToJson({.observation_space = {.low = {-1, 0.5}, .high = {1, 2}},
+              .action_space = DiscreteSpace{.n = 2},
+              .max_episode_steps = 500,
+              .infos = {{.name = "x", .length = 2, .at_reset = true},
+                        {.name = "y", .type = NumberType::kInt64}}},
+             2, 1)
+          .value();
+  const auto read = TaskDescriptionFrom(json, 2, 1);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToJson(*read, 2, 1).value(), json);
+  const std::string plain = ToJson({}, 3, 2).value();
+  EXPECT_EQ(ToJson(TaskDescriptionFrom("{}", 3, 2).value(), 3, 2).value(),
+            plain);
+  EXPECT_EQ(ToJson(TaskDescriptionFrom(plain, 3, 2).value(), 3, 2).value(),
+            plain);
+}
+
+TEST(TaskDescription, RefusesOtherJson) {
+  for (const char* text :
+       {"", "[", "[]", "3", R"({"actionspace": {}})",
+        R"({"action_space": {"type": "Text"}})",
+        R"({"action_space": {"type": "Box", "shape": [3]}})",
+        R"({"action_space": {"type": "Box", "low": "x"}})",
+        R"({"action_space": {"type": "Box", "dtype": "int8"}})",
+        R"({"observation_space": {"type": "Discrete", "n": 2}})",
+        R"({"infos": [{}]})", R"({"infos": [{"name": "a", "size": 2}]})"}) {
+    EXPECT_EQ(CodeOf(TaskDescriptionFrom(text, 1, 1).status()),
+              ErrorCode::kInvalidArgument)
+        << text;
+  }
 }
 
 }  // namespace

@@ -110,6 +110,7 @@ EngineHost::EngineHost(EngineBase* engine, Engine* synchronous, Options options,
                        EngineSide side)
     : engine_(engine),
       synchronous_(synchronous),
+      methods_(engine->ports().methods),
       options_(std::move(options)),
       side_(std::move(side)),
       runner_(&side_.arrays()),
@@ -207,11 +208,10 @@ const EngineWork* EngineHost::Next(Deadline deadline) {
     }
     Serve(event);
     BeginDueStep();
+    if (runner_.work() != nullptr) break;
+    if (methods_ != nullptr && methods_->HasCalls()) return nullptr;
     const bool idle = event == EngineEvent::kTimedOut || turns >= kMostTurns;
-    if (runner_.work() == nullptr && idle &&
-        deadline.PassedAt(MonotonicNanos())) {
-      return nullptr;
-    }
+    if (idle && deadline.PassedAt(MonotonicNanos())) return nullptr;
   }
   taken_ = true;
   return runner_.work();

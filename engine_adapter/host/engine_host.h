@@ -133,8 +133,8 @@ class EngineHost {
   bool Poll();
 
   // Serves pending events, and returns the engine's next work; nullptr if there
-  // is none before `deadline`, or after RequestStop, or if a signal handler
-  // ran. Each work is returned once, and is valid until Done. Before Done, Next
+  // is none before `deadline`, or after RequestStop, or if a signal handler ran
+  // or the engine's MethodPort has calls. Each work is returned once, and is valid until Done. Before Done, Next
   // returns nullptr at once, and answers calls that do not need the engine:
   // GetServices, GetSimulationMode, SetPaused, CancelStream. All other calls
   // wait. A client that leaves meanwhile is noticed after Done.
@@ -209,6 +209,7 @@ class EngineHost {
 
   EngineBase* const engine_;
   Engine* const synchronous_;  // the same engine; nullptr: it uses Next
+  MethodPort* const methods_;  // the engine's, or nullptr
   Options options_;
   EngineSide side_;
   ExchangeRunner runner_;

@@ -200,6 +200,10 @@ class MethodPort {
   // not allowed: the host answers them.
   virtual const std::vector<rpc::MethodId>& Methods() const = 0;
 
+  // Whether the engine has calls to answer: then EngineHost::Next returns, so
+  // that it can.
+  virtual bool HasCalls() const { return false; }
+
   // Takes a verified envelope, valid during this call. After `wanted` has
   // expired, the answer has no effect.
   virtual void Handle(rpc::MethodId method, std::span<const uint8_t> envelope,

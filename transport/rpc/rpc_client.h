@@ -54,6 +54,7 @@ class RpcMessage {
     return *rpc::GetEnvelope(words_.data());
   }
   size_t bytes() const { return words_.size() * sizeof(uint64_t); }
+  const void* data() const { return words_.data(); }
 
  private:
   std::vector<uint64_t> words_;  // FlatBuffers are aligned

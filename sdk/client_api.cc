@@ -1,0 +1,404 @@
+// The functions of tandem.h for clients and attendants, and their RPCs.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "flatbuffers/flatbuffers.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "sdk/call_result.h"
+#include "sdk/handle_table.h"
+#include "sdk/named_arrays.h"
+#include "sdk/tandem.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_mapping.h"
+#include "transport/memory/region_plan.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/rpc/rpc_session.h"
+#include "transport/session/attendant_side.h"
+#include "transport/session/client_side.h"
+#include "transport/wait/wait_strategy.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kAttachSecs = 10;  // the default
+
+// What a handle of a client, an attendant or their RPCs leads to: one table, so
+// that tandem_rpc is the handle of its owner.
+struct Caller {
+  std::optional<ClientSide> client;
+  std::unique_ptr<AttendantSide> attendant;
+  std::optional<RpcSession> rpcs;
+  NamedArrays arrays;
+  std::string description;
+  // Whether a thread is inside a call of the client; RPCs do not count.
+  std::atomic<bool> busy{false};
+};
+using Table = HandleTable<Caller, tandem_rpc>;
+
+Table& Callers() {
+  static Table* const table = new Table();
+  return *table;
+}
+
+tandem_rpc* RpcOf(tandem_client* client) {
+  return reinterpret_cast<tandem_rpc*>(client);
+}
+tandem_rpc* RpcOf(tandem_attendant* attendant) {
+  return reinterpret_cast<tandem_rpc*>(attendant);
+}
+
+// Calls `body` at any time.
+template <typename Body>
+tandem_code CallAnytime(tandem_rpc* handle, absl::string_view type,
+                        const Body& body) {
+  const Table::Use use = Callers().Enter(handle);
+  return Result([&]() -> absl::Status {
+    if (handle == nullptr) return MissingArgument(type);
+    if (!use) return InvalidHandle(type);
+    return body(*use);
+  });
+}
+
+// Calls `body` with a client, while no other thread is inside such a call.
+template <typename Body>
+tandem_code CallClient(tandem_client* handle, const Body& body) {
+  return CallAnytime(
+      RpcOf(handle), "client", [&](Caller& caller) -> absl::Status {
+        if (!caller.client) return InvalidHandle("client");
+        // acquire, release: what the call before has written.
+        if (caller.busy.exchange(true, std::memory_order_acquire)) {
+          return caller.client->Explain(caller.client->Refusal());
+        }
+        struct Leave {
+          std::atomic<bool>& busy;
+          ~Leave() { busy.store(false, std::memory_order_release); }
+        } const leave{caller.busy};
+        return body(caller);
+      });
+}
+
+absl::Status Explained(const Caller& caller, ErrorCode code) {
+  return code == ErrorCode::kOk ? absl::OkStatus()
+                                : caller.client->Explain(code);
+}
+
+// Reads a vector of resets into what ClientSide takes.
+ErrorCode SendReset(ClientSide* client, const tandem_reset* resets,
+                    uint32_t count) {
+  std::vector<int64_t> env_ids;
+  std::vector<std::optional<uint64_t>> seeds;
+  for (const tandem_reset& each : std::span(resets, count)) {
+    env_ids.push_back(each.env);
+    seeds.push_back(each.has_seed != 0 ? std::optional(each.seed)
+                                       : std::nullopt);
+  }
+  return client->SendReset(env_ids, seeds);
+}
+
+absl::StatusOr<std::span<const float>> Actions(const Caller& caller,
+                                               const float* actions,
+                                               uint64_t count) {
+  if (actions == nullptr) return caller.client->arrays().actions;
+  return std::span<const float>(actions, count);
+}
+
+absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size) {
+  if (envelope == nullptr) return MissingArgument("envelope");
+  // A copy: FlatBuffers are aligned.
+  std::vector<uint64_t> words((size + 7) / 8);
+  std::memcpy(words.data(), envelope, size);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(words.data()),
+                                 size);
+  if (!rpc::VerifyEnvelopeBuffer(verifier)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("envelope: expected an Envelope of "
+                                  "hazel_rpc.fbs, found ",
+                                  size, " other bytes; nothing was sent"));
+  }
+  rpc::EnvelopeT call;
+  rpc::GetEnvelope(words.data())->UnPackTo(&call);
+  return PackedCall(call);
+}
+
+// Copies a message into memory of the program's.
+absl::Status GiveBytes(const RpcMessage& message, uint8_t** bytes,
+                       uint64_t* size) {
+  *bytes = static_cast<uint8_t*>(std::malloc(message.bytes()));
+  if (*bytes == nullptr) throw std::bad_alloc();
+  std::memcpy(*bytes, message.data(), message.bytes());
+  *size = message.bytes();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WaitStrategy> WaitFrom(uint32_t number) {
+  switch (number) {
+    case TANDEM_WAIT_ADAPTIVE:
+      return WaitStrategy::kAdaptive;
+    case TANDEM_WAIT_SPIN:
+      return WaitStrategy::kSpin;
+    case TANDEM_WAIT_BLOCK:
+      return WaitStrategy::kBlock;
+    default:
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("options->wait: expected a TANDEM_WAIT_ "
+                                    "number, found ",
+                                    number));
+  }
+}
+
+absl::Status Keep(std::unique_ptr<Caller> caller, tandem_rpc** handle) {
+  *handle = Callers().Add(std::move(caller));
+  if (*handle != nullptr) return absl::OkStatus();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("expected fewer than ", Table::kSlots,
+                                " clients and attendants in a process, found "
+                                "as many; close one"));
+}
+
+void Adopt(Caller* caller) {
+  caller->arrays =
+      NamedArrays::OfClient(caller->client->arrays(), caller->client->plan());
+  const InfosPlan infos = InfosOf(caller->client->plan());
+  caller->description.assign(
+      caller->client->mapping()->At<char>(infos.description),
+      infos.description_bytes);
+}
+
+absl::Status AttachClient(const tandem_client_options* options,
+                          tandem_rpc** handle) {
+  tandem_client_options read;
+  RETURN_IF_ERROR(ReadStruct(options, "options", &read));
+  if (read.autoreset > TANDEM_AUTORESET_DISABLED) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("options->autoreset: expected a "
+                                  "TANDEM_AUTORESET_ number, found ",
+                                  read.autoreset));
+  }
+  ASSIGN_OR_RETURN(const WaitStrategy wait, WaitFrom(read.wait));
+  ASSIGN_OR_RETURN(
+      ClientSide side,
+      ClientSide::Attach(
+          RegionNameOr(read.name),
+          {.timeout_secs =
+               read.timeout_secs == 0 ? kAttachSecs : read.timeout_secs,
+           .wait = wait,
+           .autoreset = static_cast<AutoresetMode>(read.autoreset)}));
+  auto caller = std::make_unique<Caller>();
+  caller->client.emplace(std::move(side));
+  caller->rpcs.emplace(&*caller->client, RpcClient::Options());
+  Adopt(caller.get());
+  return Keep(std::move(caller), handle);
+}
+
+absl::Status AttachAttendant(const tandem_attendant_options* options,
+                             tandem_rpc** handle) {
+  tandem_attendant_options read;
+  RETURN_IF_ERROR(ReadStruct(options, "options", &read));
+  auto caller = std::make_unique<Caller>();
+  ASSIGN_OR_RETURN(
+      caller->attendant,
+      AttendantSide::Attach(
+          RegionNameOr(read.name),
+          {.label = read.label == nullptr ? "libtandem" : read.label,
+           .timeout_secs =
+               read.timeout_secs == 0 ? kAttachSecs : read.timeout_secs}));
+  caller->rpcs.emplace(caller->attendant.get(), RpcClient::Options());
+  return Keep(std::move(caller), handle);
+}
+
+}  // namespace
+}  // namespace tandem
+
+using tandem::Caller;
+using tandem::CallAnytime;
+using tandem::CallClient;
+using tandem::Deadline;
+using tandem::MissingArgument;
+
+extern "C" {
+
+tandem_code tandem_client_attach(const tandem_client_options* options,
+                                 tandem_client** client) {
+  return tandem::Result([&]() -> absl::Status {
+    if (client == nullptr) return MissingArgument("client");
+    tandem_rpc* handle = nullptr;
+    absl::Status status = tandem::AttachClient(options, &handle);
+    *client = reinterpret_cast<tandem_client*>(handle);
+    return status;
+  });
+}
+
+tandem_code tandem_client_array(tandem_client* client, const char* name,
+                                tandem_array* array) {
+  return CallClient(client, [&](Caller& caller) {
+    return caller.arrays.Find(name, array);
+  });
+}
+
+uint64_t tandem_client_description(tandem_client* client, char* text,
+                                   uint64_t size) {
+  uint64_t bytes = 0;
+  (void)CallClient(client, [&](Caller& caller) {
+    bytes = tandem::CopyText(caller.description, text, size);
+    return absl::OkStatus();
+  });
+  return bytes;
+}
+
+tandem_code tandem_client_send(tandem_client* client, const float* actions,
+                               uint64_t count) {
+  return CallClient(client, [&](Caller& caller) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto given,
+                     tandem::Actions(caller, actions, count));
+    return tandem::Explained(caller, caller.client->Send(given));
+  });
+}
+
+tandem_code tandem_client_send_reset(tandem_client* client,
+                                     const tandem_reset* resets,
+                                     uint32_t count) {
+  return CallClient(client, [&](Caller& caller) -> absl::Status {
+    if (resets == nullptr && count > 0) return MissingArgument("resets");
+    return tandem::Explained(
+        caller, tandem::SendReset(&*caller.client, resets, count));
+  });
+}
+
+tandem_code tandem_client_recv(tandem_client* client, double timeout_secs) {
+  return CallClient(client, [&](Caller& caller) {
+    return tandem::Explained(
+        caller, caller.client->Recv(Deadline::After(timeout_secs)));
+  });
+}
+
+tandem_code tandem_client_step(tandem_client* client, const float* actions,
+                               uint64_t count, double timeout_secs) {
+  return CallClient(client, [&](Caller& caller) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto given,
+                     tandem::Actions(caller, actions, count));
+    return tandem::Explained(caller, caller.client->Step(given, timeout_secs));
+  });
+}
+
+tandem_code tandem_client_reconnect(tandem_client* client,
+                                    double timeout_secs) {
+  return CallClient(client, [&](Caller& caller) -> absl::Status {
+    caller.rpcs->End();
+    RETURN_IF_ERROR(caller.client->Reconnect(timeout_secs));
+    caller.rpcs->Begin();
+    tandem::Adopt(&caller);
+    return absl::OkStatus();
+  });
+}
+
+tandem_rpc* tandem_client_rpc(tandem_client* client) {
+  return tandem::RpcOf(client);
+}
+
+tandem_code tandem_client_close(tandem_client* client) {
+  if (client == nullptr) return TANDEM_OK;
+  return CallClient(client, [&](Caller& caller) -> absl::Status {
+    caller.rpcs->End();
+    RETURN_IF_ERROR(tandem::Explained(caller, caller.client->Close()));
+    // This call is a use as well; the object goes when all have ended.
+    const auto use = tandem::Callers().Enter(tandem::RpcOf(client));
+    (void)tandem::Callers().Close(use);
+    return absl::OkStatus();
+  });
+}
+
+tandem_code tandem_attendant_attach(const tandem_attendant_options* options,
+                                    tandem_attendant** attendant) {
+  return tandem::Result([&]() -> absl::Status {
+    if (attendant == nullptr) return MissingArgument("attendant");
+    tandem_rpc* handle = nullptr;
+    absl::Status status = tandem::AttachAttendant(options, &handle);
+    *attendant = reinterpret_cast<tandem_attendant*>(handle);
+    return status;
+  });
+}
+
+tandem_rpc* tandem_attendant_rpc(tandem_attendant* attendant) {
+  return tandem::RpcOf(attendant);
+}
+
+tandem_code tandem_attendant_close(tandem_attendant* attendant) {
+  if (attendant == nullptr) return TANDEM_OK;
+  tandem_rpc* const handle = tandem::RpcOf(attendant);
+  return CallAnytime(handle, "attendant", [&](Caller& caller) -> absl::Status {
+    if (caller.attendant == nullptr) return tandem::InvalidHandle("attendant");
+    const auto use = tandem::Callers().Enter(handle);
+    if (!use || !tandem::Callers().Close(use)) {
+      return tandem::InvalidHandle("attendant");
+    }
+    caller.rpcs->End();
+    caller.attendant->Close();
+    return absl::OkStatus();
+  });
+}
+
+tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
+                            uint64_t size, double timeout_secs,
+                            uint8_t** answer, uint64_t* answer_size) {
+  return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
+    if (answer == nullptr) return MissingArgument("answer");
+    if (answer_size == nullptr) return MissingArgument("answer_size");
+    *answer = nullptr;
+    *answer_size = 0;
+    ASSIGN_OR_RETURN(tandem::PackedCall call,
+                     tandem::CallFrom(envelope, size));
+    ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    ASSIGN_OR_RETURN(
+        const tandem::RpcMessage message,
+        calls->Call(std::move(call), Deadline::After(timeout_secs)));
+    return tandem::GiveBytes(message, answer, answer_size);
+  });
+}
+
+tandem_code tandem_rpc_open(tandem_rpc* rpc, const uint8_t* envelope,
+                            uint64_t size, uint64_t* stream) {
+  return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
+    if (stream == nullptr) return MissingArgument("stream");
+    ASSIGN_OR_RETURN(tandem::PackedCall call,
+                     tandem::CallFrom(envelope, size));
+    ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    ASSIGN_OR_RETURN(*stream, calls->Open(std::move(call)));
+    return absl::OkStatus();
+  });
+}
+
+tandem_code tandem_rpc_next(tandem_rpc* rpc, uint64_t stream,
+                            double timeout_secs, uint8_t** item,
+                            uint64_t* item_size) {
+  return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
+    if (item == nullptr) return MissingArgument("item");
+    if (item_size == nullptr) return MissingArgument("item_size");
+    *item = nullptr;
+    *item_size = 0;
+    ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    ASSIGN_OR_RETURN(const auto message,
+                     calls->Next(stream, Deadline::After(timeout_secs)));
+    if (!message) return absl::OkStatus();
+    return tandem::GiveBytes(*message, item, item_size);
+  });
+}
+
+tandem_code tandem_rpc_close(tandem_rpc* rpc, uint64_t stream) {
+  return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    calls->Close(stream);
+    return absl::OkStatus();
+  });
+}
+
+}  // extern "C"

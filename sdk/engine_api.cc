@@ -1,0 +1,313 @@
+// The functions of tandem.h for engines.
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "schema/layout/service.h"
+#include "sdk/call_result.h"
+#include "sdk/foreign_engine.h"
+#include "sdk/handle_table.h"
+#include "sdk/tandem.h"
+#include "transport/base/error.h"
+#include "transport/base/printable.h"
+#include "transport/memory/fork_guard.h"
+#include "transport/monitoring/region_report.h"
+
+struct tandem_engine;  // only a handle
+
+namespace tandem {
+namespace {
+
+// What a handle leads to.
+struct OpenEngine {
+  std::unique_ptr<ForeignEngine> engine;
+  const uint32_t born_in = ForkCount();
+  // The thread inside a call that needs the engine alone; nullptr: none.
+  std::atomic<const void*> caller{nullptr};
+};
+using Table = HandleTable<OpenEngine, tandem_engine>;
+
+Table& Engines() {
+  static Table* const table = new Table();
+  return *table;
+}
+
+const void* ThisThread() {
+  thread_local const char place = 0;
+  return &place;
+}
+
+// Where a call may come from while the callback runs, in the callback's thread.
+enum class InCallback : uint8_t { kRefused, kAllowed };
+
+absl::Status Busy(bool in_callback) {
+  return MakeError(
+      ErrorCode::kConcurrentUse,
+      in_callback ? "expected a call outside of the engine's callback, found "
+                    "one inside; return from the callback first"
+                  : "expected one thread at a time, found another thread "
+                    "inside a call on the same engine; wait for it");
+}
+
+absl::Status CheckProcess(const OpenEngine& engine) {
+  if (engine.born_in == ForkCount()) return absl::OkStatus();
+  return MakeError(ErrorCode::kForkedChild,
+                   "expected the process that made the engine, found a forked "
+                   "child; make an engine there");
+}
+
+// Calls `body` while no other thread is inside such a call of this engine.
+template <typename Body>
+tandem_code CallAlone(tandem_engine* handle, InCallback in_callback,
+                      const Body& body) {
+  const Table::Use use = Engines().Enter(handle);
+  return Result([&]() -> absl::Status {
+    if (handle == nullptr) return MissingArgument("engine");
+    if (!use) return InvalidHandle("engine");
+    RETURN_IF_ERROR(CheckProcess(*use));
+    const void* caller = nullptr;
+    // acquire, release: what the call before has written.
+    if (!use->caller.compare_exchange_strong(caller, ThisThread(),
+                                             std::memory_order_acquire,
+                                             std::memory_order_relaxed)) {
+      const bool nested = caller == ThisThread();
+      if (!nested || in_callback == InCallback::kRefused) return Busy(nested);
+      return body(*use->engine);
+    }
+    struct Leave {
+      std::atomic<const void*>& caller;
+      ~Leave() { caller.store(nullptr, std::memory_order_release); }
+    } const leave{use->caller};
+    return body(*use->engine);
+  });
+}
+
+// Calls `body` at any time.
+template <typename Body>
+tandem_code CallAnytime(tandem_engine* handle, const Body& body) {
+  const Table::Use use = Engines().Enter(handle);
+  return Result([&]() -> absl::Status {
+    if (handle == nullptr) return MissingArgument("engine");
+    if (!use) return InvalidHandle("engine");
+    RETURN_IF_ERROR(CheckProcess(*use));
+    return body(*use->engine);
+  });
+}
+
+absl::Status CheckCallback(const ForeignEngine& engine, bool wanted) {
+  if (engine.has_callback() == wanted) return absl::OkStatus();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   wanted ? "expected an engine with callbacks, found one that "
+                            "takes its work by tandem_engine_next"
+                          : "expected an engine without callbacks, found one "
+                            "with; call tandem_engine_run or _poll");
+}
+
+absl::StatusOr<Service> ServiceNamed(const char* name) {
+  if (name == nullptr) return MissingArgument("service");
+  for (size_t i = 0; i < kServices; ++i) {
+    if (absl::string_view(kServiceNames[i]) == name) {
+      return static_cast<Service>(i);
+    }
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("service: expected one of ",
+                                absl::StrJoin(kServiceNames, ", "), ", found '",
+                                Printable(name), "'"));
+}
+
+}  // namespace
+}  // namespace tandem
+
+using tandem::CallAlone;
+using tandem::CallAnytime;
+using tandem::Deadline;
+using tandem::ForeignEngine;
+using tandem::InCallback;
+
+extern "C" {
+
+tandem_code tandem_engine_create(const tandem_engine_options* options,
+                                 const tandem_callbacks* callbacks,
+                                 tandem_engine** engine) {
+  return tandem::Result([&]() -> absl::Status {
+    if (engine == nullptr) return tandem::MissingArgument("engine");
+    *engine = nullptr;
+    tandem_engine_options read;
+    RETURN_IF_ERROR(tandem::ReadStruct(options, "options", &read));
+    tandem_callbacks called = {};
+    if (callbacks != nullptr) {
+      RETURN_IF_ERROR(tandem::ReadStruct(callbacks, "callbacks", &called));
+      if (called.work == nullptr) {
+        return tandem::MissingArgument("callbacks->work");
+      }
+    }
+    ASSIGN_OR_RETURN(auto made, ForeignEngine::Create(read, called));
+    auto open = std::make_unique<tandem::OpenEngine>();
+    open->engine = std::move(made);
+    *engine = tandem::Engines().Add(std::move(open));
+    if (*engine != nullptr) return absl::OkStatus();
+    return tandem::MakeError(
+        tandem::ErrorCode::kInvalidArgument,
+        absl::StrCat("expected fewer than ", tandem::Table::kSlots,
+                     " engines in a process, found as many; destroy one"));
+  });
+}
+
+tandem_code tandem_engine_array(tandem_engine* engine, const char* name,
+                                tandem_array* array) {
+  return CallAnytime(engine, [&](ForeignEngine& open) {
+    return open.arrays().Find(name, array);
+  });
+}
+
+tandem_code tandem_engine_run(tandem_engine* engine) {
+  return CallAlone(
+      engine, InCallback::kRefused, [](ForeignEngine& open) -> absl::Status {
+        RETURN_IF_ERROR(tandem::CheckCallback(open, true));
+        while (!open.host().StopRequested()) {
+          RETURN_IF_ERROR(open.ServeOne(Deadline::Infinite()).status());
+        }
+        return absl::OkStatus();
+      });
+}
+
+tandem_code tandem_engine_poll(tandem_engine* engine, int32_t* served) {
+  return CallAlone(
+      engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
+        RETURN_IF_ERROR(tandem::CheckCallback(open, true));
+        ASSIGN_OR_RETURN(const bool any, open.ServeOne(Deadline::Now()));
+        if (served != nullptr) *served = any ? 1 : 0;
+        return absl::OkStatus();
+      });
+}
+
+tandem_code tandem_engine_next(tandem_engine* engine, double timeout_secs,
+                               tandem_work* work) {
+  return CallAlone(
+      engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
+        RETURN_IF_ERROR(tandem::CheckCallback(open, false));
+        RETURN_IF_ERROR(tandem::CheckOutput(work, "work"));
+        tandem_work next;
+        RETURN_IF_ERROR(open.Next(Deadline::After(timeout_secs), &next));
+        tandem::WriteStruct(next, work);
+        return absl::OkStatus();
+      });
+}
+
+tandem_code tandem_engine_done(tandem_engine* engine, const char* failure) {
+  return CallAlone(
+      engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
+        RETURN_IF_ERROR(tandem::CheckCallback(open, false));
+        return open.Done(failure == nullptr
+                             ? absl::OkStatus()
+                             : tandem::MakeError(
+                                   tandem::ErrorCode::kEngineFailed, failure));
+      });
+}
+
+tandem_code tandem_engine_fail(tandem_engine* engine, const char* text) {
+  return CallAlone(engine, InCallback::kAllowed,
+                   [&](ForeignEngine& open) -> absl::Status {
+                     if (text == nullptr) return tandem::MissingArgument("text");
+                     open.Fail(text);
+                     return absl::OkStatus();
+                   });
+}
+
+tandem_code tandem_engine_answer(tandem_engine* engine, uint64_t call,
+                                 const uint8_t* envelope, uint64_t size) {
+  return CallAlone(
+      engine, InCallback::kAllowed, [&](ForeignEngine& open) -> absl::Status {
+        if (envelope == nullptr) return tandem::MissingArgument("envelope");
+        return open.Answer(call, std::span<const uint8_t>(envelope, size));
+      });
+}
+
+tandem_code tandem_engine_refuse(tandem_engine* engine, uint64_t call,
+                                 tandem_code code, const char* text) {
+  return CallAlone(
+      engine, InCallback::kAllowed, [&](ForeignEngine& open) -> absl::Status {
+        if (text == nullptr) return tandem::MissingArgument("text");
+        const auto error = static_cast<tandem::ErrorCode>(code);
+        if (code <= 0 || code > TANDEM_SYSTEM_CALL_FAILED) {
+          return tandem::MakeError(
+              tandem::ErrorCode::kInvalidArgument,
+              absl::StrCat("code: expected an error of tandem.h, found ", code));
+        }
+        return open.Answer(call, tandem::MakeError(error, text));
+      });
+}
+
+tandem_code tandem_engine_stop(tandem_engine* engine) {
+  // Not CallAnytime: a signal handler must not allocate, as a text would.
+  const tandem::Table::Use use = tandem::Engines().Enter(engine);
+  if (!use) return TANDEM_CLIENT_CLOSED;
+  use->engine->host().RequestStop();
+  return TANDEM_OK;
+}
+
+int32_t tandem_engine_stopping(tandem_engine* engine) {
+  const tandem::Table::Use use = tandem::Engines().Enter(engine);
+  return !use || use->engine->host().StopRequested() ? 1 : 0;
+}
+
+tandem_code tandem_engine_enable(tandem_engine* engine, const char* service,
+                                 int32_t enabled) {
+  return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
+    ASSIGN_OR_RETURN(const tandem::Service named, tandem::ServiceNamed(service));
+    return open.host().EnableService(named, enabled != 0);
+  });
+}
+
+const char* tandem_service_name(uint32_t bit) {
+  return bit < tandem::kServices ? tandem::kServiceNames[bit] : nullptr;
+}
+
+tandem_code tandem_engine_status(tandem_engine* engine, tandem_status* status) {
+  return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
+    RETURN_IF_ERROR(tandem::CheckOutput(status, "status"));
+    const std::string& name = open.host().side().region().name();
+    tandem_status now = {};
+    tandem::CopyText(name, now.region, sizeof(now.region));
+    const absl::StatusOr<tandem::RegionReport> report =
+        tandem::ReadRegionReport(name);
+    // Before the first reset the region has no name yet.
+    if (report.ok()) {
+      now.has_client = report->client.life == tandem::Life::kAlive ? 1 : 0;
+      now.client_pid = report->client.pid;
+      now.attendants = static_cast<uint32_t>(report->attendants.size());
+      now.exchanges = report->frame_seq;
+      if (report->commands) {
+        now.dropped_messages = report->commands->dropped_messages;
+        for (size_t i = 0; i < tandem::kServices; ++i) {
+          for (const std::string& on : report->commands->on) {
+            if (on == tandem::kServiceNames[i]) {
+              now.enabled_services |= uint32_t{1} << i;
+            }
+          }
+        }
+      }
+    }
+    tandem::WriteStruct(now, status);
+    return absl::OkStatus();
+  });
+}
+
+tandem_code tandem_engine_destroy(tandem_engine* engine) {
+  if (engine == nullptr) return TANDEM_OK;
+  return tandem::Result([&]() -> absl::Status {
+    const tandem::Table::Use use = tandem::Engines().Enter(engine);
+    if (!use) return tandem::InvalidHandle("engine");
+    RETURN_IF_ERROR(tandem::CheckProcess(*use));
+    if (tandem::Engines().CloseIfAlone(use)) return absl::OkStatus();
+    return tandem::Busy(use->caller.load(std::memory_order_relaxed) ==
+                        tandem::ThisThread());
+  });
+}
+
+}  // extern "C"

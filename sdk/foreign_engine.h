@@ -1,0 +1,117 @@
+// ForeignEngine: an engine on the other side of the C interface.
+//
+// Data flow: EngineHost -> work, calls, clears -> Next -> the program;
+// the program -> Done, Answer -> EngineHost.
+// Ownership: the handle owns it. One thread at a time calls it, except where
+// a method says otherwise.
+//
+//   absl::StatusOr<std::unique_ptr<ForeignEngine>> engine =
+//       ForeignEngine::Create(options, callbacks);
+//   tandem_work work;
+//   absl::Status status = (*engine)->Next(Deadline::After(1), &work);
+
+#ifndef TANDEM_SDK_FOREIGN_ENGINE_H_
+#define TANDEM_SDK_FOREIGN_ENGINE_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/core/engine.h"
+#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/ports/engine_ports.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "sdk/named_arrays.h"
+#include "sdk/tandem.h"
+#include "transport/base/clock.h"
+
+namespace tandem {
+
+// States: idle, working (Next has returned a RESET or STEP). Done: working ->
+// idle. Next and Answer are legal in both.
+class ForeignEngine final : private EngineBase, private MethodPort {
+ public:
+  // The errors of EngineHost::CreateTicked and of a wrong description.
+  static absl::StatusOr<std::unique_ptr<ForeignEngine>> Create(
+      const tandem_engine_options& options, const tandem_callbacks& callbacks);
+
+  bool has_callback() const { return callbacks_.work != nullptr; }
+
+  // Waits for work; `*work` is valid until the next call of Next or Done. An
+  // error is that of the region's opening, and permanent.
+  absl::Status Next(Deadline deadline, tandem_work* work);
+  absl::Status Done(const absl::Status& result);
+  // Gets one piece of work and calls the callback with it. Returns whether
+  // there was any.
+  absl::StatusOr<bool> ServeOne(Deadline deadline);
+  // The text of the failure that the callback will return.
+  void Fail(absl::string_view text) { failure_ = std::string(text); }
+
+  // kNoStepPending: no such call is unanswered. As MethodPort::Answer.
+  absl::Status Answer(uint64_t call,
+                      absl::StatusOr<std::span<const uint8_t>> envelope);
+
+  // Any thread may call the rest.
+  EngineHost& host() { return *host_; }
+  const NamedArrays& arrays() const { return arrays_; }
+
+ private:
+  struct Event {
+    uint32_t kind = TANDEM_WORK_NONE;
+    uint64_t call = 0;
+    rpc::MethodId method = rpc::MethodId::NONE;
+    std::vector<uint64_t> envelope = {};
+    uint64_t envelope_bytes = 0;
+  };
+  struct Pending {
+    std::weak_ptr<const void> wanted;
+    MethodPort::Answer answer;
+  };
+
+  ForeignEngine(const tandem_engine_options& options,
+                const tandem_callbacks& callbacks, EngineSchema schema);
+
+  const EngineSchema& schema() const override { return schema_; }
+  void ClearClientState() override;
+  EnginePorts ports() override { return {.methods = this}; }
+  double step_secs() const override { return step_secs_; }
+  const std::vector<rpc::MethodId>& Methods() const override {
+    return methods_;
+  }
+  bool HasCalls() const override { return !events_.empty(); }
+  void Handle(rpc::MethodId method, std::span<const uint8_t> envelope,
+              std::weak_ptr<const void> wanted,
+              MethodPort::Answer answer) override;
+
+  void Describe(const EngineWork& from, tandem_work* work);
+  void TakeEvent(tandem_work* work);
+
+  const tandem_callbacks callbacks_;
+  const EngineSchema schema_;
+  const double step_secs_;
+  std::vector<rpc::MethodId> methods_;
+  std::unique_ptr<EngineHost> host_;
+  NamedArrays arrays_;
+
+  absl::Status opening_;
+  const EngineWork* held_ = nullptr;  // of the host, returned after events_
+  std::deque<Event> events_;
+  Event current_;  // whose bytes the program reads
+  uint64_t last_call_ = 0;
+  std::map<uint64_t, Pending> calls_;  // unanswered
+  std::string failure_;
+  std::vector<tandem_reset> resets_;
+  std::array<void*, NamedArrays::kOfEngine> data_ = {};
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_SDK_FOREIGN_ENGINE_H_
