@@ -1,9 +1,7 @@
 #include "client_py/bindings/errors.h"
 
 #include <cstdint>
-#include <string>
 
-#include "absl/strings/string_view.h"
 #include "schema/layout/error_codes.h"
 #include "transport/base/error.h"
 
