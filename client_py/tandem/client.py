@@ -145,11 +145,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
     def send(self, actions: NDArray[np.float32]) -> None:
         """Starts a step and returns at once; `recv` returns its results.
 
-        Args:
-          actions: As for `step`.
-
-        Raises:
-          TandemError: As `step`, except errors of waiting.
+        Actions and errors are those of `step`, without the errors of waiting.
         """
         self._native.send(actions)
 
@@ -249,10 +245,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
             self._adopt_views()
 
     def replaced(self, autoreset_mode: AutoresetMode) -> "SharedMemoryClient":
-        """Closes this client and returns another with the same arguments. All environments are reset.
-
-        Args:
-          autoreset_mode: The new client's.
+        """Closes this client and returns another that differs by the autoreset mode. All environments are reset.
 
         Raises:
           TandemError: As `close` and the constructor.

@@ -173,14 +173,9 @@ class EngineProcess(ClosesOnExit, NotPicklable):
     _instead = "pass its name to the other process: {self.name!r}"
 
     def __init__(self, name: str, command: list[str]) -> None:
-        """Starts the program; call `launch_engine` instead.
+        """Starts the program that will serve a region; call `launch_engine` instead.
 
-        Args:
-          name: The region that it will serve.
-          command: The program and its arguments; the launcher's pipe is added.
-
-        Raises:
-          EngineStartFailed: The program cannot be run.
+        The launcher's pipe is added to the command. EngineStartFailed: the program cannot be run.
         """
         self._name = name
         self._command = command

@@ -218,11 +218,7 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
     def send(self, actions: ArrayLike) -> None:
         """Starts a step and returns at once; `recv` returns its results.
 
-        Args:
-          actions: As for `step`.
-
-        Raises:
-          TandemError: As `step`, except errors of waiting.
+        Actions and errors are those of `step`, without the errors of waiting.
         """
         if not self._ready:
             raise self._not_ready_error("send")
@@ -269,9 +265,6 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the client, and the engine if the constructor got one; `close` calls this.
 
-        Args:
-          kwargs: Ignored, as by Gymnasium's own.
-
         Raises:
           TandemError: As `SharedMemoryClient.close`; nothing was closed.
         """
@@ -282,11 +275,6 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Calls a method of every environment; the only one is "render", without arguments.
-
-        Args:
-          name: "render".
-          args: None.
-          kwargs: None.
 
         Returns:
           As `render`; () without a render mode.

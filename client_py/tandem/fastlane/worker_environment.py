@@ -17,7 +17,7 @@ _OTHER_PREFIX = "GYM_GUI_FASTLANE_"
 def apply_fastlane_environment(
     env: dict[str, Any], *, fastlane_only: bool, fastlane_slot: int, video_mode: str = "SINGLE", grid_limit: int = 4
 ) -> dict[str, Any]:
-    """Writes the variables into the environment of a worker that is about to be launched.
+    """Writes the variables into the environment of a worker that is about to be launched, and returns it.
 
     Args:
       env: The environment, such as a copy of os.environ; changed.
@@ -25,9 +25,6 @@ def apply_fastlane_environment(
       fastlane_slot: The environment of a vector that is shown, from 0.
       video_mode: "single", "grid" or "off", in upper or lower case.
       grid_limit: The most environments that a grid shows.
-
-    Returns:
-      `env`.
 
     Raises:
       InvalidArgument: An invalid mode or number (also a ValueError).
