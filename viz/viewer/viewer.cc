@@ -122,8 +122,7 @@ void Viewer::open(const QString& run) {
   auto* tab = new FastLaneTab(
       run, Text(options_.agent_id),
       {.mode_label = Text(options_.mode_label),
-       .run_mode = options_.policy_eval ? QStringLiteral("policy_eval")
-                                        : QStringLiteral("train"),
+       .policy_eval = options_.policy_eval,
        .eval_summary = Text(options_.eval_summary),
        .snapshots = Text(options_.snapshots)},
       this);
