@@ -32,16 +32,13 @@ def apply_fastlane_environment(
     >>> apply_fastlane_environment({}, fastlane_only=True, fastlane_slot=2)["MOSAIC_FASTLANE_VIDEO_MODE"]
     'single'
     """
-    settings = WorkerSettings(
-        fastlane_only,
-        integer("fastlane_slot", fastlane_slot, 0),
-        _mode(video_mode),
-        integer("grid_limit", grid_limit, 1),
-    )
-    env[_PREFIX + "ONLY"] = "1" if settings.fastlane_only else "0"
-    env[_PREFIX + "SLOT"] = str(settings.slot)
-    env[_PREFIX + "VIDEO_MODE"] = settings.video_mode
-    env[_PREFIX + "GRID_LIMIT"] = str(settings.grid_limit)
+    variables = {
+        "ONLY": "1" if fastlane_only else "0",
+        "SLOT": str(integer("fastlane_slot", fastlane_slot, 0)),
+        "VIDEO_MODE": _mode(video_mode),
+        "GRID_LIMIT": str(integer("grid_limit", grid_limit, 1)),
+    }
+    env.update((_PREFIX + name, value) for name, value in variables.items())
     return env
 
 
