@@ -121,8 +121,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
         mode = AUTORESET_MODES.get(getattr(autoreset_mode, "name", ""))
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
-        self._name = default_region_name() if name is None else name
-        self._name = text("name", self._name)
+        self._name = text("name", default_region_name() if name is None else name)
         one_of("wait", text("wait", wait), ("spin", "adaptive", "block"))
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)

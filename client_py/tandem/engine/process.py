@@ -266,8 +266,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
     def _wait_until_served(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         while _engine_pid(self._name) != self.pid:
-            if self.poll() is not None:
-                code = self.poll() or 0
+            if (code := self.poll()) is not None:
                 ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
                 self._raise_start_failed(ended, code)
             if time.monotonic() >= deadline:
