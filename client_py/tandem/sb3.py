@@ -43,11 +43,7 @@ class SharedMemoryVecEnv(VecEnv):
         self.metadata = envs.metadata
 
     def reset(self) -> VecEnvObs:
-        """Starts a new episode in every environment, from the seeds that `seed` gave.
-
-        Returns:
-          Observations, [num_envs, obs_size].
-        """
+        """Starts new episodes from the seeds that `seed` gave; returns their observations, [num_envs, obs_size]."""
         if any(self._options):
             self._reset_options()
             raise Unsupported(
