@@ -1,5 +1,6 @@
 """`SharedMemoryClient`: the trainer's side of a region."""
 
+import contextlib
 import enum
 import sys
 import warnings
@@ -417,10 +418,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, ClientServices, StepMethod)
 
     def __exit__(self, *error: object) -> None:
         """Closes the client, except in a forked child, whose parent still uses it."""
-        try:
+        with contextlib.suppress(ForkedChild):
             self.close()
-        except ForkedChild:
-            pass
 
     def __repr__(self) -> str:
         """Names the region, the task, the sizes and the state."""

@@ -65,8 +65,6 @@ class SharedMemoryVecEnv(VecEnv):
         dones = terminations | truncations
         final_obs = infos.pop("final_obs", None)
         final_infos = infos.pop("final_info", {})
-        for name in ("_final_obs", "_final_info"):
-            infos.pop(name, None)
         restarted = infos.pop("engine_restarted", None)
         each = _by_environment(infos, self.num_envs)
         if final_obs is not None:

@@ -1,5 +1,6 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
+import contextlib
 import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -180,10 +181,8 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
             # Gymnasium's own vector environments do this too; wrappers expect it.
             options.pop("reset_mask", None)
         if self._client.pending:
-            try:
+            with contextlib.suppress(EngineFailed):  # the results are dropped
                 self._client.recv()
-            except EngineFailed:
-                pass  # the results are dropped
         contract = (options or {}).get("contract")
         # Before it is sent: an interrupt may come at any time.
         self._stepper.expect_reset(mask)
