@@ -213,14 +213,9 @@ class TrainerClient(ClosesOnExit):
         return self._subscribe(event_feeds(MalformedLine, run_id, follow=follow), since_seq)
 
     def blocks(self, run_id: str, stream: str) -> Subscription[MessageBlock]:
-        """Reads a run's durable events of one stream, many at a time: for exports. Only Tandem's own daemon has them.
+        """Reads the durable events of a stream, "steps", "episodes" or "lifecycle", in blocks of the daemon's messages.
 
-        Args:
-          run_id: The run.
-          stream: "steps", "episodes" or "lifecycle".
-
-        Returns:
-          An iterator over blocks of the daemon's own messages; it ends at what is durable now.
+        For exports. It ends at what is durable now. Only Tandem's own daemon has them.
         """
         return self._subscribe([block_feed(run_id, stream)], 0)
 
