@@ -175,11 +175,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    """Starts, submits, watches, and ends; see tools/both_lanes --help.
-
-    Returns:
-      The exit code.
-    """
+    """Starts, submits, watches, ends, and returns the exit code; see tools/both_lanes --help."""
     parser = argparse.ArgumentParser(prog="tools/both_lanes", description=__doc__)
     parser.add_argument("--data_dir", type=Path, default=Path("tandem-data"), help="the daemon's folder")
     parser.add_argument("--task", default="HalfCheetah-v5", help="any MuJoCo task")

@@ -1,9 +1,7 @@
 #include "client_py/bindings/errors.h"
 
 #include <cstdint>
-#include <string>
 
-#include "absl/strings/string_view.h"
 #include "schema/layout/error_codes.h"
 #include "transport/base/error.h"
 
@@ -45,8 +43,7 @@ void Raise(const absl::Status& status, absl::string_view region) {
   }
   // Plain pointers: at exit the interpreter may unwind a daemon thread here,
   // without the GIL. Destructors of py::object need the GIL.
-  const absl::string_view message(status.message().data(),
-                                  status.message().size());
+  const absl::string_view message = status.message();
   PyObject* const arguments[] = {Decoded(python_class), Decoded(message),
                                  Decoded(region)};
   PyObject* const module = PyImport_ImportModule("tandem.errors");

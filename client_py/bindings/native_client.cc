@@ -1,7 +1,6 @@
 #include "client_py/bindings/native_client.h"
 
 #include <cstddef>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -58,7 +58,6 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       .num_envs = plan.num_envs,
       .obs_size = plan.obs_size,
       .act_size = plan.act_size,
-      .info_size = plan.info_size,
       .task = TaskOf(plan),
       .description = py::bytes(mapping->At<char>(infos.description),
                                infos.description_bytes),

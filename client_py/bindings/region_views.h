@@ -38,12 +38,10 @@ struct RegionViews {
   uint32_t num_envs = 0;
   uint32_t obs_size = 0;
   uint32_t act_size = 0;
-  uint32_t info_size = 0;
   std::string task;
   pybind11::bytes description;  // the engine's JSON; b"": none
   uint32_t engine_pid = 0;      // for display only
   uintptr_t address = 0;
-  uint64_t bytes = 0;
   pybind11::dict offsets;  // str -> int, bytes from `address`
 
   // Needs the GIL.

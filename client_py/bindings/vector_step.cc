@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <string>
 #include <tuple>
 #include <utility>
 

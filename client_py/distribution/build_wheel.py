@@ -30,15 +30,12 @@ _EPOCH = "315532800"
 
 
 def read_metadata(pyproject: Path, files: dict[str, Path], licences: dict[str, Path]) -> StandardMetadata:
-    """Reads what describes the package.
+    """Reads what describes the package; the version is that of the one `_version.py` among the files.
 
     Args:
       pyproject: The file pyproject.toml, beside what it refers to.
-      files: Path in the wheel -> file. One is `_version.py`.
+      files: Path in the wheel -> file.
       licences: Path in the wheel's folder of licences -> file.
-
-    Returns:
-      The metadata, complete.
 
     Raises:
       SystemExit: There is no version, or an entry point names a module that is not packed.
@@ -62,29 +59,12 @@ def read_metadata(pyproject: Path, files: dict[str, Path], licences: dict[str, P
 
 
 def entry_points(metadata: StandardMetadata) -> dict[str, dict[str, str]]:
-    """Lists a package's entry points.
-
-    Args:
-      metadata: What describes the package.
-
-    Returns:
-      Group -> name -> what it refers to, such as "tandem.engine.program:main".
-    """
+    """Returns group -> name -> what an entry point refers to, such as "tandem.engine.program:main"."""
     return {"console_scripts": metadata.scripts, **metadata.entrypoints}
 
 
 def pack(folder: Path, metadata: StandardMetadata, files: dict[str, Path], licences: dict[str, Path]) -> Path:
-    """Packs a wheel that is true of this machine alone.
-
-    Args:
-      folder: Where to.
-      metadata: What describes the package.
-      files: Path in the wheel -> file.
-      licences: Path in the wheel's folder of licences -> file.
-
-    Returns:
-      The wheel.
-    """
+    """Packs a wheel that is true of this machine alone into a folder; returns it. For files, see `read_metadata`."""
     python = next(cpython_tags())
     tag = f"{python.interpreter}-{python.abi}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
     name = f"{metadata.canonical_name.replace('-', '_')}-{metadata.version}"
@@ -117,7 +97,7 @@ def repair(wheel: Path, folder: Path, library_folders: list[Path]) -> None:
     """Bundles shared libraries and gives the tag of the oldest system that has all others.
 
     Args:
-      wheel: A wheel that is true of this machine alone.
+      wheel: What `pack` returned.
       folder: Where the repaired one goes.
       library_folders: Where shared libraries lie that the system's loader does not know.
 

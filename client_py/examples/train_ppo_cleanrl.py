@@ -157,10 +157,7 @@ class Trainer:
 def train(envs: VectorEnv, steps: int, seed: int) -> None:
     """Trains an agent, and prints its progress.
 
-    Args:
-      envs: As `wrap` returns them.
-      steps: Of all environments together; rounded up to whole rollouts.
-      seed: Of the networks, the actions and the environments.
+    The environments are those of `wrap`. The steps, of all environments together, are rounded up to whole rollouts.
     """
     torch.set_num_threads(1)  # networks this small are slower on two, and the engine needs the other core
     torch.manual_seed(seed)

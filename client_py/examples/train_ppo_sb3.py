@@ -38,14 +38,7 @@ class Progress(BaseCallback):
 
 
 def train(envs: VecEnv, steps: int, seed: int, callback: BaseCallback) -> None:
-    """Trains an agent.
-
-    Args:
-      envs: The environments.
-      steps: Of all environments together; rounded up to whole rollouts.
-      seed: Of the networks, the actions and the environments.
-      callback: Is called during the training.
-    """
+    """Trains an agent for so many steps of all environments together, rounded up to whole rollouts."""
     torch.set_num_threads(1)  # networks this small are slower on two, and the engine needs the other core
     agent = PPO(
         "MlpPolicy",

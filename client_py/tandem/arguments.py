@@ -3,6 +3,7 @@
 `name` is the argument's name, and `after` the end of the message.
 """
 
+import contextlib
 import enum
 import operator
 import os
@@ -77,11 +78,8 @@ def integer(name: str, value: SupportsIndex, least: int, last: int = 2**31 - 1, 
 def text(name: str, value: object, after: str = "") -> str:
     """Returns a str that UTF-8 and a C string can hold: without lone surrogates and NULs."""
     if isinstance(value, str) and "\0" not in value:
-        try:
+        with contextlib.suppress(UnicodeEncodeError):
             value.encode()
-        except UnicodeEncodeError:
-            pass
-        else:
             return value
     raise InvalidArgument(f"{name}: expected a str without NULs and lone surrogates, found {shown(value)}{after}")
 

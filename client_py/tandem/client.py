@@ -1,5 +1,6 @@
 """`SharedMemoryClient`: the trainer's side of a region."""
 
+import contextlib
 import enum
 import sys
 import warnings
@@ -121,8 +122,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         mode = AUTORESET_MODES.get(getattr(autoreset_mode, "name", ""))
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
-        self._name = default_region_name() if name is None else name
-        self._name = text("name", self._name)
+        self._name = text("name", default_region_name() if name is None else name)
         one_of("wait", text("wait", wait), ("spin", "adaptive", "block"))
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
@@ -145,11 +145,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
     def send(self, actions: NDArray[np.float32]) -> None:
         """Starts a step and returns at once; `recv` returns its results.
 
-        Args:
-          actions: As for `step`.
-
-        Raises:
-          TandemError: As `step`, except errors of waiting.
+        Actions and errors are those of `step`, without the errors of waiting.
         """
         self._native.send(actions)
 
@@ -249,10 +245,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
             self._adopt_views()
 
     def replaced(self, autoreset_mode: AutoresetMode) -> "SharedMemoryClient":
-        """Closes this client and returns another with the same arguments. All environments are reset.
-
-        Args:
-          autoreset_mode: The new client's.
+        """Closes this client and returns another that differs by the autoreset mode. All environments are reset.
 
         Raises:
           TandemError: As `close` and the constructor.
@@ -425,10 +418,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
 
     def __exit__(self, *error: object) -> None:
         """Closes the client, except in a forked child, whose parent still uses it."""
-        try:
+        with contextlib.suppress(ForkedChild):
             self.close()
-        except ForkedChild:
-            pass
 
     def __repr__(self) -> str:
         """Names the region, the task, the sizes and the state."""

@@ -135,13 +135,7 @@ last_words: dict[str, Callable[[], str]] = {}
 def from_native(class_name: str, message: str, region: str) -> TandemError:
     """Makes the exception for a row of the table; only the binding calls it.
 
-    Args:
-      class_name: The row's Python class.
-      message: What happened and what to do.
-      region: Name of the region that it is about, or "".
-
-    Returns:
-      The exception, to be raised.
+    `class_name` is the row's class. `region` is the name of the region that the message is about, or "".
     """
     error_class = globals()[class_name]
     if error_class is PeerGone and region in last_words and (words := last_words[region]()):

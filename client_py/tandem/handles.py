@@ -25,10 +25,6 @@ class NotPicklable:
     _instead: ClassVar[str]  # the reason and the next action; `{self}` stands for the object
 
     def __reduce__(self) -> NoReturn:
-        """Refuses.
-
-        Raises:
-          TypeError: Always.
-        """
+        """Raises TypeError."""
         instead = self._instead.format(self=self)
         raise TypeError(f"a {type(self).__name__} can be neither pickled nor copied: {instead}")

@@ -43,11 +43,7 @@ class SharedMemoryVecEnv(VecEnv):
         self.metadata = envs.metadata
 
     def reset(self) -> VecEnvObs:
-        """Starts a new episode in every environment, from the seeds that `seed` gave.
-
-        Returns:
-          Observations, [num_envs, obs_size].
-        """
+        """Starts new episodes from the seeds that `seed` gave; returns their observations, [num_envs, obs_size]."""
         if any(self._options):
             self._reset_options()
             raise Unsupported(
@@ -69,8 +65,6 @@ class SharedMemoryVecEnv(VecEnv):
         dones = terminations | truncations
         final_obs = infos.pop("final_obs", None)
         final_infos = infos.pop("final_info", {})
-        for name in ("_final_obs", "_final_info"):
-            infos.pop(name, None)
         restarted = infos.pop("engine_restarted", None)
         each = _by_environment(infos, self.num_envs)
         if final_obs is not None:

@@ -69,9 +69,6 @@ def rendered(*parts: object, width: int | None = None, crop: bool = False) -> li
       parts: What to render.
       width: Columns of a terminal, which takes colours; None: plain text, as wide as it has to be.
       crop: Whether to cut lines at `width`; else they continue beyond it.
-
-    Returns:
-      The lines.
     """
     from rich.console import Console
 

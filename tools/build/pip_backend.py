@@ -13,15 +13,9 @@ _ROOT = Path(__file__).parents[2]
 
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: str | None = None) -> str:
-    """Builds //client_py:wheel.
+    """Builds //client_py:wheel into a folder of pip's, and returns the wheel's file name.
 
-    Args:
-      wheel_directory: Where pip wants the wheel.
-      config_settings: Not used.
-      metadata_directory: Not used.
-
-    Returns:
-      The wheel's file name.
+    The other arguments, which pip's interface has, are not used.
     """
     command = [str(_ROOT / "tools" / "bazel"), "build", "//client_py:wheel"]
     subprocess.run(command, cwd=_ROOT, env={**os.environ, "TANDEM_PYTHON": sys.executable}, check=True)

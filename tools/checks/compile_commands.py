@@ -13,15 +13,14 @@ _GCC_ONLY = {"-fno-canonical-system-headers", "-Wno-free-nonheap-object", "-Wunu
 
 
 def compile_commands(graph: dict[str, Any], workspace: str, output_base: str) -> list[dict[str, Any]]:
-    """Lists how each source file of the workspace is compiled.
+    """Lists how each source file of the workspace is compiled: entries of a compilation database.
+
+    A file that is compiled more than once has its first entry only.
 
     Args:
       graph: The action graph, as aquery prints it.
       workspace: Top of the source tree; commands run there.
       output_base: Bazel's output base, where external repositories lie.
-
-    Returns:
-      Entries of a compilation database; a file that is compiled more than once has its first entry only.
     """
     entries: dict[str, dict[str, Any]] = {}
     for action in graph.get("actions", []):
@@ -42,19 +41,14 @@ def compile_commands(graph: dict[str, Any], workspace: str, output_base: str) ->
     return [entries[source] for source in sorted(entries)]
 
 
-def main() -> int:
-    """Reads the action graph and prints the database.
-
-    Returns:
-      The exit code.
-    """
+def main() -> None:
+    """Reads the action graph and prints the database."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workspace", required=True, help="top of the source tree")
     parser.add_argument("--output_base", required=True, help="what `bazel info output_base` prints")
     arguments = parser.parse_args()
     json.dump(compile_commands(json.load(sys.stdin), arguments.workspace, arguments.output_base), sys.stdout, indent=1)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

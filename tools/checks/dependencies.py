@@ -61,14 +61,7 @@ class Rule:
 
 
 def read_graph(xml: str) -> list[Rule]:
-    """Reads the output of `bazel query --output=xml`.
-
-    Args:
-      xml: The output.
-
-    Returns:
-      Its rules.
-    """
+    """Returns the rules in the output of `bazel query --output=xml`."""
     rules = []
     for element in ElementTree.fromstring(xml).iter("rule"):
         labels: dict[str, set[str]] = {"data": set(), "visibility": set()}
@@ -99,39 +92,18 @@ def _is_for_tests(rule: ElementTree.Element) -> bool:
 
 
 def folder_of(label: str) -> str:
-    """Names the folder of a label.
-
-    Args:
-      label: An absolute label of this workspace.
-
-    Returns:
-      "engine_adapter/mujoco/render" for //engine_adapter/mujoco/render:egl_context.
-    """
+    """Returns the folder of a label, "engine_adapter/mujoco/render" of //engine_adapter/mujoco/render:egl_context."""
     return label.removeprefix("//").split(":")[0]
 
 
 def layer_of(label: str) -> str:
-    """Names the layer that a label such as //transport/ring:spsc lies in.
-
-    Args:
-      label: An absolute label of this workspace.
-
-    Returns:
-      "transport/ring", "schema" ...; for a folder in no layer its first part.
-    """
+    """Returns the layer of a label, "transport/ring" of //transport/ring:spsc; its first folder if it has none."""
     parts = folder_of(label).split("/")
     return "/".join(parts[:2]) if parts[0] == "transport" else parts[0]
 
 
 def find_problems(rules: list[Rule]) -> Iterator[str]:
-    """Finds the dependencies that point the wrong way.
-
-    Args:
-      rules: The whole graph.
-
-    Yields:
-      One sentence each.
-    """
+    """Yields a sentence for each dependency of the whole graph that points the wrong way."""
     kinds = {rule.label: rule.kind for rule in rules}
     for rule in rules:
         layer = layer_of(rule.label)
@@ -156,11 +128,7 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
 def find_circles(rules: list[Rule]) -> Iterator[str]:
     """Finds folders of what ships that depend on one another in a circle, even if none of their rules does.
 
-    Args:
-      rules: The whole graph.
-
-    Yields:
-      One sentence, for the first circle found.
+    Yields a sentence for the first circle of the whole graph.
     """
     shipped = {rule.label for rule in rules if not rule.for_tests}
     uses: dict[str, set[str]] = {}
@@ -176,11 +144,7 @@ def find_circles(rules: list[Rule]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Checks a graph and prints the problems.
-
-    Returns:
-      The exit code: 0 if there are none.
-    """
+    """Checks a graph, prints the problems, and returns the exit code: 0 if there are none."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", type=Path, help="output of: bazel query --output=xml 'kind(rule, //...)'")
     rules = read_graph(parser.parse_args().graph.read_text("utf-8"))

@@ -15,15 +15,7 @@ _TOP_LINES = 60  # where the top comment ends at the latest
 
 
 def length_problem(path: Path, text: str) -> str | None:
-    """Says what is wrong with a file's length.
-
-    Args:
-      path: The file's name; its ending tells the limit.
-      text: The file's content.
-
-    Returns:
-      A sentence, or None if all is well.
-    """
+    """Returns what is wrong with a file's length; None: nothing. The path's ending tells the limit."""
     lines = text.splitlines()
     limit = _LIMITS[path.suffix]
     if len(lines) < limit or any("Length:" in line for line in lines[:_TOP_LINES]):
@@ -32,11 +24,7 @@ def length_problem(path: Path, text: str) -> str | None:
 
 
 def main() -> int:
-    """Checks the tree and prints the problems.
-
-    Returns:
-      The exit code: 0 if there are none.
-    """
+    """Checks the tree, prints the problems, and returns the exit code: 0 if there are none."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path("."), help="top of the source tree")
     root = parser.parse_args().root

@@ -77,15 +77,7 @@ def _comments(text: str) -> list[str]:
 
 
 def find_labels(path: Path, text: str) -> tuple[list[Label], list[str]]:
-    """Finds the labels of one file.
-
-    Args:
-      path: The file's name, for messages.
-      text: Its content.
-
-    Returns:
-      The labels, and a sentence for each that does not follow the grammar.
-    """
+    """Returns the labels of one file, and a sentence for each that does not follow the grammar."""
     labels, problems = [], []
     for number, comment in enumerate(_comments(text), 1):
         matches = list(_LABEL.finditer(comment))
@@ -96,14 +88,7 @@ def find_labels(path: Path, text: str) -> tuple[list[Label], list[str]]:
 
 
 def pair_problems(labels: list[Label]) -> Iterator[str]:
-    """Finds labels without their other half.
-
-    Args:
-      labels: Those of the whole tree.
-
-    Yields:
-      One sentence for each name that lacks a half.
-    """
+    """Yields a sentence for each name that lacks a half; `labels` are those of the whole tree."""
     by_name: dict[str, list[Label]] = defaultdict(list)
     for label in labels:
         by_name[label.name].append(label)
@@ -128,15 +113,7 @@ def _statement_end(code: str, opening: int) -> int:
 
 
 def operation_problems(path: Path, text: str) -> Iterator[str]:
-    """Finds atomic operations without an explicit order or, outside tests, without a label.
-
-    Args:
-      path: The file's name.
-      text: Its content.
-
-    Yields:
-      One sentence each.
-    """
+    """Yields a sentence for each atomic operation without an explicit order or, outside tests, without a label."""
     code = _NOT_CODE.sub(_blank, text)
     code_lines = code.splitlines()
     comments = _comments(text)
@@ -168,14 +145,7 @@ def operation_problems(path: Path, text: str) -> Iterator[str]:
 
 
 def check_tree(root: Path) -> list[str]:
-    """Checks all C++ files of the components.
-
-    Args:
-      root: Top of the source tree.
-
-    Returns:
-      One sentence for each problem.
-    """
+    """Checks all C++ files of the components below `root`; returns a sentence for each problem."""
     labels: list[Label] = []
     problems: list[str] = []
     for path in source_files(root, COMPONENTS, _SUFFIXES):
@@ -190,11 +160,7 @@ def check_tree(root: Path) -> list[str]:
 
 
 def main() -> int:
-    """Checks the tree and prints the problems.
-
-    Returns:
-      The exit code: 0 if there are none.
-    """
+    """Checks the tree, prints the problems, and returns the exit code: 0 if there are none."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path("."), help="top of the source tree")
     problems = check_tree(parser.parse_args().root)

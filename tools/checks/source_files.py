@@ -8,15 +8,12 @@ FOLDERS = (*COMPONENTS, "tests", "tools")
 
 
 def source_files(root: Path, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> Iterator[Path]:
-    """Finds source files, in the order of their paths.
+    """Yields source files, relative to `root`, in the order of their paths.
 
     Args:
       root: Top of the source tree.
       folders: Folders below it to search; those that don't exist are passed over.
       suffixes: Endings of the files wanted, such as ".cc".
-
-    Yields:
-      Paths relative to `root`.
     """
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):

@@ -57,15 +57,7 @@ _CODE = re.compile(r"`[^`]*`")
 
 
 def word_problems(path: PurePath, text: str) -> Iterator[str]:
-    """Finds words that a plainer word should replace.
-
-    Args:
-      path: The file's name, for the messages.
-      text: The file's content.
-
-    Yields:
-      A sentence for each word found: place, word, replacement.
-    """
+    """Yields a sentence for each word that a plainer word should replace: place, word, replacement."""
     in_fence = False
     for number, line in enumerate(text.splitlines(), 1):
         if _FENCE.match(line):
@@ -78,19 +70,14 @@ def word_problems(path: PurePath, text: str) -> Iterator[str]:
 def is_searched(path: PurePath) -> bool:
     """Returns whether the check reads a file: a page, a source, or a command in tools, which has a help text.
 
-    Args:
-      path: The file, relative to the top of the source tree.
+    `path` is relative to the top of the source tree.
     """
     is_text = path.suffix in SUFFIXES or (path.parent == PurePath("tools") and not path.suffix)
     return is_text and not any(path.is_relative_to(exempt) for exempt in EXEMPT)
 
 
 def main() -> int:
-    """Checks the files named on the command line and prints the problems.
-
-    Returns:
-      The exit code: 0 if there are none.
-    """
+    """Checks the files named on the command line, prints the problems, and returns the exit code: 0 for none."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+", help="files, relative to the working directory")
     files = [path for path in parser.parse_args().files if is_searched(path)]

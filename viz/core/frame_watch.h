@@ -61,7 +61,6 @@ class FrameWatch {
   // Detaches; the writer then sees no viewer. The next Poll attaches again.
   void Detach();
 
-  const std::string& run() const { return run_; }
   // The newest frame, also after its writer has ended; number 0: none yet.
   const Frame& frame() const { return frame_; }
   const FrameMetadata& metadata() const { return metadata_; }

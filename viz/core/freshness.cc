@@ -1,8 +1,5 @@
 #include "viz/core/freshness.h"
 
-#include <algorithm>
-#include <array>
-
 namespace tandem {
 
 absl::string_view FreshnessName(FreshnessState state) {

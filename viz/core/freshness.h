@@ -7,7 +7,7 @@
 // call, no allocation.
 //
 //   Freshness freshness;
-//   freshness.SetLink(Link::kAttached, now);
+//   freshness.SetLink(Link::kAttached);
 //   freshness.SawOldFrame(now);              // found on attaching
 //   freshness.SawNewFrame(previous_poll);    // published after that poll
 //   freshness.StateAt(now);                  // kConnected

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -112,8 +111,7 @@ const std::vector<RunEntry>& RunList::Scan(int64_t now_ns) {
     entries_.push_back(*std::move(entry));
   }
   std::erase_if(motions_, [](const auto& item) { return !item.second.seen; });
-  std::sort(entries_.begin(), entries_.end(),
-            [](const RunEntry& a, const RunEntry& b) { return a.run < b.run; });
+  std::ranges::sort(entries_, {}, &RunEntry::run);
   return entries_;
 }
 

@@ -16,8 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-
 namespace tandem {
 
 struct RunEntry {

@@ -1,7 +1,6 @@
 #include "viz/core/viewer_options.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"

@@ -1,8 +1,7 @@
 // InspectOptions: the command line of tools/inspect.
 //
 //   absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
-//   if (options->what == InspectOptions::What::kHelp) std::cout <<
-//   InspectHelp();
+//   if (options->what == InspectOptions::What::kHelp) Print(InspectHelp());
 
 #ifndef TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_
 #define TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_

@@ -4,7 +4,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"

@@ -52,8 +52,7 @@ class FastLaneConsumer : public QObject {
   void SetPollMs(int period_ms);
 
   const FrameWatch& watch() const { return watch_; }
-  // "connected", "stale", "reconnecting", "fastlane-unavailable".
-  QString status() const;
+  QString status() const;  // FreshnessName of the state
 
  Q_SIGNALS:
   void frame_ready(const tandem::FastLaneFrameEvent& event);

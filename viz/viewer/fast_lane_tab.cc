@@ -46,7 +46,7 @@ FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
           &FastLaneTab::changed);
   connect(&texts_timer_, &QTimer::timeout, this, &FastLaneTab::changed);
   texts_timer_.start(kTextsMs);
-  if (options_.run_mode == QStringLiteral("policy_eval")) {
+  if (options_.policy_eval) {
     connect(&eval_timer_, &QTimer::timeout, this, &FastLaneTab::ReadEval);
     eval_timer_.start(kEvalMs);
     ReadEval();
@@ -127,7 +127,6 @@ QString FastLaneTab::tileText() const {
 void FastLaneTab::TakeFrame(const FastLaneFrameEvent& event) {
   if (paused()) {
     newest_ = event;
-    has_newest_ = true;
     return;
   }
   ShowFrame(event);
@@ -156,9 +155,8 @@ void FastLaneTab::ShowFrame(const FastLaneFrameEvent& event) {
 void FastLaneTab::TogglePause() {
   if (paused()) {
     paused_at_ns_.reset();
-    if (has_newest_) ShowFrame(newest_);
-    has_newest_ = false;
-    newest_ = {};
+    if (newest_.has_value()) ShowFrame(*newest_);
+    newest_.reset();
   } else if (hasImage()) {
     paused_at_ns_ = MonotonicNanos();
     age_at_pause_ns_ =

@@ -6,7 +6,7 @@
 // Ownership: the Viewer's list of tabs; GUI thread. FrameItem makes its texture
 // from image() while the GUI thread waits.
 //
-//   auto* tab = new FastLaneTab("tandem", "", {.run_mode = "train"}, viewer);
+//   auto* tab = new FastLaneTab("tandem", "", {.policy_eval = false}, viewer);
 //   tab->Perform(Action::kPause);
 
 #ifndef TANDEM_VIZ_VIEWER_FAST_LANE_TAB_H_
@@ -29,9 +29,9 @@ namespace tandem {
 
 struct FastLaneTabOptions {
   QString mode_label = QStringLiteral("Fast lane");
-  QString run_mode = QStringLiteral("train");  // or "policy_eval"
-  QString eval_summary;                        // "": MOSAIC's path
-  QString snapshots = QStringLiteral(".");     // folder
+  bool policy_eval = false;                 // shows the evaluation's results
+  QString eval_summary;                     // "": MOSAIC's path
+  QString snapshots = QStringLiteral(".");  // folder
 };
 
 // Saves the image as NAME-TIME.png in the folder; `save` gets the path. Returns
@@ -44,7 +44,6 @@ class FastLaneTab : public QObject {
   Q_PROPERTY(QString runId READ runId CONSTANT)
   Q_PROPERTY(QString agentId READ agentId CONSTANT)
   Q_PROPERTY(QString modeLabel READ modeLabel CONSTANT)
-  Q_PROPERTY(QString runMode READ runMode CONSTANT)
   Q_PROPERTY(QString status READ status NOTIFY changed)
   Q_PROPERTY(QString reason READ reason NOTIFY changed)
   Q_PROPERTY(bool live READ live NOTIFY changed)
@@ -76,7 +75,6 @@ class FastLaneTab : public QObject {
   QString runId() const { return run_id_; }
   QString agentId() const { return agent_id_; }
   QString modeLabel() const { return options_.mode_label; }
-  QString runMode() const { return options_.run_mode; }
   QString status() const;
   QString reason() const;  // empty while there is a link
   bool live() const;       // connected, and not paused
@@ -129,8 +127,7 @@ class FastLaneTab : public QObject {
   QString step_text_;
   QString error_text_;
   QString eval_text_;
-  FastLaneFrameEvent newest_;  // while paused: the newest frame
-  bool has_newest_ = false;
+  std::optional<FastLaneFrameEvent> newest_;  // since the pause
   std::optional<int64_t> paused_at_ns_;
   int64_t age_at_pause_ns_ = 0;  // the shown image's age
   bool at_least_at_pause_ = false;

@@ -9,11 +9,8 @@
 #include <QOffscreenSurface>
 #include <QOpenGLContext>
 #include <QOpenGLFunctions>
-#include <QQmlApplicationEngine>
 #include <QQuickWindow>
 #include <QSocketNotifier>
-#include <QVariant>
-#include <QtQml>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>

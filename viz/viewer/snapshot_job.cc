@@ -2,7 +2,6 @@
 
 #include <QCoreApplication>
 #include <cstdio>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

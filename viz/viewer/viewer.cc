@@ -119,14 +119,12 @@ void Viewer::open(const QString& run) {
   for (qsizetype i = 0; i < tabs_.size(); ++i) {
     if (tabs_[i]->runId() == run) return SetCurrent(static_cast<int>(i));
   }
-  auto* tab = new FastLaneTab(
-      run, Text(options_.agent_id),
-      {.mode_label = Text(options_.mode_label),
-       .run_mode = options_.policy_eval ? QStringLiteral("policy_eval")
-                                        : QStringLiteral("train"),
-       .eval_summary = Text(options_.eval_summary),
-       .snapshots = Text(options_.snapshots)},
-      this);
+  auto* tab = new FastLaneTab(run, Text(options_.agent_id),
+                              {.mode_label = Text(options_.mode_label),
+                               .policy_eval = options_.policy_eval,
+                               .eval_summary = Text(options_.eval_summary),
+                               .snapshots = Text(options_.snapshots)},
+                              this);
   connect(tab, &FastLaneTab::said, this, &Viewer::Say);
   tabs_ << tab;
   Q_EMIT tabsChanged();

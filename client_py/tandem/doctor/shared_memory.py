@@ -1,5 +1,6 @@
 """Checks of /dev/shm: the file system, its functions, and the regions in it."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -53,23 +54,19 @@ def check_files() -> Findings:
         return  # said above
     about = "files in /dev/shm"
     step, next_step = "making an unnamed file (O_TMPFILE)", "give this user leave to write there: chmod 1777 /dev/shm"
-    name = ""
     try:
-        folder = os.open(_SHM, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with contextlib.ExitStack() as opened:
+            folder = os.open(_SHM, os.O_RDONLY | os.O_DIRECTORY)
+            opened.callback(os.close, folder)
             file = os.open(_SHM, os.O_TMPFILE | os.O_RDWR, 0o600)
-            try:
-                step, next_step = "reserving 1 MiB (posix_fallocate)", _MORE_ROOM
-                os.posix_fallocate(file, 0, _MIB)
-                step, next_step = "linking it (linkat)", "mount /proc, and a tmpfs on /dev/shm"
-                name = str(_SHM / f"tandem-doctor-{uuid.uuid4().hex}")
-                # With the folder's descriptor Python calls linkat, which follows the link in /proc.
-                os.link(f"/proc/self/fd/{file}", name, src_dir_fd=folder, follow_symlinks=True)
-                os.unlink(name)
-            finally:
-                os.close(file)
-        finally:
-            os.close(folder)
+            opened.callback(os.close, file)
+            step, next_step = "reserving 1 MiB (posix_fallocate)", _MORE_ROOM
+            os.posix_fallocate(file, 0, _MIB)
+            step, next_step = "linking it (linkat)", "mount /proc, and a tmpfs on /dev/shm"
+            name = str(_SHM / f"tandem-doctor-{uuid.uuid4().hex}")
+            # With the folder's descriptor Python calls linkat, which follows the link in /proc.
+            os.link(f"/proc/self/fd/{file}", name, src_dir_fd=folder, follow_symlinks=True)
+            os.unlink(name)
     except OSError as error:
         yield fail(about, f"{step} failed: {error.strerror}", next_step)
     else:

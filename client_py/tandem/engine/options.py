@@ -42,11 +42,7 @@ class FrameOptions:
     camera: Literal["follow", "gymnasium"] = "follow"
 
     def __post_init__(self) -> None:
-        """Checks the values.
-
-        Raises:
-          InvalidArgument: A value of another type, or out of its range.
-        """
+        """Checks the values; InvalidArgument: one of another type, or out of its range."""
         _set(self, "size", size_of("FrameOptions.size", self.size))
         _set(self, "envs", _envs(self.envs))
         _set(self, "hz", rate("FrameOptions.hz", self.hz))
@@ -75,11 +71,7 @@ class ImageOptions:
     effects: Effects = "all"
 
     def __post_init__(self) -> None:
-        """Checks the values.
-
-        Raises:
-          InvalidArgument: A value of another type, or out of its range.
-        """
+        """Checks the values; InvalidArgument: one of another type, or out of its range."""
         _set(self, "size", size_of("ImageOptions.size", self.size))
         if self.camera is not None:
             text("ImageOptions.camera", self.camera)
@@ -109,11 +101,7 @@ class EngineOptions:
     server: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        """Checks the values.
-
-        Raises:
-          InvalidArgument: A value of another type, or out of its range.
-        """
+        """Checks the values; InvalidArgument: one of another type, or out of its range."""
         _set(self, "restart", flag("EngineOptions.restart", self.restart, after=""))
         _set(self, "timeout", seconds("EngineOptions.timeout", self.timeout))
         _set(self, "start_timeout", seconds("EngineOptions.start_timeout", self.start_timeout))

@@ -64,7 +64,7 @@ def launch_engine(
     server: str | os.PathLike[str] | None = None,
     flags: tuple[str, ...] = (),
 ) -> "EngineProcess":
-    """Starts an engine and waits until a client can attach to it.
+    """Starts an engine, waits until a client can attach to it, and returns it, a context manager.
 
     The engine runs in a session of its own: Ctrl-C in the trainer does not reach it. It ends with `close`, at the end
     of a `with` block, with the last reference to the returned object, and with this process, even if that is killed.
@@ -87,9 +87,6 @@ def launch_engine(
       server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the program in the
         package, else the one that was built beside the package.
       flags: Further flags for the program.
-
-    Returns:
-      The running engine, a context manager.
 
     Raises:
       InvalidArgument: An unknown task or option, or a value that this function or the engine refuses.
@@ -173,14 +170,9 @@ class EngineProcess(ClosesOnExit, NotPicklable):
     _instead = "pass its name to the other process: {self.name!r}"
 
     def __init__(self, name: str, command: list[str]) -> None:
-        """Starts the program; call `launch_engine` instead.
+        """Starts the program that will serve a region; call `launch_engine` instead.
 
-        Args:
-          name: The region that it will serve.
-          command: The program and its arguments; the launcher's pipe is added.
-
-        Raises:
-          EngineStartFailed: The program cannot be run.
+        The launcher's pipe is added to the command. EngineStartFailed: the program cannot be run.
         """
         self._name = name
         self._command = command
@@ -271,8 +263,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
     def _wait_until_served(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         while _engine_pid(self._name) != self.pid:
-            if self.poll() is not None:
-                code = self.poll() or 0
+            if (code := self.poll()) is not None:
                 ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
                 self._raise_start_failed(ended, code)
             if time.monotonic() >= deadline:
@@ -367,10 +358,8 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "
             process.wait()
         _close_pipe(launcher_end)
         log.close()
-        try:
+        with contextlib.suppress(TandemError):  # another engine has the name by now
             remove_if_dead(name)  # a killed engine leaves it
-        except TandemError:
-            pass  # another engine has the name by now
 
 
 def _pipe() -> tuple[int, int]:

@@ -13,11 +13,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def find(server: str | os.PathLike[str] | None = None) -> Path:
-    """Finds the program and returns its absolute path.
-
-    Args:
-      server: Its path; None: the environment variable TANDEM_ENGINE_SERVER, else the program in the package, else the
-        one that was built beside the package.
+    """Finds the program and returns its absolute path; `server` is as for `launch_engine`.
 
     Raises:
       EngineStartFailed: No such file; the message lists the paths.

@@ -66,9 +66,6 @@ def make_vec(
       task_options: The keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height of
         the images of `render`, Gymnasium's by default.
 
-    Returns:
-      The environments.
-
     Raises:
       InvalidArgument: An unknown task or option, or an invalid value; the message names the nearest.
       Unsupported: An unsupported render mode.

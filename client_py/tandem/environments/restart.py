@@ -51,19 +51,10 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         dtype: DTypeLike | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """Takes over a client and its engine.
+        """Takes over a client and its engine; other arguments and errors are those of `SharedMemoryVectorEnv`.
 
-        Args:
-          client: As for `SharedMemoryVectorEnv`.
-          engine: The engine that the client is attached to.
-          relaunch: Starts an equal engine that serves the region of the given name.
-          start_timeout: Seconds that a restarted engine may take to answer.
-          copy: As for `make_vec`.
-          dtype: As for `make_vec`.
-          render_mode: As for `make_vec`.
-
-        Raises:
-          TandemError: As `SharedMemoryVectorEnv`.
+        `relaunch` starts an equal engine that serves the region of the given name. `start_timeout` is the number of
+        seconds that a restarted engine may take to answer.
         """
         super().__init__(client, copy=copy, dtype=dtype, render_mode=render_mode, engine=engine)
         self._relaunch = relaunch

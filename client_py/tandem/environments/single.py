@@ -23,12 +23,6 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
     It has no time limit, as Gymnasium's own environments have none: `gymnasium.make` adds the wrapper that truncates
     episodes, `TimeLimit`.
 
-    Attributes:
-      observation_space: As of Gymnasium's environment.
-      action_space: As of Gymnasium's environment.
-      metadata: Has "render_modes" and "render_fps".
-      render_mode: None or "rgb_array".
-
     >>> import gymnasium, tandem
     >>> env = gymnasium.make("tandem/CartPole-v1")
     >>> obs, info = env.reset(seed=0)

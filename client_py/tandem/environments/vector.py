@@ -1,5 +1,6 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
+import contextlib
 import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -180,10 +181,8 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
             # Gymnasium's own vector environments do this too; wrappers expect it.
             options.pop("reset_mask", None)
         if self._client.pending:
-            try:
+            with contextlib.suppress(EngineFailed):  # the results are dropped
                 self._client.recv()
-            except EngineFailed:
-                pass  # the results are dropped
         contract = (options or {}).get("contract")
         # Before it is sent: an interrupt may come at any time.
         self._stepper.expect_reset(mask)
@@ -218,11 +217,7 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
     def send(self, actions: ArrayLike) -> None:
         """Starts a step and returns at once; `recv` returns its results.
 
-        Args:
-          actions: As for `step`.
-
-        Raises:
-          TandemError: As `step`, except errors of waiting.
+        Actions and errors are those of `step`, without the errors of waiting.
         """
         if not self._ready:
             raise self._not_ready_error("send")
@@ -269,9 +264,6 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the client, and the engine if the constructor got one; `close` calls this.
 
-        Args:
-          kwargs: Ignored, as by Gymnasium's own.
-
         Raises:
           TandemError: As `SharedMemoryClient.close`; nothing was closed.
         """
@@ -282,11 +274,6 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Calls a method of every environment; the only one is "render", without arguments.
-
-        Args:
-          name: "render".
-          args: None.
-          kwargs: None.
 
         Returns:
           As `render`; () without a render mode.

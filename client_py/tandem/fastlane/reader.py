@@ -17,16 +17,11 @@ class FastLaneReader(ClosesOnExit):
     """Reads the newest frame of a run; never delays the writer.
 
     Make one with `attach`. While it is open, Tandem's writers see a viewer. One thread at a time may use it. In a
-    forked child it still works, but the writer does not see it.
+    forked child it still works, but the writer does not see it. After `close`, methods raise ClientClosed.
     """
 
     def __init__(self, native: NativeFrameReader, run_id: str) -> None:
-        """Do not call this; `attach` does.
-
-        Args:
-          native: The segment.
-          run_id: Its run.
-        """
+        """Do not call this; `attach` does."""
         self._native = native
         self.run_id = run_id
         self.width, self.height, self.channels, self.capacity, self.metadata_size = native.geometry()
@@ -34,12 +29,6 @@ class FastLaneReader(ClosesOnExit):
     @classmethod
     def attach(cls, run_id: str) -> Self:
         """Opens the segment `mosaic.fastlane.{run_id}`, of Tandem or of MOSAIC.
-
-        Args:
-          run_id: The run's name.
-
-        Returns:
-          The reader.
 
         Raises:
           NoSuchRun: No complete segment has that name (a NotReady, and also a FileNotFoundError).
@@ -60,19 +49,11 @@ class FastLaneReader(ClosesOnExit):
 
         Raises:
           BrokenPeer: The segment's content is invalid; attach again.
-          ClientClosed: The reader was closed.
         """
         return self._frame(self._native.newest())
 
     def next_frame(self) -> FastLaneFrame | None:
-        """Reads the newest complete frame, each frame once.
-
-        Returns:
-          The frame; None: no newer one, or as for `latest_frame`.
-
-        Raises:
-          TandemError: As `latest_frame`.
-        """
+        """Reads the newest complete frame as `latest_frame`, but each once; None: also if there is no newer one."""
         return self._frame(self._native.next())
 
     def _frame(self, found: tuple[int, bytes, float, float, float, bytes | None] | None) -> FastLaneFrame | None:
@@ -83,20 +64,13 @@ class FastLaneReader(ClosesOnExit):
         return FastLaneFrame(data, self.width, self.height, self.channels, metrics, metadata, number)
 
     def metrics(self) -> FastLaneMetrics:
-        """Returns the newest metrics; no frame is needed. The three numbers may belong to two frames.
-
-        Raises:
-          ClientClosed: The reader was closed.
-        """
+        """Returns the newest metrics; no frame is needed. The three numbers may belong to two frames."""
         return FastLaneMetrics(*self._native.metrics())
 
     def is_invalidated(self) -> bool:
         """Returns whether the writer has closed the segment; then `attach` opens the run's next segment.
 
         This is a method; MOSAIC's own reader has a property of that name.
-
-        Raises:
-          ClientClosed: The reader was closed.
         """
         return self._native.invalidated()
 
@@ -105,18 +79,11 @@ class FastLaneReader(ClosesOnExit):
 
         None: unknown. The writer keeps no lock, such as MOSAIC's; or this process is a forked child, which must
         `attach` again.
-
-        Raises:
-          ClientClosed: The reader was closed.
         """
         return self._native.writer_alive()
 
     def is_replaced(self) -> bool:
-        """Returns whether the run has a newer segment; then `attach` again.
-
-        Raises:
-          ClientClosed: The reader was closed.
-        """
+        """Returns whether the run has a newer segment; then `attach` again."""
         return self._native.replaced()
 
     @property

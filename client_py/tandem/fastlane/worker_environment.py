@@ -17,7 +17,7 @@ _OTHER_PREFIX = "GYM_GUI_FASTLANE_"
 def apply_fastlane_environment(
     env: dict[str, Any], *, fastlane_only: bool, fastlane_slot: int, video_mode: str = "SINGLE", grid_limit: int = 4
 ) -> dict[str, Any]:
-    """Writes the variables into the environment of a worker that is about to be launched.
+    """Writes the variables into the environment of a worker that is about to be launched, and returns it.
 
     Args:
       env: The environment, such as a copy of os.environ; changed.
@@ -26,25 +26,19 @@ def apply_fastlane_environment(
       video_mode: "single", "grid" or "off", in upper or lower case.
       grid_limit: The most environments that a grid shows.
 
-    Returns:
-      `env`.
-
     Raises:
       InvalidArgument: An invalid mode or number (also a ValueError).
 
     >>> apply_fastlane_environment({}, fastlane_only=True, fastlane_slot=2)["MOSAIC_FASTLANE_VIDEO_MODE"]
     'single'
     """
-    settings = WorkerSettings(
-        fastlane_only,
-        integer("fastlane_slot", fastlane_slot, 0),
-        _mode(video_mode),
-        integer("grid_limit", grid_limit, 1),
-    )
-    env[_PREFIX + "ONLY"] = "1" if settings.fastlane_only else "0"
-    env[_PREFIX + "SLOT"] = str(settings.slot)
-    env[_PREFIX + "VIDEO_MODE"] = settings.video_mode
-    env[_PREFIX + "GRID_LIMIT"] = str(settings.grid_limit)
+    variables = {
+        "ONLY": "1" if fastlane_only else "0",
+        "SLOT": str(integer("fastlane_slot", fastlane_slot, 0)),
+        "VIDEO_MODE": _mode(video_mode),
+        "GRID_LIMIT": str(integer("grid_limit", grid_limit, 1)),
+    }
+    env.update((_PREFIX + name, value) for name, value in variables.items())
     return env
 
 

@@ -15,7 +15,8 @@ class FastLaneWriter(ClosesOnExit):
     """Publishes frames of one run; the newest replaces older ones, and the writer waits for no reader.
 
     Make one with `create`. One thread at a time may use it. It ends with `close` or as a context manager. If its
-    process dies, readers see that, and the next `create` replaces the segment.
+    process dies, readers see that, and the next `create` replaces the segment. Other methods raise ClientClosed after
+    `close`, and ForkedChild if the writer belongs to the parent of this process.
 
     >>> import tandem
     >>> config = tandem.FastLaneConfig(width=2, height=1, capacity=4)
@@ -31,13 +32,7 @@ class FastLaneWriter(ClosesOnExit):
     """
 
     def __init__(self, native: NativeFrameWriter, run_id: str, config: FastLaneConfig) -> None:
-        """Do not call this; `create` does.
-
-        Args:
-          native: The segment.
-          run_id: Its run.
-          config: Its sizes.
-        """
+        """Do not call this; `create` does."""
         self._native = native
         self._publish = native.publish
         self._metrics = FastLaneMetrics()
@@ -50,13 +45,6 @@ class FastLaneWriter(ClosesOnExit):
 
         A segment of a dead writer, or of a program that keeps no lock, is replaced; processes that have mapped it keep
         it.
-
-        Args:
-          run_id: The run's name.
-          config: Its sizes.
-
-        Returns:
-          The writer, with nothing published.
 
         Raises:
           InvalidArgument: An invalid run id or config (also a ValueError).
@@ -95,8 +83,6 @@ class FastLaneWriter(ClosesOnExit):
 
         Raises:
           InvalidArgument: A frame that is too long, or has another shape or dtype (also a ValueError).
-          ClientClosed: The writer was closed.
-          ForkedChild: The writer belongs to the parent of this process.
         """
         if metrics is None:
             metrics = self._metrics
@@ -120,20 +106,11 @@ class FastLaneWriter(ClosesOnExit):
         """Returns whether a reader of Tandem's has the segment open; MOSAIC's readers cannot be seen.
 
         The answer is up to a second old: the kernel is asked once a second at most.
-
-        Raises:
-          ClientClosed: The writer was closed.
-          ForkedChild: The writer belongs to the parent of this process.
         """
         return self._native.has_reader()
 
     def invalidate(self) -> None:
-        """Marks the segment as ended for its readers. A second call has no effect.
-
-        Raises:
-          ClientClosed: The writer was closed.
-          ForkedChild: The writer belongs to the parent of this process.
-        """
+        """Marks the segment as ended for its readers. A second call has no effect."""
         self._native.invalidate()
 
     def close(self) -> None:

@@ -39,17 +39,7 @@ class Connection:
     """A channel to the daemon. Safe to use from any thread."""
 
     def __init__(self, target: str | None, token_file: str | os.PathLike[str] | None = None) -> None:
-        """Opens no connection yet; the first call does.
-
-        Args:
-          target: An address as gRPC takes it; None: TANDEM_DAEMON, or else 127.0.0.1:50055.
-          token_file: As `read_token` takes it.
-
-        Raises:
-          AccessDenied: The token's file belongs to another user, or other users may read it.
-          InvalidArgument: No string, an empty one, or one with an invalid port.
-          ModuleNotFoundError: grpc or protobuf is missing.
-        """
+        """Opens no connection yet; the first call does. Arguments and errors are those of `TrainerClient`."""
         name = "target"
         if target is None:
             name = f"target, from {TARGET_VARIABLE}"

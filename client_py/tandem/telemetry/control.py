@@ -43,27 +43,11 @@ class Control(ClosesOnExit):
         self._closed = False
 
     def grant(self, run_id: str, steps: int) -> None:
-        """Adds credits.
-
-        Args:
-          run_id: The run.
-          steps: How many more steps may come.
-
-        Raises:
-          InvalidArgument: An invalid number.
-        """
+        """Adds credits: so many more steps may come. InvalidArgument: an invalid number."""
         self._send(run_id, "grant_steps", steps)
 
     def limit(self, run_id: str, hz: int) -> None:
-        """Sets how many steps may come in a second.
-
-        Args:
-          run_id: The run.
-          hz: Steps a second; 0: no limit.
-
-        Raises:
-          InvalidArgument: An invalid number.
-        """
+        """Sets how many steps may come in a second; 0: no limit. InvalidArgument: an invalid number."""
         self._send(run_id, "max_rate_hz", hz)
 
     def pause(self, run_id: str) -> None:
@@ -75,11 +59,7 @@ class Control(ClosesOnExit):
         self._send(run_id, "resume", True)
 
     def __iter__(self) -> Iterator[ControlEvent]:
-        """Yields the daemon's messages.
-
-        Raises:
-          TandemError: As `ERROR_TABLE` says.
-        """
+        """Yields the daemon's messages; errors are as `ERROR_TABLE` says."""
         try:
             for message in self._call:
                 kind = message.WhichOneof("event") or ""

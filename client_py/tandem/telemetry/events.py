@@ -33,6 +33,8 @@ class EventWriter:
     NumPy converts to an array. NaN and infinities, which JSON does not have, become null in them. Rewards must be
     finite.
 
+    An invalid value is InvalidArgument, and nothing is printed. SystemCallFailed: the write failed.
+
     >>> import io
     >>> out = io.StringIO()
     >>> events = EventWriter(out, run_id="try", timestamps=False)
@@ -108,10 +110,6 @@ class EventWriter:
           backend: The simulator.
           frame_ref: Where an image of it is.
           render_payload: What a viewer needs to draw it.
-
-        Raises:
-          InvalidArgument: An invalid value; nothing was printed.
-          SystemCallFailed: The write failed.
         """
         fields = self._begin("event_type", "step")
         fields["episode"] = integer("episode", episode, 0, _LARGEST)
@@ -148,10 +146,6 @@ class EventWriter:
           agent_id: The agent, among several.
           metadata: Further facts. As in MOSAIC's events, the daemon takes an "episode_index" in it for the number of
             the episode, in place of `episode`.
-
-        Raises:
-          InvalidArgument: An invalid value; nothing was printed.
-          SystemCallFailed: The write failed.
         """
         fields = self._begin("event_type", "episode")
         fields["episode"] = integer("episode", episode, 0, _LARGEST)
@@ -171,10 +165,6 @@ class EventWriter:
         Args:
           event: Such as "run_started", "run_completed", "run_failed", or a name of your own, such as "checkpoint".
           payload: Further facts.
-
-        Raises:
-          InvalidArgument: An invalid value; nothing was printed.
-          SystemCallFailed: The write failed.
         """
         fields = self._begin("event", _text("event", event))
         _add(fields, payload=_mapping("payload", payload))
@@ -191,10 +181,6 @@ class EventWriter:
 
         Yields:
           This writer.
-
-        Raises:
-          InvalidArgument: An invalid payload; nothing was printed.
-          SystemCallFailed: The write of an event failed.
 
         >>> with EventWriter(run_id="try", timestamps=False).run(env_id="CartPole-v1", algo="ppo") as events:
         ...     events.lifecycle("checkpoint", {"path": "policy.npz"})

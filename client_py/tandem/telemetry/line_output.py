@@ -25,10 +25,7 @@ class LineOutput:
     """
 
     def __init__(self, stream: IO[Any] | None) -> None:
-        """Takes a stream.
-
-        Args:
-          stream: An open file; its descriptor is used, or its `write` if it has none. None: sys.stdout.
+        """Takes an open file: its descriptor, or its `write` if it has none; None: sys.stdout.
 
         Raises:
           InvalidArgument: A stream that cannot be written to.

@@ -72,15 +72,7 @@ class RecordEpisodes(_Wrapper):
         self.episode_count = 0
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the environments.
-
-        Args:
-          seed: As the environments take it.
-          options: As the environments take them; "reset_mask", bool[num_envs], names the environments to reset.
-
-        Returns:
-          The environments' results.
-        """
+        """Resets all environments, or those of the option "reset_mask", bool[num_envs]; returns their results."""
         mask = (options or {}).get("reset_mask")  # read now: some environments remove it
         chosen = np.ones(self.num_envs, np.bool_) if mask is None else np.array(mask, np.bool_)
         result = super().reset(seed=seed, options=options)
@@ -88,20 +80,14 @@ class RecordEpisodes(_Wrapper):
         return result
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps the environments, and prints an event for each ended episode.
-
-        Args:
-          actions: As the environments take them.
-
-        Returns:
-          The environments' results.
+        """Steps the environments, and prints an event for each ended episode; returns the environments' results.
 
         Raises:
           InvalidArgument: A reward that is not finite. The environments were stepped.
           SystemCallFailed: The write of an event failed. The environments were stepped.
         """
         result = super().step(actions)
-        observations, rewards, terminations, truncations, infos = result
+        _, rewards, terminations, truncations, _ = result
         stepped = ~self._over
         if self._resets_by_itself:
             self._begin(self._over)  # this step is not the next episode's
@@ -109,7 +95,7 @@ class RecordEpisodes(_Wrapper):
         self._lengths[stepped] += 1
         ended = stepped & (np.asarray(terminations) | np.asarray(truncations))
         if self._print_steps:
-            self._print_each(stepped, ended, actions, observations, rewards, terminations, truncations, infos)
+            self._print_each(stepped, ended, actions, result)
         self._over |= ended
         for index in np.flatnonzero(ended):
             self._events.episode(
@@ -136,17 +122,8 @@ class RecordEpisodes(_Wrapper):
         self._lengths[chosen] = 0
         self._over = self._over & ~chosen
 
-    def _print_each(
-        self,
-        stepped: NDArray[np.bool_],
-        ended: NDArray[np.bool_],
-        actions: Any,
-        observations: Any,
-        rewards: Any,
-        terminations: Any,
-        truncations: Any,
-        infos: dict[str, Any],
-    ) -> None:
+    def _print_each(self, stepped: NDArray[np.bool_], ended: NDArray[np.bool_], actions: Any, result: Any) -> None:
+        observations, rewards, terminations, truncations, infos = result
         seen = list(iterate(self.observation_space, observations))
         done = list(iterate(self.action_space, actions))
         for index in np.flatnonzero(stepped):

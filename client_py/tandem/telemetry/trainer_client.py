@@ -58,6 +58,9 @@ class TrainerClient(ClosesOnExit):
 
     Needs the packages grpcio and protobuf: `pip install 'tandem-shm[telemetry]'`.
 
+    A call raises `UnknownRun` if the daemon has no run of that name, `ClientClosed` after `close`, and otherwise as
+    `ERROR_TABLE` says.
+
     >>> client = TrainerClient("unix:no-daemon.sock", timeout=0.1)
     >>> client.runs()  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
@@ -107,13 +110,9 @@ class TrainerClient(ClosesOnExit):
           run_id: Its name; empty: the daemon chooses one. The same name with the same configuration is the same run,
             which is not started twice.
 
-        Returns:
-          The run's name and digest.
-
         Raises:
           InvalidArgument: An invalid configuration; the message names the place in it.
           RunExists: A run of that name has another configuration.
-          TandemError: As `ERROR_TABLE` says.
         """
         response = self._call("SubmitRun", run_id=run_id, config_json=_as_json(config))
         return Submitted(response.run_id, response.digest)
@@ -124,64 +123,40 @@ class TrainerClient(ClosesOnExit):
         Args:
           run_id: The run; no effect on a run that has ended.
           timeout: Seconds. Processes that do not end at SIGTERM are killed after five.
-
-        Raises:
-          UnknownRun: The daemon has no run of that name.
-          TandemError: As `ERROR_TABLE` says.
         """
         self._call("CancelRun", timeout=seconds("timeout", timeout), run_id=run_id)
 
     def pause(self, run_id: str) -> None:
         """Stops the run's processes where they are, by SIGSTOP; its status becomes PAUSE.
 
-        Args:
-          run_id: The run.
-
         Raises:
-          UnknownRun: The daemon has no run of that name.
           WrongState: The run's status is neither EXEC nor PAUSE.
-          TandemError: As `ERROR_TABLE` says.
         """
         self._control(run_id, pause=True)
 
     def resume(self, run_id: str) -> None:
         """Continues the run's processes, by SIGCONT; its status becomes EXEC.
 
-        Args:
-          run_id: The run.
-
         Raises:
-          UnknownRun: The daemon has no run of that name.
           WrongState: The run's status is neither PAUSE nor EXEC.
-          TandemError: As `ERROR_TABLE` says.
         """
         self._control(run_id, resume=True)
 
     def delete(self, run_id: str) -> None:
         """Removes a run that has ended: its events and its folder. Only Tandem's own daemon can do this.
 
-        Args:
-          run_id: The run.
-
         Raises:
-          UnknownRun: The daemon has no run of that name.
           WrongState: The run has not ended.
-          TandemError: As `ERROR_TABLE` says.
         """
         self._call("DeleteRun", run_id=run_id)
 
     def describe(self, *run_ids: str) -> DaemonDescription:
-        """Returns the state of the daemon and of its runs. Only Tandem's own daemon answers this.
+        """Returns the state of the daemon and of its runs, in the order of their submission.
+
+        Only Tandem's own daemon answers this.
 
         Args:
           run_ids: The wanted runs; none: all.
-
-        Returns:
-          The daemon's state, and its runs in the order of their submission.
-
-        Raises:
-          UnknownRun: The daemon has no run of one of these names.
-          TandemError: As `ERROR_TABLE` says.
         """
         return DaemonDescription.from_message(self._call("DescribeRuns", run_ids=run_ids))
 
@@ -190,19 +165,12 @@ class TrainerClient(ClosesOnExit):
 
         Args:
           statuses: The wanted statuses; none: all.
-
-        Raises:
-          TandemError: As `ERROR_TABLE` says.
         """
         response = self._call("ListRuns", status_filter=statuses)
         return [Run.from_message(run) for run in response.runs]
 
     def health(self) -> Health:
-        """Asks the daemon for its health.
-
-        Raises:
-          TandemError: As `ERROR_TABLE` says.
-        """
+        """Asks the daemon for its health."""
         response = self._call("GetHealth")
         started_at = response.started_at.ToDatetime(tzinfo=UTC)
         return Health(response.pid, started_at, response.listen_address, response.healthy)
@@ -233,52 +201,29 @@ class TrainerClient(ClosesOnExit):
         return self._subscribe(event_feeds(Step, run_id, follow=follow), since_seq)
 
     def episodes(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[Episode]:
-        """Streams a run's episodes: those in the table, then those to come, until the run ends.
-
-        Args:
-          run_id: The run.
-          since_seq: Episodes with greater numbers are sent; 0: all.
-          follow: False: ends at what is durable now, which only Tandem's own daemon can do.
-
-        Raises:
-          InvalidArgument: since_seq is out of range.
-        """
+        """Streams a run's episodes, as `steps` does its steps."""
         return self._subscribe(event_feeds(Episode, run_id, follow=follow), since_seq)
 
     def lifecycle(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[LifecycleEvent]:
-        """Streams a run's lifecycle events, as `episodes` does. Only Tandem's own daemon has them."""
+        """Streams a run's lifecycle events, as `steps` does. Only Tandem's own daemon has them."""
         return self._subscribe(event_feeds(LifecycleEvent, run_id, follow=follow), since_seq)
 
     def malformed(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[MalformedLine]:
-        """Streams a run's malformed lines, as `episodes` does. Only Tandem's own daemon has them."""
+        """Streams a run's malformed lines, as `steps` does. Only Tandem's own daemon has them."""
         return self._subscribe(event_feeds(MalformedLine, run_id, follow=follow), since_seq)
 
     def blocks(self, run_id: str, stream: str) -> Subscription[MessageBlock]:
-        """Reads a run's durable events of one stream, many at a time: for exports. Only Tandem's own daemon has them.
+        """Reads the durable events of a stream, "steps", "episodes" or "lifecycle", in blocks of the daemon's messages.
 
-        Args:
-          run_id: The run.
-          stream: "steps", "episodes" or "lifecycle".
-
-        Returns:
-          An iterator over blocks of the daemon's own messages; it ends at what is durable now.
+        For exports. It ends at what is durable now. Only Tandem's own daemon has them.
         """
         return self._subscribe([block_feed(run_id, stream)], 0)
 
     def last_episodes(self, run_id: str, count: int) -> list[Episode]:
-        """Reads a run's newest episodes. Only Tandem's own daemon can do this.
-
-        Args:
-          run_id: The run.
-          count: How many, at most.
-
-        Returns:
-          The episodes in the table, the newest last.
+        """Reads a run's newest episodes, at most `count`, the newest last. Only Tandem's own daemon can do this.
 
         Raises:
           InvalidArgument: The count is below 1.
-          UnknownRun: The daemon has no run of that name.
-          TandemError: As `ERROR_TABLE` says.
         """
         count = integer("count", count, 1)
         (run,) = self.describe(run_id).runs
@@ -288,11 +233,7 @@ class TrainerClient(ClosesOnExit):
         return [episode for batch in batches for episode in feed.records(batch)][-count:]
 
     def control(self) -> Control:
-        """Opens a ControlStream: flow control of this client's subscriptions, pause and resume of runs.
-
-        Raises:
-          ClientClosed: The client was closed.
-        """
+        """Opens a ControlStream: flow control of this client's subscriptions, pause and resume of runs."""
         return Control(self._connection)
 
     def register(
@@ -316,9 +257,7 @@ class TrainerClient(ClosesOnExit):
           supports_checkpoint: Whether it can write checkpoints.
 
         Raises:
-          UnknownRun: The daemon has no run of that name.
           WrongState: The run has ended, or has not started yet.
-          TandemError: As `ERROR_TABLE` says.
         """
         response = self._call(
             "RegisterWorker",
@@ -336,15 +275,7 @@ class TrainerClient(ClosesOnExit):
         )
 
     def heartbeat(self, run_id: str) -> None:
-        """Reports to the daemon that a run's worker is alive.
-
-        Args:
-          run_id: The run.
-
-        Raises:
-          UnknownRun: The daemon has no run of that name.
-          TandemError: As `ERROR_TABLE` says.
-        """
+        """Reports to the daemon that a run's worker is alive."""
         self._call("Heartbeat", run_id=run_id)
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ class Method:
     def on(self, channel: Any) -> Any:
         """Returns the callable that calls the method on `channel`, a grpc.Channel."""
         return getattr(channel, self.kind)(
-            self.path, request_serializer=_serialize, response_deserializer=self.response.FromString
+            self.path, request_serializer=self.request.SerializeToString, response_deserializer=self.response.FromString
         )
 
 
@@ -89,8 +89,3 @@ def load() -> Wire:
     assert len(by_name) == len(methods), "two methods have the same name"
     constants = pool.FindEnumTypeByName("tandem.slow_lane.v1.Constant").values_by_name
     return Wire(grpc, by_name, {name: value.number for name, value in constants.items()})
-
-
-def _serialize(message: Any) -> bytes:
-    serialized: bytes = message.SerializeToString()
-    return serialized

@@ -52,23 +52,16 @@ class WorkerSession:
         self._timeout = timeout
 
     def heartbeat(self) -> None:
-        """Reports to the daemon that the worker is alive; once a minute is enough.
-
-        Raises:
-          TandemError: As `ERROR_TABLE` says.
-        """
+        """Reports to the daemon that the worker is alive; once a minute is enough. Errors are as `ERROR_TABLE` says."""
         request = self._connection.request("Heartbeat", run_id=self.run_id)
         self._connection.call("Heartbeat", request, timeout=self._timeout, metadata=self._metadata)
 
     def publish_steps(self, steps: Iterable[Step], *, timeout: float | None = None) -> Published:
-        """Sends steps, and waits until the daemon has stored all of them.
+        """Sends steps, and waits until the daemon has stored all of them; returns how many were new.
 
         Args:
           steps: May be a generator that lasts as long as the run.
           timeout: Seconds; None: no limit.
-
-        Returns:
-          How many were new.
 
         Raises:
           InvalidArgument: An invalid step. The daemon may have stored those before it.
