@@ -216,8 +216,7 @@ TEST_F(ApiTest, AnEngineWithATickTakesItsWork) {
     }
     // A failure has its text; the next step succeeds.
     const float failing[] = {-1, 0};
-    EXPECT_EQ(tandem_client_step(client, failing, 2, 60),
-              TANDEM_ENGINE_FAILED);
+    EXPECT_EQ(tandem_client_step(client, failing, 2, 60), TANDEM_ENGINE_FAILED);
     EXPECT_TRUE(absl::StrContains(LastError(), "wheel lost")) << LastError();
     EXPECT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_OK);
     EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
@@ -234,9 +233,8 @@ TEST_F(ApiTest, AnEngineWithATickTakesItsWork) {
     }
     counter_.Do(work);
     if (work.kind == TANDEM_WORK_STEP || work.kind == TANDEM_WORK_RESET) {
-      const bool fails =
-          work.kind == TANDEM_WORK_STEP &&
-          static_cast<const float*>(work.data[1])[0] < 0;
+      const bool fails = work.kind == TANDEM_WORK_STEP &&
+                         static_cast<const float*>(work.data[1])[0] < 0;
       ASSERT_EQ(tandem_engine_done(engine_, fails ? "wheel lost" : nullptr),
                 TANDEM_OK);
     }
@@ -294,8 +292,7 @@ TEST_F(ApiTest, CallsOfItsMethodsReachTheEngine) {
   auto attach = Sized<tandem_attendant_options>();
   attach.name = name_.c_str();
   tandem_attendant* panel = nullptr;
-  ASSERT_EQ(tandem_attendant_attach(&attach, &panel), TANDEM_OK)
-      << LastError();
+  ASSERT_EQ(tandem_attendant_attach(&attach, &panel), TANDEM_OK) << LastError();
   rpc::EnvelopeT call;
   call.method = rpc::MethodId::GetSceneInfo;
   call.payload.Set(rpc::GetSceneInfoRequestT());
@@ -386,8 +383,7 @@ TEST_F(ApiTest, AcceptsALongerStructWhoseUnknownFieldsAreZero) {
   } longer;
   longer.options = Options();
   longer.options.struct_size = sizeof(longer);
-  EXPECT_EQ(tandem_engine_create(&longer.options, nullptr, &engine_),
-            TANDEM_OK)
+  EXPECT_EQ(tandem_engine_create(&longer.options, nullptr, &engine_), TANDEM_OK)
       << LastError();
   longer.later = 1;
   tandem_engine* other = nullptr;

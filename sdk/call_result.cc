@@ -42,11 +42,10 @@ absl::Status CheckStruct(const void* given, uint32_t first_bytes,
   // The size of a later version would have to grow a hundredfold to be refused.
   constexpr uint32_t kMost = 64 * 1024;
   if (size < first_bytes || size > kMost) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrCat(name, "->struct_size: expected ", known_bytes,
-                     " (sizeof the struct), found ", size,
-                     "; set it before the call"));
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat(name, "->struct_size: expected ", known_bytes,
+                                  " (sizeof the struct), found ", size,
+                                  "; set it before the call"));
   }
   for (size_t i = known_bytes; i < size; ++i) {
     if (bytes[i] == 0) continue;
@@ -86,7 +85,7 @@ const char* tandem_version(void) { return TANDEM_VERSION; }
 const char* tandem_code_name(tandem_code code) {
   switch (static_cast<tandem::ErrorCode>(code)) {
 #define TANDEM_NAME(number, name, absl_code, python_class, meaning) \
-  case tandem::ErrorCode::name:                                    \
+  case tandem::ErrorCode::name:                                     \
     return &#name[1];
     TANDEM_ERROR_TABLE(TANDEM_NAME)
 #undef TANDEM_NAME

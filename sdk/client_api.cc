@@ -219,9 +219,9 @@ absl::Status AttachAttendant(const tandem_attendant_options* options,
 }  // namespace
 }  // namespace tandem
 
-using tandem::Caller;
 using tandem::CallAnytime;
 using tandem::CallClient;
+using tandem::Caller;
 using tandem::Deadline;
 using tandem::MissingArgument;
 
@@ -240,9 +240,8 @@ tandem_code tandem_client_attach(const tandem_client_options* options,
 
 tandem_code tandem_client_array(tandem_client* client, const char* name,
                                 tandem_array* array) {
-  return CallClient(client, [&](Caller& caller) {
-    return caller.arrays.Find(name, array);
-  });
+  return CallClient(
+      client, [&](Caller& caller) { return caller.arrays.Find(name, array); });
 }
 
 uint64_t tandem_client_description(tandem_client* client, char* text,
@@ -258,8 +257,7 @@ uint64_t tandem_client_description(tandem_client* client, char* text,
 tandem_code tandem_client_send(tandem_client* client, const float* actions,
                                uint64_t count) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
-    ASSIGN_OR_RETURN(const auto given,
-                     tandem::Actions(caller, actions, count));
+    ASSIGN_OR_RETURN(const auto given, tandem::Actions(caller, actions, count));
     return tandem::Explained(caller, caller.client->Send(given));
   });
 }
@@ -269,8 +267,8 @@ tandem_code tandem_client_send_reset(tandem_client* client,
                                      uint32_t count) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
     if (resets == nullptr && count > 0) return MissingArgument("resets");
-    return tandem::Explained(
-        caller, tandem::SendReset(&*caller.client, resets, count));
+    return tandem::Explained(caller,
+                             tandem::SendReset(&*caller.client, resets, count));
   });
 }
 
@@ -284,8 +282,7 @@ tandem_code tandem_client_recv(tandem_client* client, double timeout_secs) {
 tandem_code tandem_client_step(tandem_client* client, const float* actions,
                                uint64_t count, double timeout_secs) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
-    ASSIGN_OR_RETURN(const auto given,
-                     tandem::Actions(caller, actions, count));
+    ASSIGN_OR_RETURN(const auto given, tandem::Actions(caller, actions, count));
     return tandem::Explained(caller, caller.client->Step(given, timeout_secs));
   });
 }
@@ -355,8 +352,7 @@ tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
     if (answer_size == nullptr) return MissingArgument("answer_size");
     *answer = nullptr;
     *answer_size = 0;
-    ASSIGN_OR_RETURN(tandem::PackedCall call,
-                     tandem::CallFrom(envelope, size));
+    ASSIGN_OR_RETURN(tandem::PackedCall call, tandem::CallFrom(envelope, size));
     ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
     ASSIGN_OR_RETURN(
         const tandem::RpcMessage message,
@@ -369,8 +365,7 @@ tandem_code tandem_rpc_open(tandem_rpc* rpc, const uint8_t* envelope,
                             uint64_t size, uint64_t* stream) {
   return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
     if (stream == nullptr) return MissingArgument("stream");
-    ASSIGN_OR_RETURN(tandem::PackedCall call,
-                     tandem::CallFrom(envelope, size));
+    ASSIGN_OR_RETURN(tandem::PackedCall call, tandem::CallFrom(envelope, size));
     ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
     ASSIGN_OR_RETURN(*stream, calls->Open(std::move(call)));
     return absl::OkStatus();

@@ -203,17 +203,18 @@ tandem_code tandem_engine_done(tandem_engine* engine, const char* failure) {
   return CallAlone(
       engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
         RETURN_IF_ERROR(tandem::CheckCallback(open, false));
-        return open.Done(failure == nullptr
-                             ? absl::OkStatus()
-                             : tandem::MakeError(
-                                   tandem::ErrorCode::kEngineFailed, failure));
+        return open.Done(
+            failure == nullptr
+                ? absl::OkStatus()
+                : tandem::MakeError(tandem::ErrorCode::kEngineFailed, failure));
       });
 }
 
 tandem_code tandem_engine_fail(tandem_engine* engine, const char* text) {
   return CallAlone(engine, InCallback::kAllowed,
                    [&](ForeignEngine& open) -> absl::Status {
-                     if (text == nullptr) return tandem::MissingArgument("text");
+                     if (text == nullptr)
+                       return tandem::MissingArgument("text");
                      open.Fail(text);
                      return absl::OkStatus();
                    });
@@ -237,7 +238,8 @@ tandem_code tandem_engine_refuse(tandem_engine* engine, uint64_t call,
         if (code <= 0 || code > TANDEM_SYSTEM_CALL_FAILED) {
           return tandem::MakeError(
               tandem::ErrorCode::kInvalidArgument,
-              absl::StrCat("code: expected an error of tandem.h, found ", code));
+              absl::StrCat("code: expected an error of tandem.h, found ",
+                           code));
         }
         return open.Answer(call, tandem::MakeError(error, text));
       });
@@ -259,7 +261,8 @@ int32_t tandem_engine_stopping(tandem_engine* engine) {
 tandem_code tandem_engine_enable(tandem_engine* engine, const char* service,
                                  int32_t enabled) {
   return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
-    ASSIGN_OR_RETURN(const tandem::Service named, tandem::ServiceNamed(service));
+    ASSIGN_OR_RETURN(const tandem::Service named,
+                     tandem::ServiceNamed(service));
     return open.host().EnableService(named, enabled != 0);
   });
 }

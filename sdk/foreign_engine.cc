@@ -24,8 +24,10 @@ EngineHost::Options HostOptions(const tandem_engine_options& options,
         (options.disabled_services & BitOf(service)) == 0;
   }
   if (callbacks.log != nullptr) {
-    host.log = [log = callbacks.log, user = callbacks.user](
-                   absl::string_view line) { log(user, std::string(line).c_str()); };
+    host.log = [log = callbacks.log,
+                user = callbacks.user](absl::string_view line) {
+      log(user, std::string(line).c_str());
+    };
   }
   return host;
 }
@@ -34,10 +36,11 @@ EngineHost::Options HostOptions(const tandem_engine_options& options,
 
 absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Create(
     const tandem_engine_options& options, const tandem_callbacks& callbacks) {
-  EngineSchema schema = {.task = options.task == nullptr ? "engine" : options.task,
-                         .num_envs = options.num_envs,
-                         .obs_size = options.obs_size,
-                         .act_size = options.act_size};
+  EngineSchema schema = {
+      .task = options.task == nullptr ? "engine" : options.task,
+      .num_envs = options.num_envs,
+      .obs_size = options.obs_size,
+      .act_size = options.act_size};
   if (options.description != nullptr) {
     ASSIGN_OR_RETURN(schema.description,
                      TaskDescriptionFrom(options.description, options.obs_size,
@@ -46,8 +49,8 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Create(
   if (options.method_count > 0 && options.methods == nullptr) {
     return MissingArgument("options->methods");
   }
-  auto engine =
-      absl::WrapUnique(new ForeignEngine(options, callbacks, std::move(schema)));
+  auto engine = absl::WrapUnique(
+      new ForeignEngine(options, callbacks, std::move(schema)));
   ASSIGN_OR_RETURN(
       engine->host_,
       EngineHost::CreateTicked(engine.get(), HostOptions(options, callbacks)));

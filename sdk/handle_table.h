@@ -118,9 +118,9 @@ class HandleTable {
       if ((word & kClosing) != 0) return false;
       if (uses != kAnyUses && (word & kUses) != uses) return false;
       // SYNC(handle.leave): acq_rel; other uses are over before the deletion.
-    } while (!use.slot_->word.compare_exchange_weak(
-        word, word | kClosing, std::memory_order_acq_rel,
-        std::memory_order_relaxed));
+    } while (!use.slot_->word.compare_exchange_weak(word, word | kClosing,
+                                                    std::memory_order_acq_rel,
+                                                    std::memory_order_relaxed));
     return true;
   }
 
@@ -136,9 +136,8 @@ class HandleTable {
   void Delete(Slot* slot, uint64_t word) {
     const uint64_t next = word - kClosing + kGeneration;
     // SYNC(handle.leave): acq_rel; as in Leave.
-    if (!slot->word.compare_exchange_strong(word, next,
-                                            std::memory_order_acq_rel,
-                                            std::memory_order_relaxed)) {
+    if (!slot->word.compare_exchange_strong(
+            word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
       return;
     }
     delete std::exchange(slot->object, nullptr);

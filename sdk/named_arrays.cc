@@ -81,8 +81,9 @@ absl::Status NamedArrays::Find(const char* name, tandem_array* array) const {
   if (name == nullptr) return MissingArgument("name");
   absl::Status status = CheckOutput(array, "array");
   if (!status.ok()) return status;
-  const auto found = std::ranges::find(items_, absl::string_view(name),
-                                       [](const Item& item) { return item.name; });
+  const auto found =
+      std::ranges::find(items_, absl::string_view(name),
+                        [](const Item& item) { return item.name; });
   if (found == items_.end()) {
     return MakeError(
         ErrorCode::kInvalidArgument,

@@ -137,7 +137,7 @@ enum {
 typedef struct tandem_work {
   uint32_t struct_size;
   uint32_t kind;
-  uint32_t count; /* elements of resets or envs */
+  uint32_t count;  /* elements of resets or envs */
   uint32_t method; /* of a CALL: a MethodId of hazel_rpc.fbs */
   const tandem_reset* resets;
   const uint32_t* envs;
@@ -188,9 +188,9 @@ typedef struct tandem_engine_options {
    takes its work by tandem_engine_next. Errors: TANDEM_INVALID_ARGUMENT,
    TANDEM_ALREADY_ATTACHED (the name is in use), TANDEM_OUT_OF_SHARED_MEMORY,
    TANDEM_ACCESS_DENIED. */
-TANDEM_API tandem_code tandem_engine_create(
-    const tandem_engine_options* options, const tandem_callbacks* callbacks,
-    tandem_engine** engine);
+TANDEM_API tandem_code
+tandem_engine_create(const tandem_engine_options* options,
+                     const tandem_callbacks* callbacks, tandem_engine** engine);
 
 /* Finds an array by name: "obs", "actions", "rewards", "terminateds",
    "truncateds", "infos" (if the description has some). Any thread, at any time.
@@ -256,14 +256,14 @@ TANDEM_API const char* tandem_service_name(uint32_t bit);
 /* What a panel shows. */
 typedef struct tandem_status {
   uint32_t struct_size;
-  uint32_t has_client;        /* a client holds the client lock */
-  uint32_t client_pid;        /* for display */
-  uint32_t attendants;        /* their number */
-  uint64_t exchanges;         /* completed since the engine's start */
-  uint32_t enabled_services;  /* bits */
+  uint32_t has_client;       /* a client holds the client lock */
+  uint32_t client_pid;       /* for display */
+  uint32_t attendants;       /* their number */
+  uint64_t exchanges;        /* completed since the engine's start */
+  uint32_t enabled_services; /* bits */
   uint32_t reserved;
-  uint64_t dropped_messages;  /* invalid RPC messages of the client */
-  char region[256];           /* the region's name */
+  uint64_t dropped_messages; /* invalid RPC messages of the client */
+  char region[256];          /* the region's name */
 } tandem_status;
 /* Any thread, at any time. Makes a system call. */
 TANDEM_API tandem_code tandem_engine_status(tandem_engine* engine,
@@ -324,8 +324,8 @@ typedef struct tandem_client_options {
 /* Waits for an engine that serves the region, and attaches. Errors:
    TANDEM_NOT_READY, TANDEM_STEP_TIMEOUT, TANDEM_ALREADY_ATTACHED,
    TANDEM_LAYOUT_MISMATCH, TANDEM_ACCESS_DENIED, TANDEM_ENGINE_FAILED. */
-TANDEM_API tandem_code tandem_client_attach(const tandem_client_options* options,
-                                            tandem_client** client);
+TANDEM_API tandem_code tandem_client_attach(
+    const tandem_client_options* options, tandem_client** client);
 /* Finds an array by name: "obs", "actions", "rewards", "dones", "terminateds",
    "truncateds", "resets", "final_obs", "infos", "final_infos", "images". It is
    valid until tandem_client_reconnect or tandem_client_close, and it belongs to
@@ -335,8 +335,8 @@ TANDEM_API tandem_code tandem_client_array(tandem_client* client,
                                            tandem_array* array);
 /* The task's spaces, infos and time limit, as JSON. Returns the bytes without
    the NUL, and copies them as tandem_last_error does. */
-TANDEM_API uint64_t tandem_client_description(tandem_client* client,
-                                              char* text, uint64_t size);
+TANDEM_API uint64_t tandem_client_description(tandem_client* client, char* text,
+                                              uint64_t size);
 
 /* Requests a step with num_envs * act_size actions, all finite; NULL: those in
    the array "actions". TANDEM_INVALID_ACTION, TANDEM_STEP_PENDING,

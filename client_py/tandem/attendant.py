@@ -41,7 +41,7 @@ class Attendant(ClosesOnExit, NotPicklable, EngineServices):
 
         Args:
           name: The region's name, as given to the engine; None: the environment variable LUCKY_SHM_NAME, else "tandem".
-          label: Text for people, at most 55 bytes of UTF-8: tandem-inspect and errors show it; None: the program's name.
+          label: Text for people, at most 55 bytes of UTF-8: tandem-inspect and errors show it; None: the program's.
           timeout: Seconds that a call may take, unless the call has a timeout of its own.
           attach_timeout: Seconds that this call may take; None: `timeout`.
 

@@ -72,9 +72,9 @@ void AllowKeys(const json& object, const char* what,
                std::initializer_list<const char*> keys) {
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::find(keys, key) != keys.end()) continue;
-    throw std::invalid_argument(
-        absl::StrCat("expected in ", what, " the keys ",
-                     absl::StrJoin(keys, ", "), ", found '", key, "'"));
+    throw std::invalid_argument(absl::StrCat("expected in ", what, " the keys ",
+                                             absl::StrJoin(keys, ", "),
+                                             ", found '", key, "'"));
   }
 }
 
@@ -82,9 +82,9 @@ NumberType TypeFrom(const json& object) {
   const std::string name = object.at("dtype").get<std::string>();
   const auto found = std::ranges::find(kTypeNames, name);
   if (found == kTypeNames.end()) {
-    throw std::invalid_argument(absl::StrCat(
-        "expected a dtype of ", absl::StrJoin(kTypeNames, ", "), ", found '",
-        name, "'"));
+    throw std::invalid_argument(absl::StrCat("expected a dtype of ",
+                                             absl::StrJoin(kTypeNames, ", "),
+                                             ", found '", name, "'"));
   }
   return static_cast<NumberType>(std::distance(kTypeNames.begin(), found));
 }

@@ -59,11 +59,10 @@ class RpcDispatcher {
 
   // The same for a handler that reads the bytes of the call, and answers with
   // the method's payload.
-  void ServePayloads(
-      rpc::MethodId method,
-      std::function<void(std::span<const uint8_t> envelope,
-                         RpcAnswer<rpc::PayloadUnion>)>
-          handler);
+  void ServePayloads(rpc::MethodId method,
+                     std::function<void(std::span<const uint8_t> envelope,
+                                        RpcAnswer<rpc::PayloadUnion>)>
+                         handler);
 
   // Serves a method that answers with a stream.
   template <typename Request>

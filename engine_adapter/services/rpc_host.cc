@@ -27,8 +27,8 @@ absl::StatusOr<rpc::PayloadUnion> PayloadOf(rpc::MethodId method,
   // A copy: FlatBuffers are aligned.
   std::vector<uint64_t> words((envelope.size() + 7) / 8);
   std::memcpy(words.data(), envelope.data(), envelope.size());
-  flatbuffers::Verifier verifier(
-      reinterpret_cast<const uint8_t*>(words.data()), envelope.size());
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(words.data()),
+                                 envelope.size());
   const rpc::Envelope* const found = rpc::VerifyEnvelopeBuffer(verifier)
                                          ? rpc::GetEnvelope(words.data())
                                          : nullptr;
@@ -36,13 +36,13 @@ absl::StatusOr<rpc::PayloadUnion> PayloadOf(rpc::MethodId method,
       found->payload() == nullptr) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("answer to ", NameOf(method), ": expected an Envelope of ",
-                     rpc::EnumNamePayload(expected), ", found ",
-                     found == nullptr
-                         ? absl::StrCat(envelope.size(),
-                                        " bytes that are no Envelope")
-                         : rpc::EnumNamePayload(found->payload_type()),
-                     "; the call is still unanswered"));
+        absl::StrCat(
+            "answer to ", NameOf(method), ": expected an Envelope of ",
+            rpc::EnumNamePayload(expected), ", found ",
+            found == nullptr
+                ? absl::StrCat(envelope.size(), " bytes that are no Envelope")
+                : rpc::EnumNamePayload(found->payload_type()),
+            "; the call is still unanswered"));
   }
   rpc::EnvelopeT unpacked;
   found->UnPackTo(&unpacked);
@@ -202,10 +202,10 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
 absl::Status RpcHost::CheckMethods(const MethodPort* methods) {
   using Id = rpc::MethodId;
   constexpr std::array kOfTheHost = {
-      Id::ResetAgent,        Id::StreamJointState, Id::StreamTelemetry,
+      Id::ResetAgent,        Id::StreamJointState,  Id::StreamTelemetry,
       Id::SetSimulationMode, Id::GetSimulationMode, Id::SetPaused,
-      Id::SingleStep,        Id::StreamCamera,     Id::StreamViewport,
-      Id::CancelStream,      Id::GetServices,      Id::SetService};
+      Id::SingleStep,        Id::StreamCamera,      Id::StreamViewport,
+      Id::CancelStream,      Id::GetServices,       Id::SetService};
   if (methods == nullptr) return absl::OkStatus();
   std::set<Id> seen;
   for (const Id id : methods->Methods()) {
@@ -226,28 +226,28 @@ absl::Status RpcHost::CheckMethods(const MethodPort* methods) {
 
 void RpcHost::ServeByEngine(MethodPort* port, rpc::MethodId method) {
   using Answer = RpcAnswer<rpc::PayloadUnion>;
-  dispatcher_.ServePayloads(
-      method, [port, method](std::span<const uint8_t> envelope,
-                             const Answer& answer) {
-        port->Handle(
-            method, envelope, answer.wanted(),
-            [method, answer](
-                absl::StatusOr<std::span<const uint8_t>> bytes) -> absl::Status {
-              if (answer.wanted().expired()) {
-                return MakeError(ErrorCode::kNoStepPending,
-                                 "answer: expected a call without an answer, "
-                                 "found one that was answered or cancelled");
-              }
-              if (!bytes.ok()) {
-                answer(bytes.status());
-                return absl::OkStatus();
-              }
-              ASSIGN_OR_RETURN(rpc::PayloadUnion payload,
-                               PayloadOf(method, *bytes));
-              answer(std::move(payload));
-              return absl::OkStatus();
-            });
-      });
+  dispatcher_.ServePayloads(method, [port, method](
+                                        std::span<const uint8_t> envelope,
+                                        const Answer& answer) {
+    port->Handle(
+        method, envelope, answer.wanted(),
+        [method, answer](
+            absl::StatusOr<std::span<const uint8_t>> bytes) -> absl::Status {
+          if (answer.wanted().expired()) {
+            return MakeError(ErrorCode::kNoStepPending,
+                             "answer: expected a call without an answer, "
+                             "found one that was answered or cancelled");
+          }
+          if (!bytes.ok()) {
+            answer(bytes.status());
+            return absl::OkStatus();
+          }
+          ASSIGN_OR_RETURN(rpc::PayloadUnion payload,
+                           PayloadOf(method, *bytes));
+          answer(std::move(payload));
+          return absl::OkStatus();
+        });
+  });
 }
 
 void RpcHost::Register(const Method& method) {

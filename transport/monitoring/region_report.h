@@ -121,9 +121,9 @@ struct RegionReport {
 
   RingFill to_client;
   RingFill to_engine;
-  std::optional<FrameRingReport> frames;  // nullopt: no frame ring
-  std::optional<ImagesReport> images;     // nullopt: no images
-  std::optional<RpcReport> commands;      // nullopt: unknown
+  std::optional<FrameRingReport> frames;    // nullopt: no frame ring
+  std::optional<ImagesReport> images;       // nullopt: no images
+  std::optional<RpcReport> commands;        // nullopt: unknown
   std::vector<AttendantReport> attendants;  // those that hold a slot's lock
 };
 

@@ -58,14 +58,14 @@ TEST(InspectOptions, RefusesUnknownOptions) {
   for (const std::vector<absl::string_view>& words :
        std::vector<std::vector<absl::string_view>>{
            {},
-               {"--watch"},
-               {"a", "b"},
-               {"a", "--nonsense"},
-               {"list", "a"},
-               {"list", "--enable=camera"},
-               {"a", "--watch", "--enable=camera"},
-               {"a", "--enable=camra"},
-               {"a", "--enable=camera", "--disable=scene,camera"}}) {
+           {"--watch"},
+           {"a", "b"},
+           {"a", "--nonsense"},
+           {"list", "a"},
+           {"list", "--enable=camera"},
+           {"a", "--watch", "--enable=camera"},
+           {"a", "--enable=camra"},
+           {"a", "--enable=camera", "--disable=scene,camera"}}) {
     const absl::FlagSaver saver;
     EXPECT_EQ(CodeOf(ParseInspectOptions(words).status()),
               ErrorCode::kInvalidArgument);

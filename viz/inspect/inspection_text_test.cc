@@ -27,17 +27,27 @@ void ExpectHas(const std::string& text,
 }
 
 TEST(InspectionText, ShowsContentAndSpeed) {
-  ExpectHas(
-      Text(SampleInspection()),
-      {"demo: LOOK", "a remark", "HalfCheetah-v5, 64 environments", "SAME_STEP",
-       "2023-11-14 22:13:20 +0000, 1 min 0 s ago", "pid 40001, stepping for",
-       "250 us", "12,345 done, one pending", "1,480 exchanges/s",
-       "94,720 environment steps/s", "busy 82 %", "last 0.5 s", "1,000",
-       "48 bytes of 512 KiB (0 %), 2 messages",
-       "320x240 RGB, 8 slots, 77 published, 30.0/s, watched",
-       "agent, scene on; camera off", "3 invalid messages",
-       "'panel' (pid 40003)",
-       "84x84x3 each, of exchange 12,344", "EngineFailed: joint 3 exploded"});
+  ExpectHas(Text(SampleInspection()),
+            {"demo: LOOK",
+             "a remark",
+             "HalfCheetah-v5, 64 environments",
+             "SAME_STEP",
+             "2023-11-14 22:13:20 +0000, 1 min 0 s ago",
+             "pid 40001, stepping for",
+             "250 us",
+             "12,345 done, one pending",
+             "1,480 exchanges/s",
+             "94,720 environment steps/s",
+             "busy 82 %",
+             "last 0.5 s",
+             "1,000",
+             "48 bytes of 512 KiB (0 %), 2 messages",
+             "320x240 RGB, 8 slots, 77 published, 30.0/s, watched",
+             "agent, scene on; camera off",
+             "3 invalid messages",
+             "'panel' (pid 40003)",
+             "84x84x3 each, of exchange 12,344",
+             "EngineFailed: joint 3 exploded"});
 }
 
 TEST(InspectionText, BeginsWithProblems) {

@@ -15,10 +15,10 @@ absl::Status SwitchServices(absl::string_view region,
                             std::span<const std::string> enable,
                             std::span<const std::string> disable) {
   constexpr double kTimeoutSecs = 10;
-  ASSIGN_OR_RETURN(const auto side,
-                   AttendantSide::Attach(region,
-                                         {.label = "tandem-inspect",
-                                          .timeout_secs = kTimeoutSecs}));
+  ASSIGN_OR_RETURN(
+      const auto side,
+      AttendantSide::Attach(
+          region, {.label = "tandem-inspect", .timeout_secs = kTimeoutSecs}));
   ASSIGN_OR_RETURN(const auto calls, RpcClient::Create(side.get(), {}));
   for (const bool enabled : {false, true}) {
     for (const std::string& name : enabled ? enable : disable) {
