@@ -52,6 +52,8 @@ inline constexpr uint32_t kFirstBytes<tandem_engine_options> = 80;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_status> = 296;
 template <>
+inline constexpr uint32_t kFirstBytes<tandem_server> = 56;
+template <>
 inline constexpr uint32_t kFirstBytes<tandem_client_options> = 32;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_attendant_options> = 32;

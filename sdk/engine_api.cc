@@ -10,31 +10,15 @@
 #include "schema/layout/service.h"
 #include "sdk/call_result.h"
 #include "sdk/foreign_engine.h"
-#include "sdk/handle_table.h"
+#include "sdk/open_engines.h"
 #include "sdk/tandem.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/monitoring/region_report.h"
 
-struct tandem_engine;  // only a handle
-
 namespace tandem {
 namespace {
-
-// What a handle leads to.
-struct OpenEngine {
-  std::unique_ptr<ForeignEngine> engine;
-  const uint32_t born_in = ForkCount();
-  // The thread inside a call that needs the engine alone; nullptr: none.
-  std::atomic<const void*> caller{nullptr};
-};
-using Table = HandleTable<OpenEngine, tandem_engine>;
-
-Table& Engines() {
-  static Table* const table = new Table();
-  return *table;
-}
 
 const void* ThisThread() {
   thread_local const char place = 0;
@@ -64,7 +48,7 @@ absl::Status CheckProcess(const OpenEngine& engine) {
 template <typename Body>
 tandem_code CallAlone(tandem_engine* handle, InCallback in_callback,
                       const Body& body) {
-  const Table::Use use = Engines().Enter(handle);
+  const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
   return Result([&]() -> absl::Status {
     if (handle == nullptr) return MissingArgument("engine");
     if (!use) return InvalidHandle("engine");
@@ -89,7 +73,7 @@ tandem_code CallAlone(tandem_engine* handle, InCallback in_callback,
 // Calls `body` at any time.
 template <typename Body>
 tandem_code CallAnytime(tandem_engine* handle, const Body& body) {
-  const Table::Use use = Engines().Enter(handle);
+  const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
   return Result([&]() -> absl::Status {
     if (handle == nullptr) return MissingArgument("engine");
     if (!use) return InvalidHandle("engine");
@@ -128,6 +112,7 @@ using tandem::CallAnytime;
 using tandem::Deadline;
 using tandem::ForeignEngine;
 using tandem::InCallback;
+using tandem::OpenEngines;
 
 extern "C" {
 
@@ -147,14 +132,7 @@ tandem_code tandem_engine_create(const tandem_engine_options* options,
       }
     }
     ASSIGN_OR_RETURN(auto made, ForeignEngine::Create(read, called));
-    auto open = std::make_unique<tandem::OpenEngine>();
-    open->engine = std::move(made);
-    *engine = tandem::Engines().Add(std::move(open));
-    if (*engine != nullptr) return absl::OkStatus();
-    return tandem::MakeError(
-        tandem::ErrorCode::kInvalidArgument,
-        absl::StrCat("expected fewer than ", tandem::Table::kSlots,
-                     " engines in a process, found as many; destroy one"));
+    return OpenEngines::Get().Open(std::move(made), engine);
   });
 }
 
@@ -247,14 +225,14 @@ tandem_code tandem_engine_refuse(tandem_engine* engine, uint64_t call,
 
 tandem_code tandem_engine_stop(tandem_engine* engine) {
   // Not CallAnytime: a signal handler must not allocate, as a text would.
-  const tandem::Table::Use use = tandem::Engines().Enter(engine);
+  const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
   if (!use) return TANDEM_CLIENT_CLOSED;
   use->engine->host().RequestStop();
   return TANDEM_OK;
 }
 
 int32_t tandem_engine_stopping(tandem_engine* engine) {
-  const tandem::Table::Use use = tandem::Engines().Enter(engine);
+  const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
   return !use || use->engine->host().StopRequested() ? 1 : 0;
 }
 
@@ -304,10 +282,10 @@ tandem_code tandem_engine_status(tandem_engine* engine, tandem_status* status) {
 tandem_code tandem_engine_destroy(tandem_engine* engine) {
   if (engine == nullptr) return TANDEM_OK;
   return tandem::Result([&]() -> absl::Status {
-    const tandem::Table::Use use = tandem::Engines().Enter(engine);
+    const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
     if (!use) return tandem::InvalidHandle("engine");
     RETURN_IF_ERROR(tandem::CheckProcess(*use));
-    if (tandem::Engines().CloseIfAlone(use)) return absl::OkStatus();
+    if (OpenEngines::Get().CloseIfAlone(use)) return absl::OkStatus();
     return tandem::Busy(use->caller.load(std::memory_order_relaxed) ==
                         tandem::ThisThread());
   });

@@ -36,6 +36,16 @@ EngineHost::Options HostOptions(const tandem_engine_options& options,
 
 absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Create(
     const tandem_engine_options& options, const tandem_callbacks& callbacks) {
+  ASSIGN_OR_RETURN(auto engine, Make(options, callbacks));
+  ASSIGN_OR_RETURN(
+      engine->own_host_,
+      EngineHost::CreateTicked(engine.get(), HostOptions(options, callbacks)));
+  engine->SetHost(engine->own_host_.get());
+  return engine;
+}
+
+absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Make(
+    const tandem_engine_options& options, const tandem_callbacks& callbacks) {
   EngineSchema schema = {
       .task = options.task == nullptr ? "engine" : options.task,
       .num_envs = options.num_envs,
@@ -49,13 +59,13 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Create(
   if (options.method_count > 0 && options.methods == nullptr) {
     return MissingArgument("options->methods");
   }
-  auto engine = absl::WrapUnique(
+  return absl::WrapUnique(
       new ForeignEngine(options, callbacks, std::move(schema)));
-  ASSIGN_OR_RETURN(
-      engine->host_,
-      EngineHost::CreateTicked(engine.get(), HostOptions(options, callbacks)));
-  engine->arrays_ = NamedArrays::OfEngine(engine->host_->side().arrays());
-  return engine;
+}
+
+void ForeignEngine::SetHost(EngineHost* host) {
+  host_ = host;
+  arrays_ = NamedArrays::OfEngine(host->side().arrays());
 }
 
 ForeignEngine::ForeignEngine(const tandem_engine_options& options,

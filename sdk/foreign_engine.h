@@ -37,11 +37,18 @@ namespace tandem {
 
 // States: idle, working (Next has returned a RESET or STEP). Done: working ->
 // idle. Next and Answer are legal in both.
-class ForeignEngine final : private EngineBase, private MethodPort {
+class ForeignEngine final : public EngineBase, private MethodPort {
  public:
-  // The errors of EngineHost::CreateTicked and of a wrong description.
+  // An engine with a host of its own. The errors of EngineHost::CreateTicked
+  // and of Make.
   static absl::StatusOr<std::unique_ptr<ForeignEngine>> Create(
       const tandem_engine_options& options, const tandem_callbacks& callbacks);
+  // An engine without a host. kInvalidArgument: a wrong description, or no
+  // methods.
+  static absl::StatusOr<std::unique_ptr<ForeignEngine>> Make(
+      const tandem_engine_options& options, const tandem_callbacks& callbacks);
+  // Sets the host, which must outlive all later calls.
+  void SetHost(EngineHost* host);
 
   bool has_callback() const { return callbacks_.work != nullptr; }
 
@@ -58,6 +65,15 @@ class ForeignEngine final : private EngineBase, private MethodPort {
   // kNoStepPending: no such call is unanswered. As MethodPort::Answer.
   absl::Status Answer(uint64_t call,
                       absl::StatusOr<std::span<const uint8_t>> envelope);
+
+  // For the host.
+  const EngineSchema& schema() const override { return schema_; }
+  void ClearClientState() override;
+  EnginePorts ports() override { return {.methods = this}; }
+  double step_secs() const override { return step_secs_; }
+
+  // The error of the region's opening; OK before it.
+  const absl::Status& opening() const { return opening_; }
 
   // Any thread may call the rest.
   EngineHost& host() { return *host_; }
@@ -79,10 +95,6 @@ class ForeignEngine final : private EngineBase, private MethodPort {
   ForeignEngine(const tandem_engine_options& options,
                 const tandem_callbacks& callbacks, EngineSchema schema);
 
-  const EngineSchema& schema() const override { return schema_; }
-  void ClearClientState() override;
-  EnginePorts ports() override { return {.methods = this}; }
-  double step_secs() const override { return step_secs_; }
   const std::vector<rpc::MethodId>& Methods() const override {
     return methods_;
   }
@@ -98,7 +110,8 @@ class ForeignEngine final : private EngineBase, private MethodPort {
   const EngineSchema schema_;
   const double step_secs_;
   std::vector<rpc::MethodId> methods_;
-  std::unique_ptr<EngineHost> host_;
+  std::unique_ptr<EngineHost> own_host_;
+  EngineHost* host_ = nullptr;
   NamedArrays arrays_;
 
   absl::Status opening_;

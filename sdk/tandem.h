@@ -274,6 +274,40 @@ TANDEM_API tandem_code tandem_engine_status(tandem_engine* engine,
    engine still exists. */
 TANDEM_API tandem_code tandem_engine_destroy(tandem_engine* engine);
 
+/* A flag of an engine's own: --NAME=NUMBER. */
+typedef struct tandem_flag {
+  const char* name; /* such as "wheels" */
+  const char* help; /* one line */
+  double* value;    /* holds the default; gets the flag's number */
+} tandem_flag;
+
+/* An engine server, as tandem.launch_engine starts it. */
+typedef struct tandem_server {
+  uint32_t struct_size;
+  uint32_t flag_count;
+  const tandem_flag* flags;
+  const char* usage; /* the first lines of --help */
+  void* user;        /* the first argument of the functions */
+  /* Called when the flags have their values: sets obs_size, act_size and, if it
+     wants, task, description, step_secs and methods. num_envs is set; the other
+     fields have no effect. Returns NULL, or the text of an error. */
+  const char* (*prepare)(void* user, tandem_engine_options* options);
+  /* Does the work, as tandem_callbacks.work. NULL: `loop` takes it. */
+  int32_t (*work)(void* user, const tandem_work* work);
+  /* The engine's own loop, with tandem_engine_next and _done: returns after
+     tandem_engine_stopping, or when one of them fails. With `work`, it calls
+     tandem_engine_poll instead; NULL then: tandem_engine_run. */
+  void (*loop)(void* user, tandem_engine* engine);
+} tandem_server;
+
+/* The main function of an engine server. Parses the flags --name, --num_envs,
+   --seed, --services, --wait and others (--help lists them), makes the engine,
+   serves until SIGINT, SIGTERM or the launcher's end, and returns the exit
+   code: 0: stopped; 1: the engine or its region failed; 2: a wrong flag. Errors
+   are lines on stderr. Call it once, in a process without other threads. */
+TANDEM_API int tandem_serve(int argc, char** argv,
+                            const tandem_server* server);
+
 /* --- RPCs ----------------------------------------------------------------- */
 
 /* The RPCs of a client or an attendant, valid until that is closed. Any number

@@ -96,7 +96,58 @@ cc_library(
     linkopts = ["-lpthread"],
     visibility = ["//visibility:public"],
 )
+
+# The same, compiled here as position-independent code, for a shared object that has to contain it. All of its objects
+# stand on the linker's command line, so that none of the shared libraries is needed; unused sections are dropped.
+cc_library(
+    name = "absl_inside",
+    srcs = glob(
+        [
+            "source/absl/%s/**/*.cc" % folder
+            for folder in [
+                "base",
+                "container",
+                "debugging",
+                "flags",
+                "hash",
+                "numeric",
+                "profiling",
+                "status",
+                "strings",
+                "synchronization",
+                "time",
+                "types",
+            ]
+        ],
+        exclude = [
+            "**/*_benchmark.cc",
+            "**/*_test.cc",
+            "**/*_test_*.cc",
+            "**/*test_*.cc",
+            "**/benchmarks.cc",
+            "**/gtest_*.cc",
+            "**/*_testing.cc",
+            "**/*_main.cc",
+            "source/absl/**/internal/*benchmark*.cc",
+            "source/absl/container/internal/test_*.cc",
+        ],
+    ),
+    copts = ["-w"],
+    includes = ["source"],
+    textual_hdrs = glob(["source/absl/**/*.h", "source/absl/**/*.inc"]),
+    visibility = ["//visibility:public"],
+    alwayslink = True,
+)
 """
+
+def source_folder(ctx, package):
+    """Returns the folder of a source package that tools/setup has unpacked."""
+    home = ctx.os.environ.get("HOME", "")
+    cache = ctx.os.environ.get("XDG_CACHE_HOME") or home + "/.cache"
+    folder = ctx.path("%s/tandem/sources/%s" % (cache, package))
+    if not folder.exists:
+        fail("The source of Debian's package %s expected in %s, but not found. Next: tools/setup." % (package, folder))
+    return folder
 
 def _abseil_repository_impl(ctx):
     _link_headers(ctx, ["absl"], "libabsl-dev")
@@ -112,6 +163,7 @@ def _abseil_repository_impl(ctx):
     ctx.file("libabsl.a", "GROUP ( %s )\n" % " ".join(archives))
     ctx.file("libabsl.pic.a", "GROUP ( AS_NEEDED ( %s ) )\n" % " ".join(shared))
     ctx.symlink("/usr/share/doc/libabsl-dev/copyright", "notices/abseil/copyright")
+    ctx.symlink(source_folder(ctx, "abseil").get_child("absl"), "source/absl")
     ctx.file("BUILD.bazel", _NOTICES % "notices/abseil/copyright" + _ABSEIL_LIBRARY)
 
 abseil_repository = repository_rule(

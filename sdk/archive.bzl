@@ -1,0 +1,45 @@
+"""The rule that packs the SDK's archive."""
+
+# The version of Tandem; sdk_test compares it with client_py/tandem/_version.py.
+VERSION = "0.1.0"
+
+_ARCHITECTURES = {"aarch64": "aarch64", "k8": "x86_64"}
+
+def _archive_impl(ctx):
+    name = "%s-%s-linux-%s" % (ctx.label.name, VERSION, _ARCHITECTURES[ctx.var["TARGET_CPU"]])
+    archive = ctx.actions.declare_file(name + ".tar.gz")
+    copies, inputs = [], []
+    for target, path in ctx.attr.files.items():
+        files = target.files.to_list()
+        inputs += files
+        for file in files:
+            # A path that ends in a slash is a folder: for files of a package, below it as in the package.
+            below = file.short_path.rpartition(path)[2] if path in file.short_path else file.basename
+            to = path + below if path.endswith("/") else path
+            copies.append("install -D -m %s '%s' 'out/%s/%s'" % (
+                "755" if ".so" in file.basename else "644",
+                file.path,
+                name,
+                to,
+            ))
+    ctx.actions.run_shell(
+        command = "\n".join(["set -e", "mkdir out"] + copies + [
+            "sed -i 's/VERSION/%s/' out/%s/lib/pkgconfig/tandem.pc" % (VERSION, name),
+            "ln -s libtandem.so.1 out/%s/lib/libtandem.so" % name,
+            "tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C out -c %s | gzip -9n > %s" % (name, archive.path),
+            "rm -r out",
+        ]),
+        inputs = inputs,
+        mnemonic = "Sdk",
+        outputs = [archive],
+        progress_message = "Packing the SDK",
+    )
+    return [DefaultInfo(files = depset([archive]), runfiles = ctx.runfiles([archive]))]
+
+archive = rule(
+    doc = "NAME-VERSION-linux-ARCHITECTURE.tar.gz, with one folder of that name.",
+    implementation = _archive_impl,
+    attrs = {
+        "files": attr.label_keyed_string_dict(mandatory = True, allow_files = True, doc = "files -> their path in the archive, or their folder"),
+    },
+)

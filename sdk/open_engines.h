@@ -1,0 +1,60 @@
+// OpenEngines: the table of the engines' handles.
+//
+// Data flow: tandem_engine_create or tandem_serve -> Add; every function of an
+// engine -> Enter.
+//
+//   const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
+//   if (use) use->engine->host().RequestStop();
+
+#ifndef TANDEM_SDK_OPEN_ENGINES_H_
+#define TANDEM_SDK_OPEN_ENGINES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "sdk/foreign_engine.h"
+#include "sdk/handle_table.h"
+#include "sdk/tandem.h"
+#include "transport/base/error.h"
+#include "transport/memory/fork_guard.h"
+
+struct tandem_engine;  // only a handle
+
+namespace tandem {
+
+// What a handle leads to.
+struct OpenEngine {
+  // tandem_serve's is not owned.
+  std::shared_ptr<ForeignEngine> engine;
+  const uint32_t born_in = ForkCount();
+  // The thread inside a call that needs the engine alone; nullptr: none.
+  std::atomic<const void*> caller{nullptr};
+};
+
+class OpenEngines : public HandleTable<OpenEngine, tandem_engine> {
+ public:
+  static OpenEngines& Get() {
+    static OpenEngines* const table = new OpenEngines();
+    return *table;
+  }
+
+  // kInvalidArgument: too many engines.
+  absl::Status Open(std::shared_ptr<ForeignEngine> engine,
+                    tandem_engine** handle) {
+    auto open = std::make_unique<OpenEngine>();
+    open->engine = std::move(engine);
+    *handle = Add(std::move(open));
+    if (*handle != nullptr) return absl::OkStatus();
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("expected fewer than ", kSlots,
+                     " engines in a process, found as many; destroy one"));
+  }
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_SDK_OPEN_ENGINES_H_

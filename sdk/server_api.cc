@@ -1,0 +1,153 @@
+// tandem_serve: the main function of an engine server in C.
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/host/server_main.h"
+#include "sdk/call_result.h"
+#include "sdk/foreign_engine.h"
+#include "sdk/open_engines.h"
+#include "sdk/tandem.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/base/printable.h"
+
+namespace tandem {
+namespace {
+
+absl::Status CheckServer(const tandem_server& server) {
+  if (server.prepare == nullptr) return MissingArgument("server->prepare");
+  if (server.work == nullptr && server.loop == nullptr) {
+    return MissingArgument("server->work, and server->loop");
+  }
+  if (server.flags == nullptr && server.flag_count > 0) {
+    return MissingArgument("server->flags");
+  }
+  for (const tandem_flag& flag : std::span(server.flags, server.flag_count)) {
+    if (flag.name == nullptr || flag.help == nullptr || flag.value == nullptr) {
+      return MissingArgument("server->flags: name, help or value");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Sets the engine's own flags, and returns the words that are left.
+absl::StatusOr<std::vector<const char*>> TakeOwnFlags(
+    std::span<char* const> words, std::span<const tandem_flag> flags) {
+  std::vector<const char*> left;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const absl::string_view word = words[i];
+    const tandem_flag* own = nullptr;
+    for (const tandem_flag& flag : flags) {
+      const std::string start = absl::StrCat("--", flag.name);
+      if (word == start || absl::StartsWith(word, start + "=")) own = &flag;
+    }
+    if (i == 0 || own == nullptr) {
+      left.push_back(words[i]);
+      continue;
+    }
+    const size_t equals = word.find('=');
+    const bool inside = equals != absl::string_view::npos;
+    const absl::string_view number = inside ? word.substr(equals + 1)
+                                     : i + 1 < words.size()
+                                         ? absl::string_view(words[++i])
+                                         : absl::string_view();
+    if (!absl::SimpleAtod(number, own->value)) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("--", own->name,
+                                    ": expected a number, found '",
+                                    Printable(number), "'"));
+    }
+  }
+  return left;
+}
+
+std::string UsageOf(const tandem_server& server) {
+  std::string usage = server.usage == nullptr ? "" : server.usage;
+  absl::StrAppend(&usage, "\n\nFlags of this engine:");
+  for (const tandem_flag& flag : std::span(server.flags, server.flag_count)) {
+    absl::StrAppendFormat(&usage, "\n  --%s (%s); default: %g", flag.name,
+                          flag.help, *flag.value);
+  }
+  return usage;
+}
+
+absl::StatusOr<std::unique_ptr<ForeignEngine>> Prepared(
+    const tandem_server& server, const ServerOptions& flags) {
+  tandem_engine_options options = {};
+  options.struct_size = sizeof(options);
+  options.num_envs = flags.num_envs;
+  const char* const error = server.prepare(server.user, &options);
+  if (error != nullptr) return MakeError(ErrorCode::kInvalidArgument, error);
+  tandem_callbacks callbacks = {};
+  callbacks.user = server.user;
+  callbacks.work = server.work;
+  return ForeignEngine::Make(options, callbacks);
+}
+
+absl::Status Loop(const tandem_server& server, ForeignEngine* engine,
+                  EngineHost* host) {
+  engine->SetHost(host);
+  if (server.loop == nullptr) {
+    while (!host->StopRequested()) {
+      RETURN_IF_ERROR(engine->ServeOne(Deadline::Infinite()).status());
+    }
+    return absl::OkStatus();
+  }
+  tandem_engine* handle = nullptr;
+  // Not owned: the server's.
+  RETURN_IF_ERROR(OpenEngines::Get().Open(
+      std::shared_ptr<ForeignEngine>(std::shared_ptr<void>(), engine),
+      &handle));
+  server.loop(server.user, handle);
+  const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
+  if (use) (void)OpenEngines::Get().Close(use);
+  return engine->opening();
+}
+
+int Serve(int argc, char** argv, const tandem_server* server) {
+  tandem_server read;
+  absl::Status status = ReadStruct(server, "server", &read);
+  if (status.ok()) status = CheckServer(read);
+  absl::StatusOr<std::vector<const char*>> words =
+      std::vector<const char*>(argv, argv + (argc > 0 ? 1 : 0));
+  if (status.ok()) {
+    words = TakeOwnFlags(std::span(argv, static_cast<size_t>(argc)),
+                         std::span(read.flags, read.flag_count));
+    status = words.status();
+  }
+  if (!status.ok()) {
+    LogLine(absl::StrCat("error: ", NameOf(CodeOf(status)), ": ",
+                         status.message()));
+    return kExitBadUsage;
+  }
+  ForeignEngine* engine = nullptr;  // RunTickedServer owns it
+  return RunTickedServer(
+      static_cast<int>(words->size()), words->data(), UsageOf(read),
+      [&](const ServerOptions& flags)
+          -> absl::StatusOr<std::unique_ptr<EngineBase>> {
+        ASSIGN_OR_RETURN(auto made, Prepared(read, flags));
+        engine = made.get();
+        return std::unique_ptr<EngineBase>(std::move(made));
+      },
+      [&](EngineHost* host) { return Loop(read, engine, host); });
+}
+
+}  // namespace
+}  // namespace tandem
+
+extern "C" int tandem_serve(int argc, char** argv,
+                            const tandem_server* server) {
+  return tandem::Serve(argc, argv, server);
+}
