@@ -199,6 +199,7 @@ TEST_F(ApiTest, AnEngineWithATickTakesItsWork) {
   ASSERT_EQ(tandem_engine_create(&options, nullptr, &engine_), TANDEM_OK)
       << LastError();
   EXPECT_EQ(tandem_engine_poll(engine_, nullptr), TANDEM_INVALID_ARGUMENT);
+  EXPECT_EQ(tandem_engine_run(engine_), TANDEM_INVALID_ARGUMENT);
   EXPECT_EQ(tandem_engine_done(engine_, nullptr), TANDEM_INVALID_ARGUMENT);
   auto work = Sized<tandem_work>();
   ASSERT_EQ(tandem_engine_next(engine_, 60, &work), TANDEM_OK);

@@ -82,13 +82,11 @@ tandem_code CallAnytime(tandem_engine* handle, const Body& body) {
   });
 }
 
-absl::Status CheckCallback(const ForeignEngine& engine, bool wanted) {
-  if (engine.has_callback() == wanted) return absl::OkStatus();
+absl::Status CheckCallback(const ForeignEngine& engine) {
+  if (engine.has_callback()) return absl::OkStatus();
   return MakeError(ErrorCode::kInvalidArgument,
-                   wanted ? "expected an engine with callbacks, found one that "
-                            "takes its work by tandem_engine_next"
-                          : "expected an engine without callbacks, found one "
-                            "with; call tandem_engine_run or _poll");
+                   "expected an engine with callbacks, found one without; call "
+                   "tandem_engine_next");
 }
 
 absl::StatusOr<Service> ServiceNamed(const char* name) {
@@ -146,7 +144,7 @@ tandem_code tandem_engine_array(tandem_engine* engine, const char* name,
 tandem_code tandem_engine_run(tandem_engine* engine) {
   return CallAlone(
       engine, InCallback::kRefused, [](ForeignEngine& open) -> absl::Status {
-        RETURN_IF_ERROR(tandem::CheckCallback(open, true));
+        RETURN_IF_ERROR(tandem::CheckCallback(open));
         while (!open.host().StopRequested()) {
           RETURN_IF_ERROR(open.ServeOne(Deadline::Infinite()).status());
         }
@@ -157,7 +155,7 @@ tandem_code tandem_engine_run(tandem_engine* engine) {
 tandem_code tandem_engine_poll(tandem_engine* engine, int32_t* served) {
   return CallAlone(
       engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
-        RETURN_IF_ERROR(tandem::CheckCallback(open, true));
+        RETURN_IF_ERROR(tandem::CheckCallback(open));
         ASSIGN_OR_RETURN(const bool any, open.ServeOne(Deadline::Now()));
         if (served != nullptr) *served = any ? 1 : 0;
         return absl::OkStatus();
@@ -168,7 +166,6 @@ tandem_code tandem_engine_next(tandem_engine* engine, double timeout_secs,
                                tandem_work* work) {
   return CallAlone(
       engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
-        RETURN_IF_ERROR(tandem::CheckCallback(open, false));
         RETURN_IF_ERROR(tandem::CheckOutput(work, "work"));
         tandem_work next;
         RETURN_IF_ERROR(open.Next(Deadline::After(timeout_secs), &next));
@@ -180,7 +177,6 @@ tandem_code tandem_engine_next(tandem_engine* engine, double timeout_secs,
 tandem_code tandem_engine_done(tandem_engine* engine, const char* failure) {
   return CallAlone(
       engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
-        RETURN_IF_ERROR(tandem::CheckCallback(open, false));
         return open.Done(
             failure == nullptr
                 ? absl::OkStatus()

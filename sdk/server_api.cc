@@ -64,10 +64,10 @@ absl::StatusOr<std::vector<const char*>> TakeOwnFlags(
                                          ? absl::string_view(words[++i])
                                          : absl::string_view();
     if (!absl::SimpleAtod(number, own->value)) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("--", own->name,
-                                    ": expected a number, found '",
-                                    Printable(number), "'"));
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("--", own->name, ": expected a number, found '",
+                       Printable(number), "'"));
     }
   }
   return left;

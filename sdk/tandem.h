@@ -207,14 +207,15 @@ TANDEM_API tandem_code tandem_engine_run(tandem_engine* engine);
 TANDEM_API tandem_code tandem_engine_poll(tandem_engine* engine,
                                           int32_t* served);
 
-/* Without callbacks: waits for work up to `timeout_secs`; 0 polls. Before the
-   done of a RESET or STEP it returns only calls. `work->kind` is
+/* For an engine with a loop of its own, with or without callbacks: waits for
+   work up to `timeout_secs`; 0 polls. Before the done of a RESET or STEP it
+   returns only calls. `work->kind` is
    TANDEM_WORK_NONE if there is none in time, or after tandem_engine_stop, or if
    a signal handler ran. Errors: as tandem_engine_run. */
 TANDEM_API tandem_code tandem_engine_next(tandem_engine* engine,
                                           double timeout_secs,
                                           tandem_work* work);
-/* Without callbacks: ends the RESET or STEP that tandem_engine_next returned.
+/* Ends the RESET or STEP that tandem_engine_next returned.
    `failure`: NULL, or a text; then the client gets TANDEM_ENGINE_FAILED with
    it. TANDEM_INVALID_ARGUMENT: there is no such work, or it was done already.
    Other errors: as tandem_engine_run. */
@@ -294,9 +295,9 @@ typedef struct tandem_server {
   const char* (*prepare)(void* user, tandem_engine_options* options);
   /* Does the work, as tandem_callbacks.work. NULL: `loop` takes it. */
   int32_t (*work)(void* user, const tandem_work* work);
-  /* The engine's own loop, with tandem_engine_next and _done: returns after
-     tandem_engine_stopping, or when one of them fails. With `work`, it calls
-     tandem_engine_poll instead; NULL then: tandem_engine_run. */
+  /* The engine's own loop, with tandem_engine_next and _done, or _poll: returns
+     after tandem_engine_stopping, or when one of them fails. NULL:
+     tandem_engine_run. */
   void (*loop)(void* user, tandem_engine* engine);
 } tandem_server;
 
@@ -305,8 +306,7 @@ typedef struct tandem_server {
    serves until SIGINT, SIGTERM or the launcher's end, and returns the exit
    code: 0: stopped; 1: the engine or its region failed; 2: a wrong flag. Errors
    are lines on stderr. Call it once, in a process without other threads. */
-TANDEM_API int tandem_serve(int argc, char** argv,
-                            const tandem_server* server);
+TANDEM_API int tandem_serve(int argc, char** argv, const tandem_server* server);
 
 /* --- RPCs ----------------------------------------------------------------- */
 

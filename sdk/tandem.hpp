@@ -227,6 +227,35 @@ class Work {
   const tandem_engine_options& sizes_;
 };
 
+// The engine of a Server, in its Loop.
+class Engine {
+ public:
+  explicit Engine(tandem_engine* engine) : engine_(engine) {}
+  bool stopping() const { return tandem_engine_stopping(engine_) != 0; }
+  // Serves by Reset, Step, Call and Clear until it is stopped.
+  void Run() const { Check(tandem_engine_run(engine_)); }
+  // Serves one piece of pending work; false: there was none.
+  bool Poll() const {
+    int32_t served = 0;
+    Check(tandem_engine_poll(engine_, &served));
+    return served != 0;
+  }
+  // The next work, of kind TANDEM_WORK_NONE if there is none in time.
+  tandem_work Next(double timeout_secs = 0) const {
+    tandem_work work = {};
+    work.struct_size = sizeof(work);
+    Check(tandem_engine_next(engine_, timeout_secs, &work));
+    return work;
+  }
+  void Done(const char* failure = nullptr) const {
+    Check(tandem_engine_done(engine_, failure));
+  }
+  tandem_engine* raw() const { return engine_; }
+
+ private:
+  tandem_engine* engine_;
+};
+
 // An engine server. An exception of Reset or Step fails the exchange, with its
 // text.
 class Server {
@@ -242,6 +271,23 @@ class Server {
   virtual void Call(const tandem_work&) {}
   // Undoes what the last client's RPCs have changed.
   virtual void Clear() {}
+  // Serves until engine.stopping(). An engine with a loop of its own takes its
+  // work here by Next, passes it to Do when it is time, and calls Done.
+  virtual void Loop(const Engine& engine) { engine.Run(); }
+  void Do(const tandem_work& work) {
+    switch (work.kind) {
+      case TANDEM_WORK_RESET:
+        return Reset(Work(work, options_));
+      case TANDEM_WORK_STEP:
+        return Step(Work(work, options_));
+      case TANDEM_WORK_CALL:
+        return Call(work);
+      case TANDEM_WORK_CLEAR:
+        return Clear();
+      default:
+        return;
+    }
+  }
 
   // Adds a flag; call it before Serve. `value` has the default.
   void AddFlag(const char* name, const char* help, double* value) {
@@ -292,21 +338,12 @@ class Server {
     return 1;
   }
   static void LoopCalled(void* user, tandem_engine* engine) {
-    static_cast<Server*>(user)->engine_ = engine;
-    tandem_engine_run(engine);
-  }
-  void Do(const tandem_work& work) {
-    switch (work.kind) {
-      case TANDEM_WORK_RESET:
-        return Reset(Work(work, options_));
-      case TANDEM_WORK_STEP:
-        return Step(Work(work, options_));
-      case TANDEM_WORK_CALL:
-        return Call(work);
-      case TANDEM_WORK_CLEAR:
-        return Clear();
-      default:
-        return;
+    auto* const self = static_cast<Server*>(user);
+    self->engine_ = engine;
+    try {
+      self->Loop(Engine(engine));
+    } catch (const std::exception&) {
+      // The server reports the error of the region's opening, the only one.
     }
   }
 

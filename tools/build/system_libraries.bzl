@@ -163,7 +163,13 @@ def _abseil_repository_impl(ctx):
     ctx.file("libabsl.a", "GROUP ( %s )\n" % " ".join(archives))
     ctx.file("libabsl.pic.a", "GROUP ( AS_NEEDED ( %s ) )\n" % " ".join(shared))
     ctx.symlink("/usr/share/doc/libabsl-dev/copyright", "notices/abseil/copyright")
-    ctx.symlink(source_folder(ctx, "abseil").get_child("absl"), "source/absl")
+
+
+    # File by file: the source's own BUILD files would make each of its folders a package.
+    source = source_folder(ctx, "abseil")
+    found = ctx.execute(["find", "absl", "-name", "*.cc", "-o", "-name", "*.h", "-o", "-name", "*.inc"], working_directory = str(source))
+    for path in found.stdout.splitlines():
+        ctx.symlink("%s/%s" % (source, path), "source/" + path)
     ctx.file("BUILD.bazel", _NOTICES % "notices/abseil/copyright" + _ABSEIL_LIBRARY)
 
 abseil_repository = repository_rule(

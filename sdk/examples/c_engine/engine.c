@@ -1,17 +1,16 @@
-/* An engine with a loop of its own, 60 ticks a second: a step takes as many
-   ticks as --ticks says. Each environment is a counter. */
+/* An engine in C: counters. Without --tick_hz it steps when it is called; with
+   it, it has a loop of its own, in which a step takes --ticks turns. */
 #include <stdlib.h>
 #include <tandem.h>
 #include <time.h>
 
-static double tick_hz = 60, ticks = 1, truncate_after = 0;
+static double tick_hz = 0, ticks = 1, truncate_after = 0;
 static const tandem_flag flags[] = {
-    {"tick_hz", "ticks per second; 0: as many as possible", &tick_hz},
-    {"ticks", "number of ticks that a step takes", &ticks},
+    {"tick_hz", "turns of the loop a second; 0: no loop", &tick_hz},
+    {"ticks", "turns that a step takes", &ticks},
     {"truncate_after", "steps of an episode; 0: no limit", &truncate_after},
 };
-typedef struct counter { float steps, episode; } counter;
-static counter* counters;
+static struct counter { float steps, episode; } * counters;
 
 static const char* prepare(void* user, tandem_engine_options* options) {
   (void)user;
@@ -19,44 +18,45 @@ static const char* prepare(void* user, tandem_engine_options* options) {
   options->obs_size = 2; /* steps of the episode, a number of the episode */
   options->act_size = 1;
   srand((unsigned)time(NULL));
-  counters = calloc(options->num_envs, sizeof(counter));
-  return counters == NULL || ticks < 1 ? "--ticks: expected 1 or more" : NULL;
+  counters = calloc(options->num_envs, sizeof *counters);
+  if (ticks < 1) return "--ticks: expected 1 or more";
+  return counters == NULL ? "--num_envs: expected fewer" : NULL;
 }
 
-/* The arrays' memory: obs is 0, actions 1, rewards 2, terminateds 3 and
-   truncateds 4, in the order of tandem_engine_array's names. */
-static void reset(const tandem_work* work) {
-  float* obs = work->data[0];
+/* data[0] is obs, then actions, rewards, terminateds, truncateds: the order of
+   the names of tandem_engine_array. */
+static int32_t do_work(void* user, const tandem_work* work) {
+  (void)user;
   for (uint32_t i = 0; i < work->count; ++i) {
-    counter* env = &counters[work->resets[i].env];
-    env->steps = 0;
-    env->episode = (float)(work->resets[i].has_seed ? work->resets[i].seed % 99
-                                                    : (uint64_t)(rand() % 99));
-    obs[2 * work->resets[i].env] = env->steps;
-    obs[2 * work->resets[i].env + 1] = env->episode;
+    const uint32_t env =
+        work->kind == TANDEM_WORK_RESET ? work->resets[i].env : work->envs[i];
+    struct counter* counter = &counters[env];
+    if (work->kind == TANDEM_WORK_RESET) {
+      counter->steps = 0;
+      counter->episode =
+          (float)((work->resets[i].has_seed ? work->resets[i].seed
+                                            : (uint64_t)rand()) %
+                  9973);
+    } else {
+      ++counter->steps;
+      ((float*)work->data[2])[env] = ((const float*)work->data[1])[env];
+      ((uint8_t*)work->data[3])[env] = 0;
+      ((uint8_t*)work->data[4])[env] = counter->steps == truncate_after;
+    }
+    ((float*)work->data[0])[2 * env] = counter->steps;
+    ((float*)work->data[0])[2 * env + 1] = counter->episode;
   }
-}
-
-static void step(const tandem_work* work) {
-  float* obs = work->data[0];
-  const float* actions = work->data[1];
-  for (uint32_t i = 0; i < work->count; ++i) {
-    const uint32_t env = work->envs[i];
-    obs[2 * env] = ++counters[env].steps;
-    obs[2 * env + 1] = counters[env].episode;
-    ((float*)work->data[2])[env] = actions[env];
-    ((uint8_t*)work->data[3])[env] = 0;
-    ((uint8_t*)work->data[4])[env] = counters[env].steps == truncate_after;
-  }
+  return 0;
 }
 
 static void loop(void* user, tandem_engine* engine) {
-  tandem_work work = {.struct_size = sizeof work}, next = work;
-  double left = 0; /* ticks until the step in progress is done */
-  (void)user;
+  tandem_work next = {.struct_size = sizeof next}, work = next;
+  double left = 0; /* turns until the step in progress is done */
+  if (tick_hz == 0) tandem_engine_run(engine);
   while (!tandem_engine_stopping(engine)) {
+    const struct timespec tick = {0, (long)(1e9 / tick_hz)};
     if (left > 0 && --left == 0) {
-      step(&work);
+      do_work(user, &work);
       if (tandem_engine_done(engine, NULL) != TANDEM_OK) return;
     }
     while (tandem_engine_next(engine, 0, &next) == TANDEM_OK &&
@@ -65,14 +65,11 @@ static void loop(void* user, tandem_engine* engine) {
         work = next;
         left = ticks;
       } else if (next.kind == TANDEM_WORK_RESET) {
-        reset(&next);
+        do_work(user, &next);
         if (tandem_engine_done(engine, NULL) != TANDEM_OK) return;
       }
     }
-    if (tick_hz > 0) { /* here a real engine draws its frame */
-      const struct timespec tick = {0, (long)(1e9 / tick_hz) % 1000000000};
-      nanosleep(&tick, NULL);
-    }
+    nanosleep(&tick, NULL); /* here a real engine draws its frame */
   }
 }
 
@@ -80,8 +77,9 @@ int main(int argc, char** argv) {
   const tandem_server server = {.struct_size = sizeof server,
                                 .flags = flags,
                                 .flag_count = sizeof flags / sizeof *flags,
-                                .usage = "Counts, in a loop with ticks.",
+                                .usage = "Environments that count.",
                                 .prepare = prepare,
+                                .work = do_work,
                                 .loop = loop};
   return tandem_serve(argc, argv, &server);
 }

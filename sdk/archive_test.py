@@ -1,0 +1,188 @@
+"""The archive as an engine's author finds it: its examples are built outside of the project, and pass the suite."""
+
+import os
+import platform
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tandem
+from tools.testing import pytest_main
+
+VERSION, ARCHITECTURE = tandem.__version__, platform.machine()
+NAME = f"tandem-sdk-{VERSION}-linux-{ARCHITECTURE}"
+SUITE = Path("engine_adapter/conformance/suite").absolute()
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+def _run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpacks the archive into a folder with a space in its name."""
+    folder = tmp_path_factory.mktemp("unpacked here")
+    _run("tar", "-xzf", Path(f"sdk/{NAME}.tar.gz").absolute(), cwd=folder)
+    return folder / NAME
+
+
+@pytest.fixture(scope="module")
+def by_cmake(sdk: Path) -> Path:
+    """Builds all examples by CMake; returns their folder."""
+    build = sdk.parent / "build"
+    for example in sorted((sdk / "examples").iterdir()):
+        _run("cmake", "-S", example, "-B", build / example.name, f"-DCMAKE_PREFIX_PATH={sdk}")
+        _run("cmake", "--build", build / example.name)
+    return build
+
+
+@pytest.fixture(scope="module")
+def by_gcc(sdk: Path) -> Path:
+    """Builds the engine in C by gcc and pkg-config, as the README says; returns the program."""
+    short = sdk.parent.parent / "sdk"  # the shell splits what pkg-config prints at spaces
+    short.symlink_to(sdk)
+    command = "gcc -Wall -Wextra -Werror -o c_engine {0}/examples/c_engine/engine.c "
+    command += "$(pkg-config --cflags --libs tandem) -Wl,-rpath,{0}/lib"
+    _run("/bin/sh", "-c", command.format(short), cwd=short.parent, PKG_CONFIG_PATH=f"{short}/lib/pkgconfig")
+    return short.parent / "c_engine"
+
+
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        ("gcc", "-x", "c", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wstrict-prototypes"),
+        ("g++", "-x", "c++", "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wold-style-cast"),
+        ("g++", "-x", "c++", "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"),
+        ("clang-14", "-x", "c", "-std=c11", "-Weverything", "-Wno-padded", "-Wno-unused-macros"),
+    ],
+    ids=["C11", "C++11", "C++20", "clang"],
+)
+def test_header_compiles_without_warnings(sdk: Path, compiler: tuple[str, ...]) -> None:
+    """Alone, in each language."""
+    _run(*compiler, "-Werror", "-fsyntax-only", sdk / "include/tandem.h")
+
+
+def test_cpp_header_compiles_without_warnings(sdk: Path) -> None:
+    """Alone."""
+    _run("g++", "-x", "c++", "-std=c++20", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-fsyntax-only",
+         sdk / "include/tandem.hpp")  # fmt: skip
+
+
+def test_exports_are_those_of_the_list(sdk: Path) -> None:
+    """The library exports the functions of tandem.h, in the version TANDEM_1, and nothing else."""
+    declared = set(re.findall(r"\b(tandem_\w+)\(", (sdk / "include/tandem.h").read_text()))
+    listed = Path("sdk/exports.txt").read_text().split()
+    symbols = _run("nm", "-D", "--defined-only", "--extern-only", sdk / "lib/libtandem.so.1").splitlines()
+    exported = [symbol.split()[-1] for symbol in symbols if " A " not in symbol]
+    assert sorted(exported) == [f"{name}@@TANDEM_1" for name in listed]
+    assert declared == set(listed)
+
+
+def test_library_needs_only_debians_runtime(sdk: Path) -> None:
+    """Abseil and FlatBuffers are inside."""
+    needed = re.findall(r"NEEDED.*\[(.*)\]", _run("readelf", "-d", sdk / "lib/libtandem.so.1"))
+    allowed = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libz.so.1"}
+    assert {name for name in needed if not name.startswith("ld-linux")} <= allowed
+    assert "SONAME" in _run("readelf", "-d", sdk / "lib/libtandem.so.1")
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags"),
+    [
+        ("c_engine", []),
+        ("c_engine", ["--tick_hz=10000", "--ticks=3"]),
+        ("cpp_engine", []),
+        ("cpp_engine", ["--tick_hz=10000"]),
+    ],
+    ids=["C", "C with a tick", "C++", "C++ with a tick"],
+)
+def test_engines_pass_the_suite(by_cmake: Path, engine: str, flags: list[str]) -> None:
+    """All of engine_adapter/conformance, for the engines that CMake has built."""
+    _run(SUITE, "--limit_flag=truncate_after", by_cmake / engine / engine, *flags, PATH=os.environ["PATH"])
+
+
+def test_engine_built_by_gcc_serves_a_trainer(by_gcc: Path) -> None:
+    """`launch_engine` starts it; the environments count."""
+    with (
+        tandem.launch_engine(server=by_gcc, num_envs=3, flags=("--truncate_after=4",)) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        assert (client.task, client.obs_size, client.act_size) == ("Counter", 2, 1)
+        actions = np.array([[1], [2], [3]], np.float32)
+        for step in range(1, 5):
+            obs, rewards, dones = client.step(actions)
+            assert rewards.tolist() == [1, 2, 3]
+            assert (dones == (step == 4)).all()
+        assert (obs[:, 0] == 0).all() and (client.final_obs[:, 0] == 4).all()
+
+
+def test_client_in_c_steps_an_engine(by_cmake: Path) -> None:
+    """And reports the error of a name without an engine."""
+    with tandem.launch_engine(server=by_cmake / "c_engine/c_engine", num_envs=3) as engine:
+        seen = _run(by_cmake / "c_client/c_client", engine.name)
+        assert seen == "3 environments, 1000 steps, return 500 of the first\n"
+
+
+def test_programs_of_today_run_with_longer_structs(by_cmake: Path) -> None:
+    """A later library accepts the shorter structs of engine and client, and fills no more than their fields."""
+    later = {"LD_LIBRARY_PATH": str(Path("sdk/longer").absolute())}
+    client, program = by_cmake / "c_client/c_client", by_cmake / "c_engine/c_engine"
+    assert later["LD_LIBRARY_PATH"] in _run("ldd", client, **later)
+    engine = subprocess.Popen([program, "--name=tandem-test-longer", "--tick_hz=9999"], env=ENVIRONMENT | later)
+    with engine:
+        assert "1 environments, 1000 steps, return 500" in _run(client, "tandem-test-longer", **later)
+        engine.terminate()
+    assert engine.returncode == 0
+
+
+def test_killed_engine_in_a_step_is_gone(by_cmake: Path) -> None:
+    """Between next and done: the client gets PeerGone."""
+    with (
+        tandem.launch_engine(
+            server=by_cmake / "c_engine/c_engine", flags=("--tick_hz=1000", "--ticks=1000000")
+        ) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        client.send(client.actions)
+        with pytest.raises(tandem.StepTimeout):
+            client.recv(0.1)
+        os.kill(engine.pid, signal.SIGKILL)
+        with pytest.raises(tandem.PeerGone):
+            client.recv()
+
+
+def test_client_killed_in_a_step_is_replaced(by_cmake: Path) -> None:
+    """The engine finishes the step, and serves the next client."""
+    with tandem.launch_engine(server=by_cmake / "c_engine/c_engine", flags=("--tick_hz=1000", "--ticks=100")) as engine:
+        for _ in range(3):
+            pid = os.fork()
+            if pid == 0:
+                client = tandem.SharedMemoryClient(engine.name, timeout=60)
+                client.send(client.actions)
+                os.kill(os.getpid(), signal.SIGKILL)
+            os.waitpid(pid, 0)
+            with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+                assert client.step(client.actions)[0][0, 0] == 1
+
+
+def test_wrong_flag_of_the_engine_is_named(by_cmake: Path) -> None:
+    """As for our engines; the help lists the engine's flags too."""
+    program = by_cmake / "c_engine/c_engine"
+    for flag, text in {"--ticks=many": "--ticks: expected a number", "--tick=3": "tick"}.items():
+        refused = subprocess.run([program, flag], capture_output=True, text=True, check=False)
+        assert refused.returncode == 2 and text in refused.stderr, refused.stderr
+    helped = _run(program, "--help")
+    assert "Environments that count." in helped and "--truncate_after" in helped and "--num_envs" in helped
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
