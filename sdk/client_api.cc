@@ -45,10 +45,8 @@ struct Caller {
 };
 using Table = HandleTable<Caller, tandem_rpc>;
 
-Table& Callers() {
-  static Table* const table = new Table();
-  return *table;
-}
+constinit Table callers;
+Table& Callers() { return callers; }
 
 tandem_rpc* RpcOf(tandem_client* client) {
   return reinterpret_cast<tandem_rpc*>(client);

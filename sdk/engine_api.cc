@@ -44,30 +44,41 @@ absl::Status CheckProcess(const OpenEngine& engine) {
                    "child; make an engine there");
 }
 
+// Why no call could begin alone. OK: the caller is inside one, as the engine's
+// callback, and may call.
+[[gnu::noinline]] absl::Status WhyNotAlone(tandem_engine* handle,
+                                           InCallback in_callback) {
+  if (handle == nullptr) return MissingArgument("engine");
+  const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
+  if (!use) return InvalidHandle("engine");
+  RETURN_IF_ERROR(CheckProcess(*use));
+  // relaxed: only this thread writes its own mark.
+  const bool nested =
+      use->caller.load(std::memory_order_relaxed) == ThisThread();
+  if (nested && in_callback == InCallback::kAllowed) return absl::OkStatus();
+  return Busy(nested);
+}
+
 // Calls `body` while no other thread is inside such a call of this engine.
 template <typename Body>
 tandem_code CallAlone(tandem_engine* handle, InCallback in_callback,
                       const Body& body) {
-  const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
-  return Result([&]() -> absl::Status {
-    if (handle == nullptr) return MissingArgument("engine");
-    if (!use) return InvalidHandle("engine");
-    RETURN_IF_ERROR(CheckProcess(*use));
-    const void* caller = nullptr;
-    // acquire, release: what the call before has written.
-    if (!use->caller.compare_exchange_strong(caller, ThisThread(),
-                                             std::memory_order_acquire,
-                                             std::memory_order_relaxed)) {
-      const bool nested = caller == ThisThread();
-      if (!nested || in_callback == InCallback::kRefused) return Busy(nested);
-      return body(*use->engine);
-    }
-    struct Leave {
-      std::atomic<const void*>& caller;
-      ~Leave() { caller.store(nullptr, std::memory_order_release); }
-    } const leave{use->caller};
-    return body(*use->engine);
-  });
+  const OpenEngines::Use use = OpenEngines::Get().EnterAlone(handle);
+  if (!use) [[unlikely]] {
+    return Result([&]() -> absl::Status {
+      RETURN_IF_ERROR(WhyNotAlone(handle, in_callback));
+      return body(*OpenEngines::Get().Enter(handle)->engine);
+    });
+  }
+  if (use->born_in != ForkCount()) [[unlikely]] {
+    return Result([&] { return CheckProcess(*use); });
+  }
+  // relaxed: see WhyNotAlone.
+  use->caller.store(ThisThread(), std::memory_order_relaxed);
+  const tandem_code code = Result([&] { return body(*use->engine); });
+  // relaxed: as above.
+  use->caller.store(nullptr, std::memory_order_relaxed);
+  return code;
 }
 
 // Calls `body` at any time.
@@ -80,13 +91,6 @@ tandem_code CallAnytime(tandem_engine* handle, const Body& body) {
     RETURN_IF_ERROR(CheckProcess(*use));
     return body(*use->engine);
   });
-}
-
-absl::Status CheckCallback(const ForeignEngine& engine) {
-  if (engine.has_callback()) return absl::OkStatus();
-  return MakeError(ErrorCode::kInvalidArgument,
-                   "expected an engine with callbacks, found one without; call "
-                   "tandem_engine_next");
 }
 
 absl::StatusOr<Service> ServiceNamed(const char* name) {
@@ -142,21 +146,15 @@ tandem_code tandem_engine_array(tandem_engine* engine, const char* name,
 }
 
 tandem_code tandem_engine_run(tandem_engine* engine) {
-  return CallAlone(
-      engine, InCallback::kRefused, [](ForeignEngine& open) -> absl::Status {
-        RETURN_IF_ERROR(tandem::CheckCallback(open));
-        while (!open.host().StopRequested()) {
-          RETURN_IF_ERROR(open.ServeOne(Deadline::Infinite()).status());
-        }
-        return absl::OkStatus();
-      });
+  return CallAlone(engine, InCallback::kRefused,
+                   [](ForeignEngine& open) { return open.Run(); });
 }
 
 tandem_code tandem_engine_poll(tandem_engine* engine, int32_t* served) {
   return CallAlone(
       engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
-        RETURN_IF_ERROR(tandem::CheckCallback(open));
-        ASSIGN_OR_RETURN(const bool any, open.ServeOne(Deadline::Now()));
+        bool any = false;
+        RETURN_IF_ERROR(open.Poll(&any));
         if (served != nullptr) *served = any ? 1 : 0;
         return absl::OkStatus();
       });
@@ -282,6 +280,7 @@ tandem_code tandem_engine_destroy(tandem_engine* engine) {
     if (!use) return tandem::InvalidHandle("engine");
     RETURN_IF_ERROR(tandem::CheckProcess(*use));
     if (OpenEngines::Get().CloseIfAlone(use)) return absl::OkStatus();
+    // relaxed: as in WhyNotAlone.
     return tandem::Busy(use->caller.load(std::memory_order_relaxed) ==
                         tandem::ThisThread());
   });

@@ -78,21 +78,34 @@ ForeignEngine::ForeignEngine(const tandem_engine_options& options,
     methods_.push_back(static_cast<rpc::MethodId>(options.methods[i]));
   }
   resets_.reserve(options.num_envs);
+  step_.struct_size = sizeof(step_);
+  step_.kind = TANDEM_WORK_STEP;
+  step_.data = step_data_.data();
 }
 
 absl::Status ForeignEngine::Next(Deadline deadline, tandem_work* work) {
+  if (called_) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "next: expected an engine without tandem_engine_poll or "
+                     "_run, found one that is served by them; use only one of "
+                     "the two ways");
+  }
   *work = {};
   if (held_ == nullptr && events_.empty()) held_ = host_->Next(deadline);
   if (!events_.empty()) {
     TakeEvent(work);
-  } else if (held_ != nullptr) {
-    Describe(*std::exchange(held_, nullptr), work);
+  } else if (const EngineWork* const next = std::exchange(held_, nullptr)) {
+    if (next->steps.empty()) {
+      DescribeReset(next->resets, next->reset_io, work);
+    } else {
+      *work = DescribeStep(next->steps, next->step_io);
+    }
   }
   return opening_;
 }
 
 absl::Status ForeignEngine::Done(const absl::Status& result) {
-  if (held_ != nullptr) {
+  if (called_ || held_ != nullptr) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "done: expected work that next has returned, found none");
   }
@@ -102,23 +115,47 @@ absl::Status ForeignEngine::Done(const absl::Status& result) {
   return status;
 }
 
-absl::StatusOr<bool> ForeignEngine::ServeOne(Deadline deadline) {
-  tandem_work work;
-  RETURN_IF_ERROR(Next(deadline, &work));
-  if (work.kind == TANDEM_WORK_NONE) return false;
-  failure_.clear();
-  const int32_t result = callbacks_.work(callbacks_.user, &work);
-  if (work.kind == TANDEM_WORK_RESET || work.kind == TANDEM_WORK_STEP) {
-    RETURN_IF_ERROR(Done(
-        result == 0
-            ? absl::OkStatus()
-            : MakeError(ErrorCode::kEngineFailed,
-                        failure_.empty()
-                            ? absl::StrCat("the engine's callback returned ",
-                                           result, " without a text")
-                            : failure_)));
+absl::Status ForeignEngine::StartCalls() {
+  if (callbacks_.work == nullptr) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected an engine with callbacks, found one without; "
+                     "call tandem_engine_next");
   }
-  return true;
+  RETURN_IF_ERROR(opening_);
+  called_ = true;
+  const absl::Status status = host_->CallEngine(this);
+  if (CodeOf(status) == ErrorCode::kInvalidArgument) {
+    called_ = false;
+  } else {
+    opening_ = status;
+  }
+  return status;
+}
+
+absl::Status ForeignEngine::Run() {
+  if (!called_) RETURN_IF_ERROR(StartCalls());
+  host_->Run();
+  return absl::OkStatus();
+}
+
+absl::Status ForeignEngine::Failure(int32_t result) {
+  const std::string text = std::exchange(failure_, {});
+  return MakeError(ErrorCode::kEngineFailed,
+                   text.empty() ? absl::StrCat("the engine's callback returned ",
+                                               result, " without a text")
+                                : text);
+}
+
+absl::Status ForeignEngine::Reset(std::span<const ResetRequest> requests,
+                                  const ResetIo& io) {
+  tandem_work work = {};
+  DescribeReset(requests, io, &work);
+  return Called(work);
+}
+
+absl::Status ForeignEngine::Step(std::span<const uint32_t> envs,
+                                 const StepIo& io) {
+  return Called(DescribeStep(envs, io));
 }
 
 absl::Status ForeignEngine::Answer(
@@ -135,9 +172,16 @@ absl::Status ForeignEngine::Answer(
   return status;
 }
 
-void ForeignEngine::ClearClientState() {
-  events_.push_back({.kind = TANDEM_WORK_CLEAR});
+// The program gets an event at once, or by Next.
+void ForeignEngine::Add(Event event) {
+  events_.push_back(std::move(event));
+  if (!called_) return;
+  tandem_work work = {};
+  TakeEvent(&work);
+  (void)Called(work);
 }
+
+void ForeignEngine::ClearClientState() { Add({.kind = TANDEM_WORK_CLEAR}); }
 
 void ForeignEngine::Handle(rpc::MethodId method,
                            std::span<const uint8_t> envelope,
@@ -153,28 +197,23 @@ void ForeignEngine::Handle(rpc::MethodId method,
   event.envelope.resize((envelope.size() + 7) / 8);
   std::memcpy(event.envelope.data(), envelope.data(), envelope.size());
   calls_.emplace(event.call, Pending{std::move(wanted), std::move(answer)});
-  events_.push_back(std::move(event));
+  Add(std::move(event));
 }
 
-void ForeignEngine::Describe(const EngineWork& from, tandem_work* work) {
-  work->struct_size = sizeof(*work);
-  NamedArrays::Point(from, &data_);
-  work->data = data_.data();
-  if (!from.steps.empty()) {
-    work->kind = TANDEM_WORK_STEP;
-    work->count = static_cast<uint32_t>(from.steps.size());
-    work->envs = from.steps.data();
-    return;
-  }
+void ForeignEngine::DescribeReset(std::span<const ResetRequest> requests,
+                                  const ResetIo& io, tandem_work* work) {
   resets_.clear();
-  for (const ResetRequest& request : from.resets) {
+  for (const ResetRequest& request : requests) {
     resets_.push_back({.env = request.env,
                        .has_seed = request.seed.has_value() ? 1U : 0U,
                        .seed = request.seed.value_or(0)});
   }
+  data_ = NamedArrays::Of(io);
+  work->struct_size = sizeof(*work);
   work->kind = TANDEM_WORK_RESET;
   work->count = static_cast<uint32_t>(resets_.size());
   work->resets = resets_.data();
+  work->data = data_.data();
 }
 
 void ForeignEngine::TakeEvent(tandem_work* work) {

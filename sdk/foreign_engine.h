@@ -32,12 +32,14 @@
 #include "sdk/named_arrays.h"
 #include "sdk/tandem.h"
 #include "transport/base/clock.h"
+#include "transport/base/error.h"
 
 namespace tandem {
 
-// States: idle, working (Next has returned a RESET or STEP). Done: working ->
-// idle. Next and Answer are legal in both.
-class ForeignEngine final : public EngineBase, private MethodPort {
+// States: idle, working (Next has returned a RESET or STEP), called. Done:
+// working -> idle. Poll and Run: idle -> called. Next is legal in idle and
+// working; Poll and Run are legal in idle and called; Answer in all.
+class ForeignEngine final : public Engine, private MethodPort {
  public:
   // An engine with a host of its own. The errors of EngineHost::CreateTicked
   // and of Make.
@@ -50,15 +52,19 @@ class ForeignEngine final : public EngineBase, private MethodPort {
   // Sets the host, which must outlive all later calls.
   void SetHost(EngineHost* host);
 
-  bool has_callback() const { return callbacks_.work != nullptr; }
-
   // Waits for work; `*work` is valid until the next call of Next or Done. An
-  // error is that of the region's opening, and permanent.
+  // error is that of the region's opening, and permanent; or kInvalidArgument
+  // for an illegal call. So are the errors below.
   absl::Status Next(Deadline deadline, tandem_work* work);
   absl::Status Done(const absl::Status& result);
-  // Gets one piece of work and calls the callback with it. Returns whether
-  // there was any.
-  absl::StatusOr<bool> ServeOne(Deadline deadline);
+  // Serves pending events by the callback; sets whether there were any.
+  absl::Status Poll(bool* served) {
+    if (!called_) RETURN_IF_ERROR(StartCalls());
+    *served = host_->Poll();
+    return absl::OkStatus();
+  }
+  // Serves until the host is stopped.
+  absl::Status Run();
   // The text of the failure that the callback will return.
   void Fail(absl::string_view text) { failure_ = std::string(text); }
 
@@ -68,6 +74,9 @@ class ForeignEngine final : public EngineBase, private MethodPort {
 
   // For the host.
   const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest> requests,
+                     const ResetIo& io) override;
+  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
   void ClearClientState() override;
   EnginePorts ports() override { return {.methods = this}; }
   double step_secs() const override { return step_secs_; }
@@ -103,7 +112,22 @@ class ForeignEngine final : public EngineBase, private MethodPort {
               std::weak_ptr<const void> wanted,
               MethodPort::Answer answer) override;
 
-  void Describe(const EngineWork& from, tandem_work* work);
+  absl::Status StartCalls();
+  absl::Status Called(const tandem_work& work) {
+    const int32_t result = callbacks_.work(callbacks_.user, &work);
+    return result == 0 ? absl::OkStatus() : Failure(result);
+  }
+  absl::Status Failure(int32_t result);
+  void Add(Event event);
+  void DescribeReset(std::span<const ResetRequest> requests, const ResetIo& io,
+                     tandem_work* work);
+  const tandem_work& DescribeStep(std::span<const uint32_t> envs,
+                                  const StepIo& io) {
+    if (step_data_[0] != io.obs.data()) step_data_ = NamedArrays::Of(io);
+    step_.count = static_cast<uint32_t>(envs.size());
+    step_.envs = envs.data();
+    return step_;
+  }
   void TakeEvent(tandem_work* work);
 
   const tandem_callbacks callbacks_;
@@ -114,6 +138,7 @@ class ForeignEngine final : public EngineBase, private MethodPort {
   EngineHost* host_ = nullptr;
   NamedArrays arrays_;
 
+  bool called_ = false;  // the host calls Reset and Step
   absl::Status opening_;
   const EngineWork* held_ = nullptr;  // of the host, returned after events_
   std::deque<Event> events_;
@@ -121,8 +146,10 @@ class ForeignEngine final : public EngineBase, private MethodPort {
   uint64_t last_call_ = 0;
   std::map<uint64_t, Pending> calls_;  // unanswered
   std::string failure_;
+  tandem_work step_ = {};  // the last STEP
+  NamedArrays::Data step_data_ = {};
   std::vector<tandem_reset> resets_;
-  std::array<void*, NamedArrays::kOfEngine> data_ = {};
+  NamedArrays::Data data_ = {};
 };
 
 }  // namespace tandem

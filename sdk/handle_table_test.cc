@@ -93,6 +93,40 @@ TEST(HandleTable, ClosesOnlyWithoutOtherUsesIfToldSo) {
   EXPECT_TRUE(table.CloseIfAlone(use));
 }
 
+TEST(HandleTable, OnlyOneUseIsAlone) {
+  Table table;
+  opaque_thing* const handle = table.Add(std::make_unique<Thing>(7));
+  {
+    const Table::Use other = table.Enter(handle);
+    const Table::Use alone = table.EnterAlone(handle);
+    EXPECT_TRUE(alone);
+    EXPECT_FALSE(table.EnterAlone(handle));
+    EXPECT_TRUE(table.Enter(handle));
+  }
+  const Table::Use alone = table.EnterAlone(handle);
+  EXPECT_TRUE(alone);
+  EXPECT_TRUE(table.Close(alone));
+  EXPECT_FALSE(table.EnterAlone(handle));
+}
+
+// With ThreadSanitizer.
+TEST(HandleTable, WhatAloneUsesWriteIsInOrder) {
+  Table table;
+  opaque_thing* const handle = table.Add(std::make_unique<Thing>(0));
+  int plain = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int added = 0; added < 1000;) {
+        if (const Table::Use use = table.EnterAlone(handle)) ++plain, ++added;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(plain, 4000);
+  EXPECT_TRUE(table.Close(table.Enter(handle)));
+}
+
 // With ThreadSanitizer.
 TEST(HandleTable, ThreadsEnterAndCloseTogether) {
   Table table;

@@ -10,20 +10,6 @@
 #include "transport/base/printable.h"
 
 namespace tandem {
-namespace {
-
-// In the order of Point.
-enum OfEngine : uint8_t {
-  kObs,
-  kActions,
-  kRewards,
-  kTerminateds,
-  kTruncateds,
-  kInfos
-};
-
-}  // namespace
-
 template <typename T>
 void NamedArrays::Add(const char* name, std::span<T> values,
                       std::initializer_list<uint64_t> shape) {
@@ -96,19 +82,6 @@ absl::Status NamedArrays::Find(const char* name, tandem_array* array) const {
   }
   WriteStruct(found->array, array);
   return status;
-}
-
-void NamedArrays::Point(const EngineWork& work,
-                        std::array<void*, kOfEngine>* data) {
-  const bool steps = !work.steps.empty();
-  const StepIo& io = work.step_io;
-  (*data)[kObs] = steps ? io.obs.data() : work.reset_io.obs.data();
-  // An engine only reads actions; one type serves all arrays.
-  (*data)[kActions] = steps ? const_cast<float*>(io.actions.data()) : nullptr;
-  (*data)[kRewards] = steps ? io.rewards.data() : nullptr;
-  (*data)[kTerminateds] = steps ? io.terminateds.data() : nullptr;
-  (*data)[kTruncateds] = steps ? io.truncateds.data() : nullptr;
-  (*data)[kInfos] = steps ? io.infos.data() : work.reset_io.infos.data();
 }
 
 }  // namespace tandem

@@ -36,8 +36,16 @@ class NamedArrays {
   absl::Status Find(const char* name, tandem_array* array) const;
 
   // The memory of a work's arrays, by the indices of OfEngine's arrays.
-  static constexpr size_t kOfEngine = 6;
-  static void Point(const EngineWork& work, std::array<void*, kOfEngine>* data);
+  using Data = std::array<void*, 6>;
+  static Data Of(const ResetIo& io) {
+    return {io.obs.data(), nullptr, nullptr, nullptr, nullptr, io.infos.data()};
+  }
+  static Data Of(const StepIo& io) {
+    // An engine only reads actions; one type serves all arrays.
+    return {io.obs.data(),         const_cast<float*>(io.actions.data()),
+            io.rewards.data(),     io.terminateds.data(),
+            io.truncateds.data(),  io.infos.data()};
+  }
 
  private:
   struct Item {

@@ -30,16 +30,14 @@ struct OpenEngine {
   // tandem_serve's is not owned.
   std::shared_ptr<ForeignEngine> engine;
   const uint32_t born_in = ForkCount();
-  // The thread inside a call that needs the engine alone; nullptr: none.
+  // The thread inside a call that needs the engine alone; nullptr: none. A
+  // thread finds only itself here for certain.
   std::atomic<const void*> caller{nullptr};
 };
 
 class OpenEngines : public HandleTable<OpenEngine, tandem_engine> {
  public:
-  static OpenEngines& Get() {
-    static OpenEngines* const table = new OpenEngines();
-    return *table;
-  }
+  static OpenEngines& Get() { return table_; }
 
   // kInvalidArgument: too many engines.
   absl::Status Open(std::shared_ptr<ForeignEngine> engine,
@@ -53,7 +51,11 @@ class OpenEngines : public HandleTable<OpenEngine, tandem_engine> {
         absl::StrCat("expected fewer than ", kSlots,
                      " engines in a process, found as many; destroy one"));
   }
+
+ private:
+  static OpenEngines table_;
 };
+inline constinit OpenEngines OpenEngines::table_;
 
 }  // namespace tandem
 

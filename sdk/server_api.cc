@@ -19,7 +19,6 @@
 #include "sdk/foreign_engine.h"
 #include "sdk/open_engines.h"
 #include "sdk/tandem.h"
-#include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
 
@@ -99,12 +98,7 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> Prepared(
 absl::Status Loop(const tandem_server& server, ForeignEngine* engine,
                   EngineHost* host) {
   engine->SetHost(host);
-  if (server.loop == nullptr) {
-    while (!host->StopRequested()) {
-      RETURN_IF_ERROR(engine->ServeOne(Deadline::Infinite()).status());
-    }
-    return absl::OkStatus();
-  }
+  if (server.loop == nullptr) return engine->Run();
   tandem_engine* handle = nullptr;
   // Not owned: the server's.
   RETURN_IF_ERROR(OpenEngines::Get().Open(

@@ -203,12 +203,12 @@ TANDEM_API tandem_code tandem_engine_array(tandem_engine* engine,
    error of the first reset, or of the region's opening. */
 TANDEM_API tandem_code tandem_engine_run(tandem_engine* engine);
 /* With callbacks: serves what is pending and returns. `served` may be NULL; it
-   gets 1 if there was work, else 0. Errors: as tandem_engine_run. */
+   gets 1 if there was anything, else 0. Errors: as tandem_engine_run. */
 TANDEM_API tandem_code tandem_engine_poll(tandem_engine* engine,
                                           int32_t* served);
 
-/* For an engine with a loop of its own, with or without callbacks: waits for
-   work up to `timeout_secs`; 0 polls. Before the done of a RESET or STEP it
+/* For an engine with a loop of its own, which calls neither tandem_engine_run
+   nor _poll: waits for work up to `timeout_secs`; 0 polls. Before the done of a RESET or STEP it
    returns only calls. `work->kind` is
    TANDEM_WORK_NONE if there is none in time, or after tandem_engine_stop, or if
    a signal handler ran. Errors: as tandem_engine_run. */

@@ -52,16 +52,13 @@ absl::Status PrepareFrames(EngineBase* engine, const FrameOptions& options,
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
     Engine* engine, Options options) {
-  return Make(engine, engine, std::move(options));
+  ASSIGN_OR_RETURN(auto host, CreateTicked(engine, std::move(options)));
+  RETURN_IF_ERROR(host->CallEngine(engine));
+  return host;
 }
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
     EngineBase* engine, Options options) {
-  return Make(engine, nullptr, std::move(options));
-}
-
-absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
-    EngineBase* engine, Engine* synchronous, Options options) {
   const EngineSchema& schema = engine->schema();
   ASSIGN_OR_RETURN(
       std::string description,
@@ -95,21 +92,32 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Make(
                                      .images = images},
                                     options.side));
   std::unique_ptr<EngineHost> host(
-      new EngineHost(engine, synchronous, std::move(options), std::move(side)));
+      new EngineHost(engine, std::move(options), std::move(side)));
   host->side_.ShowServices(host->rpcs_->enabled_services());
   if (host->options_.images) {
     RETURN_IF_ERROR(host->StartImages(engine->images(), schema.num_envs));
   }
   host->runner_.BeginResetAll(host->options_.seed);
   host->StartWork(Purpose::kOpening);
-  RETURN_IF_ERROR(host->opening_);
   return host;
 }
 
-EngineHost::EngineHost(EngineBase* engine, Engine* synchronous, Options options,
-                       EngineSide side)
+absl::Status EngineHost::CallEngine(Engine* engine) {
+  if (taken_) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected no work in progress, found work that Next has "
+                     "returned; call Done first");
+  }
+  synchronous_ = engine;
+  if (runner_.work() != nullptr) {
+    RunAll(&runner_, synchronous_);
+    FinishWork();
+  }
+  return opening_;
+}
+
+EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
     : engine_(engine),
-      synchronous_(synchronous),
       methods_(engine->ports().methods),
       options_(std::move(options)),
       side_(std::move(side)),

@@ -70,7 +70,7 @@ class RpcHost;
 //
 // After CreateTicked: opening -> open (the first Done), or failed if that Done
 // returns an error: then Next returns no work. Next and Done are legal in all
-// three; Run, Start, Stop and Poll in none. Next and Done call the engine's
+// three; Run, Start, Stop and Poll in none, before CallEngine. Next and Done call the engine's
 // ports(), frames(), images() and ClearClientState, on the caller's thread.
 class EngineHost {
  public:
@@ -114,6 +114,10 @@ class EngineHost {
   // the engine and of EngineSide::Open come from Done then.
   static absl::StatusOr<std::unique_ptr<EngineHost>> CreateTicked(
       EngineBase* engine, Options options);
+  // Makes the host call the engine itself from now on, with `engine` the one of
+  // CreateTicked: the states are Create's then. Errors: kInvalidArgument if Next
+  // has returned work that is not done; else those of the first Done.
+  absl::Status CallEngine(Engine* engine);
   // Does Stop, then removes the region.
   ~EngineHost();
   EngineHost(const EngineHost&) = delete;
@@ -177,11 +181,7 @@ class EngineHost {
     kServiceReset,
   };
 
-  EngineHost(EngineBase* engine, Engine* synchronous, Options options,
-             EngineSide side);
-  static absl::StatusOr<std::unique_ptr<EngineHost>> Make(EngineBase* engine,
-                                                          Engine* synchronous,
-                                                          Options options);
+  EngineHost(EngineBase* engine, Options options, EngineSide side);
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   absl::Status StartImages(FrameSource* source, uint32_t num_envs);
   absl::Status DrawImages(ExchangeKind kind);
@@ -209,7 +209,7 @@ class EngineHost {
   void Log(absl::string_view line) const;
 
   EngineBase* const engine_;
-  Engine* const synchronous_;  // the same engine; nullptr: it uses Next
+  Engine* synchronous_ = nullptr;  // the same engine; nullptr: it uses Next
   MethodPort* const methods_;  // the engine's, or nullptr
   Options options_;
   EngineSide side_;

@@ -1,7 +1,10 @@
 // One thread drives both sides of a session in turn, so that neither side ever
 // waits. instructions_test counts the instructions of an exchange.
 //
-//   one_thread_session sides|host ENVS OBS ACT EXCHANGES
+//   one_thread_session sides|host|attended|c ENVS OBS ACT EXCHANGES
+//
+// attended: the host, with an attendant that does nothing. c: an engine on the
+// other side of the C interface.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -17,9 +20,11 @@
 #include "absl/strings/numbers.h"
 #include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
+#include "sdk/tandem.h"
 #include "tests/end_to_end/still_engine.h"
 #include "transport/base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "transport/session/attendant_side.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 
@@ -34,21 +39,27 @@ struct Arguments {
   int exchanges = 0;
 };
 
-// Attaches while `serve_once` runs in another thread.
-absl::StatusOr<ClientSide> AttachTo(const std::string& name,
-                                    const std::function<bool()>& serve_once) {
+// Calls `attach` while `serve_once` runs in another thread.
+template <typename Attach>
+auto Served(const std::function<bool()>& serve_once, const Attach& attach) {
   // Writer: this thread; reader: the other.
   std::atomic<bool> attached{false};
   std::thread welcomer([&] {
     // relaxed: the flag carries no other data; join orders the rest.
     while (!attached.load(std::memory_order_relaxed)) serve_once();
   });
-  absl::StatusOr<ClientSide> client =
-      ClientSide::Attach(name, {.timeout_secs = 60});
+  auto side = attach();
   // relaxed: as above.
   attached.store(true, std::memory_order_relaxed);
   welcomer.join();
-  return client;
+  return side;
+}
+
+absl::StatusOr<ClientSide> AttachTo(const std::string& name,
+                                    const std::function<bool()>& serve_once) {
+  return Served(serve_once, [&] {
+    return ClientSide::Attach(name, {.timeout_secs = 60});
+  });
 }
 
 int Failed(const absl::Status& status) {
@@ -98,7 +109,7 @@ int ExchangeWithSides(const Arguments& arguments) {
   });
 }
 
-int ExchangeWithHost(const Arguments& arguments) {
+int ExchangeWithHost(const Arguments& arguments, bool attended) {
   StillEngine engine(arguments.envs, arguments.obs, arguments.act);
   EngineHost::Options options;
   options.name = UniqueRegionName("one-thread");
@@ -109,7 +120,42 @@ int ExchangeWithHost(const Arguments& arguments) {
   const auto serve_once = [&] { return (*host)->Poll(); };
   absl::StatusOr<ClientSide> client = AttachTo(name, serve_once);
   if (!client.ok()) return Failed(client.status());
+  absl::StatusOr<std::unique_ptr<AttendantSide>> attendant = nullptr;
+  if (attended) {
+    attendant = Served(serve_once, [&] {
+      return AttendantSide::Attach(name, {.timeout_secs = 60});
+    });
+    if (!attendant.ok()) return Failed(attendant.status());
+  }
   return CountedExchanges(arguments, *client, serve_once);
+}
+
+int ExchangeWithC(const Arguments& arguments) {
+  const std::string name = UniqueRegionName("one-thread");
+  tandem_engine_options options = {};
+  options.struct_size = sizeof(options);
+  options.num_envs = arguments.envs;
+  options.obs_size = arguments.obs;
+  options.act_size = arguments.act;
+  options.name = name.c_str();
+  tandem_callbacks callbacks = {};
+  callbacks.struct_size = sizeof(callbacks);
+  callbacks.work = [](void*, const tandem_work*) { return int32_t{0}; };
+  tandem_engine* engine = nullptr;
+  if (tandem_engine_create(&options, &callbacks, &engine) != TANDEM_OK) {
+    return 1;
+  }
+  const auto serve_once = [&] {
+    int32_t served = 0;
+    return tandem_engine_poll(engine, &served) == TANDEM_OK && served != 0;
+  };
+  int result = 1;
+  {
+    absl::StatusOr<ClientSide> client = AttachTo(name, serve_once);
+    if (!client.ok()) return Failed(client.status());
+    result = CountedExchanges(arguments, *client, serve_once);
+  }
+  return tandem_engine_destroy(engine) == TANDEM_OK ? result : 1;
 }
 
 int Main(int argc, char** argv) {
@@ -119,14 +165,16 @@ int Main(int argc, char** argv) {
       !absl::SimpleAtoi(argv[3], &arguments.obs) ||
       !absl::SimpleAtoi(argv[4], &arguments.act) ||
       !absl::SimpleAtoi(argv[5], &arguments.exchanges) ||
-      (arguments.engine != "sides" && arguments.engine != "host")) {
+      (arguments.engine != "sides" && arguments.engine != "host" &&
+       arguments.engine != "attended" && arguments.engine != "c")) {
     std::fprintf(stderr,
-                 "Usage: one_thread_session sides|host ENVS OBS ACT "
+                 "Usage: one_thread_session sides|host|attended|c ENVS OBS ACT "
                  "EXCHANGES\n");
     return 64;
   }
-  return arguments.engine == "sides" ? ExchangeWithSides(arguments)
-                                     : ExchangeWithHost(arguments);
+  if (arguments.engine == "sides") return ExchangeWithSides(arguments);
+  if (arguments.engine == "c") return ExchangeWithC(arguments);
+  return ExchangeWithHost(arguments, arguments.engine == "attended");
 }
 
 }  // namespace

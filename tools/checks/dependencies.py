@@ -36,7 +36,7 @@ _BELOW["transport/monitoring"] = _BELOW["transport/session"] | {"transport/sessi
 _BELOW["transport/rpc"] = _BELOW["transport/session"] | {"transport/session"}
 _TOP = ("client_py", "engine_adapter", "viz", "slow_lane")
 _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
-_BELOW["sdk"] = _BELOW["engine_adapter"] | {"engine_adapter"}  # its tests use client_py
+_BELOW["sdk"] = _BELOW["engine_adapter"] | {"engine_adapter"}
 
 _SEE_EVERYTHING = ("tests", "tools")
 _TESTING = ("//tools/testing:", "//transport/testing:")
