@@ -20,9 +20,9 @@
 namespace tandem {
 namespace {
 
-const void* ThisThread() {
-  thread_local const char place = 0;
-  return &place;
+// A number of this thread, other than 0: one instruction, without a call.
+uintptr_t ThisThread() {
+  return reinterpret_cast<uintptr_t>(__builtin_thread_pointer());
 }
 
 // Where a call may come from while the callback runs, in the callback's thread.
@@ -61,24 +61,29 @@ absl::Status CheckProcess(const OpenEngine& engine) {
 
 // Calls `body` while no other thread is inside such a call of this engine.
 template <typename Body>
+tandem_code CallAloneOpen(tandem_engine* handle, InCallback in_callback,
+                          const Body& body) {
+  const OpenEngines::AloneUse use = OpenEngines::Get().EnterAlone(handle);
+  return Result([&]() -> absl::Status {
+    if (!use) {
+      RETURN_IF_ERROR(WhyNotAlone(handle, in_callback));
+      return body(*OpenEngines::Get().Enter(handle));
+    }
+    RETURN_IF_ERROR(CheckProcess(*use));
+    // relaxed: see WhyNotAlone.
+    use->caller.store(ThisThread(), std::memory_order_relaxed);
+    absl::Status status = Guarded([&] { return body(*use); });
+    // relaxed: as above.
+    use->caller.store(0, std::memory_order_relaxed);
+    return status;
+  });
+}
+
+template <typename Body>
 tandem_code CallAlone(tandem_engine* handle, InCallback in_callback,
                       const Body& body) {
-  const OpenEngines::Use use = OpenEngines::Get().EnterAlone(handle);
-  if (!use) [[unlikely]] {
-    return Result([&]() -> absl::Status {
-      RETURN_IF_ERROR(WhyNotAlone(handle, in_callback));
-      return body(*OpenEngines::Get().Enter(handle)->engine);
-    });
-  }
-  if (use->born_in != ForkCount()) [[unlikely]] {
-    return Result([&] { return CheckProcess(*use); });
-  }
-  // relaxed: see WhyNotAlone.
-  use->caller.store(ThisThread(), std::memory_order_relaxed);
-  const tandem_code code = Result([&] { return body(*use->engine); });
-  // relaxed: as above.
-  use->caller.store(nullptr, std::memory_order_relaxed);
-  return code;
+  return CallAloneOpen(handle, in_callback,
+                       [&](OpenEngine& open) { return body(*open.engine); });
 }
 
 // Calls `body` at any time.
@@ -114,7 +119,30 @@ using tandem::CallAnytime;
 using tandem::Deadline;
 using tandem::ForeignEngine;
 using tandem::InCallback;
+using tandem::OpenEngine;
 using tandem::OpenEngines;
+
+namespace {
+
+// The code and the text of the exception that is being handled.
+[[gnu::noinline]] tandem_code Rethrown() {
+  return tandem::Result([]() -> absl::Status { throw; });
+}
+
+// The first poll, or one that is refused.
+[[gnu::noinline]] tandem_code PollFirst(tandem_engine* engine,
+                                        int32_t* served) {
+  return tandem::CallAloneOpen(engine, InCallback::kRefused,
+                               [&](OpenEngine& open) -> absl::Status {
+                                 bool any = false;
+                                 RETURN_IF_ERROR(open.engine->Poll(&any));
+                                 open.polled = &open.engine->host();
+                                 if (served != nullptr) *served = any ? 1 : 0;
+                                 return absl::OkStatus();
+                               });
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -151,13 +179,32 @@ tandem_code tandem_engine_run(tandem_engine* engine) {
 }
 
 tandem_code tandem_engine_poll(tandem_engine* engine, int32_t* served) {
-  return CallAlone(
-      engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
-        bool any = false;
-        RETURN_IF_ERROR(open.Poll(&any));
-        if (served != nullptr) *served = any ? 1 : 0;
-        return absl::OkStatus();
-      });
+  // Not CallAlone after the first time: this is the path of a step.
+  auto* taken = OpenEngines::Get().TakeAlone(engine);
+  if (taken == nullptr) [[unlikely]]
+    return PollFirst(engine, served);
+  // Keeps it in a register: GCC would compute it from the handle again.
+  asm("" : "+r"(taken));
+  OpenEngine* const open = OpenEngines::ObjectOf(taken);
+  if (open->polled == nullptr) [[unlikely]] {
+    OpenEngines::GiveAlone(taken);
+    return PollFirst(engine, served);
+  }
+  // relaxed: see WhyNotAlone.
+  open->caller.store(tandem::ThisThread(), std::memory_order_relaxed);
+  try {
+    const bool any = open->polled->Poll();
+    if (served != nullptr) *served = any ? 1 : 0;
+    // relaxed: as above.
+    open->caller.store(0, std::memory_order_relaxed);
+    OpenEngines::GiveAlone(taken);
+    return TANDEM_OK;
+  } catch (...) {
+    // relaxed: as above.
+    open->caller.store(0, std::memory_order_relaxed);
+    OpenEngines::GiveAlone(taken);
+    return Rethrown();
+  }
 }
 
 tandem_code tandem_engine_next(tandem_engine* engine, double timeout_secs,

@@ -141,9 +141,10 @@ absl::Status ForeignEngine::Run() {
 absl::Status ForeignEngine::Failure(int32_t result) {
   const std::string text = std::exchange(failure_, {});
   return MakeError(ErrorCode::kEngineFailed,
-                   text.empty() ? absl::StrCat("the engine's callback returned ",
-                                               result, " without a text")
-                                : text);
+                   text.empty()
+                       ? absl::StrCat("the engine's callback returned ", result,
+                                      " without a text")
+                       : text);
 }
 
 absl::Status ForeignEngine::Reset(std::span<const ResetRequest> requests,

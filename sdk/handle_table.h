@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -27,30 +28,40 @@ namespace tandem {
 template <typename Object, typename Opaque>
 class HandleTable {
  private:
-  // word: generation << 32 | closing << 31 | alone << 30 | number of uses. The
-  // generation is odd while the slot has an object. It wraps after 2^31 objects
-  // of a slot; then a handle that old is valid again.
+  static constexpr int64_t kGeneration = int64_t{1} << 32;
+  static constexpr int64_t kClosed = std::numeric_limits<int64_t>::min();
+  static constexpr int64_t kAlone = int64_t{1} << 30;
+  static constexpr int64_t kUses = kAlone - 1;
+
+  // word: closed << 63 | generation << 32 | alone << 30 | number of uses. While
+  // it is not closed, handles of this generation lead to the object. The
+  // generation wraps after 2^31 objects of a slot; then a handle that old is
+  // valid again.
   // | writers        | readers | publishes         | initial |
-  // | Add, Use's end | Enter   | the slot's object | 0       |
+  // | Add, Use's end | Enter   | the slot's object | closed  |
   struct Slot {
-    std::atomic<uint64_t> word{0};
+    std::atomic<int64_t> word{kClosed + kGeneration};
     Object* object = nullptr;  // written while no handle leads to the slot
-    HandleTable* table = nullptr;
+    // Written by the first Add; read by the end of a use, also of a pointer
+    // that was never a handle.
+    std::atomic<HandleTable*> table{nullptr};
     Slot* next_free = nullptr;  // guarded by mutex_
   };
 
  public:
   static constexpr size_t kSlots = 1024;
 
-  // Keeps the object. Empty: the handle is invalid.
-  class Use {
+  // Keeps the object. Empty: the handle is invalid, or for an AloneUse another
+  // such use exists. `kWeight` is what the use adds to the word.
+  template <int64_t kWeight>
+  class BasicUse {
    public:
-    Use() = default;
-    Use(Use&& other) noexcept
-        : slot_(std::exchange(other.slot_, nullptr)), weight_(other.weight_) {}
-    Use& operator=(Use&&) = delete;
-    ~Use() {
-      if (slot_ != nullptr) Leave(slot_, weight_);
+    BasicUse() = default;
+    BasicUse(BasicUse&& other) noexcept
+        : slot_(std::exchange(other.slot_, nullptr)) {}
+    BasicUse& operator=(BasicUse&&) = delete;
+    ~BasicUse() {
+      if (slot_ != nullptr) Leave(slot_, kWeight);
     }
     explicit operator bool() const { return slot_ != nullptr; }
     Object* operator->() const { return slot_->object; }
@@ -58,10 +69,12 @@ class HandleTable {
 
    private:
     friend class HandleTable;
-    Use(Slot* slot, uint64_t weight) : slot_(slot), weight_(weight) {}
+    static constexpr int64_t kAdded = kWeight;
+    explicit BasicUse(Slot* slot) : slot_(slot) {}
     Slot* slot_ = nullptr;
-    uint64_t weight_ = 0;  // what the use has added to the word
   };
+  using Use = BasicUse<1>;
+  using AloneUse = BasicUse<kAlone + 1>;
 
   constexpr HandleTable() = default;
   HandleTable(const HandleTable&) = delete;
@@ -75,111 +88,122 @@ class HandleTable {
       free_ = slot->next_free;
     } else if (used_ < kSlots) {
       slot = &slots_[used_++];
-      slot->table = this;
+      // relaxed: the mutex of Delete orders the rest.
+      slot->table.store(this, std::memory_order_relaxed);
     } else {
       return nullptr;
     }
     slot->object = object.release();
     // SYNC(handle.add): release; the object before the first use.
-    const uint64_t word =
-        slot->word.fetch_add(kGeneration, std::memory_order_release);
+    const int64_t word =
+        slot->word.fetch_and(~kClosed, std::memory_order_release);
+    // Below 2^41, as pointers are: the generation has 31 bits.
+    const uint64_t generation = static_cast<uint64_t>(word & ~kClosed) >> 32;
     const auto index = static_cast<uint64_t>(slot - slots_.data());
-    // The generation has 32 bits; a handle is below 2^48, as pointers are.
-    return reinterpret_cast<Opaque*>(((word + kGeneration) >> 32 << 16) |
-                                     (index + 1) * kStep);
+    return reinterpret_cast<Opaque*>(generation * kSlots | index);
   }
 
   Use Enter(const Opaque* handle) {
     Slot* const slot = SlotOf(handle);
-    if (slot == nullptr) return {};
     // SYNC(handle.add): acquire; the object after the handle.
-    const uint64_t word = slot->word.fetch_add(1, std::memory_order_acquire);
-    Use use(slot, 1);
-    if (word >> 32 != GenerationOf(handle) || (word & kClosing) != 0) return {};
-    return use;
+    const int64_t word = slot->word.fetch_add(1, std::memory_order_acquire);
+    if ((word & ~(kAlone | kUses)) == IdleWord(handle)) return Use(slot);
+    Leave(slot, 1);
+    return Use();
   }
 
-  // Enters if no other use of this kind exists. Empty: one does, or the handle
-  // is invalid.
-  Use EnterAlone(const Opaque* handle) {
+  // Enters if no other AloneUse exists.
+  AloneUse EnterAlone(const Opaque* handle) {
     Slot* const slot = SlotOf(handle);
-    if (slot == nullptr) return {};
     // Most often there is no use at all.
-    uint64_t word = GenerationOf(handle) << 32;
-    constexpr uint64_t kWeight = kAlone + 1;
-    do {
-      if (word >> 32 != GenerationOf(handle) ||
-          (word & (kClosing | kAlone)) != 0) {
-        return {};
-      }
-      // SYNC(handle.alone): acquire; what the last such use has written.
-      // SYNC(handle.add): acquire; the object after the handle.
-    } while (!slot->word.compare_exchange_weak(word, word + kWeight,
+    int64_t word = IdleWord(handle);
+    // SYNC(handle.alone): acquire; what the last such use has written.
+    // SYNC(handle.add): acquire; the object after the handle.
+    while (!slot->word.compare_exchange_strong(word, word + kAlone + 1,
                                                std::memory_order_acquire,
-                                               std::memory_order_relaxed));
-    return Use(slot, kWeight);
+                                               std::memory_order_relaxed)) {
+      if ((word & ~kUses) != IdleWord(handle)) return AloneUse();
+    }
+    return AloneUse(slot);
+  }
+
+  // As EnterAlone and the end of its use, for the one path where each
+  // instruction counts. nullptr: as empty.
+  Slot* TakeAlone(const Opaque* handle) {
+    AloneUse use = EnterAlone(handle);
+    return std::exchange(use.slot_, nullptr);
+  }
+  static Object* ObjectOf(Slot* taken) { return taken->object; }
+  static void GiveAlone(Slot* taken) { Leave(taken, AloneUse::kAdded); }
+
+  // Calls `visit` with each object. For a forked child, which has one thread.
+  template <typename Visit>
+  void ForEach(const Visit& visit) {
+    for (Slot& slot : slots_) {
+      if (slot.object != nullptr) visit(*slot.object);
+    }
   }
 
   // Makes the handle of this use invalid. False: another thread did.
-  bool Close(const Use& use) { return CloseIf(use, kAnyUses); }
+  static bool Close(const Use& use) {
+    // SYNC(handle.leave): acq_rel; other uses are over before the deletion.
+    return (use.slot_->word.fetch_or(kClosed, std::memory_order_acq_rel) &
+            kClosed) == 0;
+  }
   // The same, if no other use exists.
-  bool CloseIfAlone(const Use& use) { return CloseIf(use, 1); }
-
- private:
-  // Handles are multiples of 16, as pointers to objects are.
-  static constexpr uintptr_t kStep = 16;
-  static constexpr uint64_t kGeneration = uint64_t{1} << 32;
-  static constexpr uint64_t kClosing = uint64_t{1} << 31;
-  static constexpr uint64_t kAlone = uint64_t{1} << 30;
-  static constexpr uint64_t kUses = kAlone - 1;
-  static constexpr uint64_t kAnyUses = 0;
-
-  static uint64_t GenerationOf(const Opaque* handle) {
-    return reinterpret_cast<uintptr_t>(handle) >> 16;
-  }
-  // nullptr: never a handle.
-  Slot* SlotOf(const Opaque* handle) {
-    const auto bits = reinterpret_cast<uintptr_t>(handle);
-    const uint64_t index = (bits & 0xffff) / kStep - 1;
-    const bool possible =
-        index < kSlots && bits % kStep == 0 && GenerationOf(handle) % 2 == 1;
-    return possible ? &slots_[index] : nullptr;
-  }
-
-  static bool CloseIf(const Use& use, uint64_t uses) {
+  static bool CloseIfAlone(const Use& use) {
     // relaxed: the exchange below compares it.
-    uint64_t word = use.slot_->word.load(std::memory_order_relaxed);
+    int64_t word = use.slot_->word.load(std::memory_order_relaxed);
     do {
-      if ((word & kClosing) != 0) return false;
-      if (uses != kAnyUses && (word & kUses) != uses) return false;
-      // SYNC(handle.leave): acq_rel; other uses are over before the deletion.
-    } while (!use.slot_->word.compare_exchange_weak(
-        word, word | kClosing, std::memory_order_acq_rel,
-        std::memory_order_relaxed));
+      if ((word & kClosed) != 0 || (word & kUses) != 1) return false;
+      // SYNC(handle.leave): acq_rel; as in Close.
+    } while (!use.slot_->word.compare_exchange_weak(word, word | kClosed,
+                                                    std::memory_order_acq_rel,
+                                                    std::memory_order_relaxed));
     return true;
   }
 
-  static void Leave(Slot* slot, uint64_t weight) {
-    // SYNC(handle.leave): acq_rel; this use before the deletion.
-    // SYNC(handle.alone): release; what this use has written.
-    const uint64_t word =
-        slot->word.fetch_sub(weight, std::memory_order_acq_rel) - weight;
-    if ((word & (kClosing | kUses)) == kClosing) slot->table->Delete(slot, word);
+ private:
+  static uintptr_t BitsOf(const Opaque* handle) {
+    return reinterpret_cast<uintptr_t>(handle);
+  }
+  // Every pointer leads to some slot; the generation tells whether it is one of
+  // its handles.
+  Slot* SlotOf(const Opaque* handle) {
+    return &slots_[BitsOf(handle) % kSlots];
+  }
+  // The word of a slot that this handle leads to, without uses.
+  static int64_t IdleWord(const Opaque* handle) {
+    return static_cast<int64_t>(BitsOf(handle) / kSlots << 32);
   }
 
-  // The last use of a closed handle has ended. A late Enter of the old handle
-  // may come and leave meanwhile: then that one deletes.
-  [[gnu::noinline]] void Delete(Slot* slot, uint64_t word) {
-    const uint64_t next = word - kClosing + kGeneration;
-    // SYNC(handle.leave): acq_rel; as in Leave.
-    if (!slot->word.compare_exchange_strong(word, next,
-                                            std::memory_order_acq_rel,
-                                            std::memory_order_relaxed)) {
+  static void Leave(Slot* slot, int64_t weight) {
+    // SYNC(handle.leave): acq_rel; this use before the deletion.
+    // SYNC(handle.alone): release; what this use has written.
+    const int64_t word =
+        slot->word.fetch_sub(weight, std::memory_order_acq_rel) - weight;
+    if (word < 0) Delete(slot, word);
+  }
+
+  // A use of a closed slot has ended. The last one deletes the object; that may
+  // also be a late Enter of an old handle, which finds the slot closed.
+  [[gnu::noinline]] static void Delete(Slot* slot, int64_t word) {
+    // relaxed: nullptr only in a slot that never had an object.
+    HandleTable* const table = slot->table.load(std::memory_order_relaxed);
+    if ((word & kUses) != 0 || table == nullptr) return;
+    const std::lock_guard lock(table->mutex_);
+    // The next object's handles have another generation, never 0: a handle is
+    // not NULL.
+    const int64_t generation = (word + kGeneration) & ~kClosed;
+    const int64_t next = kClosed | (generation == 0 ? kGeneration : generation);
+    // SYNC(handle.leave): acq_rel; all uses before the deletion.
+    if (slot->object == nullptr ||
+        !slot->word.compare_exchange_strong(
+            word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
       return;
     }
     delete std::exchange(slot->object, nullptr);
-    const std::lock_guard lock(mutex_);
-    slot->next_free = std::exchange(free_, slot);
+    slot->next_free = std::exchange(table->free_, slot);
   }
 
   std::array<Slot, kSlots> slots_ = {};

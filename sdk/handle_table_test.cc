@@ -98,14 +98,14 @@ TEST(HandleTable, OnlyOneUseIsAlone) {
   opaque_thing* const handle = table.Add(std::make_unique<Thing>(7));
   {
     const Table::Use other = table.Enter(handle);
-    const Table::Use alone = table.EnterAlone(handle);
+    const Table::AloneUse alone = table.EnterAlone(handle);
     EXPECT_TRUE(alone);
     EXPECT_FALSE(table.EnterAlone(handle));
     EXPECT_TRUE(table.Enter(handle));
   }
-  const Table::Use alone = table.EnterAlone(handle);
+  const Table::AloneUse alone = table.EnterAlone(handle);
   EXPECT_TRUE(alone);
-  EXPECT_TRUE(table.Close(alone));
+  EXPECT_TRUE(table.Close(table.Enter(handle)));
   EXPECT_FALSE(table.EnterAlone(handle));
 }
 
@@ -118,7 +118,10 @@ TEST(HandleTable, WhatAloneUsesWriteIsInOrder) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int added = 0; added < 1000;) {
-        if (const Table::Use use = table.EnterAlone(handle)) ++plain, ++added;
+        if (const Table::AloneUse use = table.EnterAlone(handle)) {
+          ++plain;
+          ++added;
+        }
       }
     });
   }

@@ -42,9 +42,9 @@ class NamedArrays {
   }
   static Data Of(const StepIo& io) {
     // An engine only reads actions; one type serves all arrays.
-    return {io.obs.data(),         const_cast<float*>(io.actions.data()),
-            io.rewards.data(),     io.terminateds.data(),
-            io.truncateds.data(),  io.infos.data()};
+    return {io.obs.data(),        const_cast<float*>(io.actions.data()),
+            io.rewards.data(),    io.terminateds.data(),
+            io.truncateds.data(), io.infos.data()};
   }
 
  private:

@@ -9,6 +9,8 @@
 #ifndef TANDEM_SDK_OPEN_ENGINES_H_
 #define TANDEM_SDK_OPEN_ENGINES_H_
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -29,10 +31,13 @@ namespace tandem {
 struct OpenEngine {
   // tandem_serve's is not owned.
   std::shared_ptr<ForeignEngine> engine;
+  // Its host, once that calls the engine: after the first tandem_engine_poll,
+  // and in the process that made the engine.
+  EngineHost* polled = nullptr;
   const uint32_t born_in = ForkCount();
-  // The thread inside a call that needs the engine alone; nullptr: none. A
-  // thread finds only itself here for certain.
-  std::atomic<const void*> caller{nullptr};
+  // The thread inside a call that needs the engine alone; 0: none. A thread
+  // finds only itself here for certain.
+  std::atomic<uintptr_t> caller{0};
 };
 
 class OpenEngines : public HandleTable<OpenEngine, tandem_engine> {
@@ -42,6 +47,10 @@ class OpenEngines : public HandleTable<OpenEngine, tandem_engine> {
   // kInvalidArgument: too many engines.
   absl::Status Open(std::shared_ptr<ForeignEngine> engine,
                     tandem_engine** handle) {
+    [[maybe_unused]] static const int kRegistered =
+        pthread_atfork(nullptr, nullptr, [] {
+          Get().ForEach([](OpenEngine& forked) { forked.polled = nullptr; });
+        });
     auto open = std::make_unique<OpenEngine>();
     open->engine = std::move(engine);
     *handle = Add(std::move(open));

@@ -208,10 +208,10 @@ TANDEM_API tandem_code tandem_engine_poll(tandem_engine* engine,
                                           int32_t* served);
 
 /* For an engine with a loop of its own, which calls neither tandem_engine_run
-   nor _poll: waits for work up to `timeout_secs`; 0 polls. Before the done of a RESET or STEP it
-   returns only calls. `work->kind` is
-   TANDEM_WORK_NONE if there is none in time, or after tandem_engine_stop, or if
-   a signal handler ran. Errors: as tandem_engine_run. */
+   nor _poll: waits for work up to `timeout_secs`; 0 polls. Before the done of a
+   RESET or STEP it returns only calls. `work->kind` is TANDEM_WORK_NONE if
+   there is none in time, or after tandem_engine_stop, or if a signal handler
+   ran. Errors: as tandem_engine_run. */
 TANDEM_API tandem_code tandem_engine_next(tandem_engine* engine,
                                           double timeout_secs,
                                           tandem_work* work);

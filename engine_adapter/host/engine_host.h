@@ -70,8 +70,9 @@ class RpcHost;
 //
 // After CreateTicked: opening -> open (the first Done), or failed if that Done
 // returns an error: then Next returns no work. Next and Done are legal in all
-// three; Run, Start, Stop and Poll in none, before CallEngine. Next and Done call the engine's
-// ports(), frames(), images() and ClearClientState, on the caller's thread.
+// three; Run, Start, Stop and Poll in none, before CallEngine. Next and Done
+// call the engine's ports(), frames(), images() and ClearClientState, on the
+// caller's thread.
 class EngineHost {
  public:
   struct Options {
@@ -115,8 +116,8 @@ class EngineHost {
   static absl::StatusOr<std::unique_ptr<EngineHost>> CreateTicked(
       EngineBase* engine, Options options);
   // Makes the host call the engine itself from now on, with `engine` the one of
-  // CreateTicked: the states are Create's then. Errors: kInvalidArgument if Next
-  // has returned work that is not done; else those of the first Done.
+  // CreateTicked: the states are Create's then. Errors: kInvalidArgument if
+  // Next has returned work that is not done; else those of the first Done.
   absl::Status CallEngine(Engine* engine);
   // Does Stop, then removes the region.
   ~EngineHost();
@@ -210,7 +211,7 @@ class EngineHost {
 
   EngineBase* const engine_;
   Engine* synchronous_ = nullptr;  // the same engine; nullptr: it uses Next
-  MethodPort* const methods_;  // the engine's, or nullptr
+  MethodPort* const methods_;      // the engine's, or nullptr
   Options options_;
   EngineSide side_;
   ExchangeRunner runner_;

@@ -29,11 +29,14 @@ _PLAIN = (
 # Engine side, environments, values of an observation and of an action -> instructions of an exchange, without readings
 # of the kernel's clock: valgrind makes system calls of them, so slow that TickClock does not use the counter.
 _COUNTS = {
-    ("sides", 1, 4, 1): 551,
-    ("sides", 64, 32, 8): 1878,
-    ("host", 1, 4, 1): 919,
-    ("host", 64, 32, 8): 2346,
-    ("host", 4096, 100, 12): 131681,
+    ("sides", 1, 4, 1): 527,
+    ("sides", 64, 32, 8): 1854,
+    ("host", 1, 4, 1): 875,
+    ("host", 64, 32, 8): 2302,
+    ("host", 4096, 100, 12): 131639,
+    ("attended", 1, 4, 1): 876,
+    ("c", 1, 4, 1): 933,
+    ("c", 4096, 100, 12): 131702,
 }
 _READINGS = 4
 
@@ -74,6 +77,17 @@ def test_an_exchange_takes_no_more_instructions_than_before(case: tuple[str, int
         f"{case}: expected {_COUNTS[case]} instructions an exchange within 3 % (of -c opt), found {found:.0f}; "
         "what each function takes: callgrind_annotate --inclusive=yes of the same command"
     )
+
+
+def test_an_engine_in_c_takes_few_more() -> None:
+    """At most 60 instructions an exchange of the smallest size, and 1 % of a large one."""
+    assert _COUNTS["c", 1, 4, 1] <= _COUNTS["host", 1, 4, 1] + 60
+    assert _COUNTS["c", 4096, 100, 12] <= 1.01 * _COUNTS["host", 4096, 100, 12]
+
+
+def test_an_idle_attendant_costs_nothing() -> None:
+    """Nothing that the counts show."""
+    assert _COUNTS["attended", 1, 4, 1] <= 1.01 * _COUNTS["host", 1, 4, 1]
 
 
 def test_the_count_is_of_exchanges(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@
 #include <vector>
 
 namespace tandem {
-namespace {
-
+namespace fork_guard_internal {
 std::atomic<uint32_t> fork_count{0};
+}
+namespace {
 
 // Held during fork, so that the child never has an incomplete list.
 struct Guarded {
@@ -28,7 +29,8 @@ Guarded& TheGuarded() {
                      for (const int fd : mine.descriptors) close(fd);
                      mine.descriptors.clear();
                      // relaxed: the child has one thread.
-                     fork_count.fetch_add(1, std::memory_order_relaxed);
+                     fork_guard_internal::fork_count.fetch_add(
+                         1, std::memory_order_relaxed);
                      mine.mutex.unlock();
                    });
     return new Guarded;  // never destroyed: exit handlers may fork
@@ -37,11 +39,6 @@ Guarded& TheGuarded() {
 }
 
 }  // namespace
-
-uint32_t ForkCount() {
-  // relaxed: the count changes only in a process with one thread.
-  return fork_count.load(std::memory_order_relaxed);
-}
 
 int OpenGuarded(const char* path) {
   Guarded& guarded = TheGuarded();

@@ -14,13 +14,14 @@
 #ifndef TANDEM_TRANSPORT_MEMORY_FORK_GUARD_H_
 #define TANDEM_TRANSPORT_MEMORY_FORK_GUARD_H_
 
+#include <atomic>
 #include <cstdint>
 
 namespace tandem {
 
 // The number of forks between the start of this program and this process.
 // Begins at 0; wraps, with no effect. Neither blocks nor allocates.
-uint32_t ForkCount();
+inline uint32_t ForkCount();
 
 // Calls open(path, O_RDWR | O_CLOEXEC); a forked child closes the descriptor at
 // once. Returns -1 and errno as open(2). May allocate. Thread-safe, also
@@ -29,6 +30,17 @@ int OpenGuarded(const char* path);
 
 // Closes the descriptor. Legal only in the process that opened it.
 void CloseGuarded(int fd);
+
+// ---------------------------------------------------------------------------
+
+namespace fork_guard_internal {
+extern std::atomic<uint32_t> fork_count;
+}
+
+uint32_t ForkCount() {
+  // relaxed: the count changes only in a process with one thread.
+  return fork_guard_internal::fork_count.load(std::memory_order_relaxed);
+}
 
 }  // namespace tandem
 
