@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "engine_adapter/core/pcg64.h"
-
 namespace tandem {
 namespace {
 

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/base/guarded.h"
-#include "engine_adapter/frames/frame_options.h"
 #include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"

@@ -8,10 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -22,7 +20,6 @@
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 #include "engine_adapter/core/task_description.h"
-#include "engine_adapter/core/task_options.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/environment/mujoco_randomization.h"
 #include "engine_adapter/mujoco/environment/mujoco_scene.h"

@@ -1,9 +1,7 @@
 #include "engine_adapter/services/agent_service.h"
 
 #include <optional>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

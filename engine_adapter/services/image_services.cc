@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine_adapter/frames/image.h"
 #include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/services/env_selection.h"
 #include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/base/quoted.h"
 
 namespace tandem {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -18,7 +17,6 @@
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "nlohmann/json.hpp"
 #include "schema/layout/ring_header.h"
-#include "schema/layout/service.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
 

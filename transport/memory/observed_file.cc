@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +13,6 @@
 #include "transport/base/printable.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/shared_file.h"
 
 namespace tandem {
 namespace {

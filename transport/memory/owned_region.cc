@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"

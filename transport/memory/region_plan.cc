@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/layout_crc.h"

@@ -48,7 +48,6 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"

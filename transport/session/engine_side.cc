@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
-#include "transport/ring/ring.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
 

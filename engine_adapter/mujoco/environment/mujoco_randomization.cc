@@ -6,7 +6,6 @@
 #include <random>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/mujoco/randomization/contract.h"

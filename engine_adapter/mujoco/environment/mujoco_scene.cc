@@ -1,11 +1,7 @@
 #include "engine_adapter/mujoco/environment/mujoco_scene.h"
 
-#include <mujoco/mujoco.h>
-
-#include <array>
 #include <cmath>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"

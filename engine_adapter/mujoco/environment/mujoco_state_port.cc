@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "engine_adapter/mujoco/model/part_names.h"

@@ -1,6 +1,5 @@
 #include "engine_adapter/mujoco/model/part_names.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 

@@ -4,8 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "engine_adapter/mujoco/model/pose.h"
-
 namespace tandem {
 namespace {
 

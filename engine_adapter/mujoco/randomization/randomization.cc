@@ -1,7 +1,6 @@
 #include "engine_adapter/mujoco/randomization/randomization.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 

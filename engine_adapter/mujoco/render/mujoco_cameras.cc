@@ -13,7 +13,6 @@
 #include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/model/part_names.h"
-#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"

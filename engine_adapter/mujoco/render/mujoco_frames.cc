@@ -3,10 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "transport/base/error.h"
 
 namespace tandem {
