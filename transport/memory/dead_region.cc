@@ -24,12 +24,6 @@
 namespace tandem {
 namespace {
 
-bool LeadsTo(const std::string& path, const struct stat& file) {
-  struct stat found;
-  return lstat(path.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
-         found.st_ino == file.st_ino;
-}
-
 // Returns a copy of the header if the file is a region that uses locks.
 bool ReadLockedRegion(int fd, LrbcHeader* header) {
   return pread(fd, static_cast<void*>(header), sizeof(*header), 0) ==

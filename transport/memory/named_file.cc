@@ -14,6 +14,7 @@
 #include "transport/base/available_memory.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/shared_file.h"
 
 namespace tandem {
 namespace {
@@ -131,12 +132,8 @@ void NamedFile::RemoveName() const {
   struct stat file;
   if (fstat(fd_.get(), &file) != 0) return;
   for (const std::string& link : {path_, spare_path_}) {
-    struct stat found;
     // A name that leads to another file now belongs to another process.
-    if (lstat(link.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
-        found.st_ino == file.st_ino) {
-      unlink(link.c_str());
-    }
+    if (LeadsTo(link, file)) unlink(link.c_str());
   }
 }
 

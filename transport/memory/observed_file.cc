@@ -1,7 +1,6 @@
 #include "transport/memory/observed_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
@@ -47,10 +46,7 @@ absl::StatusOr<ObservedFile> ObservedFile::Open(absl::string_view name) {
   if (!opened.ok()) return opened.status();
   ObservedFile file(*std::move(opened));
   file.name_gone_ = name_gone;
-  struct stat spare = {};
-  file.has_spare_link_ = lstat(spare_path.c_str(), &spare) == 0 &&
-                         spare.st_dev == file.device() &&
-                         spare.st_ino == file.inode();
+  file.has_spare_link_ = LeadsTo(spare_path, file.file_.status);
   return file;
 }
 

@@ -300,10 +300,7 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes) {
     if (!placed.problem.empty()) found.problems.push_back(placed.problem);
     found.sections.push_back(std::move(placed));
   }
-  std::stable_sort(found.sections.begin(), found.sections.end(),
-                   [](const RegionSection& a, const RegionSection& b) {
-                     return a.offset < b.offset;
-                   });
+  std::ranges::stable_sort(found.sections, {}, &RegionSection::offset);
   const RegionSection* before = nullptr;  // the last section inside the file
   for (RegionSection& section : found.sections) {
     if (!section.problem.empty()) continue;
@@ -330,21 +327,16 @@ absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
 
 absl::Status CheckSameSchema(const LrbcHeader& before,
                              const LrbcHeader& after) {
-  const auto check = [](absl::string_view field, uint64_t a, uint64_t b) {
+  const auto check = [](absl::string_view field, const auto& a, const auto& b) {
     if (a == b) return absl::OkStatus();
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("the restarted engine differs: expected ",
                                   field, " ", a, " as before, found ", b,
                                   "; make a new client for the new engine"));
   };
-  if (TaskOf(before) != TaskOf(after)) {
-    return MakeError(
-        ErrorCode::kLayoutMismatch,
-        absl::StrCat("the restarted engine differs: expected task '",
-                     TaskOf(before), "' as before, found '", TaskOf(after),
-                     "'; make a new client for the new engine"));
-  }
-  absl::Status status = check("num_envs", before.num_envs, after.num_envs);
+  absl::Status status = check("task", absl::StrCat("'", TaskOf(before), "'"),
+                              absl::StrCat("'", TaskOf(after), "'"));
+  status.Update(check("num_envs", before.num_envs, after.num_envs));
   status.Update(check("obs_size", before.obs_size, after.obs_size));
   status.Update(check("act_size", before.act_size, after.act_size));
   status.Update(check("info_size", before.info_size, after.info_size));
