@@ -15,14 +15,6 @@
 #include "transport/memory/shared_file.h"
 
 namespace tandem {
-namespace {
-
-absl::Status Said(absl::string_view name, const absl::Status& status) {
-  return MakeError(CodeOf(status),
-                   absl::StrCat("'", Printable(name), "': ", status.message()));
-}
-
-}  // namespace
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
     absl::string_view run_id) {
@@ -71,7 +63,11 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
                    RegionMapping::MapReadOnly(fd, offset + bytes));
   absl::StatusOr<FrameReader> reader =
       FrameReader::Attach({mapping->At<std::byte>(offset), bytes});
-  if (!reader.ok()) return Said(name, reader.status());
+  if (!reader.ok()) {
+    return MakeError(
+        CodeOf(reader.status()),
+        absl::StrCat("'", Printable(name), "': ", reader.status().message()));
+  }
   struct stat file;
   if (fstat(fd, &file) != 0) return MakeSystemError("fstat", name, errno);
   // Fails only if a process holds the lock exclusively, which the protocol

@@ -205,13 +205,10 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
   if (found != ErrorCode::kOk) {
     if (!RefreshWritePos()) return Refuse(ErrorCode::kRingEmpty);
     found = FindEntry(&offset, &length);
-    if (found == ErrorCode::kBrokenPeer) {
-      return Refuse(ErrorCode::kRingEmpty);
-    }
-    grace_.Clear();
-    if (found != ErrorCode::kOk) return found;
+    if (found == ErrorCode::kBrokenPeer) return Refuse(ErrorCode::kRingEmpty);
   }
   grace_.Clear();
+  if (found != ErrorCode::kOk) return found;
   *bytes = length;
   if (length > buffer.size()) return ErrorCode::kInvalidArgument;
   if (length > 0) {

@@ -216,7 +216,6 @@ class ClientSide final : public RpcSide {
                                              : ErrorCode::kEngineFailed;
   }
   void Leave();
-  std::span<std::byte> RpcRingData(uint64_t ring_offset) const;
   State state() const {
     // relaxed: read by the thread that set it, or only to display it.
     return static_cast<State>(state_.load(std::memory_order_relaxed));
