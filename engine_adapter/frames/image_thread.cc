@@ -32,16 +32,10 @@ absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
                          .model_camera = options.camera};
   frames.envs.resize(num_envs);
   std::iota(frames.envs.begin(), frames.envs.end(), 0U);
-  absl::Status status = AboutImages(source->Prepare(frames));
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(AboutImages(source->Prepare(frames)));
   std::unique_ptr<ImageThread> thread(
       new ImageThread(source, options, images, std::move(stopping)));
-  {
-    std::unique_lock<std::mutex> lock(thread->mutex_);
-    thread->AwaitTurn(&lock);
-    status = AboutImages(thread->status_);
-  }
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(thread->AwaitTurn());
   return thread;
 }
 
@@ -88,9 +82,7 @@ absl::Status ImageThread::Draw() {
     return AboutImages(status_);
   }
   GiveTurn(Turn::kDraws);
-  std::unique_lock<std::mutex> lock(mutex_);
-  AwaitTurn(&lock);
-  return AboutImages(status_);
+  return AwaitTurn();
 }
 
 void ImageThread::GiveTurn(Turn turn) {
@@ -101,8 +93,11 @@ void ImageThread::GiveTurn(Turn turn) {
   turned_.notify_all();
 }
 
-void ImageThread::AwaitTurn(std::unique_lock<std::mutex>* lock) {
-  Await(turned_, *lock, [this] { return turn_ == Turn::kSteps; });
+// Returns the render thread's result.
+absl::Status ImageThread::AwaitTurn() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  Await(turned_, lock, [this] { return turn_ == Turn::kSteps; });
+  return AboutImages(status_);
 }
 
 void ImageThread::Run() {

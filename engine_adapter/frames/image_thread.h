@@ -61,7 +61,7 @@ class ImageThread {
               std::span<uint8_t> images, std::function<bool()> stopping);
   absl::Status Draw();
   void GiveTurn(Turn turn);
-  void AwaitTurn(std::unique_lock<std::mutex>* lock);
+  absl::Status AwaitTurn();
   void Run();
   absl::Status DrawChosen();
   FrameTile TileOf(uint32_t env) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <span>
 
@@ -41,18 +42,9 @@ constexpr SetConstUse kSetConstUses[] = {
 #undef X
 };
 
-template <size_t kSize>
-constexpr bool Names(const absl::string_view (&names)[kSize],
-                     absl::string_view array) {
-  for (const absl::string_view name : names) {
-    if (name == array) return true;
-  }
-  return false;
-}
-
 constexpr bool IsRestored(absl::string_view array) {
-  if (Names(kDrawn, array)) return true;
-  if (Names(kOfPlaces, array)) return false;
+  if (std::ranges::find(kDrawn, array) != std::end(kDrawn)) return true;
+  if (std::ranges::find(kOfPlaces, array) != std::end(kOfPlaces)) return false;
   for (const SetConstUse& use : kSetConstUses) {
     if (use.array != array) continue;
     return ((use.fixed | use.kinematics | use.inertia | use.springs) &

@@ -30,8 +30,6 @@ MujocoFrames::MujocoFrames(std::shared_ptr<const mjModel> model,
       view_(view),
       canvas_(canvas) {}
 
-MujocoFrames::~MujocoFrames() = default;
-
 absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
   options_ = options;
   if (!options_.model_camera.empty()) {

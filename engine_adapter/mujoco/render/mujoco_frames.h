@@ -35,7 +35,6 @@ class MujocoFrames final : public FrameSource {
                std::vector<const MujocoEnvironment*> environments,
                const std::optional<CameraView>& view,
                const DebugCanvas* canvas);
-  ~MujocoFrames() override;
 
   // kInvalidArgument for a camera that is not in the model.
   absl::Status Prepare(const FrameOptions& options) override;
