@@ -39,16 +39,6 @@ bool Spin(SpinBudget& budget, Ready ready) {
   return false;
 }
 
-constexpr uint32_t JobOf(uint64_t claim) {
-  return static_cast<uint32_t>(claim >> 32);
-}
-
-constexpr uint32_t UnclaimedOf(uint64_t claim) {
-  return static_cast<uint32_t>(claim);
-}
-
-constexpr char kCgroupMount[] = "/sys/fs/cgroup";
-
 int AllowedCores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -145,8 +135,8 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
   // SYNC(pool.claim): acquire; the job's number, then the job.
   uint64_t claim = claim_.load(std::memory_order_acquire);
   for (;;) {
-    const uint32_t unclaimed = UnclaimedOf(claim);
-    if (JobOf(claim) != job || unclaimed == 0) return false;
+    const auto unclaimed = static_cast<uint32_t>(claim);
+    if (claim >> 32 != job || unclaimed == 0) return false;
     // relaxed: the claim below proves that these belong together.
     const Call call = job_.call.load(std::memory_order_relaxed);
     void* const context = job_.context.load(std::memory_order_relaxed);
@@ -202,11 +192,10 @@ int CgroupCores(const std::string& mount, const std::string& group) {
 
 int SuitableThreads(uint32_t num_envs) {
   int threads = AllowedCores();
-  const int limit = CgroupCores(kCgroupMount, OwnCgroup());
+  const int limit = CgroupCores("/sys/fs/cgroup", OwnCgroup());
   if (limit > 0) threads = std::min(threads, limit);
-  threads = static_cast<int>(
-      std::min(static_cast<uint32_t>(std::max(threads, 1)), num_envs));
-  return std::max(threads, 1);
+  return static_cast<int>(
+      std::clamp<int64_t>(num_envs, 1, std::max(threads, 1)));
 }
 
 }  // namespace tandem

@@ -63,10 +63,7 @@ absl::StatusOr<ImageRequest> ImageCalls::Draw(
       [answer, name = NameOf(request)](
           absl::StatusOr<rpc::ImageFrameT> frame,
           const std::shared_ptr<const void>& /*held*/) {
-        if (!frame.ok()) {
-          answer(frame.status());
-          return;
-        }
+        if (!frame.ok()) return answer(frame.status());
         rpc::NamedImageFrameT response;
         response.name = name;
         response.frame = std::make_unique<rpc::ImageFrameT>(*std::move(frame));
@@ -250,9 +247,8 @@ absl::StatusOr<uint32_t> ViewportService::IndexOf(
 
 absl::StatusOr<rpc::DebugDrawResponseT> DebugService::Draw(
     const rpc::DebugDrawRequestT& request) {
-  absl::Status status = CheckEnv(request.env_id, num_envs_);
-  if (status.ok()) status = port_->Draw(request);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
+  RETURN_IF_ERROR(port_->Draw(request));
   simulation_->NoteChange();
   rpc::DebugDrawResponseT response;
   response.success = true;

@@ -432,10 +432,9 @@ ErrorCode ClientSide::Lost(ErrorCode code) {
 
 absl::Status ClientSide::Reconnect(double timeout_secs) {
   const InUse in_use(this);
-  const auto refuse = [&](ErrorCode code) { return Explain(code); };
-  if (in_use.refused()) return refuse(Refusal());
+  if (in_use.refused()) return Explain(Refusal());
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) {
-    return refuse(code);
+    return Explain(code);
   }
   Leave();
   Become(State::kLost);
