@@ -55,8 +55,6 @@ const NormalLayers& NormalLayers::Get() {
   return layers;
 }
 
-EnvRandom::EnvRandom(uint64_t seed) : bits_(SeedWords(seed)) {}
-
 double EnvRandom::Uniform(double low, double high) {
   return low + (high - low) * Unit();
 }

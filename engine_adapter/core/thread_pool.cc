@@ -83,8 +83,6 @@ ThreadPool::ThreadPool(int threads)
   }
 }
 
-ThreadPool::~ThreadPool() { Stop(); }
-
 void ThreadPool::Stop() {
   // relaxed: published_ publishes it.
   stopping_.store(true, std::memory_order_relaxed);

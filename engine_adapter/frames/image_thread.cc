@@ -124,16 +124,13 @@ absl::Status ImageThread::DrawChosen() {
                        "expected to render every environment, found a stop "
                        "request; start the engine again");
     }
-    RETURN_IF_ERROR(source_->Draw(env, TileOf(env)));
+    const FrameTile tile = {.first = images_.data() + env * row_bytes_ * rows_,
+                            .stride = row_bytes_,
+                            .row_bytes = row_bytes_,
+                            .rows = rows_};
+    RETURN_IF_ERROR(source_->Draw(env, tile));
   }
   return absl::OkStatus();
-}
-
-FrameTile ImageThread::TileOf(uint32_t env) const {
-  return {.first = images_.data() + env * row_bytes_ * rows_,
-          .stride = row_bytes_,
-          .row_bytes = row_bytes_,
-          .rows = rows_};
 }
 
 }  // namespace tandem

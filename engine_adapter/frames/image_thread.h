@@ -64,7 +64,6 @@ class ImageThread {
   absl::Status AwaitTurn();
   void Run();
   absl::Status DrawChosen();
-  FrameTile TileOf(uint32_t env) const;
 
   FrameSource* const source_;
   const size_t row_bytes_;

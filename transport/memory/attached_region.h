@@ -12,6 +12,7 @@
 #define TANDEM_TRANSPORT_MEMORY_ATTACHED_REGION_H_
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -65,7 +66,8 @@ class AttachedRegion {
 
  private:
   AttachedRegion(RegionLock lock, std::shared_ptr<const RegionMapping> mapping,
-                 const LrbcHeader& plan);
+                 const LrbcHeader& plan)
+      : lock_(std::move(lock)), mapping_(std::move(mapping)), plan_(plan) {}
 
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,8 +59,7 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
   }
   const UniqueFd& fd = opened->fd;
   const struct stat& file = opened->status;
-  LrbcHeader header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  LrbcHeader header = {};
   // A spare link leads to a region, even if the file was truncated since.
   const auto is_ours_by_name = [&] {
     return (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&

@@ -19,16 +19,6 @@
 namespace tandem {
 namespace {
 
-absl::Status NoRoom(uint64_t needed, uint64_t available,
-                    const NamedFile::Texts& texts) {
-  return MakeError(
-      ErrorCode::kOutOfSharedMemory,
-      absl::StrCat(texts.what, " needs ", needed, " bytes, ", available,
-                   " are available in ", kSharedMemoryDir, "; ", texts.smaller,
-                   ", remove what fills it, or give it more (Docker: "
-                   "--shm-size=1g or --ipc=host)"));
-}
-
 // Refuses a size that exceeds the free space of /dev/shm, the free memory (to
 // reserve more would start the OOM killer), or the limit on file sizes.
 absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
@@ -36,7 +26,15 @@ absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
   const uint64_t available = statvfs(kSharedMemoryDir, &shm) == 0
                                  ? uint64_t{shm.f_bavail} * shm.f_frsize
                                  : 0;
-  if (bytes > available) return NoRoom(bytes, available, texts);
+  if (bytes > available) {
+    return MakeError(
+        ErrorCode::kOutOfSharedMemory,
+        absl::StrCat(texts.what, " needs ", bytes, " bytes, ", available,
+                     " are available in ", kSharedMemoryDir, "; ",
+                     texts.smaller,
+                     ", remove what fills it, or give it more (Docker: "
+                     "--shm-size=1g or --ipc=host)"));
+  }
   // Otherwise the kernel would send SIGXFSZ, which ends the process.
   rlimit files;
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < bytes) {

@@ -196,8 +196,7 @@ std::string PlaceProblem(const RegionSection& section, uint64_t file_bytes) {
 
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation) {
-  LrbcHeader header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  LrbcHeader header = {};
   header.magic = kLrbcMagic;
   header.version = kLrbcVersion;
   header.num_envs = spec.num_envs;

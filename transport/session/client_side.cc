@@ -17,15 +17,15 @@
 namespace tandem {
 namespace {
 
+constexpr uint32_t kExponent = 0x7F800000;
+
 bool IsFinite(float value) {
-  constexpr uint32_t kExponent = 0x7F800000;
   return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
 }
 
 // Computed in lanes: at -O2 compilers do not vectorise the plain loop, which is
 // six times slower.
 bool AllFinite(std::span<const float> values) {
-  constexpr uint32_t kExponent = 0x7F800000;
   using Lanes = uint32_t __attribute__((vector_size(16)));
   constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
   size_t i = 0;

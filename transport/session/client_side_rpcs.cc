@@ -16,8 +16,4 @@ absl::StatusOr<RingWriter> ClientSide::RpcRingWriter() {
                             engine_bell_);
 }
 
-Waiter ClientSide::RpcWaiter() const {
-  return Waiter(own_bell_, options_.wait);
-}
-
 }  // namespace tandem

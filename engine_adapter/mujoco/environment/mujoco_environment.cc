@@ -108,10 +108,6 @@ absl::Status MujocoEnvironment::MakeOwnModel() {
   return absl::OkStatus();
 }
 
-void MujocoEnvironment::SetRandomization(std::unique_ptr<Randomization> next) {
-  next_randomization_ = std::move(next);
-}
-
 // Call it before mj_resetData: the draws use the state as scratch memory.
 void MujocoEnvironment::DrawModel() {
   if (next_randomization_ != nullptr) {
@@ -139,15 +135,6 @@ void MujocoEnvironment::TakeActions(std::span<const float> actions) {
     std::ranges::fill(action_, 0.0F);
   }
   std::ranges::copy(action_, data_->ctrl);
-}
-
-void MujocoEnvironment::SetControl(size_t actuator, float value) {
-  set_controls_[actuator] = value;
-  any_set_ = true;
-}
-
-float MujocoEnvironment::Control(size_t actuator) const {
-  return set_controls_[actuator].value_or(action_[actuator]);
 }
 
 void MujocoEnvironment::TakeSetControls() {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -70,13 +71,20 @@ class MujocoEnvironment final : public Environment {
 
   // Sets the actuator's control for the next step, in place of the action's
   // value. A reset before that step does not change it.
-  void SetControl(size_t actuator, float value);
+  void SetControl(size_t actuator, float value) {
+    set_controls_[actuator] = value;
+    any_set_ = true;
+  }
   // Returns the last step's control, 0 after a reset; or the value set since
   // then.
-  float Control(size_t actuator) const;
+  float Control(size_t actuator) const {
+    return set_controls_[actuator].value_or(action_[actuator]);
+  }
 
   // Sets the randomization from the next reset on. Call MakeOwnModel before.
-  void SetRandomization(std::unique_ptr<Randomization> next);
+  void SetRandomization(std::unique_ptr<Randomization> next) {
+    next_randomization_ = std::move(next);
+  }
   // Whether SetRandomization has set one.
   bool is_randomized() const {
     return randomization_ != nullptr || next_randomization_ != nullptr;

@@ -159,9 +159,6 @@ bool HasMoved(const mjModel& original, const mjModel& model, int geom) {
                      original.geom_quat + quat);
 }
 
-constexpr double kLeastRatio = 1e-4;
-constexpr double kMostRatio = 1e4;
-
 }  // namespace
 
 // MJMODEL_POINTERS uses MJ_M for a number of columns that is a model size.
@@ -225,8 +222,8 @@ double RestitutionOf(double damping_ratio) {
 }
 
 double DampingRatioFor(double restitution) {
-  double low = kLeastRatio;
-  double high = kMostRatio;
+  double low = 1e-4;
+  double high = 1e4;
   // Bisects the interval in logarithmic scale.
   for (int i = 0; i < 64; ++i) {
     const double middle = std::sqrt(low * high);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "engine_adapter/mujoco/randomization/floating_base.h"
 #include "engine_adapter/mujoco/randomization/model_draws.h"
@@ -78,14 +77,6 @@ void ShakePose(const Contract& contract, const FloatingBase& base,
 }
 
 }  // namespace
-
-Randomization::Randomization(std::shared_ptr<const mjModel> original,
-                             std::shared_ptr<const ModelParts> parts,
-                             const Contract& contract, const EnvRandom& random)
-    : original_(std::move(original)),
-      parts_(std::move(parts)),
-      contract_(contract),
-      random_(random) {}
 
 void Randomization::DrawModel(mjModel* model, mjData* data) {
   RestoreModel(*original_, model);

@@ -16,6 +16,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
@@ -28,7 +29,11 @@ class Randomization {
  public:
   Randomization(std::shared_ptr<const mjModel> original,
                 std::shared_ptr<const ModelParts> parts,
-                const Contract& contract, const EnvRandom& random);
+                const Contract& contract, const EnvRandom& random)
+      : original_(std::move(original)),
+        parts_(std::move(parts)),
+        contract_(contract),
+        random_(random) {}
 
   // Whether its contract changes nothing.
   bool is_empty() const { return contract_ == Contract(); }

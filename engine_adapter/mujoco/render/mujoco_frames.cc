@@ -21,15 +21,6 @@ std::string CameraNames(const mjModel& model) {
 
 }  // namespace
 
-MujocoFrames::MujocoFrames(std::shared_ptr<const mjModel> model,
-                           std::vector<const MujocoEnvironment*> environments,
-                           const std::optional<CameraView>& view,
-                           const DebugCanvas* canvas)
-    : model_(std::move(model)),
-      environments_(std::move(environments)),
-      view_(view),
-      canvas_(canvas) {}
-
 absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
   options_ = options;
   if (!options_.model_camera.empty()) {
