@@ -211,9 +211,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
                                                    const std::string& path,
                                                    std::string name,
                                                    const TaskRequest& request) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const Task> made,
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Task> task,
                    MakeTheTask(type, std::move(model), path, request.options));
-  const std::shared_ptr<const Task>& task = made;
   absl::StatusOr<DataPtr> data = MakeData(task->model());
   if (!data.ok()) return data.status();
   size_t reset_infos = 0;

@@ -32,14 +32,6 @@ void ResetRing(RingHeader* header) {
   header->write_pos.store(0, std::memory_order_release);
 }
 
-RingSide::RingSide(RingHeader* header, std::span<std::byte> data,
-                   Doorbell peer_bell, int64_t grace_ns)
-    : header_(header),
-      data_(data.data()),
-      capacity_(static_cast<uint32_t>(data.size())),
-      peer_bell_(peer_bell),
-      grace_(grace_ns) {}
-
 absl::StatusOr<RingSide> RingSide::Open(RingHeader* header,
                                         std::span<std::byte> data,
                                         Doorbell peer_bell, int64_t grace_ns) {

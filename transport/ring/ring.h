@@ -131,7 +131,12 @@ class RingSide {
 
  private:
   RingSide(RingHeader* header, std::span<std::byte> data, Doorbell peer_bell,
-           int64_t grace_ns);
+           int64_t grace_ns)
+      : header_(header),
+        data_(data.data()),
+        capacity_(static_cast<uint32_t>(data.size())),
+        peer_bell_(peer_bell),
+        grace_(grace_ns) {}
 };
 
 // The sending side. Not thread-safe. Writes allocate nothing.

@@ -43,13 +43,6 @@ bool AllFinite(std::span<const float> values) {
   return !bad;
 }
 
-// Adds to a counter with one writer; other threads may read it at this time.
-void Add(SharedWord<uint64_t>* counter, uint64_t value) {
-  // relaxed: a statistic.
-  counter->store(counter->load(std::memory_order_relaxed) + value,
-                 std::memory_order_relaxed);
-}
-
 }  // namespace
 
 // Ends a long wait for reasons that the condition does not show.
@@ -232,12 +225,8 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
                attach_number_;
       },
       deadline, watch);
-  if (code != ErrorCode::kOk) {
-    const absl::Status status = Explain(code);
-    Leave();
-    return status;
-  }
-  if (absl::Status status = EngineStatus(); !status.ok()) {
+  absl::Status status = code == ErrorCode::kOk ? EngineStatus() : Explain(code);
+  if (!status.ok()) {
     Leave();
     return status;
   }
@@ -334,7 +323,7 @@ void ClientSide::Post(ExchangeKind kind) {
   // An engine that spins runs already; the statistics are updated in parallel.
   sent_at_ns_ = waiter_.NowNs();
   engine_bell_.NotifyIfWaiting();
-  Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
+  AddTo(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
   SetPhase(Phase::kWaiting, sent_at_ns_);
   Become(State::kPending);
 }
@@ -370,7 +359,7 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
     return Lost(ErrorCode::kBrokenPeer);
   }
   ++seq_;
-  Add(&exchanges_, 1);
+  AddTo(&exchanges_, 1);
   Become(State::kIdle);
   received_at_ns_ = waiter_.CameAtNs();
   SetPhase(Phase::kIdle, received_at_ns_);

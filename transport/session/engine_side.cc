@@ -161,10 +161,7 @@ EngineEvent EngineSide::PollPeerNowAndThen() {
 }
 
 EngineEvent EngineSide::Take(int64_t seen_at_ns) {
-  // relaxed: the flag alone is what is asked.
-  if ((asked_->load(std::memory_order_relaxed) & kAskedToStop) != 0) {
-    return EngineEvent::kStopRequested;
-  }
+  if (StopRequested()) return EngineEvent::kStopRequested;
   // An exchange is handled before a new client: it is the old client's last.
   // The attach request is read first, so that no exchange sent before it is
   // missed. Only one exchange: otherwise a client that keeps stepping would

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/model/row_writer.h"

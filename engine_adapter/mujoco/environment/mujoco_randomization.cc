@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <random>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/env_random.h"
@@ -26,14 +25,6 @@ uint64_t ChooseSeed() {
 }
 
 }  // namespace
-
-MujocoRandomization::MujocoRandomization(
-    std::shared_ptr<const Task> task,
-    std::vector<MujocoEnvironment*> environments)
-    : task_(std::move(task)),
-      environments_(std::move(environments)),
-      parts_(
-          std::make_shared<const ModelParts>(FindModelParts(task_->model()))) {}
 
 absl::StatusOr<std::vector<std::string>> MujocoRandomization::SetContract(
     std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,

@@ -1,7 +1,6 @@
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
