@@ -17,7 +17,6 @@ namespace tandem {
 namespace {
 
 using Items = std::vector<rpc::PayloadUnion>;
-using SendControlAnswer = RpcAnswer<rpc::SendControlResponseT>;
 
 }  // namespace
 
@@ -46,7 +45,7 @@ absl::StatusOr<rpc::GetMujocoInfoResponseT> MujocoService::GetMujocoInfo(
 }
 
 void MujocoService::SendControl(const rpc::SendControlRequestT& request,
-                                SendControlAnswer answer) {
+                                RpcAnswer<rpc::SendControlResponseT> answer) {
   absl::StatusOr<rpc::SendControlResponseT> response = Write(request);
   if (!response.ok() || !request.wait_for_next_step) {
     return answer(std::move(response));

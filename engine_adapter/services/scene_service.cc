@@ -10,11 +10,6 @@
 #include "transport/base/error.h"
 
 namespace tandem {
-namespace {
-
-using SingleStepAnswer = RpcAnswer<rpc::SingleStepResponseT>;
-
-}  // namespace
 
 absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
     const rpc::GetSceneInfoRequestT& request) const {
@@ -114,7 +109,7 @@ absl::StatusOr<rpc::SetPausedResponseT> SceneService::SetPaused(
 }
 
 void SceneService::SingleStep(const rpc::SingleStepRequestT& request,
-                              SingleStepAnswer answer) {
+                              RpcAnswer<rpc::SingleStepResponseT> answer) {
   if (request.steps == 0) {
     return answer(MakeError(ErrorCode::kInvalidArgument,
                             "steps: expected 1 or more, found 0"));

@@ -61,11 +61,10 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
   const struct stat& file = opened->status;
   LrbcHeader header = {};
   // A spare link leads to a region, even if the file was truncated since.
-  const auto is_ours_by_name = [&] {
-    return (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&
-           file.st_uid == geteuid();
-  };
-  if (!ReadLockedRegion(fd.get(), &header) && !is_ours_by_name()) {
+  const bool is_ours_by_name =
+      (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&
+      file.st_uid == geteuid();
+  if (!ReadLockedRegion(fd.get(), &header) && !is_ours_by_name) {
     return InTheWay(path, "a file that is no Tandem region",
                     "remove it if nothing needs it, or choose another name");
   }

@@ -124,7 +124,13 @@ void MujocoEnvironment::DrawModel() {
 
 void MujocoEnvironment::TakeActions(std::span<const float> actions) {
   std::ranges::copy(actions, action_.begin());
-  if (any_set_) TakeSetControls();
+  if (any_set_) {
+    for (size_t i = 0; i < action_.size(); ++i) {
+      action_[i] = Control(i);
+      set_controls_[i].reset();
+    }
+    any_set_ = false;
+  }
   const auto bad = std::ranges::find_if(action_, [](float value) {
     return !(std::abs(static_cast<mjtNum>(value)) <= mjMAXVAL);
   });
@@ -134,14 +140,6 @@ void MujocoEnvironment::TakeActions(std::span<const float> actions) {
     std::ranges::fill(action_, 0.0F);
   }
   std::ranges::copy(action_, data_->ctrl);
-}
-
-void MujocoEnvironment::TakeSetControls() {
-  for (size_t i = 0; i < action_.size(); ++i) {
-    action_[i] = set_controls_[i].value_or(action_[i]);
-    set_controls_[i].reset();
-  }
-  any_set_ = false;
 }
 
 void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {

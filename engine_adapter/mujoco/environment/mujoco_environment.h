@@ -94,7 +94,6 @@ class MujocoEnvironment final : public Environment {
   void DrawModel();
   void ReturnToSharedModel();
   void TakeActions(std::span<const float> actions);
-  void TakeSetControls();
   void PutRow(const EnvironmentRow& row) const;
 
   const std::shared_ptr<const Task> shared_task_;

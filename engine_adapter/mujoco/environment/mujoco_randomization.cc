@@ -32,8 +32,6 @@ absl::StatusOr<std::vector<std::string>> MujocoRandomization::SetContract(
   Contract taken;
   if (contract != nullptr) {
     ASSIGN_OR_RETURN(taken, ReadContract(*contract));
-  }
-  if (contract != nullptr) {
     RETURN_IF_ERROR(MakeModels(envs));
   }
   const uint64_t first_seed = seed ? *seed : ChooseSeed();
