@@ -39,13 +39,6 @@ bool Spin(SpinBudget& budget, Ready ready) {
   return false;
 }
 
-int AllowedCores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return CPU_COUNT(&cores);
-}
-
 // Returns the path of the line "0::/path" in /proc/self/cgroup; "/" without
 // such a line.
 std::string OwnCgroup() {
@@ -189,7 +182,9 @@ int CgroupCores(const std::string& mount, const std::string& group) {
 }
 
 int SuitableThreads(uint32_t num_envs) {
-  int threads = AllowedCores();
+  cpu_set_t cores;
+  const bool known = sched_getaffinity(0, sizeof(cores), &cores) == 0;
+  int threads = known ? CPU_COUNT(&cores) : 1;
   const int limit = CgroupCores("/sys/fs/cgroup", OwnCgroup());
   if (limit > 0) threads = std::min(threads, limit);
   return static_cast<int>(

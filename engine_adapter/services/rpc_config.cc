@@ -160,11 +160,9 @@ absl::StatusOr<RpcFlags> RpcFromFlags() {
                      kLeastKib, " to ", kMostKib, ", found ", kib));
   }
   flags.ring_bytes = kib * 1024;
-  absl::Status status =
-      ParseServices(absl::GetFlag(FLAGS_services), &flags.config);
-  status.Update(
+  RETURN_IF_ERROR(ParseServices(absl::GetFlag(FLAGS_services), &flags.config));
+  RETURN_IF_ERROR(
       ParseStreamRates(absl::GetFlag(FLAGS_stream_hz), &flags.config));
-  if (!status.ok()) return status;
   return flags;
 }
 

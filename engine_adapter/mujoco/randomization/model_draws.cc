@@ -91,13 +91,6 @@ void ScaleMasses(double factor, mjModel* model) {
   Scale(Numbers(model->body_inertia, model->nbody * mjtSize{3}), factor);
 }
 
-void OffsetMassCenters(const ModelParts& parts,
-                       const std::array<double, 3>& offset, mjModel* model) {
-  for (const int body : parts.offset_bodies) {
-    mju_addTo3(model->body_ipos + mjtSize{3} * body, offset.data());
-  }
-}
-
 // A muscle's parameters are range[2], force, scale, lmin, lmax, vmax, fpmax,
 // fvmax. Its force is proportional to `force`, or to `scale` if `force` is
 // negative.
@@ -198,7 +191,9 @@ void DrawModel(const Contract& contract, const ModelParts& parts,
   if (contract.com_offset) {
     std::array<double, 3> offset;
     for (double& each : offset) each = contract.com_offset->Draw(random);
-    OffsetMassCenters(parts, offset, model);
+    for (const int body : parts.offset_bodies) {
+      mju_addTo3(model->body_ipos + mjtSize{3} * body, offset.data());
+    }
   }
   if (contract.motor_strength) {
     ScaleMotors(parts, contract.motor_strength->Draw(random), model);
