@@ -111,7 +111,6 @@ absl::StatusOr<ImageStream> ImageCalls::Begin(const ImageRequest& request,
   state->watch.IsNew();  // the first image shows this moment
   RETURN_IF_ERROR(BeginNext(state));
   ImageStream stream;
-  stream.name = state->name;
   stream.state = state;
   stream.source.hz = hz;
   using Items = std::vector<rpc::PayloadUnion>;
@@ -226,7 +225,7 @@ absl::StatusOr<RpcStream> ViewportService::StreamViewport(
   Started& started = started_.emplace_back();
   started.state = stream.state;
   started.config.streaming = true;
-  started.config.viewport_name = stream.name;
+  started.config.viewport_name = stream.state.lock()->name;
   started.config.fps = static_cast<uint32_t>(std::ceil(fps));
   started.config.width = request.width;
   started.config.height = request.height;

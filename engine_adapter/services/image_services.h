@@ -50,7 +50,6 @@ struct ImageStream {
   };
 
   RpcStream source;
-  std::string name;  // of the camera or viewport
   // Expired after the end of the stream.
   std::weak_ptr<const State> state;
 };

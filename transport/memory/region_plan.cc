@@ -133,15 +133,6 @@ uint64_t AttendantBytes(const LrbcHeader& header) {
   return kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size);
 }
 
-void CheckAttendants(const LrbcHeader& header, Problems* problems) {
-  CheckRing("attendant_ring_size", header.attendant_ring_size, problems);
-  if (header.attendants_crc32 != AttendantsCrc(header)) {
-    problems->push_back(Mismatch(
-        "attendants_crc32", absl::StrFormat("0x%08x", AttendantsCrc(header)),
-        absl::StrFormat("0x%08x", header.attendants_crc32)));
-  }
-}
-
 // The optional sections, whose header fields later versions use. Sizes that
 // could overflow are checked before the multiplication.
 void AddOptionalSections(const LrbcHeader& header,
@@ -172,7 +163,12 @@ void AddOptionalSections(const LrbcHeader& header,
   // Without the bit a later version may use these bytes.
   if ((header.feature_bits & kFeatureAttendants) != 0) {
     const size_t before = problems->size();
-    CheckAttendants(header, problems);
+    CheckRing("attendant_ring_size", header.attendant_ring_size, problems);
+    if (header.attendants_crc32 != AttendantsCrc(header)) {
+      problems->push_back(Mismatch(
+          "attendants_crc32", absl::StrFormat("0x%08x", AttendantsCrc(header)),
+          absl::StrFormat("0x%08x", header.attendants_crc32)));
+    }
     if (problems->size() == before) {
       sections->push_back({"attendants", &LrbcHeader::attendants_offset,
                            AttendantBytes(header)});

@@ -81,10 +81,6 @@ absl::StatusOr<RingWriter> RingWriter::Attach(RingHeader* header,
   return RingWriter(side);
 }
 
-bool RingWriter::HasRoom(uint32_t bytes) const {
-  return bytes <= capacity_ - (write_pos_ - read_pos_);
-}
-
 // False: the region has an invalid position.
 bool RingWriter::RefreshReadPos() {
   // SYNC(ring.free): acquire; the reader's copies before we overwrite.

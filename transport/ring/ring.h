@@ -175,7 +175,9 @@ class RingWriter : public RingSide {
 
  private:
   explicit RingWriter(const RingSide& side) : RingSide(side) {}
-  bool HasRoom(uint32_t bytes) const;
+  bool HasRoom(uint32_t bytes) const {
+    return bytes <= capacity_ - (write_pos_ - read_pos_);
+  }
   bool RefreshReadPos();
 };
 

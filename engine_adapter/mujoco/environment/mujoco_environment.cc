@@ -35,17 +35,6 @@ void CheckCount(size_t found, size_t expected, const char* what) {
 
 }  // namespace
 
-MujocoEnvironment::MujocoEnvironment(std::shared_ptr<const Task> task,
-                                     TaskMaker make_task, DataPtr data,
-                                     size_t reset_infos)
-    : shared_task_(std::move(task)),
-      task_(shared_task_),
-      make_task_(std::move(make_task)),
-      data_(std::move(data)),
-      reset_infos_(reset_infos),
-      action_(static_cast<size_t>(task_->model().nu)),
-      set_controls_(action_.size()) {}
-
 void MujocoEnvironment::Reset(EnvRandom& random, const EnvironmentRow& row) {
   DrawModel();
   std::ranges::fill(action_, 0.0F);

@@ -46,7 +46,14 @@ class MujocoEnvironment final : public Environment {
  public:
   // `reset_infos` is the number of the first infos columns that a reset writes.
   MujocoEnvironment(std::shared_ptr<const Task> task, TaskMaker make_task,
-                    DataPtr data, size_t reset_infos);
+                    DataPtr data, size_t reset_infos)
+      : shared_task_(std::move(task)),
+        task_(shared_task_),
+        make_task_(std::move(make_task)),
+        data_(std::move(data)),
+        reset_infos_(reset_infos),
+        action_(static_cast<size_t>(task_->model().nu)),
+        set_controls_(action_.size()) {}
 
   void Reset(EnvRandom& random, const EnvironmentRow& row) override;
   StepOutcome Step(std::span<const float> actions,
