@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
@@ -85,15 +84,6 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
   return frames;
 }
 
-AttachedFrames::AttachedFrames(std::string name, RegionLock lock,
-                               std::shared_ptr<const RegionMapping> mapping,
-                               FrameReader reader)
-    : name_(std::move(name)),
-      path_(RegionPath(name_)),
-      lock_(std::move(lock)),
-      mapping_(std::move(mapping)),
-      reader_(std::move(reader)) {}
-
 AttachedFrames::Writer AttachedFrames::writer() const {
   if (!writer_keeps_lock_ || !lock_.IsOurs()) return Writer::kUnknown;
   return lock_.HeldByOther(kFlanWriterLockByte) ? Writer::kAlive
@@ -102,7 +92,7 @@ AttachedFrames::Writer AttachedFrames::writer() const {
 
 bool AttachedFrames::Replaced() const {
   struct stat file;
-  return lstat(path_.c_str(), &file) == 0 &&
+  return lstat(RegionPath(name_).c_str(), &file) == 0 &&
          (file.st_dev != device_ || file.st_ino != inode_);
 }
 

@@ -71,22 +71,12 @@ absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
   return found.plan;
 }
 
-bool AttachedRegion::AcquireLock(int64_t byte) {
-  holds_lock_ = lock_.TryAcquire(byte);
-  return holds_lock_;
-}
-
 bool AttachedRegion::AnyAttendantAlive() const {
   if ((plan_.feature_bits & kFeatureAttendants) == 0) return false;
   for (size_t slot = 0; slot < kAttendantSlots; ++slot) {
     if (lock_.HeldByOther(AttendantLockByte(plan_, slot))) return true;
   }
   return false;
-}
-
-void AttachedRegion::ReleaseLock() {
-  holds_lock_ = false;
-  lock_.Release();
 }
 
 }  // namespace tandem
