@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "engine_adapter/core/pcg64.h"
-
 namespace tandem {
 namespace {
 
@@ -56,8 +54,6 @@ const NormalLayers& NormalLayers::Get() {
   static const NormalLayers layers = Compute();
   return layers;
 }
-
-EnvRandom::EnvRandom(uint64_t seed) : bits_(SeedWords(seed)) {}
 
 double EnvRandom::Uniform(double low, double high) {
   return low + (high - low) * Unit();

@@ -44,7 +44,7 @@ struct NormalLayers {
 // Not thread-safe. Draws neither block nor allocate.
 class EnvRandom {
  public:
-  explicit EnvRandom(uint64_t seed);
+  explicit EnvRandom(uint64_t seed) : bits_(SeedWords(seed)) {}
 
   // As Generator.uniform: a number in [low, high); rounding may give `high`.
   double Uniform(double low, double high);

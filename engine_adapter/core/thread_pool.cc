@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <fstream>
 #include <system_error>
 
@@ -38,23 +37,6 @@ bool Spin(SpinBudget& budget, Ready ready) {
   }
   budget.Miss();
   return false;
-}
-
-constexpr uint32_t JobOf(uint64_t claim) {
-  return static_cast<uint32_t>(claim >> 32);
-}
-
-constexpr uint32_t UnclaimedOf(uint64_t claim) {
-  return static_cast<uint32_t>(claim);
-}
-
-constexpr char kCgroupMount[] = "/sys/fs/cgroup";
-
-int AllowedCores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return CPU_COUNT(&cores);
 }
 
 // Returns the path of the line "0::/path" in /proc/self/cgroup; "/" without
@@ -93,8 +75,6 @@ ThreadPool::ThreadPool(int threads)
                      made, "; use fewer, or raise `ulimit -u`"));
   }
 }
-
-ThreadPool::~ThreadPool() { Stop(); }
 
 void ThreadPool::Stop() {
   // relaxed: published_ publishes it.
@@ -146,8 +126,8 @@ bool ThreadPool::ClaimAndCall(uint32_t job) {
   // SYNC(pool.claim): acquire; the job's number, then the job.
   uint64_t claim = claim_.load(std::memory_order_acquire);
   for (;;) {
-    const uint32_t unclaimed = UnclaimedOf(claim);
-    if (JobOf(claim) != job || unclaimed == 0) return false;
+    const auto unclaimed = static_cast<uint32_t>(claim);
+    if (claim >> 32 != job || unclaimed == 0) return false;
     // relaxed: the claim below proves that these belong together.
     const Call call = job_.call.load(std::memory_order_relaxed);
     void* const context = job_.context.load(std::memory_order_relaxed);
@@ -202,12 +182,13 @@ int CgroupCores(const std::string& mount, const std::string& group) {
 }
 
 int SuitableThreads(uint32_t num_envs) {
-  int threads = AllowedCores();
-  const int limit = CgroupCores(kCgroupMount, OwnCgroup());
+  cpu_set_t cores;
+  const bool known = sched_getaffinity(0, sizeof(cores), &cores) == 0;
+  int threads = known ? CPU_COUNT(&cores) : 1;
+  const int limit = CgroupCores("/sys/fs/cgroup", OwnCgroup());
   if (limit > 0) threads = std::min(threads, limit);
-  threads = static_cast<int>(
-      std::min(static_cast<uint32_t>(std::max(threads, 1)), num_envs));
-  return std::max(threads, 1);
+  return static_cast<int>(
+      std::clamp<int64_t>(num_envs, 1, std::max(threads, 1)));
 }
 
 }  // namespace tandem

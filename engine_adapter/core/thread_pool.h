@@ -43,7 +43,7 @@ class ThreadPool {
   // `threads` includes the caller; with 1 or less no other thread is made.
   // Throws std::system_error if the kernel refuses a thread.
   explicit ThreadPool(int threads);
-  ~ThreadPool();
+  ~ThreadPool() { Stop(); }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 

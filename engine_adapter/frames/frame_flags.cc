@@ -46,14 +46,14 @@ absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
   }
   FrameOptions options = {.hz = absl::GetFlag(FLAGS_frame_hz),
                           .slots = absl::GetFlag(FLAGS_frame_slots)};
-  absl::Status status = ParseFrameSize("--frames", size, &options);
-  status.Update(
+  RETURN_IF_ERROR(ParseFrameSize("--frames", size, &options));
+  RETURN_IF_ERROR(
       ParseFrameEnvs(absl::GetFlag(FLAGS_frame_envs), num_envs, &options));
-  status.Update(ParseFrameEffects(
+  RETURN_IF_ERROR(ParseFrameEffects(
       "--frame_effects", absl::GetFlag(FLAGS_frame_effects), &options));
-  status.Update(ParseFrameCamera(absl::GetFlag(FLAGS_frame_camera), &options));
-  status.Update(CheckFrameOptions(options, num_envs));
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(
+      ParseFrameCamera(absl::GetFlag(FLAGS_frame_camera), &options));
+  RETURN_IF_ERROR(CheckFrameOptions(options, num_envs));
   return options;
 }
 
@@ -67,11 +67,10 @@ absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags() {
                      "found none");
   }
   FrameOptions frames;
-  absl::Status status = ParseFrameSize("--images", size, &frames);
-  status.Update(ParseFrameEffects("--image_effects",
-                                  absl::GetFlag(FLAGS_image_effects), &frames));
-  status.Update(CheckImageSize("--images", frames.width, frames.height));
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(ParseFrameSize("--images", size, &frames));
+  RETURN_IF_ERROR(ParseFrameEffects(
+      "--image_effects", absl::GetFlag(FLAGS_image_effects), &frames));
+  RETURN_IF_ERROR(CheckImageSize("--images", frames.width, frames.height));
   options.width = frames.width;
   options.height = frames.height;
   options.effects = frames.effects;

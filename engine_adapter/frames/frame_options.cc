@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -99,8 +98,7 @@ absl::Status CheckImageSize(absl::string_view flag, uint32_t width,
 }
 
 absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
-  absl::Status size = CheckImageSize("--frames", options.width, options.height);
-  if (!size.ok()) return size;
+  RETURN_IF_ERROR(CheckImageSize("--frames", options.width, options.height));
   if (options.envs.empty() || options.envs.size() > kMaxImages) {
     return Refuse("--frame_envs",
                   absl::StrCat("1 to ", kMaxImages, " environments"),

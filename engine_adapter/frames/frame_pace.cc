@@ -19,9 +19,6 @@ constexpr int64_t kMaxRestNs = 1'000'000'000;
 
 }  // namespace
 
-FramePace::FramePace(double hz)
-    : period_ns_(hz > 0 ? static_cast<int64_t>(1e9 / hz) : 0) {}
-
 void FramePace::Drew(int64_t begin_ns, int64_t end_ns, int64_t waited_ns) {
   due_ns_ = std::clamp(due_ns_ + period_ns_, begin_ns, begin_ns + period_ns_);
   const int64_t work_ns = end_ns - begin_ns - waited_ns;

@@ -32,7 +32,8 @@ namespace tandem {
 class FramePace {
  public:
   // At most `hz` frames a second; 0: no rate.
-  explicit FramePace(double hz);
+  explicit FramePace(double hz)
+      : period_ns_(hz > 0 ? static_cast<int64_t>(1e9 / hz) : 0) {}
 
   // The MonotonicNanos() from which the next frame may be rendered.
   int64_t due_ns() const { return due_ns_; }

@@ -13,7 +13,6 @@
 #include <csetjmp>
 #include <cstdlib>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

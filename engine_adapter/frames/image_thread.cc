@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/base/guarded.h"
-#include "engine_adapter/frames/frame_options.h"
 #include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
@@ -33,16 +32,10 @@ absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
                          .model_camera = options.camera};
   frames.envs.resize(num_envs);
   std::iota(frames.envs.begin(), frames.envs.end(), 0U);
-  absl::Status status = AboutImages(source->Prepare(frames));
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(AboutImages(source->Prepare(frames)));
   std::unique_ptr<ImageThread> thread(
       new ImageThread(source, options, images, std::move(stopping)));
-  {
-    std::unique_lock<std::mutex> lock(thread->mutex_);
-    thread->AwaitTurn(&lock);
-    status = AboutImages(thread->status_);
-  }
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(thread->AwaitTurn());
   return thread;
 }
 
@@ -89,9 +82,7 @@ absl::Status ImageThread::Draw() {
     return AboutImages(status_);
   }
   GiveTurn(Turn::kDraws);
-  std::unique_lock<std::mutex> lock(mutex_);
-  AwaitTurn(&lock);
-  return AboutImages(status_);
+  return AwaitTurn();
 }
 
 void ImageThread::GiveTurn(Turn turn) {
@@ -102,8 +93,11 @@ void ImageThread::GiveTurn(Turn turn) {
   turned_.notify_all();
 }
 
-void ImageThread::AwaitTurn(std::unique_lock<std::mutex>* lock) {
-  Await(turned_, *lock, [this] { return turn_ == Turn::kSteps; });
+// Returns the render thread's result.
+absl::Status ImageThread::AwaitTurn() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  Await(turned_, lock, [this] { return turn_ == Turn::kSteps; });
+  return AboutImages(status_);
 }
 
 void ImageThread::Run() {
@@ -130,16 +124,13 @@ absl::Status ImageThread::DrawChosen() {
                        "expected to render every environment, found a stop "
                        "request; start the engine again");
     }
-    RETURN_IF_ERROR(source_->Draw(env, TileOf(env)));
+    const FrameTile tile = {.first = images_.data() + env * row_bytes_ * rows_,
+                            .stride = row_bytes_,
+                            .row_bytes = row_bytes_,
+                            .rows = rows_};
+    RETURN_IF_ERROR(source_->Draw(env, tile));
   }
   return absl::OkStatus();
-}
-
-FrameTile ImageThread::TileOf(uint32_t env) const {
-  return {.first = images_.data() + env * row_bytes_ * rows_,
-          .stride = row_bytes_,
-          .row_bytes = row_bytes_,
-          .rows = rows_};
 }
 
 }  // namespace tandem

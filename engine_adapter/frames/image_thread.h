@@ -61,10 +61,9 @@ class ImageThread {
               std::span<uint8_t> images, std::function<bool()> stopping);
   absl::Status Draw();
   void GiveTurn(Turn turn);
-  void AwaitTurn(std::unique_lock<std::mutex>* lock);
+  absl::Status AwaitTurn();
   void Run();
   absl::Status DrawChosen();
-  FrameTile TileOf(uint32_t env) const;
 
   FrameSource* const source_;
   const size_t row_bytes_;

@@ -35,24 +35,17 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       returns_[env] = 0;
       rewards_[env] = 0;
       over_[env] = 0;
+    } else if (exchange.stepped && exchange.dones[env] == 0) {
+      // The counted episode continued past its end; this step begins the next
+      // one.
+      if (over_[env] != 0) returns_[env] = rewards_[env];
+      over_[env] = 0;
     } else if (exchange.stepped) {
-      if (exchange.dones[env] == 0) {
-        // The counted episode continued past its end; this step begins the next
-        // one.
-        if (over_[env] != 0) returns_[env] = rewards_[env];
-        over_[env] = 0;
-        continue;
-      }
-      if (over_[env] == 0) {
-        ended_[episodes_ % kEpisodes] = returns_[env];
-        ++episodes_;
-      }
+      if (over_[env] == 0) ended_[episodes_++ % kEpisodes] = returns_[env];
       returns_[env] = 0;
       over_[env] = exchange.ended_are_reset ? 0 : 1;
-      any_over_ = any_over_ || over_[env] != 0;
-    } else {
-      any_over_ = any_over_ || over_[env] != 0;
     }
+    any_over_ = any_over_ || over_[env] != 0;
   }
 }
 

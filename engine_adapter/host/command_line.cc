@@ -84,13 +84,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
                                              argv + argc);
   if (ProgramFlags::WantHelp(words)) return CommandLine{.help_wanted = true};
-  absl::Status status = Flags().SetFromWords(words);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(Flags().SetFromWords(words));
   const std::string path = absl::GetFlag(FLAGS_config);
   if (path.empty()) return CommandLine{};
-  status = SetFromFile(path);
-  status.Update(Flags().SetFromWords(words));
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(SetFromFile(path));
+  RETURN_IF_ERROR(Flags().SetFromWords(words));
   return CommandLine{};
 }
 

@@ -26,9 +26,7 @@
 #include "engine_adapter/base/guarded.h"
 #include "engine_adapter/core/thread_pool.h"
 #include "engine_adapter/frames/frame_flags.h"
-#include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/host/command_line.h"
-#include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/launcher_watch.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "transport/base/clock.h"
@@ -308,25 +306,6 @@ absl::Status Serve(
   return ended;
 }
 
-}  // namespace
-
-void LogLine(absl::string_view line) {
-  timespec now;
-  tm local;
-  std::array<char, 16> clock = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  localtime_r(&now.tv_sec, &local);
-  strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
-  std::string text =
-      absl::StrFormat("tandem %s.%03d ", clock.data(), now.tv_nsec / 1'000'000);
-  absl::StrAppend(&text, Printable(absl::StrReplaceAll(line, {{"\n", " "}})),
-                  "\n");
-  // One write, so that the lines of several processes do not mix.
-  (void)!write(STDERR_FILENO, text.data(), text.size());
-}
-
-namespace {
-
 int Run(int argc, const char* const* argv, absl::string_view usage,
         const std::function<absl::Status()>& serve) {
   OccupyStandardStreams();
@@ -360,6 +339,21 @@ int Run(int argc, const char* const* argv, absl::string_view usage,
 }
 
 }  // namespace
+
+void LogLine(absl::string_view line) {
+  timespec now;
+  tm local;
+  std::array<char, 16> clock = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  localtime_r(&now.tv_sec, &local);
+  strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
+  std::string text =
+      absl::StrFormat("tandem %s.%03d ", clock.data(), now.tv_nsec / 1'000'000);
+  absl::StrAppend(&text, Printable(absl::StrReplaceAll(line, {{"\n", " "}})),
+                  "\n");
+  // One write, so that the lines of several processes do not mix.
+  (void)!write(STDERR_FILENO, text.data(), text.size());
+}
 
 int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine) {

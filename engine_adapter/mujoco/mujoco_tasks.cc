@@ -8,10 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -22,7 +20,6 @@
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 #include "engine_adapter/core/task_description.h"
-#include "engine_adapter/core/task_options.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/environment/mujoco_randomization.h"
 #include "engine_adapter/mujoco/environment/mujoco_scene.h"
@@ -90,8 +87,10 @@ BoxSpace ActionSpace(const mjModel& model) {
   return space;
 }
 
-// Finds the observations and infos by a trial episode of one step.
-absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
+// Finds the observations and infos by a trial episode of one step, and the
+// number of the infos of a reset.
+absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data,
+                                       size_t* reset_infos) {
   const mjModel& model = task.model();
   EngineSchema schema;
   schema.act_size = static_cast<uint32_t>(model.nu);
@@ -104,8 +103,9 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
     EnvRandom random(0);
     task.Reset(data, random);
     mj_forward(&model, data);
-    InfoWriter reset_infos(&description.infos, /*at_reset=*/true);
-    task.PutResetInfos(*data, reset_infos);
+    InfoWriter infos(&description.infos, /*at_reset=*/true);
+    task.PutResetInfos(*data, infos);
+    *reset_infos = infos.count();
     const std::vector<float> action(schema.act_size);
     InfoWriter step_infos(&description.infos, /*at_reset=*/false);
     task.Step(action, data, step_infos);
@@ -122,14 +122,6 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data) {
                                   error.what()));
   }
   return schema;
-}
-
-uint32_t ResetInfos(const TaskDescription& description) {
-  uint32_t columns = 0;
-  for (const InfoField& field : description.infos) {
-    if (field.at_reset) columns += field.length.value_or(1);
-  }
-  return columns;
 }
 
 // The ports of the services, and the renderers for viewers, observations and
@@ -219,19 +211,19 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
                                                    const std::string& path,
                                                    std::string name,
                                                    const TaskRequest& request) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const Task> made,
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Task> task,
                    MakeTheTask(type, std::move(model), path, request.options));
-  const std::shared_ptr<const Task>& task = made;
   absl::StatusOr<DataPtr> data = MakeData(task->model());
   if (!data.ok()) return data.status();
-  ASSIGN_OR_RETURN(EngineSchema schema, TrySchema(*task, data->get()));
+  size_t reset_infos = 0;
+  ASSIGN_OR_RETURN(EngineSchema schema,
+                   TrySchema(*task, data->get(), &reset_infos));
   schema.task = std::move(name);
   schema.description.max_episode_steps =
       request.max_episode_steps.value_or(type.max_episode_steps);
 
   const EnvironmentMemory memory(**data);
   RETURN_IF_ERROR(memory.Check(request.num_envs, 0));
-  const uint32_t reset_infos = ResetInfos(schema.description);
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);

@@ -111,11 +111,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
                       : MakeTaskEngine(task, std::move(request));
 }
 
-int Main(int argc, char** argv) {
-  return RunServer(argc, argv, kUsage, MakeEngine);
-}
-
 }  // namespace
 }  // namespace tandem
 
-int main(int argc, char** argv) { return tandem::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return tandem::RunServer(argc, argv, tandem::kUsage, tandem::MakeEngine);
+}

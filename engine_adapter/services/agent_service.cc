@@ -1,9 +1,6 @@
 #include "engine_adapter/services/agent_service.h"
 
-#include <optional>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,10 +9,6 @@
 
 namespace tandem {
 namespace {
-
-std::optional<uint64_t> SeedOf(const rpc::ResetAgentRequestT& request) {
-  return request.seed ? std::optional<uint64_t>(*request.seed) : std::nullopt;
-}
 
 // Returns a sentence about the result, or the future result.
 std::string Message(absl::string_view what, size_t envs,
@@ -65,7 +58,7 @@ void AgentService::ResetAgent(const rpc::ResetAgentRequestT& request,
   if (!response.ok() || request.at_next_reset) {
     return answer(std::move(response));
   }
-  simulation_->Reset(*envs, SeedOf(request),
+  simulation_->Reset(*envs, request.seed,
                      [answer, response = *std::move(response)](
                          const absl::Status& status) mutable {
                        if (!status.ok()) return answer(status);
@@ -77,24 +70,24 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::Prepare(
     const rpc::ResetAgentRequestT& request, const std::vector<uint32_t>& envs) {
   const rpc::SimulationContractT* const contract =
       request.simulation_contract.get();
-  const std::optional<uint64_t> seed = SeedOf(request);
   rpc::ResetAgentResponseT response;
   simulation_->NoteChange();
   if (randomization_ != nullptr) {
     ASSIGN_OR_RETURN(response.unused_fields,
-                     randomization_->SetContract(envs, contract, seed));
+                     randomization_->SetContract(envs, contract, request.seed));
   } else if (contract != nullptr) {
     return MakeError(
         ErrorCode::kUnsupported,
         absl::StrCat("simulation_contract: expected an engine "
                      "that randomises, found '",
                      schema_.task, "', which does not; leave it out"));
-  } else if (request.at_next_reset && seed) {
+  } else if (request.at_next_reset && request.seed) {
     return MakeError(
         ErrorCode::kUnsupported,
         absl::StrCat("seed: expected none with at_next_reset, since '",
                      schema_.task, "' draws nothing by a contract, found ",
-                     *seed, "; leave it out, or give it to the reset itself"));
+                     *request.seed,
+                     "; leave it out, or give it to the reset itself"));
   }
   const absl::string_view what =
       !request.at_next_reset      ? "reset"

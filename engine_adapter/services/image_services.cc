@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine_adapter/frames/image.h"
 #include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/services/env_selection.h"
 #include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/base/quoted.h"
 
 namespace tandem {
@@ -68,10 +63,7 @@ absl::StatusOr<ImageRequest> ImageCalls::Draw(
       [answer, name = NameOf(request)](
           absl::StatusOr<rpc::ImageFrameT> frame,
           const std::shared_ptr<const void>& /*held*/) {
-        if (!frame.ok()) {
-          answer(frame.status());
-          return;
-        }
+        if (!frame.ok()) return answer(frame.status());
         rpc::NamedImageFrameT response;
         response.name = name;
         response.frame = std::make_unique<rpc::ImageFrameT>(*std::move(frame));
@@ -119,7 +111,6 @@ absl::StatusOr<ImageStream> ImageCalls::Begin(const ImageRequest& request,
   state->watch.IsNew();  // the first image shows this moment
   RETURN_IF_ERROR(BeginNext(state));
   ImageStream stream;
-  stream.name = state->name;
   stream.state = state;
   stream.source.hz = hz;
   using Items = std::vector<rpc::PayloadUnion>;
@@ -234,7 +225,7 @@ absl::StatusOr<RpcStream> ViewportService::StreamViewport(
   Started& started = started_.emplace_back();
   started.state = stream.state;
   started.config.streaming = true;
-  started.config.viewport_name = stream.name;
+  started.config.viewport_name = stream.state.lock()->name;
   started.config.fps = static_cast<uint32_t>(std::ceil(fps));
   started.config.width = request.width;
   started.config.height = request.height;
@@ -255,9 +246,8 @@ absl::StatusOr<uint32_t> ViewportService::IndexOf(
 
 absl::StatusOr<rpc::DebugDrawResponseT> DebugService::Draw(
     const rpc::DebugDrawRequestT& request) {
-  absl::Status status = CheckEnv(request.env_id, num_envs_);
-  if (status.ok()) status = port_->Draw(request);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
+  RETURN_IF_ERROR(port_->Draw(request));
   simulation_->NoteChange();
   rpc::DebugDrawResponseT response;
   response.success = true;

@@ -35,8 +35,7 @@
 namespace tandem {
 
 // A stream of images, and its state for ViewportService.
-class ImageStream {
- public:
+struct ImageStream {
   struct State {
     ImageRequest request;
     std::string name;  // of the camera or viewport
@@ -51,7 +50,6 @@ class ImageStream {
   };
 
   RpcStream source;
-  std::string name;  // of the camera or viewport
   // Expired after the end of the stream.
   std::weak_ptr<const State> state;
 };

@@ -17,7 +17,6 @@ namespace tandem {
 namespace {
 
 using Items = std::vector<rpc::PayloadUnion>;
-using SendControlAnswer = RpcAnswer<rpc::SendControlResponseT>;
 
 }  // namespace
 
@@ -46,11 +45,10 @@ absl::StatusOr<rpc::GetMujocoInfoResponseT> MujocoService::GetMujocoInfo(
 }
 
 void MujocoService::SendControl(const rpc::SendControlRequestT& request,
-                                SendControlAnswer answer) {
+                                RpcAnswer<rpc::SendControlResponseT> answer) {
   absl::StatusOr<rpc::SendControlResponseT> response = Write(request);
   if (!response.ok() || !request.wait_for_next_step) {
-    answer(std::move(response));
-    return;
+    return answer(std::move(response));
   }
   ForgetCancelled();
   waiting_.push_back({.steps = simulation_->steps(),
@@ -60,13 +58,12 @@ void MujocoService::SendControl(const rpc::SendControlRequestT& request,
 
 absl::StatusOr<RpcStream> MujocoService::StreamJointState(
     const rpc::GetJointStateRequestT& request) const {
-  absl::StatusOr<std::vector<uint32_t>> envs =
-      SelectEnvs(request.env_ids, request.robot_name, num_envs_);
-  if (!envs.ok()) return envs.status();
+  ASSIGN_OR_RETURN(std::vector<uint32_t> envs,
+                   SelectEnvs(request.env_ids, request.robot_name, num_envs_));
   const auto watch = std::make_shared<MomentWatch>(simulation_);
   return RpcStream{.hz = static_cast<double>(request.target_fps),
                    .next =
-                       [this, envs = *std::move(envs),
+                       [this, envs = std::move(envs),
                         list = !request.env_ids.empty(), watch] {
                          Items items;
                          if (watch->IsNew()) {

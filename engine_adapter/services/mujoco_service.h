@@ -15,11 +15,9 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/ports/simulation_port.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -18,7 +17,6 @@
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "nlohmann/json.hpp"
 #include "schema/layout/ring_header.h"
-#include "schema/layout/service.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
 
@@ -162,11 +160,9 @@ absl::StatusOr<RpcFlags> RpcFromFlags() {
                      kLeastKib, " to ", kMostKib, ", found ", kib));
   }
   flags.ring_bytes = kib * 1024;
-  absl::Status status =
-      ParseServices(absl::GetFlag(FLAGS_services), &flags.config);
-  status.Update(
+  RETURN_IF_ERROR(ParseServices(absl::GetFlag(FLAGS_services), &flags.config));
+  RETURN_IF_ERROR(
       ParseStreamRates(absl::GetFlag(FLAGS_stream_hz), &flags.config));
-  if (!status.ok()) return status;
   return flags;
 }
 

@@ -1,6 +1,5 @@
 #include "engine_adapter/services/scene_service.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,18 +10,6 @@
 #include "transport/base/error.h"
 
 namespace tandem {
-namespace {
-
-using SingleStepAnswer = RpcAnswer<rpc::SingleStepResponseT>;
-
-constexpr char kNoEntities[] = "this engine has no entities";
-
-bool IsKnown(rpc::SimulationMode mode) {
-  const auto& modes = rpc::EnumValuesSimulationMode();
-  return std::ranges::find(modes, mode) != std::end(modes);
-}
-
-}  // namespace
 
 absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
     const rpc::GetSceneInfoRequestT& request) const {
@@ -86,7 +73,7 @@ SceneService::SetEntityTransform(
 
 absl::StatusOr<rpc::SetSimulationModeResponseT> SceneService::SetSimulationMode(
     const rpc::SetSimulationModeRequestT& request) {
-  if (!IsKnown(request.mode)) {
+  if (request.mode > rpc::SimulationMode::MAX) {
     const auto name = [](std::string* out, rpc::SimulationMode mode) {
       absl::StrAppend(out, static_cast<int>(mode), " (",
                       rpc::EnumNameSimulationMode(mode), ")");
@@ -122,18 +109,14 @@ absl::StatusOr<rpc::SetPausedResponseT> SceneService::SetPaused(
 }
 
 void SceneService::SingleStep(const rpc::SingleStepRequestT& request,
-                              SingleStepAnswer answer) {
+                              RpcAnswer<rpc::SingleStepResponseT> answer) {
   if (request.steps == 0) {
-    answer(MakeError(ErrorCode::kInvalidArgument,
-                     "steps: expected 1 or more, found 0"));
-    return;
+    return answer(MakeError(ErrorCode::kInvalidArgument,
+                            "steps: expected 1 or more, found 0"));
   }
   const auto done =
       [answer, wanted = request.steps](const absl::StatusOr<uint32_t>& steps) {
-        if (!steps.ok()) {
-          answer(steps.status());
-          return;
-        }
+        if (!steps.ok()) return answer(steps.status());
         rpc::SingleStepResponseT response;
         response.success = true;
         response.steps = *steps;
@@ -148,7 +131,9 @@ void SceneService::SingleStep(const rpc::SingleStepRequestT& request,
 }
 
 absl::Status SceneService::Check(uint32_t env) const {
-  if (port_ == nullptr) return MakeError(ErrorCode::kUnsupported, kNoEntities);
+  if (port_ == nullptr) {
+    return MakeError(ErrorCode::kUnsupported, "this engine has no entities");
+  }
   return CheckEnv(env, num_envs_);
 }
 

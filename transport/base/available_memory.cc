@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -65,10 +66,7 @@ uint64_t ReclaimableIn(const std::string& folder, const Version& version) {
   uint64_t bytes = 0;
   std::string key;
   for (uint64_t number = 0; stat >> key >> number;) {
-    if (std::ranges::find(version.reclaimable, key) !=
-        version.reclaimable.end()) {
-      bytes += number;
-    }
+    if (absl::c_linear_search(version.reclaimable, key)) bytes += number;
   }
   return bytes;
 }
@@ -87,16 +85,12 @@ std::optional<MemoryLimit> LimitOf(const std::string& folder,
       .file = std::move(file)};
 }
 
-// The path of a group of another namespace begins with "/..".
-bool IsOutside(absl::string_view path) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
-  return std::ranges::find(parts, "..") != parts.end();
-}
-
 void TakeTightest(const std::string& mount, absl::string_view path,
                   const Version& version,
                   std::optional<MemoryLimit>* tightest) {
-  if (IsOutside(path)) path = "";
+  // The path of a group of another namespace begins with "/..".
+  const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
+  if (absl::c_linear_search(parts, "..")) path = "";
   while (absl::EndsWith(path, "/")) path.remove_suffix(1);
   for (;;) {
     std::optional<MemoryLimit> limit =
@@ -134,7 +128,7 @@ std::optional<MemoryLimit> TightestMemoryLimit(const ControlGroupPaths& paths) {
         absl::StrSplit(parts[1], ',');
     if (parts[1].empty()) {
       TakeTightest(paths.mount, parts[2], kVersion2, &tightest);
-    } else if (std::ranges::find(controllers, "memory") != controllers.end()) {
+    } else if (absl::c_linear_search(controllers, "memory")) {
       TakeTightest(absl::StrCat(paths.mount, "/memory"), parts[2], kVersion1,
                    &tightest);
     }

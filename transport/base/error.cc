@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -67,8 +66,7 @@ FrameGeometry WithAlignedSlots(FrameGeometry geometry) {
 
 absl::StatusOr<FlanHeader> PlanFrameRing(const FrameGeometry& geometry) {
   RETURN_IF_ERROR(CheckLimits(ErrorCode::kInvalidArgument, geometry));
-  FlanHeader header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  FlanHeader header = {};
   std::copy(std::begin(kFlanMagic), std::end(kFlanMagic), header.magic);
   header.version = kFlanVersion;
   header.capacity = geometry.capacity;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "utf8cpp/utf8.h"
 
 namespace tandem {
@@ -15,15 +16,6 @@ bool SteersATerminal(uint32_t point) {
          point == 0x200E || point == 0x200F ||
          (point >= 0x2028 && point <= 0x202E) ||
          (point >= 0x2066 && point <= 0x2069);
-}
-
-// Appends each byte as \xNN.
-void AppendEscaped(absl::string_view bytes, std::string* printable) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  for (const char c : bytes) {
-    const auto byte = static_cast<uint8_t>(c);
-    printable->append({'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]});
-  }
 }
 
 std::string Escaped(absl::string_view text, size_t max_bytes,
@@ -52,7 +44,9 @@ std::string Escaped(absl::string_view text, size_t max_bytes,
     if (stays) {
       printable.append(bytes.data(), bytes.size());
     } else {
-      AppendEscaped(bytes, &printable);
+      for (const char c : bytes) {
+        absl::StrAppend(&printable, "\\x", absl::Hex(c, absl::kZeroPad2));
+      }
     }
     at = next;
   }

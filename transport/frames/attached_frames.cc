@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
@@ -16,14 +14,6 @@
 #include "transport/memory/shared_file.h"
 
 namespace tandem {
-namespace {
-
-absl::Status Said(absl::string_view name, const absl::Status& status) {
-  return MakeError(CodeOf(status),
-                   absl::StrCat("'", Printable(name), "': ", status.message()));
-}
-
-}  // namespace
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
     absl::string_view run_id) {
@@ -72,7 +62,11 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
                    RegionMapping::MapReadOnly(fd, offset + bytes));
   absl::StatusOr<FrameReader> reader =
       FrameReader::Attach({mapping->At<std::byte>(offset), bytes});
-  if (!reader.ok()) return Said(name, reader.status());
+  if (!reader.ok()) {
+    return MakeError(
+        CodeOf(reader.status()),
+        absl::StrCat("'", Printable(name), "': ", reader.status().message()));
+  }
   struct stat file;
   if (fstat(fd, &file) != 0) return MakeSystemError("fstat", name, errno);
   // Fails only if a process holds the lock exclusively, which the protocol
@@ -90,15 +84,6 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
   return frames;
 }
 
-AttachedFrames::AttachedFrames(std::string name, RegionLock lock,
-                               std::shared_ptr<const RegionMapping> mapping,
-                               FrameReader reader)
-    : name_(std::move(name)),
-      path_(RegionPath(name_)),
-      lock_(std::move(lock)),
-      mapping_(std::move(mapping)),
-      reader_(std::move(reader)) {}
-
 AttachedFrames::Writer AttachedFrames::writer() const {
   if (!writer_keeps_lock_ || !lock_.IsOurs()) return Writer::kUnknown;
   return lock_.HeldByOther(kFlanWriterLockByte) ? Writer::kAlive
@@ -107,7 +92,7 @@ AttachedFrames::Writer AttachedFrames::writer() const {
 
 bool AttachedFrames::Replaced() const {
   struct stat file;
-  return lstat(path_.c_str(), &file) == 0 &&
+  return lstat(RegionPath(name_).c_str(), &file) == 0 &&
          (file.st_dev != device_ || file.st_ino != inode_);
 }
 

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -62,10 +63,13 @@ class AttachedFrames {
                                              uint64_t bytes);
   AttachedFrames(std::string name, RegionLock lock,
                  std::shared_ptr<const RegionMapping> mapping,
-                 FrameReader reader);
+                 FrameReader reader)
+      : name_(std::move(name)),
+        lock_(std::move(lock)),
+        mapping_(std::move(mapping)),
+        reader_(std::move(reader)) {}
 
   std::string name_;
-  std::string path_;
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   FrameReader reader_;

@@ -54,14 +54,6 @@ absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
                    "frame ring: its header keeps changing");
 }
 
-FrameReader::FrameReader(std::span<const std::byte> ring,
-                         const FrameGeometry& geometry, int64_t grace_ns)
-    : ring_(ring),
-      geometry_(geometry),
-      kept_(PlanFrameRing(geometry).value()),  // checked before
-      header_grace_(grace_ns),
-      head_grace_(grace_ns) {}
-
 bool FrameReader::Invalidated() const {
   // relaxed: the flag publishes no other data.
   return (header()->flags.load(std::memory_order_relaxed) & kFlanInvalidated) !=

@@ -99,7 +99,12 @@ class FrameReader {
 
  private:
   FrameReader(std::span<const std::byte> ring, const FrameGeometry& geometry,
-              int64_t grace_ns);
+              int64_t grace_ns)
+      : ring_(ring),
+        geometry_(geometry),
+        kept_(PlanFrameRing(geometry).value()),  // checked before
+        header_grace_(grace_ns),
+        head_grace_(grace_ns) {}
 
   const FlanHeader* header() const {
     return reinterpret_cast<const FlanHeader*>(ring_.data());

@@ -3,9 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstring>
 
 #include "absl/status/statusor.h"
 #include "schema/layout/flan.h"
@@ -27,13 +24,11 @@ FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
   report.watched =
       file.IsLocked(static_cast<int64_t>(offset) + kFlanReadersLockByte);
   for (GracePeriod grace(grace_ns);; sched_yield()) {
-    std::array<std::byte, sizeof(FlanHeader)> copy;
-    if (!file.Read(offset, copy.data(), copy.size())) {
+    FlanHeader header;
+    if (!file.Read(offset, &header, sizeof(header))) {
       report.problem = "frame ring: it lies outside the file";
       return report;
     }
-    FlanHeader header;
-    std::memcpy(static_cast<void*>(&header), copy.data(), copy.size());
     const absl::StatusOr<FrameGeometry> geometry = CheckFrameRing(header, room);
     if (CodeOf(geometry.status()) == ErrorCode::kNotReady && !grace.Expired()) {
       continue;

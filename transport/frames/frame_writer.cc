@@ -35,12 +35,6 @@ absl::StatusOr<FrameWriter> FrameWriter::Create(std::span<std::byte> ring,
   return writer;
 }
 
-FrameWriter::FrameWriter(std::span<std::byte> ring,
-                         const FrameGeometry& geometry)
-    : ring_(ring),
-      geometry_(geometry),
-      cache_(CacheFor(geometry.FrameBytes(), ring.size())) {}
-
 void FrameWriter::Begin(FrameSlot<std::byte> slot) {
   slot.StoreSeq(FlanSeqWriting(head_ + 1));
   // SYNC(flan.overwrite): fence; the head and the odd seq before the payload: a

@@ -76,7 +76,10 @@ class FrameWriter {
   const FrameGeometry& geometry() const { return geometry_; }
 
  private:
-  FrameWriter(std::span<std::byte> ring, const FrameGeometry& geometry);
+  FrameWriter(std::span<std::byte> ring, const FrameGeometry& geometry)
+      : ring_(ring),
+        geometry_(geometry),
+        cache_(CacheFor(geometry.FrameBytes(), ring.size())) {}
 
   FlanHeader* header() const {
     return reinterpret_cast<FlanHeader*>(ring_.data());

@@ -1,7 +1,5 @@
 #include "transport/frames/owned_frame_segment.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
 #include "transport/base/clock.h"

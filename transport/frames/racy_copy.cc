@@ -51,12 +51,10 @@ void CopyByWords(std::byte* to, const std::byte* from, size_t bytes) {
 #elif defined(__x86_64__)
 
 void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
-  constexpr size_t kVector = sizeof(__m128i);
   constexpr size_t kLine = 64;  // a store of a complete line reads no memory
-  const size_t head = std::min(
+  size_t at = std::min(
       bytes, (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine);
-  std::memcpy(to, from, head);
-  size_t at = head;
+  std::memcpy(to, from, at);
   for (; at + kLine <= bytes; at += kLine) {
     const auto* source = reinterpret_cast<const __m128i*>(from + at);
     auto* target = reinterpret_cast<__m128i*>(to + at);
@@ -64,7 +62,7 @@ void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
     const __m128i second = _mm_loadu_si128(source + 1);
     const __m128i third = _mm_loadu_si128(source + 2);
     const __m128i fourth = _mm_loadu_si128(source + 3);
-    static_assert(4 * kVector == kLine);
+    static_assert(4 * sizeof(__m128i) == kLine);
     _mm_stream_si128(target, first);
     _mm_stream_si128(target + 1, second);
     _mm_stream_si128(target + 2, third);
@@ -78,19 +76,17 @@ void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
 }  // namespace
 
 void RacyCopy(std::span<std::byte> to, std::span<const std::byte> from,
-              Cache cache) {
+              [[maybe_unused]] Cache cache) {
   if (from.empty()) return;
 #ifdef TANDEM_UNDER_TSAN
-  (void)cache;
   CopyByWords(to.data(), from.data(), from.size());
-#elif defined(__x86_64__)
+#else
+#if defined(__x86_64__)
   if (cache == Cache::kPast) {
     CopyPastCache(to.data(), from.data(), from.size());
     return;
   }
-  std::memcpy(to.data(), from.data(), from.size());
-#else
-  (void)cache;
+#endif
   std::memcpy(to.data(), from.data(), from.size());
 #endif
 }

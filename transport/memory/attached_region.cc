@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/attendant_slot.h"
@@ -38,9 +36,7 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
   RETURN_IF_ERROR(CheckTrust(name, file->status));
   UniqueFd& fd = file->fd;
   LrbcHeader plan;
-  std::memset(static_cast<void*>(&plan), 0, sizeof(plan));
-  const ssize_t got =
-      pread(fd.get(), static_cast<void*>(&plan), sizeof(plan), 0);
+  const ssize_t got = pread(fd.get(), &plan, sizeof(plan), 0);
   if (got != static_cast<ssize_t>(sizeof(plan))) {
     return NotReady(name,
                     absl::StrCat("found a file of ", file->status.st_size,
@@ -75,27 +71,12 @@ absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
   return found.plan;
 }
 
-AttachedRegion::AttachedRegion(RegionLock lock,
-                               std::shared_ptr<const RegionMapping> mapping,
-                               const LrbcHeader& plan)
-    : lock_(std::move(lock)), mapping_(std::move(mapping)), plan_(plan) {}
-
-bool AttachedRegion::AcquireLock(int64_t byte) {
-  holds_lock_ = lock_.TryAcquire(byte);
-  return holds_lock_;
-}
-
 bool AttachedRegion::AnyAttendantAlive() const {
   if ((plan_.feature_bits & kFeatureAttendants) == 0) return false;
   for (size_t slot = 0; slot < kAttendantSlots; ++slot) {
     if (lock_.HeldByOther(AttendantLockByte(plan_, slot))) return true;
   }
   return false;
-}
-
-void AttachedRegion::ReleaseLock() {
-  holds_lock_ = false;
-  lock_.Release();
 }
 
 }  // namespace tandem

@@ -12,6 +12,7 @@
 #define TANDEM_TRANSPORT_MEMORY_ATTACHED_REGION_H_
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -47,14 +48,20 @@ class AttachedRegion {
 
   // Takes a lock: kClientLockByte, or the first byte of an attendant's slot.
   // Returns false if another process holds it.
-  bool AcquireLock(int64_t byte);
+  bool AcquireLock(int64_t byte) {
+    holds_lock_ = lock_.TryAcquire(byte);
+    return holds_lock_;
+  }
   bool HoldsLock() const { return holds_lock_; }
   bool EngineAlive() const { return lock_.HeldByOther(kEngineLockByte); }
   // Whether another process holds an attendant's lock. At most four system
   // calls.
   bool AnyAttendantAlive() const;
   // Releases the lock; the mapping stays. A second call has no effect.
-  void ReleaseLock();
+  void ReleaseLock() {
+    holds_lock_ = false;
+    lock_.Release();
+  }
 
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;
@@ -65,7 +72,8 @@ class AttachedRegion {
 
  private:
   AttachedRegion(RegionLock lock, std::shared_ptr<const RegionMapping> mapping,
-                 const LrbcHeader& plan);
+                 const LrbcHeader& plan)
+      : lock_(std::move(lock)), mapping_(std::move(mapping)), plan_(plan) {}
 
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;

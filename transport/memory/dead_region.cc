@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,12 +22,6 @@
 
 namespace tandem {
 namespace {
-
-bool LeadsTo(const std::string& path, const struct stat& file) {
-  struct stat found;
-  return lstat(path.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
-         found.st_ino == file.st_ino;
-}
 
 // Returns a copy of the header if the file is a region that uses locks.
 bool ReadLockedRegion(int fd, LrbcHeader* header) {
@@ -66,14 +59,12 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
   }
   const UniqueFd& fd = opened->fd;
   const struct stat& file = opened->status;
-  LrbcHeader header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  LrbcHeader header = {};
   // A spare link leads to a region, even if the file was truncated since.
-  const auto is_ours_by_name = [&] {
-    return (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&
-           file.st_uid == geteuid();
-  };
-  if (!ReadLockedRegion(fd.get(), &header) && !is_ours_by_name()) {
+  const bool is_ours_by_name =
+      (judge == Judge::kAnyFileOfOurs || path == SpareLinkPath(name)) &&
+      file.st_uid == geteuid();
+  if (!ReadLockedRegion(fd.get(), &header) && !is_ours_by_name) {
     return InTheWay(path, "a file that is no Tandem region",
                     "remove it if nothing needs it, or choose another name");
   }

@@ -14,19 +14,10 @@
 #include "transport/base/available_memory.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_name.h"
+#include "transport/memory/shared_file.h"
 
 namespace tandem {
 namespace {
-
-absl::Status NoRoom(uint64_t needed, uint64_t available,
-                    const NamedFile::Texts& texts) {
-  return MakeError(
-      ErrorCode::kOutOfSharedMemory,
-      absl::StrCat(texts.what, " needs ", needed, " bytes, ", available,
-                   " are available in ", kSharedMemoryDir, "; ", texts.smaller,
-                   ", remove what fills it, or give it more (Docker: "
-                   "--shm-size=1g or --ipc=host)"));
-}
 
 // Refuses a size that exceeds the free space of /dev/shm, the free memory (to
 // reserve more would start the OOM killer), or the limit on file sizes.
@@ -35,7 +26,15 @@ absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
   const uint64_t available = statvfs(kSharedMemoryDir, &shm) == 0
                                  ? uint64_t{shm.f_bavail} * shm.f_frsize
                                  : 0;
-  if (bytes > available) return NoRoom(bytes, available, texts);
+  if (bytes > available) {
+    return MakeError(
+        ErrorCode::kOutOfSharedMemory,
+        absl::StrCat(texts.what, " needs ", bytes, " bytes, ", available,
+                     " are available in ", kSharedMemoryDir, "; ",
+                     texts.smaller,
+                     ", remove what fills it, or give it more (Docker: "
+                     "--shm-size=1g or --ipc=host)"));
+  }
   // Otherwise the kernel would send SIGXFSZ, which ends the process.
   rlimit files;
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < bytes) {
@@ -131,12 +130,8 @@ void NamedFile::RemoveName() const {
   struct stat file;
   if (fstat(fd_.get(), &file) != 0) return;
   for (const std::string& link : {path_, spare_path_}) {
-    struct stat found;
     // A name that leads to another file now belongs to another process.
-    if (lstat(link.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
-        found.st_ino == file.st_ino) {
-      unlink(link.c_str());
-    }
+    if (LeadsTo(link, file)) unlink(link.c_str());
   }
 }
 

@@ -1,11 +1,9 @@
 #include "transport/memory/observed_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +12,6 @@
 #include "transport/base/printable.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/shared_file.h"
 
 namespace tandem {
 namespace {
@@ -49,10 +46,7 @@ absl::StatusOr<ObservedFile> ObservedFile::Open(absl::string_view name) {
   if (!opened.ok()) return opened.status();
   ObservedFile file(*std::move(opened));
   file.name_gone_ = name_gone;
-  struct stat spare = {};
-  file.has_spare_link_ = lstat(spare_path.c_str(), &spare) == 0 &&
-                         spare.st_dev == file.device() &&
-                         spare.st_ino == file.inode();
+  file.has_spare_link_ = LeadsTo(spare_path, file.file_.status);
   return file;
 }
 

@@ -1,10 +1,9 @@
 #include "transport/memory/owned_region.h"
 
-#include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/flan.h"
@@ -13,22 +12,16 @@
 #include "transport/memory/region_name.h"
 
 namespace tandem {
-namespace {
-
-uint64_t NanosSinceEpoch() {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(now.tv_nsec);
-}
-
-}  // namespace
 
 absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
                                                 const RegionSpec& spec,
                                                 const RegionOptions& options) {
   RETURN_IF_ERROR(CheckRegionName(name));
-  ASSIGN_OR_RETURN(LrbcHeader header, PlanRegion(spec, NanosSinceEpoch()));
+  const std::chrono::nanoseconds since_epoch =
+      std::chrono::system_clock::now().time_since_epoch();
+  ASSIGN_OR_RETURN(
+      LrbcHeader header,
+      PlanRegion(spec, static_cast<uint64_t>(since_epoch.count())));
   RemoveDeadRegions();
   RETURN_IF_ERROR(RemoveIfDead(name));
 

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/layout_crc.h"
@@ -136,15 +133,6 @@ uint64_t AttendantBytes(const LrbcHeader& header) {
   return kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size);
 }
 
-void CheckAttendants(const LrbcHeader& header, Problems* problems) {
-  CheckRing("attendant_ring_size", header.attendant_ring_size, problems);
-  if (header.attendants_crc32 != AttendantsCrc(header)) {
-    problems->push_back(Mismatch(
-        "attendants_crc32", absl::StrFormat("0x%08x", AttendantsCrc(header)),
-        absl::StrFormat("0x%08x", header.attendants_crc32)));
-  }
-}
-
 // The optional sections, whose header fields later versions use. Sizes that
 // could overflow are checked before the multiplication.
 void AddOptionalSections(const LrbcHeader& header,
@@ -175,7 +163,12 @@ void AddOptionalSections(const LrbcHeader& header,
   // Without the bit a later version may use these bytes.
   if ((header.feature_bits & kFeatureAttendants) != 0) {
     const size_t before = problems->size();
-    CheckAttendants(header, problems);
+    CheckRing("attendant_ring_size", header.attendant_ring_size, problems);
+    if (header.attendants_crc32 != AttendantsCrc(header)) {
+      problems->push_back(Mismatch(
+          "attendants_crc32", absl::StrFormat("0x%08x", AttendantsCrc(header)),
+          absl::StrFormat("0x%08x", header.attendants_crc32)));
+    }
     if (problems->size() == before) {
       sections->push_back({"attendants", &LrbcHeader::attendants_offset,
                            AttendantBytes(header)});
@@ -199,8 +192,7 @@ std::string PlaceProblem(const RegionSection& section, uint64_t file_bytes) {
 
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation) {
-  LrbcHeader header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  LrbcHeader header = {};
   header.magic = kLrbcMagic;
   header.version = kLrbcVersion;
   header.num_envs = spec.num_envs;
@@ -303,10 +295,7 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes) {
     if (!placed.problem.empty()) found.problems.push_back(placed.problem);
     found.sections.push_back(std::move(placed));
   }
-  std::stable_sort(found.sections.begin(), found.sections.end(),
-                   [](const RegionSection& a, const RegionSection& b) {
-                     return a.offset < b.offset;
-                   });
+  std::ranges::stable_sort(found.sections, {}, &RegionSection::offset);
   const RegionSection* before = nullptr;  // the last section inside the file
   for (RegionSection& section : found.sections) {
     if (!section.problem.empty()) continue;
@@ -333,21 +322,16 @@ absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
 
 absl::Status CheckSameSchema(const LrbcHeader& before,
                              const LrbcHeader& after) {
-  const auto check = [](absl::string_view field, uint64_t a, uint64_t b) {
+  const auto check = [](absl::string_view field, const auto& a, const auto& b) {
     if (a == b) return absl::OkStatus();
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("the restarted engine differs: expected ",
                                   field, " ", a, " as before, found ", b,
                                   "; make a new client for the new engine"));
   };
-  if (TaskOf(before) != TaskOf(after)) {
-    return MakeError(
-        ErrorCode::kLayoutMismatch,
-        absl::StrCat("the restarted engine differs: expected task '",
-                     TaskOf(before), "' as before, found '", TaskOf(after),
-                     "'; make a new client for the new engine"));
-  }
-  absl::Status status = check("num_envs", before.num_envs, after.num_envs);
+  absl::Status status = check("task", absl::StrCat("'", TaskOf(before), "'"),
+                              absl::StrCat("'", TaskOf(after), "'"));
+  status.Update(check("num_envs", before.num_envs, after.num_envs));
   status.Update(check("obs_size", before.obs_size, after.obs_size));
   status.Update(check("act_size", before.act_size, after.act_size));
   status.Update(check("info_size", before.info_size, after.info_size));

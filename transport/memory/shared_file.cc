@@ -79,6 +79,12 @@ absl::Status CheckTrust(absl::string_view name, const struct stat& status) {
                  "mapped");
 }
 
+bool LeadsTo(const std::string& path, const struct stat& file) {
+  struct stat found;
+  return lstat(path.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
+         found.st_ino == file.st_ino;
+}
+
 std::string OwnerOf(const struct stat& status) {
   passwd entry;
   passwd* found = nullptr;

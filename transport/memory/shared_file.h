@@ -41,6 +41,9 @@ absl::StatusOr<SharedFile> OpenSharedFile(absl::string_view name,
 // all.
 absl::Status CheckTrust(absl::string_view name, const struct stat& status);
 
+// Whether `path` itself, not a link's target, is the file with this status.
+bool LeadsTo(const std::string& path, const struct stat& file);
+
 // Returns "alice (uid 1001)", for error texts.
 std::string OwnerOf(const struct stat& status);
 

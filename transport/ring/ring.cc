@@ -32,14 +32,6 @@ void ResetRing(RingHeader* header) {
   header->write_pos.store(0, std::memory_order_release);
 }
 
-RingSide::RingSide(RingHeader* header, std::span<std::byte> data,
-                   Doorbell peer_bell, int64_t grace_ns)
-    : header_(header),
-      data_(data.data()),
-      capacity_(static_cast<uint32_t>(data.size())),
-      peer_bell_(peer_bell),
-      grace_(grace_ns) {}
-
 absl::StatusOr<RingSide> RingSide::Open(RingHeader* header,
                                         std::span<std::byte> data,
                                         Doorbell peer_bell, int64_t grace_ns) {
@@ -87,10 +79,6 @@ absl::StatusOr<RingWriter> RingWriter::Attach(RingHeader* header,
   ASSIGN_OR_RETURN(const RingSide side,
                    Open(header, data, reader_bell, grace_ns));
   return RingWriter(side);
-}
-
-bool RingWriter::HasRoom(uint32_t bytes) const {
-  return bytes <= capacity_ - (write_pos_ - read_pos_);
 }
 
 // False: the region has an invalid position.
@@ -205,13 +193,10 @@ ErrorCode RingReader::TryRead(std::span<std::byte> buffer, size_t* bytes) {
   if (found != ErrorCode::kOk) {
     if (!RefreshWritePos()) return Refuse(ErrorCode::kRingEmpty);
     found = FindEntry(&offset, &length);
-    if (found == ErrorCode::kBrokenPeer) {
-      return Refuse(ErrorCode::kRingEmpty);
-    }
-    grace_.Clear();
-    if (found != ErrorCode::kOk) return found;
+    if (found == ErrorCode::kBrokenPeer) return Refuse(ErrorCode::kRingEmpty);
   }
   grace_.Clear();
+  if (found != ErrorCode::kOk) return found;
   *bytes = length;
   if (length > buffer.size()) return ErrorCode::kInvalidArgument;
   if (length > 0) {

@@ -48,7 +48,6 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
@@ -99,6 +98,11 @@ inline constexpr int64_t kRingGraceNs = 20'000'000;
 // thread has an end of the ring. The caller must then attach its end again.
 void ResetRing(RingHeader* header);
 
+// The data of a ring in a region: the bytes after its header.
+inline std::span<std::byte> RingDataOf(RingHeader* header, uint32_t capacity) {
+  return {reinterpret_cast<std::byte*>(header + 1), capacity};
+}
+
 // What both sides keep of a ring.
 class RingSide {
  public:
@@ -127,7 +131,12 @@ class RingSide {
 
  private:
   RingSide(RingHeader* header, std::span<std::byte> data, Doorbell peer_bell,
-           int64_t grace_ns);
+           int64_t grace_ns)
+      : header_(header),
+        data_(data.data()),
+        capacity_(static_cast<uint32_t>(data.size())),
+        peer_bell_(peer_bell),
+        grace_(grace_ns) {}
 };
 
 // The sending side. Not thread-safe. Writes allocate nothing.
@@ -155,7 +164,7 @@ class RingWriter : public RingSide {
   //  - kRingFull: no room until the reader reads; nothing was published.
   //  - kMessageTooLarge: above max_message_bytes(); nothing was published.
   //  - kBrokenPeer: the peer's values are invalid, also in every later call;
-  //  nothing was published.
+  //    nothing was published.
   ErrorCode TryWrite(std::span<const std::byte> message);
 
   // As TryWrite, but waits for room; `waiter` sleeps on the writer's own bell.
@@ -166,7 +175,9 @@ class RingWriter : public RingSide {
 
  private:
   explicit RingWriter(const RingSide& side) : RingSide(side) {}
-  bool HasRoom(uint32_t bytes) const;
+  bool HasRoom(uint32_t bytes) const {
+    return bytes <= capacity_ - (write_pos_ - read_pos_);
+  }
   bool RefreshReadPos();
 };
 
@@ -192,8 +203,7 @@ class RingReader : public RingSide {
   //    now in `*bytes`. The message stays in the ring; `buffer` is unchanged. A
   //    buffer of max_message_bytes() is always large enough.
   //  - kBrokenPeer: the peer's values are invalid, also in every later call;
-  //  `buffer` and `*bytes` keep their
-  //    values.
+  //    `buffer` and `*bytes` are unchanged.
   ErrorCode TryRead(std::span<std::byte> buffer, size_t* bytes);
 
   // As TryRead, but waits for a message; `waiter` sleeps on the reader's own

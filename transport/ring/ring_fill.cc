@@ -23,14 +23,11 @@ struct Positions {
 
 bool ReadPositions(const ObservedFile& file, uint64_t offset,
                    Positions* positions) {
-  std::array<std::byte, sizeof(RingHeader)> bytes;
-  if (!file.Read(offset, bytes.data(), bytes.size())) return false;
-  std::memcpy(&positions->write_pos,
-              bytes.data() + offsetof(RingHeader, write_pos),
-              sizeof(positions->write_pos));
-  std::memcpy(&positions->read_pos,
-              bytes.data() + offsetof(RingHeader, read_pos),
-              sizeof(positions->read_pos));
+  RingHeader header;
+  if (!file.Read(offset, &header, sizeof(header))) return false;
+  // relaxed: words of a private copy.
+  positions->write_pos = header.write_pos.load(std::memory_order_relaxed);
+  positions->read_pos = header.read_pos.load(std::memory_order_relaxed);
   return true;
 }
 

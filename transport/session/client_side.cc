@@ -17,15 +17,15 @@
 namespace tandem {
 namespace {
 
+constexpr uint32_t kExponent = 0x7F800000;
+
 bool IsFinite(float value) {
-  constexpr uint32_t kExponent = 0x7F800000;
   return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
 }
 
 // Computed in lanes: at -O2 compilers do not vectorise the plain loop, which is
 // six times slower.
 bool AllFinite(std::span<const float> values) {
-  constexpr uint32_t kExponent = 0x7F800000;
   using Lanes = uint32_t __attribute__((vector_size(16)));
   constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
   size_t i = 0;
@@ -41,13 +41,6 @@ bool AllFinite(std::span<const float> values) {
   }
   for (; i < values.size(); ++i) bad |= !IsFinite(values[i]);
   return !bad;
-}
-
-// Adds to a counter with one writer; other threads may read it at this time.
-void Add(SharedWord<uint64_t>* counter, uint64_t value) {
-  // relaxed: a statistic.
-  counter->store(counter->load(std::memory_order_relaxed) + value,
-                 std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -232,12 +225,8 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
                attach_number_;
       },
       deadline, watch);
-  if (code != ErrorCode::kOk) {
-    const absl::Status status = Explain(code);
-    Leave();
-    return status;
-  }
-  if (absl::Status status = EngineStatus(); !status.ok()) {
+  absl::Status status = code == ErrorCode::kOk ? EngineStatus() : Explain(code);
+  if (!status.ok()) {
     Leave();
     return status;
   }
@@ -334,7 +323,7 @@ void ClientSide::Post(ExchangeKind kind) {
   // An engine that spins runs already; the statistics are updated in parallel.
   sent_at_ns_ = waiter_.NowNs();
   engine_bell_.NotifyIfWaiting();
-  Add(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
+  AddTo(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
   SetPhase(Phase::kWaiting, sent_at_ns_);
   Become(State::kPending);
 }
@@ -370,7 +359,7 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
     return Lost(ErrorCode::kBrokenPeer);
   }
   ++seq_;
-  Add(&exchanges_, 1);
+  AddTo(&exchanges_, 1);
   Become(State::kIdle);
   received_at_ns_ = waiter_.CameAtNs();
   SetPhase(Phase::kIdle, received_at_ns_);
@@ -432,10 +421,9 @@ ErrorCode ClientSide::Lost(ErrorCode code) {
 
 absl::Status ClientSide::Reconnect(double timeout_secs) {
   const InUse in_use(this);
-  const auto refuse = [&](ErrorCode code) { return Explain(code); };
-  if (in_use.refused()) return refuse(Refusal());
+  if (in_use.refused()) return Explain(Refusal());
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) {
-    return refuse(code);
+    return Explain(code);
   }
   Leave();
   Become(State::kLost);

@@ -153,7 +153,7 @@ class ClientSide final : public RpcSide {
   // The session ends with a Reconnect.
   absl::StatusOr<RingReader> RpcRingReader() override;
   absl::StatusOr<RingWriter> RpcRingWriter() override;
-  Waiter RpcWaiter() const override;
+  Waiter RpcWaiter() const override { return Waiter(own_bell_, options_.wait); }
   void AnnounceRpcs() override {}  // the engine reads this ring's position
   std::string EnginePhase() const override;
   bool EngineAlive() const override { return region_.EngineAlive(); }
@@ -216,7 +216,6 @@ class ClientSide final : public RpcSide {
                                              : ErrorCode::kEngineFailed;
   }
   void Leave();
-  std::span<std::byte> RpcRingData(uint64_t ring_offset) const;
   State state() const {
     // relaxed: read by the thread that set it, or only to display it.
     return static_cast<State>(state_.load(std::memory_order_relaxed));

@@ -41,19 +41,18 @@ AttendantChange EngineAttendants::Poll(size_t slot, const OwnedRegion& region) {
 }
 
 void EngineAttendants::Reset(size_t slot) {
-  for (const size_t ring : {kToAttendant, kToEngine}) {
-    ResetRing(RingAt(slot, ring));
-  }
+  ResetRing(RingAt(slot, kToAttendant));
+  ResetRing(RingAt(slot, kToEngine));
 }
 
 absl::StatusOr<RingReader> EngineAttendants::RpcReader(size_t slot) {
-  return RingReader::Attach(RingAt(slot, kToEngine), RingData(slot, kToEngine),
-                            BellOf(slot));
+  RingHeader* const ring = RingAt(slot, kToEngine);
+  return RingReader::Attach(ring, RingDataOf(ring, ring_bytes_), BellOf(slot));
 }
 
 absl::StatusOr<RingWriter> EngineAttendants::RpcWriter(size_t slot) {
-  return RingWriter::Attach(RingAt(slot, kToAttendant),
-                            RingData(slot, kToAttendant), BellOf(slot));
+  RingHeader* const ring = RingAt(slot, kToAttendant);
+  return RingWriter::Attach(ring, RingDataOf(ring, ring_bytes_), BellOf(slot));
 }
 
 void EngineAttendants::Welcome(size_t slot) {
@@ -76,11 +75,6 @@ void EngineAttendants::NotifyAll() {
 RingHeader* EngineAttendants::RingAt(size_t slot, size_t ring) const {
   return mapping_->At<RingHeader>(offset_ + slot * slot_bytes_ +
                                   AttendantRingOffset(ring, ring_bytes_));
-}
-
-std::span<std::byte> EngineAttendants::RingData(size_t slot,
-                                                size_t ring) const {
-  return {reinterpret_cast<std::byte*>(RingAt(slot, ring) + 1), ring_bytes_};
 }
 
 }  // namespace tandem

@@ -22,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -90,7 +89,6 @@ class EngineAttendants {
     return mapping_->At<AttendantSlot>(offset_ + slot * slot_bytes_);
   }
   RingHeader* RingAt(size_t slot, size_t ring) const;
-  std::span<std::byte> RingData(size_t slot, size_t ring) const;
   Doorbell BellOf(size_t slot) const {
     return {&SlotAt(slot)->doorbell, &SlotAt(slot)->sleepers};
   }

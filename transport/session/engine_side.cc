@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
-#include "transport/ring/ring.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
 
@@ -70,10 +69,9 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
               wait),
       own_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
       client_bell_(&header_->client_doorbell, &header_->client_sleepers),
-      to_client_offset_(header_->cmd_s2c_offset),
-      to_engine_offset_(header_->cmd_c2s_offset),
+      to_client_(mapping()->At<RingHeader>(header_->cmd_s2c_offset)),
+      to_engine_(mapping()->At<RingHeader>(header_->cmd_c2s_offset)),
       ring_bytes_(header_->cmd_ring_size),
-      calls_(region_.mapping()->At<RingHeader>(to_engine_offset_)),
       has_frames_(!region_.frame_ring().empty()),
       attendants_(region_.mapping()),
       asked_(std::make_unique<std::atomic<uint32_t>>(0)) {
@@ -121,7 +119,7 @@ bool EngineSide::HasExchange() const {
 bool EngineSide::PollRpcs() {
   if (!HasRpcs()) return false;
   // relaxed: as in HasRpcs.
-  polled_pos_ = calls_->write_pos.load(std::memory_order_relaxed);
+  polled_pos_ = to_engine_->write_pos.load(std::memory_order_relaxed);
   polled_all_ = true;
   return true;
 }
@@ -163,10 +161,7 @@ EngineEvent EngineSide::PollPeerNowAndThen() {
 }
 
 EngineEvent EngineSide::Take(int64_t seen_at_ns) {
-  // relaxed: the flag alone is what is asked.
-  if ((asked_->load(std::memory_order_relaxed) & kAskedToStop) != 0) {
-    return EngineEvent::kStopRequested;
-  }
+  if (StopRequested()) return EngineEvent::kStopRequested;
   // An exchange is handled before a new client: it is the old client's last.
   // The attach request is read first, so that no exchange sent before it is
   // missed. Only one exchange: otherwise a client that keeps stepping would
@@ -377,12 +372,10 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   ClearRequests();
   // Messages to and from the last client are dropped with it; the next uses
   // the rings only once its attach is acknowledged.
-  for (const uint64_t offset : {to_client_offset_, to_engine_offset_}) {
-    ResetRing(region_.mapping()->At<RingHeader>(offset));
-  }
+  ResetRing(to_client_);
+  ResetRing(to_engine_);
   polls_rpcs_ = false;
-  SetStatus(CodeOf(status), absl::string_view(status.message().data(),
-                                              status.message().size()));
+  SetStatus(CodeOf(status), status.message());
   acknowledged_ = arriving_;
   has_client_ = status.ok();
   // Its number may differ from the one at rendering.
@@ -396,20 +389,13 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
 absl::StatusOr<RingReader> EngineSide::RpcRingReader() {
   polls_rpcs_ = true;
   polled_all_ = false;  // requests before this call
-  return RingReader::Attach(
-      region_.mapping()->At<RingHeader>(to_engine_offset_),
-      RpcRingData(to_engine_offset_), client_bell_);
+  return RingReader::Attach(to_engine_, RingDataOf(to_engine_, ring_bytes_),
+                            client_bell_);
 }
 
 absl::StatusOr<RingWriter> EngineSide::RpcRingWriter() {
-  return RingWriter::Attach(
-      region_.mapping()->At<RingHeader>(to_client_offset_),
-      RpcRingData(to_client_offset_), client_bell_);
-}
-
-std::span<std::byte> EngineSide::RpcRingData(uint64_t ring_offset) {
-  return {region_.mapping()->At<std::byte>(ring_offset + sizeof(RingHeader)),
-          ring_bytes_};
+  return RingWriter::Attach(to_client_, RingDataOf(to_client_, ring_bytes_),
+                            client_bell_);
 }
 
 void EngineSide::RequestStop() {

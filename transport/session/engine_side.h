@@ -26,7 +26,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -166,8 +165,8 @@ class EngineSide {
     // relaxed: a number that is only compared; RingReader's acquire has the
     // entries.
     return polls_rpcs_ &&
-           (!polled_all_ ||
-            calls_->write_pos.load(std::memory_order_relaxed) != polled_pos_);
+           (!polled_all_ || to_engine_->write_pos.load(
+                                std::memory_order_relaxed) != polled_pos_);
   }
   // The same; Next will then not return it. For use right after an exchange.
   bool PollRpcs();
@@ -221,7 +220,6 @@ class EngineSide {
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
   void DropHeldExchange();
-  std::span<std::byte> RpcRingData(uint64_t ring_offset);
   EngineEvent Take(int64_t seen_at_ns);
   EngineEvent TakeRequest();
   EngineEvent PollPeer(int64_t now_ns);
@@ -249,11 +247,10 @@ class EngineSide {
   Doorbell own_bell_;
   Doorbell client_bell_;
 
-  // Of both RPC rings; the engine's own copies.
-  const uint64_t to_client_offset_;
-  const uint64_t to_engine_offset_;
+  // The RPC rings, as planned; the peer can change the region's copy.
+  RingHeader* const to_client_;
+  RingHeader* const to_engine_;
   const uint32_t ring_bytes_;
-  const RingHeader* calls_;  // of the ring to the engine
   const bool has_frames_;
 
   // Private truth: the region's copies can be scribbled over by the peer.

@@ -38,15 +38,17 @@ static_assert(StepTimeBucket((uint64_t{1} << 33) - 1) ==
 static_assert(StepTimeBucketStart(0) == 128);
 static_assert(StepTimeBucketStart(StepTimes::kBuckets) == uint64_t{1} << 33);
 
+// Adds to a counter. Only its writer calls it; other threads may read it.
+inline void AddTo(SharedWord<uint64_t>* counter, uint64_t value) {
+  // relaxed: one writer; readers need totals, not a consistent instant.
+  counter->store(counter->load(std::memory_order_relaxed) + value,
+                 std::memory_order_relaxed);
+}
+
 // Adds one duration. Only the writer of these words calls it.
 inline void RecordStepTime(StepTimes* times, uint64_t ns) {
-  SharedWord<uint64_t>& count = times->counts[StepTimeBucket(ns)];
-  // relaxed: one writer; readers need totals, not a consistent instant.
-  count.store(count.load(std::memory_order_relaxed) + 1,
-              std::memory_order_relaxed);
-  // relaxed: as above.
-  times->total_ns.store(times->total_ns.load(std::memory_order_relaxed) + ns,
-                        std::memory_order_relaxed);
+  AddTo(&times->counts[StepTimeBucket(ns)], 1);
+  AddTo(&times->total_ns, ns);
 }
 
 // A private copy.

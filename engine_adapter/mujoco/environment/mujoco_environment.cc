@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/mujoco/model/row_writer.h"
@@ -35,17 +34,6 @@ void CheckCount(size_t found, size_t expected, const char* what) {
 }
 
 }  // namespace
-
-MujocoEnvironment::MujocoEnvironment(std::shared_ptr<const Task> task,
-                                     TaskMaker make_task, DataPtr data,
-                                     size_t reset_infos)
-    : shared_task_(std::move(task)),
-      task_(shared_task_),
-      make_task_(std::move(make_task)),
-      data_(std::move(data)),
-      reset_infos_(reset_infos),
-      action_(static_cast<size_t>(task_->model().nu)),
-      set_controls_(action_.size()) {}
 
 void MujocoEnvironment::Reset(EnvRandom& random, const EnvironmentRow& row) {
   DrawModel();
@@ -108,10 +96,6 @@ absl::Status MujocoEnvironment::MakeOwnModel() {
   return absl::OkStatus();
 }
 
-void MujocoEnvironment::SetRandomization(std::unique_ptr<Randomization> next) {
-  next_randomization_ = std::move(next);
-}
-
 // Call it before mj_resetData: the draws use the state as scratch memory.
 void MujocoEnvironment::DrawModel() {
   if (next_randomization_ != nullptr) {
@@ -129,7 +113,13 @@ void MujocoEnvironment::DrawModel() {
 
 void MujocoEnvironment::TakeActions(std::span<const float> actions) {
   std::ranges::copy(actions, action_.begin());
-  if (any_set_) TakeSetControls();
+  if (any_set_) {
+    for (size_t i = 0; i < action_.size(); ++i) {
+      action_[i] = Control(i);
+      set_controls_[i].reset();
+    }
+    any_set_ = false;
+  }
   const auto bad = std::ranges::find_if(action_, [](float value) {
     return !(std::abs(static_cast<mjtNum>(value)) <= mjMAXVAL);
   });
@@ -139,23 +129,6 @@ void MujocoEnvironment::TakeActions(std::span<const float> actions) {
     std::ranges::fill(action_, 0.0F);
   }
   std::ranges::copy(action_, data_->ctrl);
-}
-
-void MujocoEnvironment::SetControl(size_t actuator, float value) {
-  set_controls_[actuator] = value;
-  any_set_ = true;
-}
-
-float MujocoEnvironment::Control(size_t actuator) const {
-  return set_controls_[actuator].value_or(action_[actuator]);
-}
-
-void MujocoEnvironment::TakeSetControls() {
-  for (size_t i = 0; i < action_.size(); ++i) {
-    action_[i] = set_controls_[i].value_or(action_[i]);
-    set_controls_[i].reset();
-  }
-  any_set_ = false;
 }
 
 void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {

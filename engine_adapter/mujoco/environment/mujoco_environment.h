@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,7 +46,14 @@ class MujocoEnvironment final : public Environment {
  public:
   // `reset_infos` is the number of the first infos columns that a reset writes.
   MujocoEnvironment(std::shared_ptr<const Task> task, TaskMaker make_task,
-                    DataPtr data, size_t reset_infos);
+                    DataPtr data, size_t reset_infos)
+      : shared_task_(std::move(task)),
+        task_(shared_task_),
+        make_task_(std::move(make_task)),
+        data_(std::move(data)),
+        reset_infos_(reset_infos),
+        action_(static_cast<size_t>(task_->model().nu)),
+        set_controls_(action_.size()) {}
 
   void Reset(EnvRandom& random, const EnvironmentRow& row) override;
   StepOutcome Step(std::span<const float> actions,
@@ -70,13 +78,20 @@ class MujocoEnvironment final : public Environment {
 
   // Sets the actuator's control for the next step, in place of the action's
   // value. A reset before that step does not change it.
-  void SetControl(size_t actuator, float value);
+  void SetControl(size_t actuator, float value) {
+    set_controls_[actuator] = value;
+    any_set_ = true;
+  }
   // Returns the last step's control, 0 after a reset; or the value set since
   // then.
-  float Control(size_t actuator) const;
+  float Control(size_t actuator) const {
+    return set_controls_[actuator].value_or(action_[actuator]);
+  }
 
   // Sets the randomization from the next reset on. Call MakeOwnModel before.
-  void SetRandomization(std::unique_ptr<Randomization> next);
+  void SetRandomization(std::unique_ptr<Randomization> next) {
+    next_randomization_ = std::move(next);
+  }
   // Whether SetRandomization has set one.
   bool is_randomized() const {
     return randomization_ != nullptr || next_randomization_ != nullptr;
@@ -86,7 +101,6 @@ class MujocoEnvironment final : public Environment {
   void DrawModel();
   void ReturnToSharedModel();
   void TakeActions(std::span<const float> actions);
-  void TakeSetControls();
   void PutRow(const EnvironmentRow& row) const;
 
   const std::shared_ptr<const Task> shared_task_;

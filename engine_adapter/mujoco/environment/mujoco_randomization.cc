@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <random>
-#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
@@ -28,22 +26,12 @@ uint64_t ChooseSeed() {
 
 }  // namespace
 
-MujocoRandomization::MujocoRandomization(
-    std::shared_ptr<const Task> task,
-    std::vector<MujocoEnvironment*> environments)
-    : task_(std::move(task)),
-      environments_(std::move(environments)),
-      parts_(
-          std::make_shared<const ModelParts>(FindModelParts(task_->model()))) {}
-
 absl::StatusOr<std::vector<std::string>> MujocoRandomization::SetContract(
     std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
     std::optional<uint64_t> seed) {
   Contract taken;
   if (contract != nullptr) {
     ASSIGN_OR_RETURN(taken, ReadContract(*contract));
-  }
-  if (contract != nullptr) {
     RETURN_IF_ERROR(MakeModels(envs));
   }
   const uint64_t first_seed = seed ? *seed : ChooseSeed();

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,7 +30,11 @@ class MujocoRandomization final : public RandomizationPort {
  public:
   // `task` is the one that all environments shared at first.
   MujocoRandomization(std::shared_ptr<const Task> task,
-                      std::vector<MujocoEnvironment*> environments);
+                      std::vector<MujocoEnvironment*> environments)
+      : task_(std::move(task)),
+        environments_(std::move(environments)),
+        parts_(std::make_shared<const ModelParts>(
+            FindModelParts(task_->model()))) {}
 
   // Errors: the port's; kOutOfSharedMemory or kEngineFailed if an environment
   // cannot have its own model. After an error no environment draws from the

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -17,12 +16,23 @@
 namespace tandem {
 namespace {
 
+// World coordinates; absent parts stay unchanged.
+struct WantedPose {
+  std::optional<std::array<mjtNum, 3>> position = {};
+  // A unit quaternion, real part first.
+  std::optional<std::array<mjtNum, 4>> rotation = {};
+};
+
 constexpr std::array<const char*, 5> kModes = {"fixed", "track", "trackcom",
                                                "targetbody", "targetbodycom"};
 
+void Put(const WantedPose& wanted, mjtNum* position, mjtNum* rotation) {
+  if (wanted.position) mju_copy3(position, wanted.position->data());
+  if (wanted.rotation) mju_copy4(rotation, wanted.rotation->data());
+}
+
 Pose Replaced(Pose pose, const WantedPose& wanted) {
-  if (wanted.position) mju_copy3(pose.position, wanted.position->data());
-  if (wanted.rotation) mju_copy4(pose.rotation, wanted.rotation->data());
+  Put(wanted, pose.position, pose.rotation);
   return pose;
 }
 
@@ -188,8 +198,9 @@ absl::StatusOr<WantedPose> WantedOf(const rpc::TransformT& transform) {
   return wanted;
 }
 
-}  // namespace
-
+// Moves the body and all its descendants, with any joints; velocities do not
+// change. After a step, transforms are one timestep behind the joints'
+// positions; this function updates all transforms of the environment.
 absl::Status MoveBody(MujocoEnvironment* environment, int body,
                       const WantedPose& wanted) {
   const mjModel& model = environment->model();
@@ -207,16 +218,11 @@ absl::Status MoveBody(MujocoEnvironment* environment, int body,
   const int mocap = model.body_mocapid[body];
   const int joint = model.body_jntadr[body];
   if (mocap >= 0) {
-    if (wanted.position) {
-      mju_copy3(data->mocap_pos + mjtSize{3} * mocap, wanted.position->data());
-    }
-    if (wanted.rotation) {
-      mju_copy4(data->mocap_quat + mjtSize{4} * mocap, wanted.rotation->data());
-    }
+    Put(wanted, data->mocap_pos + mjtSize{3} * mocap,
+        data->mocap_quat + mjtSize{4} * mocap);
   } else if (joint >= 0 && model.jnt_type[joint] == mjJNT_FREE) {
     mjtNum* const qpos = data->qpos + model.jnt_qposadr[joint];
-    if (wanted.position) mju_copy3(qpos, wanted.position->data());
-    if (wanted.rotation) mju_copy4(qpos + 3, wanted.rotation->data());
+    Put(wanted, qpos, qpos + 3);
   } else {
     ASSIGN_OR_RETURN(mjModel* const own, environment->OwnModel());
     mj_kinematics(own, data);
@@ -226,6 +232,7 @@ absl::Status MoveBody(MujocoEnvironment* environment, int body,
   return absl::OkStatus();
 }
 
+// A mesh's frame is MuJoCo's: its centre and principal axes.
 absl::Status MoveGeom(MujocoEnvironment* environment, int geom,
                       const WantedPose& wanted) {
   ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
@@ -262,6 +269,7 @@ absl::Status MoveCamera(MujocoEnvironment* environment, int camera,
   return absl::OkStatus();
 }
 
+// A light has only a direction: the rotation of straight down.
 absl::Status MoveLight(MujocoEnvironment* environment, int light,
                        const WantedPose& wanted) {
   RETURN_IF_ERROR(CheckFixed("light", environment->model().light_mode[light]));
@@ -280,6 +288,8 @@ absl::Status MoveLight(MujocoEnvironment* environment, int light,
   mj_camlight(model, data);
   return absl::OkStatus();
 }
+
+}  // namespace
 
 MujocoScene::MujocoScene(std::vector<MujocoEnvironment*> environments,
                          std::string path)

@@ -1,6 +1,4 @@
 // MujocoScene: the bodies, geoms, cameras and lights of MuJoCo environments.
-// MoveBody and similar functions move one of them, as if it had always been
-// there.
 //
 // Data flow: service scene <-> MujocoScene <-> mjModel, mjData.
 // Ownership: the engine owns it, beside the environments that it points to.
@@ -11,9 +9,6 @@
 #ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_SCENE_H_
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_SCENE_H_
 
-#include <mujoco/mujoco.h>
-
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,42 +22,6 @@
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
-
-// World coordinates; absent parts stay unchanged.
-struct WantedPose {
-  std::optional<std::array<mjtNum, 3>> position = {};
-  // A unit quaternion, real part first.
-  std::optional<std::array<mjtNum, 4>> rotation = {};
-};
-
-// The functions below return kUnsupported, with the reason, for entities that
-// cannot be moved; and the errors of OwnModel. An error leaves everything
-// unchanged. They allocate if the environment has no own model yet.
-//
-// The lifetime of a move: a body with a free joint and a mocap body keep their
-// place until the next reset, since the place is their state. All others keep
-// it permanently: their place in the body, or the body's place in its parent,
-// changes, and they move with that body or parent. Constants that MuJoCo
-// derives from the model's initial state do not change (invweight0 and the
-// like; mj_setConst), nor do masses and inertias.
-
-// Moves the body and all its descendants, with any joints; velocities do not
-// change. After a step, transforms are one timestep behind the joints'
-// positions; this function updates all transforms of the environment.
-absl::Status MoveBody(MujocoEnvironment* environment, int body,
-                      const WantedPose& wanted);
-
-// A mesh's frame is MuJoCo's: its centre and principal axes.
-absl::Status MoveGeom(MujocoEnvironment* environment, int geom,
-                      const WantedPose& wanted);
-
-// kUnsupported for a camera that MuJoCo moves (its mode is not "fixed").
-absl::Status MoveCamera(MujocoEnvironment* environment, int camera,
-                        const WantedPose& wanted);
-
-// As MoveCamera. A light has only a direction: the rotation of straight down.
-absl::Status MoveLight(MujocoEnvironment* environment, int light,
-                       const WantedPose& wanted);
 
 // Ids: all bodies in MuJoCo's order, then geoms, cameras, lights. The world's
 // body is number 1, so a body's id is MuJoCo's plus 1, and every possible
@@ -91,7 +50,18 @@ class MujocoScene final : public ScenePort {
   std::optional<rpc::EntityInfoT> Entity(uint32_t env,
                                          uint64_t id) const override;
   std::optional<uint64_t> IdOf(absl::string_view name) const override;
-  // MoveBody and the others define the effect and the lifetime of a move.
+  // Moves the entity, as if it had always been there. kUnsupported, with the
+  // reason, for an entity that cannot be moved, such as a camera or light that
+  // MuJoCo moves (its mode is not "fixed"); and the errors of OwnModel. An
+  // error leaves everything unchanged. Allocates if the environment has no own
+  // model yet.
+  //
+  // The lifetime of a move: a body with a free joint and a mocap body keep
+  // their place until the next reset, since the place is their state. All
+  // others keep it permanently: their place in the body, or the body's place in
+  // its parent, changes, and they move with that body or parent. Constants that
+  // MuJoCo derives from the model's initial state do not change (invweight0 and
+  // the like; mj_setConst), nor do masses and inertias.
   absl::Status SetTransform(uint32_t env, uint64_t id,
                             const rpc::TransformT& transform) override;
 

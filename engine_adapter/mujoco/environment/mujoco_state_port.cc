@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "engine_adapter/mujoco/model/part_names.h"
@@ -19,12 +18,6 @@ MujocoPort::Actuator ActuatorOf(const mjModel& model, int index) {
   return {.name = OwnName(model, mjOBJ_ACTUATOR, index),
           .low = limited ? static_cast<float>(range[0]) : -kInfinity,
           .high = limited ? static_cast<float>(range[1]) : kInfinity};
-}
-
-std::vector<float> Floats(const mjtNum* values, size_t count) {
-  std::vector<float> floats(count);
-  for (size_t i = 0; i < count; ++i) floats[i] = static_cast<float>(values[i]);
-  return floats;
 }
 
 }  // namespace
@@ -48,8 +41,8 @@ MujocoStatePort::MujocoStatePort(std::vector<MujocoEnvironment*> environments)
 rpc::JointStateT MujocoStatePort::Joints(uint32_t env) const {
   const mjData& data = *std::as_const(*environments_[env]).data();
   rpc::JointStateT joints;
-  joints.positions = Floats(data.qpos, info_.nq);
-  joints.velocities = Floats(data.qvel, info_.nv);
+  joints.positions.assign(data.qpos, data.qpos + info_.nq);
+  joints.velocities.assign(data.qvel, data.qvel + info_.nv);
   joints.nq = info_.nq;
   joints.nv = info_.nv;
   joints.env_id = env;
@@ -62,10 +55,6 @@ std::vector<float> MujocoStatePort::Controls(uint32_t env) const {
     controls[i] = environments_[env]->Control(i);
   }
   return controls;
-}
-
-void MujocoStatePort::SetControl(uint32_t env, uint32_t actuator, float value) {
-  environments_[env]->SetControl(actuator, value);
 }
 
 }  // namespace tandem

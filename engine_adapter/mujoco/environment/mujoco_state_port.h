@@ -30,7 +30,9 @@ class MujocoStatePort final : public MujocoPort {
   rpc::JointStateT Joints(uint32_t env) const override;
   std::vector<float> Controls(uint32_t env) const override;
   // For any control, MuJoCo itself limits the effect of a limited actuator.
-  void SetControl(uint32_t env, uint32_t actuator, float value) override;
+  void SetControl(uint32_t env, uint32_t actuator, float value) override {
+    environments_[env]->SetControl(actuator, value);
+  }
 
  private:
   std::vector<MujocoEnvironment*> environments_;

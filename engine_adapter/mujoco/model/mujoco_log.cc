@@ -30,21 +30,15 @@ Warnings& TheWarnings() {
   return warnings;
 }
 
-std::string WithoutNumbers(absl::string_view text) {
-  std::string kind;
-  for (const char c : text) {
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) kind += c;
-  }
-  return kind;
-}
-
 void Handle(const mjLogMessage* message) {
   if (message->level == mjLOG_ERROR) throw MujocoError(message->subject);
   if (message->level != mjLOG_WARNING || muted) return;
   Warnings& warnings = TheWarnings();
   const std::lock_guard<std::mutex> lock(warnings.mutex);
   if (!warnings.warn || warnings.seen.size() >= kMostWarnings) return;
-  if (!warnings.seen.insert(WithoutNumbers(message->subject)).second) return;
+  std::string kind = message->subject;
+  std::erase_if(kind, [](unsigned char c) { return absl::ascii_isdigit(c); });
+  if (!warnings.seen.insert(std::move(kind)).second) return;
   warnings.warn(absl::StrCat("MuJoCo warns: ", message->subject));
 }
 

@@ -11,20 +11,14 @@
 #include <span>
 
 namespace tandem {
-namespace numpy_sum_internal {
-
-inline constexpr size_t kLanes = 8;
-inline constexpr size_t kMost = 128;
-
-}  // namespace numpy_sum_internal
 
 // Equals numpy.sum of a contiguous array T[end - begin]; value(i) returns
 // element i. NumPy adds eight interleaved sums for up to 128 elements, and
 // halves a longer array.
 template <typename T, typename Value>
 T NumpySum(size_t begin, size_t end, const Value& value) {
-  using numpy_sum_internal::kLanes;
-  using numpy_sum_internal::kMost;
+  constexpr size_t kLanes = 8;
+  constexpr size_t kMost = 128;
   const size_t n = end - begin;
   if (n > kMost) {
     const size_t half = n / 2 - n / 2 % kLanes;

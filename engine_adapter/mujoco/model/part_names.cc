@@ -1,8 +1,8 @@
 #include "engine_adapter/mujoco/model/part_names.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 
 namespace tandem {
 namespace {
@@ -12,20 +12,17 @@ std::string JointName(const mjModel& model, int joint) {
   return name.empty() ? absl::StrCat("joint ", joint) : name;
 }
 
-const char* PositionPart(int joint_type, int part) {
-  constexpr std::array kOfFree = {"_x", "_y", "_z", "_qw", "_qx", "_qy", "_qz"};
-  constexpr size_t kFirstOfBall = 3;
-  const auto at = static_cast<size_t>(part);
-  if (joint_type == mjJNT_FREE) return kOfFree[at];
-  return joint_type == mjJNT_BALL ? kOfFree[kFirstOfBall + at] : "";
-}
+constexpr std::array kPositions = {"_x",  "_y",  "_z", "_qw",
+                                   "_qx", "_qy", "_qz"};
+constexpr std::array kVelocities = {"_vx", "_vy", "_vz", "_wx", "_wy", "_wz"};
 
-const char* VelocityPart(int joint_type, int part) {
-  constexpr std::array kOfFree = {"_vx", "_vy", "_vz", "_wx", "_wy", "_wz"};
+// `of_free`: the parts of a free joint. Those of a ball joint are its last.
+const char* PartOf(std::span<const char* const> of_free, int joint_type,
+                   int part) {
   constexpr size_t kFirstOfBall = 3;
   const auto at = static_cast<size_t>(part);
-  if (joint_type == mjJNT_FREE) return kOfFree[at];
-  return joint_type == mjJNT_BALL ? kOfFree[kFirstOfBall + at] : "";
+  if (joint_type == mjJNT_FREE) return of_free[at];
+  return joint_type == mjJNT_BALL ? of_free[kFirstOfBall + at] : "";
 }
 
 }  // namespace
@@ -45,16 +42,16 @@ std::string PositionName(const mjModel& model, int index) {
   while (joint + 1 < model.njnt && model.jnt_qposadr[joint + 1] <= index) {
     ++joint;
   }
-  return absl::StrCat(
-      JointName(model, joint),
-      PositionPart(model.jnt_type[joint], index - model.jnt_qposadr[joint]));
+  return absl::StrCat(JointName(model, joint),
+                      PartOf(kPositions, model.jnt_type[joint],
+                             index - model.jnt_qposadr[joint]));
 }
 
 std::string VelocityName(const mjModel& model, int index) {
   const int joint = model.dof_jntid[index];
-  return absl::StrCat(
-      JointName(model, joint),
-      VelocityPart(model.jnt_type[joint], index - model.jnt_dofadr[joint]));
+  return absl::StrCat(JointName(model, joint),
+                      PartOf(kVelocities, model.jnt_type[joint],
+                             index - model.jnt_dofadr[joint]));
 }
 
 std::string BodyAxisName(const mjModel& model, int index) {

@@ -4,8 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "engine_adapter/mujoco/model/pose.h"
-
 namespace tandem {
 namespace {
 
@@ -29,9 +27,13 @@ std::array<mjtNum, 6> BoundsOfGeom(const mjModel& model, int geom) {
   return bounds;
 }
 
-// Updates the body's tree of bounding boxes, by which MuJoCo finds contacts.
-// Leaves are geoms. Parents come before their children.
-void UpdateBounds(mjModel* model, int geom) {
+}  // namespace
+
+void FollowGeom(mjModel* model, int geom) {
+  // Otherwise MuJoCo would use the body's frame for the geom.
+  model->geom_sameframe[geom] = mjSAMEFRAME_NONE;
+  // The body's tree of bounding boxes. Leaves are geoms. Parents come before
+  // their children.
   const int body = model->geom_bodyid[geom];
   const int first = model->body_bvhadr[body];
   for (int i = model->body_bvhnum[body] - 1; i >= 0; --i) {
@@ -56,14 +58,6 @@ void UpdateBounds(mjModel* model, int geom) {
       bounds[3 + axis] = (high - low) / 2;
     }
   }
-}
-
-}  // namespace
-
-void FollowGeom(mjModel* model, int geom) {
-  // Otherwise MuJoCo would use the body's frame for the geom.
-  model->geom_sameframe[geom] = mjSAMEFRAME_NONE;
-  UpdateBounds(model, geom);
 }
 
 }  // namespace tandem

@@ -7,11 +7,6 @@
 namespace tandem {
 namespace {
 
-bool MovesJoint(const mjModel& model, int actuator) {
-  const int type = model.actuator_trntype[actuator];
-  return type == mjTRN_JOINT || type == mjTRN_JOINTINPARENT;
-}
-
 // Returns the tree that the actuator moves, or -1.
 int TreeOf(const mjModel& model, int actuator) {
   const int id = model.actuator_trnid[2 * actuator];
@@ -51,11 +46,10 @@ bool IsWrapped(const mjModel& model, int tendon, int joint) {
 bool IsDriven(const mjModel& model, int joint) {
   for (int i = 0; i < model.nactuator; ++i) {
     const int id = model.actuator_trnid[2 * i];
-    if (MovesJoint(model, i) && id == joint) return true;
-    if (model.actuator_trntype[i] == mjTRN_TENDON &&
-        IsWrapped(model, id, joint)) {
-      return true;
-    }
+    const int type = model.actuator_trntype[i];
+    const bool moves = type == mjTRN_JOINT || type == mjTRN_JOINTINPARENT;
+    if (moves && id == joint) return true;
+    if (type == mjTRN_TENDON && IsWrapped(model, id, joint)) return true;
   }
   return false;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <span>
 
@@ -41,18 +42,9 @@ constexpr SetConstUse kSetConstUses[] = {
 #undef X
 };
 
-template <size_t kSize>
-constexpr bool Names(const absl::string_view (&names)[kSize],
-                     absl::string_view array) {
-  for (const absl::string_view name : names) {
-    if (name == array) return true;
-  }
-  return false;
-}
-
 constexpr bool IsRestored(absl::string_view array) {
-  if (Names(kDrawn, array)) return true;
-  if (Names(kOfPlaces, array)) return false;
+  if (std::ranges::find(kDrawn, array) != std::end(kDrawn)) return true;
+  if (std::ranges::find(kOfPlaces, array) != std::end(kOfPlaces)) return false;
   for (const SetConstUse& use : kSetConstUses) {
     if (use.array != array) continue;
     return ((use.fixed | use.kinematics | use.inertia | use.springs) &
@@ -97,13 +89,6 @@ void SetRestitutions(double restitution, mjModel* model) {
 void ScaleMasses(double factor, mjModel* model) {
   Scale(Numbers(model->body_mass, model->nbody), factor);
   Scale(Numbers(model->body_inertia, model->nbody * mjtSize{3}), factor);
-}
-
-void OffsetMassCenters(const ModelParts& parts,
-                       const std::array<double, 3>& offset, mjModel* model) {
-  for (const int body : parts.offset_bodies) {
-    mju_addTo3(model->body_ipos + mjtSize{3} * body, offset.data());
-  }
 }
 
 // A muscle's parameters are range[2], force, scale, lmin, lmax, vmax, fpmax,
@@ -167,9 +152,6 @@ bool HasMoved(const mjModel& original, const mjModel& model, int geom) {
                      original.geom_quat + quat);
 }
 
-constexpr double kLeastRatio = 1e-4;
-constexpr double kMostRatio = 1e4;
-
 }  // namespace
 
 // MJMODEL_POINTERS uses MJ_M for a number of columns that is a model size.
@@ -209,7 +191,9 @@ void DrawModel(const Contract& contract, const ModelParts& parts,
   if (contract.com_offset) {
     std::array<double, 3> offset;
     for (double& each : offset) each = contract.com_offset->Draw(random);
-    OffsetMassCenters(parts, offset, model);
+    for (const int body : parts.offset_bodies) {
+      mju_addTo3(model->body_ipos + mjtSize{3} * body, offset.data());
+    }
   }
   if (contract.motor_strength) {
     ScaleMotors(parts, contract.motor_strength->Draw(random), model);
@@ -233,8 +217,8 @@ double RestitutionOf(double damping_ratio) {
 }
 
 double DampingRatioFor(double restitution) {
-  double low = kLeastRatio;
-  double high = kMostRatio;
+  double low = 1e-4;
+  double high = 1e4;
   // Bisects the interval in logarithmic scale.
   for (int i = 0; i < 64; ++i) {
     const double middle = std::sqrt(low * high);

@@ -1,10 +1,9 @@
 #include "engine_adapter/mujoco/randomization/randomization.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <utility>
 
+#include "engine_adapter/mujoco/randomization/floating_base.h"
 #include "engine_adapter/mujoco/randomization/model_draws.h"
 
 namespace tandem {
@@ -79,70 +78,43 @@ void ShakePose(const Contract& contract, const FloatingBase& base,
 
 }  // namespace
 
-Randomization::Randomization(std::shared_ptr<const mjModel> original,
-                             std::shared_ptr<const ModelParts> parts,
-                             const Contract& contract, const EnvRandom& random)
-    : original_(std::move(original)),
-      parts_(std::move(parts)),
-      contract_(contract),
-      random_(random) {}
-
 void Randomization::DrawModel(mjModel* model, mjData* data) {
   RestoreModel(*original_, model);
   tandem::DrawModel(contract_, *parts_, random_, model, data);
 }
 
 void Randomization::ShakeState(const mjModel& model, mjData* data) {
-  tandem::ShakeState(contract_, *parts_, random_, model, data);
-  pushes_.Start(contract_, random_);
-  command_.Start(contract_, random_);
+  ShakePose(contract_, parts_->base, random_, model, data->qpos);
+  if (const double noise = contract_.joint_position_noise; noise != 0) {
+    for (const int joint : parts_->joints) {
+      ShakePosition(noise, random_, model, joint, data->qpos);
+      HoldToLimits(model, joint, data->qpos);
+    }
+  }
+  if (const double noise = contract_.joint_velocity_noise; noise != 0) {
+    for (const int joint : parts_->joints) {
+      const int count = model.jnt_type[joint] == mjJNT_BALL ? 3 : 1;
+      for (int i = 0; i < count; ++i) {
+        data->qvel[model.jnt_dofadr[joint] + i] +=
+            noise * random_.StandardNormal();
+      }
+    }
+  }
+  if (contract_.push_interval) {
+    next_push_secs_ = contract_.push_interval->Draw(random_);
+  }
+  DrawCommand(/*now_secs=*/0);
 }
 
 void Randomization::BeforeStep(const mjModel& model, mjData* data) {
-  pushes_.Push(contract_, parts_->base, random_, model, data);
-}
-
-void Randomization::AfterStep(const mjModel& model, const mjData& data) {
-  command_.Update(contract_, random_, data.time, model.opt.timestep / 2);
-}
-
-void VelocityCommand::Start(const Contract& contract, EnvRandom& random) {
-  Draw(contract, random, /*now_secs=*/0);
-}
-
-void VelocityCommand::Update(const Contract& contract, EnvRandom& random,
-                             double now_secs, double tolerance_secs) {
-  if (!contract.command_resampling_time) return;
-  if (now_secs + tolerance_secs < next_secs_) return;
-  Draw(contract, random, now_secs);
-}
-
-void VelocityCommand::Draw(const Contract& contract, EnvRandom& random,
-                           double now_secs) {
-  const bool stands = contract.standing_probability > 0 &&
-                      random.Uniform(0, 1) < contract.standing_probability;
-  for (size_t i = 0; i < values_.size(); ++i) {
-    const std::optional<DrawRange>& range = contract.velocity_command[i];
-    values_[i] = range && !stands ? range->Draw(random) : 0;
-  }
-  if (contract.command_resampling_time) {
-    next_secs_ = now_secs + contract.command_resampling_time->Draw(random);
-  }
-}
-
-void Pushes::Start(const Contract& contract, EnvRandom& random) {
-  if (contract.push_interval) next_secs_ = contract.push_interval->Draw(random);
-}
-
-void Pushes::Push(const Contract& contract, const FloatingBase& base,
-                  EnvRandom& random, const mjModel& model, mjData* data) {
-  if (!contract.push_interval || !contract.push_velocity) return;
+  const FloatingBase& base = parts_->base;
+  if (!contract_.push_interval || !contract_.push_velocity) return;
   if (!base.MovesLevel()) return;
   // Half a time step of tolerance: rounding errors of data->time must not delay
   // the push by a step.
-  if (data->time + model.opt.timestep / 2 < next_secs_) return;
-  const double velocity = contract.push_velocity->Draw(random);
-  const std::array<double, 2> direction = DrawDirection(base, random);
+  if (data->time + model.opt.timestep / 2 < next_push_secs_) return;
+  const double velocity = contract_.push_velocity->Draw(random_);
+  const std::array<double, 2> direction = DrawDirection(base, random_);
   for (size_t axis = 0; axis < direction.size(); ++axis) {
     const double added = velocity * direction[axis];
     const FloatingBase::Slide& slide = base.slides[axis];
@@ -153,26 +125,25 @@ void Pushes::Push(const Contract& contract, const FloatingBase& base,
       data->qvel[model.jnt_dofadr[slide.joint]] += slide.along * added;
     }
   }
-  next_secs_ = data->time + contract.push_interval->Draw(random);
+  next_push_secs_ = data->time + contract_.push_interval->Draw(random_);
 }
 
-void ShakeState(const Contract& contract, const ModelParts& parts,
-                EnvRandom& random, const mjModel& model, mjData* data) {
-  ShakePose(contract, parts.base, random, model, data->qpos);
-  if (const double noise = contract.joint_position_noise; noise != 0) {
-    for (const int joint : parts.joints) {
-      ShakePosition(noise, random, model, joint, data->qpos);
-      HoldToLimits(model, joint, data->qpos);
-    }
+void Randomization::AfterStep(const mjModel& model, const mjData& data) {
+  if (!contract_.command_resampling_time) return;
+  if (data.time + model.opt.timestep / 2 < next_command_secs_) return;
+  DrawCommand(data.time);
+}
+
+void Randomization::DrawCommand(double now_secs) {
+  const bool stands = contract_.standing_probability > 0 &&
+                      random_.Uniform(0, 1) < contract_.standing_probability;
+  for (size_t i = 0; i < velocity_command_.size(); ++i) {
+    const std::optional<DrawRange>& range = contract_.velocity_command[i];
+    velocity_command_[i] = range && !stands ? range->Draw(random_) : 0;
   }
-  if (const double noise = contract.joint_velocity_noise; noise != 0) {
-    for (const int joint : parts.joints) {
-      const int count = model.jnt_type[joint] == mjJNT_BALL ? 3 : 1;
-      for (int i = 0; i < count; ++i) {
-        data->qvel[model.jnt_dofadr[joint] + i] +=
-            noise * random.StandardNormal();
-      }
-    }
+  if (contract_.command_resampling_time) {
+    next_command_secs_ =
+        now_secs + contract_.command_resampling_time->Draw(random_);
   }
 }
 

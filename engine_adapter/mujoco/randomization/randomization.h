@@ -16,69 +16,24 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
-#include "engine_adapter/mujoco/randomization/floating_base.h"
 #include "engine_adapter/mujoco/randomization/model_parts.h"
 
 namespace tandem {
-
-// Adds normal noise, in this order:
-//  - to the floating base's position and orientation. A free or ball joint
-//    turns by a rotation vector of three draws.
-//  - to the other joints' positions, within their limits
-//  - to the other joints' velocities
-// Other free joints do not change. Makes one draw for each changed degree of
-// freedom, in the model's order. Allocates nothing.
-void ShakeState(const Contract& contract, const ModelParts& parts,
-                EnvRandom& random, const mjModel& model, mjData* data);
-
-// Sudden changes of a robot's horizontal velocity. Active if the contract has
-// both interval and velocity, and the base moves horizontally.
-class Pushes {
- public:
-  // Starts an episode at time 0. The first push is after one interval.
-  void Start(const Contract& contract, EnvRandom& random);
-
-  // If a push is due: adds a velocity of drawn size in a drawn horizontal
-  // direction. If the base moves along x or y only, the direction has that
-  // axis and a drawn sign. Then draws the next interval, from now on.
-  void Push(const Contract& contract, const FloatingBase& base,
-            EnvRandom& random, const mjModel& model, mjData* data);
-
- private:
-  double next_secs_ = 0;  // of simulated time
-};
-
-// The commanded velocity of a robot. It is drawn again after each resampling
-// time.
-class VelocityCommand {
- public:
-  // Starts an episode at time 0 and draws its first command.
-  void Start(const Contract& contract, EnvRandom& random);
-  // Draws a new command if the resampling time has passed, or ends within
-  // `tolerance_secs`. Without a resampling time the command stays.
-  void Update(const Contract& contract, EnvRandom& random, double now_secs,
-              double tolerance_secs);
-
-  // Forward and left in m/s, turn to the left in rad/s. A component without a
-  // range is 0. All 0: stand still.
-  const std::array<double, 3>& values() const { return values_; }
-
- private:
-  void Draw(const Contract& contract, EnvRandom& random, double now_secs);
-
-  std::array<double, 3> values_ = {};
-  double next_secs_ = 0;  // of simulated time
-};
 
 // With an empty contract all values are those of `original`, the task's model.
 class Randomization {
  public:
   Randomization(std::shared_ptr<const mjModel> original,
                 std::shared_ptr<const ModelParts> parts,
-                const Contract& contract, const EnvRandom& random);
+                const Contract& contract, const EnvRandom& random)
+      : original_(std::move(original)),
+        parts_(std::move(parts)),
+        contract_(contract),
+        random_(random) {}
 
   // Whether its contract changes nothing.
   bool is_empty() const { return contract_ == Contract(); }
@@ -86,21 +41,44 @@ class Randomization {
   // `model` is the environment's own; `data` is scratch memory. Throws
   // MujocoError.
   void DrawModel(mjModel* model, mjData* data);
+
+  // Starts an episode at time 0. Adds normal noise, in this order:
+  //  - to the floating base's position and orientation. A free or ball joint
+  //    turns by a rotation vector of three draws.
+  //  - to the other joints' positions, within their limits
+  //  - to the other joints' velocities
+  // Other free joints do not change. Makes one draw for each changed degree of
+  // freedom, in the model's order. Then draws the time of the first push, one
+  // interval, and the first velocity command.
   void ShakeState(const mjModel& model, mjData* data);
+
+  // Pushes the robot: a sudden change of its horizontal velocity. Active if the
+  // contract has both interval and velocity, and the base moves horizontally.
+  // If a push is due, adds a velocity of drawn size in a drawn direction. If
+  // the base moves along x or y only, the direction has that axis and a drawn
+  // sign. Then draws the next interval, from now on.
   void BeforeStep(const mjModel& model, mjData* data);
+
+  // Draws a new velocity command if the resampling time has passed, or ends
+  // within half a time step. Without a resampling time the command stays.
   void AfterStep(const mjModel& model, const mjData& data);
 
+  // The commanded velocity of a robot: forward and left in m/s, turn to the
+  // left in rad/s. A component without a range is 0. All 0: stand still.
   const std::array<double, 3>& velocity_command() const {
-    return command_.values();
+    return velocity_command_;
   }
 
  private:
+  void DrawCommand(double now_secs);
+
   std::shared_ptr<const mjModel> original_;
   std::shared_ptr<const ModelParts> parts_;
   Contract contract_;
   EnvRandom random_;
-  Pushes pushes_;
-  VelocityCommand command_;
+  double next_push_secs_ = 0;  // of simulated time; so is the next one
+  double next_command_secs_ = 0;
+  std::array<double, 3> velocity_command_ = {};
 };
 
 }  // namespace tandem

@@ -1,6 +1,5 @@
 #include "engine_adapter/mujoco/render/debug_canvas.h"
 
-#include <array>
 #include <cmath>
 #include <span>
 #include <utility>

@@ -175,9 +175,6 @@ absl::StatusOr<std::unique_ptr<EglContext>> EglContext::Create() {
   return Lacking(absl::StrCat("a libEGL without a driver: ", error));
 }
 
-EglContext::EglContext(const Library& egl, void* display, void* context)
-    : egl_(egl), display_(display), context_(context) {}
-
 EglContext::~EglContext() {
   egl_.MakeCurrent(display_, nullptr, nullptr, nullptr);
   egl_.DestroyContext(display_, context_);

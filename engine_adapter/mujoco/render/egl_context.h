@@ -36,7 +36,8 @@ class EglContext {
 
  private:
   struct Library;
-  EglContext(const Library& egl, void* display, void* context);
+  EglContext(const Library& egl, void* display, void* context)
+      : egl_(egl), display_(display), context_(context) {}
 
   const Library& egl_;
   void* display_;

@@ -13,7 +13,6 @@
 #include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/model/part_names.h"
-#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
@@ -172,7 +171,10 @@ void MujocoCameras::Run() {
   GoToBackground();
   while (std::optional<Job> job = NextJob()) {
     absl::StatusOr<Image> image = Guarded([&] { return ImageOf(&*job); });
-    GiveBack(std::move(job->snapshot));
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      spare_.push_back(std::move(job->snapshot));
+    }
     if (image.ok()) image->held = std::move(job->held);
     job->done(std::move(image));
   }
@@ -194,11 +196,6 @@ std::optional<MujocoCameras::Job> MujocoCameras::NextJob() {
   Job job = std::move(waiting_.front());
   waiting_.pop_front();
   return job;
-}
-
-void MujocoCameras::GiveBack(std::unique_ptr<SceneSnapshot> snapshot) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  spare_.push_back(std::move(snapshot));
 }
 
 absl::StatusOr<Image> MujocoCameras::ImageOf(Job* job) {

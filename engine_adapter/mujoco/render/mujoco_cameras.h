@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -105,7 +104,6 @@ class MujocoCameras final : public CameraPort {
   void DropUnwanted();
   void Run();
   std::optional<Job> NextJob();
-  void GiveBack(std::unique_ptr<SceneSnapshot> snapshot);
   absl::StatusOr<Image> ImageOf(Job* job);
   absl::StatusOr<SceneRenderer*> Renderer(bool endless_planes);
   mjvCamera CameraOf(const Job& job) const;

@@ -1,12 +1,9 @@
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 
 #include <string>
-#include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -22,17 +19,6 @@ std::string CameraNames(const mjModel& model) {
 }
 
 }  // namespace
-
-MujocoFrames::MujocoFrames(std::shared_ptr<const mjModel> model,
-                           std::vector<const MujocoEnvironment*> environments,
-                           const std::optional<CameraView>& view,
-                           const DebugCanvas* canvas)
-    : model_(std::move(model)),
-      environments_(std::move(environments)),
-      view_(view),
-      canvas_(canvas) {}
-
-MujocoFrames::~MujocoFrames() = default;
 
 absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
   options_ = options;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,9 +34,11 @@ class MujocoFrames final : public FrameSource {
   // nullptr: no marks. `view` as in TaskCamera.
   MujocoFrames(std::shared_ptr<const mjModel> model,
                std::vector<const MujocoEnvironment*> environments,
-               const std::optional<CameraView>& view,
-               const DebugCanvas* canvas);
-  ~MujocoFrames() override;
+               const std::optional<CameraView>& view, const DebugCanvas* canvas)
+      : model_(std::move(model)),
+        environments_(std::move(environments)),
+        view_(view),
+        canvas_(canvas) {}
 
   // kInvalidArgument for a camera that is not in the model.
   absl::Status Prepare(const FrameOptions& options) override;

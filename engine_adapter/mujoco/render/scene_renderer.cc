@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "transport/base/error.h"
 

@@ -1,7 +1,6 @@
 // Ant-v5: run forward on four legs without falling or flipping.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "engine_adapter/mujoco/model/numpy_sum.h"
 #include "engine_adapter/mujoco/model/part_names.h"
@@ -102,8 +101,8 @@ class Ant final : public NoisyStartTask {
   double healthy_reward_;
   int main_body_;
   bool terminate_when_unhealthy_;
-  std::pair<double, double> healthy_z_range_;
-  std::pair<double, double> contact_force_range_;
+  Range healthy_z_range_;
+  Range contact_force_range_;
   bool include_cfrc_ext_;
 };
 
