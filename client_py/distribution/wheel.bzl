@@ -1,5 +1,8 @@
 """The rule that packs the Python package `tandem` and the engine's server into a wheel."""
 
+# Where `python -m tandem.sdk` expects the files of the C interface, by extension.
+_SDK_FOLDERS = {"cmake": "lib/cmake/Tandem", "fbs": "share/tandem", "h": "include", "hpp": "include", "so.1": "lib"}
+
 _ASSETS = "../pip/gymnasium_mujoco_assets/"
 
 def _wheel_impl(ctx):
@@ -27,6 +30,10 @@ def _wheel_impl(ctx):
             libraries.append(file)
         elif file != program:
             fail("Expected model files and shared libraries with the server, found %s." % file.short_path)
+
+    for file in ctx.attr.sdk[DefaultInfo].default_runfiles.files.to_list():
+        extension = file.basename.partition(".")[2]
+        files["%s/_sdk/%s/%s" % (package.name, _SDK_FOLDERS[extension], file.basename)] = file
 
     licences = {}  # path in the wheel's folder of licences -> file
     for file in ctx.files.notices:
@@ -62,6 +69,7 @@ wheel = rule(
         "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages in one folder; the first has the server beside it"),
         "pyproject": attr.label(mandatory = True, allow_single_file = True, doc = "what describes the package"),
         "readme": attr.label(mandatory = True, allow_single_file = True, doc = "what pyproject.toml calls the readme"),
+        "sdk": attr.label(mandatory = True, doc = "the files of the C interface, as its data"),
         "_build_wheel": attr.label(default = "//client_py/distribution:build_wheel", executable = True, cfg = "exec"),
     },
 )

@@ -43,7 +43,7 @@ NEEDS = {
 }
 
 # Blocks that are not run: programs' output, and excerpts of source files.
-_SHOWN = ("cpp", "sql", "text")
+_SHOWN = ("c", "cpp", "csharp", "sql", "text")
 _RUN = {"bash": ".sh", "json": ".json", "python": ".py"}
 
 _COMMENT = re.compile(r"^ *<!-- (.*) -->$")

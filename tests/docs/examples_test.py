@@ -29,7 +29,7 @@ _DAEMON = Path("slow_lane/daemon/tandem-daemon")
 _HERE = {"daemon": ("grpcio", "protobuf", "rich"), "pygame": ("pygame-ce",), "wheel": ()}
 
 # Names after "tandem." that are no Python names: of `tandem.db`, of SQL and of a protobuf package.
-_NOT_PYTHON = ("db", "episodes", "slow_lane", "steps")
+_NOT_PYTHON = ("db", "episodes", "h", "hpp", "slow_lane", "steps")
 
 # A private /dev/shm and private ports: the pages' names and ports may be in use on this machine.
 _ALONE = (

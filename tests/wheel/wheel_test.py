@@ -5,6 +5,7 @@ the requirements of the wheel's metadata, and mujoco where a test needs it. tool
 """
 
 import stat
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -66,6 +67,19 @@ except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
     assert environment.run("python", "-c", program) == f"{printed}DaemonUnreachable\n"
     for command in ("tandemctl", "python -m tandemctl"):
         assert "tandem-daemon --data_dir" in environment.fail(*command.split(), "--daemon=unix:none.sock", "list")
+
+
+def test_has_the_c_interface(environment: CleanEnvironment, tmp_path: Path) -> None:
+    """A program in C is compiled and linked by the flags of `python -m tandem.sdk`, and finds the library."""
+    source = tmp_path / "program.c"
+    source.write_text(
+        "#include <stdio.h>\n#include <tandem.h>\nint main(void) { puts(tandem_version()); return 0; }\n"
+    )
+    flags = environment.run("python", "-m", "tandem.sdk", "--cflags", "--libs").split()
+    subprocess.run(["gcc", "-o", tmp_path / "program", source, *flags], check=True)
+    assert subprocess.check_output([tmp_path / "program"], text=True) == f"{tandem.__version__}\n"
+    cmake = Path(environment.run("python", "-m", "tandem.sdk", "--cmake").strip())
+    assert (cmake / "TandemConfig.cmake").is_file()
 
 
 def test_uninstall_removes_all_files(environment: CleanEnvironment) -> None:

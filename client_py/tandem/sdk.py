@@ -1,0 +1,50 @@
+"""`python -m tandem.sdk`: the compiler's flags for programs in C and C++ that use tandem.h."""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent / "_sdk"
+
+
+def _arguments(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tandem.sdk",
+        description="Prints where tandem.h, tandem.hpp and libtandem.so.1 of this package are.",
+        epilog="example: gcc -o engine engine.c $(python -m tandem.sdk --cflags --libs)",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--cflags", action="store_true", help="options for the compiler")
+    parser.add_argument("--libs", action="store_true", help="options for the linker; the program then finds the library")
+    parser.add_argument("--cmake", action="store_true", help="the folder of TandemConfig.cmake, for -DTandem_DIR=")
+    parsed = parser.parse_args(words)
+    if parsed.cmake == (parsed.cflags or parsed.libs):
+        parser.error("expected --cflags, --libs or both, or --cmake alone")
+    return parsed
+
+
+def main(words: list[str] | None = None) -> int:
+    """Prints the flags; returns the exit code: 1 if the package has no such files, as in a clone."""
+    arguments = _arguments(words)
+    library = _FOLDER / "lib" / "libtandem.so.1"
+    if not library.exists():
+        print(
+            f"tandem: expected {library}, found none: only the wheel has it\n"
+            "Next: install the wheel, or in a clone: tools/bazel build //sdk",
+            file=sys.stderr,
+        )
+        return 1
+    if arguments.cmake:
+        print(_FOLDER / "lib" / "cmake" / "Tandem")
+        return 0
+    flags = [f"-I{_FOLDER / 'include'}"] if arguments.cflags else []
+    if arguments.libs:
+        # The linker finds the file by its name; libtandem.so, for -ltandem, is in the archive alone.
+        flags += [str(library), f"-Wl,-rpath,{library.parent}"]
+    print(shlex.join(flags))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
