@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -231,9 +230,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
         "file at ",
         path));
   }
-  const absl::StatusOr<bool> taken = HasListener(path);
-  if (!taken.ok()) return taken.status();
-  if (*taken) {
+  ASSIGN_OR_RETURN(const bool taken, HasListener(path));
+  if (taken) {
     return absl::UnavailableError(absl::StrCat(
         "--socket: expected a path that is free, found one at which another "
         "program listens; is it another daemon's? Give another path, or stop "

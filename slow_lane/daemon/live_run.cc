@@ -3,13 +3,11 @@
 #include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_id.h"
-#include "slow_lane/runs/run_state.h"
 #include "transport/base/clock.h"
 
 namespace tandem::slow_lane {

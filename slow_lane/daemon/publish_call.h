@@ -13,7 +13,6 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <memory>

@@ -6,13 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <map>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -212,10 +209,7 @@ absl::Status RunStarter::Prepare(const LiveRun& run) {
   } else if (!made.ok()) {
     return made;
   }
-  if (const absl::Status written = folder.WriteConfig(run.row.config_json);
-      !written.ok()) {
-    return written;
-  }
+  RETURN_IF_ERROR(folder.WriteConfig(run.row.config_json));
   return folder.WriteLaunchPlan(
       MakeLaunchPlan(run, folder, options_.start_dir, address_));
 }

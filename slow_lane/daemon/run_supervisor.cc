@@ -11,9 +11,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/process_tree.h"
-#include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_id.h"
 #include "transport/base/clock.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -55,18 +55,17 @@ absl::StatusOr<std::unique_ptr<RunSupervisor>> RunSupervisor::Start(
     const Options& options, EventStore* store, WatchHub* hub) {
   auto supervisor =
       std::unique_ptr<RunSupervisor>(new RunSupervisor(options, store, hub));
-  if (absl::Status s = supervisor->starter_.WatchChildren(); !s.ok()) return s;
+  RETURN_IF_ERROR(supervisor->starter_.WatchChildren());
   // On the store's thread, before any other write.
   auto rows = std::make_shared<std::vector<RunRow>>();
   std::promise<absl::Status> loaded;
   store->Post(
-      [rows](Database& database) {
-        absl::StatusOr<std::vector<RunRow>> read = LoadRuns(database);
-        if (read.ok()) *rows = *std::move(read);
-        return read.status();
+      [rows](Database& database) -> absl::Status {
+        ASSIGN_OR_RETURN(*rows, LoadRuns(database));
+        return absl::OkStatus();
       },
       [&loaded](const absl::Status& status) { loaded.set_value(status); });
-  if (absl::Status s = loaded.get_future().get(); !s.ok()) return s;
+  RETURN_IF_ERROR(loaded.get_future().get());
   supervisor->loop_.Post(
       [self = supervisor.get(), rows] { self->TakeUp(std::move(*rows)); });
   return supervisor;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "slow_lane/store/event_columns.h"
 #include "transport/base/clock.h"
 

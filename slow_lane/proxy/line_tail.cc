@@ -8,9 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -63,9 +63,8 @@ absl::StatusOr<std::optional<TailLine>> LineTail::Next() {
       dropped_ += end_ - begin_ - kHeadBytes;
       scanned_ = end_ = begin_ + kHeadBytes;
     }
-    const absl::StatusOr<Read> read = ReadMore();
-    if (!read.ok()) return read.status();
-    if (*read == Read::kSome) continue;
+    ASSIGN_OR_RETURN(const Read got, ReadMore());
+    if (got == Read::kSome) continue;
     if (finished_ && begin_ < end_) {
       return Take(TailLine::Kind::kIncomplete, end_, /*newline_bytes=*/0);
     }
@@ -104,9 +103,8 @@ absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
         errno, absl::StrCat("cannot read at byte ", offset, " of ", name_));
   }
   if (count > 0) {
-    const absl::StatusOr<bool> stands = StillStands(offset);
-    if (!stands.ok()) return stands.status();
-    if (!*stands) {
+    ASSIGN_OR_RETURN(const bool stands, StillStands(offset));
+    if (!stands) {
       return absl::FailedPreconditionError(absl::StrCat(
           "expected a file that only grows, found other bytes than were read "
           "before byte ",
