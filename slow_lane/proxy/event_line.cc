@@ -128,7 +128,6 @@ class MessageReader {
   bool ReadStep(RunStep* step) {
     std::optional<uint64_t> episode_index, step_index, payload_version, seed;
     std::optional<double> reward;
-    bool terminated = false, truncated = false;
     const bool valid =
         ReadEpisodeIndex(&episode_index) &&
         ReadU64(Field::kStepIndex, kMaxU64, &step_index) &&
@@ -136,8 +135,8 @@ class MessageReader {
         (step_index.has_value() || FailMissing("step_index or step")) &&
         ReadReward(Field::kReward, &reward) &&
         (reward.has_value() || FailMissing("reward")) &&
-        ReadBool(Field::kTerminated, &terminated) &&
-        ReadBool(Field::kTruncated, &truncated) &&
+        ReadBool(Field::kTerminated, step, &RunStep::set_terminated) &&
+        ReadBool(Field::kTruncated, step, &RunStep::set_truncated) &&
         ReadU64(Field::kPayloadVersion, std::numeric_limits<uint32_t>::max(),
                 &payload_version) &&
         ReadU64(Field::kEpisodeSeed, kMaxU64, &seed) &&
@@ -151,8 +150,6 @@ class MessageReader {
     step->set_episode_index(*episode_index);
     step->set_step_index(*step_index);
     step->set_reward(*reward);
-    step->set_terminated(terminated);
-    step->set_truncated(truncated);
     step->set_payload_version(
         static_cast<uint32_t>(payload_version.value_or(0)));
     step->set_episode_seed(seed.value_or(0));
@@ -169,7 +166,6 @@ class MessageReader {
   bool ReadEpisode(RunEpisode* episode) {
     std::optional<uint64_t> episode_index, steps;
     std::optional<double> total_reward;
-    bool terminated = false, truncated = false;
     const bool valid =
         ReadEpisodeIndex(&episode_index) &&
         ReadReward(Field::kTotalReward, &total_reward) &&
@@ -177,8 +173,8 @@ class MessageReader {
         (total_reward.has_value() || FailMissing("total_reward or reward")) &&
         ReadU64(Field::kSteps, kMaxU64, &steps) &&
         (steps.has_value() || FailMissing("steps")) &&
-        ReadBool(Field::kTerminated, &terminated) &&
-        ReadBool(Field::kTruncated, &truncated) &&
+        ReadBool(Field::kTerminated, episode, &RunEpisode::set_terminated) &&
+        ReadBool(Field::kTruncated, episode, &RunEpisode::set_truncated) &&
         ReadText(Field::kAgentId, episode, &RunEpisode::mutable_agent_id) &&
         ReadText(Field::kWorkerId, episode, &RunEpisode::mutable_worker_id) &&
         ReadUnixNs(episode);
@@ -186,8 +182,6 @@ class MessageReader {
     episode->set_episode_index(*episode_index);
     episode->set_total_reward(*total_reward);
     episode->set_steps(*steps);
-    episode->set_terminated(terminated);
-    episode->set_truncated(truncated);
     CopyJson(Field::kMetadataJson, Field::kMetadata, episode,
              &RunEpisode::mutable_metadata_json);
     return true;
@@ -287,13 +281,14 @@ class MessageReader {
     return true;
   }
 
-  bool ReadBool(Field field, bool* value) {
+  template <typename Message>
+  bool ReadBool(Field field, Message* message, void (Message::*set)(bool)) {
     const FieldValue* const found = fields_.Find(field);
     if (found == nullptr) return true;
     if (!found->value.is_bool()) {
       return Fail(field, "true or false", found->text);
     }
-    *value = found->value.get_bool().value_unsafe();
+    (message->*set)(found->value.get_bool().value_unsafe());
     return true;
   }
 
@@ -322,23 +317,22 @@ class MessageReader {
   }
 
   bool ReadMetadata(Field field, std::optional<uint64_t>* episode_index) {
-    constexpr absl::string_view kExpected =
-        "an object, or its JSON as a string";
     const FieldValue* const found = fields_.Find(field);
     if (found == nullptr) return true;
     simdjson::dom::object metadata;
+    simdjson::error_code error = simdjson::SUCCESS;
     if (const std::optional<absl::string_view> text = TextOf(found->value)) {
       if (text->empty()) return true;
-      const simdjson::error_code error =
+      error =
           nested_parser_
               ->parse(text->data(), text->size(), /*realloc_if_needed=*/true)
               .get(metadata);
       if (error == simdjson::MEMALLOC) throw std::bad_alloc();
-      if (error != simdjson::SUCCESS) {
-        return Fail(field, kExpected, found->text);
-      }
-    } else if (found->value.get(metadata) != simdjson::SUCCESS) {
-      return Fail(field, kExpected, found->text);
+    } else {
+      error = found->value.get(metadata);
+    }
+    if (error != simdjson::SUCCESS) {
+      return Fail(field, "an object, or its JSON as a string", found->text);
     }
     return ReadIndexIn(field, metadata, episode_index);
   }
