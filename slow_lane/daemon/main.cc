@@ -247,10 +247,10 @@ absl::Status RunDaemon() {
   RETURN_IF_ERROR(entrance.Listen());
   RETURN_IF_ERROR(BecomeSubreaper());
 
-  auto watch_migration =
-      [&signals, next_line = Deadline::Now()](int64_t rows) mutable {
-        return WatchMigration(rows, signals, &next_line);
-      };
+  auto watch_migration = [&signals,
+                          next_line = Deadline::Now()](int64_t rows) mutable {
+    return WatchMigration(rows, signals, &next_line);
+  };
   ASSIGN_OR_RETURN(
       std::unique_ptr<EventStore> store,
       EventStore::Open(kTable, {.full_sync = absl::GetFlag(FLAGS_full_sync),
