@@ -25,7 +25,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/proxy/event_line.h"
 #include "slow_lane/proxy/line_tail.h"
@@ -66,8 +65,6 @@ class EventCollector {
  private:
   // Adds one line to the batch, and returns the used part of the batch's room.
   size_t Add(const TailLine& line, v1::EventBatch* batch);
-  void AddMalformed(const TailLine& line, absl::string_view reason,
-                    v1::EventBatch* batch);
 
   LineTail tail_;
   EventLineParser parser_;

@@ -83,7 +83,7 @@ void SetText(absl::string_view text, std::string* to) {
 
 // Reads a line's fields into a message, and checks them against version 1 of
 // schema/telemetry. Sets the reason if the line is malformed. Call order, for
-// one line: ReadKind, then once the Read of the returned kind.
+// one line: ReadKind, then once AddTo for the messages of the returned kind.
 class MessageReader {
  public:
   // The arguments must outlive this object. `nested_parser` parses JSON within
@@ -124,8 +124,18 @@ class MessageReader {
     return ReadVersion() ? *kind : LineKind::kMalformed;
   }
 
+  // Adds a message to `messages`. Returns false, and adds none, if malformed:
+  // the reason is set.
+  template <typename Messages>
+  bool AddTo(Messages* messages) {
+    if (Read(messages->Add())) return true;
+    messages->RemoveLast();
+    return false;
+  }
+
+ private:
   // Returns false if malformed: the reason is set, the message is incomplete.
-  bool ReadStep(RunStep* step) {
+  bool Read(RunStep* step) {
     std::optional<uint64_t> episode_index, step_index, payload_version, seed;
     std::optional<double> reward;
     const bool valid =
@@ -163,7 +173,7 @@ class MessageReader {
     return true;
   }
 
-  bool ReadEpisode(RunEpisode* episode) {
+  bool Read(RunEpisode* episode) {
     std::optional<uint64_t> episode_index, steps;
     std::optional<double> total_reward;
     const bool valid =
@@ -187,7 +197,7 @@ class MessageReader {
     return true;
   }
 
-  bool ReadLifecycle(v1::LifecycleEvent* event) {
+  bool Read(v1::LifecycleEvent* event) {
     if (!ReadText(Field::kEvent, event, &v1::LifecycleEvent::mutable_event)) {
       return false;
     }
@@ -222,7 +232,6 @@ class MessageReader {
     return ReadUnixNs(event);
   }
 
- private:
   // Fail and FailMissing set the reason, and return false.
   bool Fail(Field field, absl::string_view expected, absl::string_view found) {
     constexpr size_t kShown = 60;
@@ -403,14 +412,6 @@ class MessageReader {
   std::string* reason_;
 };
 
-// Adds a message to `messages` if `read` fills it.
-template <typename Messages, typename Read>
-bool AddIf(Messages* messages, const Read& read) {
-  if (read(messages->Add())) return true;
-  messages->RemoveLast();
-  return false;
-}
-
 }  // namespace
 
 struct EventLineParser::Tables {
@@ -461,18 +462,13 @@ LineKind EventLineParser::ParseEvent(absl::string_view line,
   bool added = false;
   switch (kind) {
     case LineKind::kStep:
-      added = AddIf(batch->mutable_steps(),
-                    [&](RunStep* step) { return reader.ReadStep(step); });
+      added = reader.AddTo(batch->mutable_steps());
       break;
     case LineKind::kEpisode:
-      added = AddIf(batch->mutable_episodes(), [&](RunEpisode* episode) {
-        return reader.ReadEpisode(episode);
-      });
+      added = reader.AddTo(batch->mutable_episodes());
       break;
     case LineKind::kLifecycle:
-      added = AddIf(batch->mutable_lifecycle(), [&](v1::LifecycleEvent* event) {
-        return reader.ReadLifecycle(event);
-      });
+      added = reader.AddTo(batch->mutable_lifecycle());
       break;
     case LineKind::kText:
     case LineKind::kMalformed:
