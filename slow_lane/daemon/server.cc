@@ -63,11 +63,15 @@ void CheckCall(void* state, grpc_auth_context* /*connection*/,
 
 void DeleteBearer(void* state) { delete static_cast<std::string*>(state); }
 
-// gRPC's plaintext credentials take no AuthMetadataProcessor in C++, but those
-// of its core do.
-class Credentials final : public grpc::ServerCredentials {
+// Plaintext credentials. Each call must have `authorization: Bearer TOKEN` in
+// its metadata; otherwise PERMISSION_DENIED, with the next action. The time of
+// the comparison depends only on the length of the client's token. gRPC's
+// plaintext credentials take no AuthMetadataProcessor in C++, but those of its
+// core do.
+class TokenCredentials final : public grpc::ServerCredentials {
  public:
-  explicit Credentials(std::string bearer) : bearer_(std::move(bearer)) {}
+  explicit TokenCredentials(absl::string_view token)
+      : bearer_(BearerOf(token)) {}
 
   void SetAuthMetadataProcessor(
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*other*/) override {
@@ -91,14 +95,6 @@ class Credentials final : public grpc::ServerCredentials {
 
   const std::string bearer_;
 };
-
-// Plaintext credentials. Each call must have `authorization: Bearer TOKEN` in
-// its metadata; otherwise PERMISSION_DENIED, with the next action. The time of
-// the comparison depends only on the length of the client's token.
-std::shared_ptr<grpc::ServerCredentials> TokenCredentials(
-    const std::string& token) {
-  return std::make_shared<Credentials>(BearerOf(token));
-}
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -191,8 +187,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   std::unique_ptr<Server> server(new Server);
   server->own_ = AddAcceptor(&builder, grpc::InsecureServerCredentials());
   if (entrance.token_.has_value()) {
-    server->unknown_ =
-        AddAcceptor(&builder, TokenCredentials(*entrance.token_));
+    server->unknown_ = AddAcceptor(
+        &builder, std::make_shared<TokenCredentials>(*entrance.token_));
   }
   for (grpc::Service* const service : services) {
     builder.RegisterService(service);

@@ -133,7 +133,7 @@ void EventStore::Append(std::shared_ptr<const v1::EventBatch> batch,
   item.bytes = kItemBytes + batch->ByteSizeLong();
   item.rows = RowsOf(*batch);
   item.batch = std::move(batch);
-  item.append_done = std::move(done);
+  item.done = std::move(done);
   Enqueue(std::move(item));
 }
 
@@ -141,7 +141,10 @@ void EventStore::Post(Change change, Done done) {
   Item item;
   item.bytes = kItemBytes;
   item.change = std::move(change);
-  item.done = std::move(done);
+  item.done =
+      [done = std::move(done)](const absl::StatusOr<Appended>& result) mutable {
+        done(result.status());
+      };
   Enqueue(std::move(item));
 }
 
@@ -246,7 +249,7 @@ void EventStore::AnswerLate() {
     std::deque<Item> late;
     late.swap(late_);
     lock.unlock();
-    for (Item& item : late) Answer(item);
+    for (Item& item : late) item.done(item.result);
     lock.lock();
   }
 }
@@ -285,7 +288,7 @@ EventStore::Item EventStore::RemoveLeftovers() {
     } while (leftovers_ && !deadline.PassedAt(MonotonicNanos()));
     return removed.status();
   };
-  item.done = [](const absl::Status&) {};
+  item.done = [](const absl::StatusOr<Appended>&) {};
   return item;
 }
 
@@ -313,7 +316,7 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
     committing_since_ns_.reset();
   }
   TellListener(*items);
-  for (Item& item : *items) Answer(item);
+  for (Item& item : *items) item.done(item.result);
 }
 
 absl::Status EventStore::CommitAll(std::vector<Item>* items) {
@@ -405,11 +408,6 @@ void EventStore::TellListener(const std::vector<Item>& items) {
     listener_(item->batch->run_id(), item->result->last,
               item->result->printed_steps);
   }
-}
-
-void EventStore::Answer(Item& item) {
-  if (item.append_done != nullptr) item.append_done(item.result);
-  if (item.done != nullptr) item.done(item.result.status());
 }
 
 void EventStore::Checkpoint() {
