@@ -144,10 +144,8 @@ absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
   hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;  // "*" is every address
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(
-      found, [](addrinfo* all) {
-        if (all != nullptr) freeaddrinfo(all);
-      });
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found,
+                                                             &freeaddrinfo);
   if (error != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--listen: expected an address of this machine, found that '", host,
