@@ -99,15 +99,12 @@ class MessageReader {
       const FieldValue* const found = fields_.Find(field);
       if (found == nullptr) continue;
       const absl::string_view name = TextOf(found->value).value_or("");
-      LineKind named = LineKind::kMalformed;
-      if (absl::EqualsIgnoreCase(name, "step")) {
-        named = LineKind::kStep;
-      } else if (absl::EqualsIgnoreCase(name, "episode")) {
-        named = LineKind::kEpisode;
-      } else {
+      const bool is_step = absl::EqualsIgnoreCase(name, "step");
+      if (!is_step && !absl::EqualsIgnoreCase(name, "episode")) {
         Fail(field, "\"step\" or \"episode\"", found->text);
         return LineKind::kMalformed;
       }
+      const LineKind named = is_step ? LineKind::kStep : LineKind::kEpisode;
       if (kind.value_or(named) != named) {
         Fail(field, "the same kind as in event_type", found->text);
         return LineKind::kMalformed;

@@ -93,11 +93,9 @@ TailLine LineTail::Take(TailLine::Kind kind, size_t end, size_t newline_bytes) {
 absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
   MakeRoom();
   const uint64_t offset = line_offset_ + dropped_ + (end_ - begin_);
-  ssize_t count = 0;
-  do {
-    count = pread(file_.get(), buffer_.get() + end_, limits_.chunk_bytes,
-                  static_cast<off_t>(offset));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = TEMP_FAILURE_RETRY(
+      pread(file_.get(), buffer_.get() + end_, limits_.chunk_bytes,
+            static_cast<off_t>(offset)));
   if (count < 0) {
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot read at byte ", offset, " of ", name_));
@@ -131,11 +129,9 @@ absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
 
 absl::StatusOr<bool> LineTail::StillStands(uint64_t offset) const {
   std::array<char, kSeenBytes> now;
-  ssize_t count = 0;
-  do {
-    count = pread(file_.get(), now.data(), seen_.size(),
-                  static_cast<off_t>(offset - seen_.size()));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count =
+      TEMP_FAILURE_RETRY(pread(file_.get(), now.data(), seen_.size(),
+                               static_cast<off_t>(offset - seen_.size())));
   if (count < 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name_));
   }
