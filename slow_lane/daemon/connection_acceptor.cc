@@ -11,14 +11,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/clock.h"
 #include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-constexpr absl::Duration kLogTime = absl::Seconds(10);
+constexpr double kLogSecs = 10;
 // The maximum number of accepts in one turn, so that refused clients get turns.
 constexpr int kAcceptsPerTurn = 64;
 
@@ -181,12 +180,11 @@ void ConnectionAcceptor::Disconnect(int connection) {
 
 void ConnectionAcceptor::Log(absl::string_view text) {
   const int64_t now_ns = MonotonicNanos();
-  if (last_log_ns_.has_value() &&
-      now_ns - *last_log_ns_ < absl::ToInt64Nanoseconds(kLogTime)) {
+  if (!next_log_.PassedAt(now_ns)) {
     ++left_out_;
     return;
   }
-  last_log_ns_ = now_ns;
+  next_log_ = Deadline::After(kLogSecs, now_ns);
   std::cerr << absl::StrCat(
       "tandem-daemon: ", PrintableLines(text),
       left_out_ > 0 ? absl::StrCat(" (and ", left_out_, " such lines before)")

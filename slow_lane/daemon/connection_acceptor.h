@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +28,7 @@
 #include "slow_lane/daemon/listening_sockets.h"
 #include "slow_lane/daemon/peer_owner.h"
 #include "slow_lane/daemon/refusal.h"
+#include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
@@ -94,7 +94,7 @@ class ConnectionAcceptor {
   void Refuse(int connection, const std::string& text);
   void AnswerRefused(int connection);
   void Disconnect(int connection);
-  // Logs at most one line in each `kLogTime`, with the number of omitted lines.
+  // Logs at most one line in each `kLogSecs`, with the number of omitted lines.
   void Log(absl::string_view text);
 
   const AllowedUsers users_;
@@ -104,7 +104,7 @@ class ConnectionAcceptor {
   PeerOwners owners_;
   std::map<int, RefusedClient> refused_;
   std::vector<HandedOn> handed_on_;
-  std::optional<int64_t> last_log_ns_;
+  Deadline next_log_ = Deadline::Now();
   uint64_t left_out_ = 0;
   EventLoop loop_;  // last: its thread uses all of the above
 };

@@ -26,8 +26,6 @@
 
 namespace tandem::slow_lane {
 
-// Passes grant_steps and max_rate_hz to the hub, pause and resume to the
-// supervisor. Sends STARVED (pause: true) and RESUMED (resume: true).
 class ControlCall final
     : public grpc::ServerBidiReactor<gymgui::trainer::ControlEvent,
                                      gymgui::trainer::ControlEvent>,

@@ -7,13 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -103,9 +100,9 @@ absl::Status NoFolder(const std::string& path, int why) {
 absl::StatusOr<DataFolder> DataFolder::Enter(const std::string& path,
                                              std::vector<std::string> files) {
   DataFolder folder(WithoutTail(path), std::move(files));
-  if (absl::Status s = folder.Make(); !s.ok()) return s;
-  if (absl::Status s = folder.Open(); !s.ok()) return s;
-  if (absl::Status s = folder.Lock(); !s.ok()) return s;
+  RETURN_IF_ERROR(folder.Make());
+  RETURN_IF_ERROR(folder.Open());
+  RETURN_IF_ERROR(folder.Lock());
   return folder;
 }
 

@@ -4,8 +4,6 @@
 // Data flow: any thread posts a task, epoll wakes the loop's thread, which runs
 // it.
 //
-// The supervisor of runs and the hub of watchers have one each.
-//
 //   EventLoop loop("runs");
 //   loop.Post([&] { ++seen; });
 //   loop.After(absl::Seconds(1), [&] { CheckHeartbeats(); });

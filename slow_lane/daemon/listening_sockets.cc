@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -145,10 +144,8 @@ absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
   hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;  // "*" is every address
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(
-      found, [](addrinfo* all) {
-        if (all != nullptr) freeaddrinfo(all);
-      });
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found,
+                                                             &freeaddrinfo);
   if (error != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--listen: expected an address of this machine, found that '", host,
@@ -231,9 +228,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
         "file at ",
         path));
   }
-  const absl::StatusOr<bool> taken = HasListener(path);
-  if (!taken.ok()) return taken.status();
-  if (*taken) {
+  ASSIGN_OR_RETURN(const bool taken, HasListener(path));
+  if (taken) {
     return absl::UnavailableError(absl::StrCat(
         "--socket: expected a path that is free, found one at which another "
         "program listens; is it another daemon's? Give another path, or stop "

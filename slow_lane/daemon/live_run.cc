@@ -3,19 +3,18 @@
 #include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_id.h"
-#include "slow_lane/runs/run_state.h"
 #include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 namespace {
 
 using google::protobuf::util::TimeUtil;
+using enum gymgui::trainer::RunStatus;
 
 void SetHeartbeat(const RunRow& row, gymgui::trainer::RunRecord* record) {
   if (row.last_beat_at_ns == 0) return;
@@ -60,19 +59,17 @@ absl::Status CheckToken(const LiveRun& run, const std::string& session_token) {
 
 RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
                      const std::optional<std::string>& end_reason) {
-  if (end_reason.has_value()) {
-    return {gymgui::trainer::RUN_STATUS_TERM, end_reason};
-  }
+  if (end_reason.has_value()) return {RUN_STATUS_TERM, end_reason};
   const WorkerExit exit = FromProto(ended);
   if (exit.how == WorkerExit::How::kExited && exit.number == 0) {
-    return {gymgui::trainer::RUN_STATUS_TERM, std::nullopt};
+    return {RUN_STATUS_TERM, std::nullopt};
   }
   std::string reason = absl::StrCat("the worker ", exit.Describe());
   if (!ended.last_stderr().empty()) {
     absl::StrAppend(&reason, "; the last it wrote to stderr:\n",
                     ended.last_stderr());
   }
-  return {gymgui::trainer::RUN_STATUS_FAULT, std::move(reason)};
+  return {RUN_STATUS_FAULT, std::move(reason)};
 }
 
 TreeQuery QueryOf(const LiveRun& run) {

@@ -231,34 +231,33 @@ absl::Status RunDaemon() {
   if (!extra_socket.empty()) {
     extra_socket = std::filesystem::absolute(extra_socket);
   }
-  absl::StatusOr<Entrance> entrance =
+  ASSIGN_OR_RETURN(
+      Entrance entrance,
       Entrance::Read({.listen = absl::GetFlag(FLAGS_listen),
                       .socket = extra_socket,
                       .allow_users = absl::GetFlag(FLAGS_allow_users),
-                      .token_file = absl::GetFlag(FLAGS_token_file)});
-  if (!entrance.ok()) return entrance.status();
-  absl::StatusOr<DataFolder> folder = DataFolder::Enter(
-      std::filesystem::absolute(absl::GetFlag(FLAGS_data_dir)), MadeFiles());
-  if (!folder.ok()) return folder.status();
+                      .token_file = absl::GetFlag(FLAGS_token_file)}));
+  ASSIGN_OR_RETURN(DataFolder folder,
+                   DataFolder::Enter(
+                       std::filesystem::absolute(absl::GetFlag(FLAGS_data_dir)),
+                       MadeFiles()));
   // Before the folder is removed: a socket in it would prevent that.
-  const auto close = absl::MakeCleanup([&entrance] { entrance->Close(); });
-  const std::string& data_dir = folder->path();
-  if (absl::Status s = entrance->Listen(); !s.ok()) return s;
-  if (absl::Status subreaper = BecomeSubreaper(); !subreaper.ok()) {
-    return subreaper;
-  }
+  const auto close = absl::MakeCleanup([&entrance] { entrance.Close(); });
+  const std::string& data_dir = folder.path();
+  RETURN_IF_ERROR(entrance.Listen());
+  RETURN_IF_ERROR(BecomeSubreaper());
 
-  absl::StatusOr<std::unique_ptr<EventStore>> store = EventStore::Open(
-      kTable, {.full_sync = absl::GetFlag(FLAGS_full_sync),
-               .migration_watch = [&signals, next_line = Deadline::Now()](
-                                      int64_t rows) mutable {
-                 return WatchMigration(rows, signals, &next_line);
-               }});
-  if (!store.ok()) return store.status();
-  absl::StatusOr<std::unique_ptr<EventReader>> reader =
-      EventReader::Open(kTable);
-  if (!reader.ok()) return reader.status();
-  WatchHub hub(*std::move(reader));
+  auto watch_migration = [&signals,
+                          next_line = Deadline::Now()](int64_t rows) mutable {
+    return WatchMigration(rows, signals, &next_line);
+  };
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<EventStore> store,
+      EventStore::Open(kTable, {.full_sync = absl::GetFlag(FLAGS_full_sync),
+                                .migration_watch = watch_migration}));
+  ASSIGN_OR_RETURN(std::unique_ptr<EventReader> reader,
+                   EventReader::Open(kTable));
+  WatchHub hub(std::move(reader));
 
   RunSupervisor::Options run_options = {
       .data_dir = data_dir,
@@ -268,24 +267,23 @@ absl::Status RunDaemon() {
       .kill_grace = absl::GetFlag(FLAGS_kill_grace),
       .gpu_slots = absl::GetFlag(FLAGS_gpu_slots).value_or(CountGpus()),
       .keep_runs = absl::GetFlag(FLAGS_keep_runs)};
-  absl::StatusOr<std::unique_ptr<RunSupervisor>> runs =
-      RunSupervisor::Start(run_options, store->get(), &hub);
-  if (!runs.ok()) return runs.status();
+  ASSIGN_OR_RETURN(const std::unique_ptr<RunSupervisor> runs,
+                   RunSupervisor::Start(run_options, store.get(), &hub));
   // At each return: the thread of each of the three calls the other two, so all
   // threads end before any of the three is destroyed.
   const auto end_threads = absl::MakeCleanup([&] {
-    (*runs)->Stop();
+    runs->Stop();
     hub.Stop();
-    store->reset();
+    store.reset();
   });
-  (*store)->SetListener([&hub, &runs](const std::string& run_id,
-                                      const Numbers& last,
-                                      uint64_t printed_steps) {
+  store->SetListener([&hub, &runs](const std::string& run_id,
+                                   const Numbers& last,
+                                   uint64_t printed_steps) {
     hub.Committed(run_id, last);
-    (*runs)->Committed(run_id, last, printed_steps);
+    runs->Committed(run_id, last, printed_steps);
   });
 
-  const std::string& tcp = entrance->address();
+  const std::string& tcp = entrance.address();
   const std::string socket = absl::StrCat(
       "unix:", extra_socket.empty() ? absl::StrCat(data_dir, "/", kSocketFile)
                                     : extra_socket);
@@ -296,15 +294,15 @@ absl::Status RunDaemon() {
       static_cast<int64_t>(UnixMillis() / 1000));
   health.set_listen_address(address);
   const auto trainer =
-      MakeTrainerService(runs->get(), &hub, store->get(), health);
-  const auto slow_lane = MakeSlowLaneService(runs->get(), &hub, store->get());
+      MakeTrainerService(runs.get(), &hub, store.get(), health);
+  const auto slow_lane = MakeSlowLaneService(runs.get(), &hub, store.get());
   const std::string addresses =
       absl::StrCat(tcp, tcp.empty() ? "" : " and ", socket);
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
-      *std::move(entrance), {trainer.get(), slow_lane.get()}, data_dir);
-  if (!server.ok()) return server.status();
-  folder->Keep();
-  (*runs)->Begin(address);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                   Server::Start(std::move(entrance),
+                                 {trainer.get(), slow_lane.get()}, data_dir));
+  folder.Keep();
+  runs->Begin(address);
   std::cout << "tandem-daemon: listening on " << addresses << ", data in "
             << Printable(data_dir) << std::endl;
 
@@ -314,10 +312,10 @@ absl::Status RunDaemon() {
   // gRPC can end only after all watchers have ended, queued events are
   // committed, and all calls are answered.
   hub.EndAll();
-  (*store)->Close();
-  (*runs)->AnswerAll();
-  (*server)->Shutdown(kStopLimit);
-  const size_t going_on = (*runs)->Stop();
+  store->Close();
+  runs->AnswerAll();
+  server->Shutdown(kStopLimit);
+  const size_t going_on = runs->Stop();
   if (going_on > 0) {
     std::cerr << "tandem-daemon: " << going_on
               << (going_on == 1 ? " run goes on; its" : " runs go on; their")

@@ -11,7 +11,6 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>

@@ -13,12 +13,10 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -61,7 +59,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
       if (!ok) {
         ended_ = true;
       } else if (const absl::Status valid = Check(); !valid.ok()) {
-        Fail(valid);
+        failed_.Update(valid);
       } else {
         Take();
       }
@@ -78,9 +76,9 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
       change();
       if (finished_) return;
       const bool idle = on_their_way_ == 0;
-      finished_ = idle && (ended_ || failed_.has_value());
+      finished_ = idle && (ended_ || !failed_.ok());
       if (!finished_) {
-        if (reading_ || ended_ || failed_.has_value()) return;
+        if (reading_ || ended_ || !failed_.ok()) return;
         if (!idle && (batch_bytes_ >= kBatchBytes || !store_->HasRoom())) {
           return;  // the store's answer continues the read
         }
@@ -91,7 +89,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
     }
     // gRPC ends a read in progress. Messages sent before the client's end or
     // death are kept.
-    this->Finish(ToGrpc(failed_.value_or(absl::OkStatus())));
+    this->Finish(ToGrpc(failed_));
   }
 
   // The caller of the next methods holds mutex_.
@@ -115,10 +113,6 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
                        "a path to it"));
     }
     return absl::OkStatus();
-  }
-
-  void Fail(const absl::Status& status) {
-    if (!failed_.has_value()) failed_ = status;
   }
 
   // Adds the message to the batch, and appends the batch if none is in
@@ -170,11 +164,9 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
         response_->set_dropped(response_->dropped() +
                                appended->duplicate[kStream]);
       } else {
-        Fail(appended.status());
+        failed_.Update(appended.status());
       }
-      if (batch_ != nullptr && on_their_way_ == 0 && !failed_.has_value()) {
-        Append();
-      }
+      if (batch_ != nullptr && on_their_way_ == 0 && failed_.ok()) Append();
     });
   }
 
@@ -192,7 +184,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   bool reading_ = true;
   bool ended_ = false;  // the client has ended or died
   bool finished_ = false;
-  std::optional<absl::Status> failed_;
+  absl::Status failed_;  // the first error
 };
 
 }  // namespace tandem::slow_lane

@@ -20,6 +20,8 @@
 namespace tandem::slow_lane {
 namespace {
 
+using enum gymgui::trainer::RunStatus;
+
 // The maximum time from the death of a cancelled run's last process to the
 // answer of CancelRun. After it, the answer does not wait for the last events.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
@@ -129,7 +131,7 @@ void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
       }
       lifecycle.Clear();
     }
-    if (completed) otherwise = {gymgui::trainer::RUN_STATUS_TERM, std::nullopt};
+    if (completed) otherwise = {RUN_STATUS_TERM, std::nullopt};
     loop_->Post([this, run_id, otherwise = std::move(otherwise)]() mutable {
       LiveRun* const run = runs_->Find(run_id);
       if (run == nullptr || IsFinal(run->row.status)) return;
@@ -167,7 +169,7 @@ void RunEnds::StartEnding(LiveRun* run, const std::string& why) {
   if (!run->end_reason.has_value()) run->end_reason = why;
   if (run->ending || IsFinal(run->row.status)) return;
   if (!run->dispatched) {
-    End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+    End(run, RUN_STATUS_TERM, run->end_reason);
     return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
@@ -255,7 +257,7 @@ void RunEnds::EndUnheard(LiveRun* run) {
   }
   run->output_problem = what;
   if (run->end_reason.has_value()) {
-    return End(run, gymgui::trainer::RUN_STATUS_TERM, run->end_reason);
+    return End(run, RUN_STATUS_TERM, run->end_reason);
   }
   runs_->WorkOn(run, [this, run, folder, query = QueryOf(*run),
                       worker = FromProto(run->row.worker)] {
@@ -263,8 +265,8 @@ void RunEnds::EndUnheard(LiveRun* run) {
                                  absl::ToDoubleSeconds(options_.kill_grace));
     return [this, run, gone] {
       if (!gone || run->end_reason.has_value()) return;
-      EndByItsEvents(run->row.run_id, {gymgui::trainer::RUN_STATUS_FAULT,
-                                       "the worker has ended"});
+      EndByItsEvents(run->row.run_id,
+                     {RUN_STATUS_FAULT, "the worker has ended"});
     };
   });
 }

@@ -10,9 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <map>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -52,21 +50,16 @@ std::vector<std::string> Entries(
   return entries;
 }
 
-// The worker's environment: the daemon's, the configuration's on top, and
-//   TANDEM_RUN_ID, TANDEM_RUN_DIR   the run and its folder
-//   TANDEM_DAEMON                   `address`, where clients reach the daemon
-//   TRAINER_WORKER_CONFIG_PATH      config.json, for MOSAIC's workers
-//   CUDA_VISIBLE_DEVICES            the run's GPU slots, empty for none
-//   PYTHONUNBUFFERED=1              keeps a killed worker's last lines; unless
-//                                   the configuration sets it
+// The worker's environment: the daemon's, the configuration's on top, and the
+// variables of docs/slow_lane.md, except the token, which the launch adds.
 LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
                           const std::string& start_dir,
                           const std::string& address) {
   LaunchPlan plan;
-  plan.argv.push_back(run.config.entry_point);
-  plan.argv.insert(plan.argv.end(), run.config.arguments.begin(),
-                   run.config.arguments.end());
+  plan.argv = run.config.arguments;
+  plan.argv.insert(plan.argv.begin(), run.config.entry_point);
   std::map<std::string, std::string> environment = OwnEnvironment();
+  // Keeps a killed worker's last lines.
   environment["PYTHONUNBUFFERED"] = std::string("1");
   for (const auto& [name, value] : run.config.environment) {
     environment[name] = value;
@@ -95,15 +88,14 @@ rlim_t RaiseDescriptorLimit() {
 // Starts this program as the run's proxy, in a session of its own, with its
 // output in the folder's proxy.log. `descriptors` is the proxy's and the
 // worker's limit: some programs fail with a higher limit.
-absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
+absl::StatusOr<ProcessIdentity> SpawnProxy(const RunOptions& options,
                                            const std::string& run_id,
-                                           absl::Duration heartbeat,
-                                           absl::Duration kill_grace,
                                            rlim_t descriptors) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  const std::string log = folder.proxy_log_path();
+  const std::string log =
+      RunFolder::At(options.data_dir, run_id).proxy_log_path();
   posix_spawn_file_actions_addopen(&files, 1, log.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
@@ -120,8 +112,8 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunFolder& folder,
                                             POSIX_SPAWN_SETSIGDEF);
   std::vector<std::string> words = {
       "tandem-daemon", "proxy", absl::StrCat("--run_id=", run_id),
-      absl::StrCat("--heartbeat=", absl::FormatDuration(heartbeat)),
-      absl::StrCat("--kill_grace=", absl::FormatDuration(kill_grace))};
+      absl::StrCat("--heartbeat=", absl::FormatDuration(options.heartbeat)),
+      absl::StrCat("--kill_grace=", absl::FormatDuration(options.kill_grace))};
   std::vector<std::string> environment = Entries(OwnEnvironment());
   pid_t pid = 0;
   const int failed =
@@ -212,10 +204,7 @@ absl::Status RunStarter::Prepare(const LiveRun& run) {
   } else if (!made.ok()) {
     return made;
   }
-  if (const absl::Status written = folder.WriteConfig(run.row.config_json);
-      !written.ok()) {
-    return written;
-  }
+  RETURN_IF_ERROR(folder.WriteConfig(run.row.config_json));
   return folder.WriteLaunchPlan(
       MakeLaunchPlan(run, folder, options_.start_dir, address_));
 }
@@ -251,8 +240,7 @@ void RunStarter::Spawn(const std::string& run_id) {
     return;
   }
   const absl::StatusOr<ProcessIdentity> proxy =
-      SpawnProxy(RunFolder::At(options_.data_dir, run_id), run_id,
-                 options_.heartbeat, options_.kill_grace, descriptors_);
+      SpawnProxy(options_, run_id, descriptors_);
   if (!proxy.ok()) {
     run->waiting_for = std::string(proxy.status().message());
     return;  // a later tick tries again

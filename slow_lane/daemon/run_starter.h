@@ -18,9 +18,7 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,11 +48,10 @@ class GpuSlots {
   // they are mandatory, else takes all free ones.
   std::optional<std::vector<int32_t>> Take(uint32_t count, bool mandatory) {
     if (mandatory && free_.size() < count) return std::nullopt;
-    const auto end = std::next(
-        free_.begin(),
-        static_cast<std::ptrdiff_t>(std::min<size_t>(count, free_.size())));
-    const std::vector<int32_t> taken(free_.begin(), end);
-    free_.erase(free_.begin(), end);
+    std::vector<int32_t> taken;
+    while (taken.size() < count && !free_.empty()) {
+      taken.push_back(free_.extract(free_.begin()).value());
+    }
     return taken;
   }
 

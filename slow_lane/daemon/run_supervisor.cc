@@ -11,9 +11,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/process_tree.h"
-#include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_id.h"
 #include "transport/base/clock.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -22,6 +22,7 @@ using gymgui::trainer::ListRunsResponse;
 using gymgui::trainer::RegisterWorkerRequest;
 using gymgui::trainer::RegisterWorkerResponse;
 using gymgui::trainer::SubmitRunResponse;
+using enum gymgui::trainer::RunStatus;
 
 constexpr absl::Duration kTick = absl::Seconds(1);
 // The minimum time that an ended run is kept: a watcher that polls each second,
@@ -55,18 +56,17 @@ absl::StatusOr<std::unique_ptr<RunSupervisor>> RunSupervisor::Start(
     const Options& options, EventStore* store, WatchHub* hub) {
   auto supervisor =
       std::unique_ptr<RunSupervisor>(new RunSupervisor(options, store, hub));
-  if (absl::Status s = supervisor->starter_.WatchChildren(); !s.ok()) return s;
+  RETURN_IF_ERROR(supervisor->starter_.WatchChildren());
   // On the store's thread, before any other write.
   auto rows = std::make_shared<std::vector<RunRow>>();
   std::promise<absl::Status> loaded;
   store->Post(
-      [rows](Database& database) {
-        absl::StatusOr<std::vector<RunRow>> read = LoadRuns(database);
-        if (read.ok()) *rows = *std::move(read);
-        return read.status();
+      [rows](Database& database) -> absl::Status {
+        ASSIGN_OR_RETURN(*rows, LoadRuns(database));
+        return absl::OkStatus();
       },
       [&loaded](const absl::Status& status) { loaded.set_value(status); });
-  if (absl::Status s = loaded.get_future().get(); !s.ok()) return s;
+  RETURN_IF_ERROR(loaded.get_future().get());
   supervisor->loop_.Post(
       [self = supervisor.get(), rows] { self->TakeUp(std::move(*rows)); });
   return supervisor;
@@ -102,7 +102,7 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
       continue;
     }
     if (!config.ok()) {  // this version refuses it; an earlier one did not
-      ends_.End(run, gymgui::trainer::RUN_STATUS_FAULT,
+      ends_.End(run, RUN_STATUS_FAULT,
                 absl::StrCat("its configuration is not valid any more: ",
                              config.status().message()));
       continue;
@@ -205,13 +205,11 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
 }
 
 void RunSupervisor::Pause(const std::string& run_id, Done done) {
-  Signal(run_id, gymgui::trainer::RUN_STATUS_EXEC,
-         gymgui::trainer::RUN_STATUS_PAUSE, SIGSTOP, std::move(done));
+  Signal(run_id, RUN_STATUS_EXEC, RUN_STATUS_PAUSE, SIGSTOP, std::move(done));
 }
 
 void RunSupervisor::Resume(const std::string& run_id, Done done) {
-  Signal(run_id, gymgui::trainer::RUN_STATUS_PAUSE,
-         gymgui::trainer::RUN_STATUS_EXEC, SIGCONT, std::move(done));
+  Signal(run_id, RUN_STATUS_PAUSE, RUN_STATUS_EXEC, SIGCONT, std::move(done));
 }
 
 void RunSupervisor::Signal(const std::string& run_id, RunState from,
@@ -329,8 +327,7 @@ void RunSupervisor::Register(RegisterWorkerRequest request,
                              Answer<RegisterWorkerResponse> answer) {
   With(request.run_id(), std::move(answer),
        [this, request](LiveRun* run, Answer<RegisterWorkerResponse> reply) {
-         if (IsFinal(run->row.status) ||
-             run->row.status == gymgui::trainer::RUN_STATUS_INIT) {
+         if (IsFinal(run->row.status) || run->row.status == RUN_STATUS_INIT) {
            return reply(absl::FailedPreconditionError(absl::StrCat(
                "expected a run whose worker was started, found it ",
                NameOf(run->row.status))));
@@ -342,9 +339,7 @@ void RunSupervisor::Register(RegisterWorkerRequest request,
                                            ? "MOSAIC/1.0"
                                            : request.proto_version());
          response.set_session_token(token);
-         if (run->row.status == gymgui::trainer::RUN_STATUS_HSHK) {
-           runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
-         }
+         runs_.MoveTo(run, RUN_STATUS_RDY);  // from HSHK only
          reply(std::move(response));
        });
 }
@@ -399,9 +394,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
            if (!run->process.valid()) {
              starter_.WatchProxy(run, FromProto(hello.proxy()));
            }
-           if (run->row.status == gymgui::trainer::RUN_STATUS_INIT) {
-             runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_HSHK);
-           }
+           runs_.MoveTo(run, RUN_STATUS_HSHK);  // from INIT only
          }
          reply(absl::OkStatus());
        });
@@ -435,8 +428,8 @@ void RunSupervisor::WorkerStarted(LiveRun* run,
                                   const v1::ProcessIdentity& worker) {
   if (IsFinal(run->row.status)) return;
   run->row.worker = worker;
-  if (run->row.status == gymgui::trainer::RUN_STATUS_HSHK) {
-    runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
+  if (run->row.status == RUN_STATUS_HSHK) {
+    runs_.MoveTo(run, RUN_STATUS_RDY);
   } else {
     runs_.Save(*run);
   }
@@ -454,9 +447,8 @@ void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
                              uint64_t printed_steps) {
   run->printed_steps = std::max(run->printed_steps, printed_steps);
   run->last.RaiseTo(last);
-  if (run->row.status == gymgui::trainer::RUN_STATUS_RDY &&
-      run->last != Numbers()) {
-    runs_.MoveTo(run, gymgui::trainer::RUN_STATUS_EXEC);
+  if (run->row.status == RUN_STATUS_RDY && run->last != Numbers()) {
+    runs_.MoveTo(run, RUN_STATUS_EXEC);
   }
   ends_.CheckLimits(run);
 }

@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -64,11 +63,15 @@ void CheckCall(void* state, grpc_auth_context* /*connection*/,
 
 void DeleteBearer(void* state) { delete static_cast<std::string*>(state); }
 
-// gRPC's plaintext credentials take no AuthMetadataProcessor in C++, but those
-// of its core do.
-class Credentials final : public grpc::ServerCredentials {
+// Plaintext credentials. Each call must have `authorization: Bearer TOKEN` in
+// its metadata; otherwise PERMISSION_DENIED, with the next action. The time of
+// the comparison depends only on the length of the client's token. gRPC's
+// plaintext credentials take no AuthMetadataProcessor in C++, but those of its
+// core do.
+class TokenCredentials final : public grpc::ServerCredentials {
  public:
-  explicit Credentials(std::string bearer) : bearer_(std::move(bearer)) {}
+  explicit TokenCredentials(absl::string_view token)
+      : bearer_(BearerOf(token)) {}
 
   void SetAuthMetadataProcessor(
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*other*/) override {
@@ -92,14 +95,6 @@ class Credentials final : public grpc::ServerCredentials {
 
   const std::string bearer_;
 };
-
-// Plaintext credentials. Each call must have `authorization: Bearer TOKEN` in
-// its metadata; otherwise PERMISSION_DENIED, with the next action. The time of
-// the comparison depends only on the length of the client's token.
-std::shared_ptr<grpc::ServerCredentials> TokenCredentials(
-    const std::string& token) {
-  return std::make_shared<Credentials>(BearerOf(token));
-}
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -137,9 +132,9 @@ ConnectionAcceptor::Take HandTo(
 }  // namespace
 
 absl::StatusOr<Entrance> Entrance::Read(const Options& options) {
-  absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse(options.allow_users);
-  if (!users.ok()) return users.status();
-  Entrance entrance(options, *std::move(users));
+  ASSIGN_OR_RETURN(AllowedUsers users,
+                   AllowedUsers::Parse(options.allow_users));
+  Entrance entrance(options, std::move(users));
   if (!options.token_file.empty()) {
     absl::StatusOr<std::string> token = ReadToken(options.token_file);
     if (!token.ok()) {
@@ -150,9 +145,7 @@ absl::StatusOr<Entrance> Entrance::Read(const Options& options) {
     entrance.token_ = *std::move(token);
   }
   if (options.listen != "none") {
-    absl::StatusOr<std::vector<TcpAddress>> tcp = LoopbackOf(options.listen);
-    if (!tcp.ok()) return tcp.status();
-    entrance.tcp_ = *std::move(tcp);
+    ASSIGN_OR_RETURN(entrance.tcp_, LoopbackOf(options.listen));
   }
   return entrance;
 }
@@ -161,19 +154,17 @@ absl::Status Entrance::Listen() {
   std::vector<std::string> paths = {kSocketFile};
   if (!options_.socket.empty()) paths.push_back(options_.socket);
   for (const std::string& path : paths) {
-    if (absl::Status s = RemoveStaleSocket(path); !s.ok()) return s;
+    RETURN_IF_ERROR(RemoveStaleSocket(path));
   }
   if (!tcp_.empty()) {
-    absl::StatusOr<TcpSockets> tcp = ListenOnTcp(tcp_, options_.listen);
-    if (!tcp.ok()) return tcp.status();
-    sockets_ = std::move(tcp->sockets);
+    ASSIGN_OR_RETURN(TcpSockets tcp, ListenOnTcp(tcp_, options_.listen));
+    sockets_ = std::move(tcp.sockets);
     address_ = absl::StrCat(
-        options_.listen.substr(0, options_.listen.rfind(':')), ":", tcp->port);
+        options_.listen.substr(0, options_.listen.rfind(':')), ":", tcp.port);
   }
   for (const std::string& path : paths) {
-    absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path);
-    if (!socket.ok()) return socket.status();
-    sockets_.push_back(*std::move(socket));
+    ASSIGN_OR_RETURN(ListeningSocket socket, ListenOnUnix(path));
+    sockets_.push_back(std::move(socket));
   }
   // The kernel states each client's user, so the mode may admit all users.
   if (users_.HasOthers() && !options_.socket.empty() &&
@@ -196,8 +187,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   std::unique_ptr<Server> server(new Server);
   server->own_ = AddAcceptor(&builder, grpc::InsecureServerCredentials());
   if (entrance.token_.has_value()) {
-    server->unknown_ =
-        AddAcceptor(&builder, TokenCredentials(*entrance.token_));
+    server->unknown_ = AddAcceptor(
+        &builder, std::make_shared<TokenCredentials>(*entrance.token_));
   }
   for (grpc::Service* const service : services) {
     builder.RegisterService(service);

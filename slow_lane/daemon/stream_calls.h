@@ -51,11 +51,13 @@ inline std::vector<RunState> StatesOf(
   return states;
 }
 
-// Writes a stream of `Message`s: each message of a block in turn. The hub's
-// thread and gRPC's threads call it.
+// Writes a stream of `Message`s to a watcher of the hub: each message of a
+// block in turn. The hub's thread and gRPC's threads call it.
 template <typename Message>
 class BlockWriter : public grpc::ServerWriteReactor<Message> {
  protected:
+  explicit BlockWriter(WatchHub* hub) : hub_(hub), id_(hub->NewId()) {}
+
   // `block` owns the `messages`; there is at least one.
   void Write(std::shared_ptr<const void> block,
              std::vector<const Message*> messages) {
@@ -79,10 +81,11 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
     this->Finish(ToGrpc(status));
   }
 
-  // Called when the block is written completely.
-  virtual void BlockWritten() = 0;
   // Called when the client has disconnected.
-  virtual void Gone() = 0;
+  virtual void Gone() { hub_->Remove(id_); }
+
+  WatchHub* const hub_;
+  const WatchHub::Id id_;
 
  private:
   void OnWriteDone(bool ok) final {
@@ -97,7 +100,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
     }
     // Ended during the write: the hub does not know this call any more.
     if (end.has_value()) return this->Finish(ToGrpc(*end));
-    ok ? BlockWritten() : Gone();
+    ok ? hub_->Sent(id_) : Gone();
   }
   void OnCancel() final {
     Gone();
@@ -139,10 +142,10 @@ template <typename Message>
 class EventStream final : public BlockWriter<Message>, public EventSink {
  public:
   EventStream(WatchHub::Watch watch, WatchHub* hub, RunSupervisor* runs)
-      : hub_(hub), id_(hub->NewId()) {
+      : BlockWriter<Message>(hub) {
     const std::string run_id = watch.run_id;
     runs->Find(run_id,
-               [this, hub, id = id_, gone = gone_,
+               [this, hub, id = this->id_, gone = gone_,
                 watch = std::move(watch)](absl::StatusOr<bool> ended) mutable {
                  if (!ended.ok()) return this->FinishWith(ended.status());
                  hub->Add(id, std::move(watch), *ended, this);
@@ -171,15 +174,12 @@ class EventStream final : public BlockWriter<Message>, public EventSink {
   void End(const absl::Status& status) override { this->FinishWith(status); }
 
  private:
-  void BlockWritten() override { hub_->Sent(id_); }
   void Gone() override {
     // relaxed: as at its load.
     gone_->store(true, std::memory_order_relaxed);
-    hub_->Remove(id_);
+    BlockWriter<Message>::Gone();
   }
 
-  WatchHub* const hub_;
-  const WatchHub::Id id_;
   const std::shared_ptr<std::atomic<bool>> gone_ =
       std::make_shared<std::atomic<bool>>(false);
 };
@@ -190,9 +190,7 @@ class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
                            public UpdateSink {
  public:
   UpdateStream(const gymgui::trainer::WatchRunsRequest& request, WatchHub* hub)
-      : states_(StatesOf(request.status_filter())),
-        hub_(hub),
-        id_(hub->NewId()) {
+      : BlockWriter(hub), states_(StatesOf(request.status_filter())) {
     hub->AddUpdates(id_, request.since_seq(), this);
   }
 
@@ -204,7 +202,7 @@ class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
         kept->push_back(ToRecord(row));
       }
     }
-    if (kept->empty()) return BlockWritten();
+    if (kept->empty()) return hub_->Sent(id_);
     std::vector<const gymgui::trainer::RunRecord*> messages;
     for (const gymgui::trainer::RunRecord& record : *kept)
       messages.push_back(&record);
@@ -214,12 +212,7 @@ class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
   void End(const absl::Status& status) override { FinishWith(status); }
 
  private:
-  void BlockWritten() override { hub_->Sent(id_); }
-  void Gone() override { hub_->Remove(id_); }
-
   const std::vector<RunState> states_;
-  WatchHub* const hub_;
-  const WatchHub::Id id_;
 };
 
 }  // namespace tandem::slow_lane

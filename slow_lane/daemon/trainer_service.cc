@@ -222,9 +222,42 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
         hub_, runs_);
   }
 
-  ServerUnaryReactor* DescribeRuns(CallbackServerContext* context,
-                                   const v1::DescribeRunsRequest* request,
-                                   v1::DescribeRunsResponse* response) override;
+  ServerUnaryReactor* DescribeRuns(
+      CallbackServerContext* context, const v1::DescribeRunsRequest* request,
+      v1::DescribeRunsResponse* response) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    const absl::Status state = DaemonState(*store_);
+    response->set_daemon_state(state.ok() ? "ok"
+                                          : std::string(state.message()));
+    response->set_queued_bytes(store_->queued_bytes());
+    response->set_oldest_queued_secs(store_->oldest_queued_secs());
+    response->set_watchers(hub_->watchers());
+    runs_->Describe(
+        {request->run_ids().begin(), request->run_ids().end()},
+        [this, call, response, all = request->run_ids().empty()](
+            absl::StatusOr<std::vector<v1::RunDescription>> runs) mutable {
+          if (!runs.ok()) return call->Finish(ToGrpc(runs.status()));
+          // The hub's thread has a connection to the table.
+          hub_->Read([call, response, all,
+                      runs = *std::move(runs)](EventReader& reader) mutable {
+            for (v1::RunDescription& run : runs) {
+              const absl::StatusOr<RunProgress> progress =
+                  reader.Progress(run.record().run_id());
+              if (all && absl::IsNotFound(progress.status())) {
+                continue;  // the run was deleted
+              }
+              if (!progress.ok()) {
+                response->clear_runs();
+                return call->Finish(ToGrpc(progress.status()));
+              }
+              AddProgress(*progress, &run);
+              *response->add_runs() = std::move(run);
+            }
+            call->Finish(grpc::Status::OK);
+          });
+        });
+    return call;
+  }
 
   ServerUnaryReactor* DeleteRun(CallbackServerContext* context,
                                 const v1::DeleteRunRequest* request,
@@ -239,42 +272,6 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
   WatchHub* const hub_;
   EventStore* const store_;
 };
-
-ServerUnaryReactor* SlowLaneService::DescribeRuns(
-    CallbackServerContext* context, const v1::DescribeRunsRequest* request,
-    v1::DescribeRunsResponse* response) {
-  ServerUnaryReactor* const call = context->DefaultReactor();
-  const absl::Status state = DaemonState(*store_);
-  response->set_daemon_state(state.ok() ? "ok" : std::string(state.message()));
-  response->set_queued_bytes(store_->queued_bytes());
-  response->set_oldest_queued_secs(store_->oldest_queued_secs());
-  response->set_watchers(hub_->watchers());
-  runs_->Describe(
-      {request->run_ids().begin(), request->run_ids().end()},
-      [this, call, response, all = request->run_ids().empty()](
-          absl::StatusOr<std::vector<v1::RunDescription>> runs) mutable {
-        if (!runs.ok()) return call->Finish(ToGrpc(runs.status()));
-        // The hub's thread has a connection to the table.
-        hub_->Read([call, response, all,
-                    runs = *std::move(runs)](EventReader& reader) mutable {
-          for (v1::RunDescription& run : runs) {
-            const absl::StatusOr<RunProgress> progress =
-                reader.Progress(run.record().run_id());
-            if (all && absl::IsNotFound(progress.status())) {
-              continue;  // the run was deleted
-            }
-            if (!progress.ok()) {
-              response->clear_runs();
-              return call->Finish(ToGrpc(progress.status()));
-            }
-            AddProgress(*progress, &run);
-            *response->add_runs() = std::move(run);
-          }
-          call->Finish(grpc::Status::OK);
-        });
-      });
-  return call;
-}
 
 }  // namespace
 

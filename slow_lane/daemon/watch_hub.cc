@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "slow_lane/store/event_columns.h"
 #include "transport/base/clock.h"
 
@@ -143,14 +142,11 @@ void WatchHub::LimitRate(const std::string& key, const std::string& run_id,
 void WatchHub::RemoveControl(ControlSink* sink, EventLoop::Task gone) {
   loop_.Post([this, sink, gone = std::move(gone)]() mutable {
     std::vector<std::string> freed;
-    for (auto it = controls_.begin(); it != controls_.end();) {
-      if (it->second.sink == sink) {
-        freed.push_back(it->first.second);
-        it = controls_.erase(it);
-      } else {
-        ++it;
-      }
-    }
+    std::erase_if(controls_, [&](const auto& control) {
+      if (control.second.sink != sink) return false;
+      freed.push_back(control.first.second);
+      return true;
+    });
     for (const std::string& run_id : freed) AdvanceRun(run_id);
     gone();
   });

@@ -13,11 +13,8 @@
 //   hub.Sent(id);                            // its block is written
 //   hub.Remove(id);                          // after a cancellation: sink.End
 //
-// Credits, for calls with a ControlStream (same key, same run): a call begins
-// with 200. Each step sent takes one; a grant adds some. If 10 are left and
-// there are more steps to send, the control stream gets STARVED (pause: true).
-// After the next grant that makes more than 10, it gets RESUMED (resume: true).
-// Without a ControlStream only HTTP/2's flow control slows a watcher.
+// docs/slow_lane.md describes the credits of calls with a ControlStream (same
+// key, same run). Without one only HTTP/2's flow control slows a watcher.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
 #define TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_

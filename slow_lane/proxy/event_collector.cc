@@ -74,27 +74,22 @@ size_t EventCollector::Add(const TailLine& line, v1::EventBatch* batch) {
     case LineKind::kText:
       position_.set_text_lines(position_.text_lines() + 1);
       break;
-    case LineKind::kMalformed:
+    case LineKind::kMalformed: {
       if (line.kind == TailLine::Kind::kIncomplete) {
         absl::StrAppend(&reason, "; the worker ended within this line");
       }
-      AddMalformed(line, reason, batch);
+      position_.set_malformed(position_.malformed() + 1);
+      v1::MalformedLine* const malformed = batch->add_malformed();
+      malformed->set_seq_id(position_.malformed());
+      malformed->set_offset(line.offset);
+      malformed->set_length(line.length);
+      malformed->set_reason(reason);
+      malformed->set_head(PrintableHead(line.text, kHeadBytes));
       used += kMalformedBytes;
       break;
+    }
   }
   return used;
-}
-
-void EventCollector::AddMalformed(const TailLine& line,
-                                  absl::string_view reason,
-                                  v1::EventBatch* batch) {
-  position_.set_malformed(position_.malformed() + 1);
-  v1::MalformedLine* const malformed = batch->add_malformed();
-  malformed->set_seq_id(position_.malformed());
-  malformed->set_offset(line.offset);
-  malformed->set_length(line.length);
-  malformed->set_reason(reason.data(), reason.size());
-  malformed->set_head(PrintableHead(line.text, kHeadBytes));
 }
 
 }  // namespace tandem::slow_lane

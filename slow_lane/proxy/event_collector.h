@@ -13,9 +13,8 @@
 //   if (found.ok() && *found) Send(batch);
 //
 // Numbers: each stream (steps, episodes, lifecycle, malformed) has numbers from
-// 1, in the order of the output. Every step is counted; a step is sent if (its
-// number
-//  - 1) is a multiple of step_stride. The other streams are never sampled.
+// 1, in the order of the output. Every step is counted; a step is sent if its
+// number less 1 is a multiple of step_stride. Other streams are never sampled.
 
 #ifndef TANDEM_SLOW_LANE_PROXY_EVENT_COLLECTOR_H_
 #define TANDEM_SLOW_LANE_PROXY_EVENT_COLLECTOR_H_
@@ -25,9 +24,7 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/proxy/event_line.h"
 #include "slow_lane/proxy/line_tail.h"
@@ -68,8 +65,6 @@ class EventCollector {
  private:
   // Adds one line to the batch, and returns the used part of the batch's room.
   size_t Add(const TailLine& line, v1::EventBatch* batch);
-  void AddMalformed(const TailLine& line, absl::string_view reason,
-                    v1::EventBatch* batch);
 
   LineTail tail_;
   EventLineParser parser_;

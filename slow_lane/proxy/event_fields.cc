@@ -4,7 +4,6 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

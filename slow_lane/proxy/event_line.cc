@@ -83,7 +83,7 @@ void SetText(absl::string_view text, std::string* to) {
 
 // Reads a line's fields into a message, and checks them against version 1 of
 // schema/telemetry. Sets the reason if the line is malformed. Call order, for
-// one line: ReadKind, then once the Read of the returned kind.
+// one line: ReadKind, then once AddTo for the messages of the returned kind.
 class MessageReader {
  public:
   // The arguments must outlive this object. `nested_parser` parses JSON within
@@ -99,15 +99,12 @@ class MessageReader {
       const FieldValue* const found = fields_.Find(field);
       if (found == nullptr) continue;
       const absl::string_view name = TextOf(found->value).value_or("");
-      LineKind named = LineKind::kMalformed;
-      if (absl::EqualsIgnoreCase(name, "step")) {
-        named = LineKind::kStep;
-      } else if (absl::EqualsIgnoreCase(name, "episode")) {
-        named = LineKind::kEpisode;
-      } else {
+      const bool is_step = absl::EqualsIgnoreCase(name, "step");
+      if (!is_step && !absl::EqualsIgnoreCase(name, "episode")) {
         Fail(field, "\"step\" or \"episode\"", found->text);
         return LineKind::kMalformed;
       }
+      const LineKind named = is_step ? LineKind::kStep : LineKind::kEpisode;
       if (kind.value_or(named) != named) {
         Fail(field, "the same kind as in event_type", found->text);
         return LineKind::kMalformed;
@@ -124,11 +121,20 @@ class MessageReader {
     return ReadVersion() ? *kind : LineKind::kMalformed;
   }
 
+  // Adds a message to `messages`. Returns false, and adds none, if malformed:
+  // the reason is set.
+  template <typename Messages>
+  bool AddTo(Messages* messages) {
+    if (Read(messages->Add())) return true;
+    messages->RemoveLast();
+    return false;
+  }
+
+ private:
   // Returns false if malformed: the reason is set, the message is incomplete.
-  bool ReadStep(RunStep* step) {
+  bool Read(RunStep* step) {
     std::optional<uint64_t> episode_index, step_index, payload_version, seed;
     std::optional<double> reward;
-    bool terminated = false, truncated = false;
     const bool valid =
         ReadEpisodeIndex(&episode_index) &&
         ReadU64(Field::kStepIndex, kMaxU64, &step_index) &&
@@ -136,8 +142,8 @@ class MessageReader {
         (step_index.has_value() || FailMissing("step_index or step")) &&
         ReadReward(Field::kReward, &reward) &&
         (reward.has_value() || FailMissing("reward")) &&
-        ReadBool(Field::kTerminated, &terminated) &&
-        ReadBool(Field::kTruncated, &truncated) &&
+        ReadBool(Field::kTerminated, step, &RunStep::set_terminated) &&
+        ReadBool(Field::kTruncated, step, &RunStep::set_truncated) &&
         ReadU64(Field::kPayloadVersion, std::numeric_limits<uint32_t>::max(),
                 &payload_version) &&
         ReadU64(Field::kEpisodeSeed, kMaxU64, &seed) &&
@@ -151,8 +157,6 @@ class MessageReader {
     step->set_episode_index(*episode_index);
     step->set_step_index(*step_index);
     step->set_reward(*reward);
-    step->set_terminated(terminated);
-    step->set_truncated(truncated);
     step->set_payload_version(
         static_cast<uint32_t>(payload_version.value_or(0)));
     step->set_episode_seed(seed.value_or(0));
@@ -166,10 +170,9 @@ class MessageReader {
     return true;
   }
 
-  bool ReadEpisode(RunEpisode* episode) {
+  bool Read(RunEpisode* episode) {
     std::optional<uint64_t> episode_index, steps;
     std::optional<double> total_reward;
-    bool terminated = false, truncated = false;
     const bool valid =
         ReadEpisodeIndex(&episode_index) &&
         ReadReward(Field::kTotalReward, &total_reward) &&
@@ -177,8 +180,8 @@ class MessageReader {
         (total_reward.has_value() || FailMissing("total_reward or reward")) &&
         ReadU64(Field::kSteps, kMaxU64, &steps) &&
         (steps.has_value() || FailMissing("steps")) &&
-        ReadBool(Field::kTerminated, &terminated) &&
-        ReadBool(Field::kTruncated, &truncated) &&
+        ReadBool(Field::kTerminated, episode, &RunEpisode::set_terminated) &&
+        ReadBool(Field::kTruncated, episode, &RunEpisode::set_truncated) &&
         ReadText(Field::kAgentId, episode, &RunEpisode::mutable_agent_id) &&
         ReadText(Field::kWorkerId, episode, &RunEpisode::mutable_worker_id) &&
         ReadUnixNs(episode);
@@ -186,14 +189,12 @@ class MessageReader {
     episode->set_episode_index(*episode_index);
     episode->set_total_reward(*total_reward);
     episode->set_steps(*steps);
-    episode->set_terminated(terminated);
-    episode->set_truncated(truncated);
     CopyJson(Field::kMetadataJson, Field::kMetadata, episode,
              &RunEpisode::mutable_metadata_json);
     return true;
   }
 
-  bool ReadLifecycle(v1::LifecycleEvent* event) {
+  bool Read(v1::LifecycleEvent* event) {
     if (!ReadText(Field::kEvent, event, &v1::LifecycleEvent::mutable_event)) {
       return false;
     }
@@ -228,7 +229,6 @@ class MessageReader {
     return ReadUnixNs(event);
   }
 
- private:
   // Fail and FailMissing set the reason, and return false.
   bool Fail(Field field, absl::string_view expected, absl::string_view found) {
     constexpr size_t kShown = 60;
@@ -287,13 +287,14 @@ class MessageReader {
     return true;
   }
 
-  bool ReadBool(Field field, bool* value) {
+  template <typename Message>
+  bool ReadBool(Field field, Message* message, void (Message::*set)(bool)) {
     const FieldValue* const found = fields_.Find(field);
     if (found == nullptr) return true;
     if (!found->value.is_bool()) {
       return Fail(field, "true or false", found->text);
     }
-    *value = found->value.get_bool().value_unsafe();
+    (message->*set)(found->value.get_bool().value_unsafe());
     return true;
   }
 
@@ -322,23 +323,22 @@ class MessageReader {
   }
 
   bool ReadMetadata(Field field, std::optional<uint64_t>* episode_index) {
-    constexpr absl::string_view kExpected =
-        "an object, or its JSON as a string";
     const FieldValue* const found = fields_.Find(field);
     if (found == nullptr) return true;
     simdjson::dom::object metadata;
+    simdjson::error_code error = simdjson::SUCCESS;
     if (const std::optional<absl::string_view> text = TextOf(found->value)) {
       if (text->empty()) return true;
-      const simdjson::error_code error =
+      error =
           nested_parser_
               ->parse(text->data(), text->size(), /*realloc_if_needed=*/true)
               .get(metadata);
       if (error == simdjson::MEMALLOC) throw std::bad_alloc();
-      if (error != simdjson::SUCCESS) {
-        return Fail(field, kExpected, found->text);
-      }
-    } else if (found->value.get(metadata) != simdjson::SUCCESS) {
-      return Fail(field, kExpected, found->text);
+    } else {
+      error = found->value.get(metadata);
+    }
+    if (error != simdjson::SUCCESS) {
+      return Fail(field, "an object, or its JSON as a string", found->text);
     }
     return ReadIndexIn(field, metadata, episode_index);
   }
@@ -409,14 +409,6 @@ class MessageReader {
   std::string* reason_;
 };
 
-// Adds a message to `messages` if `read` fills it.
-template <typename Messages, typename Read>
-bool AddIf(Messages* messages, const Read& read) {
-  if (read(messages->Add())) return true;
-  messages->RemoveLast();
-  return false;
-}
-
 }  // namespace
 
 struct EventLineParser::Tables {
@@ -467,18 +459,13 @@ LineKind EventLineParser::ParseEvent(absl::string_view line,
   bool added = false;
   switch (kind) {
     case LineKind::kStep:
-      added = AddIf(batch->mutable_steps(),
-                    [&](RunStep* step) { return reader.ReadStep(step); });
+      added = reader.AddTo(batch->mutable_steps());
       break;
     case LineKind::kEpisode:
-      added = AddIf(batch->mutable_episodes(), [&](RunEpisode* episode) {
-        return reader.ReadEpisode(episode);
-      });
+      added = reader.AddTo(batch->mutable_episodes());
       break;
     case LineKind::kLifecycle:
-      added = AddIf(batch->mutable_lifecycle(), [&](v1::LifecycleEvent* event) {
-        return reader.ReadLifecycle(event);
-      });
+      added = reader.AddTo(batch->mutable_lifecycle());
       break;
     case LineKind::kText:
     case LineKind::kMalformed:

@@ -8,9 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -63,9 +63,8 @@ absl::StatusOr<std::optional<TailLine>> LineTail::Next() {
       dropped_ += end_ - begin_ - kHeadBytes;
       scanned_ = end_ = begin_ + kHeadBytes;
     }
-    const absl::StatusOr<Read> read = ReadMore();
-    if (!read.ok()) return read.status();
-    if (*read == Read::kSome) continue;
+    ASSIGN_OR_RETURN(const Read got, ReadMore());
+    if (got == Read::kSome) continue;
     if (finished_ && begin_ < end_) {
       return Take(TailLine::Kind::kIncomplete, end_, /*newline_bytes=*/0);
     }
@@ -94,19 +93,16 @@ TailLine LineTail::Take(TailLine::Kind kind, size_t end, size_t newline_bytes) {
 absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
   MakeRoom();
   const uint64_t offset = line_offset_ + dropped_ + (end_ - begin_);
-  ssize_t count = 0;
-  do {
-    count = pread(file_.get(), buffer_.get() + end_, limits_.chunk_bytes,
-                  static_cast<off_t>(offset));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = TEMP_FAILURE_RETRY(
+      pread(file_.get(), buffer_.get() + end_, limits_.chunk_bytes,
+            static_cast<off_t>(offset)));
   if (count < 0) {
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot read at byte ", offset, " of ", name_));
   }
   if (count > 0) {
-    const absl::StatusOr<bool> stands = StillStands(offset);
-    if (!stands.ok()) return stands.status();
-    if (!*stands) {
+    ASSIGN_OR_RETURN(const bool stands, StillStands(offset));
+    if (!stands) {
       return absl::FailedPreconditionError(absl::StrCat(
           "expected a file that only grows, found other bytes than were read "
           "before byte ",
@@ -133,11 +129,9 @@ absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
 
 absl::StatusOr<bool> LineTail::StillStands(uint64_t offset) const {
   std::array<char, kSeenBytes> now;
-  ssize_t count = 0;
-  do {
-    count = pread(file_.get(), now.data(), seen_.size(),
-                  static_cast<off_t>(offset - seen_.size()));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count =
+      TEMP_FAILURE_RETRY(pread(file_.get(), now.data(), seen_.size(),
+                               static_cast<off_t>(offset - seen_.size())));
   if (count < 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name_));
   }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <google/protobuf/arena.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@
 #include <iterator>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -76,22 +74,21 @@ class Proxy {
 
   absl::Status Run() {
     // The proxy watches a living worker also without a daemon.
-    absl::StatusOr<AdoptedWorker> found = AdoptWorker(folder_, plan_.token);
-    if (!found.ok()) return found.status();
-    if (found->state != AdoptedWorker::State::kNeverStarted) {
-      dispatched_ = found->worker.identity;
+    ASSIGN_OR_RETURN(AdoptedWorker found, AdoptWorker(folder_, plan_.token));
+    if (found.state != AdoptedWorker::State::kNeverStarted) {
+      dispatched_ = found.worker.identity;
     }
-    if (found->state == AdoptedWorker::State::kRunning) {
-      worker_ = std::move(found->worker);
-    } else if (found->state == AdoptedWorker::State::kEnded) {
-      WorkerHasEnded(found->exit);
+    if (found.state == AdoptedWorker::State::kRunning) {
+      worker_ = std::move(found.worker);
+    } else if (found.state == AdoptedWorker::State::kEnded) {
+      WorkerHasEnded(found.exit);
     }
     while (!recorded_) {
       if (refused_.has_value()) return absl::FailedPreconditionError(*refused_);
       if (!link_.connected() && MonotonicNanos() >= next_connect_ns_) Connect();
       TakeAnswers();
       if (welcome_.has_value() && !worker_.has_value() && !exit_.has_value()) {
-        if (absl::Status s = StartWorker(); !s.ok()) return s;
+        RETURN_IF_ERROR(StartWorker());
       }
       SendStart();
       Deliver();
@@ -189,10 +186,10 @@ class Proxy {
     const UniqueFd made(
         open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!made.valid()) return MakeSystemError("open", path, errno);
-    absl::StatusOr<EventCollector> collector =
-        EventCollector::Open(path, *welcome_, config_.step_stride);
-    if (!collector.ok()) return collector.status();
-    collector_.emplace(*std::move(collector));
+    ASSIGN_OR_RETURN(
+        EventCollector collector,
+        EventCollector::Open(path, *welcome_, config_.step_stride));
+    collector_.emplace(std::move(collector));
     return absl::OkStatus();
   }
 
@@ -421,16 +418,13 @@ absl::Status RunProxy(const ProxyOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   const RunFolder folder = RunFolder::At(".", options.run_id);
-  const absl::StatusOr<ProxyLock> lock = ProxyLock::Acquire(folder);
-  if (!lock.ok()) return lock.status();
-  if (absl::Status s = BecomeSubreaper(); !s.ok()) return s;
-  absl::StatusOr<LaunchPlan> plan = folder.ReadLaunchPlan();
-  if (!plan.ok()) return plan.status();
+  ASSIGN_OR_RETURN(const ProxyLock lock, ProxyLock::Acquire(folder));
+  RETURN_IF_ERROR(BecomeSubreaper());
+  ASSIGN_OR_RETURN(LaunchPlan plan, folder.ReadLaunchPlan());
   std::ifstream file(folder.config_path());
   const std::string json{std::istreambuf_iterator<char>(file), {}};
-  absl::StatusOr<RunConfig> config = ParseRunConfig(json);
-  if (!config.ok()) return config.status();
-  return Proxy(options, folder, *std::move(plan), *std::move(config)).Run();
+  ASSIGN_OR_RETURN(RunConfig config, ParseRunConfig(json));
+  return Proxy(options, folder, std::move(plan), std::move(config)).Run();
 }
 
 }  // namespace tandem::slow_lane

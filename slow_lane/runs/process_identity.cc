@@ -114,10 +114,9 @@ const std::string& BootId() {
 
 absl::StatusOr<ProcessIdentity> IdentityOf(pid_t pid) {
   std::string buffer;
-  const absl::StatusOr<ProcessStat> stat = ReadProcessStat(pid, &buffer);
-  if (!stat.ok()) return stat.status();
+  ASSIGN_OR_RETURN(const ProcessStat stat, ReadProcessStat(pid, &buffer));
   return ProcessIdentity{
-      .pid = pid, .start_time = stat->start_time, .boot_id = BootId()};
+      .pid = pid, .start_time = stat.start_time, .boot_id = BootId()};
 }
 
 bool IsAlive(const ProcessIdentity& identity) {
@@ -150,13 +149,12 @@ absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity) {
   }
   // The descriptor refers to that process or to a later one with its pid. If
   // the pid still has the same identity, the descriptor is the right one.
-  const absl::StatusOr<ProcessIdentity> now = IdentityOf(identity.pid);
-  if (!now.ok()) return now.status();
-  if (*now == identity) return process;
+  ASSIGN_OR_RETURN(const ProcessIdentity now, IdentityOf(identity.pid));
+  if (now == identity) return process;
   return absl::NotFoundError(absl::StrCat(
       "process ", identity.pid, ": expected the one that started at ",
       identity.start_time, " of boot ", identity.boot_id, ", found one of ",
-      now->start_time, " of boot ", now->boot_id, ": the number was reused"));
+      now.start_time, " of boot ", now.boot_id, ": the number was reused"));
 }
 
 absl::Status SignalProcess(int pidfd, int signal) {

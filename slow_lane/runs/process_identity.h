@@ -33,8 +33,7 @@ struct ProcessIdentity {
   uint64_t start_time = 0;  // clock ticks since boot
   std::string boot_id;
 
-  friend bool operator==(const ProcessIdentity&,
-                         const ProcessIdentity&) = default;
+  bool operator==(const ProcessIdentity&) const = default;
 };
 
 v1::ProcessIdentity ToProto(const ProcessIdentity& identity);

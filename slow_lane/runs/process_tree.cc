@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "slow_lane/runs/tree_scanner.h"
 #include "transport/base/clock.h"
+#include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
@@ -43,6 +44,11 @@ int64_t Until(Deadline deadline, int64_t most) {
   return std::min(most, deadline.at_ns() - now_ns);
 }
 
+absl::Status OpenAndSignal(const ProcessIdentity& process, int signal) {
+  ASSIGN_OR_RETURN(const UniqueFd pidfd, OpenProcess(process));
+  return SignalProcess(pidfd.get(), signal);
+}
+
 // Signals a tree's processes by descriptors, and waits for their ends.
 class Ender {
  public:
@@ -58,7 +64,7 @@ class Ender {
       Send(member, SIGCONT);
     };
     for (;;) {
-      if (absl::Status status = Scan(ask); !status.ok()) return status;
+      RETURN_IF_ERROR(Scan(ask));
       std::ranges::for_each(members_, ask);
       if (emptiness_ >= kEnoughEmptiness) return true;
       // No process can be waited for, for example without free descriptors.
@@ -86,7 +92,7 @@ class Ender {
     for (bool is_last = false;;) {
       // First the groups of the last scan, because a scan takes time.
       KillGroups();
-      if (absl::Status status = Scan(kill); !status.ok()) return status;
+      RETURN_IF_ERROR(Scan(kill));
       KillGroups();
       std::ranges::for_each(members_, kill);
       if (emptiness_ >= kEnoughEmptiness || is_last) return absl::OkStatus();
@@ -121,13 +127,11 @@ class Ender {
   // during the scan.
   absl::Status Scan(const TreeScanner::Act& act) {
     found_new_ = false;
-    absl::StatusOr<std::vector<TreeMember>> members =
-        scanner_.Scan([this, &act](const TreeMember& member) {
+    ASSIGN_OR_RETURN(
+        members_, scanner_.Scan([this, &act](const TreeMember& member) {
           found_new_ |= found_.insert(KeyOf(member.identity)).second;
           act(member);
-        });
-    if (!members.ok()) return members.status();
-    members_ = *std::move(members);
+        }));
     for (const TreeMember& member : members_) {
       const Key key = KeyOf(member.identity);
       found_new_ |= found_.insert(key).second;
@@ -143,14 +147,9 @@ class Ender {
   void Send(const TreeMember& member, int signal) {
     const Key key = KeyOf(member.identity);
     const auto held = waiting_.find(key);
-    absl::Status status;
-    if (held != waiting_.end()) {
-      status = SignalProcess(held->second.get(), signal);
-    } else {
-      const absl::StatusOr<UniqueFd> pidfd = OpenProcess(member.identity);
-      status =
-          pidfd.ok() ? SignalProcess(pidfd->get(), signal) : pidfd.status();
-    }
+    const absl::Status status = held != waiting_.end()
+                                    ? SignalProcess(held->second.get(), signal)
+                                    : OpenAndSignal(member.identity, signal);
     if (status.ok() || absl::IsNotFound(status)) {
       problems_.erase(key);
       return;
@@ -223,12 +222,9 @@ absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
                                 double kill_secs) {
   Ender ender(query);
   const Deadline deadline = Deadline::After(grace_secs + kill_secs);
-  const absl::StatusOr<bool> all_gone =
-      ender.Terminate(Deadline::After(grace_secs));
-  if (!all_gone.ok()) return all_gone.status();
-  if (!*all_gone) {
-    if (absl::Status s = ender.Kill(deadline); !s.ok()) return s;
-  }
+  ASSIGN_OR_RETURN(const bool all_gone,
+                   ender.Terminate(Deadline::After(grace_secs)));
+  if (!all_gone) RETURN_IF_ERROR(ender.Kill(deadline));
   return ender.TakeResult();
 }
 
@@ -240,16 +236,13 @@ absl::StatusOr<size_t> SignalTree(const TreeQuery& query, int signal) {
   std::set<Key> sent;
   absl::Status refused;
   for (int i = 0; i < kMostScans; ++i) {
-    const absl::StatusOr<std::vector<TreeMember>> members =
-        scanner.Scan([](const TreeMember&) {});
-    if (!members.ok()) return members.status();
+    ASSIGN_OR_RETURN(const std::vector<TreeMember> members,
+                     scanner.Scan([](const TreeMember&) {}));
     bool found_new = false;
-    for (const TreeMember& member : *members) {
+    for (const TreeMember& member : members) {
       if (!sent.insert(KeyOf(member.identity)).second) continue;
       found_new = true;
-      const absl::StatusOr<UniqueFd> pidfd = OpenProcess(member.identity);
-      const absl::Status status =
-          pidfd.ok() ? SignalProcess(pidfd->get(), signal) : pidfd.status();
+      const absl::Status status = OpenAndSignal(member.identity, signal);
       if (status.ok() || absl::IsNotFound(status)) continue;
       refused = absl::Status(
           status.code(), absl::StrCat("process ", member.identity.pid, " (",

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "slow_lane/runs/run_token.h"
+#include "transport/base/error.h"
 #include "transport/base/printable.h"
 #include "transport/base/quoted.h"
 #include "utf8cpp/utf8.h"
@@ -314,16 +314,12 @@ std::optional<std::string> TextAt(json& root, absl::string_view path) {
 
 absl::StatusOr<json> ParseObject(absl::string_view text) {
   json given;
-  std::string wrong;
   try {
     given = json::parse(text.begin(), text.end());
   } catch (const json::exception& error) {
-    wrong = error.what();
-  }
-  if (!wrong.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("run config: expected JSON, found ", Quoted(text), ": ",
-                     Quoted(wrong)));
+                     Quoted(error.what())));
   }
   if (!given.is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -347,25 +343,20 @@ absl::Status CheckSize(absl::string_view text) {
 }  // namespace
 
 absl::StatusOr<RunConfig> ParseSubmittedConfig(absl::string_view text) {
-  if (absl::Status status = CheckSize(text); !status.ok()) return status;
-  absl::StatusOr<RunConfig> config = ParseRunConfig(text);
-  if (!config.ok()) return config;
+  RETURN_IF_ERROR(CheckSize(text));
+  ASSIGN_OR_RETURN(RunConfig config, ParseRunConfig(text));
   // The canonical text is longer: it has defaults, and numbers such as 1e15 are
   // written out.
-  if (absl::Status status = CheckSize(config->canonical_json); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckSize(config.canonical_json));
   return config;
 }
 
 absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
-  absl::StatusOr<json> given = ParseObject(text);
-  if (!given.ok()) return given.status();
-  json& root = *given;
+  ASSIGN_OR_RETURN(json root, ParseObject(text));
   Problems problems;
   CheckKeys(root, "", &problems);
   for (const Rule& rule : kRules) Check(root, rule, &problems);
-  if (absl::Status status = problems.ToStatus(); !status.ok()) return status;
+  RETURN_IF_ERROR(problems.ToStatus());
   FillIn(root);
 
   RunConfig config;

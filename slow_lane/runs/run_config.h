@@ -10,15 +10,7 @@
 //   config->gpus_requested;  // 0 to 8
 //   config->digest;          // of config->canonical_json
 //
-// Keys of metadata with a meaning here; other keys are kept.
-//
-//   metadata.tandem.working_directory  the worker's working directory, an
-//                                      absolute path; default: the daemon's
-//                                      at its start
-//   metadata.tandem.step_stride        1 or more: keeps only each
-//                                      step_stride-th printed step, beginning
-//                                      with the first; default 1
-//   metadata.worker.worker_id          the worker_id of its events
+// docs/slow_lane.md describes each key.
 
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_

@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -152,10 +151,10 @@ absl::Status RunFolder::Create() const {
   const std::string runs = std::filesystem::path(path_).parent_path().string();
   const absl::Status outer = MakeFolder(runs);
   if (!outer.ok() && !absl::IsAlreadyExists(outer)) return outer;
-  if (absl::Status status = MakeFolder(path_); !status.ok()) return status;
+  RETURN_IF_ERROR(MakeFolder(path_));
   if (outer.ok()) {
     const std::string data = std::filesystem::path(runs).parent_path().string();
-    if (absl::Status status = SyncFolder(data); !status.ok()) return status;
+    RETURN_IF_ERROR(SyncFolder(data));
   }
   return SyncFolder(runs);
 }
@@ -189,15 +188,14 @@ absl::Status RunFolder::WriteLaunchPlan(const LaunchPlan& plan) const {
 }
 
 absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
-  absl::StatusOr<std::optional<std::string>> text = ReadIfExists(launch_path());
-  if (!text.ok()) return text.status();
-  if (!text->has_value()) {
+  ASSIGN_OR_RETURN(const auto text, ReadIfExists(launch_path()));
+  if (!text.has_value()) {
     return absl::NotFoundError(
         absl::StrCat("launch plan: expected ", launch_path(),
                      ", found none; next: submit the run again"));
   }
   try {
-    const json object = json::parse(**text);
+    const json object = json::parse(*text);
     return LaunchPlan{
         .argv = ToList(object.at("argv")),
         .environment = ToList(object.at("environment")),
@@ -210,15 +208,14 @@ absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
 }
 
 absl::StatusOr<std::optional<ProcessIdentity>> RunFolder::ReadWorker() const {
-  const auto text = ReadIfExists(worker_path());
-  if (!text.ok()) return text.status();
-  if (!text->has_value()) return std::optional<ProcessIdentity>();
+  ASSIGN_OR_RETURN(const auto text, ReadIfExists(worker_path()));
+  if (!text.has_value()) return std::optional<ProcessIdentity>();
   const std::vector<absl::string_view> parts =
-      absl::StrSplit(absl::StripSuffix(**text, "\n"), ' ');
+      absl::StrSplit(absl::StripSuffix(*text, "\n"), ' ');
   ProcessIdentity worker;
   if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &worker.pid) ||
       !absl::SimpleAtoi(parts[1], &worker.start_time)) {
-    return NoRecord(worker_path(), "pid, start time and boot id", **text);
+    return NoRecord(worker_path(), "pid, start time and boot id", *text);
   }
   worker.boot_id = std::string(parts[2]);
   return std::optional<ProcessIdentity>(std::move(worker));
@@ -235,11 +232,10 @@ absl::Status RunFolder::WriteExit(const WorkerExit& exit) const {
 }
 
 absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
-  const auto text = ReadIfExists(exit_path());
-  if (!text.ok()) return text.status();
-  if (!text->has_value()) return std::optional<WorkerExit>();
+  ASSIGN_OR_RETURN(const auto text, ReadIfExists(exit_path()));
+  if (!text.has_value()) return std::optional<WorkerExit>();
   const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(absl::StripSuffix(**text, "\n"), absl::MaxSplits(' ', 1));
+      absl::StrSplit(absl::StripSuffix(*text, "\n"), absl::MaxSplits(' ', 1));
   for (size_t i = 0; i < std::size(kHowWords); ++i) {
     if (parts.first != kHowWords[i]) continue;
     WorkerExit exit;
@@ -252,7 +248,7 @@ absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
     }
     return std::optional<WorkerExit>(std::move(exit));
   }
-  return NoRecord(exit_path(), "how a worker ended", **text);
+  return NoRecord(exit_path(), "how a worker ended", *text);
 }
 
 absl::StatusOr<bool> RunFolder::HasProxy() const {

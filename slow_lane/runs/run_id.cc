@@ -18,13 +18,6 @@ constexpr size_t kLongestRunId = 128;
 constexpr char kDigits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 constexpr size_t kUlidLength = 26;
 
-// Appends the lowest `digits` * 5 bits, most significant first.
-void AppendDigits(unsigned __int128 bits, size_t digits, std::string* text) {
-  for (size_t i = digits; i > 0; --i) {
-    text->push_back(kDigits[static_cast<size_t>(bits >> (5 * (i - 1))) & 31]);
-  }
-}
-
 }  // namespace
 
 std::string MakeRunId() {
@@ -39,7 +32,9 @@ std::string FormatUlid(uint64_t unix_millis,
   unsigned __int128 bits = unix_millis & ((uint64_t{1} << 48) - 1);
   for (const uint8_t byte : random) bits = bits << 8 | byte;
   std::string text;
-  AppendDigits(bits, kUlidLength, &text);
+  for (size_t i = kUlidLength; i > 0; --i) {
+    text.push_back(kDigits[static_cast<size_t>(bits >> (5 * (i - 1))) & 31]);
+  }
   return text;
 }
 

@@ -7,13 +7,7 @@
 namespace tandem::slow_lane {
 namespace {
 
-using gymgui::trainer::RUN_STATUS_EXEC;
-using gymgui::trainer::RUN_STATUS_FAULT;
-using gymgui::trainer::RUN_STATUS_HSHK;
-using gymgui::trainer::RUN_STATUS_INIT;
-using gymgui::trainer::RUN_STATUS_PAUSE;
-using gymgui::trainer::RUN_STATUS_RDY;
-using gymgui::trainer::RUN_STATUS_TERM;
+using enum gymgui::trainer::RunStatus;
 
 constexpr uint32_t Set(RunState state) { return 1u << state; }
 constexpr uint32_t kEnds = Set(RUN_STATUS_TERM) | Set(RUN_STATUS_FAULT);

@@ -1,16 +1,8 @@
 // The states of a run, and the allowed transitions.
 //
 // Data flow: an event of a run -> MayFollow -> the table of runs. The states
-// are those of the protocol: gymgui.trainer.RunStatus.
-//
-//   state   means                                may become
-//   INIT    submitted                            HSHK, TERM, FAULT
-//   HSHK    its proxy is linked                  RDY, TERM, FAULT
-//   RDY     its worker's process exists          EXEC, TERM, FAULT
-//   EXEC    the worker has published an event    PAUSE, TERM, FAULT
-//   PAUSE   its processes are stopped            EXEC, TERM, FAULT
-//   TERM    ended, by itself or cancelled        -
-//   FAULT   ended by a failure                   -
+// are those of the protocol: gymgui.trainer.RunStatus. docs/slow_lane.md has
+// their table: what each means, and the states that may follow.
 //
 //   if (!MayFollow(run.state, RUN_STATUS_PAUSE)) return;
 
@@ -24,7 +16,7 @@ namespace tandem::slow_lane {
 
 using RunState = gymgui::trainer::RunStatus;
 
-// Whether the table above allows the transition; no state follows itself.
+// Whether that table allows the transition; no state follows itself.
 // UNSPECIFIED and unknown numbers follow no state, and no state follows them.
 bool MayFollow(RunState from, RunState to);
 

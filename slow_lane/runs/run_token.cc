@@ -75,9 +75,8 @@ absl::StatusOr<bool> RunToken::IsOf(const ProcessStat& stat) const {
     return true;
   }
   const auto is_in = [this](const std::string& path) -> absl::StatusOr<bool> {
-    const absl::StatusOr<std::string> environment = ReadEnvironment(path);
-    if (!environment.ok()) return environment.status();
-    return absl::StrContains(*environment, entry_);
+    ASSIGN_OR_RETURN(const std::string environment, ReadEnvironment(path));
+    return absl::StrContains(environment, entry_);
   };
   const std::string process = absl::StrCat("/proc/", stat.pid);
   if (stat.state != 'Z') return is_in(process + "/environ");

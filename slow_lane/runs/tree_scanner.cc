@@ -11,11 +11,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <memory>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -119,9 +117,8 @@ absl::Status TreeScanner::Chase(const Act& act) {
         last < newest ? std::max(last, newest - kMostNewer) + 1 : newest;
     for (pid_t pid = newest; pid >= first; --pid) {
       if (syscall(SYS_tgkill, pid, pid, 0) != 0 && errno != EPERM) continue;
-      const absl::StatusOr<bool> seen = SeeOne(pid, /*is_chased=*/true);
-      if (!seen.ok()) return seen.status();
-      if (*seen && seen_[pid].belongs) act(seen_[pid].process);
+      ASSIGN_OR_RETURN(const bool seen, SeeOne(pid, /*is_chased=*/true));
+      if (seen && seen_[pid].belongs) act(seen_[pid].process);
     }
     last = newest;
   }
@@ -130,14 +127,12 @@ absl::Status TreeScanner::Chase(const Act& act) {
 
 absl::StatusOr<bool> TreeScanner::See() {
   seen_.clear();
-  const absl::StatusOr<std::vector<pid_t>> pids = ListNumbers("/proc");
-  if (!pids.ok()) return pids.status();
+  ASSIGN_OR_RETURN(const std::vector<pid_t> pids, ListNumbers("/proc"));
   bool all_lived = true;
   std::set<Zombie> zombies;
-  for (const pid_t pid : *pids) {
-    const absl::StatusOr<bool> is_there = SeeOne(pid, /*is_chased=*/false);
-    if (!is_there.ok()) return is_there.status();
-    if (!*is_there) {
+  for (const pid_t pid : pids) {
+    ASSIGN_OR_RETURN(const bool is_there, SeeOne(pid, /*is_chased=*/false));
+    if (!is_there) {
       all_lived = false;
     } else if (const Seen& seen = seen_[pid]; !seen.alive) {
       const Zombie zombie(pid, seen.process.identity.start_time);
@@ -233,15 +228,13 @@ void TreeScanner::FindLeaders() {
 }
 
 absl::StatusOr<std::vector<TreeMember>> TreeScanner::Scan(const Act& act) {
-  const absl::StatusOr<bool> all_lived = See();
-  if (!all_lived.ok()) return all_lived.status();
-  is_sure_ = *all_lived;
+  ASSIGN_OR_RETURN(is_sure_, See());
   ForgetEmpty();
   Follow();
   if (!is_sure_) {
     // `act` may end processes only after the first Follow, which has found
     // their children without a token.
-    if (absl::Status status = Chase(act); !status.ok()) return status;
+    RETURN_IF_ERROR(Chase(act));
     Follow();
   }
   FindLeaders();

@@ -25,9 +25,18 @@ constexpr int kReportFd = 3;
 // The exit code of a child that did not become the worker.
 constexpr int kLeaves = 125;
 
-// A text of limited length. A longer text is cut at a UTF-8 character.
+// Texts and numbers, joined to a text of limited length. A longer text is cut
+// at a UTF-8 character.
 class ShortText {
  public:
+  template <typename... Parts>
+  explicit ShortText(const Parts&... parts) {
+    (Add(parts), ...);
+  }
+  absl::string_view view() const { return {text_.data(), size_}; }
+  const char* c_str() const { return text_.data(); }
+
+ private:
   void Add(absl::string_view text) {
     size_t fits = std::min(text.size(), text_.size() - 1 - size_);
     while (fits > 0 && fits < text.size() && (text[fits] & 0xC0) == 0x80) {
@@ -46,10 +55,7 @@ class ShortText {
     } while (number > 0);
     Add(absl::string_view(digits.data() + first, digits.size() - first));
   }
-  absl::string_view view() const { return {text_.data(), size_}; }
-  const char* c_str() const { return text_.data(); }
 
- private:
   std::array<char, 8192> text_ = {};
   size_t size_ = 0;
 };
@@ -57,9 +63,7 @@ class ShortText {
 // Writes the text to a file of another name, on disk. Returns false on an
 // error; errno has the reason.
 bool WriteBeside(const char* path, absl::string_view text, ShortText* beside) {
-  beside->Add(path);
-  beside->Add(".of-");
-  beside->Add(static_cast<uint64_t>(getpid()));
+  *beside = ShortText(path, ".of-", static_cast<uint64_t>(getpid()));
   const int fd =
       open(beside->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return false;
@@ -96,21 +100,16 @@ std::optional<uint64_t> OwnStartTime() {
 }
 
 [[noreturn]] void Leave(WorkerChild::Outcome outcome, absl::string_view text) {
-  ShortText report;
   const char first = static_cast<char>(outcome);
-  report.Add(absl::string_view(&first, 1));
-  report.Add(text);
+  const ShortText report(absl::string_view(&first, 1), text);
   WriteAll(kReportFd, report.view());
   _exit(kLeaves);
 }
 
 [[noreturn]] void NotDispatched(absl::string_view step) {
-  ShortText text;
-  text.Add("worker: expected to be dispatched, found at ");
-  text.Add(step);
-  text.Add(": ");
-  text.Add(strerrordesc_np(errno));
-  text.Add("; next: it is tried again");
+  const ShortText text("worker: expected to be dispatched, found at ", step,
+                       ": ", strerrordesc_np(errno),
+                       "; next: it is tried again");
   Leave(WorkerChild::Outcome::kNotDispatched, text.view());
 }
 
@@ -152,13 +151,8 @@ void SetRunLimit(rlim_t run_limit) {
 void MakeRecord(const WorkerChild& child) {
   const std::optional<uint64_t> start_time = OwnStartTime();
   if (!start_time.has_value()) NotDispatched("/proc/self/stat");
-  ShortText record;
-  record.Add(static_cast<uint64_t>(getpid()));
-  record.Add(" ");
-  record.Add(*start_time);
-  record.Add(" ");
-  record.Add(child.boot_id);
-  record.Add("\n");
+  const ShortText record(static_cast<uint64_t>(getpid()), " ", *start_time, " ",
+                         child.boot_id, "\n");
   ShortText beside;
   if (!WriteBeside(child.worker_path, record.view(), &beside)) {
     NotDispatched("writing its record");
@@ -175,17 +169,11 @@ void MakeRecord(const WorkerChild& child) {
 // The record exists, so no process tries again: `exit` must have the reason.
 [[noreturn]] void NotExecuted(const WorkerChild& child, const char* beginning,
                               int error, const char* subject) {
-  ShortText reason;
-  reason.Add(beginning);
   const char* const description = strerrordesc_np(error);
-  reason.Add(description != nullptr ? description : "an unknown error");
-  reason.Add(" (");
-  reason.Add(subject);
-  reason.Add(")");
-  ShortText record;
-  record.Add("not_started ");
-  record.Add(reason.view());
-  record.Add("\n");
+  const ShortText reason(
+      beginning, description != nullptr ? description : "an unknown error",
+      " (", subject, ")");
+  const ShortText record("not_started ", reason.view(), "\n");
   ShortText beside;
   if (WriteBeside(child.exit_path, record.view(), &beside)) {
     rename(beside.c_str(), child.exit_path);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,11 +11,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "slow_lane/runs/durable_file.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_child.h"
@@ -52,20 +50,16 @@ std::vector<std::string> Candidates(
   std::string path = EntryOf(environment, "PATH");
   if (path.empty()) path = "/usr/local/bin:/usr/bin:/bin";
   std::vector<std::string> candidates;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find(':', begin), path.size());
-    const std::string folder = path.substr(begin, end - begin);
+  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
     candidates.push_back(
         absl::StrCat(folder, folder.empty() ? "./" : "/", program));
-    begin = end + 1;
   }
   return candidates;
 }
 
 std::vector<std::string> EnvironmentOf(const LaunchPlan& plan) {
-  std::vector<std::string> environment = {
-      absl::StrCat(kRunTokenVariable, "=", plan.token)};
   const std::string ours = absl::StrCat(kRunTokenVariable, "=");
+  std::vector<std::string> environment = {ours + plan.token};
   for (const std::string& entry : plan.environment) {
     // A daemon that is itself part of a run has that run's token.
     if (!entry.starts_with(ours)) environment.push_back(entry);
@@ -134,10 +128,9 @@ std::optional<WorkerExit> ExitFromKernel(int pidfd) {
 
 absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
                                            const LaunchPlan& plan) {
-  if (absl::Status status = CheckPlan(plan); !status.ok()) return status;
-  const auto before = folder.ReadWorker();
-  if (!before.ok()) return before.status();
-  if (before->has_value()) return DispatchedBefore(folder);
+  RETURN_IF_ERROR(CheckPlan(plan));
+  ASSIGN_OR_RETURN(const auto before, folder.ReadWorker());
+  if (before.has_value()) return DispatchedBefore(folder);
 
   // Prepares all data of the child, which must not allocate between fork and
   // exec.
@@ -146,14 +139,13 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   const RunFolder absolute(
       std::filesystem::absolute(folder.path(), error).string());
   if (error) return MakeSystemError("getcwd", folder.path(), error.value());
-  const auto input = OpenForChild("/dev/null", O_RDONLY);
-  const auto output =
-      OpenForChild(absolute.stdout_path(), O_WRONLY | O_CREAT | O_APPEND);
-  const auto errors =
-      OpenForChild(absolute.stderr_path(), O_WRONLY | O_CREAT | O_APPEND);
-  for (const auto* file : {&input, &output, &errors}) {
-    if (!file->ok()) return file->status();
-  }
+  ASSIGN_OR_RETURN(const UniqueFd input, OpenForChild("/dev/null", O_RDONLY));
+  ASSIGN_OR_RETURN(
+      const UniqueFd output,
+      OpenForChild(absolute.stdout_path(), O_WRONLY | O_CREAT | O_APPEND));
+  ASSIGN_OR_RETURN(
+      const UniqueFd errors,
+      OpenForChild(absolute.stderr_path(), O_WRONLY | O_CREAT | O_APPEND));
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return MakeSystemError("pipe2", "", errno);
   const UniqueFd report_end(ends[0]);
@@ -172,9 +164,9 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   const std::string worker_path = absolute.worker_path();
   const std::string exit_path = absolute.exit_path();
   const WorkerChild child = {
-      .input = (*input).get(),
-      .output = (*output).get(),
-      .errors = (*errors).get(),
+      .input = input.get(),
+      .output = output.get(),
+      .errors = errors.get(),
       .report = child_report.get(),
       .run_limit = RunToken(plan.token).limit(),
       .folder = absolute.path().c_str(),
@@ -209,27 +201,25 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
     waitpid(pid, nullptr, 0);
     return StatusOf(report, folder);
   }
-  if (!identity.ok()) return identity.status();
-  absl::StatusOr<UniqueFd> pidfd = OpenProcess(*identity);
-  if (!pidfd.ok()) return pidfd.status();
+  RETURN_IF_ERROR(identity.status());
+  ASSIGN_OR_RETURN(UniqueFd pidfd, OpenProcess(*identity));
   // No report: the child may have been killed before it made the record.
-  const auto recorded = folder.ReadWorker();
-  if (!recorded.ok()) return recorded.status();
-  if (!recorded->has_value()) {
+  ASSIGN_OR_RETURN(const auto recorded, folder.ReadWorker());
+  if (!recorded.has_value()) {
     waitpid(pid, nullptr, 0);
     return absl::UnavailableError(absl::StrCat(
         "worker: expected process ", pid,
         " to become it, found that it ended before; next: launch it again"));
   }
   return RunningWorker{.identity = *std::move(identity),
-                       .pidfd = *std::move(pidfd)};
+                       .pidfd = std::move(pidfd)};
 }
 
 absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason) {
   // Makes the record of a launched child, but without a process.
   const std::string beside =
       absl::StrCat(folder.worker_path(), ".prevented-", getpid());
-  if (absl::Status s = WriteDurably(beside, "0 0 -\n"); !s.ok()) return s;
+  RETURN_IF_ERROR(WriteDurably(beside, "0 0 -\n"));
   const int failed =
       link(beside.c_str(), folder.worker_path().c_str()) == 0 ? 0 : errno;
   unlink(beside.c_str());
@@ -246,25 +236,22 @@ absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
   AdoptedWorker adopted;
   // Reads the exit first: the process that writes it has finished with the
   // worker.
-  absl::StatusOr<std::optional<WorkerExit>> exit = folder.ReadExit();
-  if (!exit.ok()) return exit.status();
-  adopted.exit = *std::move(exit);
-  const auto recorded = folder.ReadWorker();
-  if (!recorded.ok()) return recorded.status();
-  if (recorded->has_value()) adopted.worker.identity = **recorded;
+  ASSIGN_OR_RETURN(adopted.exit, folder.ReadExit());
+  ASSIGN_OR_RETURN(const auto recorded, folder.ReadWorker());
+  if (recorded.has_value()) adopted.worker.identity = *recorded;
   if (adopted.exit.has_value()) {
     adopted.state = AdoptedWorker::State::kEnded;
     return adopted;
   }
-  if (!recorded->has_value()) return adopted;
+  if (!recorded.has_value()) return adopted;
 
   adopted.state = AdoptedWorker::State::kEnded;
-  if ((*recorded)->pid == 0) return adopted;  // PreventLaunch was killed
-  absl::StatusOr<UniqueFd> pidfd = OpenProcess(**recorded);
+  if (recorded->pid == 0) return adopted;  // PreventLaunch was killed
+  absl::StatusOr<UniqueFd> pidfd = OpenProcess(*recorded);
   if (absl::IsNotFound(pidfd.status())) return adopted;
-  if (!pidfd.ok()) return pidfd.status();
+  RETURN_IF_ERROR(pidfd.status());
   // No token: the worker is not executed yet, or has overwritten it.
-  const std::optional<std::string> found = RunTokenOf((*recorded)->pid);
+  const std::optional<std::string> found = RunTokenOf(recorded->pid);
   if (found.has_value() && *found != token) return adopted;
   adopted.state = AdoptedWorker::State::kRunning;
   adopted.worker.pidfd = *std::move(pidfd);

@@ -4,12 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <functional>
-#include <type_traits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/store/event_columns.h"
+#include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/run_table.h"
+#include "transport/base/error.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -51,15 +51,6 @@ Numbers NumbersOf(const v1::Position& position) {
   return numbers;
 }
 
-// Reads the row's first four columns, in the streams' order.
-Numbers ReadNumbers(const Statement& row) {
-  Numbers numbers;
-  for (const Stream stream : kAllStreams) {
-    numbers[stream] = static_cast<uint64_t>(row.Int(static_cast<int>(stream)));
-  }
-  return numbers;
-}
-
 absl::Status CheckPositions(const v1::EventBatch& batch,
                             const v1::Position& stored) {
   if (batch.has_begin() != batch.has_end() ||
@@ -87,37 +78,14 @@ absl::Status CheckPositions(const v1::EventBatch& batch,
 absl::StatusOr<BatchWriter::Run*> BatchWriter::Find(const std::string& run_id) {
   auto found = runs_.find(run_id);
   if (found != runs_.end()) return &found->second;
-  absl::StatusOr<Run> run = Load(run_id);
-  if (!run.ok()) return run.status();
+  ASSIGN_OR_RETURN(const int64_t run, FindRun(*database_, run_id));
+  ASSIGN_OR_RETURN(const RunProgress progress,
+                   ReadProgress(*database_, run_id));
   if (runs_.size() >= kMaxRemembered) runs_.clear();
-  return &(runs_[run_id] = *std::move(run));
-}
-
-absl::StatusOr<BatchWriter::Run> BatchWriter::Load(const std::string& run_id) {
-  const absl::StatusOr<int64_t> number = FindRun(*database_, run_id);
-  if (!number.ok()) return number.status();
-  Run run = {.run = *number, .last = {}, .position = {}, .sources = {}};
-  absl::Status status = database_->ForEachRow(
-      "SELECT (SELECT max(seq_id) FROM step_rows WHERE run = ?1), "
-      "(SELECT max(seq_id) FROM episode_rows WHERE run = ?1), "
-      "(SELECT max(seq_id) FROM lifecycle_rows WHERE run = ?1), "
-      "(SELECT max(seq_id) FROM malformed_rows WHERE run = ?1)",
-      [&run](const Statement& row) {
-        run.last = ReadNumbers(row);
-        return true;
-      },
-      run.run);
-  if (!status.ok()) return status;
-  status = database_->ForEachRow(
-      "SELECT byte_offset, steps, episodes, lifecycle, malformed, text_lines "
-      "FROM positions WHERE run = ?",
-      [&run](const Statement& row) {
-        run.position = ReadPosition(row, 0);
-        return true;
-      },
-      run.run);
-  if (!status.ok()) return status;
-  return run;
+  return &(runs_[run_id] = {.run = run,
+                            .last = progress.last,
+                            .position = progress.position,
+                            .sources = {}});
 }
 
 absl::StatusOr<Numbers*> BatchWriter::FindSource(Run* run,
@@ -125,15 +93,14 @@ absl::StatusOr<Numbers*> BatchWriter::FindSource(Run* run,
   auto found = run->sources.find(worker_id);
   if (found != run->sources.end()) return &found->second;
   Numbers numbers;
-  const absl::Status status = database_->ForEachRow(
+  RETURN_IF_ERROR(database_->ForEachRow(
       "SELECT steps, episodes, lifecycle, malformed FROM sources WHERE run = ? "
       "AND worker_id = ?",
       [&numbers](const Statement& row) {
         numbers = ReadNumbers(row);
         return true;
       },
-      run->run, worker_id);
-  if (!status.ok()) return status;
+      run->run, worker_id));
   if (run->sources.size() >= kMaxRemembered) run->sources.clear();
   return &(run->sources[worker_id] = numbers);
 }
@@ -144,14 +111,12 @@ absl::Status BatchWriter::WriteEvents(
     const std::string& worker_id, Run* run, Numbers* source,
     Appended* appended) {
   if (events.empty()) return absl::OkStatus();
-  const absl::StatusOr<Statement*> prepared =
-      database_->Cached(EventTable<Event>::kInsert);
-  if (!prepared.ok()) return prepared.status();
-  Statement& insert = **prepared;
+  ASSIGN_OR_RETURN(Statement* const insert,
+                   database_->Cached(EventTable<Event>::kInsert));
   uint64_t seq_id = run->last[stream];
   uint64_t last_number = (*source)[stream];
   uint64_t duplicate = 0;
-  insert.Bind(1, run->run);
+  insert->Bind(1, run->run);
   for (const Event& event : events) {
     const uint64_t number = event.seq_id();
     if (number != 0) {
@@ -161,11 +126,11 @@ absl::Status BatchWriter::WriteEvents(
       }
       last_number = number;
     }
-    insert.Bind(2, ++seq_id);
-    insert.Bind(3, number);
-    insert.BindTextOrNull(4, WorkerOf(event, worker_id));
-    BindEvent(insert, event);
-    if (absl::Status status = insert.Run(); !status.ok()) return status;
+    insert->Bind(2, ++seq_id);
+    insert->Bind(3, number);
+    insert->BindTextOrNull(4, WorkerOf(event, worker_id));
+    BindEvent(*insert, event);
+    RETURN_IF_ERROR(insert->Run());
   }
   appended->added[stream] = seq_id - run->last[stream];
   appended->duplicate[stream] = duplicate;
@@ -182,48 +147,40 @@ absl::StatusOr<Appended> BatchWriter::Write(const v1::EventBatch& batch) {
 }
 
 absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
-  absl::StatusOr<Run*> found = Find(batch.run_id());
-  if (!found.ok()) return found.status();
-  Run* run = *found;
-  absl::Status status = CheckPositions(batch, run->position);
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(Run* const run, Find(batch.run_id()));
+  RETURN_IF_ERROR(CheckPositions(batch, run->position));
   const std::string& worker = batch.worker_id();
   // The position identifies printed events. Their numbers are independent of
   // those that a worker of the same name publishes.
   Numbers printed = NumbersOf(run->position);
   Numbers* source = &printed;
   if (!batch.has_begin()) {
-    absl::StatusOr<Numbers*> published = FindSource(run, worker);
-    if (!published.ok()) return published.status();
-    source = *published;
+    ASSIGN_OR_RETURN(source, FindSource(run, worker));
   }
   const Numbers before = *source;
 
   Appended appended;
   for (const Stream stream : kAllStreams) {
-    status = VisitEvents(stream, batch, [&](const auto& events) {
+    RETURN_IF_ERROR(VisitEvents(stream, batch, [&](const auto& events) {
       return WriteEvents(stream, events, worker, run, source, &appended);
-    });
-    if (!status.ok()) return status;
+    }));
   }
 
   if (source != &printed && !(*source == before)) {
-    status = database_->Run(
+    RETURN_IF_ERROR(database_->Run(
         "INSERT OR REPLACE INTO sources (run, worker_id, steps, episodes, "
         "lifecycle, malformed) VALUES (?, ?, ?, ?, ?, ?)",
         run->run, worker, (*source)[Stream::kSteps],
         (*source)[Stream::kEpisodes], (*source)[Stream::kLifecycle],
-        (*source)[Stream::kMalformed]);
-    if (!status.ok()) return status;
+        (*source)[Stream::kMalformed]));
   }
   if (batch.has_end()) {
     const v1::Position& end = batch.end();
-    status = database_->Run(
+    RETURN_IF_ERROR(database_->Run(
         "INSERT OR REPLACE INTO positions (run, byte_offset, steps, episodes, "
         "lifecycle, malformed, text_lines) VALUES (?, ?, ?, ?, ?, ?, ?)",
         run->run, end.offset(), end.steps(), end.episodes(), end.lifecycle(),
-        end.malformed(), end.text_lines());
-    if (!status.ok()) return status;
+        end.malformed(), end.text_lines()));
     run->position = end;
   }
   appended.last = run->last;

@@ -66,7 +66,6 @@ class BatchWriter {
   };
   absl::StatusOr<Appended> WriteBatch(const v1::EventBatch& batch);
   absl::StatusOr<Run*> Find(const std::string& run_id);
-  absl::StatusOr<Run> Load(const std::string& run_id);
   absl::StatusOr<Numbers*> FindSource(Run* run, const std::string& worker_id);
   template <typename Event>
   absl::Status WriteEvents(

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -150,7 +151,7 @@ absl::Status Statement::Finish(int result) {
 absl::StatusOr<bool> Statement::Step() {
   const int result = sqlite3_step(statement_);
   if (result == SQLITE_ROW) return true;
-  if (absl::Status status = Finish(result); !status.ok()) return status;
+  RETURN_IF_ERROR(Finish(result));
   return false;
 }
 
@@ -179,15 +180,10 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
   }
   sqlite3_busy_timeout(connection, options.busy_timeout_ms);
   // Affects new files only.
-  const std::string page_size =
-      absl::StrCat("PRAGMA page_size = ", options.page_bytes);
+  RETURN_IF_ERROR(database->Execute(
+      absl::StrCat("PRAGMA page_size = ", options.page_bytes)));
   // Removed rows are not secret, and need not be overwritten.
-  for (const std::string& sql :
-       {page_size, std::string("PRAGMA secure_delete = OFF")}) {
-    if (absl::Status status = database->Execute(sql); !status.ok()) {
-      return status;
-    }
-  }
+  RETURN_IF_ERROR(database->Execute("PRAGMA secure_delete = OFF"));
   // This is the first read of the file.
   if (absl::StatusOr<int64_t> seen = database->ReadInt("PRAGMA schema_version");
       !seen.ok()) {
@@ -233,24 +229,19 @@ absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
 absl::StatusOr<Statement*> Database::Cached(absl::string_view sql) {
   auto found = cached_.find(sql);
   if (found == cached_.end()) {
-    absl::StatusOr<Statement> statement = Prepare(sql);
-    if (!statement.ok()) return statement.status();
-    found = cached_
-                .emplace(std::string(sql),
-                         std::make_unique<Statement>(*std::move(statement)))
-                .first;
+    ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+    found = cached_.emplace(std::string(sql), std::move(statement)).first;
   }
-  return found->second.get();
+  return &found->second;
 }
 
 absl::StatusOr<int64_t> Database::ReadInt(absl::string_view sql) {
   absl::StatusOr<int64_t> value =
       absl::InternalError(absl::StrCat(sql, ": expected a row, found none"));
-  const absl::Status status = ForEachRow(sql, [&value](const Statement& row) {
+  RETURN_IF_ERROR(ForEachRow(sql, [&value](const Statement& row) {
     value = row.Int(0);
     return false;
-  });
-  if (!status.ok()) return status;
+  }));
   return value;
 }
 

@@ -34,7 +34,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -228,8 +228,7 @@ class Database {
 
   sqlite3* connection_;
   std::string path_;
-  // Heap-allocated values: returned pointers stay valid.
-  absl::flat_hash_map<std::string, std::unique_ptr<Statement>> cached_;
+  absl::node_hash_map<std::string, Statement> cached_;  // values do not move
 };
 
 }  // namespace tandem::slow_lane

@@ -196,6 +196,15 @@ size_t ReadEvent(const Statement& row, Event* event) {
   return text_bytes;
 }
 
+// Reads the row's first four columns, in the streams' order; NULL is 0.
+inline Numbers ReadNumbers(const Statement& row) {
+  Numbers numbers;
+  for (const Stream stream : kAllStreams) {
+    numbers[stream] = static_cast<uint64_t>(row.Int(static_cast<int>(stream)));
+  }
+  return numbers;
+}
+
 // Reads the columns of TANDEM_POSITION_COLUMNS from `index` on; NULL is 0.
 inline v1::Position ReadPosition(const Statement& row, int index) {
   v1::Position position;

@@ -1,11 +1,11 @@
 #include "slow_lane/store/event_reader.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "slow_lane/runs/run_id.h"
 #include "slow_lane/store/event_columns.h"
 #include "slow_lane/store/run_table.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -48,14 +48,10 @@ absl::Status ReadRows(Database& database, const std::string& run_id,
 
 absl::StatusOr<std::unique_ptr<EventReader>> EventReader::Open(
     const std::string& path) {
-  absl::StatusOr<std::unique_ptr<Database>> database =
-      Database::Open(path, {.read_only = true});
-  if (!database.ok()) return database.status();
-  return std::unique_ptr<EventReader>(new EventReader(*std::move(database)));
+  ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
+                   Database::Open(path, {.read_only = true}));
+  return std::unique_ptr<EventReader>(new EventReader(std::move(database)));
 }
-
-EventReader::EventReader(std::unique_ptr<Database> database)
-    : database_(std::move(database)) {}
 
 absl::StatusOr<size_t> EventReader::Read(const std::string& run_id,
                                          Stream stream, uint64_t since,
@@ -64,29 +60,24 @@ absl::StatusOr<size_t> EventReader::Read(const std::string& run_id,
   return VisitEvents(
       stream, *batch, [&](auto& events) -> absl::StatusOr<size_t> {
         const int before = events.size();
-        const absl::Status status =
-            ReadRows(*database_, run_id, since, limits, events);
-        if (!status.ok()) return status;
+        RETURN_IF_ERROR(ReadRows(*database_, run_id, since, limits, events));
         if (events.size() > before) {
           return static_cast<size_t>(events.size() - before);
         }
         // No rows: checks whether the run exists.
-        const absl::StatusOr<int64_t> run = FindRun(*database_, run_id);
-        if (!run.ok()) return run.status();
+        RETURN_IF_ERROR(FindRun(*database_, run_id).status());
         return 0;
       });
 }
 
-absl::StatusOr<RunProgress> EventReader::Progress(const std::string& run_id) {
+absl::StatusOr<RunProgress> ReadProgress(Database& database,
+                                         const std::string& run_id) {
   std::optional<RunProgress> progress;
-  const absl::Status status = database_->ForEachRow(
+  RETURN_IF_ERROR(database.ForEachRow(
       kSelectProgress,
       [&progress](const Statement& row) {
         progress.emplace();
-        for (const Stream stream : kAllStreams) {
-          progress->last[stream] =
-              static_cast<uint64_t>(row.Int(static_cast<int>(stream)));
-        }
+        progress->last = ReadNumbers(row);
         progress->position = ReadPosition(row, 4);
         if (progress->last[Stream::kEpisodes] > 0) {
           progress->last_return = row.Real(10);
@@ -99,8 +90,7 @@ absl::StatusOr<RunProgress> EventReader::Progress(const std::string& run_id) {
         }
         return true;
       },
-      run_id);
-  if (!status.ok()) return status;
+      run_id));
   if (!progress.has_value()) return NoSuchRun(run_id);
   return *std::move(progress);
 }

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,11 @@ struct RunProgress {
   std::optional<int64_t> last_event_ns;  // the newest timestamp since 1970 of
                                          // each stream's last row
 };
+
+// Reads a run's progress by the caller's connection. Errors: kNotFound for an
+// unknown run; storage failures.
+absl::StatusOr<RunProgress> ReadProgress(Database& database,
+                                         const std::string& run_id);
 
 class EventReader {
  public:
@@ -61,14 +67,16 @@ class EventReader {
                               uint64_t since, const Limits& limits,
                               v1::EventBatch* batch);
 
-  // Returns the run's progress. Errors: as Read.
-  absl::StatusOr<RunProgress> Progress(const std::string& run_id);
+  absl::StatusOr<RunProgress> Progress(const std::string& run_id) {
+    return ReadProgress(*database_, run_id);
+  }
 
   // For the reads of run_table.h.
   Database& database() { return *database_; }
 
  private:
-  explicit EventReader(std::unique_ptr<Database> database);
+  explicit EventReader(std::unique_ptr<Database> database)
+      : database_(std::move(database)) {}
 
   std::unique_ptr<Database> database_;
 };

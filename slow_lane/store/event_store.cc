@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/schema_versions.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -45,7 +46,7 @@ absl::Status UseWriteAheadLog(Database& database) {
         mode = std::string(row.Text(0));
         return true;
       });
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(status);
   if (mode != "wal") {
     return absl::FailedPreconditionError(absl::StrCat(
         "expected a file system that can map files for sqlite's write-ahead "
@@ -66,19 +67,17 @@ int TakeLogLength(void* pages, sqlite3* /*connection*/, const char* /*name*/,
 
 absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
     const std::string& path, const Options& options) {
-  absl::StatusOr<std::unique_ptr<Database>> database =
-      Database::Open(path, {.page_bytes = options.page_bytes});
-  if (!database.ok()) return database.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
+                   Database::Open(path, {.page_bytes = options.page_bytes}));
   // Checkpoints copy a migration's log into the file later, in parts.
-  absl::Status status = (*database)->Execute("PRAGMA wal_autocheckpoint = 0");
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(database->Execute("PRAGMA wal_autocheckpoint = 0"));
   bool moves_rows = false;
   const auto watch = [&options, &moves_rows](int64_t rows) {
     moves_rows = true;
     return options.migration_watch == nullptr ? absl::OkStatus()
                                               : options.migration_watch(rows);
   };
-  status = BringUpToDate(**database, AllMigrations(), watch);
+  const absl::Status status = BringUpToDate(*database, AllMigrations(), watch);
   if (absl::IsResourceExhausted(status) && moves_rows) {
     std::error_code error;
     return absl::ResourceExhaustedError(
@@ -87,21 +86,20 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
                      "free room of about twice the file, which has ",
                      std::filesystem::file_size(path, error), " bytes"));
   }
-  if (!status.ok()) return status;
-  if (status = UseWriteAheadLog(**database); !status.ok()) return status;
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(UseWriteAheadLog(*database));
   // A transaction's pages stay in memory until its commit. A log that has
   // exceeded its limit shrinks again.
-  status = (*database)->Execute(absl::StrCat(
+  RETURN_IF_ERROR(database->Execute(absl::StrCat(
       "PRAGMA synchronous = ", options.full_sync ? "FULL" : "NORMAL",
       "; PRAGMA cache_size = -65536; PRAGMA journal_size_limit = ",
-      4 * options.checkpoint_bytes));
-  if (!status.ok()) return status;
-  absl::StatusOr<int64_t> page_bytes = (*database)->ReadInt("PRAGMA page_size");
-  if (!page_bytes.ok()) return page_bytes.status();
+      4 * options.checkpoint_bytes)));
+  ASSIGN_OR_RETURN(const int64_t page_bytes,
+                   database->ReadInt("PRAGMA page_size"));
   std::unique_ptr<EventStore> store(
-      new EventStore(*std::move(database), options));
+      new EventStore(std::move(database), options));
   store->pages_per_checkpoint_ =
-      static_cast<int64_t>(options.checkpoint_bytes) / *page_bytes;
+      static_cast<int64_t>(options.checkpoint_bytes) / page_bytes;
   store->thread_ = std::thread([raw = store.get()] { raw->Run(); });
   return store;
 }
@@ -135,7 +133,7 @@ void EventStore::Append(std::shared_ptr<const v1::EventBatch> batch,
   item.bytes = kItemBytes + batch->ByteSizeLong();
   item.rows = RowsOf(*batch);
   item.batch = std::move(batch);
-  item.append_done = std::move(done);
+  item.done = std::move(done);
   Enqueue(std::move(item));
 }
 
@@ -143,7 +141,10 @@ void EventStore::Post(Change change, Done done) {
   Item item;
   item.bytes = kItemBytes;
   item.change = std::move(change);
-  item.done = std::move(done);
+  item.done =
+      [done = std::move(done)](const absl::StatusOr<Appended>& result) mutable {
+        done(result.status());
+      };
   Enqueue(std::move(item));
 }
 
@@ -248,7 +249,7 @@ void EventStore::AnswerLate() {
     std::deque<Item> late;
     late.swap(late_);
     lock.unlock();
-    for (Item& item : late) Answer(item);
+    for (Item& item : late) item.done(item.result);
     lock.lock();
   }
 }
@@ -287,7 +288,7 @@ EventStore::Item EventStore::RemoveLeftovers() {
     } while (leftovers_ && !deadline.PassedAt(MonotonicNanos()));
     return removed.status();
   };
-  item.done = [](const absl::Status&) {};
+  item.done = [](const absl::StatusOr<Appended>&) {};
   return item;
 }
 
@@ -315,7 +316,7 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
     committing_since_ns_.reset();
   }
   TellListener(*items);
-  for (Item& item : *items) Answer(item);
+  for (Item& item : *items) item.done(item.result);
 }
 
 absl::Status EventStore::CommitAll(std::vector<Item>* items) {
@@ -362,10 +363,10 @@ absl::Status EventStore::NoticeOthers() {
         sqlite3_db_filename(database_->connection(), "main"),
         ", where it was opened, found it moved or removed; put it back"));
   }
-  absl::StatusOr<int64_t> version = database_->ReadInt("PRAGMA data_version");
-  if (!version.ok()) return version.status();
-  if (*version != data_version_) writer_.Forget();
-  data_version_ = *version;
+  ASSIGN_OR_RETURN(const int64_t version,
+                   database_->ReadInt("PRAGMA data_version"));
+  if (version != data_version_) writer_.Forget();
+  data_version_ = version;
   return absl::OkStatus();
 }
 
@@ -383,14 +384,12 @@ absl::Status EventStore::ApplyOne(Item* item) {
 }
 
 absl::Status EventStore::ApplyChange(Item* item) {
-  absl::Status status = database_->Run("SAVEPOINT change");
-  if (!status.ok()) return status;
-  status = item->change(*database_);
+  RETURN_IF_ERROR(database_->Run("SAVEPOINT change"));
+  const absl::Status status = item->change(*database_);
   if (IsStorageFailure(status)) return status;
   item->result = status.ok() ? absl::StatusOr<Appended>(Appended{}) : status;
   if (!status.ok()) {
-    status = database_->Run("ROLLBACK TO change");
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(database_->Run("ROLLBACK TO change"));
   }
   return database_->Run("RELEASE change");
 }
@@ -409,11 +408,6 @@ void EventStore::TellListener(const std::vector<Item>& items) {
     listener_(item->batch->run_id(), item->result->last,
               item->result->printed_steps);
   }
-}
-
-void EventStore::Answer(Item& item) {
-  if (item.append_done != nullptr) item.append_done(item.result);
-  if (item.done != nullptr) item.done(item.result.status());
 }
 
 void EventStore::Checkpoint() {

@@ -153,8 +153,7 @@ class EventStore {
   struct Item {
     std::shared_ptr<const v1::EventBatch> batch;
     Change change;  // if batch is nullptr
-    AppendDone append_done;
-    Done done;
+    AppendDone done;
     size_t bytes = 0;
     size_t rows = 0;
     int64_t queued_at_ns = 0;
@@ -166,7 +165,6 @@ class EventStore {
 
   EventStore(std::unique_ptr<Database> database, const Options& options);
   void Enqueue(Item item);
-  static void Answer(Item& item);
   double OldestQueuedSecs() const;  // with mutex_ held
   bool IsClosing() const;
   // Whether Close was called and its time is over.

@@ -1,11 +1,9 @@
 #include "slow_lane/store/run_table.h"
 
-#include <array>
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "slow_lane/runs/run_id.h"
+#include "transport/base/error.h"
 #include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -35,11 +33,10 @@ std::optional<std::string> OptionalText(const Statement& statement,
 // Adds the run's state to run_updates, and writes it into runs.
 absl::Status WriteUpdate(Database& database, int64_t number, RunRow* run) {
   const std::string slots = JsonOf(run->gpu_slots);
-  const absl::Status status = database.Run(
+  RETURN_IF_ERROR(database.Run(
       "INSERT INTO run_updates (run, status, failure_reason, gpu_slots, at_ns) "
       "VALUES (?, ?, ?, ?, ?)",
-      number, run->status, run->failure_reason, slots, run->updated_at_ns);
-  if (!status.ok()) return status;
+      number, run->status, run->failure_reason, slots, run->updated_at_ns));
   run->update_seq =
       static_cast<uint64_t>(sqlite3_last_insert_rowid(database.connection()));
   return database.Run(
@@ -53,14 +50,13 @@ absl::Status WriteUpdate(Database& database, int64_t number, RunRow* run) {
 
 absl::StatusOr<int64_t> FindRun(Database& database, const std::string& run_id) {
   absl::StatusOr<int64_t> number = NoSuchRun(run_id);
-  const absl::Status status = database.ForEachRow(
+  RETURN_IF_ERROR(database.ForEachRow(
       "SELECT run FROM runs WHERE run_id = ?",
       [&number](const Statement& row) {
         number = row.Int(0);
         return true;
       },
-      run_id);
-  if (!status.ok()) return status;
+      run_id));
   return number;
 }
 
@@ -86,30 +82,26 @@ absl::Status InsertRun(Database& database, RunRow* run) {
 }
 
 absl::Status SaveRun(Database& database, const RunRow& run) {
-  const absl::Status status = database.Run(
+  RETURN_IF_ERROR(database.Run(
       "UPDATE runs SET cancel_requested = ?2, proxy_starts = ?3, worker_pid = "
       "?4, worker_start_time = ?5, worker_boot_id = ?6, last_beat_at_ns = ?7, "
       "gpu_slots = ?8 WHERE run_id = ?1",
       run.run_id, run.cancel_requested, run.proxy_starts, run.worker.pid(),
       run.worker.start_time(), run.worker.boot_id(), run.last_beat_at_ns,
-      JsonOf(run.gpu_slots));
-  if (!status.ok()) return status;
+      JsonOf(run.gpu_slots)));
   if (sqlite3_changes(database.connection()) == 0) return NoSuchRun(run.run_id);
   return absl::OkStatus();
 }
 
 absl::Status UpdateRun(Database& database, RunRow* run) {
-  absl::StatusOr<int64_t> number = FindRun(database, run->run_id);
-  if (!number.ok()) return number.status();
-  if (absl::Status status = SaveRun(database, *run); !status.ok()) {
-    return status;
-  }
-  return WriteUpdate(database, *number, run);
+  ASSIGN_OR_RETURN(const int64_t number, FindRun(database, run->run_id));
+  RETURN_IF_ERROR(SaveRun(database, *run));
+  return WriteUpdate(database, number, run);
 }
 
 absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
   std::vector<RunRow> runs;
-  const absl::Status status = database.ForEachRow(
+  RETURN_IF_ERROR(database.ForEachRow(
       "SELECT run_id, run_name, config_json, digest, token, created_at_ns, "
       "status, failure_reason, gpu_slots, updated_at_ns, update_seq, "
       "cancel_requested, proxy_starts, worker_pid, worker_start_time, "
@@ -134,15 +126,14 @@ absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
         run.worker.set_boot_id(std::string(row.Text(15)));
         run.last_beat_at_ns = row.Int(16);
         return true;
-      });
-  if (!status.ok()) return status;
+      }));
   return runs;
 }
 
 absl::StatusOr<std::vector<RunRow>> ReadUpdates(Database& database,
                                                 uint64_t since, size_t limit) {
   std::vector<RunRow> updates;
-  const absl::Status status = database.ForEachRow(
+  RETURN_IF_ERROR(database.ForEachRow(
       "SELECT seq_id, run_id, digest, created_at_ns, u.status, "
       "u.failure_reason, u.gpu_slots, at_ns FROM run_updates AS u CROSS JOIN "
       "runs ON runs.run = u.run WHERE seq_id > ? ORDER BY seq_id LIMIT ?",
@@ -158,20 +149,17 @@ absl::StatusOr<std::vector<RunRow>> ReadUpdates(Database& database,
         update.updated_at_ns = row.Int(7);
         return true;
       },
-      NearestInt64(since), NearestInt64(limit));
-  if (!status.ok()) return status;
+      NearestInt64(since), NearestInt64(limit)));
   return updates;
 }
 
 absl::Status DetachRun(Database& database, const std::string& run_id) {
-  absl::StatusOr<int64_t> number = FindRun(database, run_id);
-  if (!number.ok()) return number.status();
+  ASSIGN_OR_RETURN(const int64_t number, FindRun(database, run_id));
   for (const char* sql : {"INSERT INTO detached_runs (run) VALUES (?)",
                           "DELETE FROM run_updates WHERE run = ?",
                           "DELETE FROM positions WHERE run = ?",
                           "DELETE FROM runs WHERE run = ?"}) {
-    absl::Status status = database.Run(sql, *number);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(database.Run(sql, number));
   }
   return absl::OkStatus();
 }
@@ -179,29 +167,27 @@ absl::Status DetachRun(Database& database, const std::string& run_id) {
 absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
   size_t removed = 0;
   while (removed < limit) {
-    absl::StatusOr<int64_t> run =
-        database.ReadInt("SELECT ifnull(min(run), 0) FROM detached_runs");
-    if (!run.ok()) return run.status();
-    if (*run == 0) break;
+    ASSIGN_OR_RETURN(
+        const int64_t run,
+        database.ReadInt("SELECT ifnull(min(run), 0) FROM detached_runs"));
+    if (run == 0) break;
     const size_t before = removed;
     // SQLite's default build has no DELETE ... LIMIT. Deletes rows from the
     // front, in their stored order.
     for (absl::string_view table :
          {"step_rows", "episode_rows", "lifecycle_rows", "malformed_rows"}) {
-      const absl::Status status = database.Run(
+      RETURN_IF_ERROR(database.Run(
           absl::StrCat("DELETE FROM ", table,
                        " WHERE run = ?1 AND seq_id < ?2 + (SELECT min(seq_id) "
                        "FROM ",
                        table, " WHERE run = ?1)"),
-          *run, limit - removed);
-      if (!status.ok()) return status;
+          run, limit - removed));
       removed += static_cast<size_t>(sqlite3_changes(database.connection()));
     }
     if (removed > before) continue;
     for (const char* sql : {"DELETE FROM sources WHERE run = ?",
                             "DELETE FROM detached_runs WHERE run = ?"}) {
-      absl::Status status = database.Run(sql, *run);
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(database.Run(sql, run));
     }
     ++removed;  // the row of detached_runs
   }

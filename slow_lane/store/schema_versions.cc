@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/store/schema_sql.h"
 #include "transport/base/clock.h"
+#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -15,17 +15,14 @@ constexpr Migration kMigrations[] = {kSchema1, kSchema2};
 
 // Refuses a file that another program made.
 absl::Status CheckOwner(Database& database) {
-  absl::StatusOr<int64_t> id = database.ReadInt("PRAGMA application_id");
-  if (!id.ok()) return id.status();
-  if (*id == kApplicationId) return absl::OkStatus();
-  absl::StatusOr<int64_t> tables =
-      database.ReadInt("SELECT count(*) FROM sqlite_schema");
-  if (!tables.ok()) return tables.status();
-  if (*id == 0 && *tables == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t id, database.ReadInt("PRAGMA application_id"));
+  if (id == kApplicationId) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t tables,
+                   database.ReadInt("SELECT count(*) FROM sqlite_schema"));
+  if (id == 0 && tables == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "expected a database of Tandem's (application_id ", kApplicationId,
-      ") or an empty one, found one with application_id ", *id, " and ",
-      *tables,
+      ") or an empty one, found one with application_id ", id, " and ", tables,
       " tables, indices and views; name another file: ", database.path()));
 }
 
@@ -79,9 +76,7 @@ absl::Status MigrateTo(Database& database, size_t version, Migration sql,
   // SQLite does not call the watch while it removes the old tables. So it is
   // called once more before the commit.
   if (watch != nullptr) {
-    const absl::Status last =
-        (*watch)(sqlite3_last_insert_rowid(database.connection()));
-    if (!last.ok()) return last;
+    RETURN_IF_ERROR((*watch)(sqlite3_last_insert_rowid(database.connection())));
   }
   return database.Execute(
       absl::StrCat("PRAGMA user_version = ", version,
@@ -99,7 +94,7 @@ absl::Status BringUpToDate(Database& database,
   while (true) {
     // Another store may migrate at the same time: each step reads the version
     // again, with the lock.
-    if (absl::Status status = database.Begin(); !status.ok()) return status;
+    RETURN_IF_ERROR(database.Begin());
     absl::Status status = CheckOwner(database);
     absl::StatusOr<int64_t> version = database.ReadInt("PRAGMA user_version");
     if (status.ok()) status = version.status();

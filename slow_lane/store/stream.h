@@ -33,8 +33,7 @@ class Numbers {
       (*this)[stream] = std::max((*this)[stream], other[stream]);
     }
   }
-  friend constexpr bool operator==(const Numbers& a,
-                                   const Numbers& b) = default;
+  bool operator==(const Numbers&) const = default;
 
  private:
   std::array<uint64_t, 4> by_stream_ = {};
