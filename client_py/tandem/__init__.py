@@ -7,6 +7,7 @@
     TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
     tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
     tandem.telemetry    jobs and their events, with tandem-daemon
+    tandem.sdk          `python -m tandem.sdk`: the compiler's flags for engines and clients in C and C++
     tandem.doctor       `python -m tandem.doctor`: whether this machine can run Tandem
 
 help(tandem.make_vec) begins with an example; dir(tandem) lists every name.
@@ -69,7 +70,7 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
     register_tasks()
 
 if TYPE_CHECKING:
-    from tandem import doctor, services, telemetry
+    from tandem import doctor, sdk, services, telemetry
 
 __all__ = [
     "AccessDenied",
@@ -116,6 +117,7 @@ __all__ = [
     "launch_engine",
     "make_vec",
     "publish_frames",
+    "sdk",
     "services",
     "telemetry",
     "tile_frames",
@@ -133,6 +135,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> ModuleType:
     """Imports a submodule when it is first used."""
-    if name in ("doctor", "services", "telemetry"):
+    if name in ("doctor", "sdk", "services", "telemetry"):
         return importlib.import_module(f"tandem.{name}")
     raise AttributeError(f"module 'tandem' has no attribute {name!r}")

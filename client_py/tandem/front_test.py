@@ -20,7 +20,7 @@ _ERRORS = {
     for name, value in vars(module).items()
     if inspect.isclass(value) and issubclass(value, errors.TandemError)
 }
-_SUBMODULES = {"doctor", "services", "telemetry"}
+_SUBMODULES = {"doctor", "sdk", "services", "telemetry"}
 
 
 def _lines(text: str) -> int:

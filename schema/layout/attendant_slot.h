@@ -28,8 +28,9 @@ inline constexpr uint32_t kAttendantRingBytes = 32 * 1024;
 struct AttendantSlot {
   // Writer attendant; reader engine.
   SharedWord<uint32_t> pid;      // for display; its first byte is the lock byte
-  SharedWord<uint32_t> request;  // a new attendant's number; wraps, compared
-                                 // for equality only; 0: none, or it has left
+  SharedWord<uint32_t> request;  // odd: an attendant's number; even: none, or
+                                 // it has left. Each one adds 1 when it comes
+                                 // and when it leaves; wraps
   SharedWord<uint8_t> label[56];  // UTF-8, NUL-terminated
   uint8_t reserved_64[64];
 
@@ -63,6 +64,13 @@ constexpr uint64_t AttendantSlotBytes(uint32_t ring_size) {
 inline uint64_t AttendantSlotOffset(const LrbcHeader& plan, size_t slot) {
   return plan.attendants_offset +
          slot * AttendantSlotBytes(plan.attendant_ring_size);
+}
+
+// Whether the slot has, or had, an attendant that has not left.
+constexpr bool IsPresent(uint32_t request) { return request % 2 == 1; }
+// The next attendant's request. A dead one's is still odd.
+constexpr uint32_t NextRequest(uint32_t request) {
+  return request + 1 + request % 2;
 }
 
 // The order of a slot's rings.

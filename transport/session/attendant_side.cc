@@ -92,13 +92,10 @@ absl::Status AttendantSide::Request(Deadline deadline) {
   // relaxed: a label for people.
   slot->pid.store(static_cast<uint32_t>(getpid()), std::memory_order_relaxed);
   StoreLabel(options_.label, slot);
-  // A new number, and neither 0 nor one that the engine has answered.
-  // relaxed: our own word, and one that is only compared.
-  const uint32_t last = slot->ack.load(std::memory_order_relaxed);
-  uint32_t number = slot->request.load(std::memory_order_relaxed) + 1;
-  while (number == 0 || number == last) ++number;
+  // relaxed: only attendants write it, one at a time: the lock orders them.
+  request_ = NextRequest(slot->request.load(std::memory_order_relaxed));
   // SYNC(attendant.hello): release; the label before the request.
-  slot->request.store(number, std::memory_order_release);
+  slot->request.store(request_, std::memory_order_release);
   AnnounceRpcs();
 
   Watch watch(region_, options_.interrupted);
@@ -106,7 +103,7 @@ absl::Status AttendantSide::Request(Deadline deadline) {
   const ErrorCode code = waiter.Until(
       [&] {
         // SYNC(attendant.welcome): acquire; the answer, then empty rings.
-        return slot->ack.load(std::memory_order_acquire) == number;
+        return slot->ack.load(std::memory_order_acquire) == request_;
       },
       deadline, watch);
   if (code == ErrorCode::kOk) return absl::OkStatus();
@@ -125,7 +122,7 @@ void AttendantSide::Close() {
   if (born_in_ != ForkCount() || !region_.HoldsLock()) return;
   // SYNC(attendant.hello): release; our last reads before the engine empties
   // the rings for the next attendant.
-  SlotAt(slot_)->request.store(0, std::memory_order_release);
+  SlotAt(slot_)->request.store(request_ + 1, std::memory_order_release);
   // relaxed: a label for people.
   SlotAt(slot_)->pid.store(0, std::memory_order_relaxed);
   AnnounceRpcs();

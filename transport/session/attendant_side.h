@@ -97,6 +97,7 @@ class AttendantSide final : public RpcSide {
   const uint32_t born_in_;  // ForkCount() of the owner
   AttachedRegion region_;
   size_t slot_ = 0;
+  uint32_t request_ = 0;  // this attendant's number
 };
 
 }  // namespace tandem

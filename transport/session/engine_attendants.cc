@@ -30,8 +30,9 @@ AttendantChange EngineAttendants::Poll(size_t slot, const OwnedRegion& region) {
       SlotAt(slot)->request.load(std::memory_order_acquire);
   if (request != known.request) {
     known.request = request;
-    const bool was_present = std::exchange(known.present, request != 0);
-    if (request != 0) return AttendantChange::kArrived;
+    const bool was_present =
+        std::exchange(known.present, IsPresent(request));
+    if (known.present) return AttendantChange::kArrived;
     return was_present ? AttendantChange::kLeft : AttendantChange::kNone;
   }
   if (!std::exchange(known.check, false)) return AttendantChange::kNone;

@@ -167,7 +167,7 @@
   FIELD(pid, "attendant",                                                \
         "label for people; its first byte is the attendant's lock byte") \
   FIELD(request, "attendant",                                            \
-        "a new attendant's number; 0: none, or it has left")             \
+        "odd: an attendant's number; even: none, or it has left")        \
   FIELD(label, "attendant", "UTF-8 text for people, NUL-terminated")     \
   RESERVED(reserved_64)                                                  \
   FIELD(ack, "engine", "the request that the engine acknowledged")       \
