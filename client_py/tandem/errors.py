@@ -105,7 +105,7 @@ class OutOfSharedMemory(TandemError, MemoryError, code=17):
 
 
 class Interrupted(TandemError, code=18):
-    """A wait was interrupted; a step is still pending. Ctrl-C itself arrives as `KeyboardInterrupt`."""
+    """A wait was interrupted. A step that was sent is still pending. Ctrl-C itself raises `KeyboardInterrupt`."""
 
 
 class RingFull(TandemError, code=19):

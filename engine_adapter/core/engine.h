@@ -2,8 +2,8 @@
 //
 // Data flow: the host selects the environments to reset and to step; the engine
 // writes its results into the region's arrays.
-// Ownership: the program that creates the engine owns it. The host calls it,
-// from one thread at a time.
+// Ownership: the program that creates the engine owns the engine. The host
+// calls the engine, from one thread at a time.
 //
 //   class MyEngine final : public Engine {
 //     const EngineSchema& schema() const override { return schema_; }
@@ -13,8 +13,14 @@
 //                       const StepIo& io) override;
 //   };
 //
-// An engine that steps in a loop of its own, such as a game engine, derives
-// from EngineBase instead, and takes its work by EngineHost::Next.
+// An engine derives from Engine or from EngineBase:
+//
+//  the loop is      a step takes   class        methods of EngineHost
+//  the host's       -              Engine       Run, or Start and Stop
+//  the engine's     one tick       Engine       Poll, in each tick
+//  the engine's     several ticks  EngineBase   Next and Done
+//
+// A tick is one turn of the engine's own loop, such as a frame of a game.
 
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
@@ -37,7 +43,7 @@ struct EngineSchema {
   std::string task;       // at most 63 bytes; a reconnect compares it
   uint32_t num_envs = 0;  // at least 1
   uint32_t obs_size = 0;  // float32 values per environment; at least 1
-  uint32_t act_size = 0;  // as obs_size
+  uint32_t act_size = 0;  // float32 values per environment; at least 1
   TaskDescription description = {};
   // For display: a name for each of the obs_size and act_size values, or none.
   std::vector<std::string> observation_names = {};
@@ -52,9 +58,9 @@ struct ResetRequest {
 };
 
 // The arrays of all environments. The row of environment i begins at i times
-// the row's length. The client shares this memory: actions may hold any value,
-// NaN included. The client may overwrite a result before the engine reads it
-// again. So an engine keeps its own copy of values that it reads later.
+// the row's length. The client can write to this memory. So actions may hold
+// any value, NaN included, and a result may change after the engine has written
+// it. An engine that needs a value later keeps a copy of its own.
 struct StepIo {
   std::span<const float> actions;  // [num_envs, act_size]
   std::span<float> obs;            // [num_envs, obs_size]
@@ -70,9 +76,10 @@ struct ResetIo {
   std::span<double> infos;  // [num_envs, info_size]
 };
 
-// A reset or a step that the host needs, often a part of an exchange. Exactly
-// one of `resets` and `steps` is not empty: the engine does what Engine::Reset
-// or Engine::Step says, with these arguments.
+// A reset or a step that the host requests, often as a part of an exchange.
+// Either `resets` or `steps` is not empty. With `resets`, the engine does what
+// the comment of Engine::Reset says, with `resets` and `reset_io` as arguments;
+// with `steps`, what that of Engine::Step says, with `steps` and `step_io`.
 struct EngineWork {
   std::span<const ResetRequest> resets;
   ResetIo reset_io;
@@ -80,52 +87,53 @@ struct EngineWork {
   StepIo step_io;
 };
 
-// What the host needs to know of any engine.
+// The part of the interface that every engine has.
 class EngineBase {
  public:
   virtual ~EngineBase() = default;
 
   virtual const EngineSchema& schema() const = 0;
 
-  // The host calls this when a client leaves or attaches. Undoes the effects of
-  // the client's RPCs: randomisation contracts, control values, moved entities,
-  // debug marks. The engine is then as it was after construction. After this
-  // call the host resets all environments.
+  // Undoes the effects of RPCs: randomisation contracts, control values, moved
+  // entities, debug marks. The engine is then as it was after construction. The
+  // host calls this when a client leaves or attaches, and then resets all
+  // environments. It does neither if nothing has changed since the last reset
+  // of all environments.
   virtual void ClearClientState() {}
 
   // Returns the source that renders the environments for viewers, or nullptr if
-  // the engine renders none. The engine owns it, and returns the same pointer
-  // each time.
+  // the engine cannot render. The engine owns the source, and returns the same
+  // pointer each time.
   virtual FrameSource* frames() { return nullptr; }
-  // The source of the observations' images; the rules of frames() apply.
+  // Returns the source of the observations' images, by the rules of frames().
   virtual FrameSource* images() { return nullptr; }
 
-  // Returns the interfaces that the RPC services use. The engine owns them, and
-  // returns the same pointers each time. The stepping thread calls them between
-  // exchanges.
+  // Returns the interfaces that the RPC services use. The engine owns these
+  // objects, and returns the same pointers each time. The stepping thread calls
+  // their methods between exchanges.
   virtual EnginePorts ports() { return {}; }
 
-  // Simulated seconds per step; 0 if unknown.
+  // Returns the simulated seconds per step; 0 if unknown.
   virtual double step_secs() const { return 0; }
 };
 
-// An engine that resets and steps when the host calls it. If Reset or Step
-// returns an error, the client gets EngineFailed with the error's text, and the
-// host continues to serve. An exception derived from std::exception has the
-// same effect. The host allocates nothing in a step, so steps are free of
-// allocations if Reset and Step are.
+// An engine whose Reset and Step the host calls. If one of them returns an
+// error, the client gets EngineFailed with the error's text, and the host
+// continues to serve. An exception derived from std::exception has the same
+// effect. A step allocates nothing if Reset and Step allocate nothing.
 class Engine : public EngineBase {
  public:
-  // Starts a new episode in each of the requested environments; `requests` has
-  // each at most once. Writes the row of obs of each, and those of its infos
-  // whose description has at_reset = true. Writes no other row.
+  // Starts a new episode in each of the requested environments. `requests` has
+  // each environment at most once. Writes these environments' rows of obs, and
+  // in their rows of infos the values whose description has at_reset = true.
+  // Writes nothing else.
   virtual absl::Status Reset(std::span<const ResetRequest> requests,
                              const ResetIo& io) = 0;
 
-  // Steps each of these environments once, with its row of actions. `envs` is
-  // ascending, without duplicates. Writes their rows of obs, rewards,
-  // terminateds, truncateds and infos, and no other row. After the end of an
-  // episode the environment continues until the host resets it.
+  // Steps each of the environments `envs` once, with its row of actions. `envs`
+  // is ascending, without duplicates. Writes these environments' rows of obs,
+  // rewards, terminateds, truncateds and infos, and no other row. An
+  // environment whose episode has ended continues until the host resets it.
   virtual absl::Status Step(std::span<const uint32_t> envs,
                             const StepIo& io) = 0;
 };

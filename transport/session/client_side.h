@@ -1,9 +1,11 @@
 // ClientSide: the trainer's end of the lock-step protocol.
 //
-// Data flow: actions -> Step -> arrays().obs, rewards, ... Step is Send and
-// then Recv. A caller of Send and Recv can compute while the engine steps.
-// Ownership: one process owns a ClientSide. One thread at a time may call it;
-// the call of a second thread gets kConcurrentUse.
+// Data flow: actions -> Step -> arrays().obs, rewards, ... Step does Send, then
+// Recv. A caller of Send and Recv can compute while the engine steps.
+// Ownership: one process owns a ClientSide. One thread at a time may call it: a
+// call during another thread's call returns kConcurrentUse. Any thread may call
+// pending, closed, Stats, EnginePhase and EngineAlive, except during a
+// Reconnect. One other thread may use the ends of the RPC rings (RpcSide).
 // Specification: docs/protocol.md. Each step or reset is one *exchange*: a
 // request of the client, and the engine's answer.
 //
@@ -45,29 +47,32 @@ namespace tandem {
 struct ClientStats {
   uint64_t exchanges = 0;
   uint64_t policy_ns = 0;  // from the end of a Recv to the next Send
-  // From a Send to the end of its Recv. Send reads the clock after it has
-  // published the request. So a round trip may be slightly shorter than the
-  // engine's time for the same exchange.
+  // From a Send to the end of its Recv. Send first publishes the request, then
+  // reads the clock. So a round trip may be slightly shorter than the engine's
+  // time for the same exchange.
   StepTimesSnapshot round_trips;
   StepTimesSnapshot engine_steps;  // the engine's time for these exchanges
 };
 
-// Move-only. An illegal call returns an error and has no effect. Send* stands
-// for Send and SendReset. Step is legal in the same states as Send. If its Send
-// fails, the state does not change; otherwise the state is as after Recv.
+// Move-only. An illegal call returns an error and has no effect. In this table
+// Send* stands for Send and SendReset:
 //
 //  state     entered by                       legal calls
 //  idle      Attach, Reconnect; a Recv that   Send*, Step, AwaitFrame,
 //            completed the exchange           Reconnect, Close
-//  pending   Send* with kOk; Recv with        Recv, Reconnect, Close
+//  pending   Send* with kOk; a Recv with      Recv, Reconnect, Close
 //            kStepTimeout or kInterrupted
-//  lost      kPeerGone or kBrokenPeer; a      Reconnect, Close
-//            Reconnect that failed
+//  lost      a call with kPeerGone or         Reconnect, Close
+//            kBrokenPeer; a failed Reconnect
 //  closed    Close                            Close
 //
+// A Step whose Send fails does not change the state. Any other Step leaves the
+// state that its Recv leaves.
+//
 // arrays() may be read in every state. The region stays mapped while the client
-// or a copy of mapping() exists. In a forked child every call returns
-// kForkedChild, and the destructor does not end the parent's session.
+// or a copy of mapping() exists. In a forked child every call that returns an
+// error returns kForkedChild, and the destructor does not end the parent's
+// session.
 class ClientSide final : public RpcSide {
  public:
   struct Options {
@@ -97,17 +102,20 @@ class ClientSide final : public RpcSide {
   //  - kInvalidAction: wrong size, or a value that is not finite.
   //  - kStepPending: the results of the last exchange were not received; call
   //    Recv first.
-  //  - kPeerGone, kBrokenPeer: the client is lost.
-  //  - kClientClosed: closed, or the last Reconnect failed.
+  //  - kPeerGone, kBrokenPeer: an earlier call returned this error, so the
+  //    client is lost.
+  //  - kClientClosed: the client is closed, or the last Reconnect failed.
   //  - kForkedChild, kConcurrentUse.
   // After an error nothing was sent. Never blocks or allocates. Makes a system
   // call only to wake an engine that sleeps.
   ErrorCode Send(std::span<const float> actions);
 
   // Requests a reset of the environments `env_ids`; the exchange steps no
-  // environment. `seeds` has a seed, or nullopt, for each of `env_ids`; if it
-  // is empty, no environment gets a seed. Errors: as Send; kInvalidArgument for
-  // an index out of range, or if the sizes differ.
+  // environment. `seeds` is empty, or has one item for each of `env_ids`: a
+  // seed, or nullopt for none. Errors: those of Send, without kInvalidAction,
+  // and:
+  //  - kInvalidArgument: an index is out of range, or `seeds` has a wrong size.
+  //    Explain names only the range.
   ErrorCode SendReset(std::span<const int64_t> env_ids,
                       std::span<const std::optional<uint64_t>> seeds);
 
@@ -125,8 +133,9 @@ class ClientSide final : public RpcSide {
   ErrorCode Recv(Deadline deadline,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
 
-  // Does Send, then Recv with a deadline `timeout_secs` after the Send. Errors
-  // and states are those of the two. One call costs less than two.
+  // Does Send, then Recv with a deadline `timeout_secs` after the Send. The
+  // errors are those of Send and of Recv. Step takes less time than these two
+  // calls.
   ErrorCode Step(std::span<const float> actions, double timeout_secs,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
 
@@ -140,17 +149,19 @@ class ClientSide final : public RpcSide {
     return header()->image_step.load(std::memory_order_relaxed);
   }
 
-  // Requests a frame of the current state, and waits until the frame ring has
-  // it as its newest frame. The client stays idle, except after kPeerGone.
+  // Requests a frame of the current state, and waits until this frame is the
+  // newest in the frame ring. No exchange is pending afterwards: the client is
+  // idle, or lost after kPeerGone.
   //  - kOk: the newest frame shows the current state.
   //  - kStepTimeout, kInterrupted: no frame came; the caller may call again.
   //  - kPeerGone: the client is lost.
   //  - kUnsupported: the engine has no frame ring.
-  //  - an illegal call: as Send.
+  //  - kStepPending, kBrokenPeer, kClientClosed, kForkedChild, kConcurrentUse:
+  //    as for Send.
   // Allocates nothing.
   ErrorCode AwaitFrame(Deadline deadline);
 
-  // The session ends with a Reconnect.
+  // The ends of the RPC rings are valid until the next Reconnect.
   absl::StatusOr<RingReader> RpcRingReader() override;
   absl::StatusOr<RingWriter> RpcRingWriter() override;
   Waiter RpcWaiter() const override { return Waiter(own_bell_, options_.wait); }
@@ -159,27 +170,29 @@ class ClientSide final : public RpcSide {
   bool EngineAlive() const override { return region_.EngineAlive(); }
 
   // Ends the session, if there is one, and attaches to the engine that now has
-  // the name. Blocks. On success arrays() is in the new region's mapping; the
-  // old mapping stays while a copy of mapping() exists. Errors: as Attach;
-  // kLayoutMismatch also if task, sizes or layout changed. After an error of
-  // the new attach the client is lost.
+  // the name. Blocks. On success arrays() is in the new region's mapping. The
+  // old mapping stays while a copy of mapping() exists. Errors:
+  //  - kConcurrentUse, kForkedChild, kClientClosed: the state is unchanged.
+  //  - kLayoutMismatch: task, sizes or layout changed, or as for Attach. The
+  //    client is lost.
+  //  - the other errors of Attach: the client is lost.
   absl::Status Reconnect(double timeout_secs);
 
   // Ends the session and releases the client slot. A second call has no effect.
-  // kConcurrentUse: another thread is inside a call. kForkedChild.
+  // Errors: kConcurrentUse (another thread is inside a call), kForkedChild.
   ErrorCode Close();
 
-  // Returns the error for a call that begins during another call. For bindings
-  // that detect this by a flag of their own. The error is kConcurrentUse. In a
-  // forked child it is kForkedChild, since the thread of the other call exists
+  // Returns the error of a call that begins during another thread's call, for
+  // bindings that detect such a call by a flag of their own: kConcurrentUse. In
+  // a forked child the error is kForkedChild, since the other thread exists
   // only in the parent.
   ErrorCode Refusal() const;
 
-  // Returns `code`, the result of the last call, as a status. The text says
+  // Returns `code`, which the last call returned, as a status. The text says
   // what was expected, what was found, where, and the next action. Allocates.
   absl::Status Explain(ErrorCode code) const;
-  // Makes Explain recommend the methods of SharedMemoryVectorEnv as next
-  // actions. That class has reset() and close(), but no reconnect().
+  // From now on Explain recommends methods of SharedMemoryVectorEnv as next
+  // actions. SharedMemoryVectorEnv has reset() and close(), but no reconnect().
   void ServeEnvironments() { serves_environments_ = true; }
   // The next action that Explain then recommends when the client is lost.
   static constexpr char kNextOfEnvironments[] =

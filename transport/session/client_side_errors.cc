@@ -143,7 +143,9 @@ std::string ClientSide::Explanation(ErrorCode code) const {
               : "the last reconnect() failed; call it again, or close()");
     case ErrorCode::kInterrupted:
       return absl::StrCat("interrupted while waiting for ", engine,
-                          "; the step or reset is still pending");
+                          state() == State::kPending
+                              ? "; the step or reset is still pending"
+                              : "; no step or reset is pending: call again");
     case ErrorCode::kEngineFailed:
     case ErrorCode::kUnsupported:
       return EngineWords(shared);

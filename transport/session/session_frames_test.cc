@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -63,6 +64,27 @@ TEST(SessionFrames, EngineThatDrawsNothingTimesOutAndCanStep) {
   EXPECT_EQ(client.AwaitFrame(Deadline::After(0.01)), ErrorCode::kStepTimeout);
   const absl::Status said = client.Explain(ErrorCode::kStepTimeout);
   EXPECT_TRUE(absl::StrContains(said.message(), "drew no frame")) << said;
+  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+}
+
+TEST(SessionFrames, InterruptedRequestLeavesNoStepPending) {
+  static std::atomic<bool> interrupts{false};  // the hook has no captures
+  const std::string name = UniqueRegionName("frames");
+  EchoEngine engine(name, SpecWithFrames());
+  engine.IgnoreFrames();
+  ClientSide client =
+      AttachOrFail(name, {.interrupted = [] {
+                     // relaxed: the flag carries no other data.
+                     return interrupts.load(std::memory_order_relaxed);
+                   }});
+  // relaxed: as above.
+  interrupts.store(true, std::memory_order_relaxed);
+  EXPECT_EQ(client.AwaitFrame(Deadline::After(60)), ErrorCode::kInterrupted);
+  interrupts.store(false, std::memory_order_relaxed);
+  EXPECT_FALSE(client.pending());
+  const absl::Status said = client.Explain(ErrorCode::kInterrupted);
+  EXPECT_TRUE(absl::StrContains(said.message(), "no step or reset is pending"))
+      << said;
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
