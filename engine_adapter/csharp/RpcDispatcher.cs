@@ -66,7 +66,7 @@ namespace Tandem
         }
 
         // Answers a call of an engine with a work callback. Such an engine answers at once: null is an error.
-        internal void Answer(Engine engine, Work call)
+        public void Answer(Engine engine, Work call)
         {
             Envelope request = Envelope.GetRootAsEnvelope(new ByteBuffer(call.Envelope.ToArray()));
             EnvelopeT answer = AnswerTo(request)

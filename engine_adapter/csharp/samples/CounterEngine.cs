@@ -17,7 +17,7 @@ namespace Tandem.Samples
 
         private readonly Flag _tickHz, _ticks, _truncateAfter;
         private float[] _steps, _episodes;
-        private Random[] _random;
+        private ulong[] _random;  // the state of each environment's stream
 
         private CounterEngine()
         {
@@ -40,8 +40,9 @@ namespace Tandem.Samples
             config.ActSize = 1;
             _steps = new float[config.NumEnvs];
             _episodes = new float[config.NumEnvs];
-            _random = new Random[config.NumEnvs];
-            for (int env = 0; env < config.NumEnvs; ++env) _random[env] = new Random(Guid.NewGuid().GetHashCode());
+            _random = new ulong[config.NumEnvs];
+            var start = new Random();
+            for (int env = 0; env < config.NumEnvs; ++env) _random[env] = (ulong)start.Next();
         }
 
         protected override void OnReset(Work work)
@@ -128,9 +129,10 @@ namespace Tandem.Samples
 
         private void Reset(ResetRequest reset)
         {
-            if (reset.Seed.HasValue) _random[reset.Env] = new Random(reset.Seed.Value.GetHashCode());
+            if (reset.Seed.HasValue) _random[reset.Env] = reset.Seed.Value;
+            _random[reset.Env] = unchecked(_random[reset.Env] * 6364136223846793005 + 1442695040888963407);
             _steps[reset.Env] = 0;
-            _episodes[reset.Env] = _random[reset.Env].Next(9973);
+            _episodes[reset.Env] = (_random[reset.Env] >> 32) % 9973;
         }
 
         private void Observe(int env, Span<float> obs)
