@@ -17,7 +17,7 @@ namespace Tandem.Testing
     {
         public static int Main(string[] args)
         {
-            var checks = new SortedDictionary<string, MethodInfo>(StringComparer.Ordinal);
+            var checks = new Dictionary<string, MethodInfo>();
             foreach (Type type in new[] { typeof(EngineChecks), typeof(TransportChecks) })
             {
                 foreach (MethodInfo method in type.GetMethods(BindingFlags.Static | BindingFlags.Public))
