@@ -177,3 +177,26 @@ abseil_repository = repository_rule(
     implementation = _abseil_repository_impl,
     local = True,
 )
+
+_CSHARP = """
+# Compiled into an assembly of ours. They have the version of Debian's flatc, which generated code checks.
+filegroup(
+    name = "flatbuffers",
+    srcs = glob(["flatbuffers/*.cs"]),
+    visibility = ["//visibility:public"],
+)
+"""
+
+def _csharp_repository_impl(ctx):
+    source = source_folder(ctx, "flatbuffers").get_child("net").get_child("FlatBuffers")
+    for file in source.readdir():
+        if file.basename.endswith(".cs"):
+            ctx.symlink(file, "flatbuffers/" + file.basename)
+    ctx.symlink("/usr/share/doc/libflatbuffers-dev/copyright", "notices/flatbuffers/copyright")
+    ctx.file("BUILD.bazel", _NOTICES % "notices/flatbuffers/copyright" + _CSHARP + _link_tool(ctx, "mcs", "mono-mcs"))
+
+csharp_repository = repository_rule(
+    doc = "Mono's C# compiler, and the C# sources of Google.FlatBuffers.",
+    implementation = _csharp_repository_impl,
+    local = True,
+)

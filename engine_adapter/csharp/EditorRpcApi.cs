@@ -1,0 +1,96 @@
+// EditorRpcApi: what an editor's panel shows and switches. Static methods with plain arguments, so that a bridge from C++
+// (Coral) can call them.
+//
+// Data flow: the panel -> these methods -> the running RpcHost -> the engine. Without a running host they return "not running"
+// values, and switches have no effect. Threads: any; the host sets itself in Start and Stop.
+
+namespace Tandem
+{
+    public static class EditorRpcApi
+    {
+        private static volatile RpcHost s_host;
+
+        // The running host; null: none.
+        public static RpcHost Host
+        {
+            get { return s_host; }
+            internal set { s_host = value; }
+        }
+
+        public static bool IsRunning
+        {
+            get { return Engine != null; }
+        }
+
+        // Of the region; "" if no host is running.
+        public static string SharedMemoryName
+        {
+            get { return Status?.Region ?? ""; }
+        }
+
+        // null: no host is running. Makes a system call.
+        public static EngineStatus Status
+        {
+            get
+            {
+                try
+                {
+                    return Engine?.Status;
+                }
+                catch (System.ObjectDisposedException)  // stopped since
+                {
+                    return null;
+                }
+            }
+        }
+
+        // Of the connected client; 0: none.
+        public static int GetClientPid()
+        {
+            EngineStatus status = Status;
+            return status != null && status.HasClient ? status.ClientPid : 0;
+        }
+
+        public static int GetServiceCount()
+        {
+            return EngineStatus.ServiceNames.Count;
+        }
+
+        // "agent", "mujoco" and so on.
+        public static string GetServiceName(int service)
+        {
+            return EngineStatus.ServiceNames[service];
+        }
+
+        public static bool IsServiceEnabled(int service)
+        {
+            EngineStatus status = Status;
+            return status != null && ((int)status.EnabledServices >> service & 1) != 0;
+        }
+
+        // For all callers. false: no host is running, or the engine does not have the service.
+        public static bool SetServiceEnabled(int service, bool enabled)
+        {
+            try
+            {
+                Engine engine = Engine;
+                if (engine == null) return false;
+                engine.Enable(GetServiceName(service), enabled);
+                return true;
+            }
+            catch (TandemException e) when (e.Code == ErrorCode.Unsupported || e.Code == ErrorCode.ClientClosed)
+            {
+                return false;
+            }
+            catch (System.ObjectDisposedException)
+            {
+                return false;
+            }
+        }
+
+        private static Engine Engine
+        {
+            get { return Host?.Transport?.Engine; }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// ExternalAgentRegistry: the two calls of an engine's frame that exchange data with an external trainer.
+//
+// Data flow: WaitAndApplyExternalActions: client -> ActionBuffer; PublishState: StateBuffer, Rewards, Dones -> client.
+// Both use SharedMemoryTransport.Instance, and have no effect without one. Threads: the engine's.
+//
+//   if (ExternalAgentRegistry.WaitAndApplyExternalActions(batch, 0.1)) {
+//     Simulate(SharedMemoryTransport.Instance.PendingEnvs, batch);
+//     ExternalAgentRegistry.PublishState(batch);
+//   }
+
+namespace Tandem
+{
+    public static class ExternalAgentRegistry
+    {
+        // Opens when actions have arrived.
+        public static ExternalActionGate Gate { get; } = new ExternalActionGate();
+
+        // Waits for a step, and copies its actions into the batch. Resets on the way are done by batch.ResetAgent, and
+        // published. false: no step in time, or the engine stops. A second call before PublishState returns true at once.
+        public static bool WaitAndApplyExternalActions(AgentBatch batch, double timeoutSecs)
+        {
+            SharedMemoryTransport transport = SharedMemoryTransport.Instance;
+            if (transport == null) return false;
+            while (true)
+            {
+                if (transport.PendingKind == WorkKind.None)
+                {
+                    if (!transport.WaitForAction(transport.ReadActionSeq() + 1, timeoutSecs)) return false;
+                }
+                if (transport.PendingKind == WorkKind.Step) break;
+                if (batch.ResetAgent != null)
+                {
+                    foreach (ResetRequest reset in transport.PendingWork.Resets) batch.ResetAgent(reset);
+                }
+                PublishState(batch);
+            }
+            transport.ReadActions(batch.ActionBuffer);
+            Gate.Open();
+            return true;
+        }
+
+        // Ends the pending work with the batch's state. No effect if none is pending.
+        public static void PublishState(AgentBatch batch)
+        {
+            SharedMemoryTransport transport = SharedMemoryTransport.Instance;
+            if (transport == null || transport.PendingKind == WorkKind.None) return;
+            transport.WriteObservations(batch.StateBuffer);
+            transport.WriteRewards(batch.Rewards);
+            transport.WriteDones(batch.Dones);
+            transport.WriteTruncateds(batch.Truncateds);
+            Gate.Close();
+            transport.IncrementFrameSeq();
+        }
+    }
+}

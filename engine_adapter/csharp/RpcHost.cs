@@ -1,0 +1,71 @@
+// RpcHost: a transport, a dispatcher and a main-thread queue, for an engine that starts and stops serving.
+//
+// Data flow: Start -> SharedMemoryTransport; Poll, once a frame: RPCs -> handlers, and posted work.
+//
+// | state   | legal                                        | next state |
+// |---------|----------------------------------------------|------------|
+// | stopped | Dispatcher.Register, Start, Stop             | running    |
+// | running | Poll, Transport, Stop                        | stopped    |
+//
+// Threads: the engine's main thread; MainThread.Post: any.
+//
+//   host.Dispatcher.Register(MethodId.GetSceneInfo, DescribeScene);
+//   host.Start(sizes, new RpcConfig { SharedMemoryName = "demo" });
+//   while (running) { host.Poll(); Frame(host.Transport); }
+//   host.Stop();
+
+using System;
+
+namespace Tandem
+{
+    public sealed class RpcHost : IDisposable
+    {
+        public RpcDispatcher Dispatcher { get; } = new RpcDispatcher();
+        public RpcMainThreadDispatcher MainThread { get; } = new RpcMainThreadDispatcher();
+
+        // null while stopped.
+        public SharedMemoryTransport Transport { get; private set; }
+
+        public bool IsRunning
+        {
+            get { return Transport != null; }
+        }
+
+        // Makes the region, with the sizes of `engine`, and the name and services of `rpc`. Errors: as Engine.Create; the host is
+        // then stopped. InvalidOperationException: it is running.
+        public void Start(SharedMemoryConfig engine, RpcConfig rpc)
+        {
+            if (IsRunning) throw new InvalidOperationException("the host is running; call Stop first");
+            engine.Name = rpc.SharedMemoryName ?? engine.Name;
+            engine.EnabledServices = rpc.EnabledServices;
+            engine.Methods = Dispatcher.Methods;
+            var transport = new SharedMemoryTransport();
+            transport.Create(engine);
+            Transport = transport;
+            Dispatcher.Transport = transport;
+            EditorRpcApi.Host = this;
+        }
+
+        // Once a frame. Does not block.
+        public void Poll()
+        {
+            Dispatcher.Poll();
+            MainThread.Pump();
+        }
+
+        // Removes the region. No effect while stopped.
+        public void Stop()
+        {
+            if (!IsRunning) return;
+            if (EditorRpcApi.Host == this) EditorRpcApi.Host = null;
+            Dispatcher.Transport = null;
+            Transport.Dispose();
+            Transport = null;
+        }
+
+        public void Dispose()
+        {
+            Stop();
+        }
+    }
+}

@@ -1,0 +1,32 @@
+// RpcMainThreadDispatcher: work that other threads pass to the engine's main thread.
+//
+// Data flow: any thread -> Post -> the main thread, once a frame -> Pump.
+//
+//   dispatcher.Post(() => camera.Enabled = true);  // any thread
+//   dispatcher.Pump();                             // the main thread
+
+using System;
+using System.Collections.Concurrent;
+
+namespace Tandem
+{
+    public sealed class RpcMainThreadDispatcher
+    {
+        private readonly ConcurrentQueue<Action> _work = new ConcurrentQueue<Action>();
+
+        // Does not wait for the work.
+        public void Post(Action work)
+        {
+            if (work == null) throw new ArgumentNullException(nameof(work));
+            _work.Enqueue(work);
+        }
+
+        // Executes what was posted before this call, in order. An exception of the work leaves Pump; the rest stays for the next
+        // call.
+        public void Pump()
+        {
+            Action work;
+            for (int left = _work.Count; left > 0 && _work.TryDequeue(out work); --left) work();
+        }
+    }
+}

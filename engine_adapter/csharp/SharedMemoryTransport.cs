@@ -1,0 +1,353 @@
+// SharedMemoryTransport: an engine's side of the shared memory, for an engine with a frame loop of its own.
+//
+// It is an Engine with Next and Done, under the names of the LuckyEngine plan. One piece of work is pending at a time: a
+// reset of some environments, or a step of some.
+//
+// Data flow: client -> ReadActionSeq or SpinWaitForAction take work -> ReadActions -> the engine's frames -> WriteObservations,
+// WriteRewards, WriteDones -> IncrementFrameSeq -> client.
+//
+// | the plan's word | here                                                                                        |
+// |-----------------|---------------------------------------------------------------------------------------------|
+// | action_seq      | the number of pieces of work taken so far; the first one resets all environments            |
+// | frame_seq       | the number of pieces of work done so far; equal to action_seq if none is pending            |
+// | reset flags     | GetResetsSpan: 1 for each environment that the pending work resets; else the work is a step |
+// | dones           | terminateds; WriteTruncateds for episodes that a time limit ends                            |
+// | command ring    | the engine's own RPCs; the library answers all others                                       |
+//
+// Writes copy only the rows of the pending work. The buffers are arrays on the heap, and a write is one copy (section 3.3 of
+// the plan, option A). Before a step the library's rewards, terminateds and truncateds are set to 0.
+// Threads: one, except Engine's members that any thread may call. Without pending work, the methods that need some throw
+// TandemException(NoStepPending).
+//
+//   transport.Create(config);
+//   float[] obs = transport.GetObservationBuffer(n, 8), actions = transport.GetActionBuffer(n, 2);
+//   long seen = 0;
+//   while (!transport.Engine.IsStopping) {  // once a frame
+//     dispatcher.Poll();
+//     if (transport.ReadActionSeq() == seen) continue;
+//     seen = transport.ReadActionSeq();
+//     transport.ReadActions(actions);
+//     Simulate(transport.GetResetsSpan(), actions, obs);
+//     transport.WriteObservations(obs);
+//     transport.IncrementFrameSeq();
+//   }
+
+using System;
+using System.Collections.Generic;
+using System.Threading;
+
+namespace Tandem
+{
+    public sealed class SharedMemoryTransport : IDisposable
+    {
+        private static SharedMemoryTransport s_instance;
+
+        private readonly Queue<byte[]> _commands = new Queue<byte[]>();
+        private readonly bool _borrowed;
+        private tandem_work _work;  // its kind is None if no work is pending
+        private byte[] _resets;
+        private int[] _envs;  // of the pending work
+        private long _actionSeq, _frameSeq;
+
+        public SharedMemoryTransport() { }
+
+        private SharedMemoryTransport(Engine engine)
+        {
+            _borrowed = true;
+            Use(engine);
+        }
+
+        // The first transport of this process that was created and not yet disposed; null: none.
+        public static SharedMemoryTransport Instance
+        {
+            get { return s_instance; }
+        }
+
+        public static bool IsActive
+        {
+            get { return s_instance != null; }
+        }
+
+        // The engine below; null before Create.
+        public Engine Engine { get; private set; }
+
+        // What the pending work is; None: nothing is pending.
+        public WorkKind PendingKind
+        {
+            get { return (WorkKind)_work.kind; }
+        }
+
+        // The environments of the pending work.
+        public ReadOnlySpan<int> PendingEnvs
+        {
+            get { return new ReadOnlySpan<int>(_envs, 0, (int)_work.count); }
+        }
+
+        // The pending work, for seeds and infos.
+        public Work PendingWork
+        {
+            get { return new Work(_work, Engine.Arrays); }
+        }
+
+        // Called for commands that arrive while SpinWaitForAction waits; RpcDispatcher sets it.
+        internal Action AnswerCommands { get; set; }
+
+        // Makes the region. Errors: as Engine.Create. InvalidOperationException: it was called already.
+        public void Create(SharedMemoryConfig config)
+        {
+            if (Engine != null) throw new InvalidOperationException("a transport creates one region");
+            Use(Engine.Create(config));
+        }
+
+        // The transport of an EngineServer's Loop. Its Dispose leaves the engine open.
+        public static SharedMemoryTransport Over(Engine engine)
+        {
+            return new SharedMemoryTransport(engine);
+        }
+
+        // Arrays on the heap, for WriteObservations and ReadActions. ArgumentException: other sizes than the region's.
+        public float[] GetObservationBuffer(int numEnvs, int obsSize)
+        {
+            return Buffer(numEnvs, obsSize, Engine.ObsSize);
+        }
+
+        public float[] GetActionBuffer(int numEnvs, int actSize)
+        {
+            return Buffer(numEnvs, actSize, Engine.ActSize);
+        }
+
+        // Ends the pending work: its results are the client's.
+        public void IncrementFrameSeq()
+        {
+            Finish(null);
+        }
+
+        // Ends the pending work without results; the client gets EngineFailed with this text.
+        public void FailFrame(string text)
+        {
+            Finish(text ?? "");
+        }
+
+        // Takes work if none is pending, and returns the number of pieces of work taken so far. Does not block.
+        public long ReadActionSeq()
+        {
+            Take(0);
+            return _actionSeq;
+        }
+
+        // Blocks until ReadActionSeq() >= expectedSeq, or until the engine stops. Answers commands by the dispatcher meanwhile.
+        public void SpinWaitForAction(long expectedSeq)
+        {
+            WaitForAction(expectedSeq, double.PositiveInfinity);
+        }
+
+        // The same with a limit of the wait. false: not reached.
+        public bool WaitForAction(long expectedSeq, double timeoutSecs)
+        {
+            int start = Environment.TickCount;
+            double left = timeoutSecs;
+            while (true)
+            {
+                Take(Math.Max(left, 0));
+                if (_commands.Count > 0 && AnswerCommands != null) AnswerCommands();
+                if (_actionSeq >= expectedSeq) return true;
+                left = timeoutSecs - unchecked(Environment.TickCount - start) / 1000.0;
+                // Commands without a dispatcher wait for TryReceiveCommand.
+                if (Engine.IsStopping || left <= 0 || _commands.Count > 0) return false;
+            }
+        }
+
+        // Memory of the pending step: one reward for each environment.
+        public Span<float> GetRewardsSpan()
+        {
+            return StepArray(PendingWork.Rewards);
+        }
+
+        // 1: the episode terminates in this step.
+        public Span<byte> GetDonesSpan()
+        {
+            return StepArray(PendingWork.Terminateds);
+        }
+
+        // 1: a time limit ends the episode.
+        public Span<byte> GetTruncatedsSpan()
+        {
+            return StepArray(PendingWork.Truncateds);
+        }
+
+        // 1 for each environment that the pending work resets. On the heap; valid until the work is done.
+        public Span<byte> GetResetsSpan()
+        {
+            RequireWork();
+            return _resets;
+        }
+
+        // Copies the rows of the pending work from an array of all environments.
+        public void WriteObservations(ReadOnlySpan<float> observations)
+        {
+            RequireWork();
+            CopyRows(observations, PendingWork.Obs, Engine.ObsSize);
+        }
+
+        // The same. No effect in a reset, which has neither rewards nor dones.
+        public void WriteRewards(ReadOnlySpan<float> rewards)
+        {
+            RequireWork();
+            if (PendingKind == WorkKind.Step) CopyRows(rewards, PendingWork.Rewards, 1);
+        }
+
+        public void WriteDones(ReadOnlySpan<byte> dones)
+        {
+            RequireWork();
+            if (PendingKind == WorkKind.Step) CopyRows(dones, PendingWork.Terminateds, 1);
+        }
+
+        public void WriteTruncateds(ReadOnlySpan<byte> truncateds)
+        {
+            RequireWork();
+            if (PendingKind == WorkKind.Step) CopyRows(truncateds, PendingWork.Truncateds, 1);
+        }
+
+        // Copies the actions of all environments; 0 in a reset. They are the client's: any values, unless it is ours.
+        public void ReadActions(Span<float> actions)
+        {
+            RequireWork();
+            if (PendingKind == WorkKind.Reset)
+            {
+                actions.Clear();
+            }
+            else
+            {
+                PendingWork.Actions.CopyTo(actions);
+            }
+        }
+
+        // Gives a call of one of the engine's own methods: an Envelope. Does not block.
+        public bool TryReceiveCommand(out ArraySegment<byte> envelope)
+        {
+            if (_commands.Count == 0) Take(0);
+            envelope = _commands.Count == 0 ? default(ArraySegment<byte>) : new ArraySegment<byte>(_commands.Dequeue());
+            return envelope.Array != null;
+        }
+
+        // Answers a call, now or later: an Envelope with the correlation id of the request, and an answer or an error. Errors:
+        // InvalidArgument (another payload; the call is unanswered), NoStepPending (answered already, or its caller has left).
+        public void SendCommand(ReadOnlySpan<byte> flatBufferEnvelope)
+        {
+            Envelopes.Send(Engine, Envelopes.CorrelationIdOf(flatBufferEnvelope), flatBufferEnvelope);
+        }
+
+        // Removes the region; the client gets PeerGone. Twice: no effect.
+        public void Dispose()
+        {
+            Interlocked.CompareExchange(ref s_instance, null, this);
+            if (Engine != null && !_borrowed) Engine.Dispose();
+        }
+
+        private void Use(Engine engine)
+        {
+            Engine = engine;
+            _resets = new byte[engine.NumEnvs];
+            _envs = new int[engine.NumEnvs];
+            Interlocked.CompareExchange(ref s_instance, this, null);
+        }
+
+        // Takes commands and work until there is work, or until there is no more. The library gives only commands while work
+        // is pending.
+        private void Take(double timeoutSecs)
+        {
+            while (true)
+            {
+                Work next = Engine.Next(timeoutSecs);
+                switch (next.Kind)
+                {
+                    case WorkKind.None:
+                        return;
+                    case WorkKind.Call:
+                        byte[] command = next.Envelope.ToArray();
+                        Envelopes.SetCorrelationId(command, next.CallNumber);
+                        _commands.Enqueue(command);
+                        timeoutSecs = 0;
+                        break;
+                    case WorkKind.Clear:
+                        ClientCleared?.Invoke();
+                        timeoutSecs = 0;
+                        break;
+                    default:
+                        Begin(next);
+                        return;
+                }
+            }
+        }
+
+        // Called when what the last client's RPCs have changed is to be undone.
+        public event Action ClientCleared;
+
+        private void Begin(Work work)
+        {
+            _work = work.Native;
+            Array.Clear(_resets, 0, _resets.Length);
+            for (int i = 0; i < work.Count; ++i)
+            {
+                int env = _envs[i] = work.EnvAt(i);
+                if (work.Kind == WorkKind.Reset) _resets[env] = 1;
+            }
+            ++_actionSeq;
+            if (work.Kind != WorkKind.Step) return;
+            ClearRows(work.Rewards);
+            ClearRows(work.Terminateds);
+            ClearRows(work.Truncateds);
+        }
+
+        private void Finish(string failure)
+        {
+            RequireWork();
+            _work = default(tandem_work);
+            ++_frameSeq;
+            Engine.Done(failure);
+        }
+
+        private void RequireWork()
+        {
+            if (PendingKind != WorkKind.None) return;
+            throw new TandemException(ErrorCode.NoStepPending,
+                "expected work that ReadActionSeq has taken, found none; wait until ReadActionSeq returns another number");
+        }
+
+        private Span<T> StepArray<T>(Span<T> array)
+        {
+            if (PendingKind == WorkKind.Step) return array;
+            throw new TandemException(ErrorCode.NoStepPending, "expected a pending step, found " + PendingKind
+                + "; only steps have rewards and dones");
+        }
+
+        private void CopyRows<T>(ReadOnlySpan<T> from, Span<T> to, int size)
+        {
+            if (from.Length != to.Length)
+            {
+                throw new ArgumentException("expected " + to.Length + " elements, found " + from.Length);
+            }
+            if (PendingEnvs.Length == _resets.Length)
+            {
+                from.CopyTo(to);
+                return;
+            }
+            for (int i = 0; i < PendingEnvs.Length; ++i)
+            {
+                from.Slice(_envs[i] * size, size).CopyTo(to.Slice(_envs[i] * size, size));
+            }
+        }
+
+        private void ClearRows<T>(Span<T> rows)
+        {
+            for (int i = 0; i < PendingEnvs.Length; ++i) rows.Slice(_envs[i], 1).Clear();
+        }
+
+        private float[] Buffer(int numEnvs, int size, int expected)
+        {
+            if (numEnvs == Engine.NumEnvs && size == expected) return new float[numEnvs * size];
+            throw new ArgumentException("expected " + Engine.NumEnvs + " environments of " + expected + " numbers, found "
+                + numEnvs + " of " + size);
+        }
+    }
+}

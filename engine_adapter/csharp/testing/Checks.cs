@@ -1,0 +1,127 @@
+// Checks: the tests of this assembly, for tests/sdk/csharp_test.py.
+//
+//   mono Checks.exe             prints the names of the checks
+//   mono Checks.exe CHECK NAME  runs one with the region NAME; exit code 0 and "ok": it passed
+//   mono Checks.exe Structs     prints "struct size field:offset ..." for each struct of NativeStructs.cs
+
+using System;
+using System.Collections.Generic;
+using System.Reflection;
+using System.Runtime.InteropServices;
+using System.Threading;
+using tandem.rpc;
+
+namespace Tandem.Testing
+{
+    public static class Checks
+    {
+        public static int Main(string[] args)
+        {
+            var checks = new Dictionary<string, MethodInfo>();
+            foreach (Type type in new[] { typeof(EngineChecks), typeof(TransportChecks) })
+            {
+                foreach (MethodInfo method in type.GetMethods(BindingFlags.Static | BindingFlags.Public))
+                {
+                    checks.Add(method.Name, method);
+                }
+            }
+            if (args.Length == 0)
+            {
+                foreach (string name in checks.Keys) Console.WriteLine(name);
+                return 0;
+            }
+            if (args[0] == "Structs")
+            {
+                PrintStructs();
+                return 0;
+            }
+            checks[args[0]].Invoke(null, new object[] { args[1] });
+            Console.WriteLine("ok");
+            return 0;
+        }
+
+        internal static void Expect(bool condition, string what)
+        {
+            if (!condition) throw new Exception("expected " + what);
+        }
+
+        internal static void ExpectEqual(object expected, object found)
+        {
+            if (!Equals(expected, found)) throw new Exception("expected '" + expected + "', found '" + found + "'");
+        }
+
+        internal static T ExpectThrow<T>(Action action) where T : Exception
+        {
+            try
+            {
+                action();
+            }
+            catch (T e)
+            {
+                return e;
+            }
+            throw new Exception("expected " + typeof(T).Name + ", found no exception");
+        }
+
+        internal static SharedMemoryConfig Config(string name)
+        {
+            return new SharedMemoryConfig { Name = name, Task = "Check", NumEnvs = 3, ObsSize = 2, ActSize = 1 };
+        }
+
+        // Observations are the number of the environment; rewards are the actions.
+        internal static void Simulate(Work work)
+        {
+            Span<float> obs = work.Obs, rewards = work.Rewards;
+            for (int i = 0; i < work.Count; ++i)
+            {
+                int env = work.EnvAt(i);
+                obs[2 * env] = env;
+                if (work.Kind == WorkKind.Step) rewards[env] = work.ActionsOf(env)[0];
+            }
+        }
+
+        // Runs `body` in a thread, whose exception ends the process.
+        internal static Thread Start(Action body)
+        {
+            var thread = new Thread(() => body());
+            thread.Start();
+            return thread;
+        }
+
+        internal static EnvelopeT SceneRequest()
+        {
+            return new EnvelopeT
+            {
+                Method = MethodId.GetSceneInfo,
+                Payload = PayloadUnion.FromGetSceneInfoRequest(new GetSceneInfoRequestT())
+            };
+        }
+
+        internal static EnvelopeT SceneAnswer(string name)
+        {
+            return new EnvelopeT
+            {
+                Payload = PayloadUnion.FromGetSceneInfoResponse(new GetSceneInfoResponseT { SceneName = name })
+            };
+        }
+
+        internal static string SceneName(Rpc rpc)
+        {
+            return rpc.Call(SceneRequest()).Payload.AsGetSceneInfoResponse().SceneName;
+        }
+
+        private static void PrintStructs()
+        {
+            foreach (Type type in typeof(Engine).Assembly.GetTypes())
+            {
+                if (!type.Name.StartsWith("tandem_", StringComparison.Ordinal) || !type.IsValueType) continue;
+                string line = type.Name + " " + Marshal.SizeOf(type);
+                foreach (FieldInfo field in type.GetFields(BindingFlags.Instance | BindingFlags.Public))
+                {
+                    line += " " + field.Name + ":" + Marshal.OffsetOf(type, field.Name);
+                }
+                Console.WriteLine(line);
+            }
+        }
+    }
+}

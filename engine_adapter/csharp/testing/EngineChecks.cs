@@ -1,0 +1,290 @@
+// Checks of Engine, Client and Rpc: errors, the order of Dispose, and the garbage collector.
+
+using System;
+using System.Runtime.CompilerServices;
+using System.Threading;
+using tandem.rpc;
+using static Tandem.Testing.Checks;
+
+namespace Tandem.Testing
+{
+    public static class EngineChecks
+    {
+        public static void ACallbackServesAClient(string name)
+        {
+            using (Engine engine = Engine.Create(Config(name), Checks.Simulate))
+            {
+                Thread thread = Start(engine.Run);
+                using (Client client = Client.Attach(name))
+                {
+                    client.Reset(seed: 7);
+                    ExpectEqual(2f, client.Obs[4]);
+                    client.Step(new float[] { 1, 2, 3 });
+                    ExpectEqual(3f, client.Rewards[2]);
+                    ExpectEqual("obs", client.Array("obs").Name);
+                    ExpectEqual("3,2", string.Join(",", client.Array("obs").Shape));
+                    Expect(client.Description.Contains("{"), "a description");
+                    ExpectEqual(ErrorCode.InvalidArgument,
+                        ExpectThrow<TandemException>(() => client.Array("obs").Span<byte>()).Code);
+                    ExpectEqual(ErrorCode.InvalidArgument,
+                        ExpectThrow<TandemException>(() => client.Images.ToArray()).Code);
+                    ExpectEqual(ErrorCode.InvalidAction,
+                        ExpectThrow<TandemException>(() => client.Step(new[] { 1, float.NaN, 3 })).Code);
+                    Expect(engine.Status.HasClient, "a client");
+                }
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
+        public static void AnExceptionOfACallbackIsTheClientsError(string name)
+        {
+            int steps = 0;
+            using (Engine engine = Engine.Create(Config(name), work =>
+            {
+                if (work.Kind == WorkKind.Step && ++steps == 2) throw new ApplicationException("the wheel broke");
+                Checks.Simulate(work);
+            }, line => { throw new ApplicationException("the log failed"); }))
+            {
+                Thread thread = Start(engine.Run);
+                using (Client client = Client.Attach(name))
+                {
+                    client.Step(new float[3]);
+                    var error = ExpectThrow<EngineFailedException>(() => client.Step(new float[3]));
+                    Expect(error.Message.Contains("the wheel broke"), "the exception's text, found " + error.Message);
+                    client.Reset();
+                    client.Step(new float[] { 5, 5, 5 });
+                    ExpectEqual(5f, client.Rewards[0]);
+                }
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
+        public static void AnExceptionOfAnyTypeStaysInsideTheCallback(string name)
+        {
+            var errors = new Exception[] { new NullReferenceException(), new Exception("a\0b"), new OutOfMemoryException(),
+                new TandemException(ErrorCode.Unsupported, "no brakes") };
+            int steps = 0;
+            using (Engine engine = Engine.Create(Config(name), work =>
+            {
+                if (work.Kind == WorkKind.Step) throw errors[steps++ % errors.Length];
+            }))
+            {
+                Thread thread = Start(engine.Run);
+                using (Client client = Client.Attach(name))
+                {
+                    for (int i = 0; i < errors.Length; ++i)
+                    {
+                        ExpectThrow<EngineFailedException>(() => client.Step(new float[3]));
+                        client.Reset();
+                    }
+                }
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
+        public static void NextAndDoneServeAClient(string name)
+        {
+            using (Engine engine = Engine.Create(Config(name)))
+            {
+                Thread thread = Start(() =>
+                {
+                    while (!engine.IsStopping)
+                    {
+                        Work work = engine.Next(1);
+                        if (work.Kind != WorkKind.Reset && work.Kind != WorkKind.Step) continue;
+                        Checks.Simulate(work);
+                        engine.Done(work.Kind == WorkKind.Step && work.Actions[0] < 0 ? "a negative action" : null);
+                    }
+                });
+                using (Client client = Client.Attach(name))
+                {
+                    client.Step(new float[] { 4, 5, 6 });
+                    ExpectEqual(5f, client.Rewards[1]);
+                    Expect(ExpectThrow<EngineFailedException>(() => client.Step(new float[] { -1, 0, 0 }))
+                        .Text.Contains("a negative action"), "the text of Done");
+                }
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
+        public static void DisposeTwiceHasNoEffect(string name)
+        {
+            Engine engine = Engine.Create(Config(name), Checks.Simulate);
+            RegionArray obs = engine.Array("obs");
+            engine.Dispose();
+            engine.Dispose();
+            Expect(engine.IsStopping, "a stopped engine");
+            ExpectThrow<ObjectDisposedException>(() => engine.Poll());
+            ExpectThrow<ObjectDisposedException>(engine.Run);
+            ExpectThrow<ObjectDisposedException>(() => engine.Next());
+            ExpectThrow<ObjectDisposedException>(() => engine.Done());
+            ExpectThrow<ObjectDisposedException>(engine.Stop);
+            ExpectThrow<ObjectDisposedException>(() => engine.Array("obs"));
+            ExpectThrow<ObjectDisposedException>(() => obs.Span<float>());
+            ExpectThrow<ObjectDisposedException>(() => Console.WriteLine(engine.Status));
+        }
+
+        public static void ADisposedClientIsRefused(string name)
+        {
+            using (Engine engine = Engine.Create(Config(name), Checks.Simulate))
+            {
+                Thread thread = Start(engine.Run);
+                Client client = Client.Attach(name);
+                Attendant attendant = Attendant.Attach(name, "check");
+                RegionArray obs = client.Array("obs");
+                Rpc rpc = client.Rpc;
+                for (int i = 0; i < 2; ++i)
+                {
+                    client.Dispose();
+                    attendant.Dispose();
+                }
+                ExpectThrow<ObjectDisposedException>(() => client.Step());
+                ExpectThrow<ObjectDisposedException>(() => client.Obs.ToArray());
+                ExpectThrow<ObjectDisposedException>(() => obs.Span<float>());
+                ExpectThrow<ObjectDisposedException>(() => rpc.Call(SceneRequest()));
+                ExpectThrow<ObjectDisposedException>(() => attendant.Rpc.Call(SceneRequest()));
+                Client.Attach(name).Dispose();
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
+        public static void ArraysOfBeforeAReconnectAreRefused(string name)
+        {
+            using (Engine engine = Engine.Create(Config(name), Checks.Simulate))
+            {
+                Thread thread = Start(engine.Run);
+                using (Client client = Client.Attach(name))
+                {
+                    RegionArray obs = client.Array("obs");
+                    client.Reconnect();
+                    ExpectThrow<InvalidOperationException>(() => obs.Span<float>());
+                    client.Step(new float[] { 1, 1, 1 });
+                    ExpectEqual(1f, client.Rewards[0]);
+                }
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
+        public static void DisposeEndsARunOfAnotherThread(string name)
+        {
+            Engine engine = Engine.Create(Config(name), Checks.Simulate);
+            Thread thread = Start(engine.Run);
+            Client client = Client.Attach(name);
+            engine.Dispose();
+            thread.Join();
+            ExpectThrow<PeerGoneException>(() => client.Step(new float[3]));
+            client.Dispose();
+            OpenAndClose(name);
+        }
+
+        public static void DisposeInTheCallbackEndsTheRun(string name)
+        {
+            Engine engine = null;
+            engine = Engine.Create(Config(name), work =>
+            {
+                Checks.Simulate(work);
+                if (work.Kind == WorkKind.Step) engine.Dispose();
+            });
+            Thread thread = Start(engine.Run);
+            using (Client client = Client.Attach(name))
+            {
+                client.Send(new float[3]);
+                thread.Join();
+            }
+            OpenAndClose(name);
+        }
+
+        public static void ACollectedEngineDoesNotCrash(string name)
+        {
+            Forget(name);
+            for (int i = 0; i < 5; ++i)
+            {
+                GC.Collect();
+                GC.WaitForPendingFinalizers();
+            }
+            // The region stays until the process ends; its engine does not answer.
+            ExpectThrow<TandemException>(() => Client.Attach(name, timeoutSecs: 0.2));
+            ExpectThrow<AlreadyAttachedException>(() => OpenAndClose(name));
+        }
+
+        public static void CallbacksSurviveTheCollector(string name)
+        {
+            using (Engine engine = Engine.Create(Config(name), work =>
+            {
+                GC.Collect();
+                Checks.Simulate(work);
+            }, line => GC.Collect()))
+            {
+                Thread thread = Start(engine.Run);
+                using (Client client = Client.Attach(name))
+                {
+                    for (int step = 0; step < 100; ++step)
+                    {
+                        client.Step(new float[] { step, 0, 0 });
+                        ExpectEqual((float)step, client.Rewards[0]);
+                    }
+                }
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
+        public static void WrongOptionsAreExplained(string name)
+        {
+            var error = ExpectThrow<TandemException>(() => Engine.Create(new SharedMemoryConfig { Name = name }));
+            Expect(error.Code == ErrorCode.InvalidArgument && error.Text.Contains("ObsSize"), error.Message);
+            SharedMemoryConfig config = Config(name);
+            config.Description = "{";
+            ExpectEqual(ErrorCode.InvalidArgument, ExpectThrow<TandemException>(() => Engine.Create(config)).Code);
+            ExpectThrow<ArgumentException>(() => Client.Attach("a\0b"));
+            ExpectThrow<TandemException>(() => Client.Attach(name, timeoutSecs: 0.01));
+            using (Engine engine = Engine.Create(Config(name), Checks.Simulate))
+            {
+                engine.Poll();
+                ExpectThrow<AlreadyAttachedException>(() => OpenAndClose(name));
+            }
+        }
+
+        public static void AStreamEndsWithDispose(string name)
+        {
+            using (Engine engine = Engine.Create(Config(name), Checks.Simulate))
+            {
+                Thread thread = Start(engine.Run);
+                using (Client client = Client.Attach(name))
+                {
+                    var request = new EnvelopeT
+                    {
+                        Method = MethodId.StreamTelemetry,
+                        Payload = PayloadUnion.FromStreamTelemetryRequest(new StreamTelemetryRequestT())
+                    };
+                    using (RpcStream stream = client.Rpc.Open(request))
+                    {
+                        // The engine has no telemetry: the error comes with the first item.
+                        ExpectEqual(ErrorCode.Unsupported, ExpectThrow<TandemException>(() => stream.Next()).Code);
+                        stream.Dispose();
+                    }
+                }
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static void Forget(string name)
+        {
+            Start(() => Engine.Create(Config(name), Checks.Simulate, line => { }).Poll()).Join();
+        }
+
+        // The region has its name after the first reset, which is a part of the first Poll.
+        private static void OpenAndClose(string name)
+        {
+            using (Engine engine = Engine.Create(Config(name), Checks.Simulate)) engine.Poll();
+        }
+    }
+}

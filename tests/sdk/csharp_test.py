@@ -1,0 +1,181 @@
+"""Engines and clients in C#, on Mono: the assembly of engine_adapter/csharp with the library of the archive."""
+
+import os
+import platform
+import re
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tandem
+from tools.testing import pytest_main
+
+ARCHIVE = f"tandem-sdk-{tandem.__version__}-linux-{platform.machine()}"
+PROGRAMS = Path("engine_adapter/csharp").absolute()
+REFERENCE = Path("engine_adapter/reference/server").absolute()
+SUITE = Path("engine_adapter/conformance/suite").absolute()
+
+
+def _run(*command: str | Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def _checks() -> list[str]:
+    return _run("mono", PROGRAMS / "Checks.exe", environment=dict(os.environ)).split()
+
+
+@pytest.fixture(scope="module")
+def sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpacks the archive."""
+    folder = tmp_path_factory.mktemp("sdk")
+    _run("tar", "-xzf", Path(f"sdk/{ARCHIVE}.tar.gz").absolute(), "-C", folder, environment=dict(os.environ))
+    return folder / ARCHIVE
+
+
+@pytest.fixture(scope="module")
+def environment(sdk: Path) -> dict[str, str]:
+    """Variables by which Mono finds the library. It writes no files of its own to /dev/shm."""
+    return os.environ | {"LD_LIBRARY_PATH": str(sdk / "lib"), "MONO_DISABLE_SHARED_AREA": "1"}
+
+
+@pytest.fixture(scope="module")
+def counter(sdk: Path) -> Path:
+    """A program that starts the engine of the samples."""
+    script = sdk.parent / "counter_engine"
+    script.write_text(
+        "#!/bin/sh\n"
+        f"export LD_LIBRARY_PATH='{sdk}/lib' MONO_DISABLE_SHARED_AREA=1\n"
+        f"exec mono '{PROGRAMS}/CounterEngine.exe' \"$@\"\n",
+        encoding="utf-8",
+    )
+    script.chmod(0o755)
+    return script
+
+
+@pytest.mark.parametrize("check", _checks())
+def test_check_passes(environment: dict[str, str], check: str) -> None:
+    """A check of engine_adapter/csharp/testing: errors, Dispose, the garbage collector, the classes of the plan."""
+    name = f"tandem-test-csharp-{uuid.uuid4().hex[:12]}"
+    assert _run("mono", PROGRAMS / "Checks.exe", check, name, environment=environment) == "ok\n"
+    assert not Path("/dev/shm", name).exists()
+
+
+def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    """In size, and in the offsets of their fields."""
+    found = _run("mono", PROGRAMS / "Checks.exe", "Structs", environment=environment)
+    program = '#include <stddef.h>\n#include <stdio.h>\n#include "tandem.h"\nint main(void) {\n'
+    for line in found.splitlines():
+        struct, _, *fields = line.split()
+        offsets = "".join(f', "{name}", offsetof({struct}, {name})' for name in (field.split(":")[0] for field in fields))
+        program += f'  printf("{struct} %zu{" %s:%zu" * len(fields)}\\n", sizeof({struct}){offsets});\n'
+    source = tmp_path / "structs.c"
+    source.write_text(program + "  return 0;\n}\n", encoding="utf-8")
+    _run("gcc", "-o", tmp_path / "structs", f"-I{sdk}/include", source, environment=environment)
+    assert found == _run(tmp_path / "structs", environment=environment)
+    header = (sdk / "include/tandem.h").read_text()
+    assert set(re.findall(r"^} (tandem_\w+);", header, re.MULTILINE)) - {"tandem_reset"} == set(re.findall(r"^\w+", found, re.M))
+
+
+@pytest.mark.parametrize("flags", [[], ["--tick_hz=1000", "--ticks=3"]], ids=["called", "with a loop"])
+def test_engine_passes_the_suite(counter: Path, flags: list[str]) -> None:
+    """All of engine_adapter/conformance."""
+    _run(SUITE, "--limit_flag=truncate_after", counter, *flags, environment=dict(os.environ))
+
+
+@pytest.mark.parametrize("flags", [(), ("--tick_hz=1000",)], ids=["called", "with a loop"])
+def test_engine_serves_a_trainer_and_its_own_rpc(counter: Path, flags: tuple[str, ...]) -> None:
+    """The environments count, and GetSceneInfo is answered by the handler in C#, for the client and for an attendant."""
+    with (
+        tandem.launch_engine(server=counter, num_envs=3, flags=(*flags, "--truncate_after=4")) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        assert (client.task, client.obs_size, client.act_size) == ("Counter", 2, 1)
+        actions = np.array([[1], [2], [3]], np.float32)
+        for step in range(1, 5):
+            obs, rewards, dones = client.step(actions)
+            assert rewards.tolist() == [1, 2, 3]
+            assert (dones == (step == 4)).all()
+        assert (obs[:, 0] == 0).all() and (client.final_obs[:, 0] == 4).all()
+        with tandem.Attendant(engine.name) as attendant:
+            for caller in (client, attendant):
+                info = caller.scene.info()
+                assert (info.scene_name, info.entity_count) == ("counters", 3)
+        with pytest.raises(tandem.Unsupported):
+            client.scene.entities()
+        client.set_service("scene", False)
+        with pytest.raises(tandem.Unsupported):
+            client.scene.info()
+
+
+def test_wrong_flag_is_named(counter: Path) -> None:
+    """Also one that the engine's Prepare refuses."""
+    for flag, text in {"--ticks=many": "--ticks: expected a number", "--ticks=0": "--ticks: expected 1 or more"}.items():
+        refused = subprocess.run([counter, flag], capture_output=True, text=True, check=False)
+        assert refused.returncode == 2 and text in refused.stderr, refused.stderr
+
+
+def test_client_steps_the_reference_engine(environment: dict[str, str]) -> None:
+    """And calls an RPC; without an engine it reports the error."""
+    client = PROGRAMS / "Client.exe"
+    with tandem.launch_engine(server=REFERENCE, num_envs=3) as engine:
+        seen = _run("mono", client, engine.name, environment=environment).splitlines()
+        assert seen == ["3 environments, 1000 steps, return 500 of the first", "agent_0: 4 observations, 1 actions"]
+        with tandem.SharedMemoryClient(engine.name, timeout=60):
+            second = subprocess.run(["mono", client, engine.name], env=environment, capture_output=True, text=True, check=False)
+            assert second.returncode == 1 and "AlreadyAttached: " in second.stderr
+
+
+def test_killed_engine_is_gone_for_a_trainer(counter: Path) -> None:
+    """In the middle of a step: PeerGone."""
+    with (
+        tandem.launch_engine(server=counter, flags=("--tick_hz=1000", "--ticks=1000000")) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        client.send(client.actions)
+        with pytest.raises(tandem.StepTimeout):
+            client.recv(0.1)
+        os.kill(engine.pid, signal.SIGKILL)
+        with pytest.raises(tandem.PeerGone):
+            client.recv()
+
+
+def test_killed_engine_is_gone_for_a_client_in_csharp(counter: Path, environment: dict[str, str]) -> None:
+    """It ends with the error's text."""
+    with tandem.launch_engine(server=counter, flags=("--tick_hz=20",)) as engine:
+        with subprocess.Popen(
+            ["mono", PROGRAMS / "Client.exe", engine.name], env=environment, stderr=subprocess.PIPE, text=True
+        ) as client:
+            _wait_for_client(engine.name)
+            os.kill(engine.pid, signal.SIGKILL)
+            assert "PeerGone: " in client.communicate(timeout=60)[1]
+        assert client.returncode == 1
+
+
+def test_killed_client_in_csharp_is_replaced(counter: Path, environment: dict[str, str]) -> None:
+    """The engine serves the next client."""
+    with tandem.launch_engine(server=counter, flags=("--tick_hz=20",)) as engine:
+        with subprocess.Popen(["mono", PROGRAMS / "Client.exe", engine.name], env=environment) as killed:
+            _wait_for_client(engine.name)
+            killed.kill()
+        with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+            assert client.step(client.actions)[0][0, 0] == 1
+
+
+def _wait_for_client(name: str) -> None:
+    """Returns when the engine has a client: then a second one is refused."""
+    for _ in range(600):
+        try:
+            tandem.SharedMemoryClient(name, timeout=1).close()
+        except tandem.AlreadyAttached:
+            return
+    pytest.fail("no client has attached")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
