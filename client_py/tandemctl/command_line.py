@@ -1,7 +1,8 @@
 """The command line of `tandemctl`: its commands, their options, and their --help.
 
-By argparse, which is in the standard library: a parser for each command. argparse refuses values that begin with a
-dash and takes an option's beginning for the option; here neither is so.
+argparse, of the standard library, parses; each command has its own parser. By default argparse refuses values that
+begin with a dash, and accepts the beginning of an option's name. This module accepts such values, and refuses such
+beginnings.
 """
 
 import argparse
@@ -28,7 +29,7 @@ class ExitCode(IntEnum):
     DONE = 0
     FAILED = 1
     WRONG_USAGE = 2
-    NOT_WELL = 3  # the watched run failed, or the daemon is not healthy
+    NOT_WELL = 3  # watch: the run is FAULTED; health: the daemon is not healthy
 
 
 class WrongUsage(Exception):
@@ -43,8 +44,9 @@ def parse(arguments: Sequence[str], daemon_variable: str) -> argparse.Namespace:
       daemon_variable: Value of TANDEM_DAEMON; empty: it is not set.
 
     Returns:
-      `help`, a text to print instead of all else, or else `command`, `daemon` and `daemon_source`, `words`, which are
-      neither options nor their values, `program`, which follows "--", and an attribute for each option of the command.
+      With --help, only `help`: the text to print. Otherwise `help` is empty, and there are `command`, `daemon`,
+      `daemon_source`, `words` (neither options nor values of options), `program` (the words after "--"), and an
+      attribute for each option of the command.
     """
     name = ""
     try:
@@ -239,39 +241,54 @@ _EVERYWHERE: list[tuple[str, str, Callable[[str], Any], str]] = [
 _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
     "submit": [
         ("--name", "NAME", str, "the run's name for people; default: the program and its arguments"),
-        ("--gpus", "N", _gpus, "wait until N GPUs are free; the worker sees no others; default 0"),
-        ("--env", "NAME=VALUE", _variable, "set a variable of the worker, on top of the daemon's; may be repeated"),
-        ("--max_steps", "N", _count, "end the run when N steps are printed, or stored"),
+        ("--gpus", "N", _gpus, "the run waits until N GPUs are free; the worker sees only these; default 0"),
+        (
+            "--env",
+            "NAME=VALUE",
+            _variable,
+            "set an environment variable of the worker, in addition to the daemon's; may be repeated",
+        ),
+        ("--max_steps", "N", _count, "end the run when the number of printed steps, or of stored steps, reaches N"),
         (
             "--max_duration",
             "TIME",
             _duration,
-            "end the run when this time has passed since its start, such as 90m; units h, m, s, ms, us",
+            "end the run when this time has passed since the run's start, such as 90m; units h, m, s, ms, us",
         ),
-        ("--step_stride", "N", _count, "keep each Nth step only, beginning with the first"),
-        ("--watch", "", bool, "continue as `tandemctl watch RUN_ID`"),
+        ("--step_stride", "N", _count, "store only each Nth printed step, beginning with the first"),
+        ("--watch", "", bool, "after printing the run_id, continue as `tandemctl watch RUN_ID`"),
         (
             "--config",
             "FILE",
             _text,
-            "read the run's whole configuration from FILE, MOSAIC's TrainRunConfig in JSON; -: standard input",
+            "read the run's whole configuration from FILE: MOSAIC's TrainRunConfig, as JSON; -: standard input",
         ),
     ],
     "list": [
         ("--state", "STATE,...", _states, f"only runs in these states: {', '.join(STATES).lower()}"),
-        ("--json", "", bool, 'print an object; its "runs" have run_id, name, state, created_at, steps, ...'),
+        ("--json", "", bool, 'print a JSON object; each of its "runs" has run_id, name, state, created_at, steps, ...'),
     ],
     "cancel": [("--all", "", bool, "end every run that has not ended")],
     "logs": [
-        ("--stderr", "", _either, "print its standard error instead"),
-        ("--malformed", "", _either, "print its malformed events: number, offset, length, problem, first bytes"),
-        ("--follow", "", bool, "wait for more, until the run ends"),
+        ("--stderr", "", _either, "print the worker's standard error instead"),
+        (
+            "--malformed",
+            "",
+            _either,
+            "print the run's malformed lines instead: of each its number, offset, length, problem and first bytes",
+        ),
+        ("--follow", "", bool, "wait for more output, until the run ends"),
     ],
     "export": [
-        ("--steps", "", _either, "the steps; the default"),
-        ("--episodes", "", _either, "the episodes"),
-        ("--lifecycle", "", _either, "the other events, such as run_started"),
-        ("--out", "FILE", _text, "write to FILE atomically; a link is followed; default: standard output"),
+        ("--steps", "", _either, "write the run's steps; the default"),
+        ("--episodes", "", _either, "write the run's episodes"),
+        ("--lifecycle", "", _either, "write the run's lifecycle events, such as run_started"),
+        (
+            "--out",
+            "FILE",
+            _text,
+            "write to FILE, which is complete or unchanged; if FILE is a link, to its target; default: standard output",
+        ),
     ],
 }
 
@@ -279,78 +296,103 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
 _COMMANDS = {
     "submit": (
         "[options] -- PROGRAM [ARG]...\n[--watch] --config FILE",
-        "start a run: tandemctl submit -- python train.py",
-        """Starts a run and prints its run_id, alone, on standard output. The run's worker
-is PROGRAM, found by your PATH. It starts in the current folder, with the
-daemon's environment. Each line that it prints is an event if its first character
-that is not a blank is '{'.
+        "submit a run: tandemctl submit -- python train.py",
+        """Submits a run to the daemon, and prints the run_id, alone, on standard output.
+The daemon starts PROGRAM as the run's worker, in your current folder, with the
+daemon's environment. If PROGRAM has no slash, tandemctl finds it by your PATH.
+
+The worker prints lines. An event line is a line whose first character that is
+not a blank is '{'. It is an event, or a malformed line if it is not valid. The
+daemon stores events and malformed lines. It only counts all other lines.
 
 Example: run_id=$(tandemctl submit --max_duration 2h -- python train.py --seed 3)""",
     ),
     "list": (
         "[options]",
         "print a table of the runs",
-        """Prints a line for each run, in the order of submission. MALFORMED counts the
-lines that begin with '{' but are not valid events: `tandemctl logs RUN_ID
---malformed` prints them. REMARK says what is wrong, or what a run waits for.
+        """Prints a table with a line for each run, in the order of submission. MALFORMED is
+the number of malformed lines: `tandemctl logs RUN_ID --malformed` prints these
+lines. REMARK says what is wrong with a run, or what the run waits for.
+
+If the daemon is not healthy, standard error says so. The exit code is 0 in this
+case as well.
 
 Example: tandemctl list --json | jq -r '.runs[] | select(.malformed > 0).run_id'""",
     ),
     "watch": (
         "[RUN_ID] [options]",
-        "show that table live; of one run, also its last episodes",
-        """Shows the table of `tandemctl list` and updates it each second, the runs that
-have not ended first. Of one run it shows the last episodes as well. If standard
-output is no terminal, or if TERM is "dumb" or not set, it prints a line a second
-for each run that has not ended. If the daemon goes away, it waits for it.
+        "show the runs live; with a RUN_ID, one run and its last episodes",
+        """Without RUN_ID: shows the table of `tandemctl list`, and updates the table each
+second. Runs that have not ended come first. Newer runs come before older ones. With
+a RUN_ID: shows this run and its last 10 episodes.
 
-Ctrl-C ends it (exit code 0). With a RUN_ID it also ends when the run ends: exit
-code 0 if the run is TERMINATED, 3 if it is FAULTED, and 1 if the daemon removed
-the run before its end was seen (--keep_runs, or tandemctl delete).""",
+If standard output is no terminal, or if TERM is "dumb" or not set, tandemctl
+prints lines instead: each second a line for each run that has not ended, and a
+last line for a run that has ended since.
+
+If the daemon stops answering, tandemctl waits until a daemon answers again. If no
+daemon answers at the start, it exits with 1.
+
+Ctrl-C ends tandemctl with exit code 0; runs continue. With a RUN_ID, tandemctl
+also ends when the run ends. The exit code then is:
+  0  the run is TERMINATED
+  1  unknown: the daemon removed the run before tandemctl saw its end (the
+     daemon's --keep_runs, or tandemctl delete)
+  3  the run is FAULTED""",
     ),
     "cancel": (
         "RUN_ID... [options]\n--all [options]",
         "end runs with all their processes",
-        """Ends runs: SIGTERM to all their processes, SIGKILL to those that are alive after
-the daemon's --kill_grace, 5 s. With exit code 0, no process of the runs is left.
-The daemon stores the events that they printed. A run that has ended stays as it
-is.
+        """Ends runs. The daemon sends SIGTERM to all processes of a run. After --kill_grace,
+a flag of the daemon (default: 5 s), it sends SIGKILL to those that are alive.
+The daemon stores the events that the worker printed. A run that has ended before
+does not change. With exit code 0, no process of the runs is left.
 
-tandemctl waits at most a minute, then exits with 1. The daemon ends the runs even
-if it needs longer, as with a --kill_grace above 30 s.""",
+tandemctl waits at most a minute, then exits with 1. The daemon continues to end
+the runs after that, for example with a --kill_grace above 30 s.""",
     ),
     "pause": (
         "RUN_ID... [options]",
         "stop all processes of runs",
-        """Stops all processes of runs that are EXECUTING, by SIGSTOP. They keep their
-memory and their GPUs. `tandemctl resume` continues them.""",
+        """Stops all processes of runs that are EXECUTING, by SIGSTOP. The stopped processes
+keep their memory and their GPUs. `tandemctl resume` continues them.""",
     ),
     "resume": ("RUN_ID... [options]", "continue paused runs", "Continues runs that are PAUSED."),
     "delete": (
         "RUN_ID... [options]",
         "remove runs that have ended, with all their events",
-        """Removes runs that have ended: all their events, and their folders. This cannot
-be undone. To keep the events, run `tandemctl export` first.""",
+        """Removes runs that have ended, with all their events and their folders. A removed
+run cannot be restored. To keep the events, run `tandemctl export` first.""",
     ),
     "logs": (
         "RUN_ID [options]",
-        "print what a run's worker wrote, or its malformed events",
-        """Prints the standard output of the run's worker as it is: events and other lines.
-It reads the files of the run, so it works on the daemon's machine only.""",
+        "print what a run's worker wrote, or its malformed lines",
+        """Prints the standard output of the run's worker unchanged: event lines and all other
+lines. tandemctl reads the run's files, so it has to run on the daemon's machine,
+and has to be allowed to read them. With --malformed it asks the daemon instead,
+and works wherever the daemon can be reached.""",
     ),
     "export": (
         "RUN_ID [options]",
         "print a run's events as CSV",
-        """Writes the run's events that are durable now, as CSV: a line of names, then a
-line for each event, in order. Quoting follows RFC 4180, lines end with a
-newline, numbers are exact (17 digits), times are in UTC.""",
+        """Writes those events of one kind that are durable now, as CSV: a line of column
+names, then a line for each event, in order. Quoting follows RFC 4180, lines end
+with a newline, numbers are exact (17 digits), times are in UTC.""",
     ),
     "health": (
         "[options]",
         "print the daemon's state",
-        """Prints where the daemon is, when it started, and whether it stores events within
-5 s. With a full disk it cannot. "queued" are the events that are not stored yet.
-Exit codes: 0 healthy, 1 no daemon, 3 not healthy.""",
+        """Prints five lines about the daemon:
+  daemon    its address, its pid, and for how long it has run ("up for")
+  state     ok, or the reason why the daemon does not store events within 5 s,
+            such as a full disk
+  runs      the number of runs in each state, and their steps a second
+  watchers  the number of calls that receive new rows
+  queued    the bytes of events that are not stored yet, and the age of the
+            oldest
+
+Exit codes: 0: the daemon is healthy (state ok). 1: no daemon answers. 3: the
+daemon is not healthy.""",
     ),
 }
 
@@ -359,12 +401,17 @@ _HELP = f"""Usage: tandemctl [--daemon ADDRESS] [--token_file FILE] COMMAND ...
 Submits training runs to a tandem-daemon, and shows them.
 
 {"".join(f"  {name:<8} {summary}{chr(10)}" for name, (_, summary, _) in _COMMANDS.items())}
-  --daemon ADDRESS  HOST:PORT, or unix:PATH (DATA_DIR/daemon.sock); default:
-                    TANDEM_DAEMON, or else {DEFAULT_DAEMON}
-  --token_file FILE a copy of the daemon's --token_file, if the daemon asks for
-                    a token; default: TANDEM_TOKEN_FILE, or else no token
-  --help            after a command: more about it
+  --daemon ADDRESS  the daemon's HOST:PORT, or unix:PATH with the PATH of its
+                    socket (DATA_DIR/daemon.sock); default: the variable
+                    TANDEM_DAEMON, or {DEFAULT_DAEMON} if it is not set
+  --token_file FILE a copy of the daemon's --token_file, if the daemon requires
+                    a token; default: the variable TANDEM_TOKEN_FILE, or no
+                    token if it is not set
+  --help            after a command: the help of this command
 
-Exit codes: 0 done, 1 failed, 2 wrong command line, 3 the watched run failed, or
-the daemon is not healthy.
+Exit codes:
+  0  success
+  1  failure
+  2  invalid command line
+  3  watch, submit --watch: the run is FAULTED; health: the daemon is not healthy
 """
