@@ -89,6 +89,13 @@ def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str],
     assert declared == {line.split()[0] for line in found.splitlines()} | {"tandem_reset"}
 
 
+def test_compiled_messages_are_those_of_the_command(tmp_path: Path) -> None:
+    """`tools/generate_csharp` writes the source that the assembly contains."""
+    _run("tools/generate_csharp", tmp_path, environment=dict(os.environ))
+    (written,) = tmp_path.iterdir()
+    assert written.read_bytes() == (PROGRAMS / written.name).read_bytes()
+
+
 @pytest.mark.parametrize("flags", [[], ["--tick_hz=1000", "--ticks=3"]], ids=["called", "with a loop"])
 def test_engine_passes_the_suite(counter: Path, flags: list[str]) -> None:
     """All of engine_adapter/conformance."""
@@ -138,7 +145,7 @@ def test_client_steps_the_reference_engine(environment: dict[str, str]) -> None:
             "agent_0: 4 observations, 1 actions",
         ]
         with tandem.SharedMemoryClient(engine.name, timeout=60):
-            command = ["mono", client, engine.name]
+            command: list[str | Path] = ["mono", client, engine.name]
             second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             assert second.returncode == 1 and "AlreadyAttached: " in second.stderr
 
@@ -160,7 +167,7 @@ def test_killed_engine_is_gone_for_a_trainer(counter: Path) -> None:
 @contextmanager
 def _attached_client(engine: tandem.EngineProcess, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     """Runs the client of the samples; it has attached, and steps."""
-    command = ["mono", PROGRAMS / "Client.exe", engine.name]
+    command: list[str | Path] = ["mono", PROGRAMS / "Client.exe", engine.name]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as client:
         try:
