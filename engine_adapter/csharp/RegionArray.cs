@@ -65,12 +65,17 @@ namespace Tandem
         // TandemException(InvalidArgument): T is not the array's type.
         public Span<T> Span<T>() where T : struct
         {
+            ThrowIfMoved();
+            return Elements<T>(_data, ElementType, Bytes, Name);
+        }
+
+        internal void ThrowIfMoved()
+        {
             if (_owner.MappingNumber != _mapping)
             {
                 throw new InvalidOperationException(Name + ": expected an array of the present connection, "
                     + "found one of before Reconnect; call Array again");
             }
-            return Elements<T>(_data, ElementType, Bytes, Name);
         }
 
         internal static Span<T> Elements<T>(void* data, ElementType type, long bytes, string name) where T : struct

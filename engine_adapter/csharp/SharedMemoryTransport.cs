@@ -94,8 +94,8 @@ namespace Tandem
         }
 
         // Arrays on the heap, for WriteObservations and ReadActions. ArgumentException: other sizes than the region's.
-        public float[] GetObservationBuffer(int numEnvs, int obsSize) => Buffer(numEnvs, obsSize, Engine.ObsSize);
-        public float[] GetActionBuffer(int numEnvs, int actSize) => Buffer(numEnvs, actSize, Engine.ActSize);
+        public float[] GetObservationBuffer(int numEnvs, int obsSize) => Buffer(numEnvs, obsSize, Opened.ObsSize);
+        public float[] GetActionBuffer(int numEnvs, int actSize) => Buffer(numEnvs, actSize, Opened.ActSize);
 
         // Ends the pending work: its results are the client's.
         public void IncrementFrameSeq()
@@ -240,7 +240,10 @@ namespace Tandem
             Interlocked.CompareExchange(ref s_instance, this, null);
         }
 
-        private PendingWork Pending => _pending ?? throw new InvalidOperationException("call Create first");
+        private Engine Opened => Engine ?? throw NotCreated();
+        private PendingWork Pending => _pending ?? throw NotCreated();
+
+        private static Exception NotCreated() => new InvalidOperationException("call Create first");
 
         // Takes commands and work until there is work, or until there is no more. The library gives only commands while
         // work is pending.
@@ -248,7 +251,7 @@ namespace Tandem
         {
             while (true)
             {
-                Work next = Engine.Next(timeoutSecs);
+                Work next = Opened.Next(timeoutSecs);
                 switch (next.Kind)
                 {
                     case WorkKind.None:

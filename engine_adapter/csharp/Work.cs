@@ -59,7 +59,15 @@ namespace Tandem
             _arrays = arrays;
         }
 
-        internal tandem_work Native => _work;
+        // The pointers are valid until the engine's Dispose at most: then ObjectDisposedException.
+        internal tandem_work Native
+        {
+            get
+            {
+                _arrays?.Obs.ThrowIfMoved();
+                return _work;
+            }
+        }
 
         public WorkKind Kind => (WorkKind)_work.kind;
 
@@ -68,16 +76,17 @@ namespace Tandem
 
         // Of a Reset, else empty.
         public ReadOnlySpan<ResetRequest> Resets =>
-            new ReadOnlySpan<ResetRequest>(_work.resets, _work.resets == null ? 0 : Count);
+            new ReadOnlySpan<ResetRequest>(Native.resets, Native.resets == null ? 0 : Count);
 
         // Of a Step, ascending; else empty.
-        public ReadOnlySpan<int> Envs => new ReadOnlySpan<int>(_work.envs, _work.envs == null ? 0 : Count);
+        public ReadOnlySpan<int> Envs => new ReadOnlySpan<int>(Native.envs, Native.envs == null ? 0 : Count);
 
         // The environment `i` of a Reset or Step, 0 <= i < Count.
         public int EnvAt(int i)
         {
-            if ((uint)i >= _work.count) throw new ArgumentOutOfRangeException(nameof(i));
-            return _work.resets != null ? _work.resets[i].Env : (int)_work.envs[i];
+            tandem_work work = Native;
+            if ((uint)i >= work.count) throw new ArgumentOutOfRangeException(nameof(i));
+            return work.resets != null ? work.resets[i].Env : (int)work.envs[i];
         }
 
         // The arrays of all environments; empty: not part of this work.
@@ -115,11 +124,13 @@ namespace Tandem
         public ulong CallNumber => _work.call;
 
         // Of a Call: an Envelope that the library has verified.
-        public ReadOnlySpan<byte> Envelope => new ReadOnlySpan<byte>(_work.envelope, checked((int)_work.envelope_size));
+        public ReadOnlySpan<byte> Envelope =>
+            new ReadOnlySpan<byte>(Native.envelope, checked((int)Native.envelope_size));
 
         private Span<T> Elements<T>(RegionArray array) where T : struct
         {
-            void* data = _work.data == null ? null : _work.data[array.Index];
+            tandem_work work = Native;
+            void* data = work.data == null ? null : work.data[array.Index];
             return data == null
                 ? Span<T>.Empty
                 : RegionArray.Elements<T>(data, array.ElementType, array.Bytes, array.Name);

@@ -61,6 +61,24 @@ namespace Tandem.Testing
             Expect(!SharedMemoryTransport.IsActive, "no active transport after Dispose");
         }
 
+        public static void ADisposedTransportIsRefused(string name)
+        {
+            var transport = new SharedMemoryTransport();
+            ExpectThrow<InvalidOperationException>(() => transport.ReadActionSeq());
+            ExpectThrow<InvalidOperationException>(() => transport.GetActionBuffer(3, 1));
+            transport.Create(Config(name));
+            transport.SpinWaitForAction(1);
+            transport.Dispose();
+            transport.Dispose();
+            ExpectThrow<ObjectDisposedException>(() => transport.WriteObservations(new float[6]));
+            ExpectThrow<ObjectDisposedException>(() => transport.PendingWork.Resets.ToArray());
+            ExpectThrow<ObjectDisposedException>(() => transport.PendingWork.EnvAt(0));
+            ExpectThrow<ObjectDisposedException>(() => transport.ReadActionSeq());
+            ExpectThrow<ObjectDisposedException>(transport.IncrementFrameSeq);
+            ArraySegment<byte> command;
+            ExpectThrow<ObjectDisposedException>(() => transport.TryReceiveCommand(out command));
+        }
+
         private static void TrainTwoSteps(string name)
         {
             using (Client client = Client.Attach(name))
