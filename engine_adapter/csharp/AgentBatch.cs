@@ -2,7 +2,8 @@
 //
 // Data flow: the agents' OnState writes StateBuffer -> ExternalAgentRegistry.PublishState -> client;
 // client -> ExternalAgentRegistry.WaitAndApplyExternalActions -> ActionBuffer -> the agents.
-// It is the part of LuckyEngine's AgentBatch that the transport needs; an engine with a class of its own gives its arrays.
+// It is the part of LuckyEngine's AgentBatch that the transport needs; an engine with a class of its own gives its
+// arrays to the transport.
 
 using System;
 

@@ -45,8 +45,8 @@ namespace Tandem
 
         // Waits for an engine that serves the region, and attaches. `name` null: LUCKY_SHM_NAME, else "tandem". Errors:
         // NotReady, StepTimeout, AlreadyAttached, LayoutMismatch, AccessDenied, EngineFailed.
-        public static Client Attach(string name = null, double timeoutSecs = 10, Autoreset autoreset = Autoreset.SameStep,
-            WaitMode wait = WaitMode.Adaptive)
+        public static Client Attach(string name = null, double timeoutSecs = 10,
+            Autoreset autoreset = Autoreset.SameStep, WaitMode wait = WaitMode.Adaptive)
         {
             Native.CheckVersion();
             fixed (byte* text = Utf8.Bytes(name))
@@ -70,69 +70,36 @@ namespace Tandem
             Rpc = new Rpc(Native.tandem_client_rpc(_handle), _handle);
         }
 
-        public int NumEnvs
-        {
-            get { return _obs.Shape[0]; }
-        }
+        public int NumEnvs => _obs.Shape[0];
 
-        public int ObsSize
-        {
-            get { return _obs.Shape[1]; }
-        }
+        public int ObsSize => _obs.Shape[1];
 
-        public int ActSize
-        {
-            get { return _actions.Shape[1]; }
-        }
+        public int ActSize => _actions.Shape[1];
 
         // The RPCs of this client.
         public Rpc Rpc { get; private set; }
 
         // float32[num_envs * obs_size].
-        public ReadOnlySpan<float> Obs
-        {
-            get { return _obs.Span<float>(); }
-        }
+        public ReadOnlySpan<float> Obs => _obs.Span<float>();
 
         // float32[num_envs * act_size], which Send() sends.
-        public Span<float> Actions
-        {
-            get { return _actions.Span<float>(); }
-        }
+        public Span<float> Actions => _actions.Span<float>();
 
         // One for each environment.
-        public ReadOnlySpan<float> Rewards
-        {
-            get { return _rewards.Span<float>(); }
-        }
+        public ReadOnlySpan<float> Rewards => _rewards.Span<float>();
 
         // 1: the episode has ended, by termination or truncation.
-        public ReadOnlySpan<byte> Dones
-        {
-            get { return _dones.Span<byte>(); }
-        }
+        public ReadOnlySpan<byte> Dones => _dones.Span<byte>();
 
-        public ReadOnlySpan<byte> Terminateds
-        {
-            get { return _terminateds.Span<byte>(); }
-        }
+        public ReadOnlySpan<byte> Terminateds => _terminateds.Span<byte>();
 
-        public ReadOnlySpan<byte> Truncateds
-        {
-            get { return _truncateds.Span<byte>(); }
-        }
+        public ReadOnlySpan<byte> Truncateds => _truncateds.Span<byte>();
 
         // The region's reset flags, for display: SendReset sets them.
-        public ReadOnlySpan<byte> Resets
-        {
-            get { return _resets.Span<byte>(); }
-        }
+        public ReadOnlySpan<byte> Resets => _resets.Span<byte>();
 
         // The image region: uint8, in the shape of Array("images"). InvalidArgument: the engine has none.
-        public ReadOnlySpan<byte> Images
-        {
-            get { return Array("images").Span<byte>(); }
-        }
+        public ReadOnlySpan<byte> Images => Array("images").Span<byte>();
 
         int IRegionOwner.MappingNumber
         {
@@ -166,7 +133,8 @@ namespace Tandem
             }
         }
 
-        // Requests a step with the values of Actions, all finite. InvalidAction, StepPending, PeerGone: nothing was sent.
+        // Requests a step with the values of Actions, all finite. InvalidAction, StepPending, PeerGone: nothing was
+        // sent.
         public void Send()
         {
             TandemException.Check(Native.tandem_client_send(_handle, null, 0));
@@ -175,7 +143,8 @@ namespace Tandem
         // Copies num_envs * act_size actions, and requests a step.
         public void Send(ReadOnlySpan<float> actions)
         {
-            if (actions.IsEmpty) throw new TandemException(ErrorCode.InvalidAction, "expected actions, found an empty span");
+            if (actions.IsEmpty)
+                throw new TandemException(ErrorCode.InvalidAction, "expected actions, found an empty span");
             fixed (float* values = &MemoryMarshal.GetReference(actions))
             {
                 TandemException.Check(Native.tandem_client_send(_handle, values, (ulong)actions.Length));
@@ -223,8 +192,8 @@ namespace Tandem
             Recv(timeoutSecs);
         }
 
-        // Attaches again, to the engine that now has the name. All environments are reset. LayoutMismatch: task, sizes or
-        // layout changed. RPCs that wait get ClientClosed. Spans from before are invalid.
+        // Attaches again, to the engine that now has the name. All environments are reset. LayoutMismatch: task, sizes
+        // or layout changed. RPCs that wait get ClientClosed. Spans from before are invalid.
         public void Reconnect(double timeoutSecs = 10)
         {
             ++_mapping;
@@ -232,8 +201,8 @@ namespace Tandem
             FindArrays();
         }
 
-        // Leaves the engine. If a call of another thread is in progress, the client leaves at the end of that call. Twice: no
-        // effect.
+        // Leaves the engine. If a call of another thread is in progress, the client leaves at the end of that call.
+        // Twice: no effect.
         public void Dispose()
         {
             _handle.Dispose();

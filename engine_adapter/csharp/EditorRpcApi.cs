@@ -1,8 +1,9 @@
-// EditorRpcApi: what an editor's panel shows and switches. Static methods with plain arguments, so that a bridge from C++
-// (Coral) can call them.
+// EditorRpcApi: what an editor's panel shows and switches. Static methods with plain arguments, so that a bridge from
+// C++ (Coral) can call them.
 //
-// Data flow: the panel -> these methods -> the running RpcHost -> the engine. Without a running host they return "not running"
-// values, and switches have no effect. Threads: any; the host sets itself in Start and Stop.
+// Data flow: the panel -> these methods -> the running RpcHost -> the engine. Without a running host they return "not
+// running" values, and switches have no effect.
+// Threads: any; the host sets itself in Start and Stop.
 
 namespace Tandem
 {
@@ -17,16 +18,10 @@ namespace Tandem
             internal set { s_host = value; }
         }
 
-        public static bool IsRunning
-        {
-            get { return Engine != null; }
-        }
+        public static bool IsRunning => Engine != null;
 
         // Of the region; "" if no host is running.
-        public static string SharedMemoryName
-        {
-            get { return Status?.Region ?? ""; }
-        }
+        public static string SharedMemoryName => Status?.Region ?? "";
 
         // null: no host is running. Makes a system call.
         public static EngineStatus Status
@@ -88,9 +83,6 @@ namespace Tandem
             }
         }
 
-        private static Engine Engine
-        {
-            get { return Host?.Transport?.Engine; }
-        }
+        private static Engine Engine => Host?.Transport?.Engine;
     }
 }

@@ -84,25 +84,13 @@ namespace Tandem
             _arrays = new EngineArrays(Array);
         }
 
-        public int NumEnvs
-        {
-            get { return _arrays.NumEnvs; }
-        }
+        public int NumEnvs => _arrays.NumEnvs;
 
-        public int ObsSize
-        {
-            get { return _arrays.ObsSize; }
-        }
+        public int ObsSize => _arrays.ObsSize;
 
-        public int ActSize
-        {
-            get { return _arrays.ActSize; }
-        }
+        public int ActSize => _arrays.ActSize;
 
-        internal EngineArrays Arrays
-        {
-            get { return _arrays; }
-        }
+        internal EngineArrays Arrays => _arrays;
 
         int IRegionOwner.MappingNumber
         {
@@ -138,8 +126,8 @@ namespace Tandem
             return served != 0;
         }
 
-        // Waits for work. Its kind is None if there is none in time, after Stop, or if a signal handler ran (Mono's collector
-        // uses signals). Errors: as Run.
+        // Waits for work. Its kind is None if there is none in time, after Stop, or if a signal handler ran (Mono's
+        // collector uses signals). Errors: as Run.
         public Work Next(double timeoutSecs = 0)
         {
             tandem_work work = default(tandem_work);
@@ -154,8 +142,8 @@ namespace Tandem
             TandemException.Check(Native.tandem_engine_done(_handle, Utf8.Bytes(failure)));
         }
 
-        // Answers a Call with an Envelope that has the method's answer. Errors: InvalidArgument (no such Envelope; the call is
-        // unanswered), NoStepPending (it was answered or cancelled, or its caller has left).
+        // Answers a Call with an Envelope that has the method's answer. Errors: InvalidArgument (no such Envelope; the
+        // call is unanswered), NoStepPending (it was answered or cancelled, or its caller has left).
         public void Answer(ulong call, ReadOnlySpan<byte> envelope)
         {
             fixed (byte* bytes = &MemoryMarshal.GetReference(envelope))
@@ -177,10 +165,7 @@ namespace Tandem
         }
 
         // true after Stop, or after Dispose.
-        public bool IsStopping
-        {
-            get { return _handle.IsClosed || Native.tandem_engine_stopping(_handle) != 0; }
-        }
+        public bool IsStopping => _handle.IsClosed || Native.tandem_engine_stopping(_handle) != 0;
 
         // Switches a service for all callers, such as "camera". Unsupported: the engine does not have the service.
         public void Enable(string service, bool enabled)
@@ -200,8 +185,8 @@ namespace Tandem
             }
         }
 
-        // Stops the engine and removes its region; clients get PeerGone. If a call is in progress, also in the callback that
-        // calls this, the region is removed at the end of that call. Twice: no effect.
+        // Stops the engine and removes its region; clients get PeerGone. If a call is in progress, also in the callback
+        // that calls this, the region is removed at the end of that call. Twice: no effect.
         public void Dispose()
         {
             if (_handle.IsClosed) return;

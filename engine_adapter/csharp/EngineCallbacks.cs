@@ -1,7 +1,7 @@
 // EngineCallbacks: the functions that the library calls for an Engine with a callback.
 //
-// Lifetime: static delegates, which exist until the AppDomain ends, so a pointer to them is never stale. Their first argument
-// is a weak GCHandle of the Engine, which is freed after the engine's end.
+// Lifetime: static delegates, which exist until the AppDomain ends, so a pointer to them is never stale. Their first
+// argument is a weak GCHandle of the Engine, which is freed after the engine's end.
 // Exceptions: none leaves these functions; the library has no frames for them.
 
 using System;

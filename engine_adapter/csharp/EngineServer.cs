@@ -1,10 +1,11 @@
 // EngineServer: an engine as a program, as tandem.launch_engine starts it. The base class of such an engine.
 //
-// Data flow: command line -> tandem_serve -> Prepare -> Loop -> OnReset, OnStep, the dispatcher's handlers -> exit code.
+// Data flow: command line -> tandem_serve -> Prepare -> Loop -> OnReset, OnStep, the dispatcher's handlers -> exit
+// code.
 // Order: AddFlag and Dispatcher.Register, then Serve, once in a process. Serve calls Prepare, then Loop.
 // Threads: all methods are called by the thread that calls Serve.
-// Exceptions: in Prepare: the server ends with exit code 2 and the text. In OnReset, OnStep: the client gets EngineFailed. In
-// a handler: its caller gets an error. In Loop: exit code 1.
+// Exceptions: in Prepare: the server ends with exit code 2 and the text. In OnReset, OnStep: the client gets
+// EngineFailed. In a handler: its caller gets an error. In Loop: exit code 1.
 //
 //   static int Main(string[] args) { return new MyEngine().Serve(args, "What this engine is."); }
 
@@ -56,8 +57,8 @@ namespace Tandem
         // The handlers of the engine's own RPCs.
         protected RpcDispatcher Dispatcher { get; } = new RpcDispatcher();
 
-        // Sets ObsSize, ActSize and, if it wants, Task, Description and StepSecs. NumEnvs is set; the other properties have
-        // no effect. The flags have their values.
+        // Sets ObsSize, ActSize and, if it wants, Task, Description and StepSecs. NumEnvs is set; the other properties
+        // have no effect. The flags have their values.
         protected abstract void Prepare(SharedMemoryConfig config);
         protected abstract void OnReset(Work work);
         protected abstract void OnStep(Work work);
@@ -65,7 +66,8 @@ namespace Tandem
         // Undoes what the last client's RPCs have changed.
         protected virtual void OnClear() { }
 
-        // Serves until engine.IsStopping. An engine with a loop of its own overrides it: SharedMemoryTransport.Over(engine).
+        // Serves until engine.IsStopping. An engine with a loop of its own overrides it:
+        // SharedMemoryTransport.Over(engine).
         protected virtual void Loop(Engine engine)
         {
             engine.Run();
@@ -79,8 +81,8 @@ namespace Tandem
             return flag;
         }
 
-        // Serves until SIGINT, SIGTERM or the launcher's end. Returns the exit code: 0: stopped; 1: the engine or its region
-        // failed; 2: a wrong flag. Errors are lines on stderr.
+        // Serves until SIGINT, SIGTERM or the launcher's end. Returns the exit code: 0: stopped; 1: the engine or its
+        // region failed; 2: a wrong flag. Errors are lines on stderr.
         public int Serve(string[] args, string usage)
         {
             Native.CheckVersion();

@@ -26,7 +26,8 @@ namespace Tandem
             int vtable = table - buffer.GetInt(table);
             int entry = 4 + 2 * CorrelationIdField;
             int offset = entry < buffer.GetShort(vtable) ? buffer.GetShort(vtable + entry) : 0;
-            if (offset == 0) throw new TandemException(ErrorCode.InvalidArgument, "correlation_id: expected a number, found 0");
+            if (offset == 0)
+                throw new TandemException(ErrorCode.InvalidArgument, "correlation_id: expected a number, found 0");
             buffer.PutUlong(table + offset, number);
         }
 

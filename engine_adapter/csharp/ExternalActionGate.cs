@@ -1,7 +1,7 @@
 // ExternalActionGate: whether the actions of the next step have arrived.
 //
-// Data flow: ExternalAgentRegistry opens it when action_seq has grown by a step, and closes it when the step is published;
-// the physics loop, also in another thread, waits for ActionReady.
+// Data flow: ExternalAgentRegistry opens it when action_seq has grown by a step, and closes it when the step is
+// published; the physics loop, also in another thread, waits for ActionReady.
 //
 //   if (gate.ActionReady) StepPhysics();
 
@@ -14,10 +14,7 @@ namespace Tandem
         private readonly ManualResetEventSlim _ready = new ManualResetEventSlim(false);
 
         // Any thread.
-        public bool ActionReady
-        {
-            get { return _ready.IsSet; }
-        }
+        public bool ActionReady => _ready.IsSet;
 
         // Blocks until ActionReady. false: not in time. Any thread.
         public bool Wait(int timeoutMilliseconds)

@@ -1,7 +1,8 @@
 // ExternalAgentRegistry: the two calls of an engine's frame that exchange data with an external trainer.
 //
 // Data flow: WaitAndApplyExternalActions: client -> ActionBuffer; PublishState: StateBuffer, Rewards, Dones -> client.
-// Both use SharedMemoryTransport.Instance, and have no effect without one. Threads: the engine's.
+// Both use SharedMemoryTransport.Instance, and have no effect without one.
+// Threads: the engine's.
 //
 //   if (ExternalAgentRegistry.WaitAndApplyExternalActions(batch, 0.1)) {
 //     Simulate(SharedMemoryTransport.Instance.PendingEnvs, batch);
@@ -16,17 +17,15 @@ namespace Tandem
         public static ExternalActionGate Gate { get; } = new ExternalActionGate();
 
         // Waits for a step, and copies its actions into the batch. Resets on the way are done by batch.ResetAgent, and
-        // published. false: no step in time, or the engine stops. A second call before PublishState returns true at once.
+        // published. false: no step in time, or the engine stops. A second call before PublishState returns true at
+        // once.
         public static bool WaitAndApplyExternalActions(AgentBatch batch, double timeoutSecs)
         {
             SharedMemoryTransport transport = SharedMemoryTransport.Instance;
             if (transport == null) return false;
             while (true)
             {
-                if (transport.PendingKind == WorkKind.None)
-                {
-                    if (!transport.WaitForAction(transport.ReadActionSeq() + 1, timeoutSecs)) return false;
-                }
+                if (!transport.WaitForAction(transport.FrameSeq + 1, timeoutSecs)) return false;
                 if (transport.PendingKind == WorkKind.Step) break;
                 if (batch.ResetAgent != null)
                 {

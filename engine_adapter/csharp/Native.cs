@@ -1,7 +1,7 @@
 // The functions of sdk/tandem.h, whose comments are the reference.
 //
-// Texts are bytes (Utf8), so no runtime's marshalling of strings is involved. A handle is a TandemHandle: P/Invoke keeps
-// it alive during the call. Mono and .NET find the library as dlopen does: README.md, "Finding the library".
+// Texts are bytes (Utf8), so no runtime's marshalling of strings is involved. A handle is a TandemHandle: P/Invoke
+// keeps it alive during the call. Mono and .NET find the library as dlopen does: README.md, "Finding the library".
 
 using System;
 using System.Runtime.InteropServices;

@@ -1,14 +1,15 @@
 // RegionArray: an array of the region, such as "obs": its type, its shape, and its elements as a span.
 //
 // Data flow: Engine.Array or Client.Array -> RegionArray -> Span<T>, memory of the region itself, without a copy.
-// Lifetime: spans are valid until the owner's Dispose, and those of a client also until Reconnect. Span() checks that; a
-// span that the program has already taken cannot. So keep spans in short scopes, inside the `using` block of the owner.
+// Lifetime: spans are valid until the owner's Dispose, and those of a client also until Reconnect. Span() checks that;
+// a span that the program has already taken cannot. So keep spans in short scopes, inside the `using` block of the
+// owner.
 //
 //   RegionArray obs = client.Array("obs");
 //   ReadOnlySpan<float> elements = obs.Span<float>();  // obs.Shape = {num_envs, obs_size}
 //
-// mcs does not compile an assignment to an element of a span that a property or method has just returned: store the span in
-// a local variable first.
+// mcs does not compile an assignment to an element of a span that a property or method has just returned: store the
+// span in a local variable first.
 
 using System;
 
@@ -64,12 +65,17 @@ namespace Tandem
         // TandemException(InvalidArgument): T is not the array's type.
         public Span<T> Span<T>() where T : struct
         {
+            ThrowIfMoved();
+            return Elements<T>(_data, ElementType, Bytes, Name);
+        }
+
+        internal void ThrowIfMoved()
+        {
             if (_owner.MappingNumber != _mapping)
             {
-                throw new InvalidOperationException(Name + ": expected an array of the present connection, found one of "
-                    + "before Reconnect; call Array again");
+                throw new InvalidOperationException(Name + ": expected an array of the present connection, "
+                    + "found one of before Reconnect; call Array again");
             }
-            return Elements<T>(_data, ElementType, Bytes, Name);
         }
 
         internal static Span<T> Elements<T>(void* data, ElementType type, long bytes, string name) where T : struct

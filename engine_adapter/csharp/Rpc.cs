@@ -2,7 +2,8 @@
 //
 // Data flow: EnvelopeT -> Call -> the engine's handler -> EnvelopeT.
 // Threads: any number at a time, also while another thread steps.
-// Lifetime: until the Dispose of its client or attendant; then ObjectDisposedException, or ClientClosed in a call that waits.
+// Lifetime: until the Dispose of its client or attendant; then ObjectDisposedException, or ClientClosed in a call that
+// waits.
 //
 //   EnvelopeT answer = client.Rpc.Call(new EnvelopeT {
 //     Method = MethodId.GetSceneInfo, Payload = PayloadUnion.FromGetSceneInfoRequest(new GetSceneInfoRequestT()) });

@@ -1,6 +1,7 @@
 // RpcConfig: the region's name, and the services that answer at the start.
 //
-// The size of the RPC rings and the rates of streams have the library's defaults: tandem_engine_options does not have them.
+// The size of the RPC rings and the rates of streams have the library's defaults: tandem_engine_options does not have
+// them.
 //
 //   var config = new RpcConfig { SharedMemoryName = "LuckyEngine_" + pid };
 //   config.Enable(Services.Camera, false);

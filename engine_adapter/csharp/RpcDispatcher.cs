@@ -1,8 +1,8 @@
 // RpcDispatcher: answers an engine's RPCs by handlers, one for each MethodId.
 //
 // Data flow: SharedMemoryTransport.TryReceiveCommand -> the handler -> SendCommand; or a work callback -> Answer.
-// Order: Register all handlers, then pass Methods to the engine's SharedMemoryConfig, then Poll in each frame.
-// Errors: an exception of a handler is the caller's error: a TandemException with its code, another one as EngineFailed.
+// Order: Register all handlers, then pass Methods to the engine's SharedMemoryConfig, then Poll in each frame. Errors:
+// an exception of a handler is the caller's error: a TandemException with its code, another one as EngineFailed.
 // Threads: the engine's.
 //
 //   dispatcher.Register(MethodId.GetSceneInfo, request => new EnvelopeT { Payload =
@@ -70,7 +70,8 @@ namespace Tandem
         {
             Envelope request = Envelope.GetRootAsEnvelope(new ByteBuffer(call.Envelope.ToArray()));
             EnvelopeT answer = AnswerTo(request)
-                ?? Envelopes.Error(ErrorCode.EngineFailed, request.Method + ": expected an answer of its handler, found null");
+                ?? Envelopes.Error(ErrorCode.EngineFailed,
+                    request.Method + ": expected an answer of its handler, found null");
             ulong number = call.CallNumber;
             Deliver(request, answer, bytes => Envelopes.Send(engine, number, bytes));
         }

@@ -26,13 +26,10 @@ namespace Tandem
         // null while stopped.
         public SharedMemoryTransport Transport { get; private set; }
 
-        public bool IsRunning
-        {
-            get { return Transport != null; }
-        }
+        public bool IsRunning => Transport != null;
 
-        // Makes the region, with the sizes of `engine`, and the name and services of `rpc`. Errors: as Engine.Create; the host is
-        // then stopped. InvalidOperationException: it is running.
+        // Makes the region, with the sizes of `engine`, and the name and services of `rpc`. Errors: as Engine.Create;
+        // the host is then stopped. InvalidOperationException: it is running.
         public void Start(SharedMemoryConfig engine, RpcConfig rpc)
         {
             if (IsRunning) throw new InvalidOperationException("the host is running; call Stop first");

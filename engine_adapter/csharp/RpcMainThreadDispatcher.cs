@@ -21,8 +21,8 @@ namespace Tandem
             _work.Enqueue(work);
         }
 
-        // Executes what was posted before this call, in order. An exception of the work leaves Pump; the rest stays for the next
-        // call.
+        // Executes what was posted before this call, in order. An exception of the work leaves Pump; the rest stays for
+        // the next call.
         public void Pump()
         {
             Action work;

@@ -1,6 +1,7 @@
 // SharedMemoryConfig: the sizes of an engine's region, and what the engine says about itself.
 //
-// Data flow: the program -> Engine.Create, SharedMemoryTransport.Create, or EngineServer.Prepare -> tandem_engine_options.
+// Data flow: the program -> Engine.Create, SharedMemoryTransport.Create, or EngineServer.Prepare ->
+// tandem_engine_options.
 //
 //   var config = new SharedMemoryConfig { Name = "demo", NumEnvs = 16, ObsSize = 8, ActSize = 2 };
 
@@ -32,7 +33,8 @@ namespace Tandem
         // At most 63 bytes; null: "engine".
         public string Task { get; set; }
 
-        // Spaces, infos and time limit, as JSON: docs/protocol.md, "Infos and the description". null: boxes without bounds.
+        // Spaces, infos and time limit, as JSON: docs/protocol.md, "Infos and the description". null: boxes without
+        // bounds.
         public string Description { get; set; }
 
         // 1 or more.

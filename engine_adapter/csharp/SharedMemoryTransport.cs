@@ -1,10 +1,10 @@
 // SharedMemoryTransport: an engine's side of the shared memory, for an engine with a frame loop of its own.
 //
-// It is an Engine with Next and Done, under the names of the LuckyEngine plan. One piece of work is pending at a time: a
-// reset of some environments, or a step of some.
+// It is an Engine with Next and Done, under the names of the LuckyEngine plan. One piece of work is pending at a time:
+// a reset of some environments, or a step of some.
 //
-// Data flow: client -> ReadActionSeq or SpinWaitForAction take work -> ReadActions -> the engine's frames -> WriteObservations,
-// WriteRewards, WriteDones -> IncrementFrameSeq -> client.
+// Data flow: client -> ReadActionSeq or SpinWaitForAction take work -> ReadActions -> the engine's frames ->
+// WriteObservations, WriteRewards, WriteDones -> IncrementFrameSeq -> client.
 //
 // | the plan's word | here                                                                                        |
 // |-----------------|---------------------------------------------------------------------------------------------|
@@ -14,10 +14,10 @@
 // | dones           | terminateds; WriteTruncateds for episodes that a time limit ends                            |
 // | command ring    | the engine's own RPCs; the library answers all others                                       |
 //
-// Writes copy only the rows of the pending work. The buffers are arrays on the heap, and a write is one copy (section 3.3 of
-// the plan, option A). Before a step the library's rewards, terminateds and truncateds are set to 0.
-// Threads: one, except Engine's members that any thread may call. Without pending work, the methods that need some throw
-// TandemException(NoStepPending).
+// Writes copy only the rows of the pending work. The buffers are arrays on the heap, and a write is one copy (section
+// 3.3 of the plan, option A). Before a step the library's rewards, terminateds and truncateds are set to 0.
+// Threads: one, except Engine's members that any thread may call.
+// Errors: TandemException(NoStepPending) of methods that need pending work; InvalidOperationException before Create.
 //
 //   transport.Create(config);
 //   float[] obs = transport.GetObservationBuffer(n, 8), actions = transport.GetActionBuffer(n, 2);
@@ -44,10 +44,8 @@ namespace Tandem
 
         private readonly Queue<byte[]> _commands = new Queue<byte[]>();
         private readonly bool _borrowed;
-        private tandem_work _work;  // its kind is None if no work is pending
-        private byte[] _resets;
-        private int[] _envs;  // of the pending work
-        private long _actionSeq, _frameSeq;
+        private PendingWork _pending;
+        private long _actionSeq;
 
         public SharedMemoryTransport() { }
 
@@ -58,36 +56,26 @@ namespace Tandem
         }
 
         // The first transport of this process that was created and not yet disposed; null: none.
-        public static SharedMemoryTransport Instance
-        {
-            get { return s_instance; }
-        }
-
-        public static bool IsActive
-        {
-            get { return s_instance != null; }
-        }
+        public static SharedMemoryTransport Instance => Volatile.Read(ref s_instance);
+        public static bool IsActive => Instance != null;
 
         // The engine below; null before Create.
         public Engine Engine { get; private set; }
 
         // What the pending work is; None: nothing is pending.
-        public WorkKind PendingKind
-        {
-            get { return (WorkKind)_work.kind; }
-        }
+        public WorkKind PendingKind => Pending.Kind;
 
         // The environments of the pending work.
-        public ReadOnlySpan<int> PendingEnvs
-        {
-            get { return new ReadOnlySpan<int>(_envs, 0, (int)_work.count); }
-        }
+        public ReadOnlySpan<int> PendingEnvs => Pending.Envs;
+
+        // The number of pieces of work done so far.
+        public long FrameSeq => PendingKind == WorkKind.None ? _actionSeq : _actionSeq - 1;
 
         // The pending work, for seeds and infos.
-        public Work PendingWork
-        {
-            get { return new Work(_work, Engine.Arrays); }
-        }
+        public Work PendingWork => Pending.Work;
+
+        // Called when what the last client's RPCs have changed is to be undone.
+        public event Action ClientCleared;
 
         // Called for commands that arrive while SpinWaitForAction waits; RpcDispatcher sets it.
         internal Action AnswerCommands { get; set; }
@@ -106,15 +94,8 @@ namespace Tandem
         }
 
         // Arrays on the heap, for WriteObservations and ReadActions. ArgumentException: other sizes than the region's.
-        public float[] GetObservationBuffer(int numEnvs, int obsSize)
-        {
-            return Buffer(numEnvs, obsSize, Engine.ObsSize);
-        }
-
-        public float[] GetActionBuffer(int numEnvs, int actSize)
-        {
-            return Buffer(numEnvs, actSize, Engine.ActSize);
-        }
+        public float[] GetObservationBuffer(int numEnvs, int obsSize) => Buffer(numEnvs, obsSize, Opened.ObsSize);
+        public float[] GetActionBuffer(int numEnvs, int actSize) => Buffer(numEnvs, actSize, Opened.ActSize);
 
         // Ends the pending work: its results are the client's.
         public void IncrementFrameSeq()
@@ -135,7 +116,9 @@ namespace Tandem
             return _actionSeq;
         }
 
-        // Blocks until ReadActionSeq() >= expectedSeq, or until the engine stops. Answers commands by the dispatcher meanwhile.
+        // Blocks until ReadActionSeq() >= expectedSeq, or until the engine stops. Answers commands by the dispatcher
+        // meanwhile; without one, it also returns when a command arrives. TandemException(StepPending): work with a
+        // lower number is pending.
         public void SpinWaitForAction(long expectedSeq)
         {
             WaitForAction(expectedSeq, double.PositiveInfinity);
@@ -144,6 +127,11 @@ namespace Tandem
         // The same with a limit of the wait. false: not reached.
         public bool WaitForAction(long expectedSeq, double timeoutSecs)
         {
+            if (PendingKind != WorkKind.None && expectedSeq > _actionSeq)
+            {
+                throw new TandemException(ErrorCode.StepPending,
+                    "expected no pending work, found a " + PendingKind + "; call IncrementFrameSeq first");
+            }
             int start = Environment.TickCount;
             double left = timeoutSecs;
             while (true)
@@ -178,40 +166,40 @@ namespace Tandem
         // 1 for each environment that the pending work resets. On the heap; valid until the work is done.
         public Span<byte> GetResetsSpan()
         {
-            RequireWork();
-            return _resets;
+            Pending.Require();
+            return Pending.Resets;
         }
 
         // Copies the rows of the pending work from an array of all environments.
         public void WriteObservations(ReadOnlySpan<float> observations)
         {
-            RequireWork();
-            CopyRows(observations, PendingWork.Obs, Engine.ObsSize);
+            Pending.Require();
+            Pending.Write(observations, PendingWork.Obs, Engine.ObsSize);
         }
 
         // The same. No effect in a reset, which has neither rewards nor dones.
         public void WriteRewards(ReadOnlySpan<float> rewards)
         {
-            RequireWork();
-            if (PendingKind == WorkKind.Step) CopyRows(rewards, PendingWork.Rewards, 1);
+            Pending.Require();
+            if (PendingKind == WorkKind.Step) Pending.Write(rewards, PendingWork.Rewards, 1);
         }
 
         public void WriteDones(ReadOnlySpan<byte> dones)
         {
-            RequireWork();
-            if (PendingKind == WorkKind.Step) CopyRows(dones, PendingWork.Terminateds, 1);
+            Pending.Require();
+            if (PendingKind == WorkKind.Step) Pending.Write(dones, PendingWork.Terminateds, 1);
         }
 
         public void WriteTruncateds(ReadOnlySpan<byte> truncateds)
         {
-            RequireWork();
-            if (PendingKind == WorkKind.Step) CopyRows(truncateds, PendingWork.Truncateds, 1);
+            Pending.Require();
+            if (PendingKind == WorkKind.Step) Pending.Write(truncateds, PendingWork.Truncateds, 1);
         }
 
         // Copies the actions of all environments; 0 in a reset. They are the client's: any values, unless it is ours.
         public void ReadActions(Span<float> actions)
         {
-            RequireWork();
+            Pending.Require();
             if (PendingKind == WorkKind.Reset)
             {
                 actions.Clear();
@@ -230,8 +218,9 @@ namespace Tandem
             return envelope.Array != null;
         }
 
-        // Answers a call, now or later: an Envelope with the correlation id of the request, and an answer or an error. Errors:
-        // InvalidArgument (another payload; the call is unanswered), NoStepPending (answered already, or its caller has left).
+        // Answers a call, now or later: an Envelope with the correlation id of the request, and an answer or an error.
+        // Errors: InvalidArgument (another payload; the call is unanswered), NoStepPending (answered already, or its
+        // caller has left).
         public void SendCommand(ReadOnlySpan<byte> flatBufferEnvelope)
         {
             Envelopes.Send(Engine, Envelopes.CorrelationIdOf(flatBufferEnvelope), flatBufferEnvelope);
@@ -247,18 +236,22 @@ namespace Tandem
         private void Use(Engine engine)
         {
             Engine = engine;
-            _resets = new byte[engine.NumEnvs];
-            _envs = new int[engine.NumEnvs];
+            _pending = new PendingWork(engine);
             Interlocked.CompareExchange(ref s_instance, this, null);
         }
 
-        // Takes commands and work until there is work, or until there is no more. The library gives only commands while work
-        // is pending.
+        private Engine Opened => Engine ?? throw NotCreated();
+        private PendingWork Pending => _pending ?? throw NotCreated();
+
+        private static Exception NotCreated() => new InvalidOperationException("call Create first");
+
+        // Takes commands and work until there is work, or until there is no more. The library gives only commands while
+        // work is pending.
         private void Take(double timeoutSecs)
         {
             while (true)
             {
-                Work next = Engine.Next(timeoutSecs);
+                Work next = Opened.Next(timeoutSecs);
                 switch (next.Kind)
                 {
                     case WorkKind.None:
@@ -274,44 +267,17 @@ namespace Tandem
                         timeoutSecs = 0;
                         break;
                     default:
-                        Begin(next);
+                        Pending.Begin(next);
+                        ++_actionSeq;
                         return;
                 }
             }
         }
 
-        // Called when what the last client's RPCs have changed is to be undone.
-        public event Action ClientCleared;
-
-        private void Begin(Work work)
-        {
-            _work = work.Native;
-            Array.Clear(_resets, 0, _resets.Length);
-            for (int i = 0; i < work.Count; ++i)
-            {
-                int env = _envs[i] = work.EnvAt(i);
-                if (work.Kind == WorkKind.Reset) _resets[env] = 1;
-            }
-            ++_actionSeq;
-            if (work.Kind != WorkKind.Step) return;
-            ClearRows(work.Rewards);
-            ClearRows(work.Terminateds);
-            ClearRows(work.Truncateds);
-        }
-
         private void Finish(string failure)
         {
-            RequireWork();
-            _work = default(tandem_work);
-            ++_frameSeq;
+            Pending.End();
             Engine.Done(failure);
-        }
-
-        private void RequireWork()
-        {
-            if (PendingKind != WorkKind.None) return;
-            throw new TandemException(ErrorCode.NoStepPending,
-                "expected work that ReadActionSeq has taken, found none; wait until ReadActionSeq returns another number");
         }
 
         private Span<T> StepArray<T>(Span<T> array)
@@ -321,33 +287,11 @@ namespace Tandem
                 + "; only steps have rewards and dones");
         }
 
-        private void CopyRows<T>(ReadOnlySpan<T> from, Span<T> to, int size)
-        {
-            if (from.Length != to.Length)
-            {
-                throw new ArgumentException("expected " + to.Length + " elements, found " + from.Length);
-            }
-            if (PendingEnvs.Length == _resets.Length)
-            {
-                from.CopyTo(to);
-                return;
-            }
-            for (int i = 0; i < PendingEnvs.Length; ++i)
-            {
-                from.Slice(_envs[i] * size, size).CopyTo(to.Slice(_envs[i] * size, size));
-            }
-        }
-
-        private void ClearRows<T>(Span<T> rows)
-        {
-            for (int i = 0; i < PendingEnvs.Length; ++i) rows.Slice(_envs[i], 1).Clear();
-        }
-
         private float[] Buffer(int numEnvs, int size, int expected)
         {
             if (numEnvs == Engine.NumEnvs && size == expected) return new float[numEnvs * size];
-            throw new ArgumentException("expected " + Engine.NumEnvs + " environments of " + expected + " numbers, found "
-                + numEnvs + " of " + size);
+            throw new ArgumentException("expected " + Engine.NumEnvs + " environments of " + expected
+                + " numbers, found " + numEnvs + " of " + size);
         }
     }
 }

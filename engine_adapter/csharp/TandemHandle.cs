@@ -1,10 +1,11 @@
 // TandemHandle: the handle of an engine, a client or an attendant.
 //
-// Dispose closes the handle at once, or, if a call on it is in progress, at the end of that call: P/Invoke counts the calls.
-// A call after Dispose throws ObjectDisposedException. Dispose twice has no effect.
+// Dispose closes the handle at once, or, if a call on it is in progress, at the end of that call: P/Invoke counts the
+// calls. A call after Dispose throws ObjectDisposedException. Dispose twice has no effect.
 //
-// There is no finaliser. Spans of a region do not keep its owner alive, so a collector that unmaps the region could do so
-// while a span is in use. A handle without Dispose stays open until the process ends; then the kernel frees the region.
+// There is no finaliser. Spans of a region do not keep its owner alive, so a collector that unmaps the region could do
+// so while a span is in use. A handle without Dispose stays open until the process ends; the file of an engine's region
+// then stays too, as after a crash, until an engine uses the name again.
 
 using System;
 using System.Runtime.InteropServices;
@@ -23,10 +24,7 @@ namespace Tandem
             SetHandle(handle);
         }
 
-        public override bool IsInvalid
-        {
-            get { return handle == IntPtr.Zero; }
-        }
+        public override bool IsInvalid => handle == IntPtr.Zero;
 
         internal void ThrowIfClosed(string owner)
         {

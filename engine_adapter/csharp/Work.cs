@@ -1,11 +1,12 @@
 // Work: what an engine has to do, with the arrays of this work.
 //
-// Data flow: Engine.Next or the work callback -> Work -> the engine writes its rows -> Engine.Done, or the callback's end.
-// Lifetime: a ref struct, since its memory is valid only until the work is done; that of a Call or Clear, until the next
-// Next or the callback's end.
+// Data flow: Engine.Next or the work callback -> Work -> the engine writes its rows -> Engine.Done, or the callback's
+// end.
+// Lifetime: a ref struct, since its memory is valid only until the work is done; that of a Call or Clear, until the
+// next Next or the callback's end.
 //
 //   Span<float> rewards = work.Rewards;
-//   for (int i = 0; i < work.Count; ++i) rewards[work.EnvAt(i)] = Simulate(work.EnvAt(i), work.ActionsOf(work.EnvAt(i)));
+//   foreach (int env in work.Envs) rewards[env] = Simulate(env, work.ActionsOf(env));
 //
 // | kind  | the engine reads               | and writes, only in the rows of EnvAt(0) to EnvAt(Count - 1)      |
 // |-------|--------------------------------|-------------------------------------------------------------------|
@@ -42,15 +43,9 @@ namespace Tandem
             _seed = seed.GetValueOrDefault();
         }
 
-        public int Env
-        {
-            get { return (int)_env; }
-        }
+        public int Env => (int)_env;
 
-        public ulong? Seed
-        {
-            get { return _hasSeed != 0 ? _seed : (ulong?)null; }
-        }
+        public ulong? Seed => _hasSeed != 0 ? _seed : (ulong?)null;
     }
 
     public readonly unsafe ref struct Work
@@ -64,66 +59,46 @@ namespace Tandem
             _arrays = arrays;
         }
 
+        // The pointers are valid until the engine's Dispose at most: then ObjectDisposedException.
         internal tandem_work Native
         {
-            get { return _work; }
+            get
+            {
+                _arrays?.Obs.ThrowIfMoved();
+                return _work;
+            }
         }
 
-        public WorkKind Kind
-        {
-            get { return (WorkKind)_work.kind; }
-        }
+        public WorkKind Kind => (WorkKind)_work.kind;
 
         // Environments of a Reset or Step.
-        public int Count
-        {
-            get { return (int)_work.count; }
-        }
+        public int Count => (int)_work.count;
 
         // Of a Reset, else empty.
-        public ReadOnlySpan<ResetRequest> Resets
-        {
-            get { return new ReadOnlySpan<ResetRequest>(_work.resets, _work.resets == null ? 0 : Count); }
-        }
+        public ReadOnlySpan<ResetRequest> Resets =>
+            new ReadOnlySpan<ResetRequest>(Native.resets, Native.resets == null ? 0 : Count);
 
         // Of a Step, ascending; else empty.
-        public ReadOnlySpan<int> Envs
-        {
-            get { return new ReadOnlySpan<int>(_work.envs, _work.envs == null ? 0 : Count); }
-        }
+        public ReadOnlySpan<int> Envs => new ReadOnlySpan<int>(Native.envs, Native.envs == null ? 0 : Count);
 
         // The environment `i` of a Reset or Step, 0 <= i < Count.
         public int EnvAt(int i)
         {
-            if ((uint)i >= _work.count) throw new ArgumentOutOfRangeException(nameof(i));
-            return _work.resets != null ? _work.resets[i].Env : (int)_work.envs[i];
+            tandem_work work = Native;
+            if ((uint)i >= work.count) throw new ArgumentOutOfRangeException(nameof(i));
+            return work.resets != null ? work.resets[i].Env : (int)work.envs[i];
         }
 
         // The arrays of all environments; empty: not part of this work.
-        public Span<float> Obs
-        {
-            get { return Elements<float>(_arrays.Obs); }
-        }
+        public Span<float> Obs => Elements<float>(_arrays.Obs);
 
-        public ReadOnlySpan<float> Actions
-        {
-            get { return Elements<float>(_arrays.Actions); }
-        }
+        public ReadOnlySpan<float> Actions => Elements<float>(_arrays.Actions);
 
-        public Span<float> Rewards
-        {
-            get { return Elements<float>(_arrays.Rewards); }
-        }
+        public Span<float> Rewards => Elements<float>(_arrays.Rewards);
 
-        public Span<byte> Terminateds
-        {
-            get { return Elements<byte>(_arrays.Terminateds); }
-        }
+        public Span<byte> Terminateds => Elements<byte>(_arrays.Terminateds);
 
-        public Span<byte> Truncateds
-        {
-            get { return Elements<byte>(_arrays.Truncateds); }
-        }
+        public Span<byte> Truncateds => Elements<byte>(_arrays.Truncateds);
 
         // float32 or float64: see the description. Empty also if the engine has no infos.
         public Span<T> Infos<T>() where T : struct
@@ -143,26 +118,19 @@ namespace Tandem
         }
 
         // Of a Call.
-        public MethodId Method
-        {
-            get { return (MethodId)_work.method; }
-        }
+        public MethodId Method => (MethodId)_work.method;
 
         // Of a Call: the number that Engine.Answer takes.
-        public ulong CallNumber
-        {
-            get { return _work.call; }
-        }
+        public ulong CallNumber => _work.call;
 
         // Of a Call: an Envelope that the library has verified.
-        public ReadOnlySpan<byte> Envelope
-        {
-            get { return new ReadOnlySpan<byte>(_work.envelope, checked((int)_work.envelope_size)); }
-        }
+        public ReadOnlySpan<byte> Envelope =>
+            new ReadOnlySpan<byte>(Native.envelope, checked((int)Native.envelope_size));
 
         private Span<T> Elements<T>(RegionArray array) where T : struct
         {
-            void* data = _work.data == null ? null : _work.data[array.Index];
+            tandem_work work = Native;
+            void* data = work.data == null ? null : work.data[array.Index];
             return data == null
                 ? Span<T>.Empty
                 : RegionArray.Elements<T>(data, array.ElementType, array.Bytes, array.Name);
@@ -191,19 +159,10 @@ namespace Tandem
             }
         }
 
-        internal int NumEnvs
-        {
-            get { return Obs.Shape[0]; }
-        }
+        internal int NumEnvs => Obs.Shape[0];
 
-        internal int ObsSize
-        {
-            get { return Obs.Shape[1]; }
-        }
+        internal int ObsSize => Obs.Shape[1];
 
-        internal int ActSize
-        {
-            get { return Actions.Shape[1]; }
-        }
+        internal int ActSize => Actions.Shape[1];
     }
 }

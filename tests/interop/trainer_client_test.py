@@ -305,7 +305,11 @@ def test_rate_of_a_watcher_can_be_limited(trainer: Any, gate: Gate) -> None:
     until(trainer, run_id, table.RUN_STATUS_EXEC)
     controls = Controls(trainer, run_id)
     controls.send(max_rate_hz=40)
-    _record(trainer, run_id)
+    # The daemon handles controls in order: the limit holds once the run is paused.
+    controls.send(pause=True)
+    until(trainer, run_id, table.RUN_STATUS_PAUSE)
+    controls.send(resume=True)
+    until(trainer, run_id, table.RUN_STATUS_EXEC)
     steps = trainer.StreamRunSteps(table.Since(run_id=run_id))
     next(steps)
     begin = time.monotonic()

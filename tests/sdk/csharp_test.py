@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +65,10 @@ def test_check_passes(environment: dict[str, str], check: str) -> None:
     """A check of engine_adapter/csharp/testing: errors, Dispose, the garbage collector, the classes of the plan."""
     name = f"tandem-test-csharp-{uuid.uuid4().hex[:12]}"
     assert _run("mono", PROGRAMS / "Checks.exe", check, name, environment=environment) == "ok\n"
-    assert not Path("/dev/shm", name).exists()
+    left = [path for path in (Path("/dev/shm", name), Path(f"/dev/shm/.{name}.tandem")) if path.exists()]
+    assert bool(left) == (check == "ACollectedEngineDoesNotCrash")  # as after a crash: without Dispose, its file stays
+    for path in left:
+        path.unlink()
 
 
 def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str], tmp_path: Path) -> None:
@@ -72,14 +77,23 @@ def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str],
     program = '#include <stddef.h>\n#include <stdio.h>\n#include "tandem.h"\nint main(void) {\n'
     for line in found.splitlines():
         struct, _, *fields = line.split()
-        offsets = "".join(f', "{name}", offsetof({struct}, {name})' for name in (field.split(":")[0] for field in fields))
+        names = [field.split(":")[0] for field in fields]
+        offsets = "".join(f', "{name}", offsetof({struct}, {name})' for name in names)
         program += f'  printf("{struct} %zu{" %s:%zu" * len(fields)}\\n", sizeof({struct}){offsets});\n'
     source = tmp_path / "structs.c"
     source.write_text(program + "  return 0;\n}\n", encoding="utf-8")
     _run("gcc", "-o", tmp_path / "structs", f"-I{sdk}/include", source, environment=environment)
     assert found == _run(tmp_path / "structs", environment=environment)
     header = (sdk / "include/tandem.h").read_text()
-    assert set(re.findall(r"^} (tandem_\w+);", header, re.MULTILINE)) - {"tandem_reset"} == set(re.findall(r"^\w+", found, re.M))
+    declared = set(re.findall(r"^} (tandem_\w+);", header, re.MULTILINE))
+    assert declared == {line.split()[0] for line in found.splitlines()} | {"tandem_reset"}
+
+
+def test_compiled_messages_are_those_of_the_command(tmp_path: Path) -> None:
+    """`tools/generate_csharp` writes the source that the assembly contains."""
+    _run("tools/generate_csharp", tmp_path, environment=dict(os.environ))
+    (written,) = tmp_path.iterdir()
+    assert written.read_bytes() == (PROGRAMS / written.name).read_bytes()
 
 
 @pytest.mark.parametrize("flags", [[], ["--tick_hz=1000", "--ticks=3"]], ids=["called", "with a loop"])
@@ -90,7 +104,7 @@ def test_engine_passes_the_suite(counter: Path, flags: list[str]) -> None:
 
 @pytest.mark.parametrize("flags", [(), ("--tick_hz=1000",)], ids=["called", "with a loop"])
 def test_engine_serves_a_trainer_and_its_own_rpc(counter: Path, flags: tuple[str, ...]) -> None:
-    """The environments count, and GetSceneInfo is answered by the handler in C#, for the client and for an attendant."""
+    """The environments count. The handler in C# answers GetSceneInfo, for the client and for an attendant."""
     with (
         tandem.launch_engine(server=counter, num_envs=3, flags=(*flags, "--truncate_after=4")) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
@@ -115,9 +129,9 @@ def test_engine_serves_a_trainer_and_its_own_rpc(counter: Path, flags: tuple[str
 
 def test_wrong_flag_is_named(counter: Path) -> None:
     """Also one that the engine's Prepare refuses."""
-    for flag, text in {"--ticks=many": "--ticks: expected a number", "--ticks=0": "--ticks: expected 1 or more"}.items():
+    for flag, text in {"--ticks=many": "expected a number", "--ticks=0": "expected 1 or more"}.items():
         refused = subprocess.run([counter, flag], capture_output=True, text=True, check=False)
-        assert refused.returncode == 2 and text in refused.stderr, refused.stderr
+        assert refused.returncode == 2 and f"--ticks: {text}" in refused.stderr, refused.stderr
 
 
 def test_client_steps_the_reference_engine(environment: dict[str, str]) -> None:
@@ -125,9 +139,14 @@ def test_client_steps_the_reference_engine(environment: dict[str, str]) -> None:
     client = PROGRAMS / "Client.exe"
     with tandem.launch_engine(server=REFERENCE, num_envs=3) as engine:
         seen = _run("mono", client, engine.name, environment=environment).splitlines()
-        assert seen == ["3 environments, 1000 steps, return 500 of the first", "agent_0: 4 observations, 1 actions"]
+        assert seen == [
+            "attached: 3 environments",
+            "1000 steps, return 500 of the first environment",
+            "agent_0: 4 observations, 1 actions",
+        ]
         with tandem.SharedMemoryClient(engine.name, timeout=60):
-            second = subprocess.run(["mono", client, engine.name], env=environment, capture_output=True, text=True, check=False)
+            command: list[str | Path] = ["mono", client, engine.name]
+            second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             assert second.returncode == 1 and "AlreadyAttached: " in second.stderr
 
 
@@ -145,36 +164,38 @@ def test_killed_engine_is_gone_for_a_trainer(counter: Path) -> None:
             client.recv()
 
 
+@contextmanager
+def _attached_client(engine: tandem.EngineProcess, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Runs the client of the samples; it has attached, and steps."""
+    command: list[str | Path] = ["mono", PROGRAMS / "Client.exe", engine.name]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as client:
+        try:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "attached: 1 environments\n"
+            yield client
+        finally:
+            client.kill()
+
+
 def test_killed_engine_is_gone_for_a_client_in_csharp(counter: Path, environment: dict[str, str]) -> None:
     """It ends with the error's text."""
-    with tandem.launch_engine(server=counter, flags=("--tick_hz=20",)) as engine:
-        with subprocess.Popen(
-            ["mono", PROGRAMS / "Client.exe", engine.name], env=environment, stderr=subprocess.PIPE, text=True
-        ) as client:
-            _wait_for_client(engine.name)
-            os.kill(engine.pid, signal.SIGKILL)
-            assert "PeerGone: " in client.communicate(timeout=60)[1]
+    with (
+        tandem.launch_engine(server=counter, flags=("--tick_hz=20",)) as engine,
+        _attached_client(engine, environment) as client,
+    ):
+        os.kill(engine.pid, signal.SIGKILL)
+        assert "PeerGone: " in client.communicate(timeout=60)[1]
         assert client.returncode == 1
 
 
 def test_killed_client_in_csharp_is_replaced(counter: Path, environment: dict[str, str]) -> None:
     """The engine serves the next client."""
     with tandem.launch_engine(server=counter, flags=("--tick_hz=20",)) as engine:
-        with subprocess.Popen(["mono", PROGRAMS / "Client.exe", engine.name], env=environment) as killed:
-            _wait_for_client(engine.name)
-            killed.kill()
+        with _attached_client(engine, environment):
+            pass
         with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
             assert client.step(client.actions)[0][0, 0] == 1
-
-
-def _wait_for_client(name: str) -> None:
-    """Returns when the engine has a client: then a second one is refused."""
-    for _ in range(600):
-        try:
-            tandem.SharedMemoryClient(name, timeout=1).close()
-        except tandem.AlreadyAttached:
-            return
-    pytest.fail("no client has attached")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ namespace Tandem.Samples
 
         private static void Run(Tandem.Client client)
         {
+            Console.WriteLine("attached: " + client.NumEnvs + " environments");
             client.Reset(seed: 0);
             client.Actions.Fill(0.5f);
             double sum = 0;
@@ -33,7 +34,7 @@ namespace Tandem.Samples
                 client.Step();
                 sum += client.Rewards[0];
             }
-            Console.WriteLine(client.NumEnvs + " environments, 1000 steps, return " + sum + " of the first");
+            Console.WriteLine("1000 steps, return " + sum + " of the first environment");
 
             var request = new EnvelopeT
             {
@@ -41,7 +42,8 @@ namespace Tandem.Samples
                 Payload = PayloadUnion.FromGetAgentSchemaRequest(new GetAgentSchemaRequestT())
             };
             AgentSchemaT agent = client.Rpc.Call(request).Payload.AsGetAgentSchemaResponse().Schema;
-            Console.WriteLine(agent.AgentName + ": " + agent.ObservationSize + " observations, " + agent.ActionSize + " actions");
+            Console.WriteLine(
+                agent.AgentName + ": " + agent.ObservationSize + " observations, " + agent.ActionSize + " actions");
         }
     }
 }

@@ -1,7 +1,7 @@
 // CounterEngine: an engine server in C#. Its environments count their steps.
 //
-// Without --tick_hz it steps when it is called (OnStep). With it, it has a loop of its own as a game engine does, in which
-// a step takes --ticks turns (Loop). It answers the RPC GetSceneInfo itself.
+// Without --tick_hz it steps when it is called (OnStep). With it, it has a loop of its own as a game engine does, in
+// which a step takes --ticks turns (Loop). It answers the RPC GetSceneInfo itself.
 //
 //   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60
 

@@ -63,6 +63,13 @@ namespace Tandem.Testing
             throw new Exception("expected " + typeof(T).Name + ", found no exception");
         }
 
+        internal static void ExpectError(ErrorCode code, string text, Action action)
+        {
+            var error = ExpectThrow<TandemException>(action);
+            ExpectEqual(code, error.Code);
+            Expect(error.Text.Contains(text), "'" + text + "' in '" + error.Text + "'");
+        }
+
         internal static SharedMemoryConfig Config(string name)
         {
             return new SharedMemoryConfig { Name = name, Task = "Check", NumEnvs = 3, ObsSize = 2, ActSize = 1 };

@@ -15,16 +15,18 @@ namespace Tandem.Testing
             {
                 Expect(!SharedMemoryTransport.IsActive, "no active transport before Create");
                 transport.Create(Config(name));
-                Expect(SharedMemoryTransport.IsActive && SharedMemoryTransport.Instance == transport, "the transport is active");
+                Expect(SharedMemoryTransport.IsActive, "an active transport");
+                ExpectEqual(transport, SharedMemoryTransport.Instance);
                 ExpectThrow<InvalidOperationException>(() => transport.Create(Config(name)));
                 float[] obs = transport.GetObservationBuffer(3, 2), actions = transport.GetActionBuffer(3, 1);
                 ExpectThrow<ArgumentException>(() => transport.GetActionBuffer(3, 2));
-                ExpectEqual(ErrorCode.NoStepPending, ExpectThrow<TandemException>(transport.IncrementFrameSeq).Code);
+                ExpectError(ErrorCode.NoStepPending, "", transport.IncrementFrameSeq);
 
                 transport.SpinWaitForAction(1);
                 ExpectEqual("1,1,1", string.Join(",", transport.GetResetsSpan().ToArray()));
-                ExpectEqual(ErrorCode.NoStepPending, ExpectThrow<TandemException>(() => transport.GetRewardsSpan()).Code);
+                ExpectError(ErrorCode.NoStepPending, "", () => transport.GetRewardsSpan());
                 ExpectThrow<ArgumentException>(() => transport.WriteObservations(new float[5]));
+                ExpectError(ErrorCode.StepPending, "", () => transport.SpinWaitForAction(2));
                 transport.WriteObservations(obs);
                 transport.WriteRewards(new float[3]);
                 transport.IncrementFrameSeq();
@@ -59,6 +61,24 @@ namespace Tandem.Testing
             Expect(!SharedMemoryTransport.IsActive, "no active transport after Dispose");
         }
 
+        public static void ADisposedTransportIsRefused(string name)
+        {
+            var transport = new SharedMemoryTransport();
+            ExpectThrow<InvalidOperationException>(() => transport.ReadActionSeq());
+            ExpectThrow<InvalidOperationException>(() => transport.GetActionBuffer(3, 1));
+            transport.Create(Config(name));
+            transport.SpinWaitForAction(1);
+            transport.Dispose();
+            transport.Dispose();
+            ExpectThrow<ObjectDisposedException>(() => transport.WriteObservations(new float[6]));
+            ExpectThrow<ObjectDisposedException>(() => transport.PendingWork.Resets.ToArray());
+            ExpectThrow<ObjectDisposedException>(() => transport.PendingWork.EnvAt(0));
+            ExpectThrow<ObjectDisposedException>(() => transport.ReadActionSeq());
+            ExpectThrow<ObjectDisposedException>(transport.IncrementFrameSeq);
+            ArraySegment<byte> command;
+            ExpectThrow<ObjectDisposedException>(() => transport.TryReceiveCommand(out command));
+        }
+
         private static void TrainTwoSteps(string name)
         {
             using (Client client = Client.Attach(name))
@@ -69,7 +89,7 @@ namespace Tandem.Testing
                 ExpectEqual("0,1,0", string.Join(",", client.Terminateds.ToArray()));
                 ExpectEqual("0,0,4,4,4,4", string.Join(",", client.Obs.ToArray()));
                 ExpectEqual(8f, client.Array("final_obs").Span<float>().ToArray()[5]);
-                Expect(ExpectThrow<EngineFailedException>(() => client.Step()).Text.Contains("out of fuel"), "the text");
+                ExpectError(ErrorCode.EngineFailed, "out of fuel", () => client.Step());
             }
         }
 
@@ -122,9 +142,9 @@ namespace Tandem.Testing
 
         private static void ExpectHandlerErrors(Rpc rpc)
         {
-            Expect(ExpectThrow<EngineFailedException>(() => SceneName(rpc)).Text.Contains("no scene"), "the exception's text");
-            ExpectEqual(ErrorCode.InvalidArgument, ExpectThrow<TandemException>(() => SceneName(rpc)).Code);
-            Expect(ExpectThrow<EngineFailedException>(() => SceneName(rpc)).Text.Contains("GetSceneInfo"), "the method");
+            ExpectError(ErrorCode.EngineFailed, "no scene", () => SceneName(rpc));
+            ExpectError(ErrorCode.InvalidArgument, "", () => SceneName(rpc));
+            ExpectError(ErrorCode.EngineFailed, "GetSceneInfo", () => SceneName(rpc));
             ExpectEqual("yard", SceneName(rpc));
         }
 
@@ -152,14 +172,17 @@ namespace Tandem.Testing
                 Frame(host);
                 Thread thread = Start(() =>
                 {
-                    using (Attendant attendant = Attendant.Attach(name, "check")) ExpectEqual("later", SceneName(attendant.Rpc));
+                    using (Attendant attendant = Attendant.Attach(name, "check"))
+                    {
+                        ExpectEqual("later", SceneName(attendant.Rpc));
+                    }
                 });
                 while (waiting == 0) host.Transport.WaitForAction(2, 0.1);
                 EnvelopeT answer = SceneAnswer("later");
                 answer.CorrelationId = waiting;
                 host.Transport.SendCommand(answer.SerializeToBinary());
-                Expect(ExpectThrow<TandemException>(() => host.Transport.SendCommand(answer.SerializeToBinary())).Code
-                    == ErrorCode.NoStepPending, "an answer of an answered call is refused");
+                ExpectError(ErrorCode.NoStepPending, "answered",
+                    () => host.Transport.SendCommand(answer.SerializeToBinary()));
                 while (!thread.Join(0)) host.Poll();
             }
         }
