@@ -16,7 +16,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("--cflags", action="store_true", help="options for the compiler")
-    parser.add_argument("--libs", action="store_true", help="options for the linker; the program then finds the library")
+    parser.add_argument("--libs", action="store_true", help="options for the linker")
     parser.add_argument("--cmake", action="store_true", help="the folder of TandemConfig.cmake, for -DTandem_DIR=")
     parsed = parser.parse_args(words)
     if parsed.cmake == (parsed.cflags or parsed.libs):

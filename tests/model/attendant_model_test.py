@@ -92,7 +92,8 @@ def _attendant_steps(s: State, mutation: str) -> Iterator[Step[State]]:
     elif me.at == "chooses":
         yield "attendant chooses", s._replace(attendant=Attendant("requests", _next_number(s, mutation)))
     elif me.at == "requests":
-        asked = Attendant("welcomed" if mutation == "attendant: uses the rings before the answer" else "asks", me.number)
+        then = "welcomed" if mutation == "attendant: uses the rings before the answer" else "asks"
+        asked = me._replace(at=then)
         yield "attendant requests", s._replace(request=me.number, bell=s.bell or rings, attendant=asked)
     elif me.at == "asks":
         if s.ack == me.number:
@@ -183,9 +184,7 @@ def run(mutation: str = "") -> Result[State]:
         return s.who == ATTENDANTS and not s.present and s.engine == "idle" and not s.leaver
 
     # Giving up is no way out of a wait on which a side may rely.
-    return explore(
-        State(), steps, lambda s: s.problem, at_rest, lambda label: label.endswith((" dies", "gives up"))
-    )
+    return explore(State(), steps, lambda s: s.problem, at_rest, lambda label: label.endswith((" dies", "gives up")))
 
 
 def test_the_protocol_holds() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tandem
+from tandem.testing.engines import unique_name
 from tools.testing import pytest_main
 
 VERSION, ARCHITECTURE = tandem.__version__, platform.machine()
@@ -134,12 +135,13 @@ def test_client_in_c_steps_an_engine(by_cmake: Path) -> None:
 
 def test_programs_of_today_run_with_longer_structs(by_cmake: Path) -> None:
     """A later library accepts the shorter structs of engine and client, and fills no more than their fields."""
-    later = {"LD_LIBRARY_PATH": str(Path("sdk/longer").absolute())}
+    later = str(Path("sdk/longer").absolute())
     client, program = by_cmake / "c_client/c_client", by_cmake / "c_engine/c_engine"
-    assert later["LD_LIBRARY_PATH"] in _run("ldd", client, **later)
-    engine = subprocess.Popen([program, "--name=tandem-test-longer", "--tick_hz=9999"], env=ENVIRONMENT | later)
-    with engine:
-        assert "1 environments, 1000 steps, return 500" in _run(client, "tandem-test-longer", **later)
+    assert later in _run("ldd", client, LD_LIBRARY_PATH=later)
+    name = unique_name()
+    command = [program, f"--name={name}", "--tick_hz=9999"]
+    with subprocess.Popen(command, env=ENVIRONMENT | {"LD_LIBRARY_PATH": later}) as engine:
+        assert "1 environments, 1000 steps, return 500" in _run(client, name, LD_LIBRARY_PATH=later)
         engine.terminate()
     assert engine.returncode == 0
 

@@ -72,9 +72,7 @@ except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
 def test_has_the_c_interface(environment: CleanEnvironment, tmp_path: Path) -> None:
     """A program in C is compiled and linked by the flags of `python -m tandem.sdk`, and finds the library."""
     source = tmp_path / "program.c"
-    source.write_text(
-        "#include <stdio.h>\n#include <tandem.h>\nint main(void) { puts(tandem_version()); return 0; }\n"
-    )
+    source.write_text("#include <stdio.h>\n#include <tandem.h>\nint main(void) { puts(tandem_version()); return 0; }\n")
     flags = environment.run("python", "-m", "tandem.sdk", "--cflags", "--libs").split()
     subprocess.run(["gcc", "-o", tmp_path / "program", source, *flags], check=True)
     assert subprocess.check_output([tmp_path / "program"], text=True) == f"{tandem.__version__}\n"

@@ -7,7 +7,7 @@
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
 
 The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests),
-or give it a second name by an alias. No layer depends on tests/ or tools/, except that test rules may use
+or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. No layer depends on tests/ or tools/, except that test rules may use
 //tools/testing and //transport/testing. Each layer may use the files of the root folder, such as the licence. A folder
 that is not in the table is a problem: its place among the layers has to be decided first.
 """
@@ -37,6 +37,8 @@ _BELOW["transport/rpc"] = _BELOW["transport/session"] | {"transport/session"}
 _TOP = ("client_py", "engine_adapter", "viz", "slow_lane")
 _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 _BELOW["sdk"] = _BELOW["engine_adapter"] | {"engine_adapter"}
+
+_INSTALLED = "//sdk:installed"
 
 _SEE_EVERYTHING = ("tests", "tools")
 _TESTING = ("//tools/testing:", "//transport/testing:")
@@ -120,6 +122,8 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
                 continue
             names_only = used not in rule.inputs or rule.kind == "alias"
             if names_only and target in _TOP and kinds.get(used, "").endswith("_binary"):
+                continue
+            if names_only and used == _INSTALLED:
                 continue
             allowed = ", ".join(sorted(_BELOW[layer])) or "nothing"
             yield f"{rule.label}: {layer} may depend on {allowed}; found {used}"

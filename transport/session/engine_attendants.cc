@@ -30,8 +30,7 @@ AttendantChange EngineAttendants::Poll(size_t slot, const OwnedRegion& region) {
       SlotAt(slot)->request.load(std::memory_order_acquire);
   if (request != known.request) {
     known.request = request;
-    const bool was_present =
-        std::exchange(known.present, IsPresent(request));
+    const bool was_present = std::exchange(known.present, IsPresent(request));
     if (known.present) return AttendantChange::kArrived;
     return was_present ? AttendantChange::kLeft : AttendantChange::kNone;
   }
