@@ -139,7 +139,7 @@ def test_programs_of_today_run_with_longer_structs(by_cmake: Path) -> None:
     client, program = by_cmake / "c_client/c_client", by_cmake / "c_engine/c_engine"
     assert later in _run("ldd", client, LD_LIBRARY_PATH=later)
     name = unique_name()
-    command = [program, f"--name={name}", "--tick_hz=9999"]
+    command = (program, f"--name={name}", "--tick_hz=9999")
     with subprocess.Popen(command, env=ENVIRONMENT | {"LD_LIBRARY_PATH": later}) as engine:
         assert "1 environments, 1000 steps, return 500" in _run(client, name, LD_LIBRARY_PATH=later)
         engine.terminate()

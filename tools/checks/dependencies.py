@@ -7,9 +7,10 @@
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
 
 The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests),
-or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. No layer depends on tests/ or tools/, except that test rules may use
-//tools/testing and //transport/testing. Each layer may use the files of the root folder, such as the licence. A folder
-that is not in the table is a problem: its place among the layers has to be decided first.
+or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. No layer depends on
+tests/ or tools/, except that test rules may use //tools/testing and //transport/testing. Each layer may use the files
+of the root folder, such as the licence. A folder that is not in the table is a problem: its place among the layers has
+to be decided first.
 """
 
 import argparse
