@@ -59,7 +59,8 @@ class ForeignEngine final : public Engine, private MethodPort {
   absl::Status Done(const absl::Status& result);
   // Serves pending events by the callback; sets whether there were any.
   absl::Status Poll(bool* served) {
-    if (!called_) RETURN_IF_ERROR(StartCalls());
+    *served = true;
+    if (!called_) return StartCalls();
     *served = host_->Poll();
     return absl::OkStatus();
   }

@@ -184,10 +184,9 @@ typedef struct tandem_engine_options {
 } tandem_engine_options;
 
 /* Makes an engine and its region. The first work resets every environment; when
-   it is done, clients can attach. `callbacks` may be NULL: then the engine
-   takes its work by tandem_engine_next. Errors: TANDEM_INVALID_ARGUMENT,
-   TANDEM_ALREADY_ATTACHED (the name is in use), TANDEM_OUT_OF_SHARED_MEMORY,
-   TANDEM_ACCESS_DENIED. */
+   it is done, the region gets its name, and clients can attach. `callbacks` may
+   be NULL: then the engine takes its work by tandem_engine_next. Errors:
+   TANDEM_INVALID_ARGUMENT, TANDEM_OUT_OF_SHARED_MEMORY. */
 TANDEM_API tandem_code
 tandem_engine_create(const tandem_engine_options* options,
                      const tandem_callbacks* callbacks, tandem_engine** engine);
@@ -200,7 +199,8 @@ TANDEM_API tandem_code tandem_engine_array(tandem_engine* engine,
                                            tandem_array* array);
 
 /* With callbacks: serves clients until tandem_engine_stop. Blocks. Returns the
-   error of the first reset, or of the region's opening. */
+   error of the first reset or of the region's name, such as
+   TANDEM_ALREADY_ATTACHED: another engine has the name. */
 TANDEM_API tandem_code tandem_engine_run(tandem_engine* engine);
 /* With callbacks: serves what is pending and returns. `served` may be NULL; it
    gets 1 if there was anything, else 0. Errors: as tandem_engine_run. */
@@ -297,7 +297,8 @@ typedef struct tandem_server {
   int32_t (*work)(void* user, const tandem_work* work);
   /* The engine's own loop, with tandem_engine_next and _done, or _poll: returns
      after tandem_engine_stopping, or when one of them fails. NULL:
-     tandem_engine_run. */
+     tandem_engine_run; but only `loop` gets the handle, which an engine needs
+     that answers RPCs or gives texts of failures. */
   void (*loop)(void* user, tandem_engine* engine);
 } tandem_server;
 
