@@ -60,7 +60,7 @@ def test_images_equal_gymnasiums(task: str) -> None:
     twins = [_Twin(task) for _ in range(2)]
     with (
         tandem.launch_engine(task, num_envs=2, images=_SIZE, seed=7) as engine,
-        tandem.SharedMemoryClient(engine.name) as client,
+        tandem.SharedMemoryClient(engine.name, timeout=120) as client,
     ):
         images = _images(client)
         assert images.shape == (2, _SIZE[1], _SIZE[0], 3)
@@ -97,7 +97,7 @@ def test_images_at_an_episodes_end_show_the_state_of_obs(mode: tandem.AutoresetM
     twin = _Twin("InvertedPendulum-v5")
     with (
         tandem.launch_engine("InvertedPendulum-v5", images=_SIZE) as engine,
-        tandem.SharedMemoryClient(engine.name, autoreset_mode=mode) as client,
+        tandem.SharedMemoryClient(engine.name, timeout=120, autoreset_mode=mode) as client,
     ):
         client.reset(seed=3)
         twin.env.reset(seed=3)
@@ -129,7 +129,7 @@ def test_a_model_camera_equals_mujocos_renderer() -> None:
     renderer = mujoco.Renderer(twin.model, height=_SIZE[1], width=_SIZE[0])
     with (
         tandem.launch_engine("HalfCheetah-v5", images=tandem.ImageOptions(_SIZE, camera="track")) as engine,
-        tandem.SharedMemoryClient(engine.name) as client,
+        tandem.SharedMemoryClient(engine.name, timeout=120) as client,
     ):
         client.reset(seed=0)
         twin.env.reset(seed=0)
@@ -167,7 +167,7 @@ def test_effects_can_be_left_out() -> None:
     for effects in choices:
         with (
             tandem.launch_engine("Hopper-v5", images=tandem.ImageOptions("48x36", effects=effects)) as engine,
-            tandem.SharedMemoryClient(engine.name) as client,
+            tandem.SharedMemoryClient(engine.name, timeout=120) as client,
         ):
             client.reset(seed=0)
             pictures.append(_images(client)[0].tobytes())
@@ -179,13 +179,13 @@ def test_a_new_client_finds_images_of_fresh_environments() -> None:
     twin = _Twin("Hopper-v5")
     twin.env.reset(seed=0)
     with tandem.launch_engine("Hopper-v5", images=_SIZE) as engine:
-        with tandem.SharedMemoryClient(engine.name) as first:
+        with tandem.SharedMemoryClient(engine.name, timeout=120) as first:
             first.reset(seed=0)
             np.testing.assert_array_equal(_images(first)[0], twin.picture())
             for _ in range(20):
                 first.step(np.ones((1, 3), np.float32))
             last = _images(first)[0].copy()
-        with tandem.SharedMemoryClient(engine.name) as second:
+        with tandem.SharedMemoryClient(engine.name, timeout=120) as second:
             assert (_images(second)[0] != last).any()
             assert second.image_step == 21
             second.reset(seed=0)
@@ -199,7 +199,7 @@ def test_frames_and_images_do_not_disturb_each_other() -> None:
     with tandem.launch_engine(
         "Hopper-v5", num_envs=2, images=_SIZE, frames=tandem.FrameOptions((64, 64), effects="all", hz=0)
     ) as engine:
-        with tandem.SharedMemoryClient(engine.name) as client:
+        with tandem.SharedMemoryClient(engine.name, timeout=120) as client:
             client.reset(seed=0)
             for index, twin in enumerate(twins):
                 twin.env.reset(seed=index)
@@ -220,14 +220,14 @@ def test_a_header_only_client_finds_images_by_the_header() -> None:
         offset, width, height, channels = struct.unpack_from("<QIII", header, 448)
         assert (width, height, channels) == (7, 5, 3)
         assert struct.unpack_from("<Q", header, 648)[0] & 32
-        with tandem.SharedMemoryClient(engine.name) as client:
+        with tandem.SharedMemoryClient(engine.name, timeout=120) as client:
             assert client.offsets["images"] == offset
             raw = Path("/dev/shm", engine.name).read_bytes()[offset : offset + 3 * 7 * 5 * 3]
             assert raw == _images(client).tobytes()
             client.reset()
             (tag,) = struct.unpack_from("<Q", Path("/dev/shm", engine.name).read_bytes(), 1928)
             assert tag == client.image_step == 1
-    with tandem.launch_engine("Hopper-v5") as engine, tandem.SharedMemoryClient(engine.name) as client:
+    with tandem.launch_engine("Hopper-v5") as engine, tandem.SharedMemoryClient(engine.name, timeout=120) as client:
         header = Path("/dev/shm", engine.name).read_bytes()
         assert not any(header[448:468])
         assert not struct.unpack_from("<Q", header, 648)[0] & 32

@@ -82,7 +82,7 @@ def test_frame_equals_mujocos_own_rendering(width: int, height: int, tmp_path: P
         tandem.launch_engine(
             model=path, num_envs=3, frames=tandem.FrameOptions((width, height), envs=[0, 1, 2], hz=0)
         ) as engine,
-        tandem.SharedMemoryClient(engine.name) as client,
+        tandem.SharedMemoryClient(engine.name, timeout=120) as client,
     ):
         client.reset(seed=0)
         actions = np.array([[0.0], [3.0], [-5.0]], np.float32)
@@ -161,7 +161,7 @@ def test_a_following_camera_keeps_the_robot_in_the_image(tmp_path: Path) -> None
                 model=path,
                 frames=tandem.FrameOptions((64, 64), hz=0, camera=camera),  # type: ignore[arg-type]
             ) as engine,
-            tandem.SharedMemoryClient(engine.name) as client,
+            tandem.SharedMemoryClient(engine.name, timeout=120) as client,
         ):
             client.reset(seed=0)
             for _ in range(1000):
@@ -241,7 +241,7 @@ def test_a_machine_without_renderer_reports_what_is_missing(
     else:
         monkeypatch.setenv("__EGL_VENDOR_LIBRARY_DIRS", str(tmp_path))
     with tandem.launch_engine("Hopper-v5", frames=tandem.FrameOptions((16, 16), envs="all")) as engine:
-        envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name), render_mode="rgb_array")
+        envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name, timeout=120), render_mode="rgb_array")
         envs.reset(seed=0)
         for _ in range(3):
             with pytest.raises(tandem.Unsupported, match=r"libegl1.*libgl1-mesa-dri"):
