@@ -241,7 +241,8 @@ def test_a_machine_without_renderer_reports_what_is_missing(
     else:
         monkeypatch.setenv("__EGL_VENDOR_LIBRARY_DIRS", str(tmp_path))
     with tandem.launch_engine("Hopper-v5", frames=tandem.FrameOptions((16, 16), envs="all")) as engine:
-        envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name, timeout=120), render_mode="rgb_array")
+        client = tandem.SharedMemoryClient(engine.name, timeout=120)
+        envs = tandem.SharedMemoryVectorEnv(client, render_mode="rgb_array")
         envs.reset(seed=0)
         for _ in range(3):
             with pytest.raises(tandem.Unsupported, match=r"libegl1.*libgl1-mesa-dri"):
