@@ -1,6 +1,6 @@
 """Four attendants beside a trainer at full speed: each call is answered, or refused by name; no step is lost.
 
-`TANDEM_STEPS=1000000 bazel test //tests/end_to_end:attendants_test --test_env=TANDEM_STEPS --test_arg=-s` is the long form.
+The long form: `TANDEM_STEPS=1000000 bazel test //tests/end_to_end:attendants_test --test_env=TANDEM_STEPS`.
 """
 
 import os
