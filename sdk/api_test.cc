@@ -154,6 +154,7 @@ TEST(Api, StructsHaveTheSizesOfVersion1) {
   EXPECT_EQ(sizeof(tandem_callbacks), kFirstBytes<tandem_callbacks>);
   EXPECT_EQ(sizeof(tandem_engine_options), kFirstBytes<tandem_engine_options>);
   EXPECT_EQ(sizeof(tandem_status), kFirstBytes<tandem_status>);
+  EXPECT_EQ(sizeof(tandem_server), kFirstBytes<tandem_server>);
   EXPECT_EQ(sizeof(tandem_client_options), kFirstBytes<tandem_client_options>);
   EXPECT_EQ(sizeof(tandem_attendant_options),
             kFirstBytes<tandem_attendant_options>);
@@ -317,6 +318,9 @@ TEST_F(ApiTest, CallsOfItsMethodsReachTheEngine) {
   EXPECT_EQ(status.region, name_);
   EXPECT_NE(status.enabled_services & 1, 0u);
   ASSERT_EQ(tandem_engine_enable(engine_, "scene", 0), TANDEM_OK);
+  do {  // the engine's thread switches it
+    ASSERT_EQ(tandem_engine_status(engine_, &status), TANDEM_OK);
+  } while ((status.enabled_services & 8) != 0);
   EXPECT_EQ(tandem_rpc_call(tandem_attendant_rpc(panel), packed.bytes().data(),
                             packed.bytes().size(), 60, &answer, &size),
             TANDEM_UNSUPPORTED);
@@ -392,6 +396,37 @@ TEST_F(ApiTest, AcceptsALongerStructWhoseUnknownFieldsAreZero) {
             TANDEM_UNSUPPORTED);
 }
 
+TEST_F(ApiTest, AFailedFirstResetIsPermanent) {
+  counter_.before = [](const tandem_work&) { return 1; };
+  const tandem_engine_options options = Options();
+  const tandem_callbacks callbacks = Callbacks();
+  ASSERT_EQ(tandem_engine_create(&options, &callbacks, &engine_), TANDEM_OK);
+  EXPECT_EQ(tandem_engine_poll(engine_, nullptr), TANDEM_ENGINE_FAILED);
+  EXPECT_EQ(tandem_engine_poll(engine_, nullptr), TANDEM_ENGINE_FAILED);
+  EXPECT_EQ(tandem_engine_run(engine_), TANDEM_ENGINE_FAILED);
+}
+
+TEST_F(ApiTest, APolledEngineServes) {
+  const tandem_engine_options options = Options();
+  const tandem_callbacks callbacks = Callbacks();
+  ASSERT_EQ(tandem_engine_create(&options, &callbacks, &engine_), TANDEM_OK);
+  int32_t served = 0;
+  ASSERT_EQ(tandem_engine_poll(engine_, &served), TANDEM_OK);
+  EXPECT_EQ(served, 1);
+  std::atomic<bool> over{false};
+  std::thread trainer([&] {
+    tandem_client* const client = Attach();
+    const float actions[] = {1, 2};
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_OK);
+    }
+    EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
+    over = true;
+  });
+  while (!over) ASSERT_EQ(tandem_engine_poll(engine_, nullptr), TANDEM_OK);
+  trainer.join();
+}
+
 TEST_F(ApiTest, NullAndInvalidHandlesAreErrors) {
   auto work = Sized<tandem_work>();
   auto array = Sized<tandem_array>();
@@ -439,6 +474,7 @@ TEST_F(ApiTest, AForkedChildIsRefused) {
     const float actions[] = {1, 2};
     const bool refused =
         tandem_client_step(client, actions, 2, 60) == TANDEM_FORKED_CHILD &&
+        tandem_client_array(client, "obs", nullptr) == TANDEM_FORKED_CHILD &&
         tandem_engine_poll(engine_, nullptr) == TANDEM_FORKED_CHILD &&
         tandem_engine_destroy(engine_) == TANDEM_FORKED_CHILD;
     _exit(refused ? 0 : 1);

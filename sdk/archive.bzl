@@ -1,6 +1,6 @@
 """The rule that packs the SDK's archive."""
 
-# The version of Tandem; sdk_test compares it with client_py/tandem/_version.py.
+# The version of Tandem; tests/sdk/archive_test compares it with that of the Python package.
 VERSION = "0.1.0"
 
 _ARCHITECTURES = {"aarch64": "aarch64", "k8": "x86_64"}

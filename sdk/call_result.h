@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "absl/status/status.h"
@@ -29,8 +30,12 @@ tandem_code CodeAndText(const absl::Status& status);
 // Calls the body, and turns its status or exception into a code.
 template <typename Body>
 tandem_code Result(const Body& body) {
-  const absl::Status status = Guarded(body);
-  return status.ok() ? TANDEM_OK : CodeAndText(status);
+  try {
+    const absl::Status status = Guarded(body);
+    return status.ok() ? TANDEM_OK : CodeAndText(status);
+  } catch (const std::bad_alloc&) {  // of the text
+    return TANDEM_OUT_OF_SHARED_MEMORY;
+  }
 }
 
 // The error for a NULL argument.
@@ -40,7 +45,7 @@ absl::Status InvalidHandle(absl::string_view type);
 
 // The bytes of a struct in version 1.0, the least that a program may give.
 template <typename Struct>
-inline constexpr uint32_t kFirstBytes = 0;
+extern const uint32_t kFirstBytes;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_array> = 64;
 template <>

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "sdk/call_result.h"
 #include "sdk/handle_table.h"
@@ -19,8 +18,10 @@
 #include "sdk/tandem.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/memory/fork_guard.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
+#include "transport/rpc/aligned_envelope.h"
 #include "transport/rpc/rpc_client.h"
 #include "transport/rpc/rpc_session.h"
 #include "transport/session/attendant_side.h"
@@ -40,6 +41,7 @@ struct Caller {
   std::optional<RpcSession> rpcs;
   NamedArrays arrays;
   std::string description;
+  const uint32_t born_in = ForkCount();
   // Whether a thread is inside a call of the client; RPCs do not count.
   std::atomic<bool> busy{false};
 };
@@ -63,6 +65,11 @@ tandem_code CallAnytime(tandem_rpc* handle, absl::string_view type,
   return Result([&]() -> absl::Status {
     if (handle == nullptr) return MissingArgument(type);
     if (!use) return InvalidHandle(type);
+    if (use->born_in != ForkCount()) {
+      return MakeError(ErrorCode::kForkedChild,
+                       absl::StrCat("expected the process that made the ", type,
+                                    ", found a forked child; attach there"));
+    }
     return body(*use);
   });
 }
@@ -112,19 +119,15 @@ absl::StatusOr<std::span<const float>> Actions(const Caller& caller,
 
 absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size) {
   if (envelope == nullptr) return MissingArgument("envelope");
-  // A copy: FlatBuffers are aligned.
-  std::vector<uint64_t> words((size + 7) / 8);
-  std::memcpy(words.data(), envelope, size);
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(words.data()),
-                                 size);
-  if (!rpc::VerifyEnvelopeBuffer(verifier)) {
+  const AlignedEnvelope found({envelope, size});
+  if (found.get() == nullptr) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("envelope: expected an Envelope of "
                                   "hazel_rpc.fbs, found ",
                                   size, " other bytes; nothing was sent"));
   }
   rpc::EnvelopeT call;
-  rpc::GetEnvelope(words.data())->UnPackTo(&call);
+  found.get()->UnPackTo(&call);
   return PackedCall(call);
 }
 

@@ -266,6 +266,7 @@ tandem_code tandem_engine_refuse(tandem_engine* engine, uint64_t call,
 
 tandem_code tandem_engine_stop(tandem_engine* engine) {
   // Not CallAnytime: a signal handler must not allocate, as a text would.
+  if (engine == nullptr) return TANDEM_INVALID_ARGUMENT;
   const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
   if (!use) return TANDEM_CLIENT_CLOSED;
   use->engine->host().RequestStop();
@@ -299,7 +300,8 @@ tandem_code tandem_engine_status(tandem_engine* engine, tandem_status* status) {
     const absl::StatusOr<tandem::RegionReport> report =
         tandem::ReadRegionReport(name);
     // Before the first reset the region has no name yet.
-    if (report.ok()) {
+    const uint64_t own = open.host().side().mapping()->header()->generation;
+    if (report.ok() && report->generation == own) {
       now.has_client = report->client.life == tandem::Life::kAlive ? 1 : 0;
       now.client_pid = report->client.pid;
       now.attendants = static_cast<uint32_t>(report->attendants.size());

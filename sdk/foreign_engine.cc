@@ -66,6 +66,7 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Make(
 void ForeignEngine::SetHost(EngineHost* host) {
   host_ = host;
   arrays_ = NamedArrays::OfEngine(host->side().arrays());
+  resets_.reserve(schema_.num_envs);
 }
 
 ForeignEngine::ForeignEngine(const tandem_engine_options& options,
@@ -77,7 +78,6 @@ ForeignEngine::ForeignEngine(const tandem_engine_options& options,
   for (uint32_t i = 0; i < options.method_count; ++i) {
     methods_.push_back(static_cast<rpc::MethodId>(options.methods[i]));
   }
-  resets_.reserve(options.num_envs);
   step_.struct_size = sizeof(step_);
   step_.kind = TANDEM_WORK_STEP;
   step_.data = step_data_.data();
@@ -123,6 +123,7 @@ absl::Status ForeignEngine::StartCalls() {
   }
   RETURN_IF_ERROR(opening_);
   called_ = true;
+  CallWithEvents();
   const absl::Status status = host_->CallEngine(this);
   if (CodeOf(status) == ErrorCode::kInvalidArgument) {
     called_ = false;
@@ -134,6 +135,7 @@ absl::Status ForeignEngine::StartCalls() {
 
 absl::Status ForeignEngine::Run() {
   if (!called_) RETURN_IF_ERROR(StartCalls());
+  RETURN_IF_ERROR(opening_);
   host_->Run();
   return absl::OkStatus();
 }
@@ -173,13 +175,18 @@ absl::Status ForeignEngine::Answer(
   return status;
 }
 
-// The program gets an event at once, or by Next.
+// The program gets an event by Next, or at once if the host calls the engine.
 void ForeignEngine::Add(Event event) {
   events_.push_back(std::move(event));
-  if (!called_) return;
-  tandem_work work = {};
-  TakeEvent(&work);
-  (void)Called(work);
+  if (called_) CallWithEvents();
+}
+
+void ForeignEngine::CallWithEvents() {
+  while (!events_.empty()) {
+    tandem_work work = {};
+    TakeEvent(&work);
+    (void)Called(work);
+  }
 }
 
 void ForeignEngine::ClearClientState() { Add({.kind = TANDEM_WORK_CLEAR}); }

@@ -61,6 +61,7 @@ class ForeignEngine final : public Engine, private MethodPort {
   absl::Status Poll(bool* served) {
     *served = true;
     if (!called_) return StartCalls();
+    RETURN_IF_ERROR(opening_);
     *served = host_->Poll();
     return absl::OkStatus();
   }
@@ -120,6 +121,7 @@ class ForeignEngine final : public Engine, private MethodPort {
   }
   absl::Status Failure(int32_t result);
   void Add(Event event);
+  void CallWithEvents();
   void DescribeReset(std::span<const ResetRequest> requests, const ResetIo& io,
                      tandem_work* work);
   const tandem_work& DescribeStep(std::span<const uint32_t> envs,

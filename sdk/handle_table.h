@@ -42,9 +42,7 @@ class HandleTable {
   struct Slot {
     std::atomic<int64_t> word{kClosed + kGeneration};
     Object* object = nullptr;  // written while no handle leads to the slot
-    // Written by the first Add; read by the end of a use, also of a pointer
-    // that was never a handle.
-    std::atomic<HandleTable*> table{nullptr};
+    HandleTable* table = nullptr;
     Slot* next_free = nullptr;  // guarded by mutex_
   };
 
@@ -88,8 +86,7 @@ class HandleTable {
       free_ = slot->next_free;
     } else if (used_ < kSlots) {
       slot = &slots_[used_++];
-      // relaxed: the mutex of Delete orders the rest.
-      slot->table.store(this, std::memory_order_relaxed);
+      slot->table = this;
     } else {
       return nullptr;
     }
@@ -105,11 +102,14 @@ class HandleTable {
 
   Use Enter(const Opaque* handle) {
     Slot* const slot = SlotOf(handle);
-    // SYNC(handle.add): acquire; the object after the handle.
-    const int64_t word = slot->word.fetch_add(1, std::memory_order_acquire);
-    if ((word & ~(kAlone | kUses)) == IdleWord(handle)) return Use(slot);
-    Leave(slot, 1);
-    return Use();
+    // relaxed: the exchange below compares it.
+    int64_t word = slot->word.load(std::memory_order_relaxed);
+    do {
+      if ((word & ~(kAlone | kUses)) != IdleWord(handle)) return Use();
+      // SYNC(handle.add): acquire; the object after the handle.
+    } while (!slot->word.compare_exchange_weak(
+        word, word + 1, std::memory_order_acquire, std::memory_order_relaxed));
+    return Use(slot);
   }
 
   // Enters if no other AloneUse exists.
@@ -172,9 +172,11 @@ class HandleTable {
   Slot* SlotOf(const Opaque* handle) {
     return &slots_[BitsOf(handle) % kSlots];
   }
-  // The word of a slot that this handle leads to, without uses.
+  // The word of a slot that this handle leads to, without uses; 0, the word of
+  // no slot, for a pointer that is no handle.
   static int64_t IdleWord(const Opaque* handle) {
-    return static_cast<int64_t>(BitsOf(handle) / kSlots << 32);
+    const uintptr_t generation = BitsOf(handle) / kSlots;
+    return generation >> 31 == 0 ? static_cast<int64_t>(generation << 32) : 0;
   }
 
   static void Leave(Slot* slot, int64_t weight) {
@@ -185,25 +187,19 @@ class HandleTable {
     if (word < 0) Delete(slot, word);
   }
 
-  // A use of a closed slot has ended. The last one deletes the object; that may
-  // also be a late Enter of an old handle, which finds the slot closed.
+  // A use of a closed slot has ended; no use begins any more. The last one
+  // deletes the object.
   [[gnu::noinline]] static void Delete(Slot* slot, int64_t word) {
-    // relaxed: nullptr only in a slot that never had an object.
-    HandleTable* const table = slot->table.load(std::memory_order_relaxed);
-    if ((word & kUses) != 0 || table == nullptr) return;
-    const std::lock_guard lock(table->mutex_);
+    if ((word & kUses) != 0) return;
+    delete std::exchange(slot->object, nullptr);
     // The next object's handles have another generation, never 0: a handle is
     // not NULL.
     const int64_t generation = (word + kGeneration) & ~kClosed;
-    const int64_t next = kClosed | (generation == 0 ? kGeneration : generation);
-    // SYNC(handle.leave): acq_rel; all uses before the deletion.
-    if (slot->object == nullptr ||
-        !slot->word.compare_exchange_strong(
-            word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-      return;
-    }
-    delete std::exchange(slot->object, nullptr);
-    slot->next_free = std::exchange(table->free_, slot);
+    // relaxed: the mutex orders it before the next Add.
+    slot->word.store(kClosed | (generation == 0 ? kGeneration : generation),
+                     std::memory_order_relaxed);
+    const std::lock_guard lock(slot->table->mutex_);
+    slot->next_free = std::exchange(slot->table->free_, slot);
   }
 
   std::array<Slot, kSlots> slots_ = {};

@@ -48,8 +48,10 @@ TEST(HandleTable, RefusesWhatWasNeverAHandle) {
   for (const uintptr_t bits :
        {uintptr_t{0}, uintptr_t{1}, uintptr_t{16}, uintptr_t{0x10010},
         uintptr_t{0x20010}, uintptr_t{0xffffffff}, ~uintptr_t{0},
-        reinterpret_cast<uintptr_t>(&on_stack)}) {
+        reinterpret_cast<uintptr_t>(&on_stack), uintptr_t{0x20000000410},
+        uintptr_t{1} << 42 | 0x400}) {
     EXPECT_FALSE(table.Enter(Handle(bits))) << bits;
+    EXPECT_FALSE(table.EnterAlone(Handle(bits))) << bits;
   }
 }
 
@@ -91,6 +93,25 @@ TEST(HandleTable, ClosesOnlyWithoutOtherUsesIfToldSo) {
     EXPECT_FALSE(table.CloseIfAlone(use));
   }
   EXPECT_TRUE(table.CloseIfAlone(use));
+}
+
+struct Adder {
+  HandleTable<Adder, opaque_thing>* table;
+  int left;
+  ~Adder() {
+    if (left == 0) return;
+    opaque_thing* const next =
+        table->Add(std::unique_ptr<Adder>(new Adder{table, left - 1}));
+    EXPECT_TRUE(table->Close(table->Enter(next)));
+  }
+};
+
+TEST(HandleTable, AnObjectMayUseTheTableInItsDestructor) {
+  HandleTable<Adder, opaque_thing> table;
+  opaque_thing* const first =
+      table.Add(std::unique_ptr<Adder>(new Adder{&table, 3}));
+  EXPECT_TRUE(table.Close(table.Enter(first)));
+  EXPECT_FALSE(table.Enter(first));
 }
 
 TEST(HandleTable, OnlyOneUseIsAlone) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -104,9 +105,15 @@ absl::Status Loop(const tandem_server& server, ForeignEngine* engine,
   RETURN_IF_ERROR(OpenEngines::Get().Open(
       std::shared_ptr<ForeignEngine>(std::shared_ptr<void>(), engine),
       &handle));
+  struct Closer {
+    tandem_engine* handle;
+    // Waits for calls of other threads: the server destroys the engine next.
+    ~Closer() {
+      const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
+      while (use && !OpenEngines::CloseIfAlone(use)) std::this_thread::yield();
+    }
+  } const closer{handle};
   server.loop(server.user, handle);
-  const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
-  if (use) (void)OpenEngines::Get().Close(use);
   return engine->opening();
 }
 

@@ -192,7 +192,8 @@ tandem_engine_create(const tandem_engine_options* options,
                      const tandem_callbacks* callbacks, tandem_engine** engine);
 
 /* Finds an array by name: "obs", "actions", "rewards", "terminateds",
-   "truncateds", "infos" (if the description has some). Any thread, at any time.
+   "truncateds", "infos" (if the description has some). Their indices are 0 to
+   5, in this order. Any thread, at any time.
    TANDEM_INVALID_ARGUMENT: no such array; the text lists the names. */
 TANDEM_API tandem_code tandem_engine_array(tandem_engine* engine,
                                            const char* name,
@@ -209,9 +210,9 @@ TANDEM_API tandem_code tandem_engine_poll(tandem_engine* engine,
 
 /* For an engine with a loop of its own, which calls neither tandem_engine_run
    nor _poll: waits for work up to `timeout_secs`; 0 polls. Before the done of a
-   RESET or STEP it returns only calls. `work->kind` is TANDEM_WORK_NONE if
-   there is none in time, or after tandem_engine_stop, or if a signal handler
-   ran. Errors: as tandem_engine_run. */
+   RESET or STEP it returns only calls, and does not wait. `work->kind` is
+   TANDEM_WORK_NONE if there is none in time, or after tandem_engine_stop, or if
+   a signal handler ran. Errors: as tandem_engine_run. */
 TANDEM_API tandem_code tandem_engine_next(tandem_engine* engine,
                                           double timeout_secs,
                                           tandem_work* work);
@@ -238,7 +239,8 @@ TANDEM_API tandem_code tandem_engine_refuse(tandem_engine* engine,
                                             uint64_t call, tandem_code code,
                                             const char* text);
 
-/* Ends tandem_engine_run, and tandem_engine_next's wait; then there is no more
+/* Stores no text of an error, since a signal handler must not allocate. Ends
+   tandem_engine_run, and tandem_engine_next's wait; then there is no more
    work. Any thread, also in a callback or a signal handler. */
 TANDEM_API tandem_code tandem_engine_stop(tandem_engine* engine);
 /* 1 after tandem_engine_stop, else 0; also 1 for an invalid handle. As

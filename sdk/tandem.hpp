@@ -15,6 +15,7 @@
 #define TANDEM_HPP_
 
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <memory>
 #include <span>
@@ -250,6 +251,19 @@ class Engine {
   void Done(const char* failure = nullptr) const {
     Check(tandem_engine_done(engine_, failure));
   }
+  // Calls `work`, which does the RESET or STEP that Next returned; then Done. An
+  // exception of it fails the exchange, with its text.
+  template <typename Call>
+  void DoneAfter(const Call& work) const {
+    std::string failure;
+    try {
+      work();
+      return Done();
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    Done(failure.c_str());
+  }
   tandem_engine* raw() const { return engine_; }
 
  private:
@@ -303,7 +317,10 @@ class Server {
     server.prepare = &PrepareCalled;
     server.work = &WorkCalled;
     server.loop = &LoopCalled;
-    return tandem_serve(argc, argv, &server);
+    const int code = tandem_serve(argc, argv, &server);
+    if (code != 0 || error_.empty()) return code;
+    std::fprintf(stderr, "the engine's loop ended: %s\n", error_.c_str());
+    return 1;
   }
 
  protected:
@@ -342,8 +359,10 @@ class Server {
     self->engine_ = engine;
     try {
       self->Loop(Engine(engine));
-    } catch (const std::exception&) {
-      // The server reports the error of the region's opening, the only one.
+    } catch (const std::exception& error) {
+      self->error_ = error.what();
+    } catch (...) {
+      self->error_ = "Loop threw an object that is no std::exception";
     }
   }
 

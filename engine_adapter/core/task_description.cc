@@ -78,6 +78,19 @@ void AllowKeys(const json& object, const char* what,
   }
 }
 
+// Far more than a region can hold; sums of these do not overflow.
+constexpr int64_t kMostCount = int64_t{1} << 24;
+
+// nlohmann's own conversion accepts negative and broken numbers.
+int64_t CountFrom(const json& value, const char* what) {
+  if (value.is_number_unsigned() && value <= kMostCount) {
+    return value.get<int64_t>();
+  }
+  throw std::invalid_argument(absl::StrCat("expected as ", what,
+                                           " an integer, 0 to ", kMostCount,
+                                           ", found ", value.dump()));
+}
+
 NumberType TypeFrom(const json& object) {
   const std::string name = object.at("dtype").get<std::string>();
   const auto found = std::ranges::find(kTypeNames, name);
@@ -103,7 +116,7 @@ std::vector<double> BoundsFrom(const json& values) {
 Space SpaceFrom(const json& object, const char* what, uint32_t size) {
   if (object.at("type") == "Discrete") {
     AllowKeys(object, what, {"type", "n"});
-    return DiscreteSpace{.n = object.at("n").get<int64_t>()};
+    return DiscreteSpace{.n = CountFrom(object.at("n"), "n")};
   }
   AllowKeys(object, what, {"type", "shape", "low", "high", "dtype"});
   if (object.at("type") != "Box" ||
@@ -123,7 +136,9 @@ InfoField InfoFrom(const json& object) {
   AllowKeys(object, "an info", {"name", "length", "dtype", "at_reset"});
   InfoField field = {.name = object.at("name").get<std::string>()};
   const json length = object.value("length", json());
-  if (!length.is_null()) field.length = length.get<uint32_t>();
+  if (!length.is_null()) {
+    field.length = static_cast<uint32_t>(CountFrom(length, "length"));
+  }
   if (object.contains("dtype")) field.type = TypeFrom(object);
   field.at_reset = object.value("at_reset", false);
   return field;
@@ -147,10 +162,16 @@ TaskDescription DescriptionFrom(const json& all, uint32_t obs_size,
     description.action_space =
         SpaceFrom(all["action_space"], "action_space", act_size);
   }
-  description.max_episode_steps = all.value("max_episode_steps", uint32_t{0});
+  if (all.contains("max_episode_steps")) {
+    description.max_episode_steps = static_cast<uint32_t>(
+        CountFrom(all["max_episode_steps"], "max_episode_steps"));
+  }
+  uint64_t columns = 0;
   for (const json& info : all.value("infos", json::array())) {
     description.infos.push_back(InfoFrom(info));
+    columns += description.infos.back().length.value_or(1);
   }
+  (void)CountFrom(columns, "the sum of the infos' lengths");
   return description;
 }
 

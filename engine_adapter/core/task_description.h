@@ -67,8 +67,9 @@ uint32_t InfoSize(const TaskDescription& description);
 absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                    uint32_t obs_size, uint32_t act_size);
 
-// Reads such JSON; a missing key is the default. kInvalidArgument: it is no
-// such JSON, or a key is unknown, or a shape is not [obs_size] or [act_size].
+// Reads such JSON; a missing key is the default, but a space needs its type
+// (and n), an info its name. kInvalidArgument: it is no such JSON, or a key is
+// unknown, or a shape is not [obs_size] or [act_size].
 absl::StatusOr<TaskDescription> TaskDescriptionFrom(absl::string_view text,
                                                     uint32_t obs_size,
                                                     uint32_t act_size);

@@ -84,6 +84,10 @@ TEST(TaskDescription, RefusesOtherJson) {
         R"({"action_space": {"type": "Box", "low": "x"}})",
         R"({"action_space": {"type": "Box", "dtype": "int8"}})",
         R"({"observation_space": {"type": "Discrete", "n": 2}})",
+        R"({"max_episode_steps": -1})", R"({"max_episode_steps": 2.7})",
+        R"({"action_space": {"type": "Discrete", "n": 1e300}})",
+        R"({"infos": [{"name": "a", "length": -1}]})",
+        R"({"infos": [{"name": "a", "length": 16777216}, {"name": "b"}]})",
         R"({"infos": [{}]})", R"({"infos": [{"name": "a", "size": 2}]})"}) {
     EXPECT_EQ(CodeOf(TaskDescriptionFrom(text, 1, 1).status()),
               ErrorCode::kInvalidArgument)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <set>
 #include <span>
 #include <type_traits>
@@ -13,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine_adapter/ports/engine_ports.h"
-#include "flatbuffers/flatbuffers.h"
 #include "schema/messages/rpc_methods.h"
 #include "transport/base/error.h"
+#include "transport/rpc/aligned_envelope.h"
 
 namespace tandem {
 namespace {
@@ -24,14 +23,8 @@ namespace {
 absl::StatusOr<rpc::PayloadUnion> PayloadOf(rpc::MethodId method,
                                             std::span<const uint8_t> envelope) {
   const rpc::Payload expected = PayloadsOf(method).answer;
-  // A copy: FlatBuffers are aligned.
-  std::vector<uint64_t> words((envelope.size() + 7) / 8);
-  std::memcpy(words.data(), envelope.data(), envelope.size());
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(words.data()),
-                                 envelope.size());
-  const rpc::Envelope* const found = rpc::VerifyEnvelopeBuffer(verifier)
-                                         ? rpc::GetEnvelope(words.data())
-                                         : nullptr;
+  const AlignedEnvelope copy(envelope);
+  const rpc::Envelope* const found = copy.get();
   if (found == nullptr || found->payload_type() != expected ||
       found->payload() == nullptr) {
     return MakeError(

@@ -164,7 +164,6 @@ def _abseil_repository_impl(ctx):
     ctx.file("libabsl.pic.a", "GROUP ( AS_NEEDED ( %s ) )\n" % " ".join(shared))
     ctx.symlink("/usr/share/doc/libabsl-dev/copyright", "notices/abseil/copyright")
 
-
     # File by file: the source's own BUILD files would make each of its folders a package.
     source = source_folder(ctx, "abseil")
     found = ctx.execute(["find", "absl", "-name", "*.cc", "-o", "-name", "*.h", "-o", "-name", "*.inc"], working_directory = str(source))

@@ -52,9 +52,14 @@ static int32_t do_work(void* user, const tandem_work* work) {
 static void loop(void* user, tandem_engine* engine) {
   tandem_work next = {.struct_size = sizeof next}, work = next;
   double left = 0; /* turns until the step in progress is done */
-  if (tick_hz == 0) tandem_engine_run(engine);
+  if (tick_hz == 0) {
+    tandem_engine_run(engine);
+    return;
+  }
   while (!tandem_engine_stopping(engine)) {
-    const struct timespec tick = {0, (long)(1e9 / tick_hz)};
+    const double secs = 1 / tick_hz;
+    const struct timespec tick = {(time_t)secs,
+                                  (long)(1e9 * (secs - (double)(time_t)secs))};
     if (left > 0 && --left == 0) {
       do_work(user, &work);
       if (tandem_engine_done(engine, NULL) != TANDEM_OK) return;

@@ -67,8 +67,7 @@ class Points final : public tandem::Server {
     tandem_work work = {};
     while (!engine.stopping()) {
       if (work.kind == TANDEM_WORK_STEP || work.kind == TANDEM_WORK_RESET) {
-        Do(work);
-        engine.Done();
+        engine.DoneAfter([&] { Do(work); });
       }
       work = engine.Next();
       std::this_thread::sleep_for(std::chrono::duration<double>(1 / tick_hz_));
