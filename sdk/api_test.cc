@@ -396,6 +396,45 @@ TEST_F(ApiTest, AcceptsALongerStructWhoseUnknownFieldsAreZero) {
             TANDEM_UNSUPPORTED);
 }
 
+TEST_F(ApiTest, ACallbackThatFailsRefusesTheCall) {
+  const uint16_t methods[] = {
+      static_cast<uint16_t>(rpc::MethodId::GetSceneInfo)};
+  tandem_engine_options options = Options();
+  options.methods = methods;
+  options.method_count = 1;
+  counter_.before = [this](const tandem_work& work) {
+    if (work.kind != TANDEM_WORK_CALL) return 0;
+    EXPECT_EQ(tandem_engine_fail(engine_, "no such scene"), TANDEM_OK);
+    return 1;
+  };
+  Start(options);
+  tandem_client* const client = Attach();
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::GetSceneInfo;
+  call.payload.Set(rpc::GetSceneInfoRequestT());
+  const PackedCall packed(call);
+  uint8_t* answer = nullptr;
+  uint64_t size = 0;
+  EXPECT_EQ(tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
+                            packed.bytes().size(), 60, &answer, &size),
+            TANDEM_ENGINE_FAILED);
+  EXPECT_TRUE(absl::StrContains(LastError(), "no such scene")) << LastError();
+  for (const uint64_t wrong : {~uint64_t{0}, uint64_t{1} << 63}) {
+    EXPECT_EQ(tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
+                              wrong, 60, &answer, &size),
+              TANDEM_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(tandem_client_recv(client, NAN), TANDEM_INVALID_ARGUMENT);
+  const tandem_reset reset = {};
+  EXPECT_EQ(tandem_client_send_reset(client, &reset, 3),
+            TANDEM_INVALID_ARGUMENT);
+  auto array = Sized<tandem_array>();
+  EXPECT_EQ(tandem_engine_array(reinterpret_cast<tandem_engine*>(client), "obs",
+                                &array),
+            TANDEM_CLIENT_CLOSED);
+  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
+}
+
 TEST_F(ApiTest, AFailedFirstResetIsPermanent) {
   counter_.before = [](const tandem_work&) { return 1; };
   const tandem_engine_options options = Options();

@@ -1,6 +1,7 @@
 #include "sdk/call_result.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "sdk/version.h"
@@ -57,6 +58,12 @@ absl::Status CheckStruct(const void* given, uint32_t first_bytes,
                      "; use a later libtandem.so, or leave that field 0"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckSeconds(double secs) {
+  if (!std::isnan(secs)) return absl::OkStatus();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   "timeout_secs: expected seconds, found NaN");
 }
 
 uint64_t CopyText(absl::string_view text, char* into, uint64_t size) {

@@ -97,6 +97,9 @@ void WriteStruct(const Struct& ours, Struct* theirs) {
   theirs->struct_size = size;
 }
 
+// kInvalidArgument: a time that is not a number. Infinity is no limit.
+absl::Status CheckSeconds(double secs);
+
 // Copies a text as tandem_last_error does; returns its bytes.
 uint64_t CopyText(absl::string_view text, char* into, uint64_t size);
 

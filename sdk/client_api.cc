@@ -45,7 +45,8 @@ struct Caller {
   // Whether a thread is inside a call of the client; RPCs do not count.
   std::atomic<bool> busy{false};
 };
-using Table = HandleTable<Caller, tandem_rpc>;
+// Other generations than those of engines: a client is never taken for one.
+using Table = HandleTable<Caller, tandem_rpc, 1 << 20>;
 
 constinit Table callers;
 Table& Callers() { return callers; }
@@ -123,7 +124,8 @@ absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size) {
   if (found.get() == nullptr) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("envelope: expected an Envelope of "
-                                  "hazel_rpc.fbs, found ",
+                                  "hazel_rpc.fbs, with its identifier HRPC, "
+                                  "found ",
                                   size, " other bytes; nothing was sent"));
   }
   rpc::EnvelopeT call;
@@ -185,6 +187,7 @@ absl::Status AttachClient(const tandem_client_options* options,
                                   "TANDEM_AUTORESET_ number, found ",
                                   read.autoreset));
   }
+  RETURN_IF_ERROR(CheckSeconds(read.timeout_secs));
   ASSIGN_OR_RETURN(const WaitStrategy wait, WaitFrom(read.wait));
   ASSIGN_OR_RETURN(
       ClientSide side,
@@ -205,6 +208,7 @@ absl::Status AttachAttendant(const tandem_attendant_options* options,
                              tandem_rpc** handle) {
   tandem_attendant_options read;
   RETURN_IF_ERROR(ReadStruct(options, "options", &read));
+  RETURN_IF_ERROR(CheckSeconds(read.timeout_secs));
   auto caller = std::make_unique<Caller>();
   ASSIGN_OR_RETURN(
       caller->attendant,
@@ -268,13 +272,21 @@ tandem_code tandem_client_send_reset(tandem_client* client,
                                      uint32_t count) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
     if (resets == nullptr && count > 0) return MissingArgument("resets");
+    const uint32_t envs = caller.client->plan().num_envs;
+    if (count > envs) {
+      return tandem::MakeError(
+          tandem::ErrorCode::kInvalidArgument,
+          absl::StrCat("count: expected at most ", envs,
+                       ", the number of environments, found ", count));
+    }
     return tandem::Explained(caller,
                              tandem::SendReset(&*caller.client, resets, count));
   });
 }
 
 tandem_code tandem_client_recv(tandem_client* client, double timeout_secs) {
-  return CallClient(client, [&](Caller& caller) {
+  return CallClient(client, [&](Caller& caller) -> absl::Status {
+    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
     return tandem::Explained(
         caller, caller.client->Recv(Deadline::After(timeout_secs)));
   });
@@ -284,6 +296,7 @@ tandem_code tandem_client_step(tandem_client* client, const float* actions,
                                uint64_t count, double timeout_secs) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
     ASSIGN_OR_RETURN(const auto given, tandem::Actions(caller, actions, count));
+    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
     return tandem::Explained(caller, caller.client->Step(given, timeout_secs));
   });
 }
@@ -291,6 +304,7 @@ tandem_code tandem_client_step(tandem_client* client, const float* actions,
 tandem_code tandem_client_reconnect(tandem_client* client,
                                     double timeout_secs) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
+    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
     caller.rpcs->End();
     RETURN_IF_ERROR(caller.client->Reconnect(timeout_secs));
     caller.rpcs->Begin();
@@ -353,6 +367,7 @@ tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
     if (answer_size == nullptr) return MissingArgument("answer_size");
     *answer = nullptr;
     *answer_size = 0;
+    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
     ASSIGN_OR_RETURN(tandem::PackedCall call, tandem::CallFrom(envelope, size));
     ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
     ASSIGN_OR_RETURN(
@@ -381,6 +396,7 @@ tandem_code tandem_rpc_next(tandem_rpc* rpc, uint64_t stream,
     if (item_size == nullptr) return MissingArgument("item_size");
     *item = nullptr;
     *item_size = 0;
+    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
     ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
     ASSIGN_OR_RETURN(const auto message,
                      calls->Next(stream, Deadline::After(timeout_secs)));

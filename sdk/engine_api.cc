@@ -212,6 +212,7 @@ tandem_code tandem_engine_next(tandem_engine* engine, double timeout_secs,
   return CallAlone(
       engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
         RETURN_IF_ERROR(tandem::CheckOutput(work, "work"));
+        RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
         tandem_work next;
         RETURN_IF_ERROR(open.Next(Deadline::After(timeout_secs), &next));
         tandem::WriteStruct(next, work);
@@ -328,6 +329,12 @@ tandem_code tandem_engine_destroy(tandem_engine* engine) {
     const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
     if (!use) return tandem::InvalidHandle("engine");
     RETURN_IF_ERROR(tandem::CheckProcess(*use));
+    if (use->engine.use_count() == 0) {
+      return tandem::MakeError(
+          tandem::ErrorCode::kInvalidArgument,
+          "expected an engine of tandem_engine_create, found the one of "
+          "tandem_serve; return from its loop");
+    }
     if (OpenEngines::Get().CloseIfAlone(use)) return absl::OkStatus();
     // relaxed: as in WhyNotAlone.
     return tandem::Busy(use->caller.load(std::memory_order_relaxed) ==

@@ -185,7 +185,9 @@ void ForeignEngine::CallWithEvents() {
   while (!events_.empty()) {
     tandem_work work = {};
     TakeEvent(&work);
-    (void)Called(work);
+    const absl::Status result = Called(work);
+    // No effect if the callback has answered the call.
+    if (!result.ok()) (void)Answer(work.call, result);
   }
 }
 

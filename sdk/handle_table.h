@@ -25,7 +25,7 @@
 
 namespace tandem {
 
-template <typename Object, typename Opaque>
+template <typename Object, typename Opaque, int64_t kFirstGeneration = 1>
 class HandleTable {
  private:
   static constexpr int64_t kGeneration = int64_t{1} << 32;
@@ -40,7 +40,7 @@ class HandleTable {
   // | writers        | readers | publishes         | initial |
   // | Add, Use's end | Enter   | the slot's object | closed  |
   struct Slot {
-    std::atomic<int64_t> word{kClosed + kGeneration};
+    std::atomic<int64_t> word{kClosed + kFirstGeneration * kGeneration};
     Object* object = nullptr;  // written while no handle leads to the slot
     HandleTable* table = nullptr;
     Slot* next_free = nullptr;  // guarded by mutex_

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -37,6 +38,14 @@ absl::Status CheckServer(const tandem_server& server) {
   for (const tandem_flag& flag : std::span(server.flags, server.flag_count)) {
     if (flag.name == nullptr || flag.help == nullptr || flag.value == nullptr) {
       return MissingArgument("server->flags: name, help or value");
+    }
+    const absl::string_view name = flag.name;
+    if (name.empty() || absl::StrContains(name, '=') || name == "help" ||
+        absl::FindCommandLineFlag(name) != nullptr) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("server->flags: expected a name that no "
+                                    "standard flag has, found '",
+                                    Printable(name), "'"));
     }
   }
   return absl::OkStatus();
@@ -90,6 +99,7 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> Prepared(
   options.num_envs = flags.num_envs;
   const char* const error = server.prepare(server.user, &options);
   if (error != nullptr) return MakeError(ErrorCode::kInvalidArgument, error);
+  options.num_envs = flags.num_envs;
   tandem_callbacks callbacks = {};
   callbacks.user = server.user;
   callbacks.work = server.work;

@@ -7,10 +7,10 @@
    - Handles are opaque. A call with a closed or invalid handle returns
      TANDEM_CLIENT_CLOSED. NULL is TANDEM_INVALID_ARGUMENT, except for the
      functions that close: they accept NULL.
-   - Every struct begins with struct_size, which the program sets to sizeof the
-     struct. Later versions only append fields. A field of 0 or NULL is the
-     default. A struct longer than this library's is accepted if the unknown
-     fields are 0.
+   - Every struct but tandem_reset and tandem_flag begins with struct_size,
+   which the program sets to sizeof the struct. Later versions only append
+   fields. A field of 0 or NULL is the default. A struct longer than this
+   library's is accepted if the unknown fields are 0.
    - Texts are UTF-8 and end with a NUL. Times are seconds; infinity: no limit.
    - Threads: any thread may call. A second thread inside a call on the same
      engine or client gets TANDEM_CONCURRENT_USE, except where a function says
@@ -186,7 +186,9 @@ typedef struct tandem_engine_options {
 /* Makes an engine and its region. The first work resets every environment; when
    it is done, the region gets its name, and clients can attach. `callbacks` may
    be NULL: then the engine takes its work by tandem_engine_next. Errors:
-   TANDEM_INVALID_ARGUMENT, TANDEM_OUT_OF_SHARED_MEMORY. */
+   TANDEM_INVALID_ARGUMENT, TANDEM_OUT_OF_SHARED_MEMORY,
+   TANDEM_ALREADY_ATTACHED (a live engine has the name; another one may still
+   take it before the first work is done), TANDEM_SYSTEM_CALL_FAILED. */
 TANDEM_API tandem_code
 tandem_engine_create(const tandem_engine_options* options,
                      const tandem_callbacks* callbacks, tandem_engine** engine);

@@ -148,8 +148,11 @@ class Client {
     Check(tandem_client_step(client_.get(), nullptr, 0, timeout_secs));
   }
   void Step(std::span<const float> actions, double timeout_secs = 10) {
-    Check(tandem_client_step(client_.get(), actions.data(), actions.size(),
-                             timeout_secs));
+    // NULL stands for the array "actions": not meant by an empty span.
+    static const float kNone = 0;
+    Check(tandem_client_step(client_.get(),
+                             actions.empty() ? &kNone : actions.data(),
+                             actions.size(), timeout_secs));
   }
   void Send() { Check(tandem_client_send(client_.get(), nullptr, 0)); }
   void SendReset(std::span<const tandem_reset> resets) {

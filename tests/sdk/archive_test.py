@@ -88,6 +88,12 @@ def test_exports_are_those_of_the_list(sdk: Path) -> None:
     assert declared == set(listed)
 
 
+def test_files_name_the_version(sdk: Path) -> None:
+    """pkg-config and CMake see the version of the Python package."""
+    assert f"Version: {VERSION}\n" in (sdk / "lib/pkgconfig/tandem.pc").read_text()
+    assert f'PACKAGE_VERSION "{VERSION}"' in (sdk / "lib/cmake/Tandem/TandemConfigVersion.cmake").read_text()
+
+
 def test_library_needs_only_debians_runtime(sdk: Path) -> None:
     """Abseil and FlatBuffers are inside."""
     needed = re.findall(r"NEEDED.*\[(.*)\]", _run("readelf", "-d", sdk / "lib/libtandem.so.1"))

@@ -19,7 +19,9 @@ static const char* prepare(void* user, tandem_engine_options* options) {
   options->act_size = 1;
   srand((unsigned)time(NULL));
   counters = calloc(options->num_envs, sizeof *counters);
-  if (ticks < 1) return "--ticks: expected 1 or more";
+  if (!(ticks >= 1 && ticks <= 1e6 && ticks == (int)ticks)) {
+    return "--ticks: expected an integer, 1 to 1000000";
+  }
   return counters == NULL ? "--num_envs: expected fewer" : NULL;
 }
 
