@@ -1,8 +1,10 @@
 """Four attendants beside a trainer at full speed: each call is answered, or refused by name; no step is lost.
 
-The long form: `TANDEM_STEPS=1000000 bazel test //tests/end_to_end:attendants_test --test_env=TANDEM_STEPS`.
+The long form: `TANDEM_STEPS=1000000 bazel test --test_env=TANDEM_STEPS --test_timeout=3000 --test_arg=-s --test_output=all
+//tests/end_to_end:attendants_test`.
 """
 
+import faulthandler
 import os
 import re
 import signal
@@ -85,6 +87,8 @@ def _steps(client: tandem.SharedMemoryClient, steps: int) -> float:
 
 def test_four_attendants_call_beside_a_trainer(client: tandem.SharedMemoryClient) -> None:
     """The run's rewards are those of a run without attendants."""
+    if STEPS > 20000:
+        faulthandler.cancel_dump_traceback_later()  # the watchdog's
     alone = _steps(client, min(STEPS, 20000))
     attendants = [_attach(client, number) for number in range(4)]
     begin = time.monotonic()
