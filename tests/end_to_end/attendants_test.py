@@ -1,9 +1,7 @@
 """Four attendants beside a trainer at full speed: each call is answered, or refused by name; no step is lost.
 
-The long form, a line in the shell:
-
-    TANDEM_STEPS=1000000 tools/bazel test --test_env=TANDEM_STEPS --test_timeout=3000 --test_output=all --test_arg=-s \\
-        //tests/end_to_end:attendants_test
+The long form: TANDEM_STEPS=1000000, and the options --test_env=TANDEM_STEPS --test_timeout=3000 --test_output=all
+--test_arg=-s of `bazel test`.
 """
 
 import faulthandler
