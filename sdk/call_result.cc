@@ -6,6 +6,7 @@
 
 #include "sdk/version.h"
 #include "transport/base/error.h"
+#include "transport/memory/fork_guard.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {
@@ -32,6 +33,13 @@ absl::Status InvalidHandle(absl::string_view type) {
       absl::StrCat("expected an open ", type,
                    ", found a handle that was closed, or was never one; make "
                    "another"));
+}
+
+absl::Status CheckProcess(uint32_t born_in, absl::string_view type) {
+  if (born_in == ForkCount()) return absl::OkStatus();
+  return MakeError(ErrorCode::kForkedChild,
+                   absl::StrCat("expected the process that made the ", type,
+                                ", found a forked child; make another there"));
 }
 
 absl::Status CheckStruct(const void* given, uint32_t first_bytes,

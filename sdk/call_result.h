@@ -43,6 +43,25 @@ absl::Status MissingArgument(absl::string_view name);
 // The error for a handle that is closed, or was never one.
 absl::Status InvalidHandle(absl::string_view type);
 
+// The error for an object of the parent of this forked process; OK if this
+// process made it. `born_in` was its ForkCount().
+absl::Status CheckProcess(uint32_t born_in, absl::string_view type);
+
+// Calls `body` with the object of a handle, whether or not other threads do.
+// The table is a HandleTable, whose objects have born_in.
+template <typename Table, typename Opaque, typename Body>
+tandem_code CallOpen(Table& table, Opaque* handle, absl::string_view type,
+                     const Body& body) {
+  const typename Table::Use use = table.Enter(handle);
+  return Result([&]() -> absl::Status {
+    if (handle == nullptr) return MissingArgument(type);
+    if (!use) return InvalidHandle(type);
+    absl::Status status = CheckProcess(use->born_in, type);
+    if (!status.ok()) return status;
+    return body(*use);
+  });
+}
+
 // The bytes of a struct in version 1.0, the least that a program may give.
 template <typename Struct>
 extern const uint32_t kFirstBytes;

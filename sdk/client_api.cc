@@ -1,5 +1,4 @@
 // The functions of tandem.h for clients and attendants, and their RPCs.
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -42,14 +41,11 @@ struct Caller {
   NamedArrays arrays;
   std::string description;
   const uint32_t born_in = ForkCount();
-  // Whether a thread is inside a call of the client; RPCs do not count.
-  std::atomic<bool> busy{false};
 };
 // Other generations than those of engines: a client is never taken for one.
 using Table = HandleTable<Caller, tandem_rpc, 1 << 20>;
 
 constinit Table callers;
-Table& Callers() { return callers; }
 
 tandem_rpc* RpcOf(tandem_client* client) {
   return reinterpret_cast<tandem_rpc*>(client);
@@ -62,35 +58,19 @@ tandem_rpc* RpcOf(tandem_attendant* attendant) {
 template <typename Body>
 tandem_code CallAnytime(tandem_rpc* handle, absl::string_view type,
                         const Body& body) {
-  const Table::Use use = Callers().Enter(handle);
-  return Result([&]() -> absl::Status {
-    if (handle == nullptr) return MissingArgument(type);
-    if (!use) return InvalidHandle(type);
-    if (use->born_in != ForkCount()) {
-      return MakeError(ErrorCode::kForkedChild,
-                       absl::StrCat("expected the process that made the ", type,
-                                    ", found a forked child; attach there"));
-    }
-    return body(*use);
-  });
+  return CallOpen(callers, handle, type, body);
 }
 
 // Calls `body` with a client, while no other thread is inside such a call.
 template <typename Body>
 tandem_code CallClient(tandem_client* handle, const Body& body) {
-  return CallAnytime(
-      RpcOf(handle), "client", [&](Caller& caller) -> absl::Status {
-        if (!caller.client) return InvalidHandle("client");
-        // acquire, release: what the call before has written.
-        if (caller.busy.exchange(true, std::memory_order_acquire)) {
-          return caller.client->Explain(caller.client->Refusal());
-        }
-        struct Leave {
-          std::atomic<bool>& busy;
-          ~Leave() { busy.store(false, std::memory_order_release); }
-        } const leave{caller.busy};
-        return body(caller);
-      });
+  const Table::AloneUse alone = callers.EnterAlone(RpcOf(handle));
+  return CallAnytime(RpcOf(handle), "client",
+                     [&](Caller& caller) -> absl::Status {
+                       if (!caller.client) return InvalidHandle("client");
+                       if (alone) return body(caller);
+                       return caller.client->Explain(caller.client->Refusal());
+                     });
 }
 
 absl::Status Explained(const Caller& caller, ErrorCode code) {
@@ -160,7 +140,7 @@ absl::StatusOr<WaitStrategy> WaitFrom(uint32_t number) {
 }
 
 absl::Status Keep(std::unique_ptr<Caller> caller, tandem_rpc** handle) {
-  *handle = Callers().Add(std::move(caller));
+  *handle = callers.Add(std::move(caller));
   if (*handle != nullptr) return absl::OkStatus();
   return MakeError(ErrorCode::kInvalidArgument,
                    absl::StrCat("expected fewer than ", Table::kSlots,
@@ -323,8 +303,8 @@ tandem_code tandem_client_close(tandem_client* client) {
     caller.rpcs->End();
     RETURN_IF_ERROR(tandem::Explained(caller, caller.client->Close()));
     // This call is a use as well; the object goes when all have ended.
-    const auto use = tandem::Callers().Enter(tandem::RpcOf(client));
-    (void)tandem::Callers().Close(use);
+    const auto use = tandem::callers.Enter(tandem::RpcOf(client));
+    (void)tandem::callers.Close(use);
     return absl::OkStatus();
   });
 }
@@ -349,8 +329,8 @@ tandem_code tandem_attendant_close(tandem_attendant* attendant) {
   tandem_rpc* const handle = tandem::RpcOf(attendant);
   return CallAnytime(handle, "attendant", [&](Caller& caller) -> absl::Status {
     if (caller.attendant == nullptr) return tandem::InvalidHandle("attendant");
-    const auto use = tandem::Callers().Enter(handle);
-    if (!use || !tandem::Callers().Close(use)) {
+    const auto use = tandem::callers.Enter(handle);
+    if (!use || !tandem::callers.Close(use)) {
       return tandem::InvalidHandle("attendant");
     }
     caller.rpcs->End();

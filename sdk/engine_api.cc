@@ -1,12 +1,12 @@
 // The functions of tandem.h for engines.
 #include <atomic>
-#include <cstring>
-#include <memory>
-#include <optional>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "schema/layout/lrbc.h"
 #include "schema/layout/service.h"
 #include "sdk/call_result.h"
 #include "sdk/foreign_engine.h"
@@ -37,13 +37,6 @@ absl::Status Busy(bool in_callback) {
                     "inside a call on the same engine; wait for it");
 }
 
-absl::Status CheckProcess(const OpenEngine& engine) {
-  if (engine.born_in == ForkCount()) return absl::OkStatus();
-  return MakeError(ErrorCode::kForkedChild,
-                   "expected the process that made the engine, found a forked "
-                   "child; make an engine there");
-}
-
 // Why no call could begin alone. OK: the caller is inside one, as the engine's
 // callback, and may call.
 [[gnu::noinline]] absl::Status WhyNotAlone(tandem_engine* handle,
@@ -51,7 +44,7 @@ absl::Status CheckProcess(const OpenEngine& engine) {
   if (handle == nullptr) return MissingArgument("engine");
   const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
   if (!use) return InvalidHandle("engine");
-  RETURN_IF_ERROR(CheckProcess(*use));
+  RETURN_IF_ERROR(CheckProcess(use->born_in, "engine"));
   // relaxed: only this thread writes its own mark.
   const bool nested =
       use->caller.load(std::memory_order_relaxed) == ThisThread();
@@ -69,7 +62,7 @@ tandem_code CallAloneOpen(tandem_engine* handle, InCallback in_callback,
       RETURN_IF_ERROR(WhyNotAlone(handle, in_callback));
       return body(*OpenEngines::Get().Enter(handle));
     }
-    RETURN_IF_ERROR(CheckProcess(*use));
+    RETURN_IF_ERROR(CheckProcess(use->born_in, "engine"));
     // relaxed: see WhyNotAlone.
     use->caller.store(ThisThread(), std::memory_order_relaxed);
     absl::Status status = Guarded([&] { return body(*use); });
@@ -89,13 +82,8 @@ tandem_code CallAlone(tandem_engine* handle, InCallback in_callback,
 // Calls `body` at any time.
 template <typename Body>
 tandem_code CallAnytime(tandem_engine* handle, const Body& body) {
-  const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
-  return Result([&]() -> absl::Status {
-    if (handle == nullptr) return MissingArgument("engine");
-    if (!use) return InvalidHandle("engine");
-    RETURN_IF_ERROR(CheckProcess(*use));
-    return body(*use->engine);
-  });
+  return CallOpen(OpenEngines::Get(), handle, "engine",
+                  [&](OpenEngine& open) { return body(*open.engine); });
 }
 
 absl::StatusOr<Service> ServiceNamed(const char* name) {
@@ -295,28 +283,22 @@ const char* tandem_service_name(uint32_t bit) {
 tandem_code tandem_engine_status(tandem_engine* engine, tandem_status* status) {
   return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
     RETURN_IF_ERROR(tandem::CheckOutput(status, "status"));
-    const std::string& name = open.host().side().region().name();
+    const tandem::EngineSide& side = open.host().side();
+    const tandem::LrbcHeader& header = *side.mapping()->header();
     tandem_status now = {};
-    tandem::CopyText(name, now.region, sizeof(now.region));
+    tandem::CopyText(side.region().name(), now.region, sizeof(now.region));
+    // relaxed: for people; no call depends on it.
+    now.enabled_services = header.services.load(std::memory_order_relaxed);
+    now.dropped_messages =
+        header.dropped_messages.load(std::memory_order_relaxed);
     const absl::StatusOr<tandem::RegionReport> report =
-        tandem::ReadRegionReport(name);
-    // Before the first reset the region has no name yet.
-    const uint64_t own = open.host().side().mapping()->header()->generation;
-    if (report.ok() && report->generation == own) {
+        tandem::ReadRegionReport(side.region().name());
+    // Before the first reset the region has no name; another one may have it.
+    if (report.ok() && report->generation == header.generation) {
       now.has_client = report->client.life == tandem::Life::kAlive ? 1 : 0;
       now.client_pid = report->client.pid;
       now.attendants = static_cast<uint32_t>(report->attendants.size());
       now.exchanges = report->frame_seq;
-      if (report->commands) {
-        now.dropped_messages = report->commands->dropped_messages;
-        for (size_t i = 0; i < tandem::kServices; ++i) {
-          for (const std::string& on : report->commands->on) {
-            if (on == tandem::kServiceNames[i]) {
-              now.enabled_services |= uint32_t{1} << i;
-            }
-          }
-        }
-      }
     }
     tandem::WriteStruct(now, status);
     return absl::OkStatus();
@@ -328,7 +310,7 @@ tandem_code tandem_engine_destroy(tandem_engine* engine) {
   return tandem::Result([&]() -> absl::Status {
     const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
     if (!use) return tandem::InvalidHandle("engine");
-    RETURN_IF_ERROR(tandem::CheckProcess(*use));
+    RETURN_IF_ERROR(tandem::CheckProcess(use->born_in, "engine"));
     if (use->engine.use_count() == 0) {
       return tandem::MakeError(
           tandem::ErrorCode::kInvalidArgument,
