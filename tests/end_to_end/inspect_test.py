@@ -138,7 +138,8 @@ def test_attendants_are_listed(engine: tandem.EngineProcess) -> None:
 
 def test_switching_services_of_no_engine_is_refused() -> None:
     """Exit codes: no region, and an unknown service."""
-    assert inspect("tandem-test-nothing-here", "--enable=camera").returncode == NO_SUCH_REGION
+    missing = inspect("tandem-test-nothing-here", "--enable=camera")
+    assert missing.returncode == NO_SUCH_REGION and missing.stderr.endswith("Next: tools/inspect list\n")
     assert inspect("tandem-test-nothing-here", "--enable=camra").returncode == USAGE
 
 

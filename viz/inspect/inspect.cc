@@ -143,10 +143,10 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
         SwitchServices(options->name, options->enable, options->disable);
     if (!switched.ok()) {
       const std::string message(switched.message());
+      const bool missing = CodeOf(switched) == ErrorCode::kNotReady;
       std::fprintf(stderr, "tandem: %s\nNext: tools/inspect %s\n",
-                   message.c_str(), options->name.c_str());
-      return CodeOf(switched) == ErrorCode::kNotReady ? kNoSuchRegion
-                                                      : kNotSwitched;
+                   message.c_str(), missing ? "list" : options->name.c_str());
+      return missing ? kNoSuchRegion : kNotSwitched;
     }
   }
   const Shown shown = InspectOnce(*options);

@@ -33,8 +33,11 @@ constexpr char kUsage[] =
 
 Shows the region NAME: which side is alive, what each side does, how fast, and
 what is wrong. It only reads. It neither blocks nor wakes a side, and leaves no
-trace; only --enable and --disable first call the engine, beside its client. It also works if the engine is dead or the region is corrupt. NAME may
+trace. It also works if the engine is dead or the region is corrupt. NAME may
 also be a segment of frames, or the run id of a segment.
+
+Only --enable and --disable do more: they first attach beside the engine's
+client, switch the services, and leave.
 
   list      one line for each region and segment of this machine, dead or alive
   --        treats the next word as NAME, so that a region named "list" can be
