@@ -130,6 +130,8 @@ void DefineFrames(py::module_& module) {
 }
 
 void DefineRpc(py::module_& module) {
+  py::class_<ImageLease>(module, "NativeImage")
+      .def_property_readonly("intact", &ImageLease::IsIntact);
   py::class_<NativeStream>(module, "NativeStream")
       .def("next", &NativeStream::Next, py::arg("timeout"))
       .def("close", &NativeStream::Close)

@@ -1,5 +1,11 @@
 #include "client_py/bindings/native_rpc.h"
 
+#include <pybind11/numpy.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,14 +18,46 @@
 #include "schema/messages/rpc_methods.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/frames/image_slot.h"
 #include "transport/memory/fork_guard.h"
 
 namespace tandem {
 namespace py = pybind11;
 namespace {
 
-py::dict CheckedValues(const rpc::Envelope& envelope, rpc::MethodId method,
+// If the answer's image is in a slot, makes its data a view of the slot.
+void ShowImage(RpcMessage* message, const py::dict& values,
+               absl::string_view region) {
+  const rpc::Payload type = message->envelope().payload_type();
+  if (type != rpc::Payload::NamedImageFrame &&
+      type != rpc::Payload::ImageFrame) {
+    return;
+  }
+  const py::object frame = type == rpc::Payload::ImageFrame
+                               ? py::object(values)
+                               : py::object(values["frame"]);
+  if (frame.is_none() || frame["slot_seq"].cast<uint64_t>() == 0) return;
+  auto lease = std::make_unique<ImageLease>(message->TakeImage());
+  if (!*lease) {
+    Raise(MakeError(
+              ErrorCode::kBrokenPeer,
+              absl::StrCat("region '", region,
+                           "': expected an image in a slot of the region, "
+                           "found slot ",
+                           frame["slot"].cast<int>(), " with ",
+                           frame["slot_bytes"].cast<uint32_t>(),
+                           " bytes; reconnect(), or close()")),
+          region);
+  }
+  const std::span<std::byte> bytes = lease->bytes();
+  frame["data"] = py::array_t<uint8_t>(
+      static_cast<py::ssize_t>(bytes.size()),
+      reinterpret_cast<const uint8_t*>(bytes.data()), py::cast(std::move(lease)));
+}
+
+py::dict CheckedValues(RpcMessage* message, rpc::MethodId method,
                        absl::string_view region) {
+  const rpc::Envelope& envelope = message->envelope();
   const rpc::Payload expected = PayloadsOf(method).answer;
   if (envelope.payload_type() != expected || envelope.payload() == nullptr) {
     Raise(MakeError(
@@ -31,7 +69,9 @@ py::dict CheckedValues(const rpc::Envelope& envelope, rpc::MethodId method,
                            "; reconnect(), or close()")),
           region);
   }
-  return PayloadValues(envelope);
+  py::dict values = PayloadValues(envelope);
+  ShowImage(message, values, region);
+  return values;
 }
 
 }  // namespace
@@ -46,7 +86,7 @@ NativeStream::NativeStream(std::shared_ptr<RpcClient> client, uint64_t id,
 
 py::object NativeStream::Next(double timeout_secs) {
   const Deadline deadline = Deadline::After(timeout_secs);
-  const absl::StatusOr<std::optional<RpcMessage>> item =
+  absl::StatusOr<std::optional<RpcMessage>> item =
       WithoutGil([&] { return client_->Next(id_, deadline); });
   if (CodeOf(item.status()) == ErrorCode::kStepTimeout) {
     Raise(
@@ -62,7 +102,7 @@ py::object NativeStream::Next(double timeout_secs) {
   RaiseWhatPythonRaised();
   if (!item->has_value()) return py::none();
   number_ = (*item)->envelope().stream_number();
-  return CheckedValues((*item)->envelope(), method_, region_);
+  return CheckedValues(&**item, method_, region_);
 }
 
 uint64_t NativeStream::dropped() const {
@@ -84,11 +124,11 @@ py::dict NativeRpc::Call(uint16_t method, py::handle request,
   const std::shared_ptr<RpcClient> session = Client();
   const auto id = static_cast<rpc::MethodId>(method);
   PackedCall call = PackRequest(id, request, side_->name());
-  const absl::StatusOr<RpcMessage> answer = WithoutGil(
+  absl::StatusOr<RpcMessage> answer = WithoutGil(
       [&] { return session->Call(std::move(call), Deadline::After(secs)); });
   if (!answer.ok()) Raise(answer.status(), side_->name());
   RaiseWhatPythonRaised();
-  return CheckedValues(answer->envelope(), id, side_->name());
+  return CheckedValues(&*answer, id, side_->name());
 }
 
 std::unique_ptr<NativeStream> NativeRpc::Open(uint16_t method,

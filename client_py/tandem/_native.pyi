@@ -107,6 +107,10 @@ class EpisodeReturns:
     @property
     def last_reward(self) -> float: ...
 
+class NativeImage:
+    @property
+    def intact(self) -> bool: ...
+
 class NativeStream:
     # fields of the item; None: the stream is over
     def next(self, timeout: float) -> dict[str, Any] | None: ...

@@ -15,6 +15,7 @@
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_writer.h"
+#include "transport/frames/image_slot.h"
 #include "transport/ring/ring.h"
 #include "transport/session/step_arrays.h"
 
@@ -89,7 +90,9 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                                      .frames = frames,
                                      .commands = true,
                                      .attendants = true,
-                                     .images = images},
+                                     .images = images,
+                                     .image_slot_bytes =
+                                         options.image_slot_bytes},
                                     options.side));
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), std::move(side)));
@@ -131,8 +134,13 @@ EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
               .client_text =
                   [this] { return side_.ClientText(MonotonicNanos()); },
               .switched =
-                  [this] { side_.ShowServices(rpcs_->enabled_services()); }})) {
-}
+                  [this] { side_.ShowServices(rpcs_->enabled_services()); },
+              .image_place =
+                  [this](size_t caller) {
+                    // No other process has the region yet.
+                    return ImagePlace::Of(
+                        side_.mapping(), *side_.mapping()->header(), caller);
+                  }})) {}
 
 EngineHost::~EngineHost() { Stop(); }
 

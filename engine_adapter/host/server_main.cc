@@ -271,6 +271,7 @@ absl::Status Serve(
                 .wait = absl::GetFlag(FLAGS_wait)},
        .rpc = rpc_flags.config,
        .rpc_ring_bytes = rpc_flags.ring_bytes,
+       .image_slot_bytes = rpc_flags.image_slot_bytes,
        .mode = rpc_flags.mode,
        .frames = std::move(frames),
        .images = std::move(images),

@@ -29,15 +29,17 @@ std::string NameOf(rpc::MethodId method) {
 }
 
 RpcConnection::RpcConnection(RpcDispatcher* dispatcher, const Limits& limits,
-                             Admission admission)
+                             Admission admission, ImageSlotWriter images)
     : dispatcher_(dispatcher),
       limits_(limits),
-      admission_(std::move(admission)) {}
+      admission_(std::move(admission)),
+      images_(std::move(images)) {}
 
 void RpcConnection::Begin(EnvelopeReader reader, EnvelopeWriter writer) {
   End();
   reader_ = std::move(reader);
   writer_ = std::move(writer);
+  images_.Begin();
 }
 
 void RpcConnection::End() {
@@ -143,8 +145,37 @@ absl::Status RpcConnection::Refusal(const rpc::Envelope& call) const {
   return admission_ ? admission_(call.method()) : absl::OkStatus();
 }
 
-void RpcConnection::Send(const rpc::EnvelopeT& envelope) {
+bool RpcConnection::WantsSlot(const rpc::Envelope& call) {
+  if (const auto* const request = call.payload_as_GetCameraFrameRequest()) {
+    return request->to_slot();
+  }
+  if (const auto* const request = call.payload_as_StreamCameraRequest()) {
+    return request->to_slot();
+  }
+  if (const auto* const request = call.payload_as_GetViewportFrameRequest()) {
+    return request->to_slot();
+  }
+  const auto* const request = call.payload_as_StartViewportStreamRequest();
+  return request != nullptr && request->to_slot();
+}
+
+void RpcConnection::Send(rpc::EnvelopeT envelope, bool to_slot) {
+  rpc::ImageFrameT* frame = envelope.payload.AsImageFrame();
+  if (auto* const named = envelope.payload.AsNamedImageFrame()) {
+    frame = named->frame.get();
+  }
+  if (frame != nullptr) PlaceImage(to_slot, frame);
   if (writer_->Post(envelope) == ErrorCode::kBrokenPeer) broken_ = true;
+}
+
+void RpcConnection::PlaceImage(bool to_slot, rpc::ImageFrameT* frame) {
+  const ImageNotice notice =
+      to_slot ? images_.Write(std::as_bytes(std::span(frame->data)))
+              : ImageNotice();
+  frame->slot_seq = notice.seq;
+  frame->slot_bytes = notice.bytes;
+  frame->slot = notice.slot;
+  if (notice.seq != 0) frame->data.clear();
 }
 
 void RpcConnection::SendError(rpc::MethodId method, uint64_t correlation_id,
@@ -210,7 +241,8 @@ void RpcConnection::Open(const rpc::Envelope& call,
                    Stream{.method = call.method(),
                           .source = *std::move(stream),
                           .period_ns = static_cast<int64_t>(1e9 / hz),
-                          .due_ns = 0});
+                          .due_ns = 0,
+                          .to_slot = WantsSlot(call)});
 }
 
 void RpcConnection::Cancel(const rpc::Envelope& call) {
@@ -246,7 +278,7 @@ void RpcConnection::EndStream(uint64_t correlation_id,
   last.dropped = stream->second.dropped;
   last.end_of_stream = true;
   streams_.erase(stream);
-  Send(last);
+  Send(std::move(last));
 }
 
 void RpcConnection::Feed(uint64_t correlation_id, Stream* stream,
@@ -276,17 +308,17 @@ void RpcConnection::Feed(uint64_t correlation_id, Stream* stream,
     EndStream(correlation_id, items.status());
     return;
   }
-  rpc::EnvelopeT envelope = EnvelopeOf(stream->method, correlation_id);
-  envelope.dropped = stream->dropped;
   for (rpc::PayloadUnion& item : *items) {
     ++stream->items;
     if (TooMuchWaits()) {
       ++stream->dropped;
       continue;
     }
+    rpc::EnvelopeT envelope = EnvelopeOf(stream->method, correlation_id);
+    envelope.dropped = stream->dropped;
     envelope.payload = std::move(item);
     envelope.stream_number = stream->items;
-    Send(envelope);
+    Send(std::move(envelope), stream->to_slot);
   }
 }
 

@@ -32,6 +32,7 @@
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
+#include "transport/frames/image_slot.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 
@@ -62,10 +63,11 @@ class RpcConnection {
   using Admission = std::function<absl::Status(rpc::MethodId)>;
 
   // `dispatcher` must outlive this object. Empty `admission`: all methods.
+  // `images`: the caller's slots for images.
   explicit RpcConnection(RpcDispatcher* dispatcher)
       : RpcConnection(dispatcher, Limits()) {}
   RpcConnection(RpcDispatcher* dispatcher, const Limits& limits,
-                Admission admission = {});
+                Admission admission = {}, ImageSlotWriter images = {});
   RpcConnection(const RpcConnection&) = delete;
   RpcConnection& operator=(const RpcConnection&) = delete;
 
@@ -108,7 +110,7 @@ class RpcConnection {
   static absl::StatusOr<Request> Unpacked(const rpc::Envelope& call);
   template <typename Response>
   void SendResponse(rpc::MethodId method, uint64_t correlation_id,
-                    absl::StatusOr<Response> response);
+                    absl::StatusOr<Response> response, bool to_slot = false);
   void Open(const rpc::Envelope& call, absl::StatusOr<RpcStream> stream);
   // The bytes of the call that is being answered.
   std::span<const uint8_t> call_bytes() const;
@@ -125,10 +127,13 @@ class RpcConnection {
     int64_t due_ns;
     // The stream is due, but has no new items, or its items wait for room.
     bool waits = false;
-    uint64_t items = 0;  // including lost items
+    bool to_slot = false;  // of the request
+    uint64_t items = 0;    // including lost items
     uint64_t dropped = 0;
   };
 
+  // Whether the call's `to_slot` is set.
+  static bool WantsSlot(const rpc::Envelope& call);
   void Answer(const rpc::Envelope& call);
   // Why the call gets no answer of a handler; OK: it does.
   absl::Status Refusal(const rpc::Envelope& call) const;
@@ -144,7 +149,9 @@ class RpcConnection {
   static rpc::EnvelopeT EnvelopeOf(
       rpc::MethodId method, uint64_t correlation_id,
       const absl::Status& status = absl::OkStatus());
-  void Send(const rpc::EnvelopeT& envelope);
+  // `to_slot`: writes an image into a slot of the caller, if one is free.
+  void Send(rpc::EnvelopeT envelope, bool to_slot = false);
+  void PlaceImage(bool to_slot, rpc::ImageFrameT* frame);
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);
   void Cancel(const rpc::Envelope& call);
@@ -158,6 +165,7 @@ class RpcConnection {
   bool unanswered_ =
       false;  // reader_'s envelope waits until the engine is idle
   std::optional<EnvelopeWriter> writer_;
+  ImageSlotWriter images_;
   std::map<uint64_t, Stream> streams_;  // by correlation id
   // Calls without an answer yet, by correlation id. The object exists as long
   // as the answer is wanted; it is new for each call, since a caller may use a
@@ -184,7 +192,8 @@ absl::StatusOr<Request> RpcConnection::Unpacked(const rpc::Envelope& call) {
 
 template <typename Response>
 void RpcConnection::SendResponse(rpc::MethodId method, uint64_t correlation_id,
-                                 absl::StatusOr<Response> response) {
+                                 absl::StatusOr<Response> response,
+                                 bool to_slot) {
   if (!response.ok()) {
     SendError(method, correlation_id, response.status());
     return;
@@ -195,7 +204,7 @@ void RpcConnection::SendResponse(rpc::MethodId method, uint64_t correlation_id,
   } else {
     answer.payload.Set(*std::move(response));
   }
-  Send(answer);
+  Send(std::move(answer), to_slot);
 }
 
 template <typename Response>
@@ -217,10 +226,11 @@ std::optional<RpcAnswer<Response>> RpcConnection::Later(
   waits = std::make_shared<const bool>(true);
   const std::weak_ptr<const void> wanted = waits;
   return RpcAnswer<Response>(
-      [this, wanted, method, id](absl::StatusOr<Response> response) {
+      [this, wanted, method, id,
+       to_slot = WantsSlot(call)](absl::StatusOr<Response> response) {
         if (!TakeLate(wanted, id)) return;
         if (TooMuchWaits()) response = AskAgain(method);
-        SendResponse(method, id, std::move(response));
+        SendResponse(method, id, std::move(response), to_slot);
       },
       wanted);
 }

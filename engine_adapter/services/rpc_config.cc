@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "nlohmann/json.hpp"
+#include "schema/layout/image_slot.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
@@ -48,6 +49,10 @@ ABSL_FLAG(std::string, stream_hz, "",
 ABSL_FLAG(uint32_t, rpc_ring_kib, tandem::kDefaultRingBytes / 1024,
           "KiB of each of the two RPC rings: a power of two from 4 to "
           "1048576; a message larger than half of it goes in pieces");
+ABSL_FLAG(uint32_t, image_slot_bytes, 0,
+          "bytes of each of ten slots of shared memory, two for the client and "
+          "two for each attendant: an image that its caller has requested is read "
+          "there in place; a larger one comes through the RPC ring; 0: no slots");
 ABSL_FLAG(tandem::rpc::SimulationMode, mode, tandem::rpc::SimulationMode::FAST,
           "how simulated time goes: fast or deterministic (a step for each "
           "exchange), or realtime (by the wall clock, whether or not actions "
@@ -160,6 +165,13 @@ absl::StatusOr<RpcFlags> RpcFromFlags() {
                      kLeastKib, " to ", kMostKib, ", found ", kib));
   }
   flags.ring_bytes = kib * 1024;
+  flags.image_slot_bytes = absl::GetFlag(FLAGS_image_slot_bytes);
+  if (flags.image_slot_bytes > kMaxImageSlotBytes) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("--image_slot_bytes: expected at most ",
+                     kMaxImageSlotBytes, ", found ", flags.image_slot_bytes));
+  }
   RETURN_IF_ERROR(ParseServices(absl::GetFlag(FLAGS_services), &flags.config));
   RETURN_IF_ERROR(
       ParseStreamRates(absl::GetFlag(FLAGS_stream_hz), &flags.config));

@@ -52,11 +52,12 @@ absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config);
 struct RpcFlags {
   RpcConfig config = {};
   uint32_t ring_bytes = 0;
+  uint32_t image_slot_bytes = 0;
   rpc::SimulationMode mode = rpc::SimulationMode::FAST;
 };
 
-// Returns the values of the flags services, stream_hz, rpc_ring_kib and mode,
-// which every server has. Call it after ParseCommandLine. kInvalidArgument for
+// Returns the values of the flags services, stream_hz, rpc_ring_kib,
+// image_slot_bytes and mode, which every server has. Call it after ParseCommandLine. kInvalidArgument for
 // an invalid value.
 absl::StatusOr<RpcFlags> RpcFromFlags();
 

@@ -106,11 +106,17 @@ RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
       links_(std::move(links)) {
   // A step waits for a few calls of each attendant at most.
   constexpr RpcConnection::Limits kOfAttendant = {.calls_per_poll = 2};
-  callers_[kClientCaller] = std::make_unique<RpcConnection>(&dispatcher_);
+  const auto images = [&](size_t caller) {
+    return ImageSlotWriter(links_.image_place(caller));
+  };
+  callers_[kClientCaller] = std::make_unique<RpcConnection>(
+      &dispatcher_, RpcConnection::Limits(), RpcConnection::Admission(),
+      images(kClientCaller));
   for (size_t caller = kClientCaller + 1; caller < kCallers; ++caller) {
     callers_[caller] = std::make_unique<RpcConnection>(
         &dispatcher_, kOfAttendant,
-        [this](rpc::MethodId method) { return Admission(method); });
+        [this](rpc::MethodId method) { return Admission(method); },
+        images(caller));
   }
   const EnginePorts ports = engine->ports();
   const uint32_t num_envs = engine->schema().num_envs;

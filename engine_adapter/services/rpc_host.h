@@ -36,6 +36,7 @@
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/frames/image_slot.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 
@@ -58,6 +59,10 @@ class RpcHost {
     std::function<std::string()> client_text = [] { return std::string(); };
     // Called when the set of enabled services has changed.
     std::function<void()> switched = [] {};
+    // The slots for images of a caller.
+    std::function<ImagePlace(size_t caller)> image_place = [](size_t) {
+      return ImagePlace();
+    };
   };
   // `engine` and `simulation` must outlive this object.
   RpcHost(const RpcConfig& config, EngineBase* engine,

@@ -72,18 +72,23 @@ TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
   const std::pair<const char*, LrbcHeader> kMore[] = {
       {"lrbc_v1_images.bin", SampleImagesHeader()},
       {"lrbc_v1_commands.bin", SampleCommandsHeader()},
-      {"lrbc_v1_attendants.bin", SampleAttendantsHeader()}};
+      {"lrbc_v1_attendants.bin", SampleAttendantsHeader()},
+      {"lrbc_v1_image_slots.bin", SampleImageSlotsHeader()}};
   for (const auto& [name, header] : kMore) {
     const char* bytes = reinterpret_cast<const char*>(&header);
     EXPECT_EQ(std::string(bytes, sizeof(header)), Golden(name)) << kNext;
   }
 }
 
-TEST(Goldens, AttendantSlotIsByteForByteTheSame) {
-  const AttendantSlot slot = SampleAttendantSlot();
-  const char* bytes = reinterpret_cast<const char*>(&slot);
-  EXPECT_EQ(std::string(bytes, sizeof(slot)), Golden("attendant_slot_v1.bin"))
+template <typename Slot>
+std::string BytesOf(const Slot& slot) {
+  return {reinterpret_cast<const char*>(&slot), sizeof(slot)};
+}
+
+TEST(Goldens, SlotsAreByteForByteTheSame) {
+  EXPECT_EQ(BytesOf(SampleAttendantSlot()), Golden("attendant_slot_v1.bin"))
       << kNext;
+  EXPECT_EQ(BytesOf(SampleImageSlot()), Golden("image_slot_v1.bin")) << kNext;
 }
 
 TEST(Goldens, RingIsByteForByteTheSame) {
@@ -122,6 +127,7 @@ TEST(Goldens, ListingIsUpToDate) {
 TEST(Listing, CoversEveryByteOnce) {
   ExpectCovers(HeaderRows(), 0, kLrbcHeaderBytes);
   ExpectCovers(AttendantSlotRows(), 0, sizeof(AttendantSlot));
+  ExpectCovers(ImageSlotRows(), 0, sizeof(ImageSlot));
   ExpectCovers(RingHeaderRows(), 0, sizeof(RingHeader));
   ExpectCovers(RingDataRows(), sizeof(RingHeader), SampleRing().size());
   ExpectCovers(FlanHeaderRows(), 0, sizeof(FlanHeader));

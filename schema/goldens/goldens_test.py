@@ -17,6 +17,7 @@ from tools.testing import pytest_main
 GOLDENS = Path("schema/goldens")
 HEADER = (GOLDENS / "lrbc_v1.bin").read_bytes()
 SLOT = (GOLDENS / "attendant_slot_v1.bin").read_bytes()
+IMAGE_SLOT = (GOLDENS / "image_slot_v1.bin").read_bytes()
 RING = (GOLDENS / "ring_v1.bin").read_bytes()
 LISTING = (GOLDENS / "lrbc_v1.txt").read_text(encoding="utf-8")
 
@@ -104,7 +105,13 @@ def test_bytes_between_promised_fields_are_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file_name", "data"), [("lrbc_v1.bin", HEADER), ("attendant_slot_v1.bin", SLOT), ("ring_v1.bin", RING)]
+    ("file_name", "data"),
+    [
+        ("lrbc_v1.bin", HEADER),
+        ("attendant_slot_v1.bin", SLOT),
+        ("image_slot_v1.bin", IMAGE_SLOT),
+        ("ring_v1.bin", RING),
+    ],
 )
 def test_listing_covers_every_byte_correctly(file_name: str, data: bytes) -> None:
     """Each row's bytes and value equal the golden's; each byte is in exactly one row."""
@@ -172,6 +179,22 @@ def test_attendant_slot_has_its_promised_fields() -> None:
     assert [struct.unpack_from("<I", SLOT, at)[0] for at in (128, 256, 384)] == [2001, 70003, 10]
 
 
+def test_a_region_with_image_slots_differs_in_the_listed_fields() -> None:
+    """The differences are the feature bit and the checksum; the new fields are in both samples."""
+    slots = (GOLDENS / "lrbc_v1_image_slots.bin").read_bytes()
+    assert struct.unpack_from("<Q", slots, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 256
+    assert struct.unpack_from("<I", HEADER, 928)[0] == 4096
+    assert struct.unpack_from("<I", HEADER, 932)[0] == zlib.crc32(HEADER[920:932])
+    differ = (*range(648, 656), *range(896, 900))
+    assert all(slots[offset] == HEADER[offset] for offset in range(4096) if offset not in differ)
+
+
+def test_image_slot_has_its_promised_fields() -> None:
+    """The slot's fields, by their offsets in the slot."""
+    assert len(IMAGE_SLOT) == 256
+    assert [struct.unpack_from("<Q", IMAGE_SLOT, at)[0] for at in (0, 128)] == [15, 14]
+
+
 def test_header_is_one_page() -> None:
     """The header's size is part of the format."""
     assert len(HEADER) == 4096
@@ -204,6 +227,7 @@ def test_sections_are_aligned_within_the_region_and_disjoint() -> None:
         "reset_seeds": 8 * envs,
         "infos": fields["infos_size"],
         "attendants": 4 * (512 + 2 * (128 + fields["attendant_ring_size"])),
+        "image_slots": 10 * (256 + fields["image_slot_bytes"]),
         "cmd_s2c": ring,
         "cmd_c2s": ring,
         "image": fields["image_width"] * fields["image_height"] * fields["image_channels"],

@@ -36,6 +36,10 @@ inline uint32_t LayoutCrc(const LrbcHeader& header) {
 inline uint32_t AttendantsCrc(const LrbcHeader& header) {
   return CrcOf(header, kAttendantsCrcRanges);
 }
+// Its image_slots_crc32.
+inline uint32_t ImageSlotsCrc(const LrbcHeader& header) {
+  return CrcOf(header, kImageSlotsCrcRanges);
+}
 
 }  // namespace tandem
 

@@ -84,6 +84,8 @@ inline constexpr uint64_t kFeatureAttendants = 128;  // attendants_offset to
                                                      // attendants_crc32,
                                                      // attendant_bell,
                                                      // attendant_pause_ns
+inline constexpr uint64_t kFeatureImageSlots =
+    256;  // image_slots_offset to image_slots_crc32; only regions with slots
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -100,10 +102,11 @@ enum class Phase : uint8_t {
   kPausedByAttendant = 8,  // the same; the client's deadlines do not run
 };
 
-// First byte and length of each range that layout_crc32 covers, and of the one
-// that attendants_crc32 covers.
+// First byte and length of each range that layout_crc32 covers, and of the ones
+// that attendants_crc32 and image_slots_crc32 cover.
 inline constexpr uint32_t kLayoutCrcRanges[][2] = {{20, 108}, {384, 512}};
 inline constexpr uint32_t kAttendantsCrcRanges[][2] = {{904, 12}};
+inline constexpr uint32_t kImageSlotsCrcRanges[][2] = {{920, 12}};
 
 // A logarithmic histogram with four linear parts per octave, from 128 ns to 8.6
 // s. The first and last buckets include shorter and longer times. One writer.
@@ -190,7 +193,11 @@ struct LrbcHeader {
   uint64_t attendants_offset;
   uint32_t attendant_ring_size;  // of data in each ring; a power of two
   uint32_t attendants_crc32;     // as layout_crc32, kAttendantsCrcRanges
-  uint8_t reserved_920[104];
+  // The slots of requested images (image_slot.h); 0: none.
+  uint64_t image_slots_offset;
+  uint32_t image_slot_bytes;   // of an image; a multiple of kPromisedAlignment
+  uint32_t image_slots_crc32;  // as layout_crc32, kImageSlotsCrcRanges
+  uint8_t reserved_936[88];
 
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
@@ -293,6 +300,9 @@ static_assert(offsetof(LrbcHeader, layout_crc32) == 896);
 static_assert(offsetof(LrbcHeader, attendants_offset) == 904);
 static_assert(offsetof(LrbcHeader, attendant_ring_size) == 912);
 static_assert(offsetof(LrbcHeader, attendants_crc32) == 916);
+static_assert(offsetof(LrbcHeader, image_slots_offset) == 920);
+static_assert(offsetof(LrbcHeader, image_slot_bytes) == 928);
+static_assert(offsetof(LrbcHeader, image_slots_crc32) == 932);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);

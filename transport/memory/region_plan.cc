@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/flan.h"
+#include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
@@ -77,6 +78,13 @@ void CheckRing(absl::string_view field, uint32_t bytes, Problems* problems) {
   }
 }
 
+void CheckCrc(absl::string_view field, uint32_t expected, uint32_t found,
+              Problems* problems) {
+  if (expected == found) return;
+  problems->push_back(Mismatch(field, absl::StrFormat("0x%08x", expected),
+                               absl::StrFormat("0x%08x", found)));
+}
+
 void CheckIdentity(const LrbcHeader& header, uint64_t file_bytes,
                    Problems* problems) {
   if (header.magic != kLrbcMagic) {
@@ -101,11 +109,7 @@ void CheckIdentity(const LrbcHeader& header, uint64_t file_bytes,
                                  absl::StrFormat("0x%x", kFeaturesOfVersion1),
                                  absl::StrFormat("0x%x", header.feature_bits)));
   }
-  if (header.layout_crc32 != LayoutCrc(header)) {
-    problems->push_back(
-        Mismatch("layout_crc32", absl::StrFormat("0x%08x", LayoutCrc(header)),
-                 absl::StrFormat("0x%08x", header.layout_crc32)));
-  }
+  CheckCrc("layout_crc32", LayoutCrc(header), header.layout_crc32, problems);
 }
 
 void CheckSizes(const LrbcHeader& header, Problems* problems) {
@@ -122,6 +126,16 @@ void CheckImages(const LrbcHeader& header, Problems* problems) {
   CheckRange("image_channels", header.image_channels, 1, 4, problems);
 }
 
+void CheckImageSlots(const LrbcHeader& header, Problems* problems) {
+  CheckRange("image_slot_bytes", header.image_slot_bytes, 1, kMaxImageSlotBytes,
+             problems);
+  if (header.image_slot_bytes % kPromisedAlignment != 0) {
+    problems->push_back(Mismatch(
+        "image_slot_bytes", absl::StrCat("a multiple of ", kPromisedAlignment),
+        absl::StrCat(header.image_slot_bytes)));
+  }
+}
+
 // At most 2^54 bytes, for a header that CheckSizes and CheckImages have
 // accepted.
 uint64_t ImageBytes(const LrbcHeader& header) {
@@ -131,6 +145,10 @@ uint64_t ImageBytes(const LrbcHeader& header) {
 
 uint64_t AttendantBytes(const LrbcHeader& header) {
   return kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size);
+}
+
+uint64_t AllImageSlotBytes(const LrbcHeader& header) {
+  return kImageSlots * ImageSlotBytes(header.image_slot_bytes);
 }
 
 // The optional sections, whose header fields later versions use. Sizes that
@@ -164,14 +182,21 @@ void AddOptionalSections(const LrbcHeader& header,
   if ((header.feature_bits & kFeatureAttendants) != 0) {
     const size_t before = problems->size();
     CheckRing("attendant_ring_size", header.attendant_ring_size, problems);
-    if (header.attendants_crc32 != AttendantsCrc(header)) {
-      problems->push_back(Mismatch(
-          "attendants_crc32", absl::StrFormat("0x%08x", AttendantsCrc(header)),
-          absl::StrFormat("0x%08x", header.attendants_crc32)));
-    }
+    CheckCrc("attendants_crc32", AttendantsCrc(header), header.attendants_crc32,
+             problems);
     if (problems->size() == before) {
       sections->push_back({"attendants", &LrbcHeader::attendants_offset,
                            AttendantBytes(header)});
+    }
+  }
+  if ((header.feature_bits & kFeatureImageSlots) != 0) {
+    const size_t before = problems->size();
+    CheckImageSlots(header, problems);
+    CheckCrc("image_slots_crc32", ImageSlotsCrc(header),
+             header.image_slots_crc32, problems);
+    if (problems->size() == before) {
+      sections->push_back({"image slots", &LrbcHeader::image_slots_offset,
+                           AllImageSlotBytes(header)});
     }
   }
 }
@@ -262,6 +287,20 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     header.attendants_crc32 = AttendantsCrc(header);
     header.feature_bits |= kFeatureAttendants;
     end = AlignUp(end + AttendantBytes(header));
+  }
+  if (spec.image_slot_bytes != 0) {
+    CheckRange("image_slot_bytes", spec.image_slot_bytes, 0, kMaxImageSlotBytes,
+               &problems);
+    if (!problems.empty()) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("region: ", problems.front()));
+    }
+    header.image_slots_offset = end;
+    header.image_slot_bytes =
+        static_cast<uint32_t>(AlignUp(spec.image_slot_bytes));
+    header.image_slots_crc32 = ImageSlotsCrc(header);
+    header.feature_bits |= kFeatureImageSlots;
+    end = AlignUp(end + AllImageSlotBytes(header));
   }
   header.region_size = end;
   if (end > kMaxRegionBytes) {

@@ -50,12 +50,15 @@ struct RegionSpec {
   bool commands = false;                    // whether the engine answers RPCs
   bool attendants = false;                  // whether it has attendants' slots
   ImageSize images = {};
+  // Bytes of an image in each slot of requested images, rounded up to a multiple
+  // of kSectionAlignment; 0: no slots.
+  uint32_t image_slot_bytes = 0;
 };
 
 // Returns the constant part of the region's header; all other words are zero.
 // `generation` is in nanoseconds since the Unix epoch. kInvalidArgument for a
 // size of zero or beyond the limits, a ring size that is not a power of two, a
-// task or description that is too long, or invalid frames or images.
+// task or description that is too long, or invalid frames, images or slots.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 

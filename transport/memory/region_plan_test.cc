@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
 
@@ -39,6 +41,25 @@ TEST(RegionPlan, ClientAcceptsThePlanOfTheEngine) {
       EXPECT_EQ(offset % kSectionAlignment, 0u);
     }
   }
+}
+
+TEST(RegionPlan, ImageSlotsAreRoundedUpAndChecked) {
+  RegionSpec spec = Spec(1, 1, 1);
+  EXPECT_EQ(Plan(spec).feature_bits & kFeatureImageSlots, 0u);
+  spec.image_slot_bytes = 1000;
+  const LrbcHeader header = Plan(spec);
+  EXPECT_NE(header.feature_bits & kFeatureImageSlots, 0u);
+  EXPECT_EQ(header.image_slot_bytes, 1024u);
+  EXPECT_TRUE(CheckHeader(header, header.region_size).ok());
+  LrbcHeader wrong = header;
+  wrong.image_slot_bytes = 2048;
+  EXPECT_TRUE(absl::StrContains(CheckHeader(wrong, wrong.region_size).message(),
+                                "image_slots_crc32"));
+  wrong.image_slots_crc32 = ImageSlotsCrc(wrong);
+  EXPECT_TRUE(absl::StrContains(CheckHeader(wrong, wrong.region_size).message(),
+                                "image slots"));
+  spec.image_slot_bytes = kMaxImageSlotBytes + 1;
+  EXPECT_EQ(CodeOf(PlanRegion(spec, 1).status()), ErrorCode::kInvalidArgument);
 }
 
 TEST(RegionPlan, InfosAndDescriptionHaveASectionOfTheirOwn) {

@@ -236,6 +236,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureStepTimes, "step times"}, {kFeatureInfos, "infos"},
       {kFeatureFrames, "frames"},        {kFeatureImages, "images"},
       {kFeatureCommands, "commands"},    {kFeatureAttendants, "attendants"},
+      {kFeatureImageSlots, "image slots"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {

@@ -33,6 +33,14 @@ absl::Status ErrorOf(const rpc::Envelope& envelope) {
                       : MeaningOf(code));
 }
 
+// The image of an answer or of a stream's item; nullptr: none.
+const rpc::ImageFrame* ImageOf(const rpc::Envelope& envelope) {
+  if (const auto* const named = envelope.payload_as_NamedImageFrame()) {
+    return named->frame();
+  }
+  return envelope.payload_as_ImageFrame();
+}
+
 bool IsError(const rpc::Envelope& envelope) {
   return envelope.error_code() != 0 || (envelope.error_message() != nullptr &&
                                         envelope.error_message()->size() > 0);
@@ -40,8 +48,16 @@ bool IsError(const rpc::Envelope& envelope) {
 
 }  // namespace
 
-RpcMessage::RpcMessage(const EnvelopeReader& reader)
-    : words_(reader.envelope_words().begin(), reader.envelope_words().end()) {}
+RpcMessage::RpcMessage(const EnvelopeReader& reader,
+                       const ImagePlace& place)
+    : words_(reader.envelope_words().begin(), reader.envelope_words().end()) {
+  const rpc::ImageFrame* const frame = ImageOf(envelope());
+  if (frame != nullptr && frame->slot_seq() != 0) {
+    image_ = ImageLease(place, {.seq = frame->slot_seq(),
+                                .bytes = frame->slot_bytes(),
+                                .slot = frame->slot()});
+  }
+}
 
 // Ends a long wait for reasons that the ring does not show.
 class RpcClient::Watch final : public WaitWatch {
@@ -71,6 +87,7 @@ absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
 RpcClient::RpcClient(RpcSide* side, EnvelopeReader reader,
                      EnvelopeWriter writer, const Options& options)
     : side_(side),
+      place_(side->image_place()),
       options_(options),
       born_in_(ForkCount()),
       reader_(std::move(reader)),
@@ -300,24 +317,29 @@ void RpcClient::TakeDropped(uint64_t id) {
           "': the engine's answer cannot be read: ", reader_.problem()));
 }
 
+void RpcClient::DropEnvelope() {
+  ++unclaimed_;
+  const RpcMessage dropped(reader_, place_);  // its end releases an image
+}
+
 void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
   const uint64_t id = envelope.correlation_id();
   if (const auto call = calls_.find(id); call != calls_.end()) {
     if (call->second.has_value()) {  // the first answer counts
-      ++unclaimed_;
+      DropEnvelope();
       return;
     }
     if (IsError(envelope)) {
       call->second = ErrorOf(envelope);
     } else {
-      call->second = RpcMessage(reader_);
+      call->second = RpcMessage(reader_, place_);
     }
     return;
   }
   if (envelope.method() == rpc::MethodId::CancelStream) return;
   const auto it = streams_.find(id);
   if (it == streams_.end() || it->second.over) {
-    ++unclaimed_;
+    DropEnvelope();
     return;
   }
   Stream& stream = it->second;
@@ -328,7 +350,7 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
     stream.over = true;
     return;
   }
-  const RpcMessage& item = stream.items.emplace_back(reader_);
+  const RpcMessage& item = stream.items.emplace_back(reader_, place_);
   stream.bytes += item.bytes();
   while (stream.items.size() > 1 &&
          (stream.items.size() > options_.stream_items ||

@@ -28,6 +28,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +36,7 @@
 #include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
+#include "transport/frames/image_slot.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 #include "transport/rpc/packed_call.h"
@@ -44,20 +46,25 @@
 
 namespace tandem {
 
-// A verified envelope and its bytes.
+// A verified envelope and its bytes, and the image that it announces in one of
+// the caller's slots. The end of the message releases the image.
 class RpcMessage {
  public:
-  // A copy of the reader's envelope.
-  explicit RpcMessage(const EnvelopeReader& reader);
+  // A copy of the reader's envelope. `place`: the caller's slots.
+  RpcMessage(const EnvelopeReader& reader, const ImagePlace& place);
 
   const rpc::Envelope& envelope() const {
     return *rpc::GetEnvelope(words_.data());
   }
   size_t bytes() const { return words_.size() * sizeof(uint64_t); }
   const void* data() const { return words_.data(); }
+  // Returns the image, once. Empty: it is in the envelope, or there is none, or
+  // the engine has sent an invalid notice.
+  ImageLease TakeImage() { return std::move(image_); }
 
  private:
   std::vector<uint64_t> words_;  // FlatBuffers are aligned
+  ImageLease image_;
 };
 
 // Thread-safe. In a forked child every call returns kForkedChild.
@@ -140,9 +147,11 @@ class RpcClient {
   void Take(EnvelopeReader::Got got);
   void TakeDropped(uint64_t id);
   void TakeEnvelope(const rpc::Envelope& envelope);
+  void DropEnvelope();
   absl::Status Ended(ErrorCode code) const;
 
   RpcSide* const side_;
+  const ImagePlace place_;
   const Options options_;
   const uint32_t born_in_;
 

@@ -68,6 +68,9 @@ class AttendantSide final : public RpcSide {
 
   absl::StatusOr<RingReader> RpcRingReader() override;
   absl::StatusOr<RingWriter> RpcRingWriter() override;
+  ImagePlace image_place() const override {
+    return ImagePlace::Of(region_.mapping(), plan(), 1 + slot_);
+  }
   Waiter RpcWaiter() const override { return Waiter(OwnBell(), options_.wait); }
   void AnnounceRpcs() override;
   const std::string& name() const override { return name_; }

@@ -164,6 +164,7 @@ class ClientSide final : public RpcSide {
   // The ends of the RPC rings are valid until the next Reconnect.
   absl::StatusOr<RingReader> RpcRingReader() override;
   absl::StatusOr<RingWriter> RpcRingWriter() override;
+  ImagePlace image_place() const override;
   Waiter RpcWaiter() const override { return Waiter(own_bell_, options_.wait); }
   void AnnounceRpcs() override {}  // the engine reads this ring's position
   std::string EnginePhase() const override;

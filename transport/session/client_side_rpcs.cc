@@ -16,4 +16,8 @@ absl::StatusOr<RingWriter> ClientSide::RpcRingWriter() {
                             engine_bell_);
 }
 
+ImagePlace ClientSide::image_place() const {
+  return ImagePlace::Of(mapping(), plan(), 0);
+}
+
 }  // namespace tandem

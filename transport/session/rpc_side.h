@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "transport/frames/image_slot.h"
 #include "transport/ring/ring.h"
 #include "transport/wait/waiter.h"
 
@@ -33,6 +34,9 @@ class RpcSide {
   virtual Waiter RpcWaiter() const = 0;
   // The caller calls this after it has written into the ring.
   virtual void AnnounceRpcs() = 0;
+
+  // This side's slots for requested images; empty if the region has none.
+  virtual ImagePlace image_place() const = 0;
 
   // The region's name.
   virtual const std::string& name() const = 0;

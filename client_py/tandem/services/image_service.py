@@ -96,4 +96,5 @@ class ImageService(Service):
             "height": or_zero("height", height),
             "format": format,
             "env_id": self._caller.env_id(env_id),
+            "to_slot": True,
         }

@@ -1,8 +1,10 @@
 """Images from Python: cameras, viewports, depth, encodings, streams and debug drawing."""
 
+import gc
 import io
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,13 @@ import pytest
 from matplotlib import image as files
 
 import tandem
-from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
+from tandem._native import NativeImage
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    nothing_left_behind,
+    start_python,
+    unique_name,
+    watchdog,
+)
 from tools.testing import pytest_main
 
 _SIZE: dict[str, Any] = {"width": 96, "height": 64}
@@ -212,6 +220,92 @@ def test_marks_are_in_the_images_until_cleared(shared: tandem.SharedMemoryClient
     )
     shared.debug.draw(clear_previous=True)
     np.testing.assert_array_equal(image_of(), plain)
+
+
+def _in_place(image: tandem.services.Image) -> bool:
+    """Returns whether the image is in a slot of the region."""
+    return isinstance(image.data.base, NativeImage)
+
+
+@pytest.fixture
+def with_slots() -> Iterator[tandem.EngineProcess]:
+    """Launches an engine whose slots have room for one colour image of _SIZE."""
+    flags = ("--image_slot_bytes", str(96 * 64 * 3))
+    with tandem.launch_engine("HalfCheetah-v5", num_envs=2, name=unique_name(), flags=flags) as engine:
+        yield engine
+
+
+def test_an_image_is_read_in_its_slot(with_slots: tandem.EngineProcess) -> None:
+    """The images equal those of the ring; two are held in place, and the third comes through the ring."""
+    with tandem.SharedMemoryClient(with_slots.name, timeout=60) as client:
+        client.reset(seed=0)
+        first = client.camera.frame("track", **_SIZE)
+        second = client.viewport.frame(env_id=1, **_SIZE)
+        third = client.camera.frame("track", **_SIZE)
+        assert [_in_place(image) for image in (first, second, third)] == [True, True, False]
+        np.testing.assert_array_equal(first.pixels, third.pixels)
+        assert not np.array_equal(first.pixels, second.pixels)
+        large = client.camera.frame("track", width=97, height=64)
+        assert not _in_place(large) and large.intact
+        del second
+        gc.collect()
+        depth = client.camera.frame("track", kind=tandem.services.CameraKind.DEPTH, **_SIZE)
+        assert _in_place(depth) and depth.depth.shape == (64, 96)
+        np.testing.assert_array_equal(first.pixels, third.pixels)
+        assert first.intact and depth.intact
+
+
+def test_a_stream_stays_in_its_slots(with_slots: tandem.EngineProcess) -> None:
+    """A loop that keeps the last image while it waits for the next reads all of them in place, and each is new."""
+    with tandem.SharedMemoryClient(with_slots.name, timeout=60) as client:
+        client.reset(seed=0)
+        numbers = []
+        with client.camera.stream("track", fps=60, **_SIZE) as stream:
+            for _ in range(6):
+                client.step(client.actions)
+                image = stream.next()
+                assert _in_place(image) and image.intact and image.pixels.std() > 5
+                numbers.append(image.frame_number)
+        assert numbers == sorted(set(numbers))
+
+
+def test_attendants_have_slots_of_their_own(with_slots: tandem.EngineProcess) -> None:
+    """Images of attendants and of the client do not overwrite each other; a killed attendant's slots are free again."""
+    with tandem.SharedMemoryClient(with_slots.name, timeout=60) as client, ExitStack() as stack:
+        client.reset(seed=0)
+        own = [client.camera.frame("track", **_SIZE) for _ in range(2)]
+        panels = [stack.enter_context(tandem.Attendant(with_slots.name, timeout=60)) for _ in range(3)]
+        theirs = [panel.camera.frame("track", env_id=1, **_SIZE) for panel in panels for _ in range(2)]
+        assert all(_in_place(image) for image in (*own, *theirs))
+        for image in theirs:
+            np.testing.assert_array_equal(image.pixels, theirs[0].pixels)
+        np.testing.assert_array_equal(own[0].pixels, own[1].pixels)
+        assert not np.array_equal(own[0].pixels, theirs[0].pixels)
+        for _ in range(3):
+            program = (
+                "import os, signal, tandem\n"
+                f"panel = tandem.Attendant({with_slots.name!r}, timeout=60)\n"
+                "held = [panel.camera.frame('track', width=96, height=64) for _ in range(2)]\n"
+                "print('held', flush=True)\n"
+                "os.kill(os.getpid(), signal.SIGKILL)\n"
+            )
+            with start_python(program) as killed:
+                assert killed.stdout is not None and killed.stdout.readline().strip() == "held"
+                killed.wait(60)
+        with tandem.Attendant(with_slots.name, timeout=60) as panel:
+            assert _in_place(panel.camera.frame("track", **_SIZE))
+
+
+def test_a_late_read_is_detected(with_slots: tandem.EngineProcess) -> None:
+    """After `close`, the slot's next client may overwrite a held image, which then is not intact."""
+    with tandem.SharedMemoryClient(with_slots.name, timeout=60) as client:
+        client.reset(seed=0)
+        old = client.camera.frame("track", **_SIZE)
+    assert old.intact
+    with tandem.SharedMemoryClient(with_slots.name, timeout=60) as client:
+        client.reset(seed=1)
+        new = client.camera.frame("track", **_SIZE)
+        assert new.intact and not old.intact
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem._native import NativeImage
 from tandem.errors import BrokenPeer, InvalidArgument
 from tandem.services.caller import part
 
@@ -31,7 +32,9 @@ class Image:
     "jpeg": `encoded`.
 
     Attributes:
-      data: uint8[n], the bytes as received, in memory of its own.
+      data: uint8[n], the bytes as received, in memory of its own. Or, if the engine has `--image_slot_bytes`, in a slot
+        of the region: without a copy, valid until the client closes or reconnects. An engine has two slots for each
+        client; while arrays of two images exist, further images have memory of their own.
       width: Width in pixels.
       height: Height in pixels.
       channels: 3: red, green, blue; 4: red, green, blue, alpha; 1: depth.
@@ -55,6 +58,15 @@ class Image:
     frame_seq: int
     timestamp_ms: int
     frame_number: int
+
+    @property
+    def intact(self) -> bool:
+        """Whether `data` is still this image: False if it was in a slot, and the slot's next client got an image.
+
+        Read it after a copy of `data` that may come after the client's `close` or `reconnect`.
+        """
+        slot = self.data.base
+        return not isinstance(slot, NativeImage) or slot.intact
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
@@ -115,7 +127,7 @@ class Image:
 
 def image_of(values: dict[str, Any]) -> Image:
     """Makes an image from an ImageFrame of the schema, the item of a stream."""
-    return Image(**values)
+    return Image(**{name: value for name, value in values.items() if not name.startswith("slot")})
 
 
 def named_image_of(values: dict[str, Any]) -> Image:

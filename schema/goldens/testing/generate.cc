@@ -59,6 +59,8 @@ int main() {
   const tandem::LrbcHeader commands = tandem::SampleCommandsHeader();
   const tandem::LrbcHeader attendants = tandem::SampleAttendantsHeader();
   const tandem::AttendantSlot slot = tandem::SampleAttendantSlot();
+  const tandem::LrbcHeader image_slots = tandem::SampleImageSlotsHeader();
+  const tandem::ImageSlot image_slot = tandem::SampleImageSlot();
   const auto ring = tandem::SampleRing();
   const auto flan = tandem::SampleFlan();
   const std::string listing = tandem::Listing();
@@ -70,6 +72,9 @@ int main() {
       Write(folder + "lrbc_v1_attendants.bin", &attendants,
             sizeof(attendants)) &&
       Write(folder + "attendant_slot_v1.bin", &slot, sizeof(slot)) &&
+      Write(folder + "lrbc_v1_image_slots.bin", &image_slots,
+            sizeof(image_slots)) &&
+      Write(folder + "image_slot_v1.bin", &image_slot, sizeof(image_slot)) &&
       Write(folder + "ring_v1.bin", ring.data(), ring.size()) &&
       Write(folder + "flan_v1.bin", flan.data(), flan.size()) &&
       Write(folder + "lrbc_v1.txt", listing.data(), listing.size()) &&

@@ -12,7 +12,9 @@
 #include "schema/goldens/testing/flan_fields.h"
 #include "schema/goldens/testing/lrbc_fields.h"
 #include "schema/goldens/testing/samples.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/flan.h"
+#include "schema/layout/image_slot.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"
@@ -147,6 +149,11 @@ std::vector<FieldRow> AttendantSlotRows() {
   return {TANDEM_ATTENDANT_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
 }
 
+std::vector<FieldRow> ImageSlotRows() {
+  using Struct = ImageSlot;
+  return {TANDEM_IMAGE_SLOT_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
+}
+
 std::vector<FieldRow> RingHeaderRows() {
   using Struct = RingHeader;
   return {TANDEM_RING_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
@@ -226,6 +233,7 @@ std::string FlanListing() {
 std::string Listing() {
   const LrbcHeader header = SampleHeader();
   const AttendantSlot slot = SampleAttendantSlot();
+  const ImageSlot image_slot = SampleImageSlot();
   const std::vector<uint8_t> ring = SampleRing();
   std::vector<FieldRow> ring_rows = RingHeaderRows();
   for (FieldRow& row : RingDataRows()) ring_rows.push_back(std::move(row));
@@ -239,6 +247,9 @@ std::string Listing() {
       "\nattendant_slot_v1.bin: an attendant's slot, without its two rings\n\n",
       Table(AttendantSlotRows(),
             {reinterpret_cast<const uint8_t*>(&slot), sizeof(slot)}),
+      "\nimage_slot_v1.bin: a slot of a requested image, without the image\n\n",
+      Table(ImageSlotRows(), {reinterpret_cast<const uint8_t*>(&image_slot),
+                              sizeof(image_slot)}),
       "\nring_v1.bin: a command ring of ", kSampleRingBytes,
       " bytes of data, exactly full; its positions have wrapped modulo 2^32, "
       "and its third entry lies at the start\n\n",

@@ -1,6 +1,5 @@
-// Every field of the LRBC header, of an attendant's slot and of a ring's
-// header, in order: its
-// writer and its meaning. These texts are defined only here.
+// Every field of the LRBC header, of an attendant's slot, of an image slot and
+// of a ring's header, in order: its writer and its meaning. These texts are defined only here.
 //
 // Data flow: this table -> listing.cc takes offsets and types from the structs
 // -> lrbc_v1.txt.
@@ -72,7 +71,7 @@
   FIELD(region_size, "engine", "bytes, equal to the file's")                   \
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
-        "frames, 32 images, 64 commands, 128 attendants")                      \
+        "frames, 32 images, 64 commands, 128 attendants, 256 image slots")      \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -106,7 +105,12 @@
   FIELD(attendant_ring_size, "engine",                                         \
         "bytes of data in each of these rings; a power of two")                \
   FIELD(attendants_crc32, "engine", "CRC-32 of bytes 904..915")                \
-  RESERVED(reserved_920)                                                       \
+  FIELD(image_slots_offset, "engine",                                          \
+        "to the slots of requested images: two of the client, then two of "    \
+        "each attendant")                                                      \
+  FIELD(image_slot_bytes, "engine", "bytes of an image in each of them")       \
+  FIELD(image_slots_crc32, "engine", "CRC-32 of bytes 920..931")               \
+  RESERVED(reserved_936)                                                       \
   FIELD(exchange_kind, "client",                                               \
         "0 step, 1 reset only; published by action_seq")                       \
   FIELD(autoreset_mode, "client",                                              \
@@ -178,6 +182,14 @@
   FIELD(sleepers, "attendant",                                           \
         "how many of its threads sleep, or are about to")                \
   RESERVED(reserved_388)
+
+#define TANDEM_IMAGE_SLOT_FIELDS(FIELD, RESERVED)                       \
+  FIELD(seq, "engine",                                                  \
+        "2n + 1 while image n is written, 2n + 2 when it is complete")  \
+  RESERVED(reserved_8)                                                  \
+  FIELD(released, "caller",                                             \
+        "seq of the newest image that the caller no longer uses")       \
+  RESERVED(reserved_136)
 
 #define TANDEM_RING_FIELDS(FIELD, RESERVED)                         \
   FIELD(write_pos, "ring's writer",                                 \

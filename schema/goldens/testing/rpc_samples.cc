@@ -103,6 +103,9 @@ std::unique_ptr<ImageFrameT> SampleImage() {
   image->depth_scale = 0.00025F;
   image->env_id = 6;
   image->frame_seq = 7'000'000'000;
+  image->slot_seq = 7'000'000'002;
+  image->slot_bytes = 4'001;
+  image->slot = 1;
   return image;
 }
 
@@ -351,6 +354,7 @@ void AddCamera(Collection& all) {
   get.format = "raw";
   get.kind = CameraStreamKind::DEPTH;
   get.env_id = 2;
+  get.to_slot = true;
   all.Add(MethodId::GetCameraFrame, get);
 
   NamedImageFrameT named;
@@ -367,6 +371,7 @@ void AddCamera(Collection& all) {
   stream.format = "jpeg";
   stream.kind = CameraStreamKind::DEPTH;
   stream.env_id = 3;
+  stream.to_slot = true;
   all.Add(MethodId::StreamCamera, stream);
 
   all.Add(MethodId::StreamCamera, std::move(*SampleImage())).stream_number = 5;
@@ -394,6 +399,7 @@ void AddViewport(Collection& all) {
   get.format = "png";
   get.kind = CameraStreamKind::DEPTH;
   get.env_id = 2;
+  get.to_slot = true;
   all.Add(MethodId::GetViewportFrame, get);
 
   StartViewportStreamRequestT stream;
@@ -404,6 +410,7 @@ void AddViewport(Collection& all) {
   stream.format = "raw";
   stream.kind = CameraStreamKind::DEPTH;
   stream.env_id = 3;
+  stream.to_slot = true;
   all.Add(MethodId::StreamViewport, stream);
 }
 

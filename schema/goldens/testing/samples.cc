@@ -7,6 +7,7 @@
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/flan.h"
+#include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/ring_header.h"
 
@@ -97,6 +98,10 @@ LrbcHeader SampleHeader() {
   header.attendants_offset = sections.Take(
       kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size));
   header.attendants_crc32 = AttendantsCrc(header);
+  header.image_slot_bytes = 4096;
+  header.image_slots_offset =
+      sections.Take(kImageSlots * ImageSlotBytes(header.image_slot_bytes));
+  header.image_slots_crc32 = ImageSlotsCrc(header);
   header.region_size = sections.end();
 
   header.gpu_available = 1;
@@ -176,6 +181,21 @@ AttendantSlot SampleAttendantSlot() {
   slot.ack.store(2001, kRelaxed);
   slot.doorbell.store(70'003, kRelaxed);
   slot.sleepers.store(10, kRelaxed);
+  return slot;
+}
+
+LrbcHeader SampleImageSlotsHeader() {
+  LrbcHeader header = SampleHeader();
+  header.feature_bits |= kFeatureImageSlots;
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+ImageSlot SampleImageSlot() {
+  ImageSlot slot;
+  std::memset(static_cast<void*>(&slot), 0, sizeof(slot));
+  slot.seq.store(FlanSeqWriting(7), kRelaxed);
+  slot.released.store(FlanSeqWhole(6), kRelaxed);
   return slot;
 }
 

@@ -2,8 +2,9 @@
 // with three entries and a skip, and a frame ring.
 //
 // Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
-// lrbc_v1_commands.bin, lrbc_v1_attendants.bin, attendant_slot_v1.bin,
-// ring_v1.bin, flan_v1.bin and the listings; goldens_test compares them again.
+// lrbc_v1_commands.bin, lrbc_v1_attendants.bin, lrbc_v1_image_slots.bin,
+// attendant_slot_v1.bin, image_slot_v1.bin, ring_v1.bin, flan_v1.bin and the
+// listings; goldens_test compares them again.
 //
 //   LrbcHeader header = SampleHeader();
 //   std::vector<uint8_t> bytes = SampleRing();
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "schema/layout/attendant_slot.h"
+#include "schema/layout/image_slot.h"
 #include "schema/layout/lrbc.h"
 
 namespace tandem {
@@ -37,6 +39,12 @@ LrbcHeader SampleAttendantsHeader();
 
 // A slot whose new attendant waits for the engine.
 AttendantSlot SampleAttendantSlot();
+
+// The same as SampleHeader for an engine with slots for images.
+LrbcHeader SampleImageSlotsHeader();
+
+// A slot into which the engine writes image 7; the caller has released 6.
+ImageSlot SampleImageSlot();
 
 // The sample ring, exactly full, whose positions have wrapped modulo 2^32:
 //   48..80   a message of 27 bytes, 1 to 27
