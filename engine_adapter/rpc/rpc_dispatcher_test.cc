@@ -136,6 +136,28 @@ class RpcDispatcherTest : public testing::Test {
   EnvelopeReader answers_{to_client_.Reader(), {}};
 };
 
+TEST_F(RpcDispatcherTest, ImageWithoutASlotStaysInTheAnswer) {
+  dispatcher_.Serve<rpc::GetCameraFrameRequestT, rpc::NamedImageFrameT>(
+      rpc::MethodId::GetCameraFrame, [](const rpc::GetCameraFrameRequestT&) {
+        rpc::NamedImageFrameT response;
+        response.frame = std::make_unique<rpc::ImageFrameT>();
+        response.frame->data = {1, 2, 3};
+        response.frame->slot_seq = 99;  // only the connection may set it
+        return response;
+      });
+  for (const bool to_slot : {false, true}) {
+    rpc::GetCameraFrameRequestT request;
+    request.to_slot = to_slot;
+    Call(rpc::MethodId::GetCameraFrame, 7, request);
+    (void)connection_.Poll(0);
+    const rpc::EnvelopeT answer = Answer();
+    const rpc::ImageFrameT& frame =
+        *answer.payload.AsNamedImageFrame()->frame;
+    EXPECT_EQ(frame.slot_seq, 0u);
+    EXPECT_EQ(frame.data, std::vector<uint8_t>({1, 2, 3}));
+  }
+}
+
 TEST_F(RpcDispatcherTest, AnswersEachCallOnceInOrder) {
   for (uint64_t id = 1; id <= 3; ++id) {
     Call(rpc::MethodId::GetSceneInfo, id, rpc::GetSceneInfoRequestT());

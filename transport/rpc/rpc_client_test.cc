@@ -58,7 +58,12 @@ class Engine {
     std::optional<EngineSide> side(
         EngineSide::Create(
             name,
-            {.num_envs = 1, .obs_size = 1, .act_size = 1, .task = "calls"}, {})
+            {.num_envs = 1,
+             .obs_size = 1,
+             .act_size = 1,
+             .task = "calls",
+             .image_slot_bytes = 128},
+            {})
             .value());
     EXPECT_TRUE(side->Open().ok());
     return side;
@@ -106,6 +111,21 @@ class Engine {
   std::optional<EnvelopeWriter> writer_;
   std::thread thread_;
 };
+
+// Answers that its image is in a slot.
+rpc::EnvelopeT Notice(const rpc::EnvelopeT& call, uint8_t slot, uint64_t seq,
+                      uint32_t bytes = 100) {
+  rpc::NamedImageFrameT response;
+  response.frame = std::make_unique<rpc::ImageFrameT>();
+  response.frame->slot = slot;
+  response.frame->slot_seq = seq;
+  response.frame->slot_bytes = bytes;
+  rpc::EnvelopeT answer;
+  answer.method = call.method;
+  answer.correlation_id = call.correlation_id;
+  answer.payload.Set(std::move(response));
+  return answer;
+}
 
 rpc::EnvelopeT Named(const std::string& name) {
   rpc::GetEntityRequestT request;
@@ -581,6 +601,47 @@ TEST_F(RpcClientTest, AForkedChildIsRefused) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(NameIn(client_->Call(Named("b"), Deadline::After(20))), "b");
+}
+
+TEST_F(RpcClientTest, MessageHoldsItsImageUntilItsEnd) {
+  Start([](const rpc::EnvelopeT& call, const auto& send) {
+    send(Notice(call, 0, 4));
+  });
+  const ImagePlace place = side_->image_place();
+  const auto released = [&](size_t slot) {
+    return place.slot(slot)->released.load(std::memory_order_acquire);
+  };
+  {
+    absl::StatusOr<RpcMessage> answer = Call("image");
+    ASSERT_TRUE(answer.ok());
+    const ImageLease image = answer->TakeImage();
+    ASSERT_TRUE(image);
+    EXPECT_EQ(image.bytes().data(), place.image(0).data());
+    EXPECT_EQ(image.bytes().size(), 100u);
+    EXPECT_EQ(released(0), 0u);
+  }
+  EXPECT_EQ(released(0), 4u);
+}
+
+TEST_F(RpcClientTest, ImageOfADroppedMessageIsReleased) {
+  Start([](const rpc::EnvelopeT& call, const auto& send) {
+    send(Notice(call, 1, 6));
+    send(Notice(call, 0, 8));  // a second answer is dropped
+  });
+  const ImagePlace place = side_->image_place();
+  const absl::StatusOr<RpcMessage> answer = Call("image");
+  ASSERT_TRUE(answer.ok());
+  while (client_->Unclaimed() == 0) (void)Call("again");
+  EXPECT_EQ(place.slot(0)->released.load(std::memory_order_acquire), 8u);
+}
+
+TEST_F(RpcClientTest, InvalidNoticeGivesNoImage) {
+  Start([](const rpc::EnvelopeT& call, const auto& send) {
+    send(Notice(call, 2, 4, 1 << 20));
+  });
+  absl::StatusOr<RpcMessage> answer = Call("image");
+  ASSERT_TRUE(answer.ok());
+  EXPECT_FALSE(answer->TakeImage());
 }
 
 }  // namespace
