@@ -612,7 +612,8 @@ TEST_F(RpcClientTest, MessageHoldsItsImageUntilItsEnd) {
     return place.slot(slot)->released.load(std::memory_order_acquire);
   };
   {
-    absl::StatusOr<RpcMessage> answer = Call("image");
+    absl::StatusOr<RpcMessage> answer =
+        client_->Call(Named("image"), Deadline::After(20));
     ASSERT_TRUE(answer.ok());
     const ImageLease image = answer->TakeImage();
     ASSERT_TRUE(image);
@@ -629,9 +630,12 @@ TEST_F(RpcClientTest, ImageOfADroppedMessageIsReleased) {
     send(Notice(call, 0, 8));  // a second answer is dropped
   });
   const ImagePlace place = side_->image_place();
-  const absl::StatusOr<RpcMessage> answer = Call("image");
+  const absl::StatusOr<RpcMessage> answer =
+        client_->Call(Named("image"), Deadline::After(20));
   ASSERT_TRUE(answer.ok());
-  while (client_->Unclaimed() == 0) (void)Call("again");
+  while (client_->Unclaimed() == 0) {
+    (void)client_->Call(Named("again"), Deadline::After(20));
+  }
   EXPECT_EQ(place.slot(0)->released.load(std::memory_order_acquire), 8u);
 }
 
@@ -639,7 +643,8 @@ TEST_F(RpcClientTest, InvalidNoticeGivesNoImage) {
   Start([](const rpc::EnvelopeT& call, const auto& send) {
     send(Notice(call, 2, 4, 1 << 20));
   });
-  absl::StatusOr<RpcMessage> answer = Call("image");
+  absl::StatusOr<RpcMessage> answer =
+        client_->Call(Named("image"), Deadline::After(20));
   ASSERT_TRUE(answer.ok());
   EXPECT_FALSE(answer->TakeImage());
 }
