@@ -39,20 +39,21 @@ void ShowImage(RpcMessage* message, const py::dict& values,
   if (frame.is_none() || frame["slot_seq"].cast<uint64_t>() == 0) return;
   auto lease = std::make_unique<ImageLease>(message->TakeImage());
   if (!*lease) {
-    Raise(MakeError(
-              ErrorCode::kBrokenPeer,
-              absl::StrCat("region '", region,
-                           "': expected an image in a slot of the region, "
-                           "found slot ",
-                           frame["slot"].cast<int>(), " with ",
-                           frame["slot_bytes"].cast<uint32_t>(),
-                           " bytes; reconnect(), or close()")),
-          region);
+    Raise(
+        MakeError(ErrorCode::kBrokenPeer,
+                  absl::StrCat("region '", region,
+                               "': expected an image in a slot of the region, "
+                               "found slot ",
+                               frame["slot"].cast<int>(), " with ",
+                               frame["slot_bytes"].cast<uint32_t>(),
+                               " bytes; reconnect(), or close()")),
+        region);
   }
   const std::span<std::byte> bytes = lease->bytes();
-  frame["data"] = py::array_t<uint8_t>(
-      static_cast<py::ssize_t>(bytes.size()),
-      reinterpret_cast<const uint8_t*>(bytes.data()), py::cast(std::move(lease)));
+  frame["data"] =
+      py::array_t<uint8_t>(static_cast<py::ssize_t>(bytes.size()),
+                           reinterpret_cast<const uint8_t*>(bytes.data()),
+                           py::cast(std::move(lease)));
 }
 
 py::dict CheckedValues(RpcMessage* message, rpc::MethodId method,

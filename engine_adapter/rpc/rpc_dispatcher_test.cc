@@ -151,8 +151,7 @@ TEST_F(RpcDispatcherTest, ImageWithoutASlotStaysInTheAnswer) {
     Call(rpc::MethodId::GetCameraFrame, 7, request);
     (void)connection_.Poll(0);
     const rpc::EnvelopeT answer = Answer();
-    const rpc::ImageFrameT& frame =
-        *answer.payload.AsNamedImageFrame()->frame;
+    const rpc::ImageFrameT& frame = *answer.payload.AsNamedImageFrame()->frame;
     EXPECT_EQ(frame.slot_seq, 0u);
     EXPECT_EQ(frame.data, std::vector<uint8_t>({1, 2, 3}));
   }

@@ -49,10 +49,11 @@ ABSL_FLAG(std::string, stream_hz, "",
 ABSL_FLAG(uint32_t, rpc_ring_kib, tandem::kDefaultRingBytes / 1024,
           "KiB of each of the two RPC rings: a power of two from 4 to "
           "1048576; a message larger than half of it goes in pieces");
-ABSL_FLAG(uint32_t, image_slot_bytes, 0,
-          "bytes of each of ten slots of shared memory, two for the client and "
-          "two for each attendant: an image that its caller has requested is read "
-          "there in place; a larger one comes through the RPC ring; 0: no slots");
+ABSL_FLAG(
+    uint32_t, image_slot_bytes, 0,
+    "bytes of each of ten slots of shared memory, two for the client and "
+    "two for each attendant: an image that its caller has requested is read "
+    "there in place; a larger one comes through the RPC ring; 0: no slots");
 ABSL_FLAG(tandem::rpc::SimulationMode, mode, tandem::rpc::SimulationMode::FAST,
           "how simulated time goes: fast or deterministic (a step for each "
           "exchange), or realtime (by the wall clock, whether or not actions "

@@ -57,8 +57,8 @@ struct RpcFlags {
 };
 
 // Returns the values of the flags services, stream_hz, rpc_ring_kib,
-// image_slot_bytes and mode, which every server has. Call it after ParseCommandLine. kInvalidArgument for
-// an invalid value.
+// image_slot_bytes and mode, which every server has. Call it after
+// ParseCommandLine. kInvalidArgument for an invalid value.
 absl::StatusOr<RpcFlags> RpcFromFlags();
 
 }  // namespace tandem

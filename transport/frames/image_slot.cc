@@ -78,10 +78,10 @@ ImageLease::~ImageLease() {
   uint64_t before = released.load(std::memory_order_relaxed);
   // SYNC(image_slot.release): release; our last reads before the engine
   // overwrites the bytes. relaxed: as above.
-  while (before < notice_.seq && !released.compare_exchange_weak(
-                                     before, notice_.seq,
-                                     std::memory_order_release,
-                                     std::memory_order_relaxed)) {
+  while (before < notice_.seq &&
+         !released.compare_exchange_weak(before, notice_.seq,
+                                         std::memory_order_release,
+                                         std::memory_order_relaxed)) {
   }
 }
 

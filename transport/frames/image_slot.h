@@ -45,7 +45,8 @@ class ImagePlace {
   // The greatest size of an image, in bytes.
   uint32_t image_bytes() const { return image_bytes_; }
   ImageSlot* slot(size_t slot) const {
-    return mapping_->At<ImageSlot>(offset_ + slot * ImageSlotBytes(image_bytes_));
+    return mapping_->At<ImageSlot>(offset_ +
+                                   slot * ImageSlotBytes(image_bytes_));
   }
   std::span<std::byte> image(size_t slot) const {
     return {reinterpret_cast<std::byte*>(this->slot(slot) + 1), image_bytes_};

@@ -72,8 +72,8 @@ TEST(ImageSlot, HeldImagesStayAndFurtherOnesUseTheRing) {
   const OwnedRegion region = Region();
   ImageSlotWriter writer(PlaceIn(region));
   writer.Begin();
-  std::optional<ImageLease> first(
-      std::in_place, PlaceIn(region), writer.Write(Image(kSlotBytes, 1)));
+  std::optional<ImageLease> first(std::in_place, PlaceIn(region),
+                                  writer.Write(Image(kSlotBytes, 1)));
   const ImageLease second(PlaceIn(region), writer.Write(Image(kSlotBytes, 2)));
   EXPECT_EQ(writer.Write(Image(1, 3)).seq, 0u);
   EXPECT_TRUE(HasOnly(*first, 1) && HasOnly(second, 2));
@@ -192,8 +192,8 @@ TEST(ImageSlot, ForkedChildReleasesNothing) {
   const OwnedRegion region = Region();
   ImageSlotWriter writer(PlaceIn(region));
   writer.Begin();
-  auto first = std::make_unique<ImageLease>(PlaceIn(region),
-                                            writer.Write(Image(64, 1)));
+  auto first =
+      std::make_unique<ImageLease>(PlaceIn(region), writer.Write(Image(64, 1)));
   const ImageLease second(PlaceIn(region), writer.Write(Image(64, 2)));
   const pid_t child = fork();
   if (child == 0) {

@@ -50,8 +50,8 @@ struct RegionSpec {
   bool commands = false;                    // whether the engine answers RPCs
   bool attendants = false;                  // whether it has attendants' slots
   ImageSize images = {};
-  // Bytes of an image in each slot of requested images, rounded up to a multiple
-  // of kSectionAlignment; 0: no slots.
+  // Bytes of an image in each slot of requested images, rounded up to a
+  // multiple of kSectionAlignment; 0: no slots.
   uint32_t image_slot_bytes = 0;
 };
 

@@ -232,10 +232,10 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
 
 std::vector<std::string> FeatureNames(uint64_t feature_bits) {
   constexpr std::pair<uint64_t, const char*> kNames[] = {
-      {kFeatureArrays, "arrays"},        {kFeatureSession, "session"},
-      {kFeatureStepTimes, "step times"}, {kFeatureInfos, "infos"},
-      {kFeatureFrames, "frames"},        {kFeatureImages, "images"},
-      {kFeatureCommands, "commands"},    {kFeatureAttendants, "attendants"},
+      {kFeatureArrays, "arrays"},          {kFeatureSession, "session"},
+      {kFeatureStepTimes, "step times"},   {kFeatureInfos, "infos"},
+      {kFeatureFrames, "frames"},          {kFeatureImages, "images"},
+      {kFeatureCommands, "commands"},      {kFeatureAttendants, "attendants"},
       {kFeatureImageSlots, "image slots"},
   };
   std::vector<std::string> names;

@@ -48,8 +48,7 @@ bool IsError(const rpc::Envelope& envelope) {
 
 }  // namespace
 
-RpcMessage::RpcMessage(const EnvelopeReader& reader,
-                       const ImagePlace& place)
+RpcMessage::RpcMessage(const EnvelopeReader& reader, const ImagePlace& place)
     : words_(reader.envelope_words().begin(), reader.envelope_words().end()) {
   const rpc::ImageFrame* const frame = ImageOf(envelope());
   if (frame != nullptr && frame->slot_seq() != 0) {

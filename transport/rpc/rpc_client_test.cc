@@ -55,16 +55,14 @@ class Engine {
 
  private:
   static std::optional<EngineSide> Create(const std::string& name) {
-    std::optional<EngineSide> side(
-        EngineSide::Create(
-            name,
-            {.num_envs = 1,
-             .obs_size = 1,
-             .act_size = 1,
-             .task = "calls",
-             .image_slot_bytes = 128},
-            {})
-            .value());
+    std::optional<EngineSide> side(EngineSide::Create(name,
+                                                      {.num_envs = 1,
+                                                       .obs_size = 1,
+                                                       .act_size = 1,
+                                                       .task = "calls",
+                                                       .image_slot_bytes = 128},
+                                                      {})
+                                       .value());
     EXPECT_TRUE(side->Open().ok());
     return side;
   }
@@ -631,7 +629,7 @@ TEST_F(RpcClientTest, ImageOfADroppedMessageIsReleased) {
   });
   const ImagePlace place = side_->image_place();
   const absl::StatusOr<RpcMessage> answer =
-        client_->Call(Named("image"), Deadline::After(20));
+      client_->Call(Named("image"), Deadline::After(20));
   ASSERT_TRUE(answer.ok());
   while (client_->Unclaimed() == 0) {
     (void)client_->Call(Named("again"), Deadline::After(20));
@@ -644,7 +642,7 @@ TEST_F(RpcClientTest, InvalidNoticeGivesNoImage) {
     send(Notice(call, 2, 4, 1 << 20));
   });
   absl::StatusOr<RpcMessage> answer =
-        client_->Call(Named("image"), Deadline::After(20));
+      client_->Call(Named("image"), Deadline::After(20));
   ASSERT_TRUE(answer.ok());
   EXPECT_FALSE(answer->TakeImage());
 }

@@ -1,5 +1,6 @@
 // Every field of the LRBC header, of an attendant's slot, of an image slot and
-// of a ring's header, in order: its writer and its meaning. These texts are defined only here.
+// of a ring's header, in order: its writer and its meaning. These texts are
+// defined only here.
 //
 // Data flow: this table -> listing.cc takes offsets and types from the structs
 // -> lrbc_v1.txt.
@@ -71,7 +72,7 @@
   FIELD(region_size, "engine", "bytes, equal to the file's")                   \
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
-        "frames, 32 images, 64 commands, 128 attendants, 256 image slots")      \
+        "frames, 32 images, 64 commands, 128 attendants, 256 image slots")     \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -183,12 +184,12 @@
         "how many of its threads sleep, or are about to")                \
   RESERVED(reserved_388)
 
-#define TANDEM_IMAGE_SLOT_FIELDS(FIELD, RESERVED)                       \
-  FIELD(seq, "engine",                                                  \
-        "2n + 1 while image n is written, 2n + 2 when it is complete")  \
-  RESERVED(reserved_8)                                                  \
-  FIELD(released, "caller",                                             \
-        "seq of the newest image that the caller no longer uses")       \
+#define TANDEM_IMAGE_SLOT_FIELDS(FIELD, RESERVED)                      \
+  FIELD(seq, "engine",                                                 \
+        "2n + 1 while image n is written, 2n + 2 when it is complete") \
+  RESERVED(reserved_8)                                                 \
+  FIELD(released, "caller",                                            \
+        "seq of the newest image that the caller no longer uses")      \
   RESERVED(reserved_136)
 
 #define TANDEM_RING_FIELDS(FIELD, RESERVED)                         \
