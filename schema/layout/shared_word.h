@@ -40,6 +40,13 @@ class SharedWord {
     return std::atomic_ref<T>(value_).fetch_sub(value, order);
   }
 
+  // May fail without a reason; a failure loads with the same order, without its
+  // release part.
+  bool compare_exchange_weak(T& expected, T value, std::memory_order order) {
+    return std::atomic_ref<T>(value_).compare_exchange_weak(expected, value,
+                                                            order);
+  }
+
   // The address that futex(2) takes.
   T* address() { return &value_; }
 

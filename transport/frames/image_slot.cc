@@ -77,11 +77,10 @@ ImageLease::~ImageLease() {
   // a release of the slot's next caller.
   uint64_t before = released.load(std::memory_order_relaxed);
   // SYNC(image_slot.release): release; our last reads before the engine
-  // overwrites the bytes. relaxed: as above.
+  // overwrites the bytes.
   while (before < notice_.seq &&
          !released.compare_exchange_weak(before, notice_.seq,
-                                         std::memory_order_release,
-                                         std::memory_order_relaxed)) {
+                                         std::memory_order_release)) {
   }
 }
 

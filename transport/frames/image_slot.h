@@ -70,7 +70,8 @@ struct ImageNotice {
 class ImageSlotWriter {
  public:
   // Without a place, Write writes nothing.
-  explicit ImageSlotWriter(ImagePlace place = {}) : place_(std::move(place)) {}
+  ImageSlotWriter() = default;
+  explicit ImageSlotWriter(ImagePlace place) : place_(std::move(place)) {}
 
   // A new caller has the slots: it holds no image. Call it before the caller is
   // acknowledged.
