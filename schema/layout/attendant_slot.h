@@ -27,10 +27,11 @@ inline constexpr uint32_t kAttendantRingBytes = 32 * 1024;
 
 struct AttendantSlot {
   // Writer attendant; reader engine.
-  SharedWord<uint32_t> pid;      // for display; its first byte is the lock byte
-  SharedWord<uint32_t> request;  // odd: an attendant's number; even: none, or
-                                 // it has left. Each one adds 1 when it comes
-                                 // and when it leaves; wraps
+  SharedWord<uint32_t> pid;       // for display, also after it has left; its
+                                  // first byte is the lock byte
+  SharedWord<uint32_t> request;   // odd: an attendant's number; even: none, or
+                                  // it has left. Each one adds 1 when it comes
+                                  // and when it leaves; wraps
   SharedWord<uint8_t> label[56];  // UTF-8, NUL-terminated
   uint8_t reserved_64[64];
 

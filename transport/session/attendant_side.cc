@@ -123,8 +123,6 @@ void AttendantSide::Close() {
   // SYNC(attendant.hello): release; our last reads before the engine empties
   // the rings for the next attendant.
   SlotAt(slot_)->request.store(request_ + 1, std::memory_order_release);
-  // relaxed: a label for people.
-  SlotAt(slot_)->pid.store(0, std::memory_order_relaxed);
   AnnounceRpcs();
   region_.ReleaseLock();
 }
