@@ -78,7 +78,7 @@ bool RpcConnection::Poll(int64_t now_ns) {
       case EnvelopeReader::Got::kDropped:
         if (reader_->problem_correlation_id() != 0) {
           SendError(rpc::MethodId::NONE, reader_->problem_correlation_id(),
-                    MakeError(ErrorCode::kInvalidArgument, reader_->problem()));
+                    MakeError(reader_->problem_code(), reader_->problem()));
         }
         break;
       case EnvelopeReader::Got::kBrokenPeer:
@@ -143,13 +143,23 @@ absl::Status RpcConnection::Refusal(const rpc::Envelope& call) const {
   return admission_ ? admission_(call.method()) : absl::OkStatus();
 }
 
-void RpcConnection::Send(const rpc::EnvelopeT& envelope) {
-  if (writer_->Post(envelope) == ErrorCode::kBrokenPeer) broken_ = true;
+ErrorCode RpcConnection::Send(const rpc::EnvelopeT& envelope) {
+  const ErrorCode code = writer_->Post(envelope);
+  if (code == ErrorCode::kBrokenPeer) broken_ = true;
+  return code;
+}
+
+absl::Status RpcConnection::TooLarge(rpc::MethodId method) const {
+  return MakeError(
+      ErrorCode::kMessageTooLarge,
+      absl::StrCat(NameOf(method), ": expected an answer of at most ",
+                   writer_->max_envelope_bytes(),
+                   " bytes, found a larger one; ask for less"));
 }
 
 void RpcConnection::SendError(rpc::MethodId method, uint64_t correlation_id,
                               const absl::Status& status) {
-  Send(EnvelopeOf(method, correlation_id, status));
+  (void)Send(EnvelopeOf(method, correlation_id, status));
 }
 
 rpc::EnvelopeT RpcConnection::EnvelopeOf(rpc::MethodId method,
@@ -246,7 +256,7 @@ void RpcConnection::EndStream(uint64_t correlation_id,
   last.dropped = stream->second.dropped;
   last.end_of_stream = true;
   streams_.erase(stream);
-  Send(last);
+  (void)Send(last);
 }
 
 void RpcConnection::Feed(uint64_t correlation_id, Stream* stream,
@@ -286,7 +296,10 @@ void RpcConnection::Feed(uint64_t correlation_id, Stream* stream,
     }
     envelope.payload = std::move(item);
     envelope.stream_number = stream->items;
-    Send(envelope);
+    if (Send(envelope) == ErrorCode::kMessageTooLarge) {
+      EndStream(correlation_id, TooLarge(stream->method));
+      return;
+    }
   }
 }
 

@@ -144,7 +144,9 @@ class RpcConnection {
   static rpc::EnvelopeT EnvelopeOf(
       rpc::MethodId method, uint64_t correlation_id,
       const absl::Status& status = absl::OkStatus());
-  void Send(const rpc::EnvelopeT& envelope);
+  // kMessageTooLarge: nothing was sent.
+  ErrorCode Send(const rpc::EnvelopeT& envelope);
+  absl::Status TooLarge(rpc::MethodId method) const;
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);
   void Cancel(const rpc::Envelope& call);
@@ -195,7 +197,9 @@ void RpcConnection::SendResponse(rpc::MethodId method, uint64_t correlation_id,
   } else {
     answer.payload.Set(*std::move(response));
   }
-  Send(answer);
+  if (Send(answer) == ErrorCode::kMessageTooLarge) {
+    SendError(method, correlation_id, TooLarge(method));
+  }
 }
 
 template <typename Response>

@@ -293,8 +293,9 @@ void RpcClient::TakeDropped(uint64_t id) {
   }
   const auto call = calls_.find(id);
   if (call == calls_.end() || call->second.has_value()) return;
+  const bool too_large = reader_.problem_code() == ErrorCode::kMessageTooLarge;
   call->second = MakeError(
-      ErrorCode::kEngineFailed,
+      too_large ? ErrorCode::kMessageTooLarge : ErrorCode::kEngineFailed,
       absl::StrCat(
           "region '", side_->name(),
           "': the engine's answer cannot be read: ", reader_.problem()));
@@ -353,6 +354,12 @@ absl::Status RpcClient::Ended(ErrorCode code) const {
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
                              "': the engine is gone; reconnect to the next"));
+    case ErrorCode::kMessageTooLarge:
+      return MakeError(
+          code, absl::StrCat("region '", side_->name(),
+                             "': expected a request of at most ",
+                             writer_.max_envelope_bytes(),
+                             " bytes, found a larger one; nothing was sent"));
     case ErrorCode::kClientClosed:
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
