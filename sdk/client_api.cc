@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/messages/rpc_methods.h"
 #include "sdk/call_result.h"
@@ -32,6 +33,8 @@ namespace tandem {
 namespace {
 
 constexpr double kAttachSecs = 10;  // the default
+// tandem.h's text contains the number.
+static_assert(kMaxLabelBytes == 55);
 
 // What a handle of a client, an attendant or their RPCs leads to: one table, so
 // that tandem_rpc is the handle of its owner.

@@ -28,7 +28,7 @@ namespace Tandem
 
         public bool IsRunning => Transport != null;
 
-        // Makes the region, with the sizes of `engine`, and the name, services, rates and rings of `rpc`. Errors: as Engine.Create;
+        // Makes the region, with the sizes of `engine`, and what `rpc` sets. Errors: as Engine.Create;
         // the host is then stopped. InvalidOperationException: it is running.
         public void Start(SharedMemoryConfig engine, RpcConfig rpc)
         {

@@ -53,8 +53,8 @@ namespace Tandem
         // Those that answer at the start.
         public Services EnabledServices { get; set; } = Services.All;
 
-        // The most items per second of a service's streams, such as "camera=10,telemetry=200", each 0.001 to 1000. null:
-        // 60.
+        // The most items per second of a service's streams, such as "camera=10,telemetry=200": each 0.001 to 1000.
+        // null: 60.
         public string StreamHz { get; set; }
 
         // KiB of each of the two RPC rings: a power of two, 4 to 1048576. 0: 512.

@@ -334,7 +334,9 @@ TEST_F(EngineHostAttendantsTest, TheLogNamesAnAttendantThatHasLeft) {
 
 TEST_F(EngineHostAttendantsTest, ALabelThatIsTooLongIsRefused) {
   const absl::Status status =
-      AttendantSide::Attach(name_, {.label = std::string(56, 'x')}).status();
+      AttendantSide::Attach(name_,
+                            {.label = std::string(kMaxLabelBytes + 1, 'x')})
+          .status();
   EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), "at most 55 bytes, found 56"))
       << status;

@@ -56,6 +56,10 @@ static_assert(sizeof(AttendantSlot) == 512);
 static_assert(std::is_trivially_copyable_v<AttendantSlot>);
 static_assert(std::is_standard_layout_v<AttendantSlot>);
 
+// Of a label, without its NUL.
+inline constexpr size_t kMaxLabelBytes = sizeof(AttendantSlot::label) - 1;
+static_assert(sizeof(SharedWord<uint8_t>) == 1);
+
 // Bytes of a slot with its two rings of `ring_size` bytes.
 constexpr uint64_t AttendantSlotBytes(uint32_t ring_size) {
   return sizeof(AttendantSlot) + 2 * (sizeof(RingHeader) + uint64_t{ring_size});

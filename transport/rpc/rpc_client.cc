@@ -10,6 +10,7 @@
 #include "transport/base/await.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
+#include "transport/session/engine_watch.h"
 
 namespace tandem {
 namespace {
@@ -42,22 +43,6 @@ bool IsError(const rpc::Envelope& envelope) {
 
 RpcMessage::RpcMessage(const EnvelopeReader& reader)
     : words_(reader.envelope_words().begin(), reader.envelope_words().end()) {}
-
-// Ends a long wait for reasons that the ring does not show.
-class RpcClient::Watch final : public WaitWatch {
- public:
-  explicit Watch(const RpcClient& client) : client_(client) {}
-
-  ErrorCode Check(int64_t, bool) override {
-    if (!client_.side_->EngineAlive()) return ErrorCode::kPeerGone;
-    const InterruptHook interrupted = client_.options_.interrupted;
-    return interrupted != nullptr && interrupted() ? ErrorCode::kInterrupted
-                                                   : ErrorCode::kOk;
-  }
-
- private:
-  const RpcClient& client_;
-};
 
 absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
     RpcSide* side, const Options& options) {
@@ -213,7 +198,7 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
 
 template <typename Ready>
 absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
-  Watch watch(*this);
+  EngineWatch watch(*side_, options_.interrupted);
   int64_t next_check_ns = 0;
   for (;;) {
     WriteOn();

@@ -125,7 +125,6 @@ class RpcClient {
     bool over = false;
     absl::Status error;  // of its last message
   };
-  class Watch;
   using Lock = std::unique_lock<std::mutex>;
 
   RpcClient(RpcSide* side, EnvelopeReader reader, EnvelopeWriter writer,
