@@ -1,7 +1,6 @@
 """The archive as an engine's author finds it: its examples are built outside of the project, and pass the suite."""
 
 import os
-import platform
 import re
 import signal
 import subprocess
@@ -12,28 +11,18 @@ import pytest
 
 import tandem
 from tandem.testing.engines import unique_name
+from tests.sdk.commands import SUITE, run
 from tools.testing import pytest_main
 
-VERSION, ARCHITECTURE = tandem.__version__, platform.machine()
-NAME = f"tandem-sdk-{VERSION}-linux-{ARCHITECTURE}"
-SUITE = Path("engine_adapter/conformance/suite").absolute()
+# The fixture `sdk`.
+pytest_plugins = ["tests.sdk.unpacked_archive"]
+
+VERSION = tandem.__version__
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 def _run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
-    done = subprocess.run(
-        command, cwd=cwd, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=280, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Unpacks the archive into a folder with a space in its name."""
-    folder = tmp_path_factory.mktemp("unpacked here")
-    _run("tar", "-xzf", Path(f"sdk/{NAME}.tar.gz").absolute(), cwd=folder)
-    return folder / NAME
+    return run(*command, cwd=cwd, environment=ENVIRONMENT | environment)
 
 
 @pytest.fixture(scope="module")
