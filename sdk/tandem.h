@@ -296,7 +296,8 @@ TANDEM_API tandem_code tandem_engine_status(tandem_engine* engine,
    engine still exists. */
 TANDEM_API tandem_code tandem_engine_destroy(tandem_engine* engine);
 
-/* A flag of an engine's own: --NAME=NUMBER. */
+/* A flag of an engine's own: --NAME=NUMBER, or "NAME": NUMBER in the file of
+   --config. */
 typedef struct tandem_flag {
   const char* name; /* such as "wheels" */
   const char* help; /* one line */

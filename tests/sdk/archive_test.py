@@ -171,12 +171,17 @@ def test_client_killed_in_a_step_is_replaced(by_cmake: Path) -> None:
                 assert client.step(client.actions)[0][0, 0] == 1
 
 
-def test_wrong_flag_of_the_engine_is_named(by_cmake: Path) -> None:
-    """As for our engines; the help lists the engine's flags too."""
+def test_wrong_flag_of_the_engine_is_named(by_cmake: Path, tmp_path: Path) -> None:
+    """As for our engines, also in a file of flags; the help lists the engine's flags too."""
     program = by_cmake / "c_engine/c_engine"
     for flag, text in {"--ticks=many": "--ticks: expected a number", "--tick=3": "tick"}.items():
         refused = subprocess.run([program, flag], capture_output=True, text=True, check=False)
         assert refused.returncode == 2 and text in refused.stderr, refused.stderr
+    assert "--ticks" in refused.stderr  # among the flags that exist
+    config = tmp_path / "config.json"
+    config.write_text('{"ticks": "many"}', encoding="utf-8")
+    refused = subprocess.run([program, f"--config={config}"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "--ticks: expected a number" in refused.stderr, refused.stderr
     helped = _run(program, "--help")
     assert "Environments that count." in helped and "--truncate_after" in helped and "--num_envs" in helped
 
