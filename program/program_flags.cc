@@ -1,6 +1,7 @@
 #include "program/program_flags.h"
 
 #include <cstddef>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/reflection.h"
@@ -48,7 +49,9 @@ std::string AbslUnparseFlag(const RepeatedFlag& flag) {
   return absl::StrJoin(flag.values, kBetween);
 }
 
-ProgramFlags::ProgramFlags(absl::string_view folder) {
+ProgramFlags::ProgramFlags(absl::string_view folder,
+                           std::vector<std::string> others)
+    : others_(std::move(others)) {
   for (const auto& [name, flag] : absl::GetAllFlags()) {
     if (absl::StrContains(flag->Filename(), folder)) {
       flags_.emplace(flag->Name(), flag);
@@ -75,6 +78,10 @@ absl::Status ProgramFlags::Unknown(absl::string_view word,
   for (const auto& [name, flag] : flags_) {
     if (name != except) known.push_back(absl::StrCat("--", name));
   }
+  for (const std::string& name : others_) {
+    known.push_back(absl::StrCat("--", name));
+  }
+  absl::c_sort(known);
   return MakeError(
       ErrorCode::kInvalidArgument,
       absl::StrCat("expected one of the flags ", absl::StrJoin(known, " "),

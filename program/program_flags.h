@@ -37,7 +37,9 @@ class ProgramFlags {
  public:
   // The program's flags are those of sources below `folder`, such as
   // "engine_adapter/". They do not include Abseil's flags, such as --flagfile.
-  explicit ProgramFlags(absl::string_view folder);
+  // Unknown lists `others`, too: names of flags that the caller handles itself.
+  explicit ProgramFlags(absl::string_view folder,
+                        std::vector<std::string> others = {});
 
   // Whether the words contain --help or -h, before any "--". If so, the caller
   // checks nothing else.
@@ -68,6 +70,7 @@ class ProgramFlags {
 
  private:
   std::map<std::string, absl::CommandLineFlag*> flags_;
+  std::vector<std::string> others_;
 };
 
 }  // namespace tandem

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "schema/messages/rpc_methods.h"
 #include "sdk/call_result.h"
 #include "sdk/handle_table.h"
 #include "sdk/named_arrays.h"
@@ -31,6 +33,8 @@ namespace tandem {
 namespace {
 
 constexpr double kAttachSecs = 10;  // the default
+// tandem.h's text contains the number.
+static_assert(kMaxLabelBytes == 55);
 
 // What a handle of a client, an attendant or their RPCs leads to: one table, so
 // that tandem_rpc is the handle of its owner.
@@ -98,8 +102,39 @@ absl::StatusOr<std::span<const float>> Actions(const Caller& caller,
   return std::span<const float>(actions, count);
 }
 
-absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size) {
+// How a method answers.
+enum class Answers : uint8_t { kOnce, kStream };
+
+// kInvalidArgument for a known method that answers in the other way: a stream
+// without an end, or one that no call would end.
+absl::Status CheckAnswers(rpc::MethodId method, Answers expected) {
+  const bool known = PayloadsOf(method).answer != rpc::Payload::NONE;
+  if (!known || IsStream(method) == (expected == Answers::kStream)) {
+    return absl::OkStatus();
+  }
+  const char* const name = rpc::EnumNameMethodId(method);
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      expected == Answers::kStream
+          ? absl::StrCat("envelope: expected a method that answers with a "
+                         "stream, found ",
+                         name, ", which answers once; use tandem_rpc_call")
+          : absl::StrCat("envelope: expected a method that answers once, "
+                         "found ",
+                         name,
+                         ", which answers with a stream; use "
+                         "tandem_rpc_open"));
+}
+
+absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size,
+                                    Answers expected) {
   if (envelope == nullptr) return MissingArgument("envelope");
+  if (size > AlignedEnvelope::kMaxBytes) {
+    return MakeError(
+        ErrorCode::kMessageTooLarge,
+        absl::StrCat("size: expected at most ", AlignedEnvelope::kMaxBytes,
+                     ", found ", size, "; nothing was sent"));
+  }
   const AlignedEnvelope found({envelope, size});
   if (found.get() == nullptr) {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -108,6 +143,7 @@ absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size) {
                                   "found ",
                                   size, " other bytes; nothing was sent"));
   }
+  RETURN_IF_ERROR(CheckAnswers(found.get()->method(), expected));
   rpc::EnvelopeT call;
   found.get()->UnPackTo(&call);
   return PackedCall(call);
@@ -348,7 +384,8 @@ tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
     *answer = nullptr;
     *answer_size = 0;
     RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
-    ASSIGN_OR_RETURN(tandem::PackedCall call, tandem::CallFrom(envelope, size));
+    ASSIGN_OR_RETURN(tandem::PackedCall call,
+                     tandem::CallFrom(envelope, size, tandem::Answers::kOnce));
     ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
     ASSIGN_OR_RETURN(
         const tandem::RpcMessage message,
@@ -361,7 +398,9 @@ tandem_code tandem_rpc_open(tandem_rpc* rpc, const uint8_t* envelope,
                             uint64_t size, uint64_t* stream) {
   return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
     if (stream == nullptr) return MissingArgument("stream");
-    ASSIGN_OR_RETURN(tandem::PackedCall call, tandem::CallFrom(envelope, size));
+    ASSIGN_OR_RETURN(
+        tandem::PackedCall call,
+        tandem::CallFrom(envelope, size, tandem::Answers::kStream));
     ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
     ASSIGN_OR_RETURN(*stream, calls->Open(std::move(call)));
     return absl::OkStatus();

@@ -1,6 +1,7 @@
 // The functions of tandem.h for engines.
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -28,13 +29,20 @@ uintptr_t ThisThread() {
 // Where a call may come from while the callback runs, in the callback's thread.
 enum class InCallback : uint8_t { kRefused, kAllowed };
 
-absl::Status Busy(bool in_callback) {
+// `nested`: the caller is inside the callback.
+absl::Status Busy(bool nested, InCallback in_callback) {
   return MakeError(
       ErrorCode::kConcurrentUse,
-      in_callback ? "expected a call outside of the engine's callback, found "
-                    "one inside; return from the callback first"
-                  : "expected one thread at a time, found another thread "
-                    "inside a call on the same engine; wait for it");
+      nested ? "expected a call outside of the engine's callback, found one "
+               "inside; return from the callback first"
+      : in_callback == InCallback::kAllowed
+          ? "expected a call of the thread that serves the engine, found "
+            "another thread while that one is inside a call; during "
+            "tandem_engine_run only the callback may call this: to do it "
+            "later, serve by tandem_engine_poll or _next in a loop of your "
+            "own, post the answer to that loop, and call this there"
+          : "expected one thread at a time, found another thread inside a "
+            "call on the same engine; wait for it");
 }
 
 // Why no call could begin alone. OK: the caller is inside one, as the engine's
@@ -49,7 +57,7 @@ absl::Status Busy(bool in_callback) {
   const bool nested =
       use->caller.load(std::memory_order_relaxed) == ThisThread();
   if (nested && in_callback == InCallback::kAllowed) return absl::OkStatus();
-  return Busy(nested);
+  return Busy(nested, in_callback);
 }
 
 // Calls `body` while no other thread is inside such a call of this engine.
@@ -86,13 +94,10 @@ tandem_code CallAnytime(tandem_engine* handle, const Body& body) {
                   [&](OpenEngine& open) { return body(*open.engine); });
 }
 
-absl::StatusOr<Service> ServiceNamed(const char* name) {
+absl::StatusOr<Service> FindService(const char* name) {
   if (name == nullptr) return MissingArgument("service");
-  for (size_t i = 0; i < kServices; ++i) {
-    if (absl::string_view(kServiceNames[i]) == name) {
-      return static_cast<Service>(i);
-    }
-  }
+  const std::optional<Service> found = ServiceNamed(name);
+  if (found) return *found;
   return MakeError(ErrorCode::kInvalidArgument,
                    absl::StrCat("service: expected one of ",
                                 absl::StrJoin(kServiceNames, ", "), ", found '",
@@ -270,8 +275,7 @@ int32_t tandem_engine_stopping(tandem_engine* engine) {
 tandem_code tandem_engine_enable(tandem_engine* engine, const char* service,
                                  int32_t enabled) {
   return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
-    ASSIGN_OR_RETURN(const tandem::Service named,
-                     tandem::ServiceNamed(service));
+    ASSIGN_OR_RETURN(const tandem::Service named, tandem::FindService(service));
     return open.host().EnableService(named, enabled != 0);
   });
 }
@@ -319,8 +323,9 @@ tandem_code tandem_engine_destroy(tandem_engine* engine) {
     }
     if (OpenEngines::Get().CloseIfAlone(use)) return absl::OkStatus();
     // relaxed: as in WhyNotAlone.
-    return tandem::Busy(use->caller.load(std::memory_order_relaxed) ==
-                        tandem::ThisThread());
+    return tandem::Busy(
+        use->caller.load(std::memory_order_relaxed) == tandem::ThisThread(),
+        InCallback::kRefused);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "sdk/foreign_engine.h"
 
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/core/task_description.h"
+#include "engine_adapter/services/rpc_config.h"
 #include "schema/layout/service.h"
 #include "sdk/call_result.h"
 #include "transport/base/error.h"
@@ -14,14 +16,23 @@
 namespace tandem {
 namespace {
 
-EngineHost::Options HostOptions(const tandem_engine_options& options,
-                                const tandem_callbacks& callbacks) {
+absl::StatusOr<EngineHost::Options> HostOptions(
+    const tandem_engine_options& options, const tandem_callbacks& callbacks) {
   EngineHost::Options host = {.name = RegionNameOr(options.name)};
   if (options.has_seed != 0) host.seed = options.seed;
   for (size_t i = 0; i < kServices; ++i) {
     const auto service = static_cast<Service>(i);
     host.rpc[service].enabled =
         (options.disabled_services & BitOf(service)) == 0;
+  }
+  if (options.stream_hz != nullptr) {
+    RETURN_IF_ERROR(
+        ParseStreamRates(options.stream_hz, &host.rpc, "options->stream_hz"));
+  }
+  if (options.rpc_ring_kib != 0) {
+    ASSIGN_OR_RETURN(
+        host.rpc_ring_bytes,
+        RpcRingBytes(options.rpc_ring_kib, "options->rpc_ring_kib"));
   }
   if (callbacks.log != nullptr) {
     host.log = [log = callbacks.log,
@@ -32,14 +43,23 @@ EngineHost::Options HostOptions(const tandem_engine_options& options,
   return host;
 }
 
+absl::Status CheckStepSecs(double secs) {
+  if (secs >= 0 && std::isfinite(secs)) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("options->step_secs: expected a finite number of seconds, "
+                   "0 or more, found ",
+                   secs));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Create(
     const tandem_engine_options& options, const tandem_callbacks& callbacks) {
   ASSIGN_OR_RETURN(auto engine, Make(options, callbacks));
-  ASSIGN_OR_RETURN(
-      engine->own_host_,
-      EngineHost::CreateTicked(engine.get(), HostOptions(options, callbacks)));
+  ASSIGN_OR_RETURN(auto host, HostOptions(options, callbacks));
+  ASSIGN_OR_RETURN(engine->own_host_,
+                   EngineHost::CreateTicked(engine.get(), std::move(host)));
   engine->SetHost(engine->own_host_.get());
   return engine;
 }
@@ -56,6 +76,7 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Make(
                      TaskDescriptionFrom(options.description, options.obs_size,
                                          options.act_size));
   }
+  RETURN_IF_ERROR(CheckStepSecs(options.step_secs));
   if (options.method_count > 0 && options.methods == nullptr) {
     return MissingArgument("options->methods");
   }
@@ -72,7 +93,8 @@ void ForeignEngine::SetHost(EngineHost* host) {
 ForeignEngine::ForeignEngine(const tandem_engine_options& options,
                              const tandem_callbacks& callbacks,
                              EngineSchema schema)
-    : callbacks_(callbacks),
+    : given_(callbacks),
+      callbacks_(callbacks),
       schema_(std::move(schema)),
       step_secs_(options.step_secs) {
   for (uint32_t i = 0; i < options.method_count; ++i) {
@@ -116,7 +138,7 @@ absl::Status ForeignEngine::Done(const absl::Status& result) {
 }
 
 absl::Status ForeignEngine::StartCalls() {
-  if (callbacks_.work == nullptr) {
+  if (given_.work == nullptr) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected an engine with callbacks, found one without; "
                      "call tandem_engine_next");
@@ -138,6 +160,19 @@ absl::Status ForeignEngine::Run() {
   RETURN_IF_ERROR(opening_);
   host_->Run();
   return absl::OkStatus();
+}
+
+void ForeignEngine::Fail(absl::string_view text) {
+  failure_ = std::string(text);
+  callbacks_.work = &CallWithoutText;
+  callbacks_.user = this;
+}
+
+int32_t ForeignEngine::CallWithoutText(void* user, const tandem_work* work) {
+  auto* const self = static_cast<ForeignEngine*>(user);
+  self->failure_.clear();
+  self->callbacks_ = self->given_;
+  return self->given_.work(self->given_.user, work);
 }
 
 absl::Status ForeignEngine::Failure(int32_t result) {
@@ -171,7 +206,11 @@ absl::Status ForeignEngine::Answer(
                      call, "; it was answered or cancelled, or never came"));
   }
   absl::Status status = found->second.answer(std::move(envelope));
-  if (CodeOf(status) != ErrorCode::kInvalidArgument) calls_.erase(found);
+  const ErrorCode code = CodeOf(status);
+  if (code != ErrorCode::kInvalidArgument &&
+      code != ErrorCode::kMessageTooLarge) {
+    calls_.erase(found);
+  }
   return status;
 }
 

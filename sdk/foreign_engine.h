@@ -67,8 +67,9 @@ class ForeignEngine final : public Engine, private MethodPort {
   }
   // Serves until the host is stopped.
   absl::Status Run();
-  // The text of the failure that the callback will return.
-  void Fail(absl::string_view text) { failure_ = std::string(text); }
+  // The text of the failure that the callback will return. It is for the work
+  // in progress only.
+  void Fail(absl::string_view text);
 
   // kNoStepPending: no such call is unanswered. As MethodPort::Answer.
   absl::Status Answer(uint64_t call,
@@ -115,6 +116,8 @@ class ForeignEngine final : public Engine, private MethodPort {
               MethodPort::Answer answer) override;
 
   absl::Status StartCalls();
+  // Calls the program's function for the work after a Fail.
+  static int32_t CallWithoutText(void* user, const tandem_work* work);
   absl::Status Called(const tandem_work& work) {
     const int32_t result = callbacks_.work(callbacks_.user, &work);
     return result == 0 ? absl::OkStatus() : Failure(result);
@@ -133,7 +136,10 @@ class ForeignEngine final : public Engine, private MethodPort {
   }
   void TakeEvent(tandem_work* work);
 
-  const tandem_callbacks callbacks_;
+  const tandem_callbacks given_;  // by the program
+  // The same; after Fail, CallWithoutText: so work without failures need not
+  // look for an old text.
+  tandem_callbacks callbacks_;
   const EngineSchema schema_;
   const double step_secs_;
   std::vector<rpc::MethodId> methods_;
@@ -148,8 +154,8 @@ class ForeignEngine final : public Engine, private MethodPort {
   Event current_;  // whose bytes the program reads
   uint64_t last_call_ = 0;
   std::map<uint64_t, Pending> calls_;  // unanswered
-  std::string failure_;
-  tandem_work step_ = {};  // the last STEP
+  std::string failure_;                // the text of the work in progress
+  tandem_work step_ = {};              // the last STEP
   NamedArrays::Data step_data_ = {};
   std::vector<tandem_reset> resets_;
   NamedArrays::Data data_ = {};

@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/host/command_line.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/server_main.h"
 #include "sdk/call_result.h"
@@ -49,37 +49,6 @@ absl::Status CheckServer(const tandem_server& server) {
     }
   }
   return absl::OkStatus();
-}
-
-// Sets the engine's own flags, and returns the words that are left.
-absl::StatusOr<std::vector<const char*>> TakeOwnFlags(
-    std::span<char* const> words, std::span<const tandem_flag> flags) {
-  std::vector<const char*> left;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const absl::string_view word = words[i];
-    const tandem_flag* own = nullptr;
-    for (const tandem_flag& flag : flags) {
-      const std::string start = absl::StrCat("--", flag.name);
-      if (word == start || absl::StartsWith(word, start + "=")) own = &flag;
-    }
-    if (i == 0 || own == nullptr) {
-      left.push_back(words[i]);
-      continue;
-    }
-    const size_t equals = word.find('=');
-    const bool inside = equals != absl::string_view::npos;
-    const absl::string_view number = inside ? word.substr(equals + 1)
-                                     : i + 1 < words.size()
-                                         ? absl::string_view(words[++i])
-                                         : absl::string_view();
-    if (!absl::SimpleAtod(number, own->value)) {
-      return MakeError(
-          ErrorCode::kInvalidArgument,
-          absl::StrCat("--", own->name, ": expected a number, found '",
-                       Printable(number), "'"));
-    }
-  }
-  return left;
 }
 
 std::string UsageOf(const tandem_server& server) {
@@ -131,28 +100,25 @@ int Serve(int argc, char** argv, const tandem_server* server) {
   tandem_server read;
   absl::Status status = ReadStruct(server, "server", &read);
   if (status.ok()) status = CheckServer(read);
-  absl::StatusOr<std::vector<const char*>> words =
-      std::vector<const char*>(argv, argv + (argc > 0 ? 1 : 0));
-  if (status.ok()) {
-    words = TakeOwnFlags(std::span(argv, static_cast<size_t>(argc)),
-                         std::span(read.flags, read.flag_count));
-    status = words.status();
-  }
   if (!status.ok()) {
     LogLine(absl::StrCat("error: ", NameOf(CodeOf(status)), ": ",
                          status.message()));
     return kExitBadUsage;
   }
+  std::vector<OwnFlag> own;
+  for (const tandem_flag& flag : std::span(read.flags, read.flag_count)) {
+    own.push_back({.name = flag.name, .value = flag.value});
+  }
   ForeignEngine* engine = nullptr;  // RunTickedServer owns it
   return RunTickedServer(
-      static_cast<int>(words->size()), words->data(), UsageOf(read),
+      argc, argv, UsageOf(read),
       [&](const ServerOptions& flags)
           -> absl::StatusOr<std::unique_ptr<EngineBase>> {
         ASSIGN_OR_RETURN(auto made, Prepared(read, flags));
         engine = made.get();
         return std::unique_ptr<EngineBase>(std::move(made));
       },
-      [&](EngineHost* host) { return Loop(read, engine, host); });
+      [&](EngineHost* host) { return Loop(read, engine, host); }, own);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ extern "C" {
 /* --- Versions and errors -------------------------------------------------- */
 
 #define TANDEM_ABI_MAJOR 1
-#define TANDEM_ABI_MINOR 0
+#define TANDEM_ABI_MINOR 1
 
 /* Numbers of Tandem's errors; a released number keeps its meaning. */
 typedef int32_t tandem_code;
@@ -125,8 +125,9 @@ enum {
      of actions: write their rows of obs, rewards, terminateds, truncateds and
      infos. Write no other row. */
   TANDEM_WORK_STEP = 2,
-  /* Answer an RPC, now or later: tandem_engine_answer or tandem_engine_refuse.
-     Only for the methods of the engine's options. */
+  /* Answer an RPC by tandem_engine_answer or tandem_engine_refuse: now, or
+     later between two calls of tandem_engine_poll or _next. Only for the
+     methods of the engine's options. */
   TANDEM_WORK_CALL = 3,
   /* Undo what the last client's RPCs have changed. Needs no answer. */
   TANDEM_WORK_CLEAR = 4
@@ -176,11 +177,18 @@ typedef struct tandem_engine_options {
   uint64_t seed; /* environment i starts with the seed + i */
   uint32_t has_seed;
   uint32_t disabled_services; /* bit i: the service i of tandem_service_name */
-  double step_secs;           /* simulated seconds of a step; 0: unknown */
+  double step_secs; /* simulated seconds of a step, finite; 0: unknown */
   /* The methods that the engine answers itself, by TANDEM_WORK_CALL. */
   const uint16_t* methods;
   uint32_t method_count;
   uint32_t reserved;
+  /* Since 1.1. The most items per second of a service's streams, such as
+     "camera=10,telemetry=200", each 0.001 to 1000. NULL: 60. */
+  const char* stream_hz;
+  /* KiB of each of the two RPC rings: a power of two, 4 to 1048576. 0: 512. A
+     message of more than half of it goes in pieces. */
+  uint32_t rpc_ring_kib;
+  uint32_t reserved_2;
 } tandem_engine_options;
 
 /* Makes an engine and its region. The first work resets every environment; when
@@ -225,18 +233,27 @@ TANDEM_API tandem_code tandem_engine_next(tandem_engine* engine,
 TANDEM_API tandem_code tandem_engine_done(tandem_engine* engine,
                                           const char* failure);
 
-/* In the callback: the text of the failure that the callback then returns. */
+/* In the callback: the text of the failure that the callback then returns. If
+   the callback returns 0, the text is discarded. */
 TANDEM_API tandem_code tandem_engine_fail(tandem_engine* engine,
                                           const char* text);
 /* Answers a CALL with an Envelope whose payload is the method's answer; its
-   method and correlation id are ignored. TANDEM_INVALID_ARGUMENT: the bytes are
-   no such Envelope, and the call is still unanswered. TANDEM_NO_STEP_PENDING:
-   no such call: it was answered or cancelled, or its caller has left. */
+   method and correlation id are ignored. The thread that serves the engine:
+   in the callback, or between its calls of tandem_engine_poll or _next. So an
+   engine that answers later, or works on answers in other threads, has a loop
+   of its own: the other threads post their answers to it. During
+   tandem_engine_run only the callback may answer.
+   TANDEM_INVALID_ARGUMENT: the bytes are no such Envelope, and the call is
+   still unanswered. TANDEM_MESSAGE_TOO_LARGE: 2 GiB or more; the same. The
+   caller of an answer of more than 64 MiB gets that error instead of it.
+   TANDEM_NO_STEP_PENDING: no such call: it was answered or cancelled, or its
+   caller has left. TANDEM_CONCURRENT_USE: another thread is inside a call on
+   this engine, such as tandem_engine_run. */
 TANDEM_API tandem_code tandem_engine_answer(tandem_engine* engine,
                                             uint64_t call,
                                             const uint8_t* envelope,
                                             uint64_t size);
-/* Answers a CALL with an error and its text. */
+/* Answers a CALL with an error and its text. As tandem_engine_answer. */
 TANDEM_API tandem_code tandem_engine_refuse(tandem_engine* engine,
                                             uint64_t call, tandem_code code,
                                             const char* text);
@@ -279,7 +296,8 @@ TANDEM_API tandem_code tandem_engine_status(tandem_engine* engine,
    engine still exists. */
 TANDEM_API tandem_code tandem_engine_destroy(tandem_engine* engine);
 
-/* A flag of an engine's own: --NAME=NUMBER. */
+/* A flag of an engine's own: --NAME=NUMBER, or "NAME": NUMBER in the file of
+   --config. */
 typedef struct tandem_flag {
   const char* name; /* such as "wheels" */
   const char* help; /* one line */
@@ -319,16 +337,21 @@ TANDEM_API int tandem_serve(int argc, char** argv, const tandem_server* server);
    of threads may call, also while another thread steps. */
 typedef struct tandem_rpc tandem_rpc;
 
-/* Calls a method: `envelope` has the method and its request; its correlation
-   id is ignored. Blocks. The answer is an Envelope in new memory, which the
-   program frees by tandem_free. Errors: the engine's; TANDEM_STEP_TIMEOUT,
-   TANDEM_PEER_GONE, TANDEM_MESSAGE_TOO_LARGE, TANDEM_CLIENT_CLOSED;
-   TANDEM_INVALID_ARGUMENT: no Envelope. */
+/* Calls a method that answers once: `envelope` has the method and its request;
+   its correlation id is ignored. Blocks. The answer is an Envelope in new
+   memory, which the program frees by tandem_free. Errors: the engine's;
+   TANDEM_STEP_TIMEOUT, TANDEM_PEER_GONE, TANDEM_CLIENT_CLOSED;
+   TANDEM_MESSAGE_TOO_LARGE: the request, or its answer, of more than 64 MiB;
+   TANDEM_INVALID_ARGUMENT: no Envelope, or a method that answers with a
+   stream. */
 TANDEM_API tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
                                        uint64_t size, double timeout_secs,
                                        uint8_t** answer, uint64_t* answer_size);
-/* Opens a stream. Does not wait; errors of the engine come with its first
-   item. */
+/* Opens a stream: calls a method of hazel_rpc.fbs whose name begins with
+   Stream. Does not wait; errors of the engine come with its first item.
+   TANDEM_INVALID_ARGUMENT: no Envelope, or a method that answers once: use
+   tandem_rpc_call. TANDEM_RING_FULL: the engine has too many unread calls.
+   TANDEM_MESSAGE_TOO_LARGE: as tandem_rpc_call. */
 TANDEM_API tandem_code tandem_rpc_open(tandem_rpc* rpc, const uint8_t* envelope,
                                        uint64_t size, uint64_t* stream);
 /* Waits for the stream's next item: an Envelope, freed by tandem_free. `item`

@@ -18,6 +18,7 @@
 #include "client_py/bindings/region_views.h"
 #include "client_py/bindings/step_method.h"
 #include "client_py/bindings/vector_step.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/rpc_methods.h"
 #include "transport/memory/attached_region.h"
@@ -171,6 +172,7 @@ PYBIND11_MODULE(_native, module) {
   module.attr("AUTORESET_MODES") = modes;
   module.attr("MethodId") = MethodIds();
   module.attr("NEXT_OF_ENVIRONMENTS") = ClientSide::kNextOfEnvironments;
+  module.attr("MAX_LABEL_BYTES") = kMaxLabelBytes;
   module.def("default_region_name", &DefaultRegionName);
   module.def("check_region_name", &CheckName, py::arg("name"));
   module.def("engine_pid", &EnginePid, py::arg("name"));

@@ -10,6 +10,8 @@ ERROR_TABLE: tuple[tuple[int, str, int, str | None, str], ...]
 # Gymnasium's name -> the region's number
 AUTORESET_MODES: dict[str, int]
 NEXT_OF_ENVIRONMENTS: str
+# Of an attendant, without its NUL.
+MAX_LABEL_BYTES: int
 
 # From schema/messages/rpc_methods.h.
 class MethodId(enum.IntEnum):

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from tandem._native import NativeAttendant, default_region_name
+from tandem._native import MAX_LABEL_BYTES, NativeAttendant, default_region_name
 from tandem.arguments import seconds, text
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.services.of_engine import EngineServices
@@ -89,4 +89,4 @@ class Attendant(ClosesOnExit, NotPicklable, EngineServices):
 
 def _program() -> str:
     name = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
-    return name.encode("utf-8", "replace")[:55].decode("utf-8", "ignore")
+    return name.encode("utf-8", "replace")[:MAX_LABEL_BYTES].decode("utf-8", "ignore")

@@ -21,19 +21,8 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
 )
 from tools.testing import pytest_main
 
-
-@pytest.fixture
-def engine() -> Iterator[tandem.EngineProcess]:
-    """Launches an engine of three HalfCheetah environments."""
-    with tandem.launch_engine("HalfCheetah-v5", num_envs=3, name=unique_name()) as launched:
-        yield launched
-
-
-@pytest.fixture
-def client(engine: tandem.EngineProcess) -> Iterator[tandem.SharedMemoryClient]:
-    """Attaches a client to the engine."""
-    with tandem.SharedMemoryClient(engine.name, timeout=60) as attached:
-        yield attached
+# The fixtures `engine` and `client`.
+pytest_plugins = ["tandem.testing.half_cheetah"]
 
 
 @pytest.fixture
@@ -45,7 +34,7 @@ def panel(engine: tandem.EngineProcess) -> Iterator[tandem.Attendant]:
 
 def test_attendant_calls_every_service_without_a_client(panel: tandem.Attendant) -> None:
     """Also the two methods that are refused beside a client."""
-    assert panel.num_envs == 3 and not panel.closed
+    assert panel.num_envs == 4 and not panel.closed
     assert {"agent", "scene"} <= panel.services().keys()
     assert panel.get_schema([2])[0].agent_name == "agent_2"
     assert panel.mujoco.send_control([0.0] * 6).actuators_written == 6

@@ -117,7 +117,7 @@ class RingEmpty(TandemError, code=20):
 
 
 class MessageTooLarge(TandemError, ValueError, code=21):
-    """The message is larger than half the RPC ring, the limit of one entry."""
+    """The message is larger than the RPC rings carry: 64 MiB, or an entry of the ring if that is more."""
 
 
 class Unsupported(TandemError, NotImplementedError, code=22):

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,19 +39,43 @@ json BoundsToJson(const std::vector<double>& bounds) {
   return values;
 }
 
-bool Fits(const Space& space, uint32_t size) {
-  if (const auto* discrete = std::get_if<DiscreteSpace>(&space)) {
-    // The action is a float32, which represents every integer up to 2^24.
-    constexpr int64_t kMost = int64_t{1} << 24;
-    return discrete->n > 0 && discrete->n <= kMost && size == 1;
+// The functions below return what is wrong; empty: nothing.
+
+std::string ProblemOf(absl::string_view field, const DiscreteSpace& space,
+                      uint32_t size) {
+  // The action is a float32, which represents every integer up to 2^24.
+  constexpr int64_t kMost = int64_t{1} << 24;
+  if (space.n <= 0 || space.n > kMost) {
+    return absl::StrCat(field, ".n: expected 1 to ", kMost, ", found ",
+                        space.n);
   }
-  const auto& box = std::get<BoxSpace>(space);
-  const auto fits = [&](const std::vector<double>& bounds) {
-    const auto is_nan = [](double bound) { return std::isnan(bound); };
-    return (bounds.size() == 1 || bounds.size() == size) &&
-           std::ranges::none_of(bounds, is_nan);
-  };
-  return fits(box.low) && fits(box.high);
+  if (size == 1) return "";
+  return absl::StrCat(field, ": expected a Box, or 1 element, found a ",
+                      "Discrete of ", size, " elements");
+}
+
+std::string ProblemOf(absl::string_view field, const BoxSpace& box,
+                      uint32_t size) {
+  for (const auto& [bounds, name] :
+       {std::pair(&box.low, ".low"), std::pair(&box.high, ".high")}) {
+    if (bounds->empty() || (bounds->size() != 1 && bounds->size() != size)) {
+      return absl::StrCat(field, name, ": expected 1 bound, or one for each ",
+                          "of ", size, " elements, found ", bounds->size());
+    }
+    for (size_t i = 0; i < bounds->size(); ++i) {
+      if (!std::isnan((*bounds)[i])) continue;
+      return absl::StrCat(field, name, "[", i,
+                          "]: expected a number or an infinity, found NaN");
+    }
+  }
+  for (size_t i = 0; i < std::max(box.low.size(), box.high.size()); ++i) {
+    const double low = box.low[box.low.size() == 1 ? 0 : i];
+    const double high = box.high[box.high.size() == 1 ? 0 : i];
+    if (low <= high) continue;
+    return absl::StrCat(field, ".low[", i, "]: expected at most the high ",
+                        high, ", found ", low);
+  }
+  return "";
 }
 
 json SpaceToJson(const Space& space, uint32_t size) {
@@ -187,16 +212,18 @@ uint32_t InfoSize(const TaskDescription& description) {
 
 absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                    uint32_t obs_size, uint32_t act_size) {
-  if (!Fits(description.observation_space, obs_size) ||
-      !Fits(description.action_space, act_size)) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrCat(
-            "task description: expected spaces of ", obs_size,
-            " observations and ", act_size,
-            " actions, found other sizes; a box has one bound or one for "
-            "each element, none of them NaN, a discrete space has one "
-            "element and at most 2^24 values"));
+  std::string problem =
+      ProblemOf("observation_space", description.observation_space, obs_size);
+  if (problem.empty()) {
+    problem = std::visit(
+        [&](const auto& space) {
+          return ProblemOf("action_space", space, act_size);
+        },
+        description.action_space);
+  }
+  if (!problem.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("task description: ", problem));
   }
   json infos = json::array();
   std::set<std::string> names;

@@ -63,7 +63,8 @@ struct TaskDescription {
 uint32_t InfoSize(const TaskDescription& description);
 
 // Returns the JSON. kInvalidArgument if the spaces do not have these sizes, if
-// two infos have one name, or if a name is not UTF-8.
+// a bound is NaN or a low one above the high one, if two infos have one name,
+// or if a name is not UTF-8. The text names the field.
 absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                    uint32_t obs_size, uint32_t act_size);
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -55,6 +56,24 @@ TEST(TaskDescription, RefusesSpacesOfAnotherSizeAndInfosOfOneName) {
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(code({.infos = {{.name = "a"}, {.name = "a"}}}, 3, 1),
             ErrorCode::kInvalidArgument);
+}
+
+TEST(TaskDescription, RefusesBoundsThatAreNoRange) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto expect = [](const TaskDescription& description,
+                         const std::string& field) {
+    const absl::Status status = ToJson(description, 3, 2).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(absl::StrContains(status.message(), field)) << status;
+  };
+  expect({.observation_space = {.low = {0, nan, 0}}},
+         "observation_space.low[1]: ");
+  expect({.action_space = BoxSpace{.low = {2}, .high = {3, 1}}},
+         "action_space.low[1]: expected at most the high 1, found 2");
+  expect({.action_space = BoxSpace{.high = {1, 2, 3}}}, "action_space.high: ");
+  expect({.action_space = BoxSpace{.low = {}}}, "action_space.low: ");
+  EXPECT_TRUE(
+      ToJson({.action_space = BoxSpace{.low = {1}, .high = {1}}}, 3, 2).ok());
 }
 
 TEST(TaskDescription, ReadsWhatItWrites) {

@@ -143,7 +143,8 @@ namespace Tandem
         }
 
         // Answers a Call with an Envelope that has the method's answer. Errors: InvalidArgument (no such Envelope; the
-        // call is unanswered), NoStepPending (it was answered or cancelled, or its caller has left).
+        // call is unanswered), NoStepPending (it was answered or cancelled, or its caller has left), ConcurrentUse
+        // (another thread is inside a call, such as Run: post the answer to a loop of your own with Next or Poll).
         public void Answer(ulong call, ReadOnlySpan<byte> envelope)
         {
             fixed (byte* bytes = &MemoryMarshal.GetReference(envelope))

@@ -61,6 +61,9 @@ namespace Tandem
         public ushort* methods;
         public uint method_count;
         public uint reserved;
+        public byte* stream_hz;
+        public uint rpc_ring_kib;
+        public uint reserved_2;
     }
 
     internal unsafe struct tandem_status

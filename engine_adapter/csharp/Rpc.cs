@@ -26,8 +26,9 @@ namespace Tandem
             _owner = owner;
         }
 
-        // Blocks until the answer. `request` has the method and its payload; its correlation id is ignored. Errors: the
-        // engine's; StepTimeout, PeerGone, MessageTooLarge, ClientClosed, InvalidArgument.
+        // Calls a method that answers once, and blocks until the answer. `request` has the method and its payload; its
+        // correlation id is ignored. Errors: the engine's; StepTimeout, PeerGone, ClientClosed; MessageTooLarge (the
+        // request or its answer); InvalidArgument (such as a method that answers with a stream).
         public EnvelopeT Call(EnvelopeT request, double timeoutSecs = 10)
         {
             return EnvelopeT.DeserializeFromBinary(Call(request.SerializeToBinary(), timeoutSecs));
@@ -47,7 +48,8 @@ namespace Tandem
             }
         }
 
-        // Opens a stream. Does not wait; errors of the engine come with the first item.
+        // Opens a stream: a method whose name begins with Stream. Does not wait; errors of the engine come with the
+        // first item. InvalidArgument: the method answers once; use Call.
         public RpcStream Open(EnvelopeT request)
         {
             _owner.ThrowIfClosed(nameof(Rpc));

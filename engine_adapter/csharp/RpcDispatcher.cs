@@ -84,9 +84,10 @@ namespace Tandem
             {
                 send(answer.SerializeToBinary());
             }
-            catch (TandemException e) when (e.Code == ErrorCode.InvalidArgument)
+            catch (TandemException e) when (e.Code == ErrorCode.InvalidArgument || e.Code == ErrorCode.MessageTooLarge)
             {
-                answer = Envelopes.Error(ErrorCode.EngineFailed, request.Method + ": its handler's answer: " + e.Text);
+                ErrorCode code = e.Code == ErrorCode.InvalidArgument ? ErrorCode.EngineFailed : e.Code;
+                answer = Envelopes.Error(code, request.Method + ": its handler's answer: " + e.Text);
                 answer.CorrelationId = request.CorrelationId;
                 send(answer.SerializeToBinary());
             }

@@ -28,13 +28,15 @@ namespace Tandem
 
         public bool IsRunning => Transport != null;
 
-        // Makes the region, with the sizes of `engine`, and the name and services of `rpc`. Errors: as Engine.Create;
+        // Makes the region, with the sizes of `engine`, and what `rpc` sets. Errors: as Engine.Create;
         // the host is then stopped. InvalidOperationException: it is running.
         public void Start(SharedMemoryConfig engine, RpcConfig rpc)
         {
             if (IsRunning) throw new InvalidOperationException("the host is running; call Stop first");
             engine.Name = rpc.SharedMemoryName ?? engine.Name;
             engine.EnabledServices = rpc.EnabledServices;
+            engine.StreamHz = rpc.StreamHz ?? engine.StreamHz;
+            if (rpc.RpcRingKib != 0) engine.RpcRingKib = rpc.RpcRingKib;
             engine.Methods = Dispatcher.Methods;
             var transport = new SharedMemoryTransport();
             transport.Create(engine);

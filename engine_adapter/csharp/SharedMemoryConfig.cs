@@ -47,11 +47,18 @@ namespace Tandem
         // Environment i starts with the seed + i. null: the library chooses.
         public ulong? Seed { get; set; }
 
-        // Simulated seconds of a step; 0: unknown.
+        // Simulated seconds of a step, finite; 0: unknown.
         public double StepSecs { get; set; }
 
         // Those that answer at the start.
         public Services EnabledServices { get; set; } = Services.All;
+
+        // The most items per second of a service's streams, such as "camera=10,telemetry=200": each 0.001 to 1000.
+        // null: 60.
+        public string StreamHz { get; set; }
+
+        // KiB of each of the two RPC rings: a power of two, 4 to 1048576. 0: 512.
+        public int RpcRingKib { get; set; }
 
         // The RPCs that the engine answers itself: RpcDispatcher.Methods.
         public MethodId[] Methods { get; set; } = new MethodId[0];
@@ -70,6 +77,8 @@ namespace Tandem
             options->has_seed = Seed.HasValue ? 1u : 0u;
             options->disabled_services = (uint)(Services.All & ~EnabledServices);
             options->step_secs = StepSecs;
+            options->stream_hz = memory.Text(StreamHz);
+            options->rpc_ring_kib = RpcRingKib == 0 ? 0 : Positive(RpcRingKib, nameof(RpcRingKib));
             options->methods = (ushort*)memory.Allocate(Methods.Length * sizeof(ushort));
             options->method_count = (uint)Methods.Length;
             for (int i = 0; i < Methods.Length; ++i) options->methods[i] = (ushort)Methods[i];

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace tandem {
 
@@ -24,13 +25,21 @@ struct CommandLine {
   bool help_wanted = false;  // --help or -h; other flags were not checked
 };
 
-// Sets flags as ProgramFlags::SetFromWords does. The command line overrides
-// --config's file, a JSON object. kInvalidArgument also for a file that cannot
-// be read, or is not a JSON object of flags.
-absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+// A flag that is none of Abseil's: of an engine in another language.
+struct OwnFlag {
+  std::string name;
+  double* value = nullptr;  // has the default; gets the flag's number
+};
+
+// Sets flags as ProgramFlags::SetFromWords does, and `own`: --NAME=NUMBER or
+// --NAME NUMBER. The command line overrides --config's file, a JSON object.
+// kInvalidArgument also for a file that cannot be read, or is not a JSON object
+// of flags.
+absl::StatusOr<CommandLine> ParseCommandLine(
+    int argc, const char* const* argv, absl::Span<const OwnFlag> own = {});
 
 // Returns `usage`, then every flag that engine_adapter/ defines, with its
-// default.
+// default. `usage` may explain own flags.
 std::string HelpText(absl::string_view usage);
 
 }  // namespace tandem

@@ -86,6 +86,36 @@ TEST(CommandLine, RefusesFileWithoutFlags) {
   ASSERT_TRUE(Parse({"--config="}).ok());
 }
 
+TEST(CommandLine, TakesOwnFlagsFromWordsAndFiles) {
+  double wheels = 4;
+  double doors = 2;
+  const std::vector<OwnFlag> own = {{.name = "wheels", .value = &wheels},
+                                    {.name = "doors", .value = &doors}};
+  const auto parse = [&](std::vector<const char*> words) {
+    words.insert(words.begin(), "server");
+    return ParseCommandLine(static_cast<int>(words.size()), words.data(), own)
+        .status();
+  };
+  const std::string config =
+      "--config=" + FileOf(R"({"wheels": 3, "test_number": 7, "doors": 5})");
+  ASSERT_TRUE(parse({config.c_str(), "--doors", "-1.5"}).ok());
+  EXPECT_EQ(wheels, 3);
+  EXPECT_EQ(doors, -1.5);
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_number), 7);
+  for (const absl::Status& status :
+       {parse({"--config=", "--wheels=many"}), parse({"--wheels"})}) {
+    EXPECT_TRUE(absl::StrContains(status.message(), "--wheels: expected a"))
+        << status;
+  }
+  FileOf(R"({"wheel": 3})");
+  for (const absl::Status& status :
+       {parse({config.c_str()}), parse({"--config=", "--wheel=3"})}) {
+    EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(absl::StrContains(status.message(), "--wheels")) << status;
+  }
+  ASSERT_TRUE(Parse({"--config="}).ok());
+}
+
 TEST(CommandLine, RefusesUnknownFlags) {
   ExpectRefused({"--nonsense"}, "--nonsense");
   ExpectRefused({"--test_nmber=5"}, "--test_number");

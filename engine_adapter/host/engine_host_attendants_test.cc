@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/testing/calling_client.h"
@@ -312,9 +315,28 @@ TEST_F(EngineHostAttendantsTest, ServicesAreSwitchedWhileAClientCalls) {
   switching.join();
 }
 
+TEST_F(EngineHostAttendantsTest, TheLogNamesAnAttendantThatHasLeft) {
+  const std::string name = UniqueRegionName("host_log");
+  std::promise<std::string> left;
+  CountingEngine engine;
+  const auto host = EngineHost::Create(
+      &engine, {.name = name, .log = [&](absl::string_view line) {
+                  if (absl::StrContains(line, " left")) {
+                    left.set_value(std::string(line));
+                  }
+                }});
+  ASSERT_TRUE(host.ok()) << host.status();
+  (*host)->Start();
+  { const Panel panel(name); }
+  EXPECT_EQ(left.get_future().get(),
+            absl::StrCat("attendant 'panel' (pid ", getpid(), ") left"));
+}
+
 TEST_F(EngineHostAttendantsTest, ALabelThatIsTooLongIsRefused) {
   const absl::Status status =
-      AttendantSide::Attach(name_, {.label = std::string(56, 'x')}).status();
+      AttendantSide::Attach(name_,
+                            {.label = std::string(kMaxLabelBytes + 1, 'x')})
+          .status();
   EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), "at most 55 bytes, found 56"))
       << status;

@@ -308,12 +308,13 @@ absl::Status Serve(
 }
 
 int Run(int argc, const char* const* argv, absl::string_view usage,
+        absl::Span<const OwnFlag> own,
         const std::function<absl::Status()>& serve) {
   OccupyStandardStreams();
   UnblockStopSignals();
   signal(SIGPIPE, SIG_IGN);  // the reader of the log may close it
   signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error to report
-  absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv, own);
   if (!line.ok()) return Report(line.status());
   if (line->help_wanted) {
     const std::string help = HelpText(usage);
@@ -358,7 +359,7 @@ void LogLine(absl::string_view line) {
 
 int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine) {
-  return Run(argc, argv, usage, [&] {
+  return Run(argc, argv, usage, /*own=*/{}, [&] {
     return Serve<Engine>(make_engine, &EngineHost::Create,
                          [](EngineHost* host) {
                            host->Run();
@@ -369,8 +370,9 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
 
 int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
                     const TickedEngineFactory& make_engine,
-                    const std::function<absl::Status(EngineHost*)>& loop) {
-  return Run(argc, argv, usage, [&] {
+                    const std::function<absl::Status(EngineHost*)>& loop,
+                    absl::Span<const OwnFlag> own) {
+  return Run(argc, argv, usage, own, [&] {
     return Serve<EngineBase>(make_engine, &EngineHost::CreateTicked, loop);
   });
 }

@@ -20,7 +20,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine_adapter/core/engine.h"
+#include "engine_adapter/host/command_line.h"
 #include "engine_adapter/host/engine_host.h"
 
 namespace tandem {
@@ -65,10 +67,11 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
 // The same for an engine with a loop of its own. `loop` takes work from the
 // host until host->StopRequested(), or until it returns an error, such as
 // one of EngineHost::Done. engine_adapter/reference/ticked_server.cc is an
-// example.
+// example. `own`: flags of the engine that are none of Abseil's.
 int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
                     const TickedEngineFactory& make_engine,
-                    const std::function<absl::Status(EngineHost* host)>& loop);
+                    const std::function<absl::Status(EngineHost* host)>& loop,
+                    absl::Span<const OwnFlag> own = {});
 
 }  // namespace tandem
 

@@ -80,7 +80,7 @@ bool RpcConnection::Poll(int64_t now_ns) {
       case EnvelopeReader::Got::kDropped:
         if (reader_->problem_correlation_id() != 0) {
           SendError(rpc::MethodId::NONE, reader_->problem_correlation_id(),
-                    MakeError(ErrorCode::kInvalidArgument, reader_->problem()));
+                    MakeError(reader_->problem_code(), reader_->problem()));
         }
         break;
       case EnvelopeReader::Got::kBrokenPeer:
@@ -159,13 +159,23 @@ bool RpcConnection::WantsSlot(const rpc::Envelope& call) {
   return request != nullptr && request->to_slot();
 }
 
-void RpcConnection::Send(rpc::EnvelopeT envelope, bool to_slot) {
+ErrorCode RpcConnection::Send(rpc::EnvelopeT envelope, bool to_slot) {
   rpc::ImageFrameT* frame = envelope.payload.AsImageFrame();
   if (auto* const named = envelope.payload.AsNamedImageFrame()) {
     frame = named->frame.get();
   }
   if (frame != nullptr) PlaceImage(to_slot, frame);
-  if (writer_->Post(envelope) == ErrorCode::kBrokenPeer) broken_ = true;
+  const ErrorCode code = writer_->Post(envelope);
+  if (code == ErrorCode::kBrokenPeer) broken_ = true;
+  return code;
+}
+
+absl::Status RpcConnection::TooLarge(rpc::MethodId method) const {
+  return MakeError(
+      ErrorCode::kMessageTooLarge,
+      absl::StrCat(NameOf(method), ": expected an answer of at most ",
+                   writer_->max_envelope_bytes(),
+                   " bytes, found a larger one; ask for less"));
 }
 
 void RpcConnection::PlaceImage(bool to_slot, rpc::ImageFrameT* frame) {
@@ -180,7 +190,7 @@ void RpcConnection::PlaceImage(bool to_slot, rpc::ImageFrameT* frame) {
 
 void RpcConnection::SendError(rpc::MethodId method, uint64_t correlation_id,
                               const absl::Status& status) {
-  Send(EnvelopeOf(method, correlation_id, status));
+  (void)Send(EnvelopeOf(method, correlation_id, status));
 }
 
 rpc::EnvelopeT RpcConnection::EnvelopeOf(rpc::MethodId method,
@@ -278,7 +288,7 @@ void RpcConnection::EndStream(uint64_t correlation_id,
   last.dropped = stream->second.dropped;
   last.end_of_stream = true;
   streams_.erase(stream);
-  Send(std::move(last));
+  (void)Send(std::move(last));
 }
 
 void RpcConnection::Feed(uint64_t correlation_id, Stream* stream,
@@ -318,7 +328,10 @@ void RpcConnection::Feed(uint64_t correlation_id, Stream* stream,
     envelope.dropped = stream->dropped;
     envelope.payload = std::move(item);
     envelope.stream_number = stream->items;
-    Send(std::move(envelope), stream->to_slot);
+    if (Send(std::move(envelope), stream->to_slot) == ErrorCode::kMessageTooLarge) {
+      EndStream(correlation_id, TooLarge(stream->method));
+      return;
+    }
   }
 }
 

@@ -150,8 +150,10 @@ class RpcConnection {
       rpc::MethodId method, uint64_t correlation_id,
       const absl::Status& status = absl::OkStatus());
   // `to_slot`: writes an image into a slot of the caller, if one is free.
-  void Send(rpc::EnvelopeT envelope, bool to_slot = false);
+  // kMessageTooLarge: nothing was sent.
+  ErrorCode Send(rpc::EnvelopeT envelope, bool to_slot = false);
   void PlaceImage(bool to_slot, rpc::ImageFrameT* frame);
+  absl::Status TooLarge(rpc::MethodId method) const;
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);
   void Cancel(const rpc::Envelope& call);
@@ -204,7 +206,9 @@ void RpcConnection::SendResponse(rpc::MethodId method, uint64_t correlation_id,
   } else {
     answer.payload.Set(*std::move(response));
   }
-  Send(std::move(answer), to_slot);
+  if (Send(std::move(answer), to_slot) == ErrorCode::kMessageTooLarge) {
+    SendError(method, correlation_id, TooLarge(method));
+  }
 }
 
 template <typename Response>

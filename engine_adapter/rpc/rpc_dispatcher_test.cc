@@ -390,6 +390,38 @@ TEST_F(RpcDispatcherTest, LateAnswersAreWithinTheBound) {
   }
 }
 
+TEST_F(RpcDispatcherTest, TooLargeAnswersAndItemsAreErrors) {
+  connection_.Begin(EnvelopeReader(to_engine_.Reader(), {}),
+                    EnvelopeWriter(to_client_.Writer(), 8 * 1024));
+  Call(rpc::MethodId::SingleStep, 1, rpc::SingleStepRequestT());
+  (void)connection_.Poll(0);
+  ASSERT_EQ(late_.size(), 1u);
+  rpc::SingleStepResponseT large;
+  large.message = std::string(9 * 1024, 'x');
+  late_[0](large);
+  ExpectError(1, ErrorCode::kMessageTooLarge, "8192 bytes");
+  item_floats_ = 3000;
+  Call(rpc::MethodId::StreamTelemetry, 2, rpc::StreamTelemetryRequestT());
+  (void)connection_.Poll(1000 * kMs);
+  ExpectError(2, ErrorCode::kMessageTooLarge, "StreamTelemetry");
+  EXPECT_TRUE(connection_.IsQuiet());
+}
+
+TEST_F(RpcDispatcherTest, RequestsBeyondTheLimitGetACodeOfTheirOwn) {
+  connection_.Begin(
+      EnvelopeReader(to_engine_.Reader(), {.max_envelope_bytes = 8 * 1024}),
+      EnvelopeWriter(to_client_.Writer()));
+  rpc::GetEntityRequestT request;
+  request.name = std::string(9 * 1024, 'n');
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::GetEntity;
+  call.correlation_id = 3;
+  call.payload.Set(std::move(request));
+  (void)calls_.Post(call);
+  (void)connection_.Poll(0);
+  ExpectError(3, ErrorCode::kMessageTooLarge, "8192 bytes");
+}
+
 TEST_F(RpcDispatcherTest, RefusesInvalidRate) {
   hz_ = 1e-12;
   Call(rpc::MethodId::StreamTelemetry, 5, rpc::StreamTelemetryRequestT());

@@ -66,13 +66,13 @@ namespace {
 constexpr std::array kStreaming = {Service::kMujoco, Service::kTelemetry,
                                    Service::kCamera, Service::kViewport};
 
-absl::Status RefuseRate(absl::string_view found) {
+absl::Status RefuseRate(absl::string_view field, absl::string_view found) {
   const std::string names = absl::StrJoin(
       kStreaming, ", ",
       [](std::string* out, Service service) { out->append(NameOf(service)); });
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat("--stream_hz: expected services that have streams (", names,
+      absl::StrCat(field, ": expected services that have streams (", names,
                    "), each with a rate from ", kLeastStreamHz, " to ",
                    RpcConfig::kMaxStreamHz,
                    ", such as camera=10,telemetry=200 or {\"camera\": 10}; "
@@ -91,21 +91,16 @@ std::vector<Rate> RatesOfText(absl::string_view text) {
   return rates;
 }
 
-absl::StatusOr<std::vector<Rate>> RatesOfJson(absl::string_view text) {
+absl::StatusOr<std::vector<Rate>> RatesOfJson(absl::string_view field,
+                                              absl::string_view text) {
   const auto object = nlohmann::ordered_json::parse(
       text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return RefuseRate(text);
+  if (!object.is_object()) return RefuseRate(field, text);
   std::vector<Rate> rates;
   for (const auto& [name, value] : object.items()) {
     rates.emplace_back(name, value.dump());
   }
   return rates;
-}
-
-std::optional<Service> ServiceNamed(absl::string_view name) {
-  const auto* const found = std::ranges::find(kServiceNames, name);
-  if (found == kServiceNames.end()) return std::nullopt;
-  return static_cast<Service>(found - kServiceNames.begin());
 }
 
 }  // namespace
@@ -133,9 +128,10 @@ absl::Status ParseServices(absl::string_view text, RpcConfig* config) {
   return absl::OkStatus();
 }
 
-absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config) {
+absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config,
+                              absl::string_view field) {
   ASSIGN_OR_RETURN(const std::vector<Rate> rates, absl::StartsWith(text, "{")
-                                                      ? RatesOfJson(text)
+                                                      ? RatesOfJson(field, text)
                                                       : RatesOfText(text));
   RpcConfig changed = *config;
   for (const auto& [name, rate] : rates) {
@@ -145,7 +141,7 @@ absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config) {
         std::ranges::find(kStreaming, *service) == kStreaming.end() ||
         !absl::SimpleAtod(rate, &hz) ||
         !(hz >= kLeastStreamHz && hz <= RpcConfig::kMaxStreamHz)) {
-      return RefuseRate(absl::StrCat(name, "=", rate));
+      return RefuseRate(field, absl::StrCat(name, "=", rate));
     }
     changed[*service].stream_hz = hz;
   }
@@ -153,19 +149,23 @@ absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RpcFlags> RpcFromFlags() {
+absl::StatusOr<uint32_t> RpcRingBytes(uint32_t kib, absl::string_view field) {
   constexpr uint32_t kMostKib = kMaxRingBytes / 1024;
   constexpr uint32_t kLeastKib = 4;
-  RpcFlags flags = {.mode = absl::GetFlag(FLAGS_mode)};
-  const uint32_t kib = absl::GetFlag(FLAGS_rpc_ring_kib);
   if (kib < kLeastKib || kib > kMostKib || !std::has_single_bit(kib)) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("--rpc_ring_kib: expected a power of two "
-                     "from ",
-                     kLeastKib, " to ", kMostKib, ", found ", kib));
+        absl::StrCat(field, ": expected a power of two from ", kLeastKib,
+                     " to ", kMostKib, ", found ", kib));
   }
-  flags.ring_bytes = kib * 1024;
+  return kib * 1024;
+}
+
+absl::StatusOr<RpcFlags> RpcFromFlags() {
+  RpcFlags flags = {.mode = absl::GetFlag(FLAGS_mode)};
+  ASSIGN_OR_RETURN(
+      flags.ring_bytes,
+      RpcRingBytes(absl::GetFlag(FLAGS_rpc_ring_kib), "--rpc_ring_kib"));
   flags.image_slot_bytes = absl::GetFlag(FLAGS_image_slot_bytes);
   if (flags.image_slot_bytes > kMaxImageSlotBytes) {
     return MakeError(

@@ -46,8 +46,14 @@ absl::Status ParseServices(absl::string_view text, RpcConfig* config);
 
 // Sets the stream rates of services: "camera=10,telemetry=100", or {"camera":
 // 10, "telemetry": 100}. kInvalidArgument for a rate outside of kLeastStreamHz
-// to kMaxStreamHz, or for a service without streams.
-absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config);
+// to kMaxStreamHz, or for a service without streams; the text begins with
+// `field`.
+absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config,
+                              absl::string_view field = "--stream_hz");
+
+// Returns the bytes of each RPC ring. kInvalidArgument: `kib` is no power of
+// two, too small or too large; the text begins with `field`.
+absl::StatusOr<uint32_t> RpcRingBytes(uint32_t kib, absl::string_view field);
 
 struct RpcFlags {
   RpcConfig config = {};

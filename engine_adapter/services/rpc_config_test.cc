@@ -43,6 +43,17 @@ TEST(RpcConfig, RatesAreThoseThatAreGiven) {
   ASSERT_TRUE(ParseStreamRates("{}", &config).ok());
 }
 
+TEST(RpcConfig, RingsAreAPowerOfTwoOfKib) {
+  EXPECT_EQ(RpcRingBytes(4, "kib").value(), 4096u);
+  EXPECT_EQ(RpcRingBytes(1 << 20, "kib").value(), 1u << 30);
+  for (const uint32_t kib : {0U, 2U, 5U, 1U << 21, ~0U}) {
+    const absl::Status status = RpcRingBytes(kib, "options->kib").status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << kib;
+    EXPECT_TRUE(absl::StartsWith(status.message(), "options->kib: expected a"))
+        << status;
+  }
+}
+
 TEST(RpcConfig, RefusesInvalidValuesWithoutChange) {
   RpcConfig config;
   for (const absl::string_view text :

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <set>
 #include <span>
@@ -22,6 +23,13 @@ namespace {
 // Returns the payload of an engine's answer.
 absl::StatusOr<rpc::PayloadUnion> PayloadOf(rpc::MethodId method,
                                             std::span<const uint8_t> envelope) {
+  if (envelope.size() > AlignedEnvelope::kMaxBytes) {
+    return MakeError(
+        ErrorCode::kMessageTooLarge,
+        absl::StrCat("answer to ", NameOf(method), ": expected at most ",
+                     AlignedEnvelope::kMaxBytes, " bytes, found ",
+                     envelope.size(), "; the call is still unanswered"));
+  }
   const rpc::Payload expected = PayloadsOf(method).answer;
   const AlignedEnvelope copy(envelope);
   const rpc::Envelope* const found = copy.get();
@@ -250,6 +258,7 @@ void RpcHost::ServeByEngine(MethodPort* port, rpc::MethodId method) {
 }
 
 void RpcHost::Register(const Method& method) {
+  assert(method.is_stream == IsStream(method.id));
   methods_.push_back(method);
   const RpcConfig::OfService& service = config_[method.service];
   if (method.is_stream) dispatcher_.LimitStreams(method.id, service.stream_hz);
@@ -366,16 +375,14 @@ std::optional<int64_t> RpcHost::DueNs(int64_t now_ns) const {
 
 absl::StatusOr<rpc::SetServiceResponseT> RpcHost::SetService(
     const rpc::SetServiceRequestT& request) {
-  const auto name = std::ranges::find(kServiceNames, request.name);
-  if (name == kServiceNames.end()) {
+  const std::optional<Service> service = ServiceNamed(request.name);
+  if (!service) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("SetService: expected a name of ",
                                   absl::StrJoin(kServiceNames, ", "),
                                   ", found '", request.name, "'"));
   }
-  const auto service =
-      static_cast<Service>(std::distance(kServiceNames.begin(), name));
-  RETURN_IF_ERROR(Enable(service, request.enabled));
+  RETURN_IF_ERROR(Enable(*service, request.enabled));
   rpc::SetServiceResponseT response;
   response.success = true;
   response.message = absl::StrCat("service ", request.name, " switched ",

@@ -27,10 +27,11 @@ inline constexpr uint32_t kAttendantRingBytes = 32 * 1024;
 
 struct AttendantSlot {
   // Writer attendant; reader engine.
-  SharedWord<uint32_t> pid;      // for display; its first byte is the lock byte
-  SharedWord<uint32_t> request;  // odd: an attendant's number; even: none, or
-                                 // it has left. Each one adds 1 when it comes
-                                 // and when it leaves; wraps
+  SharedWord<uint32_t> pid;       // for display, also after it has left; its
+                                  // first byte is the lock byte
+  SharedWord<uint32_t> request;   // odd: an attendant's number; even: none, or
+                                  // it has left. Each one adds 1 when it comes
+                                  // and when it leaves; wraps
   SharedWord<uint8_t> label[56];  // UTF-8, NUL-terminated
   uint8_t reserved_64[64];
 
@@ -54,6 +55,10 @@ static_assert(offsetof(AttendantSlot, sleepers) == 384);
 static_assert(sizeof(AttendantSlot) == 512);
 static_assert(std::is_trivially_copyable_v<AttendantSlot>);
 static_assert(std::is_standard_layout_v<AttendantSlot>);
+
+// Of a label, without its NUL.
+inline constexpr size_t kMaxLabelBytes = sizeof(AttendantSlot::label) - 1;
+static_assert(sizeof(SharedWord<uint8_t>) == 1);
 
 // Bytes of a slot with its two rings of `ring_size` bytes.
 constexpr uint64_t AttendantSlotBytes(uint32_t ring_size) {

@@ -56,7 +56,7 @@
   ROW(20, kRingEmpty, kUnavailable, RingEmpty,                             \
       "the RPC ring holds no message now")                                 \
   ROW(21, kMessageTooLarge, kInvalidArgument, MessageTooLarge,             \
-      "the message is larger than half the RPC ring")                      \
+      "the message is larger than the RPC rings carry")                    \
   ROW(22, kUnsupported, kUnimplemented, Unsupported,                       \
       "this version cannot do that")                                       \
   ROW(23, kSystemCallFailed, kInternal, SystemCallFailed,                  \

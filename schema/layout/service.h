@@ -9,6 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
 
 namespace tandem {
 
@@ -33,6 +36,14 @@ constexpr uint32_t BitOf(Service service) {
 }
 constexpr const char* NameOf(Service service) {
   return kServiceNames[static_cast<size_t>(service)];
+}
+
+// Returns the service with this name; nullopt: there is none.
+inline std::optional<Service> ServiceNamed(absl::string_view name) {
+  for (size_t i = 0; i < kServices; ++i) {
+    if (name == kServiceNames[i]) return static_cast<Service>(i);
+  }
+  return std::nullopt;
 }
 
 }  // namespace tandem

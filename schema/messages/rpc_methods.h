@@ -4,6 +4,7 @@
 // checks answers. Numbers are hazel_rpc.fbs's.
 //
 //   PayloadsOf(rpc::MethodId::GetEntity).answer;  // Payload::GetEntityResponse
+//   IsStream(rpc::MethodId::StreamCamera);        // true
 
 #ifndef TANDEM_SCHEMA_MESSAGES_RPC_METHODS_H_
 #define TANDEM_SCHEMA_MESSAGES_RPC_METHODS_H_
@@ -58,6 +59,19 @@ constexpr MethodPayloads PayloadsOf(rpc::MethodId method) {
       break;
   }
   return {};
+}
+
+// Whether the method answers with a stream; false for an unknown method.
+constexpr bool IsStream(rpc::MethodId method) {
+  switch (method) {
+    case rpc::MethodId::StreamJointState:
+    case rpc::MethodId::StreamTelemetry:
+    case rpc::MethodId::StreamCamera:
+    case rpc::MethodId::StreamViewport:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace tandem

@@ -1,7 +1,6 @@
 """The archive as an engine's author finds it: its examples are built outside of the project, and pass the suite."""
 
 import os
-import platform
 import re
 import signal
 import subprocess
@@ -12,28 +11,18 @@ import pytest
 
 import tandem
 from tandem.testing.engines import unique_name
+from tests.sdk.commands import SUITE, run
 from tools.testing import pytest_main
 
-VERSION, ARCHITECTURE = tandem.__version__, platform.machine()
-NAME = f"tandem-sdk-{VERSION}-linux-{ARCHITECTURE}"
-SUITE = Path("engine_adapter/conformance/suite").absolute()
+# The fixture `sdk`.
+pytest_plugins = ["tests.sdk.unpacked_archive"]
+
+VERSION = tandem.__version__
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 def _run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
-    done = subprocess.run(
-        command, cwd=cwd, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=280, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Unpacks the archive into a folder with a space in its name."""
-    folder = tmp_path_factory.mktemp("unpacked here")
-    _run("tar", "-xzf", Path(f"sdk/{NAME}.tar.gz").absolute(), cwd=folder)
-    return folder / NAME
+    return run(*command, cwd=cwd, environment=ENVIRONMENT | environment)
 
 
 @pytest.fixture(scope="module")
@@ -182,12 +171,17 @@ def test_client_killed_in_a_step_is_replaced(by_cmake: Path) -> None:
                 assert client.step(client.actions)[0][0, 0] == 1
 
 
-def test_wrong_flag_of_the_engine_is_named(by_cmake: Path) -> None:
-    """As for our engines; the help lists the engine's flags too."""
+def test_wrong_flag_of_the_engine_is_named(by_cmake: Path, tmp_path: Path) -> None:
+    """As for our engines, also in a file of flags; the help lists the engine's flags too."""
     program = by_cmake / "c_engine/c_engine"
     for flag, text in {"--ticks=many": "--ticks: expected a number", "--tick=3": "tick"}.items():
         refused = subprocess.run([program, flag], capture_output=True, text=True, check=False)
         assert refused.returncode == 2 and text in refused.stderr, refused.stderr
+    assert "--ticks" in refused.stderr  # among the flags that exist
+    config = tmp_path / "config.json"
+    config.write_text('{"ticks": "many"}', encoding="utf-8")
+    refused = subprocess.run([program, f"--config={config}"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "--ticks: expected a number" in refused.stderr, refused.stderr
     helped = _run(program, "--help")
     assert "Environments that count." in helped and "--truncate_after" in helped and "--num_envs" in helped
 

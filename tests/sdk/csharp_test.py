@@ -1,7 +1,6 @@
 """Engines and clients in C#, on Mono: the assembly of engine_adapter/csharp with the library of the archive."""
 
 import os
-import platform
 import re
 import signal
 import subprocess
@@ -14,30 +13,18 @@ import numpy as np
 import pytest
 
 import tandem
+from tests.sdk.commands import SUITE, run
 from tools.testing import pytest_main
 
-ARCHIVE = f"tandem-sdk-{tandem.__version__}-linux-{platform.machine()}"
+# The fixture `sdk`.
+pytest_plugins = ["tests.sdk.unpacked_archive"]
+
 PROGRAMS = Path("engine_adapter/csharp").absolute()
 REFERENCE = Path("engine_adapter/reference/server").absolute()
-SUITE = Path("engine_adapter/conformance/suite").absolute()
-
-
-def _run(*command: str | Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 def _checks() -> list[str]:
-    return _run("mono", PROGRAMS / "Checks.exe", environment=dict(os.environ)).split()
-
-
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Unpacks the archive."""
-    folder = tmp_path_factory.mktemp("sdk")
-    _run("tar", "-xzf", Path(f"sdk/{ARCHIVE}.tar.gz").absolute(), "-C", folder, environment=dict(os.environ))
-    return folder / ARCHIVE
+    return run("mono", PROGRAMS / "Checks.exe", environment=dict(os.environ)).split()
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +51,7 @@ def counter(sdk: Path) -> Path:
 def test_check_passes(environment: dict[str, str], check: str) -> None:
     """A check of engine_adapter/csharp/testing: errors, Dispose, the garbage collector, the classes of the plan."""
     name = f"tandem-test-csharp-{uuid.uuid4().hex[:12]}"
-    assert _run("mono", PROGRAMS / "Checks.exe", check, name, environment=environment) == "ok\n"
+    assert run("mono", PROGRAMS / "Checks.exe", check, name, environment=environment) == "ok\n"
     left = [path for path in (Path("/dev/shm", name), Path(f"/dev/shm/.{name}.tandem")) if path.exists()]
     assert bool(left) == (check == "ACollectedEngineDoesNotCrash")  # as after a crash: without Dispose, its file stays
     for path in left:
@@ -73,7 +60,7 @@ def test_check_passes(environment: dict[str, str], check: str) -> None:
 
 def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str], tmp_path: Path) -> None:
     """In size, and in the offsets of their fields."""
-    found = _run("mono", PROGRAMS / "Checks.exe", "Structs", environment=environment)
+    found = run("mono", PROGRAMS / "Checks.exe", "Structs", environment=environment)
     program = '#include <stddef.h>\n#include <stdio.h>\n#include "tandem.h"\nint main(void) {\n'
     for line in found.splitlines():
         struct, _, *fields = line.split()
@@ -82,8 +69,8 @@ def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str],
         program += f'  printf("{struct} %zu{" %s:%zu" * len(fields)}\\n", sizeof({struct}){offsets});\n'
     source = tmp_path / "structs.c"
     source.write_text(program + "  return 0;\n}\n", encoding="utf-8")
-    _run("gcc", "-o", tmp_path / "structs", f"-I{sdk}/include", source, environment=environment)
-    assert found == _run(tmp_path / "structs", environment=environment)
+    run("gcc", "-o", tmp_path / "structs", f"-I{sdk}/include", source, environment=environment)
+    assert found == run(tmp_path / "structs", environment=environment)
     header = (sdk / "include/tandem.h").read_text()
     declared = set(re.findall(r"^} (tandem_\w+);", header, re.MULTILINE))
     assert declared == {line.split()[0] for line in found.splitlines()} | {"tandem_reset"}
@@ -91,7 +78,7 @@ def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str],
 
 def test_compiled_messages_are_those_of_the_command(tmp_path: Path) -> None:
     """`tools/generate_csharp` writes the source that the assembly contains."""
-    _run("tools/generate_csharp", tmp_path, environment=dict(os.environ))
+    run("tools/generate_csharp", tmp_path, environment=dict(os.environ))
     (written,) = tmp_path.iterdir()
     assert written.read_bytes() == (PROGRAMS / written.name).read_bytes()
 
@@ -99,7 +86,7 @@ def test_compiled_messages_are_those_of_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("flags", [[], ["--tick_hz=1000", "--ticks=3"]], ids=["called", "with a loop"])
 def test_engine_passes_the_suite(counter: Path, flags: list[str]) -> None:
     """All of engine_adapter/conformance."""
-    _run(SUITE, "--limit_flag=truncate_after", counter, *flags, environment=dict(os.environ))
+    run(SUITE, "--limit_flag=truncate_after", counter, *flags, environment=dict(os.environ))
 
 
 @pytest.mark.parametrize("flags", [(), ("--tick_hz=1000",)], ids=["called", "with a loop"])
@@ -138,7 +125,7 @@ def test_client_steps_the_reference_engine(environment: dict[str, str]) -> None:
     """And calls an RPC; without an engine it reports the error."""
     client = PROGRAMS / "Client.exe"
     with tandem.launch_engine(server=REFERENCE, num_envs=3) as engine:
-        seen = _run("mono", client, engine.name, environment=environment).splitlines()
+        seen = run("mono", client, engine.name, environment=environment).splitlines()
         assert seen == [
             "attached: 3 environments",
             "1000 steps, return 500 of the first environment",

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include "transport/base/open_above_standard_streams.h"
+
 namespace tandem {
 namespace fork_guard_internal {
 std::atomic<uint32_t> fork_count{0};
@@ -43,7 +45,7 @@ Guarded& TheGuarded() {
 int OpenGuarded(const char* path) {
   Guarded& guarded = TheGuarded();
   const std::lock_guard<std::mutex> lock(guarded.mutex);
-  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  const int fd = OpenAboveStandardStreams(path, O_RDWR);
   if (fd >= 0) guarded.descriptors.push_back(fd);
   return fd;
 }

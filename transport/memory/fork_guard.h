@@ -23,9 +23,9 @@ namespace tandem {
 // Begins at 0; wraps, with no effect. Neither blocks nor allocates.
 inline uint32_t ForkCount();
 
-// Calls open(path, O_RDWR | O_CLOEXEC); a forked child closes the descriptor at
-// once. Returns -1 and errno as open(2). May allocate. Thread-safe, also
-// against a fork.
+// Calls OpenAboveStandardStreams(path, O_RDWR); a forked child closes the
+// descriptor at once. Returns -1 and errno as open(2). May allocate.
+// Thread-safe, also against a fork.
 int OpenGuarded(const char* path);
 
 // Closes the descriptor. Legal only in the process that opened it.

@@ -13,6 +13,7 @@
 #include "schema/layout/lrbc.h"
 #include "transport/base/available_memory.h"
 #include "transport/base/error.h"
+#include "transport/base/open_above_standard_streams.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"
 
@@ -56,7 +57,8 @@ absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
                                              const Texts& texts) {
   RETURN_IF_ERROR(CheckRoom(bytes, texts));
   const mode_t mode = group_access ? 0660 : 0600;
-  UniqueFd fd(open(kSharedMemoryDir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+  UniqueFd fd(
+      OpenAboveStandardStreams(kSharedMemoryDir, O_TMPFILE | O_RDWR, mode));
   if (!fd.valid()) {
     return MakeSystemError("open with O_TMPFILE", kSharedMemoryDir, errno);
   }

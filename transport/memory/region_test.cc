@@ -268,6 +268,23 @@ TEST(Region, FileSizeLimitIsAnErrorWithoutSignal) {
             0);
 }
 
+// A print to a closed stream would write into a region that has its number.
+TEST(Region, NoDescriptorTakesTheNumberOfAClosedStream) {
+  EXPECT_EQ(InChild([] {
+              for (int fd = 0; fd <= STDERR_FILENO; ++fd) close(fd);
+              const std::string name = UniqueName();
+              const OwnedRegion region = MakeLinked(name);
+              const auto client = AttachedRegion::Open(name);
+              const auto observer = ObservedFile::Open(name);
+              EXPECT_TRUE(client.ok() && observer.ok());
+              for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
+                EXPECT_LT(fcntl(fd, F_GETFD), 0) << fd;
+              }
+              return testing::Test::HasFailure() ? 1 : 0;
+            }),
+            0);
+}
+
 TEST(Region, FullSharedMemoryIsAnErrorAtCreation) {
   constexpr int kNoNamespace = 77;
   const int result = InChild([] {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
+#include "transport/base/open_above_standard_streams.h"
 #include "transport/base/printable.h"
 
 namespace tandem {
@@ -40,9 +41,8 @@ absl::Status NotMine(absl::string_view name, const struct stat& status,
 absl::StatusOr<SharedFile> OpenSharedFile(absl::string_view name,
                                           const std::string& path, int flags) {
   // O_NONBLOCK: the file may be a FIFO.
-  SharedFile file = {
-      .fd = UniqueFd(
-          open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK))};
+  SharedFile file = {.fd = UniqueFd(OpenAboveStandardStreams(
+                         path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK))};
   const int error = file.fd.valid() ? 0 : errno;
   if (error == ENOENT) {
     return MakeError(

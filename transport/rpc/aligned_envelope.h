@@ -20,9 +20,12 @@ namespace tandem {
 
 class AlignedEnvelope {
  public:
+  // FlatBuffers' own limit. A larger envelope is not read.
+  static constexpr uint64_t kMaxBytes = FLATBUFFERS_MAX_BUFFER_SIZE - 1;
+
   // Copies: FlatBuffers are aligned. Allocates.
   explicit AlignedEnvelope(std::span<const uint8_t> bytes) {
-    if (bytes.empty() || bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return;
+    if (bytes.empty() || bytes.size() > kMaxBytes) return;
     words_.resize((bytes.size() + 7) / 8);
     std::memcpy(words_.data(), bytes.data(), bytes.size());
     flatbuffers::Verifier verifier(

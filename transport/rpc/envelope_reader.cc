@@ -52,7 +52,8 @@ EnvelopeReader::Got EnvelopeReader::HandOut(const rpc::Envelope& found,
     return Drop(found.correlation_id(),
                 absl::StrCat("expected an envelope of at most ",
                              limits_.max_unpacked_bytes,
-                             " bytes once unpacked, found more"));
+                             " bytes once unpacked, found more"),
+                ErrorCode::kMessageTooLarge);
   }
   envelope_ = &found;
   envelope_words_ = words;
@@ -83,7 +84,10 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
           id,
           absl::StrCat("expected an envelope of 1 to ",
                        limits_.max_envelope_bytes, " bytes in pieces, found ",
-                       fragment->total_bytes(), " in ", fragment->count()));
+                       fragment->total_bytes(), " in ", fragment->count()),
+          fragment->total_bytes() > limits_.max_envelope_bytes
+              ? ErrorCode::kMessageTooLarge
+              : ErrorCode::kInvalidArgument);
     }
     whole_bytes_ = fragment->total_bytes();
     whole_id_ = id;
@@ -121,9 +125,10 @@ EnvelopeReader::Got EnvelopeReader::TakePiece(const rpc::Envelope& piece) {
 }
 
 EnvelopeReader::Got EnvelopeReader::Drop(uint64_t correlation_id,
-                                         std::string problem) {
+                                         std::string problem, ErrorCode code) {
   problem_ = std::move(problem);
   problem_correlation_id_ = correlation_id;
+  problem_code_ = code;
   ++dropped_;
   return Got::kDropped;
 }

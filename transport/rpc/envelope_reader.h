@@ -23,8 +23,10 @@
 #include <string>
 #include <vector>
 
+#include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/ring/ring.h"
+#include "transport/rpc/envelope_limits.h"
 
 namespace tandem {
 
@@ -35,7 +37,7 @@ class EnvelopeReader {
  public:
   struct Limits {
     // The maximum of an envelope in pieces.
-    size_t max_envelope_bytes = size_t{64} * 1024 * 1024;
+    size_t max_envelope_bytes = kMaxEnvelopeBytes;
     // Limits of FlatBuffers' verifier.
     uint32_t max_depth = 16;
     uint32_t max_tables = 1'000'000;
@@ -70,6 +72,8 @@ class EnvelopeReader {
   // correlation id, or 0 if it is unknown.
   const std::string& problem() const { return problem_; }
   uint64_t problem_correlation_id() const { return problem_correlation_id_; }
+  // kMessageTooLarge: it exceeds a limit in bytes. Else kInvalidArgument.
+  ErrorCode problem_code() const { return problem_code_; }
 
   // The number of entries dropped so far.
   uint64_t dropped() const { return dropped_; }
@@ -79,7 +83,8 @@ class EnvelopeReader {
   const rpc::Envelope* Verified(std::span<const uint8_t> bytes) const;
   Got HandOut(const rpc::Envelope& found, std::span<const uint64_t> words);
   Got TakePiece(const rpc::Envelope& piece);
-  Got Drop(uint64_t correlation_id, std::string problem);
+  Got Drop(uint64_t correlation_id, std::string problem,
+           ErrorCode code = ErrorCode::kInvalidArgument);
   void ForgetPieces();
 
   RingReader ring_;
@@ -89,6 +94,7 @@ class EnvelopeReader {
   std::span<const uint64_t> envelope_words_;
   std::string problem_;
   uint64_t problem_correlation_id_ = 0;
+  ErrorCode problem_code_ = ErrorCode::kInvalidArgument;
   uint64_t dropped_ = 0;
 
   // The envelope whose pieces arrive; empty: none.

@@ -170,6 +170,26 @@ TEST_F(EnvelopeTest, DropsFragmentsOfDifferentEnvelopes) {
   }
 }
 
+TEST_F(EnvelopeTest, RefusesToWriteMoreThanTheLimitInPieces) {
+  EnvelopeWriter writer(region_.Writer(), /*max_piecewise_bytes=*/4096);
+  EXPECT_EQ(writer.max_envelope_bytes(), 4096u);
+  EXPECT_EQ(writer.Post(Image(7, 5000), 7), ErrorCode::kMessageTooLarge);
+  EXPECT_EQ(writer.queued_bytes(), 0u);
+  EXPECT_EQ(reader_.Next(), Got::kNothing);
+  EXPECT_EQ(writer.Post(Image(8, 100), 8), ErrorCode::kOk);
+  ASSERT_EQ(reader_.Next(), Got::kEnvelope);
+  ExpectImage(8, 100);
+}
+
+TEST_F(EnvelopeTest, DropsTooLargeEnvelopesWithACodeOfTheirOwn) {
+  WriteRaw(Piece(5, 0, 2, uint64_t{1} << 40, 50));
+  ASSERT_EQ(reader_.Next(), Got::kDropped);
+  EXPECT_EQ(reader_.problem_code(), ErrorCode::kMessageTooLarge);
+  WriteRaw(Piece(5, 0, 0, 100, 50));
+  ASSERT_EQ(reader_.Next(), Got::kDropped);
+  EXPECT_EQ(reader_.problem_code(), ErrorCode::kInvalidArgument);
+}
+
 TEST_F(EnvelopeTest, FragmentAllocatesNothingForItsAnnouncedSize) {
   EnvelopeReader reader(region_.Reader(), {});
   const auto in_use = [] {
@@ -223,6 +243,7 @@ TEST_F(EnvelopeTest, DropsEnvelopeWhoseUnpackedSizeIsTooLarge) {
                      8);
   ASSERT_EQ(Await(), Got::kDropped);
   EXPECT_EQ(reader_.problem_correlation_id(), 8u);
+  EXPECT_EQ(reader_.problem_code(), ErrorCode::kMessageTooLarge);
   (void)writer_.Post(Image(9, 30), 9);
   ASSERT_EQ(Await(), Got::kEnvelope);
   ExpectImage(9, 30);

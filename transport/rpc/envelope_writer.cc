@@ -13,14 +13,21 @@ constexpr size_t kLargestPiece = 64 * 1024;
 
 }  // namespace
 
-EnvelopeWriter::EnvelopeWriter(RingWriter ring)
-    : ring_(std::move(ring)), piece_(PieceBytes() + kPieceOverhead) {}
+EnvelopeWriter::EnvelopeWriter(RingWriter ring, size_t max_piecewise_bytes)
+    : ring_(std::move(ring)),
+      max_piecewise_bytes_(max_piecewise_bytes),
+      piece_(PieceBytes() + kPieceOverhead) {}
 
 size_t EnvelopeWriter::PieceBytes() const {
   const size_t entry = ring_.max_message_bytes();
   return entry > kPieceOverhead
              ? std::min(kLargestPiece, entry - kPieceOverhead)
              : 0;
+}
+
+size_t EnvelopeWriter::max_envelope_bytes() const {
+  const size_t entry = ring_.max_message_bytes();
+  return PieceBytes() == 0 ? entry : std::max(entry, max_piecewise_bytes_);
 }
 
 ErrorCode EnvelopeWriter::Post(const rpc::EnvelopeT& envelope) {
@@ -36,7 +43,7 @@ ErrorCode EnvelopeWriter::Post(std::span<const uint8_t> envelope,
     const ErrorCode code = ring_.TryWrite(std::as_bytes(envelope));
     if (code != ErrorCode::kRingFull) return code;
   }
-  if (envelope.size() > ring_.max_message_bytes() && PieceBytes() == 0) {
+  if (envelope.size() > max_envelope_bytes()) {
     return ErrorCode::kMessageTooLarge;
   }
   queue_.push_back({.envelope = {envelope.begin(), envelope.end()},

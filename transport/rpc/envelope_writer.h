@@ -29,17 +29,20 @@
 #include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/ring/ring.h"
+#include "transport/rpc/envelope_limits.h"
 
 namespace tandem {
 
 // Not thread-safe.
 class EnvelopeWriter {
  public:
-  explicit EnvelopeWriter(RingWriter ring);
+  // `max_piecewise_bytes`: the largest envelope that is sent in pieces.
+  explicit EnvelopeWriter(RingWriter ring,
+                          size_t max_piecewise_bytes = kMaxEnvelopeBytes);
 
   // Appends an envelope to the queue, and writes as much as the ring has room
-  // for. Returns Pump's result. kMessageTooLarge: the ring is too small for
-  // pieces; the envelope was not queued.
+  // for. Returns Pump's result. kMessageTooLarge: the envelope is larger than
+  // max_envelope_bytes(), and was not queued.
   ErrorCode Post(const rpc::EnvelopeT& envelope);
 
   // As above, for an envelope that is packed already; copies it.
@@ -52,6 +55,9 @@ class EnvelopeWriter {
 
   // The bytes of envelopes that are not completely in the ring.
   size_t queued_bytes() const { return queued_bytes_; }
+  // The largest envelope that Post accepts: what fits into an entry of the
+  // ring, or into pieces.
+  size_t max_envelope_bytes() const;
 
  private:
   struct Queued {
@@ -65,6 +71,7 @@ class EnvelopeWriter {
   ErrorCode WriteNext(Queued* next);
 
   RingWriter ring_;
+  size_t max_piecewise_bytes_;
   std::deque<Queued> queue_;
   size_t queued_bytes_ = 0;
   flatbuffers::FlatBufferBuilder packed_;

@@ -10,6 +10,7 @@
 #include "transport/base/await.h"
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
+#include "transport/session/engine_watch.h"
 
 namespace tandem {
 namespace {
@@ -57,22 +58,6 @@ RpcMessage::RpcMessage(const EnvelopeReader& reader, const ImagePlace& place)
                                 .slot = frame->slot()});
   }
 }
-
-// Ends a long wait for reasons that the ring does not show.
-class RpcClient::Watch final : public WaitWatch {
- public:
-  explicit Watch(const RpcClient& client) : client_(client) {}
-
-  ErrorCode Check(int64_t, bool) override {
-    if (!client_.side_->EngineAlive()) return ErrorCode::kPeerGone;
-    const InterruptHook interrupted = client_.options_.interrupted;
-    return interrupted != nullptr && interrupted() ? ErrorCode::kInterrupted
-                                                   : ErrorCode::kOk;
-  }
-
- private:
-  const RpcClient& client_;
-};
 
 absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
     RpcSide* side, const Options& options) {
@@ -229,7 +214,7 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
 
 template <typename Ready>
 absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
-  Watch watch(*this);
+  EngineWatch watch(*side_, options_.interrupted);
   int64_t next_check_ns = 0;
   for (;;) {
     WriteOn();
@@ -309,8 +294,9 @@ void RpcClient::TakeDropped(uint64_t id) {
   }
   const auto call = calls_.find(id);
   if (call == calls_.end() || call->second.has_value()) return;
+  const bool too_large = reader_.problem_code() == ErrorCode::kMessageTooLarge;
   call->second = MakeError(
-      ErrorCode::kEngineFailed,
+      too_large ? ErrorCode::kMessageTooLarge : ErrorCode::kEngineFailed,
       absl::StrCat(
           "region '", side_->name(),
           "': the engine's answer cannot be read: ", reader_.problem()));
@@ -374,6 +360,12 @@ absl::Status RpcClient::Ended(ErrorCode code) const {
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
                              "': the engine is gone; reconnect to the next"));
+    case ErrorCode::kMessageTooLarge:
+      return MakeError(
+          code, absl::StrCat("region '", side_->name(),
+                             "': expected a request of at most ",
+                             writer_.max_envelope_bytes(),
+                             " bytes, found a larger one; nothing was sent"));
     case ErrorCode::kClientClosed:
       return MakeError(
           code, absl::StrCat("region '", side_->name(),

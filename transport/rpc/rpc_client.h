@@ -90,9 +90,11 @@ class RpcClient {
   // Sends the call with a new correlation id, and blocks until the answer.
   // Errors:
   //  - the engine's, with its code and text;
-  //  - kEngineFailed: the answer cannot be read;
+  //  - kEngineFailed: the answer cannot be read for another reason than its
+  //    size;
   //  - kStepTimeout, kPeerGone, kBrokenPeer, kInterrupted;
-  //  - kMessageTooLarge: the rings are too small.
+  //  - kMessageTooLarge: the request is larger than the rings carry, and was
+  //    not sent; or the answer is.
   //
   // After a timeout or interrupt the call is cancelled as by Close; a late
   // answer is dropped.
@@ -130,7 +132,6 @@ class RpcClient {
     bool over = false;
     absl::Status error;  // of its last message
   };
-  class Watch;
   using Lock = std::unique_lock<std::mutex>;
 
   RpcClient(RpcSide* side, EnvelopeReader reader, EnvelopeWriter writer,

@@ -183,10 +183,11 @@ class RpcClientLyingEngineTest : public testing::Test {
         answer->envelope().payload_as_GetSceneInfoResponse()->entity_count(),
         entities);
   }
-  void ExpectUnreadable(const std::string& text) {
+  void ExpectUnreadable(const std::string& text,
+                        ErrorCode code = ErrorCode::kEngineFailed) {
     const absl::Status status =
         client_->Call(SceneInfo(), Deadline::After(20)).status();
-    EXPECT_EQ(CodeOf(status), ErrorCode::kEngineFailed);
+    EXPECT_EQ(CodeOf(status), code);
     EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
   }
 
@@ -295,7 +296,7 @@ TEST_F(RpcClientLyingEngineTest, UnreadableAnswerFailsItsCallAtOnce) {
   ExpectUnreadable("expected piece 1 of 3");
   ExpectUnreadable("expected piece 1 of 3");
   ExpectUnreadable("expected piece 1 of 2");
-  ExpectUnreadable("expected an envelope of 1 to");
+  ExpectUnreadable("expected an envelope of 1 to", ErrorCode::kMessageTooLarge);
   ExpectUnreadable("expected an Envelope in 1 pieces");
   ExpectAnswer(1);
   engine_.reset();  // Ends the liar before its variables.

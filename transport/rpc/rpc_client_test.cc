@@ -23,6 +23,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "transport/rpc/envelope_limits.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 #include "transport/session/client_side.h"
@@ -250,6 +251,15 @@ TEST_F(RpcClientTest, TheEnginesErrorsKeepCodeAndText) {
       client_->Call(Named("a"), Deadline::After(20)).status();
   EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
   EXPECT_EQ(status.message(), "no such thing");
+}
+
+TEST_F(RpcClientTest, RefusesARequestBeyondTheLimitAndContinues) {
+  Start(AnswerAtOnce);
+  const rpc::EnvelopeT large = Named(std::string(kMaxEnvelopeBytes, 'n'));
+  EXPECT_EQ(CodeOf(client_->Call(large, Deadline::After(20)).status()),
+            ErrorCode::kMessageTooLarge);
+  EXPECT_EQ(CodeOf(client_->Open(large).status()), ErrorCode::kMessageTooLarge);
+  EXPECT_EQ(NameIn(client_->Call(Named("a"), Deadline::After(20))), "a");
 }
 
 TEST_F(RpcClientTest, LateAnswerIsDropped) {

@@ -19,13 +19,10 @@
 
 namespace tandem {
 
-// In bytes.
-inline constexpr size_t kMaxLabel = std::size(AttendantSlot{}.label) - 1;
-
-// Stores at most kMaxLabel bytes.
+// Stores at most kMaxLabelBytes.
 inline void StoreLabel(absl::string_view label, AttendantSlot* slot) {
   for (size_t i = 0; i < std::size(slot->label); ++i) {
-    const bool inside = i < label.size() && i < kMaxLabel;
+    const bool inside = i < label.size() && i < kMaxLabelBytes;
     // relaxed: a text for people, which a reader may see half written.
     slot->label[i].store(inside ? static_cast<uint8_t>(label[i]) : 0,
                          std::memory_order_relaxed);

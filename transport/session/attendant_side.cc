@@ -11,35 +11,16 @@
 #include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/session/attendant_label.h"
+#include "transport/session/engine_watch.h"
 #include "transport/session/phase_word.h"
 
 namespace tandem {
-namespace {
-
-// Ends a long wait for the engine's answer.
-class Watch final : public WaitWatch {
- public:
-  Watch(const AttachedRegion& region, InterruptHook interrupted)
-      : region_(region), interrupted_(interrupted) {}
-
-  ErrorCode Check(int64_t, bool) override {
-    if (!region_.EngineAlive()) return ErrorCode::kPeerGone;
-    return interrupted_ != nullptr && interrupted_() ? ErrorCode::kInterrupted
-                                                     : ErrorCode::kOk;
-  }
-
- private:
-  const AttachedRegion& region_;
-  InterruptHook interrupted_;
-};
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<AttendantSide>> AttendantSide::Attach(
     absl::string_view name, const Options& options) {
-  if (options.label.size() > kMaxLabel) {
+  if (options.label.size() > kMaxLabelBytes) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("label: expected at most ", kMaxLabel,
+                     absl::StrCat("label: expected at most ", kMaxLabelBytes,
                                   " bytes, found ", options.label.size()));
   }
   const Deadline deadline = Deadline::After(options.timeout_secs);
@@ -98,7 +79,7 @@ absl::Status AttendantSide::Request(Deadline deadline) {
   slot->request.store(request_, std::memory_order_release);
   AnnounceRpcs();
 
-  Watch watch(region_, options_.interrupted);
+  EngineWatch watch(*this, options_.interrupted);
   Waiter waiter = RpcWaiter();
   const ErrorCode code = waiter.Until(
       [&] {
@@ -123,8 +104,6 @@ void AttendantSide::Close() {
   // SYNC(attendant.hello): release; our last reads before the engine empties
   // the rings for the next attendant.
   SlotAt(slot_)->request.store(request_ + 1, std::memory_order_release);
-  // relaxed: a label for people.
-  SlotAt(slot_)->pid.store(0, std::memory_order_relaxed);
   AnnounceRpcs();
   region_.ReleaseLock();
 }

@@ -40,8 +40,8 @@ namespace tandem {
 class AttendantSide final : public RpcSide {
  public:
   struct Options {
-    // Shown to people: in the engine's log, and by tandem-inspect. At most 55
-    // bytes of UTF-8.
+    // Shown to people: in the engine's log, and by tandem-inspect. At most
+    // kMaxLabelBytes of UTF-8.
     std::string label = {};
     double timeout_secs = 10.0;  // until the engine acknowledges
     WaitStrategy wait = WaitStrategy::kBlock;

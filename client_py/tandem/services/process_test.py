@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,19 +23,8 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
 )
 from tools.testing import pytest_main
 
-
-@pytest.fixture
-def engine() -> Iterator[tandem.EngineProcess]:
-    """Launches an engine of four HalfCheetah environments."""
-    with tandem.launch_engine("HalfCheetah-v5", num_envs=4, name=unique_name()) as launched:
-        yield launched
-
-
-@pytest.fixture
-def client(engine: tandem.EngineProcess) -> Iterator[tandem.SharedMemoryClient]:
-    """Attaches a client to the engine."""
-    with tandem.SharedMemoryClient(engine.name, timeout=60) as attached:
-        yield attached
+# The fixtures `engine` and `client`.
+pytest_plugins = ["tandem.testing.half_cheetah"]
 
 
 def _stop(pid: int) -> None:

@@ -242,6 +242,17 @@ namespace Tandem.Testing
             SharedMemoryConfig config = Config(name);
             config.Description = "{";
             ExpectError(ErrorCode.InvalidArgument, "", () => Engine.Create(config));
+            config = Config(name);
+            config.StepSecs = double.NaN;
+            ExpectError(ErrorCode.InvalidArgument, "step_secs", () => Engine.Create(config));
+            config = Config(name);
+            config.RpcRingKib = 5;
+            ExpectError(ErrorCode.InvalidArgument, "rpc_ring_kib", () => Engine.Create(config));
+            config.RpcRingKib = -4;
+            ExpectError(ErrorCode.InvalidArgument, "RpcRingKib", () => Engine.Create(config));
+            config = Config(name);
+            config.StreamHz = "camera=2000";
+            ExpectError(ErrorCode.InvalidArgument, "stream_hz", () => Engine.Create(config));
             ExpectThrow<ArgumentException>(() => Client.Attach("a\0b"));
             ExpectThrow<TandemException>(() => Client.Attach(name, timeoutSecs: 0.01));
             using (Engine engine = Engine.Create(Config(name), Checks.Simulate))
@@ -263,6 +274,8 @@ namespace Tandem.Testing
                         Method = MethodId.StreamTelemetry,
                         Payload = PayloadUnion.FromStreamTelemetryRequest(new StreamTelemetryRequestT())
                     };
+                    ExpectError(ErrorCode.InvalidArgument, "tandem_rpc_open", () => client.Rpc.Call(request));
+                    ExpectError(ErrorCode.InvalidArgument, "tandem_rpc_call", () => client.Rpc.Open(SceneRequest()));
                     using (RpcStream stream = client.Rpc.Open(request))
                     {
                         // The engine has no telemetry: the error comes with the first item.

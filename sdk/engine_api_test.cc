@@ -1,199 +1,23 @@
-// The C interface, with both sides in one process: an engine's thread, and a
-// client, an attendant or a wrong program.
+// The functions of tandem.h for engines: an engine's thread, and a client, an
+// attendant or a wrong program.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cmath>
-#include <cstring>
-#include <functional>
-#include <string>
+#include <cstdint>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "sdk/call_result.h"
 #include "sdk/tandem.h"
-#include "transport/memory/testing/unique_region_name.h"
+#include "sdk/testing/api_fixture.h"
+#include "transport/memory/attached_region.h"
 #include "transport/rpc/packed_call.h"
 
 namespace tandem {
 namespace {
-
-std::string LastError() {
-  std::string text(tandem_last_error(nullptr, 0), '\0');
-  tandem_last_error(text.data(), text.size() + 1);
-  return text;
-}
-
-template <typename Struct>
-Struct Sized() {
-  Struct made = {};
-  made.struct_size = sizeof(made);
-  return made;
-}
-
-// Counts: obs = {steps, seed or -1}, reward = the action.
-struct Counter {
-  std::vector<float> steps = std::vector<float>(2);
-  std::vector<int> kinds;  // of all work
-  std::function<int32_t(const tandem_work&)> before;
-  tandem_engine* engine = nullptr;
-
-  int32_t Do(const tandem_work& work) {
-    kinds.push_back(static_cast<int>(work.kind));
-    if (before) {
-      if (const int32_t code = before(work); code != 0) return code;
-    }
-    // The indices of the names, in their documented order.
-    auto* const obs = static_cast<float*>(work.data ? work.data[0] : nullptr);
-    if (work.kind == TANDEM_WORK_RESET) {
-      for (uint32_t i = 0; i < work.count; ++i) {
-        const tandem_reset& reset = work.resets[i];
-        steps[reset.env] = 0;
-        obs[2 * reset.env] = 0;
-        obs[2 * reset.env + 1] =
-            reset.has_seed != 0 ? static_cast<float>(reset.seed) : -1;
-      }
-    }
-    if (work.kind == TANDEM_WORK_STEP) {
-      const auto* const actions = static_cast<const float*>(work.data[1]);
-      for (uint32_t i = 0; i < work.count; ++i) {
-        const uint32_t env = work.envs[i];
-        obs[2 * env] = ++steps[env];
-        static_cast<float*>(work.data[2])[env] = actions[env];
-        static_cast<uint8_t*>(work.data[3])[env] = actions[env] > 99;
-        static_cast<uint8_t*>(work.data[4])[env] = 0;
-      }
-    }
-    return 0;
-  }
-  static int32_t Call(void* user, const tandem_work* work) {
-    return static_cast<Counter*>(user)->Do(*work);
-  }
-};
-
-class ApiTest : public testing::Test {
- protected:
-  void SetUp() override { alarm(100); }
-  void TearDown() override {
-    Stop();
-    if (engine_ != nullptr) {
-      EXPECT_EQ(tandem_engine_destroy(engine_), TANDEM_OK) << LastError();
-    }
-    alarm(0);
-  }
-  tandem_engine_options Options() const {
-    auto options = Sized<tandem_engine_options>();
-    options.num_envs = 2;
-    options.obs_size = 2;
-    options.act_size = 1;
-    options.name = name_.c_str();
-    return options;
-  }
-  tandem_callbacks Callbacks() {
-    auto callbacks = Sized<tandem_callbacks>();
-    callbacks.user = &counter_;
-    callbacks.work = Counter::Call;
-    return callbacks;
-  }
-  void Start(tandem_engine_options options) {
-    const tandem_callbacks callbacks = Callbacks();
-    ASSERT_EQ(tandem_engine_create(&options, &callbacks, &engine_), TANDEM_OK)
-        << LastError();
-    counter_.engine = engine_;
-    thread_ = std::thread([this] { ran_ = tandem_engine_run(engine_); });
-  }
-  void Stop() {
-    if (!thread_.joinable()) return;
-    EXPECT_EQ(tandem_engine_stop(engine_), TANDEM_OK);
-    thread_.join();
-    EXPECT_EQ(ran_, TANDEM_OK);
-  }
-  tandem_client* Attach() {
-    auto options = Sized<tandem_client_options>();
-    options.name = name_.c_str();
-    tandem_client* client = nullptr;
-    EXPECT_EQ(tandem_client_attach(&options, &client), TANDEM_OK)
-        << LastError();
-    return client;
-  }
-  static tandem_array Array(tandem_client* client, const char* name) {
-    auto array = Sized<tandem_array>();
-    EXPECT_EQ(tandem_client_array(client, name, &array), TANDEM_OK)
-        << LastError();
-    return array;
-  }
-
-  const std::string name_ = UniqueRegionName("sdk");
-  Counter counter_;
-  tandem_engine* engine_ = nullptr;
-  tandem_code ran_ = TANDEM_OK;
-  std::thread thread_;
-};
-
-TEST(Api, CodesAreThoseOfTheTable) {
-#define TANDEM_CHECK(number, name, absl_code, python_class, meaning) \
-  EXPECT_STREQ(tandem_code_name(number), &#name[1]);
-  TANDEM_ERROR_TABLE(TANDEM_CHECK)
-#undef TANDEM_CHECK
-  EXPECT_STREQ(tandem_code_name(-1), "unknown");
-  EXPECT_STREQ(tandem_code_name(TANDEM_SYSTEM_CALL_FAILED), "SystemCallFailed");
-  EXPECT_STREQ(tandem_code_name(TANDEM_SYSTEM_CALL_FAILED + 1), "unknown");
-  EXPECT_STREQ(tandem_code_name(TANDEM_STEP_PENDING), "StepPending");
-  EXPECT_EQ(tandem_abi_version(), TANDEM_ABI_MAJOR << 16 | TANDEM_ABI_MINOR);
-}
-
-TEST(Api, StructsHaveTheSizesOfVersion1) {
-  EXPECT_EQ(sizeof(tandem_array), kFirstBytes<tandem_array>);
-  EXPECT_EQ(sizeof(tandem_work), kFirstBytes<tandem_work>);
-  EXPECT_EQ(sizeof(tandem_callbacks), kFirstBytes<tandem_callbacks>);
-  EXPECT_EQ(sizeof(tandem_engine_options), kFirstBytes<tandem_engine_options>);
-  EXPECT_EQ(sizeof(tandem_status), kFirstBytes<tandem_status>);
-  EXPECT_EQ(sizeof(tandem_server), kFirstBytes<tandem_server>);
-  EXPECT_EQ(sizeof(tandem_client_options), kFirstBytes<tandem_client_options>);
-  EXPECT_EQ(sizeof(tandem_attendant_options),
-            kFirstBytes<tandem_attendant_options>);
-}
-
-TEST_F(ApiTest, StepsAndResets) {
-  Start(Options());
-  tandem_client* const client = Attach();
-  const tandem_array obs = Array(client, "obs");
-  EXPECT_EQ(obs.dtype, TANDEM_FLOAT32);
-  EXPECT_EQ(obs.dimensions, 2u);
-  EXPECT_EQ(obs.shape[0], 2u);
-  EXPECT_EQ(obs.shape[1], 2u);
-  EXPECT_EQ(obs.bytes, 16u);
-  const auto* const seen = static_cast<const float*>(obs.data);
-  const tandem_reset resets[] = {{.env = 1, .has_seed = 1, .seed = 42}};
-  ASSERT_EQ(tandem_client_send_reset(client, resets, 1), TANDEM_OK);
-  ASSERT_EQ(tandem_client_recv(client, 60), TANDEM_OK) << LastError();
-  EXPECT_EQ(seen[3], 42);
-  const float actions[] = {0.5, 100};
-  ASSERT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_OK);
-  EXPECT_EQ(seen[0], 1);
-  EXPECT_EQ(seen[2], 0);  // ended, and was reset
-  EXPECT_EQ(static_cast<float*>(Array(client, "final_obs").data)[2], 1);
-  EXPECT_EQ(static_cast<float*>(Array(client, "rewards").data)[0], 0.5F);
-  EXPECT_EQ(static_cast<uint8_t*>(Array(client, "terminateds").data)[1], 1);
-  // NULL: the actions in the array.
-  static_cast<float*>(Array(client, "actions").data)[0] = 3;
-  ASSERT_EQ(tandem_client_send(client, nullptr, 0), TANDEM_OK);
-  EXPECT_EQ(tandem_client_send(client, nullptr, 0), TANDEM_STEP_PENDING);
-  ASSERT_EQ(tandem_client_recv(client, 60), TANDEM_OK);
-  EXPECT_EQ(static_cast<float*>(Array(client, "rewards").data)[0], 3);
-  const float nan[] = {NAN, 0};
-  EXPECT_EQ(tandem_client_step(client, nan, 2, 60), TANDEM_INVALID_ACTION);
-  EXPECT_EQ(tandem_client_step(client, nan, 1, 60), TANDEM_INVALID_ACTION);
-  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
-  EXPECT_EQ(tandem_client_recv(client, 60), TANDEM_CLIENT_CLOSED);
-  EXPECT_EQ(tandem_client_close(client), TANDEM_CLIENT_CLOSED);
-}
 
 TEST_F(ApiTest, AnEngineWithATickTakesItsWork) {
   tandem_engine_options options = Options();
@@ -261,6 +85,32 @@ TEST_F(ApiTest, ACallbacksFailureReachesTheClient) {
   EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }
 
+TEST_F(ApiTest, AFailuresTextIsForItsOwnWork) {
+  int steps = 0;  // of the engine's thread
+  counter_.before = [&](const tandem_work& work) {
+    if (work.kind != TANDEM_WORK_STEP) return 0;
+    switch (++steps) {
+      case 1:
+        EXPECT_EQ(tandem_engine_fail(engine_, "wheel lost"), TANDEM_OK);
+        return 0;
+      case 2:
+        return 3;
+      default:
+        return 0;
+    }
+  };
+  Start(Options());
+  tandem_client* const client = Attach();
+  const float actions[] = {1, 2};
+  EXPECT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_OK);
+  EXPECT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_ENGINE_FAILED);
+  EXPECT_TRUE(absl::StrContains(LastError(), "returned 3 without a text"))
+      << LastError();
+  EXPECT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_OK);
+  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
+  Stop();  // before `steps` ends
+}
+
 TEST_F(ApiTest, CallsOfItsMethodsReachTheEngine) {
   const uint16_t methods[] = {
       static_cast<uint16_t>(rpc::MethodId::GetSceneInfo)};
@@ -276,6 +126,8 @@ TEST_F(ApiTest, CallsOfItsMethodsReachTheEngine) {
     EXPECT_EQ(tandem_engine_answer(engine_, work.call, work.envelope,
                                    work.envelope_size),
               TANDEM_INVALID_ARGUMENT);
+    EXPECT_EQ(tandem_engine_answer(engine_, work.call, wrong, ~uint64_t{0}),
+              TANDEM_MESSAGE_TOO_LARGE);
     rpc::EnvelopeT answer;
     answer.method = rpc::MethodId::GetSceneInfo;
     rpc::GetSceneInfoResponseT info;
@@ -365,7 +217,7 @@ TEST_F(ApiTest, RefusesInvalidArguments) {
   for (const uint32_t size : {0U, 8U, 79U, 1U << 20}) {
     options.struct_size = size;
     EXPECT_EQ(create(), TANDEM_INVALID_ARGUMENT) << size;
-    EXPECT_TRUE(absl::StrContains(LastError(), "expected 80")) << LastError();
+    EXPECT_TRUE(absl::StrContains(LastError(), "expected 96")) << LastError();
   }
   options = Options();
   options.obs_size = 0;
@@ -396,6 +248,57 @@ TEST_F(ApiTest, AcceptsALongerStructWhoseUnknownFieldsAreZero) {
             TANDEM_UNSUPPORTED);
 }
 
+TEST_F(ApiTest, OptionsThatAreNoValuesAreNamed) {
+  const auto expect = [](const tandem_engine_options& options,
+                         const char* field) {
+    tandem_engine* engine = nullptr;
+    EXPECT_EQ(tandem_engine_create(&options, nullptr, &engine),
+              TANDEM_INVALID_ARGUMENT)
+        << field;
+    EXPECT_TRUE(absl::StrContains(LastError(), field)) << LastError();
+  };
+  for (const double secs : {-0.1, double{NAN}, double{INFINITY}}) {
+    tandem_engine_options options = Options();
+    options.step_secs = secs;
+    expect(options, "options->step_secs: ");
+  }
+  tandem_engine_options options = Options();
+  options.stream_hz = "camera=2000";
+  expect(options, "options->stream_hz: ");
+  options = Options();
+  options.rpc_ring_kib = 5;
+  expect(options, "options->rpc_ring_kib: ");
+  options = Options();
+  options.description =
+      R"({"action_space": {"type": "Box", "low": [2], "high": [1]}})";
+  expect(options, "action_space.low[0]: ");
+}
+
+TEST_F(ApiTest, OptionsOfVersion1_1TakeEffect) {
+  tandem_engine_options options = Options();
+  options.stream_hz = "telemetry=5";
+  options.rpc_ring_kib = 64;
+  Start(options);
+  tandem_client* const client = Attach();
+  EXPECT_EQ(AttachedRegion::Peek(name_).value().cmd_ring_size, 64u * 1024);
+  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
+}
+
+TEST_F(ApiTest, AcceptsTheShorterStructOfVersion1_0) {
+  tandem_engine_options options = Options();
+  options.stream_hz = "behind the end";
+  options.struct_size = 80;
+  EXPECT_EQ(tandem_engine_create(&options, nullptr, &engine_), TANDEM_OK)
+      << LastError();
+}
+
+TEST(Api, ServicesHaveNames) {
+  EXPECT_STREQ(tandem_service_name(0), "agent");
+  EXPECT_STREQ(tandem_service_name(6), "debug");
+  EXPECT_EQ(tandem_service_name(7), nullptr);
+  EXPECT_EQ(tandem_service_name(~0U), nullptr);
+}
+
 TEST_F(ApiTest, ACallbackThatFailsRefusesTheCall) {
   const uint16_t methods[] = {
       static_cast<uint16_t>(rpc::MethodId::GetSceneInfo)};
@@ -419,19 +322,6 @@ TEST_F(ApiTest, ACallbackThatFailsRefusesTheCall) {
                             packed.bytes().size(), 60, &answer, &size),
             TANDEM_ENGINE_FAILED);
   EXPECT_TRUE(absl::StrContains(LastError(), "no such scene")) << LastError();
-  for (const uint64_t wrong : {~uint64_t{0}, uint64_t{1} << 63}) {
-    EXPECT_EQ(tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
-                              wrong, 60, &answer, &size),
-              TANDEM_INVALID_ARGUMENT);
-  }
-  EXPECT_EQ(tandem_client_recv(client, NAN), TANDEM_INVALID_ARGUMENT);
-  const tandem_reset reset = {};
-  EXPECT_EQ(tandem_client_send_reset(client, &reset, 3),
-            TANDEM_INVALID_ARGUMENT);
-  auto array = Sized<tandem_array>();
-  EXPECT_EQ(tandem_engine_array(reinterpret_cast<tandem_engine*>(client), "obs",
-                                &array),
-            TANDEM_CLIENT_CLOSED);
   EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }
 
@@ -502,6 +392,11 @@ TEST_F(ApiTest, ASecondThreadInACallIsRefused) {
   tandem_client* const client = Attach();  // the engine's thread serves
   EXPECT_EQ(tandem_engine_run(engine_), TANDEM_CONCURRENT_USE);
   EXPECT_EQ(tandem_engine_destroy(engine_), TANDEM_CONCURRENT_USE);
+  // An answer of another thread: the text says where it belongs.
+  EXPECT_EQ(tandem_engine_refuse(engine_, 1, TANDEM_UNSUPPORTED, "late"),
+            TANDEM_CONCURRENT_USE);
+  EXPECT_TRUE(absl::StrContains(LastError(), "tandem_engine_poll"))
+      << LastError();
   EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }
 
@@ -522,20 +417,6 @@ TEST_F(ApiTest, AForkedChildIsRefused) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   const float actions[] = {1, 2};
-  EXPECT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_OK);
-  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
-}
-
-TEST_F(ApiTest, AClientOfAnEndedEngineReconnectsToTheNext) {
-  Start(Options());
-  tandem_client* const client = Attach();
-  const float actions[] = {1, 2};
-  ASSERT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_OK);
-  Stop();
-  ASSERT_EQ(tandem_engine_destroy(engine_), TANDEM_OK);
-  EXPECT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_PEER_GONE);
-  Start(Options());
-  ASSERT_EQ(tandem_client_reconnect(client, 60), TANDEM_OK) << LastError();
   EXPECT_EQ(tandem_client_step(client, actions, 2, 60), TANDEM_OK);
   EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }

@@ -1,0 +1,41 @@
+#include "sdk/call_result.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+#include "schema/layout/error_codes.h"
+#include "sdk/tandem.h"
+
+namespace tandem {
+namespace {
+
+TEST(CallResult, CodesAreThoseOfTheTable) {
+#define TANDEM_CHECK(number, name, absl_code, python_class, meaning) \
+  EXPECT_STREQ(tandem_code_name(number), &#name[1]);
+  TANDEM_ERROR_TABLE(TANDEM_CHECK)
+#undef TANDEM_CHECK
+  EXPECT_STREQ(tandem_code_name(-1), "unknown");
+  EXPECT_STREQ(tandem_code_name(TANDEM_SYSTEM_CALL_FAILED), "SystemCallFailed");
+  EXPECT_STREQ(tandem_code_name(TANDEM_SYSTEM_CALL_FAILED + 1), "unknown");
+  EXPECT_STREQ(tandem_code_name(TANDEM_STEP_PENDING), "StepPending");
+  EXPECT_EQ(tandem_abi_version(), TANDEM_ABI_MAJOR << 16 | TANDEM_ABI_MINOR);
+}
+
+TEST(CallResult, StructsHaveTheSizesOfVersion1) {
+  EXPECT_EQ(sizeof(tandem_array), kFirstBytes<tandem_array>);
+  EXPECT_EQ(sizeof(tandem_work), kFirstBytes<tandem_work>);
+  EXPECT_EQ(sizeof(tandem_callbacks), kFirstBytes<tandem_callbacks>);
+  // Version 1.1 has appended stream_hz and rpc_ring_kib.
+  EXPECT_EQ(offsetof(tandem_engine_options, stream_hz),
+            kFirstBytes<tandem_engine_options>);
+  EXPECT_EQ(sizeof(tandem_engine_options), 96u);
+  EXPECT_EQ(sizeof(tandem_status), kFirstBytes<tandem_status>);
+  EXPECT_EQ(sizeof(tandem_server), kFirstBytes<tandem_server>);
+  EXPECT_EQ(sizeof(tandem_client_options), kFirstBytes<tandem_client_options>);
+  EXPECT_EQ(sizeof(tandem_attendant_options),
+            kFirstBytes<tandem_attendant_options>);
+}
+
+}  // namespace
+}  // namespace tandem
