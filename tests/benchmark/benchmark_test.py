@@ -25,6 +25,7 @@ TINY = ["--quick", "--rounds=1", "--seconds=0.02", "--no_peers"]
 ROWS = {
     "steps": "spin socket grpc host_adaptive python_adaptive python_make_vec python_socket python_pipe",
     "busy": "host_spin host_adaptive host_block",
+    "engines": "allowed tick c csharp",
     "make_vec": "make_vec tandem",
     "mujoco": "loop tandem tandem_halves",
     "scaling": "spin_1_32 python_adaptive_1_32",
@@ -40,6 +41,7 @@ ROWS = {
 CHOSEN = {
     "steps": "socket,grpc,host_adaptive,python_adaptive,python_make_vec,python_pipe,python_socket",
     "busy": "host_adaptive",
+    "engines": "tick,csharp",
     "mujoco": "tandem,tandem_halves",
     "scaling": "python_adaptive_1_32",
     "frames": "publish,python_ring,unseen",

@@ -7,8 +7,9 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import sub, truediv
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -84,8 +85,8 @@ class Found:
         of_rows = [self.builds[THIS][row.key] for row in self.rows]
         return [column for column in dict.fromkeys(c for one in of_rows for c in one) if column != COUNT]
 
-    def ratio(self, row: Row, column: str) -> list[float]:
-        """Returns the ratios of a row's figures to its compared row's, by round; empty without a compared row."""
+    def compared(self, row: Row, column: str, how: Callable[[float, float], float]) -> list[float]:
+        """Compares a row's figures with its compared row's, by round; returns nothing without a compared row."""
         mine = self.builds[THIS]
         others = [key for key in row.against if key in mine and key != row.key]
         if not others or column not in mine[row.key]:
@@ -93,28 +94,30 @@ class Found:
         judged = self.case.ratios[0]
         best = (max if "/s" in judged else min)(others, key=lambda key: self.value(key, judged))
         if column.startswith("mean"):
-            return [self.value(row.key, column) / self.value(best, column)]
+            return [how(self.value(row.key, column), self.value(best, column))]
         if best == self.case.before:
             best = _BEFORE + row.key
-        return [a / b for a, b in zip(mine[row.key][column], mine[best][column], strict=True)]
+        return [how(a, b) for a, b in zip(mine[row.key][column], mine[best][column], strict=True)]
 
     def table(self) -> str:
         """Formats the table in Markdown."""
         if OTHER in self.builds:
             return self._table_of_builds()
         columns = self.columns()
+        comparisons = [(column, "ratio", truediv) for column in self.case.ratios]
+        comparisons += [(column, "difference", sub) for column in self.case.differences]
         lines = []
         for row in self.rows:
             mine = self.builds[THIS][row.key]
             line = [row.label]
             for column in columns:
                 line.append(spread(mine[column], self.value(row.key, column)) if column in mine else "")
-            for column in self.case.ratios:
-                ratios = self.ratio(row, column)
-                line.append(spread(ratios) if ratios else "")
+            for column, _, how in comparisons:
+                found = self.compared(row, column, how)
+                line.append(spread(found) if found else "")
             lines.append(line)
-        compared = [f"{column}, ratio" for column in self.case.ratios]
-        return markdown(f"{self.case.title}: median (least .. greatest)", ["", *columns, *compared], lines)
+        head = ["", *columns, *(f"{column}, {name}" for column, name, _ in comparisons)]
+        return markdown(f"{self.case.title}: median (least .. greatest)", head, lines)
 
     def _table_of_builds(self) -> str:
         lines = []

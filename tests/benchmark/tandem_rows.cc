@@ -1,7 +1,9 @@
-// The rows host_spin, host_adaptive and host_block.
+// The rows host_spin, host_adaptive, host_block and host_tick.
 #include <signal.h>
+#include <time.h>
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "tests/benchmark/row.h"
+#include "transport/base/clock.h"
 #include "transport/session/client_side.h"
 #include "transport/session/step_arrays.h"
 #include "transport/wait/wait_strategy.h"
@@ -22,6 +25,7 @@ namespace tandem {
 namespace {
 
 constexpr double kTimeoutSecs = 30;
+constexpr int64_t kTickNs = 1'000'000'000 / 60;
 
 // The host that SIGTERM and SIGINT stop, in the engine's process. Writer: the
 // serving thread; reader: its signal handler.
@@ -65,8 +69,9 @@ class TrivialEngine final : public Engine {
 
 class HostRow final : public Row {
  public:
-  HostRow(const RowOptions& options, WaitStrategy wait)
-      : options_(options), wait_(wait) {}
+  // With ticks, the engine has a loop of its own.
+  HostRow(const RowOptions& options, WaitStrategy wait, bool ticks)
+      : options_(options), wait_(wait), ticks_(ticks) {}
 
   void Serve() override {
     TrivialEngine engine(options_.size);
@@ -81,7 +86,11 @@ class HostRow final : public Row {
     action.sa_handler = StopServing;
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
-    host->Run();
+    if (ticks_) {
+      RunTicks(host.get());
+    } else {
+      host->Run();
+    }
     // relaxed: as above.
     serving_host.store(nullptr, std::memory_order_relaxed);
   }
@@ -100,8 +109,19 @@ class HostRow final : public Row {
   }
 
  private:
+  static void RunTicks(EngineHost* host) {
+    for (int64_t at = MonotonicNanos(); !host->StopRequested(); at += kTickNs) {
+      const timespec tick = {.tv_sec = at / 1'000'000'000,
+                             .tv_nsec = at % 1'000'000'000};
+      // A signal ends the sleep, and is a request to stop.
+      clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &tick, nullptr);
+      host->Poll();
+    }
+  }
+
   RowOptions options_;
   WaitStrategy wait_;
+  bool ticks_;
   std::optional<ClientSide> client_;
 };
 
@@ -110,9 +130,11 @@ class HostRow final : public Row {
 std::unique_ptr<Row> MakeTandemRow(absl::string_view name,
                                    const RowOptions& options) {
   if (!absl::ConsumePrefix(&name, "host_")) return nullptr;
-  const std::optional<WaitStrategy> wait = WaitStrategyNamed(name);
+  const bool ticks = name == "tick";
+  const std::optional<WaitStrategy> wait =
+      WaitStrategyNamed(ticks ? "adaptive" : name);
   if (!wait) return nullptr;
-  return std::make_unique<HostRow>(options, *wait);
+  return std::make_unique<HostRow>(options, *wait, ticks);
 }
 
 }  // namespace tandem

@@ -1,4 +1,7 @@
-"""The cost of an exchange as a count of instructions of both sides, measured by callgrind.
+"""The cost of an exchange as a count of instructions, measured by callgrind.
+
+The counts are those of both sides. But those of "python" are of `SharedMemoryClient.step` alone, from the interpreter's
+call of the binding to its return, for results that are there before the step.
 
 The counts are those of an optimised x86-64 build by the compiler of this project's Debian release. They hold to 3 %,
 regardless of the machine's load, so that a change's additional instructions are visible. After a change that is worth
@@ -10,15 +13,19 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tandem.testing.engines import HANG, launch_trivial
 from tools.testing import pytest_main
 
 _SESSION = Path("tests/end_to_end/one_thread_session")
+_PYTHON_STEPS = Path("tests/end_to_end/python_steps.py")
 _EXCHANGES = 2000
-_TIMEOUT_SECS = 600.0  # the longest case takes about twenty seconds
+_TIMEOUT_SECS = 600.0  # the longest case takes about twenty seconds; Python and NumPy start slowly under callgrind
 
 # Selects the C library's simplest memcpy and memset, regardless of the processor.
 _PLAIN = (
@@ -37,23 +44,41 @@ _COUNTS = {
     ("attended", 1, 4, 1): 876,
     ("c", 1, 4, 1): 933,
     ("c", 4096, 100, 12): 131702,
+    ("python", 1, 4, 1): 0,
 }
 _READINGS = 4
 
 
 def _instructions(case: tuple[str, int, int, int], exchanges: int, folder: Path) -> int:
+    engine, envs, obs, act = case
+    if engine != "python":
+        command = [str(_SESSION), *map(str, case), str(exchanges)]
+        return _counted(command, "*CountedExchanges*", exchanges, folder)
+    with launch_trivial(envs, obs_size=obs, act_size=act) as trivial:
+        command = [sys.executable, str(_PYTHON_STEPS), trivial.name, str(HANG), str(exchanges)]
+        # step_method.cc has the function.
+        return _counted(command, "tandem::*::Step(_object*", exchanges, folder)
+
+
+def _counted(command: Sequence[str], function: str, exchanges: int, folder: Path) -> int:
+    """Returns the instructions of all calls of a C++ function in a program, without clock readings."""
     assert shutil.which("valgrind"), "expected valgrind on PATH; next: tools/setup"
-    command = [
+    profiled = [
         "valgrind",
         "--tool=callgrind",
         f"--callgrind-out-file={folder / 'callgrind'}",
-        "--toggle-collect=*CountedExchanges*",
-        str(_SESSION),
-        *(str(part) for part in case),
-        str(exchanges),
+        f"--toggle-collect={function}",
+        *command,
     ]
-    environment = {**os.environ, "GLIBC_TUNABLES": _PLAIN}
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=_TIMEOUT_SECS)
+    environment = os.environ | {
+        "GLIBC_TUNABLES": _PLAIN,
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    ended = subprocess.run(
+        profiled, capture_output=True, text=True, check=False, env=environment, timeout=_TIMEOUT_SECS
+    )
     assert ended.returncode == 0, ended.stderr
     (counted,) = re.findall(r"Collected : (\d+)", ended.stderr)
     return int(counted) - _of_readings((folder / "callgrind").read_text(), exchanges)

@@ -6,116 +6,32 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <memory>
-#include <span>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/host/engine_host.h"
-#include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "tests/faults/fault_test.h"
+#include "tests/faults/host_fault_test.h"
 #include "tests/faults/victim.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
-#include "transport/rpc/rpc_client.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
 namespace {
 
-class StillEngine final : public Engine {
- public:
-  bool has_stepped() const { return has_stepped_; }
-  const EngineSchema& schema() const override { return schema_; }
-  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
-    return absl::OkStatus();
-  }
-  absl::Status Step(std::span<const uint32_t>, const StepIo&) override {
-    has_stepped_ = true;
-    return absl::OkStatus();
-  }
-
- private:
-  bool has_stepped_ = false;
-  EngineSchema schema_ = {
-      .task = "still", .num_envs = 1, .obs_size = 1, .act_size = 1};
-};
-
-// A call of about `bytes`; the engine's error reply repeats such a long name.
-rpc::EnvelopeT Schema(size_t bytes = 0) {
-  rpc::GetAgentSchemaRequestT request;
-  request.agent_name = std::string(bytes, 'n');
-  rpc::EnvelopeT call;
-  call.method = rpc::MethodId::GetAgentSchema;
-  call.payload.Set(std::move(request));
-  return call;
-}
-
-// A client and its calls.
-struct Caller {
-  explicit Caller(const std::string& name)
-      : side(ClientSide::Attach(name, {}).value()),
-        rpc(RpcClient::Create(&side, {}).value()) {}
-
-  ErrorCode Call(Deadline deadline = Deadline::After(20), size_t bytes = 0) {
-    return CodeOf(rpc->Call(Schema(bytes), deadline).status());
-  }
-  ErrorCode Step() {
-    const std::array<float, 1> actions = {0};
-    return side.Step(actions, 20);
-  }
-
-  ClientSide side;
-  std::unique_ptr<RpcClient> rpc;
-};
-
-class CommandFaults : public FaultTest {
+class CommandFaults : public HostFaultTest {
  protected:
   static constexpr int kDraws = 60;
 
-  std::unique_ptr<EngineHost> MakeHost() {
-    auto host = EngineHost::Create(
-        &engine_, {.name = name_, .rpc_ring_bytes = 64 * 1024});
-    if (!host.ok()) _exit(1);
-    return *std::move(host);
-  }
-  // Serves until the test kills it.
-  std::unique_ptr<Victim> StartHost() {
-    auto host = std::make_unique<Victim>([this] {
-      const std::unique_ptr<EngineHost> serving = MakeHost();
-      Victim::Mark();
-      serving->Run();
-    });
-    EXPECT_TRUE(host->RunToMark());
-    host->Release();
-    return host;
-  }
-  // Serves a client up to its first step, and holds there.
-  std::unique_ptr<Victim> StartHeldHost() {
-    auto host = std::make_unique<Victim>([this] {
-      const std::unique_ptr<EngineHost> serving = MakeHost();
-      Victim::Mark();
-      while (!engine_.has_stepped()) serving->Poll();
-      Victim::Mark();
-      for (;;) serving->Poll();
-    });
-    EXPECT_TRUE(host->RunToMark());
-    return host;
-  }
-  // Such a host, its client, and a call of the client that the host has not
+  // A held host, its client, and a call of the client that the host has not
   // read.
   struct HeldCall {
     std::unique_ptr<Victim> host;
@@ -123,38 +39,29 @@ class CommandFaults : public FaultTest {
     uint64_t id;
   };
   HeldCall StartHeldCall() {
-    std::unique_ptr<Victim> host = StartHeldHost();
-    host->RunOn();
+    std::unique_ptr<Victim> host = StartHostToHold();
     auto caller = std::make_unique<Caller>(name_);
     EXPECT_EQ(caller->Call(), ErrorCode::kOk);
     EXPECT_EQ(caller->Step(), ErrorCode::kOk);
-    EXPECT_TRUE(host->AwaitMark());
-    const uint64_t id = caller->rpc->Open(Schema()).value();
+    Hold(*host);
+    const uint64_t id = caller->rpc->Open(SchemaCall()).value();
     return {std::move(host), std::move(caller), id};
   }
   // The host's instructions from the hold until shortly after its answer.
   int InstructionsOfACall() {
     const HeldCall held = StartHeldCall();
-    const LrbcHeader* const header = held.caller->side.mapping()->header();
-    const auto* const answers = reinterpret_cast<const RingHeader*>(
-        reinterpret_cast<const std::byte*>(header) + header->cmd_s2c_offset);
+    const ClientSide& side = held.caller->side;
+    const auto* const answers =
+        side.mapping()->At<RingHeader>(side.plan().cmd_s2c_offset);
     const auto written = [&] {
       return answers->write_pos.load(std::memory_order_acquire);
     };
-    int count = 0;
-    for (const uint32_t before = written(); written() == before; ++count) {
-      if (!held.host->Advance(Victim::kInstruction)) break;
-    }
-    return count + 300;
+    const uint32_t before = written();
+    return InstructionsUntil(*held.host, [&] { return written() != before; });
   }
   // The held call's result; kStepTimeout if none arrives in time.
   static ErrorCode Outcome(const HeldCall& held, Deadline deadline) {
     return CodeOf(held.caller->rpc->Next(held.id, deadline).status());
-  }
-  static void Advance(Victim& victim, int instructions) {
-    for (int i = 0; i < instructions; ++i) {
-      if (!victim.Advance(Victim::kInstruction)) return;
-    }
   }
   void ExpectANewCallerIsServed() {
     Caller caller(name_);
@@ -169,8 +76,6 @@ class CommandFaults : public FaultTest {
     file >> total >> resident;
     return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   }
-
-  StillEngine engine_;
 };
 
 TEST_F(CommandFaults, AnEngineKilledInACallHasAnsweredOrIsGone) {
@@ -178,7 +83,7 @@ TEST_F(CommandFaults, AnEngineKilledInACallHasAnsweredOrIsGone) {
   int answered = 0;
   for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
     const HeldCall held = StartHeldCall();
-    Advance(*held.host, length * draw / kDraws);
+    held.host->Advance(Victim::kInstruction, Place(length, draw, kDraws));
     held.host->Kill();
     const ErrorCode code = Outcome(held, Deadline::After(20));
     if (code == ErrorCode::kOk) {
@@ -187,10 +92,8 @@ TEST_F(CommandFaults, AnEngineKilledInACallHasAnsweredOrIsGone) {
       EXPECT_EQ(code, ErrorCode::kPeerGone);
     }
     const std::unique_ptr<Victim> next = StartHost();
-    held.caller->rpc.reset();
-    const absl::Status status = held.caller->side.Reconnect(20);
+    const absl::Status status = held.caller->Reconnect();
     ASSERT_TRUE(status.ok()) << status;
-    held.caller->rpc = RpcClient::Create(&held.caller->side, {}).value();
     EXPECT_EQ(held.caller->Call(), ErrorCode::kOk);
   }
   std::printf("killed the engine at %d of %d instructions; %d answered\n",
@@ -204,7 +107,7 @@ TEST_F(CommandFaults, AnEngineFrozenInACallTimesOutAndThenAnswers) {
   int late = 0;
   for (int draw = 0; draw < kDraws / 3 && !HasFailure(); ++draw) {
     const HeldCall held = StartHeldCall();
-    Advance(*held.host, length * draw / (kDraws / 3));
+    held.host->Advance(Victim::kInstruction, Place(length, draw, kDraws / 3));
     const ErrorCode code = Outcome(held, Deadline::After(0.01));
     held.host->Release();
     if (code != ErrorCode::kOk) {
@@ -231,7 +134,7 @@ TEST_F(CommandFaults, AClientKilledInACallIsFollowedByAFreshOne) {
       if (caller.Call() != ErrorCode::kOk) _exit(2);
     });
     ASSERT_TRUE(client.RunToMark());
-    Advance(client, kInstructions * draw / kDraws);
+    client.Advance(Victim::kInstruction, Place(kInstructions, draw, kDraws));
     client.Kill();
     ExpectANewCallerIsServed();
   }
@@ -246,7 +149,7 @@ TEST_F(CommandFaults, ClientThatReadsNothingCanStep) {
   uint64_t id = 0;
   for (int full = 0; full < 100; ++full) {
     ASSERT_EQ(caller.Step(), ErrorCode::kOk);
-    rpc::EnvelopeT call = Schema();
+    rpc::EnvelopeT call = SchemaCall();
     while (calls.Pump() == ErrorCode::kOk) {
       call.correlation_id = ++id;
       (void)calls.Post(call);
@@ -273,7 +176,7 @@ TEST_F(CommandFaults, StoppedClientWithFullRingKeepsItsLock) {
   Victim client([this] {
     Caller caller(name_);
     EnvelopeWriter calls(caller.side.RpcRingWriter().value());
-    rpc::EnvelopeT call = Schema(1000);
+    rpc::EnvelopeT call = SchemaCall(1000);
     for (int i = 0; i < 10'000; ++i) {
       call.correlation_id = static_cast<uint64_t>(i) + 1;
       if (calls.Post(call) == ErrorCode::kRingFull) break;

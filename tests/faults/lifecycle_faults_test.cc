@@ -1,16 +1,11 @@
 // Kills either side at every system call of creation, take-over, stop, attach,
-// reconnect and close, and at random instructions between them.
+// reconnect and close, and at instructions spread over these calls.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <functional>
 #include <memory>
-#include <random>
-#include <set>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "tests/faults/counting_peers.h"
@@ -40,68 +35,6 @@ class LifecycleFaults : public FaultTest {
     ExpectANewClientIsServed();
   }
 
-  // Runs `body` between its marks, and kills it at each of its system calls
-  // and at random instructions. Calls `check` after each kill.
-  void KillEverywhere(const std::function<void()>& before,
-                      const std::function<void()>& body,
-                      const std::function<void()>& check) {
-    int calls = 0;
-    for (bool within = true; within && !HasFailure(); ++calls) {
-      before();
-      Victim victim(body);
-      ASSERT_TRUE(victim.RunToMark());
-      for (int i = 0; within && i < calls; ++i) {
-        within = victim.Advance(Victim::kSystemCall);
-      }
-      victim.Kill();
-      check();
-    }
-    const int length = CountInstructions(before, body);
-    std::mt19937 random(7);
-    constexpr int kDraws = 25;
-    for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
-      const int at = std::uniform_int_distribution<>(0, length)(random);
-      before();
-      Victim victim(body);
-      ASSERT_TRUE(victim.RunToMark());
-      for (int i = 0; i < at && victim.Advance(Victim::kInstruction); ++i) {
-      }
-      victim.Kill();
-      check();
-    }
-    std::printf("killed at %d system call stops and %d of %d instructions\n",
-                calls, kDraws, length);
-    EXPECT_GT(calls, 3);
-  }
-
-  // Runs `body` between its marks, and freezes it at each of its system calls.
-  // Calls `others` meanwhile. The released body must exit with one of `exits`;
-  // then calls `check`.
-  void FreezeEverywhere(const std::function<void()>& before,
-                        const std::function<void()>& body,
-                        const std::function<void()>& others,
-                        const std::set<int>& exits,
-                        const std::function<void()>& check) {
-    int calls = 0;
-    for (bool within = true; within && !HasFailure(); ++calls) {
-      before();
-      Victim victim(body);
-      ASSERT_TRUE(victim.RunToMark());
-      for (int i = 0; within && i < calls; ++i) {
-        within = victim.Advance(Victim::kSystemCall);
-      }
-      others();
-      if (within) victim.RunToMark();
-      victim.Release();
-      const int status = victim.AwaitExit();
-      EXPECT_TRUE(WIFEXITED(status) && exits.count(WEXITSTATUS(status)) > 0)
-          << status << " frozen at stop " << calls;
-      check();
-    }
-    std::printf("froze at %d system call stops\n", calls);
-    EXPECT_GT(calls, 3);
-  }
-
   // Starts an engine and stops it. Exits with the error's code on failure.
   void StartAndStop() {
     Victim::Mark();
@@ -122,16 +55,6 @@ class LifecycleFaults : public FaultTest {
     const absl::Status status = side.ok() ? side->Open() : side.status();
     EXPECT_TRUE(status.ok() || CodeOf(status) == ErrorCode::kAlreadyAttached)
         << status;
-  }
-
-  int CountInstructions(const std::function<void()>& before,
-                        const std::function<void()>& body) {
-    before();
-    Victim victim(body);
-    EXPECT_TRUE(victim.RunToMark());
-    int count = 0;
-    while (victim.Advance(Victim::kInstruction)) ++count;
-    return count;
   }
 };
 
@@ -265,9 +188,7 @@ TEST_F(LifecycleFaults, ClientTriesNextEngineAfterKillDuringAttach) {
     ASSERT_TRUE(client.RunToMark());
     client.Release();
     // The engine detects a client some instructions into its wait.
-    for (int i = 0; i < 100 * run; ++i) {
-      if (!engine.Advance(Victim::kInstruction)) break;
-    }
+    engine.Advance(Victim::kInstruction, 100 * run);
     engine.Kill();
     const std::unique_ptr<Victim> next = StartEngine();
     const int status = client.AwaitExit();

@@ -20,14 +20,6 @@
 namespace tandem {
 namespace {
 
-// Advances up to `instructions`; false if the victim reached its mark earlier.
-bool AdvanceBy(Victim& victim, int instructions) {
-  for (int i = 0; i < instructions; ++i) {
-    if (!victim.Advance(Victim::kInstruction)) return false;
-  }
-  return true;
-}
-
 class LockStepFaults : public FaultTest {
  protected:
   // The client has stepped once, and holds before and after its second step.
@@ -79,7 +71,7 @@ TEST_F(LockStepFaults, AClientKilledAnywhereIsFollowedByAFreshOne) {
   bool within = true;
   for (int at = 0; within && !HasFailure(); ++at, ++runs) {
     const std::unique_ptr<Victim> client = StartClient();
-    within = AdvanceBy(*client, at);
+    within = client->Advance(Victim::kInstruction, at);
     client->Kill();
     absl::StatusOr<ClientSide> next = ClientSide::Attach(name_, {});
     ASSERT_TRUE(next.ok()) << next.status() << " after " << at;
@@ -95,7 +87,7 @@ TEST_F(LockStepFaults, AClientFrozenAnywhereContinues) {
   bool within = true;
   for (int at = 0; within && !HasFailure(); ++at, ++runs) {
     const std::unique_ptr<Victim> client = StartClient();
-    within = AdvanceBy(*client, at);
+    within = client->Advance(Victim::kInstruction, at);
     // The frozen client is still attached.
     EXPECT_EQ(CodeOf(ClientSide::Attach(name_, {.timeout_secs = 0}).status()),
               ErrorCode::kAlreadyAttached);
@@ -116,7 +108,7 @@ TEST_F(LockStepFaults, AnEngineKilledAnywhereHasAnsweredOrIsGone) {
   for (int at = 0; within && !HasFailure(); ++at, ++runs) {
     HeldPair pair = StartPair();
     ASSERT_EQ(pair.client->Send(second_actions_), ErrorCode::kOk);
-    within = AdvanceBy(*pair.engine, at);
+    within = pair.engine->Advance(Victim::kInstruction, at);
     pair.engine->Kill();
     const ErrorCode code = pair.client->Recv(Deadline::After(20));
     if (code == ErrorCode::kOk) {
@@ -144,7 +136,7 @@ TEST_F(LockStepFaults, AnEngineFrozenAnywhereTimesOutAndThenGoesOn) {
   for (int at = 0; within && !HasFailure(); at += 5, ++runs) {
     HeldPair pair = StartPair();
     ASSERT_EQ(pair.client->Send(second_actions_), ErrorCode::kOk);
-    within = AdvanceBy(*pair.engine, at);
+    within = pair.engine->Advance(Victim::kInstruction, at);
     ErrorCode code = pair.client->Recv(Deadline::After(0.02));
     if (code != ErrorCode::kOk) {
       ASSERT_EQ(code, ErrorCode::kStepTimeout) << "after " << at;

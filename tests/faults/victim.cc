@@ -55,9 +55,13 @@ bool Victim::RunToMark() {
   return AwaitMark();
 }
 
-bool Victim::Advance(Stride stride) {
-  Resume(stride == kInstruction ? PTRACE_SINGLESTEP : PTRACE_SYSCALL);
-  return AwaitStop();
+bool Victim::Advance(Stride stride, int count) {
+  bool within = true;
+  for (int i = 0; within && i < count; ++i) {
+    Resume(stride == kInstruction ? PTRACE_SINGLESTEP : PTRACE_SYSCALL);
+    within = AwaitStop();
+  }
+  return within;
 }
 
 void Victim::Resume(int request) {
@@ -86,6 +90,18 @@ void Victim::Release() {
     Fail("PTRACE_DETACH");
   }
 }
+
+void Victim::Stop() {
+  kill(pid_, SIGSTOP);
+  siginfo_t info = {};
+  // WNOWAIT leaves an exit status in place for AwaitExit.
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info,
+             WSTOPPED | WEXITED | WNOWAIT) != 0) {
+    Fail("waitid");
+  }
+}
+
+void Victim::Continue() { kill(pid_, SIGCONT); }
 
 int Victim::AwaitExit() {
   int status = 0;

@@ -11,7 +11,7 @@
 //     Step(client);
 //   });
 //   victim.RunToMark();
-//   for (int i = 0; i < 100; ++i) victim.Advance(Victim::kInstruction);
+//   victim.Advance(Victim::kInstruction, 100);
 //   victim.Kill();
 
 #ifndef TANDEM_TESTS_FAULTS_VICTIM_H_
@@ -46,13 +46,17 @@ class Victim {
   bool AwaitMark();
   // RunOn, then AwaitMark.
   bool RunToMark();
-  // Runs one instruction, or up to the next entry to or exit from a system
-  // call. False: the child is at its next mark or has exited.
-  bool Advance(Stride stride);
+  // Runs `count` instructions, or up to the `count`-th next entry to or exit
+  // from a system call. False: the child is at its next mark or has exited.
+  bool Advance(Stride stride, int count = 1);
   // Sends SIGKILL, and waits until the child has ended.
   void Kill();
   // Lets the child run freely until it exits or is killed.
   void Release();
+  // Stops all threads of a released child by SIGSTOP, and waits until they are
+  // stopped. Continue resumes them.
+  void Stop();
+  void Continue();
   // Waits for the exit of a released child: its status as in waitpid(2).
   int AwaitExit();
 
