@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/classic_control/canvas.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
+#include "engine_adapter/frames/canvas.h"
 #include "transport/base/error.h"
 
 namespace tandem {

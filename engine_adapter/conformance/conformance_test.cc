@@ -29,14 +29,19 @@
 #include "engine_adapter/conformance/header_only_client.h"
 #include "engine_adapter/conformance/server_process.h"
 #include "engine_adapter/conformance/suite_arguments.h"
+#include "flatbuffers/flatbuffers.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "schema/messages/rpc_methods.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "transport/rpc/packed_call.h"
+#include "transport/rpc/rpc_client.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -56,6 +61,14 @@ std::vector<T> Copy(std::span<T> values) {
 float ActionOf(size_t step) {
   const std::vector<float>& actions = SuiteArguments::Get().actions;
   return actions[step % actions.size()];
+}
+
+// Returns a call of the method whose request has no field.
+PackedCall EmptyCall(rpc::MethodId method) {
+  flatbuffers::FlatBufferBuilder builder;
+  const flatbuffers::Offset<void> request(
+      builder.EndTable(builder.StartTable()));
+  return {&builder, method, PayloadsOf(method).request, request};
 }
 
 class EngineConformance : public testing::Test {
@@ -408,6 +421,44 @@ TEST_F(EngineConformance, ASecondClientIsRefused) {
   const absl::StatusOr<ClientSide> second =
       ClientSide::Attach(name_, {.timeout_secs = kAttachSecs});
   EXPECT_EQ(CodeOf(second.status()), ErrorCode::kAlreadyAttached);
+  Step();
+}
+
+// An engine serves any services; an empty request may be invalid. Images are
+// left out: a renderer may take long to start.
+TEST_F(EngineConformance, EveryMethodOfItsServicesIsAnswered) {
+  StartServer();
+  Attach();
+  const auto caller = RpcClient::Create(&*client_, {});
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  const auto call = [&](rpc::MethodId method) {
+    return (*caller)->Call(EmptyCall(method), Deadline::Infinite());
+  };
+  const absl::StatusOr<RpcMessage> listed = call(rpc::MethodId::GetServices);
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  const rpc::GetServicesResponse* const list =
+      listed->envelope().payload_as_GetServicesResponse();
+  ASSERT_NE(list, nullptr);
+  rpc::GetServicesResponseT services;
+  list->UnPackTo(&services);
+  for (const auto& service : services.services) {
+    for (const rpc::MethodId method : service->methods) {
+      const rpc::Payload expected = PayloadsOf(method).answer;
+      if (expected == rpc::Payload::NamedImageFrame ||
+          expected == rpc::Payload::ImageFrame) {
+        continue;
+      }
+      const absl::StatusOr<RpcMessage> answer = call(method);
+      const ErrorCode code = CodeOf(answer.status());
+      EXPECT_TRUE(code == ErrorCode::kOk ||
+                  code == ErrorCode::kInvalidArgument ||
+                  code == ErrorCode::kUnsupported)
+          << rpc::EnumNameMethodId(method) << ": " << answer.status();
+      if (answer.ok()) {
+        EXPECT_EQ(answer->envelope().payload_type(), expected);
+      }
+    }
+  }
   Step();
 }
 

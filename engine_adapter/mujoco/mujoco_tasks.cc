@@ -30,10 +30,10 @@
 #include "engine_adapter/mujoco/model/row_writer.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/model/task_setup.h"
-#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/mujoco_cameras.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
+#include "engine_adapter/ports/debug_canvas.h"
 #include "transport/base/available_memory.h"
 #include "transport/base/error.h"
 

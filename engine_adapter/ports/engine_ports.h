@@ -49,7 +49,7 @@ struct ImageRequest {
 
 // Images of environments, from cameras of their models and from viewports
 // (services camera and viewport). Draw copies the current state; the engine's
-// render thread renders it and calls `done`.
+// render thread renders it and calls `done`. ImageQueue is such a thread.
 class CameraPort {
  public:
   virtual ~CameraPort() = default;
@@ -69,6 +69,7 @@ class CameraPort {
   // After `wanted` has expired, the engine may drop the request without a call
   // of `done`. Errors of Draw, without a call of `done`:
   //  - kInvalidArgument: the size is invalid.
+  //  - kUnsupported: this engine has no depth images.
   //  - kRingFull: too many requests are unanswered, Image::held included; the
   //    caller may try again.
   using Done = std::function<void(absl::StatusOr<Image>)>;
@@ -77,7 +78,8 @@ class CameraPort {
 };
 
 // Lines and arrows in later images (service debug): in frames, and in images of
-// cameras and viewports. The observations' images do not show them.
+// cameras and viewports. The observations' images do not show them. DebugCanvas
+// implements it.
 class DebugPort {
  public:
   virtual ~DebugPort() = default;

@@ -1,7 +1,7 @@
 // CounterEngine: the smallest engine, as an example and for tests of clients.
 // Its observations show the calls that it received.
 //
-// Data flow: actions -> counts -> obs.
+// Data flow: actions -> counts -> obs; services <-> ports <-> counts.
 //
 //   obs[0]  steps since the environment's last reset
 //   obs[1]  action[0] of the last step; 0 after a reset
@@ -10,7 +10,7 @@
 //   obs[4], ...  sum of all actions of the last step, plus the index
 //
 // An engine with a smaller obs_size has only the first of these. The reward is
-// the sum of the step's actions.
+// the sum of the step's actions. The service mujoco can replace an action.
 //
 //   CounterEngine engine({.num_envs = 4, .obs_size = 8, .act_size = 2});
 
@@ -18,12 +18,15 @@
 #define TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_ENGINE_H_
 
 #include <cstdint>
-#include <random>
 #include <span>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
+#include "engine_adapter/ports/debug_canvas.h"
+#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/reference/counter_camera.h"
+#include "engine_adapter/reference/counter_ports.h"
+#include "engine_adapter/reference/counter_state.h"
 
 namespace tandem {
 
@@ -46,20 +49,29 @@ class CounterEngine final : public Engine {
                      const ResetIo& io) override;
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
 
- private:
-  struct Env {
-    std::mt19937_64 random;
-    float episode_number = 0;  // obs[3]
-    uint32_t episode_steps = 0;
-    uint32_t seed_steps = 0;
-  };
+  // Each port is optional: an engine without one lacks the port's services.
+  EnginePorts ports() override {
+    return {.randomization = &randomization_,
+            .mujoco = &joints_,
+            .scene = &scene_,
+            .camera = &camera_,
+            .debug = &marks_};
+  }
+  void ClearClientState() override;
+  double step_secs() const override;
 
-  void Observe(const Env& env, float first_action, float action_sum,
-               std::span<float> obs) const;
+ private:
+  void Observe(const CounterState::Env& env, float first_action,
+               float action_sum, std::span<float> obs) const;
 
   Options options_;
   EngineSchema schema_;
-  std::vector<Env> envs_;
+  CounterState state_;
+  CounterRandomization randomization_;
+  CounterJoints joints_;
+  CounterScene scene_;
+  DebugCanvas marks_;
+  CounterCamera camera_;  // last: its thread ends first
 };
 
 }  // namespace tandem

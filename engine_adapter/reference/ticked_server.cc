@@ -12,16 +12,12 @@
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/server_main.h"
+#include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/reference/counter_engine.h"
+#include "engine_adapter/reference/counter_flags.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 
-ABSL_FLAG(uint32_t, obs_size, 4, "number of observations, at least 1");
-ABSL_FLAG(uint32_t, act_size, 1, "number of actions, at least 1");
-ABSL_FLAG(uint32_t, terminate_after, 0,
-          "number of steps after which episodes terminate; 0: never");
-ABSL_FLAG(uint32_t, truncate_after, 0,
-          "number of steps after which episodes are truncated; 0: never");
 ABSL_FLAG(double, tick_hz, 60, "ticks per second; 0: as many as possible");
 ABSL_FLAG(uint32_t, ticks_per_step, 3, "number of ticks that a step takes");
 
@@ -47,6 +43,9 @@ class TickedCounter final : public EngineBase {
       : counter_(options) {}
 
   const EngineSchema& schema() const override { return counter_.schema(); }
+  EnginePorts ports() override { return counter_.ports(); }
+  void ClearClientState() override { counter_.ClearClientState(); }
+  double step_secs() const override { return counter_.step_secs(); }
 
   // Serves until the host is stopped, or its region could not be opened.
   absl::Status Loop(EngineHost* host) {
@@ -92,12 +91,7 @@ absl::StatusOr<std::unique_ptr<TickedCounter>> Make(
     return MakeError(ErrorCode::kInvalidArgument,
                      "--ticks_per_step: expected 1 or more, found 0");
   }
-  return std::make_unique<TickedCounter>(CounterEngine::Options{
-      .num_envs = options.num_envs,
-      .obs_size = absl::GetFlag(FLAGS_obs_size),
-      .act_size = absl::GetFlag(FLAGS_act_size),
-      .terminate_after = absl::GetFlag(FLAGS_terminate_after),
-      .truncate_after = absl::GetFlag(FLAGS_truncate_after)});
+  return std::make_unique<TickedCounter>(CounterOptions(options));
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ def test_a_region_with_a_client_that_has_stepped(
 
 
 def test_services_are_switched_beside_the_client(client: tandem.SharedMemoryClient) -> None:
-    """The region shows the new state; what the engine does not have is refused; the slot is free again."""
+    """The region shows the new state; the slot is free again."""
     done = inspect(client.name, "--json", "--disable=agent,scene")
     assert done.returncode == FINE, done.stderr
     assert "agent" in json.loads(done.stdout)["commands"]["services_off"]
@@ -123,9 +123,14 @@ def test_services_are_switched_beside_the_client(client: tandem.SharedMemoryClie
         client.get_schema()
     assert inspect(client.name, "--enable=agent").returncode == FINE
     assert client.get_schema().observation_size == 8
-    refused = inspect(client.name, "--enable=camera")
-    assert refused.returncode == NOT_SWITCHED and "camera" in refused.stderr
     assert inspection_of(client.name, FINE)["attendants"] == []
+
+
+def test_a_service_that_the_engine_lacks_is_refused() -> None:
+    """CartPole-v1 has no cameras."""
+    with tandem.launch_engine("CartPole-v1") as engine:
+        refused = inspect(engine.name, "--enable=camera")
+        assert refused.returncode == NOT_SWITCHED and "camera" in refused.stderr
 
 
 def test_attendants_are_listed(engine: tandem.EngineProcess) -> None:

@@ -131,7 +131,7 @@ def test_a_missing_server(server: str) -> None:
 
 @pytest.mark.parametrize("argument", ["frames", "images"])
 def test_an_engine_that_cannot_draw(argument: str) -> None:
-    """The reference server has no task that can be rendered."""
+    """The reference server has images for RPCs only."""
     with pytest.raises(tandem.InvalidArgument) as caught:
         tandem.launch_engine(server="engine_adapter/reference/server", **{argument: (8, 8)})  # type: ignore[arg-type]
     text = f"{argument}: expected a task that can be drawn, found '.*', which cannot; leave it out"

@@ -1,9 +1,9 @@
 // MujocoCameras: single images of MuJoCo environments, on request.
 //
-// Data flow: Draw (stepping thread) -> a snapshot in the queue -> the render
+// Data flow: Draw (stepping thread) -> a snapshot in ImageQueue -> the render
 // thread -> SceneRenderer -> an Image -> done.
 // Ownership: the engine owns it, beside the environments and the canvas. The
-// stepping thread calls it; this class owns the render thread.
+// stepping thread calls it.
 //
 //   absl::StatusOr<std::unique_ptr<MujocoCameras>> cameras =
 //       MujocoCameras::Create(model, environments, view, &canvas);
@@ -15,16 +15,10 @@
 
 #include <mujoco/mujoco.h>
 
-#include <atomic>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,10 +26,11 @@
 #include "engine_adapter/frames/image.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"
-#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
 #include "engine_adapter/mujoco/render/task_camera.h"
+#include "engine_adapter/ports/debug_canvas.h"
 #include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/ports/image_queue.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
@@ -47,26 +42,16 @@ namespace tandem {
 // 65535 steps from 0 to the model's far plane. A pixel without an object has
 // the far plane's depth.
 //
-// The first image starts the thread and makes its OpenGL context. The thread
-// has the lowest priority, as FrameThread's.
+// The first image makes the render thread's OpenGL context. The destructor is
+// ImageQueue's.
 class MujocoCameras final : public CameraPort {
  public:
-  // Limits of pending images: waiting, being rendered, or rendered and not sent
-  // (see Image::held). A colour pixel counts 3 bytes, a depth pixel 4.
-  // kMostAtATime is the maximum number of a client's calls and streams.
-  static constexpr size_t kMostAtATime = 128;
-  static constexpr size_t kMostBytes = size_t{256} * 1024 * 1024;
-  static constexpr uint32_t kMostPixels = 1u << 23;
-
   // `environments` and `canvas` must outlive this object. `view` and errors: as
   // TaskCamera::Create.
   static absl::StatusOr<std::unique_ptr<MujocoCameras>> Create(
       std::shared_ptr<const mjModel> model,
       std::vector<const MujocoEnvironment*> environments,
       const std::optional<CameraView>& view, const DebugCanvas* canvas);
-  // Waiting requests get kEngineFailed. Blocks at most until the current image
-  // is rendered.
-  ~MujocoCameras() override;
 
   const std::vector<rpc::CameraInfoT>& Cameras() const override {
     return cameras_;
@@ -74,39 +59,22 @@ class MujocoCameras final : public CameraPort {
   const std::vector<std::string>& Viewports() const override {
     return viewports_;
   }
-  // Takes microseconds. Removes requests of callers that have left. The default
-  // size is the model's for the camera; else 640x480. kRingFull if the
-  // unanswered requests would exceed kMostAtATime or kMostBytes.
+  // Takes microseconds. The default size is the model's for the camera; else
+  // 640x480. Limits: ImageQueue's.
   absl::Status Draw(const ImageRequest& request,
                     std::weak_ptr<const void> wanted, Done done) override;
 
  private:
-  struct Job {
-    ImageRequest request;
-    std::weak_ptr<const void> wanted;
-    std::unique_ptr<SceneSnapshot> snapshot;
-    Done done;
-    std::shared_ptr<const void> held;  // counts the image as pending
-  };
-  // Outlives this object while counted images exist.
-  struct UnderWay {
-    std::atomic<size_t> images = 0;
-    std::atomic<size_t> bytes = 0;
-  };
-
   MujocoCameras(std::shared_ptr<const mjModel> model,
                 std::vector<const MujocoEnvironment*> environments,
                 TaskCamera task_camera, const DebugCanvas* canvas);
-  absl::Status Complete(ImageRequest* request) const;
-  absl::StatusOr<std::shared_ptr<const void>> Hold(
-      const ImageRequest& request) const;
-  absl::StatusOr<std::unique_ptr<SceneSnapshot>> SpareSnapshot();
-  void DropUnwanted();
-  void Run();
-  std::optional<Job> NextJob();
-  absl::StatusOr<Image> ImageOf(Job* job);
+  ImageRequest Sized(ImageRequest request) const;
+  absl::StatusOr<std::shared_ptr<SceneSnapshot>> SpareSnapshot();
+  absl::StatusOr<Image> ImageOf(const ImageRequest& request,
+                                SceneSnapshot* snapshot);
   absl::StatusOr<SceneRenderer*> Renderer(bool endless_planes);
-  mjvCamera CameraOf(const Job& job) const;
+  mjvCamera CameraOf(const ImageRequest& request,
+                     const SceneSnapshot& snapshot) const;
 
   const std::shared_ptr<const mjModel> model_;
   const std::vector<const MujocoEnvironment*> environments_;
@@ -114,19 +82,14 @@ class MujocoCameras final : public CameraPort {
   const DebugCanvas* const canvas_;
   std::vector<rpc::CameraInfoT> cameras_;
   std::vector<std::string> viewports_;
-  const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
 
   std::mutex mutex_;
-  std::condition_variable news_;
-  // Guarded by mutex_.
-  std::deque<Job> waiting_;
-  std::vector<std::unique_ptr<SceneSnapshot>> spare_;
-  bool stopping_ = false;
+  std::vector<std::unique_ptr<SceneSnapshot>> spare_;  // guarded by mutex_
 
   // Used by the render thread only: planes of the model's size, and endless.
   std::unique_ptr<SceneRenderer> renderers_[2];
 
-  std::thread thread_;  // uses all of the above
+  ImageQueue queue_;  // last: its jobs use all of the above
 };
 
 }  // namespace tandem

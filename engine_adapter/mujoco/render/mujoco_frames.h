@@ -22,9 +22,9 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"
-#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
 #include "engine_adapter/mujoco/render/task_camera.h"
+#include "engine_adapter/ports/debug_canvas.h"
 
 namespace tandem {
 

@@ -27,8 +27,8 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/model_file.h"
-#include "engine_adapter/mujoco/render/debug_canvas.h"
 #include "engine_adapter/mujoco/render/egl_context.h"
+#include "engine_adapter/ports/debug_canvas.h"
 
 namespace tandem {
 

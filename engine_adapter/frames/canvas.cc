@@ -1,4 +1,4 @@
-#include "engine_adapter/classic_control/canvas.h"
+#include "engine_adapter/frames/canvas.h"
 
 #include <agg_conv_stroke.h>
 #include <agg_pixfmt_rgb.h>

@@ -1,4 +1,4 @@
-#include "engine_adapter/classic_control/canvas.h"
+#include "engine_adapter/frames/canvas.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 //   absl::Status status = canvas.Draw(request);
 //   state.marks = canvas.Marks(env);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_DEBUG_CANVAS_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_DEBUG_CANVAS_H_
+#ifndef TANDEM_ENGINE_ADAPTER_PORTS_DEBUG_CANVAS_H_
+#define TANDEM_ENGINE_ADAPTER_PORTS_DEBUG_CANVAS_H_
 
 #include <array>
 #include <cstddef>
@@ -59,4 +59,4 @@ class DebugCanvas final : public DebugPort {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_DEBUG_CANVAS_H_
+#endif  // TANDEM_ENGINE_ADAPTER_PORTS_DEBUG_CANVAS_H_

@@ -7,8 +7,8 @@
 //   canvas.Polygon(corners, kBlack);
 //   canvas.Circle({300, 107}, 5, {.red = 129, .green = 132, .blue = 203});
 
-#ifndef TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CANVAS_H_
-#define TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CANVAS_H_
+#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_
+#define TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_
 
 #include <agg_path_storage.h>
 #include <agg_rendering_buffer.h>
@@ -50,22 +50,23 @@ struct Color {
 
 inline constexpr Color kBlack = {};
 
-// The size of Gymnasium's image, in pixels.
+// In units of the drawing. A task of Gymnasium: the pixels of Gymnasium's
+// image.
 struct CanvasSize {
   double width = 0;
   double height = 0;
 };
 
-// Coordinates are pixels of Gymnasium's image, y upwards; an integer is the
-// middle of a pixel. The image is scaled to fit into the tile, and is centred
-// in it. Image and tile are white at first. A shape with a coordinate that is
-// not finite is omitted.
+// Coordinates are in units of the drawing, y upwards; an integer is the middle
+// of a unit. The drawing is scaled to fit into the tile, and is centred in it.
+// The tile is white at first. A shape with a coordinate that is not finite is
+// omitted.
 class Canvas {
  public:
   Canvas(const FrameTile& tile, CanvasSize size);
 
-  // With a margin of half a pixel: Gymnasium fills the pixels that an edge
-  // touches.
+  // With a margin of half a unit: Gymnasium fills the pixels that an edge
+  // touches. Two corners make a line.
   void Polygon(std::span<const Point> corners, Color color);
   void Circle(Point centre, double radius, Color color);
   // Fills any shape in black, without a margin.
@@ -78,11 +79,11 @@ class Canvas {
   void Fill(Shape& shape, Color color);
 
   agg::rendering_buffer pixels_;
-  double scale_;    // the tile's pixels for one of Gymnasium's
-  Point top_left_;  // of the image, in the tile's pixels
-  double height_;   // in Gymnasium's pixels
+  double scale_;    // the tile's pixels for one unit
+  Point top_left_;  // of the drawing, in the tile's pixels
+  double height_;   // in units
 };
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CANVAS_H_
+#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_

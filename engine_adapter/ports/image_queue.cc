@@ -1,0 +1,125 @@
+#include "engine_adapter/ports/image_queue.h"
+
+#include <pthread.h>
+
+#include <span>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/base/guarded.h"
+#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frames/frame_pace.h"
+#include "engine_adapter/frames/image_encoder.h"
+#include "transport/base/await.h"
+#include "transport/base/blocked_signals.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+
+ImageQueue::~ImageQueue() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  news_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::StatusOr<std::shared_ptr<const void>> ImageQueue::Admit(
+    const ImageRequest& request) {
+  if (request.width > kMaxRenderSide || request.height > kMaxRenderSide ||
+      uint64_t{request.width} * request.height > kMostPixels) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("width, height: expected sides of at most ",
+                     kMaxRenderSide, " and at most ", kMostPixels,
+                     " pixels, found ", request.width, "x", request.height));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    DropUnwanted();
+  }
+  const size_t bytes = size_t{request.width} * request.height *
+                       (request.depth ? sizeof(float) : kRgbBytes);
+  // relaxed, here and below: the counts publish nothing. Only this thread
+  // increases them.
+  if (pending_->images.load(std::memory_order_relaxed) >= kMostAtATime ||
+      pending_->bytes.load(std::memory_order_relaxed) + bytes > kMostBytes) {
+    return MakeError(
+        ErrorCode::kRingFull,
+        absl::StrCat("images: expected at most ", kMostAtATime, " and ",
+                     kMostBytes, " bytes at a time, found that ", request.width,
+                     "x", request.height,
+                     " more would exceed it; ask again when some have come, "
+                     "or for smaller ones"));
+  }
+  pending_->images.fetch_add(1, std::memory_order_relaxed);  // as above
+  pending_->bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return std::shared_ptr<const void>(
+      nullptr, [counts = pending_, bytes](const void*) {
+        counts->images.fetch_sub(1, std::memory_order_relaxed);  // as above
+        counts->bytes.fetch_sub(bytes, std::memory_order_relaxed);
+      });
+}
+
+void ImageQueue::Add(Job job) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.push_back(std::move(job));
+  }
+  news_.notify_one();
+  if (!thread_.joinable()) {
+    const BlockedSignals blocked;
+    thread_ = std::thread([this] { Run(); });
+  }
+}
+
+// The caller holds mutex_.
+void ImageQueue::DropUnwanted() {
+  std::erase_if(waiting_, [](const Job& job) { return job.wanted.expired(); });
+}
+
+void ImageQueue::Run() {
+  pthread_setname_np(pthread_self(), "tandem-cameras");
+  GoToBackground();
+  while (std::optional<Job> job = NextJob()) {
+    absl::StatusOr<Image> image = Guarded(job->render);
+    job->render = nullptr;
+    if (image.ok()) image->held = std::move(job->held);
+    job->done(std::move(image));
+  }
+  for (Job& job : waiting_) {  // no other thread uses it after stopping_
+    job.done(MakeError(ErrorCode::kEngineFailed,
+                       "images: the engine stops, and draws no more"));
+  }
+  at_end_();
+}
+
+std::optional<ImageQueue::Job> ImageQueue::NextJob() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  Await(news_, lock, [this] {
+    DropUnwanted();
+    return stopping_ || !waiting_.empty();
+  });
+  if (stopping_) return std::nullopt;
+  Job job = std::move(waiting_.front());
+  waiting_.pop_front();
+  return job;
+}
+
+absl::StatusOr<Image> RenderImage(
+    const ImageRequest& request,
+    absl::FunctionRef<absl::Status(const FrameTile& tile)> draw) {
+  const size_t row_bytes = size_t{request.width} * kRgbBytes;
+  std::vector<uint8_t> rgb(row_bytes * request.height);
+  const FrameTile tile = {
+      .first = std::as_writable_bytes(std::span(rgb)).data(),
+      .stride = row_bytes,
+      .row_bytes = row_bytes,
+      .rows = request.height};
+  RETURN_IF_ERROR(draw(tile));
+  return EncodeImage(std::move(rgb), request.width, request.height,
+                     request.format);
+}
+
+}  // namespace tandem
