@@ -28,7 +28,7 @@ namespace tandem {
 namespace {
 
 constexpr uint32_t kRingBytes = 2048;
-constexpr size_t kMaxEnvelopeBytes = 16 * 1024;
+constexpr size_t kLargestBytes = 16 * 1024;
 constexpr size_t kMaxUnpackedBytes = 256 * 1024;
 
 // Returns a valid envelope, of a kind and size that the script selects. The
@@ -85,7 +85,7 @@ void FuzzEnvelopes(const uint8_t* data, size_t size) {
   TestRegion region(kRingBytes);
   RingWriter writer = region.Writer();
   EnvelopeReader reader(region.Reader(),
-                        {.max_envelope_bytes = kMaxEnvelopeBytes,
+                        {.max_envelope_bytes = kLargestBytes,
                          .max_depth = 16,
                          .max_tables = 1000,
                          .max_unpacked_bytes = kMaxUnpackedBytes});
