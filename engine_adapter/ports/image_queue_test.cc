@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -137,19 +138,23 @@ TEST(ImageQueue, RefusesLargeImages) {
 }
 
 TEST(ImageQueue, AnExceptionIsTheJobsError) {
-  std::promise<absl::Status> got;
+  // Not the Status: ThreadSanitizer does not see its counted references.
+  std::promise<std::pair<ErrorCode, std::string>> got;
   const auto wanted = std::make_shared<bool>(true);
   ImageQueue queue;
-  queue.Add(
-      {.held = queue.Admit(kSmall).value(),
-       .wanted = wanted,
-       .render = []() -> absl::StatusOr<Image> {
-         throw std::runtime_error("no paint");
-       },
-       .done = [&](const auto& image) { got.set_value(image.status()); }});
-  const absl::Status status = got.get_future().get();
-  EXPECT_EQ(CodeOf(status), ErrorCode::kEngineFailed);
-  EXPECT_TRUE(absl::StrContains(status.message(), "no paint")) << status;
+  queue.Add({.held = queue.Admit(kSmall).value(),
+             .wanted = wanted,
+             .render = []() -> absl::StatusOr<Image> {
+               throw std::runtime_error("no paint");
+             },
+             .done =
+                 [&](const auto& image) {
+                   got.set_value({CodeOf(image.status()),
+                                  std::string(image.status().message())});
+                 }});
+  const auto [code, text] = got.get_future().get();
+  EXPECT_EQ(code, ErrorCode::kEngineFailed);
+  EXPECT_TRUE(absl::StrContains(text, "no paint")) << text;
 }
 
 TEST(RenderImage, ReturnsThePixelsOrTheError) {

@@ -328,7 +328,8 @@ void RpcConnection::Feed(uint64_t correlation_id, Stream* stream,
     envelope.dropped = stream->dropped;
     envelope.payload = std::move(item);
     envelope.stream_number = stream->items;
-    if (Send(std::move(envelope), stream->to_slot) == ErrorCode::kMessageTooLarge) {
+    if (Send(std::move(envelope), stream->to_slot) ==
+        ErrorCode::kMessageTooLarge) {
       EndStream(correlation_id, TooLarge(stream->method));
       return;
     }

@@ -83,10 +83,9 @@ class AttendantFaults : public HostFaultTest {
   void FreezeTheAttendant(const std::function<void()>& attendant) {
     const std::unique_ptr<Victim> host = StartHost();
     Caller trainer(name_);
-    FreezeEverywhere([] {}, attendant,
-                     [&] { EXPECT_LE(ExpectAllAreServed(trainer), 1u); }, {0},
-                     [&] { EXPECT_EQ(ExpectAllAreServed(trainer), 0u); },
-                     kDraws);
+    FreezeEverywhere(
+        [] {}, attendant, [&] { EXPECT_LE(ExpectAllAreServed(trainer), 1u); },
+        {0}, [&] { EXPECT_EQ(ExpectAllAreServed(trainer), 0u); }, kDraws);
   }
 
   // Bodies of the attendants above.

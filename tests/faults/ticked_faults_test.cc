@@ -114,8 +114,8 @@ class TickedFaults : public FaultTest,
     TickedCounter engine;
     EngineHost::Options options = {.name = name_};
     if (GetParam()) {
-      options.frames = FrameOptions{
-          .width = 2, .height = 2, .envs = {0, 1}, .hz = 1000};
+      options.frames =
+          FrameOptions{.width = 2, .height = 2, .envs = {0, 1}, .hz = 1000};
       options.images = ImageOptions{.width = 2, .height = 2};
     }
     const auto host = EngineHost::CreateTicked(&engine, std::move(options));

@@ -108,7 +108,7 @@ def test_frame_equals_mujocos_own_rendering(width: int, height: int, tmp_path: P
 @pytest.mark.parametrize("task", _TASKS)
 def test_render_equals_gymnasiums(task: str) -> None:
     """The images of the same run are equal byte by byte, after a reset and after steps."""
-    with_engine = tandem.make_vec(task, num_envs=2, render_mode="rgb_array", width=120, height=90)
+    with_engine = tandem.make_vec(task, num_envs=2, render_mode="rgb_array", width=120, height=90, engine=_PATIENT)
     of_gymnasium = gymnasium.make_vec(
         task, num_envs=2, vectorization_mode="sync", render_mode="rgb_array", width=120, height=90
     )
@@ -132,7 +132,7 @@ def test_render_equals_gymnasiums(task: str) -> None:
 
 def test_rendered_images_are_copies_of_gymnasiums_default_size() -> None:
     """The default is 480 x 480; a later `render` does not change returned images."""
-    with_engine = gymnasium.make_vec("tandem/InvertedPendulum-v5", num_envs=3, render_mode="rgb_array")
+    with_engine = gymnasium.make_vec("tandem/InvertedPendulum-v5", num_envs=3, render_mode="rgb_array", engine=_PATIENT)
     assert with_engine.render_mode == "rgb_array"
     assert with_engine.metadata["render_modes"] == ["rgb_array"]
     with_engine.reset(seed=0)
@@ -186,7 +186,7 @@ def test_without_a_render_mode_nothing_is_drawn() -> None:
 
 def test_render_during_a_pending_step_is_refused() -> None:
     """The pending step and later renders work."""
-    envs = tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=16, height=16)
+    envs = tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=16, height=16, engine=_PATIENT)
     envs.reset(seed=0)
     envs.send(np.zeros((1, 3), np.float32))
     with pytest.raises(tandem.StepPending):
@@ -198,9 +198,7 @@ def test_render_during_a_pending_step_is_refused() -> None:
 
 def test_render_of_a_stopped_engine_is_a_time_out() -> None:
     """After SIGCONT the session continues; a killed engine is PeerGone."""
-    envs = tandem.make_vec(
-        "Hopper-v5", render_mode="rgb_array", width=16, height=16, engine=tandem.EngineOptions(timeout=30)
-    )
+    envs = tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=16, height=16, engine=_PATIENT)
     envs.reset(seed=0)
     pid = envs.client.engine_pid
     os.kill(pid, signal.SIGSTOP)
@@ -220,7 +218,11 @@ def test_render_of_a_stopped_engine_is_a_time_out() -> None:
 def test_a_restarted_engine_renders() -> None:
     """The restart uses the same flags."""
     envs = tandem.make_vec(
-        "Hopper-v5", render_mode="rgb_array", width=16, height=16, engine=tandem.EngineOptions(restart=True)
+        "Hopper-v5",
+        render_mode="rgb_array",
+        width=16,
+        height=16,
+        engine=tandem.EngineOptions(restart=True, timeout=120),
     )
     envs.reset(seed=0)
     os.kill(envs.client.engine_pid, signal.SIGKILL)

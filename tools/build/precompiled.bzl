@@ -5,32 +5,31 @@ load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 def _precompiled_headers_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     is_gcc = toolchain.compiler_executable.endswith("gcc")
-    includes = "".join(['#include "%s"\n' % header.short_path for header in ctx.files.hdrs]) if is_gcc else ""
+    includes = "".join(['#include "%s"\n' % header.short_path for header in ctx.files.hdrs])
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     ctx.actions.write(header, includes)
-    files = [header] + ctx.files.hdrs
-    if is_gcc:
-        source = ctx.actions.declare_file(ctx.label.name + ".cc")
-        ctx.actions.write(source, includes)
-        _, outputs = cc_common.compile(
-            name = ctx.label.name,
-            actions = ctx.actions,
-            cc_toolchain = toolchain,
-            feature_configuration = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain),
-            srcs = [source],
-            private_hdrs = ctx.files.hdrs,
-            compilation_contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps],
-            user_compile_flags = ["-xc++-header"],
-        )
+    source = ctx.actions.declare_file(ctx.label.name + ".cc")
+    ctx.actions.write(source, includes)
+    _, outputs = cc_common.compile(
+        name = ctx.label.name,
+        actions = ctx.actions,
+        cc_toolchain = toolchain,
+        feature_configuration = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain),
+        srcs = [source],
+        private_hdrs = ctx.files.hdrs,
+        compilation_contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps],
+        # The disk cache may return a file of a machine whose headers have other times.
+        user_compile_flags = ["-xc++-header"] + ([] if is_gcc else ["-Xclang", "-fno-pch-timestamp"]),
+    )
 
-        # GCC looks for FILE.gch before it reads FILE.
-        precompiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
-        ctx.actions.symlink(output = precompiled, target_file = outputs.pic_objects[0])
-        files.append(precompiled)
+    # Before the compiler reads FILE, GCC looks for FILE.gch, and clang for FILE.pch.
+    precompiled = ctx.actions.declare_file(ctx.label.name + (".h.gch" if is_gcc else ".h.pch"))
+    ctx.actions.symlink(output = precompiled, target_file = (outputs.pic_objects or outputs.objects)[0])
+    files = [header, precompiled] + ctx.files.hdrs
     return [CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset(files)))]
 
 precompiled_headers = rule(
-    doc = "NAME.h, which includes hdrs, precompiled for GCC. For another compiler it is empty.",
+    doc = "NAME.h, which includes hdrs, precompiled for GCC or clang.",
     implementation = _precompiled_headers_impl,
     attrs = {
         "deps": attr.label_list(providers = [CcInfo]),

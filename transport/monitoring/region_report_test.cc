@@ -73,7 +73,7 @@ TEST_F(GoldenRegionTest, EveryFieldEqualsTheListing) {
   EXPECT_FALSE(report.name_gone);
   EXPECT_TRUE(report.has_header);
   EXPECT_EQ(report.header_problems, std::vector<std::string>());
-  EXPECT_EQ(report.file_bytes, 340'096u);
+  EXPECT_EQ(report.file_bytes, 382'336u);
   EXPECT_EQ(report.version, 1u);
   EXPECT_EQ(report.mode, RegionMode::kInference);
   EXPECT_EQ(report.num_envs, 33u);

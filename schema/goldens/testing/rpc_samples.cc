@@ -1,3 +1,5 @@
+// Length: one sample of each message, with every field set.
+
 #include "schema/goldens/testing/rpc_samples.h"
 
 #include <cstdint>

@@ -98,7 +98,7 @@ LrbcHeader SampleHeader() {
   header.attendants_offset = sections.Take(
       kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size));
   header.attendants_crc32 = AttendantsCrc(header);
-  header.image_slot_bytes = 4096;
+  header.image_slot_bytes = 3'968;
   header.image_slots_offset =
       sections.Take(kImageSlots * ImageSlotBytes(header.image_slot_bytes));
   header.image_slots_crc32 = ImageSlotsCrc(header);
