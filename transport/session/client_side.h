@@ -70,9 +70,9 @@ struct ClientStats {
 // state that its Recv leaves.
 //
 // arrays() may be read in every state. The region stays mapped while the client
-// or a copy of mapping() exists. In a forked child every call that returns an
-// error returns kForkedChild, and the destructor does not end the parent's
-// session.
+// or a copy of mapping() exists. In a forked child Reconnect, and every call
+// whose result is an ErrorCode, returns kForkedChild; the destructor does not
+// end the parent's session.
 class ClientSide final : public RpcSide {
  public:
   struct Options {
@@ -182,10 +182,10 @@ class ClientSide final : public RpcSide {
   // Errors: kConcurrentUse (another thread is inside a call), kForkedChild.
   ErrorCode Close();
 
-  // Returns the error of a call that begins during another thread's call, for
-  // bindings that detect such a call by a flag of their own: kConcurrentUse. In
-  // a forked child the error is kForkedChild, since the other thread exists
-  // only in the parent.
+  // Returns the error for a call that begins during another thread's call:
+  // kConcurrentUse. In a forked child it is kForkedChild, since the other
+  // thread exists only in the parent. Bindings call Refusal if they detect such
+  // calls by a flag of their own.
   ErrorCode Refusal() const;
 
   // Returns `code`, which the last call returned, as a status. The text says
