@@ -304,8 +304,9 @@ daemon's environment. If PROGRAM has no slash, tandemctl finds it by your PATH.
 
 The worker prints lines. A line is an event line if its first non-blank
 character is '{'. A valid event line is an event; any other event line is a
-malformed line. The daemon stores events and malformed lines. It only counts all
-other lines.
+malformed line. The daemon stores events. Of a malformed line it stores the
+offset, the length, the problem and the first bytes. It only counts all other
+lines.
 
 Example: run_id=$(tandemctl submit --max_duration 2h -- python train.py --seed 3)""",
     ),

@@ -150,8 +150,8 @@ class ClientSide final : public RpcSide {
   }
 
   // Requests a frame of the current state, and waits until this frame is the
-  // newest in the frame ring. No exchange is pending afterwards: the client is
-  // idle, or lost after kPeerGone.
+  // newest in the frame ring. After kPeerGone the client is lost; otherwise the
+  // state does not change.
   //  - kOk: the newest frame shows the current state.
   //  - kStepTimeout, kInterrupted: no frame came; the caller may call again.
   //  - kPeerGone: the client is lost.
