@@ -248,7 +248,7 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             _variable,
             "set an environment variable of the worker, in addition to the daemon's; may be repeated",
         ),
-        ("--max_steps", "N", _count, "end the run when the number of printed steps, or of stored steps, reaches N"),
+        ("--max_steps", "N", _count, "end the run when it has printed N steps, or N of its steps are stored"),
         (
             "--max_duration",
             "TIME",
@@ -275,7 +275,7 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             "--malformed",
             "",
             _either,
-            "print the run's malformed lines instead: of each its number, offset, length, problem and first bytes",
+            "print the run's malformed lines instead: number, offset, length, problem and first bytes of each",
         ),
         ("--follow", "", bool, "wait for more output, until the run ends"),
     ],
@@ -287,7 +287,8 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             "--out",
             "FILE",
             _text,
-            "write to FILE, which is complete or unchanged; if FILE is a link, to its target; default: standard output",
+            "write to FILE, or to its target if FILE is a link; after success the file is complete, after a failure "
+            "unchanged; default: standard output",
         ),
     ],
 }
@@ -301,9 +302,11 @@ _COMMANDS = {
 The daemon starts PROGRAM as the run's worker, in your current folder, with the
 daemon's environment. If PROGRAM has no slash, tandemctl finds it by your PATH.
 
-The worker prints lines. An event line is a line whose first character that is
-not a blank is '{'. It is an event, or a malformed line if it is not valid. The
-daemon stores events and malformed lines. It only counts all other lines.
+The worker prints lines. A line is an event line if its first non-blank
+character is '{'. A valid event line is an event; any other event line is a
+malformed line. The daemon stores events. Of a malformed line it stores the
+offset, the length, the problem and the first bytes. It only counts all other
+lines.
 
 Example: run_id=$(tandemctl submit --max_duration 2h -- python train.py --seed 3)""",
     ),
@@ -348,8 +351,8 @@ a flag of the daemon (default: 5 s), it sends SIGKILL to those that are alive.
 The daemon stores the events that the worker printed. A run that has ended before
 does not change. With exit code 0, no process of the runs is left.
 
-tandemctl waits at most a minute, then exits with 1. The daemon continues to end
-the runs after that, for example with a --kill_grace above 30 s.""",
+After a minute tandemctl stops waiting, and exits with 1. The daemon continues to
+end the runs. This may happen if --kill_grace is above 30 s.""",
     ),
     "pause": (
         "RUN_ID... [options]",

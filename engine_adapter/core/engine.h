@@ -15,10 +15,10 @@
 //
 // An engine derives from Engine or from EngineBase:
 //
-//  the loop is      a step takes   class        methods of EngineHost
-//  the host's       -              Engine       Run, or Start and Stop
-//  the engine's     one tick       Engine       Poll, in each tick
-//  the engine's     several ticks  EngineBase   Next and Done
+//  the loop belongs to  a step takes   class        methods of EngineHost
+//  the host             -              Engine       Run, or Start and Stop
+//  the engine           one tick       Engine       Poll, in each tick
+//  the engine           several ticks  EngineBase   Next and Done
 //
 // A tick is one turn of the engine's own loop, such as a frame of a game.
 
@@ -77,9 +77,9 @@ struct ResetIo {
 };
 
 // A reset or a step that the host requests, often as a part of an exchange.
-// Either `resets` or `steps` is not empty. With `resets`, the engine does what
-// the comment of Engine::Reset says, with `resets` and `reset_io` as arguments;
-// with `steps`, what that of Engine::Step says, with `steps` and `step_io`.
+// Either `resets` or `steps` is not empty. If it is `resets`, the engine does
+// the work of Engine::Reset(resets, reset_io). If it is `steps`, the engine
+// does the work of Engine::Step(steps, step_io).
 struct EngineWork {
   std::span<const ResetRequest> resets;
   ResetIo reset_io;
@@ -124,8 +124,8 @@ class EngineBase {
 class Engine : public EngineBase {
  public:
   // Starts a new episode in each of the requested environments. `requests` has
-  // each environment at most once. Writes these environments' rows of obs, and
-  // in their rows of infos the values whose description has at_reset = true.
+  // each environment at most once. Writes these environments' rows of obs. Also
+  // writes their infos, but only those whose description has at_reset = true.
   // Writes nothing else.
   virtual absl::Status Reset(std::span<const ResetRequest> requests,
                              const ResetIo& io) = 0;

@@ -178,7 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif any(row.python for suite, keys in chosen for case in suite.cases for row in case.rows if row.key in keys):
         make_interpreter("peers")
     if not chosen:
-        print("tandem: expected a row to measure, found only rows that --no_peers leaves out", file=sys.stderr)
+        given = {"--no_peers": parsed.no_peers, "--against": parsed.against}
+        flags = " and ".join(flag for flag, value in given.items() if value)
+        print(f"tandem: expected a row to measure, found only rows excluded by {flags}", file=sys.stderr)
         return 1
     on = machine()
     about = {

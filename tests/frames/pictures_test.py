@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 import tandem
 from tools.testing import pytest_main
 
+# Rendering on a busy machine without a graphics card takes seconds.
+_PATIENT = tandem.EngineOptions(timeout=120)
 _TASKS = sorted(task for task in tandem.environments.registration.TASKS if task not in ("CartPole-v1", "Pendulum-v1"))
 
 # Four objects with different shapes, places and colours, off all axes, on a slide that the action moves.

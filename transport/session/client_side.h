@@ -70,9 +70,9 @@ struct ClientStats {
 // state that its Recv leaves.
 //
 // arrays() may be read in every state. The region stays mapped while the client
-// or a copy of mapping() exists. In a forked child every call that returns an
-// error returns kForkedChild, and the destructor does not end the parent's
-// session.
+// or a copy of mapping() exists. In a forked child Reconnect, and every call
+// whose result is an ErrorCode, returns kForkedChild; the destructor does not
+// end the parent's session.
 class ClientSide final : public RpcSide {
  public:
   struct Options {
@@ -150,8 +150,8 @@ class ClientSide final : public RpcSide {
   }
 
   // Requests a frame of the current state, and waits until this frame is the
-  // newest in the frame ring. No exchange is pending afterwards: the client is
-  // idle, or lost after kPeerGone.
+  // newest in the frame ring. After kPeerGone the client is lost; otherwise the
+  // state does not change.
   //  - kOk: the newest frame shows the current state.
   //  - kStepTimeout, kInterrupted: no frame came; the caller may call again.
   //  - kPeerGone: the client is lost.
@@ -183,10 +183,10 @@ class ClientSide final : public RpcSide {
   // Errors: kConcurrentUse (another thread is inside a call), kForkedChild.
   ErrorCode Close();
 
-  // Returns the error of a call that begins during another thread's call, for
-  // bindings that detect such a call by a flag of their own: kConcurrentUse. In
-  // a forked child the error is kForkedChild, since the other thread exists
-  // only in the parent.
+  // Returns the error for a call that begins during another thread's call:
+  // kConcurrentUse. In a forked child it is kForkedChild, since the other
+  // thread exists only in the parent. Bindings call Refusal if they detect such
+  // calls by a flag of their own.
   ErrorCode Refusal() const;
 
   // Returns `code`, which the last call returned, as a status. The text says

@@ -29,9 +29,9 @@
 
 namespace tandem {
 
-// What a long wait calls. Check is called first after about a millisecond of
-// spinning or 10 of sleep, then every 5 to 10, after a signal, and after a
-// wake-up that did not bring the condition.
+// What a long wait calls. Check is called first after about 1 ms of spinning or
+// of short sleeps, or after a sleep of 10 ms. Then it is called every 5 to 10
+// ms, after a signal, and after a wake-up that did not bring the condition.
 class WaitWatch {
  public:
   virtual ~WaitWatch() = default;
