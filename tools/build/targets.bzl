@@ -34,7 +34,7 @@ def _compiled(attributes, deps, kind = ""):
     """
     package = "//schema/messages" if [dep for dep in deps if dep in _READ_MESSAGES] else "//tools/build"
     precompiled = _HEADERS.get(native.package_name(), "%s:%sheaders" % (package, kind))
-    copts = attributes.get("copts", []) + ["-include", "%s.h" % precompiled.lstrip("/").replace(":", "/")]
+    copts = attributes.get("copts", []) + ["-include", "$(BINDIR)/%s.h" % precompiled.lstrip("/").replace(":", "/")]
     return dict(attributes, copts = copts, deps = deps + _ABSL + [precompiled])
 
 def with_tested(name, deps, suffix = "_test"):
