@@ -2,6 +2,10 @@
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
+# clang stores the names of the headers relative to this folder, in which Bazel runs the compiler; .bazelrc has the flags
+# with which it reads them.
+_CLANG_FLAGS = ["-Xclang", "-relocatable-pch", "-isysroot/proc/self/cwd"]
+
 def _precompiled_headers_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     is_gcc = toolchain.compiler_executable.endswith("gcc")
@@ -18,14 +22,13 @@ def _precompiled_headers_impl(ctx):
         srcs = [source],
         private_hdrs = ctx.files.hdrs,
         compilation_contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps],
-        # The disk cache may return a file of a machine whose headers have other times.
-        user_compile_flags = ["-xc++-header"] + ([] if is_gcc else ["-Xclang", "-fno-pch-timestamp"]),
+        user_compile_flags = ["-xc++-header"] + ([] if is_gcc else _CLANG_FLAGS),
     )
 
     # Before the compiler reads FILE, GCC looks for FILE.gch, and clang for FILE.pch.
     precompiled = ctx.actions.declare_file(ctx.label.name + (".h.gch" if is_gcc else ".h.pch"))
     ctx.actions.symlink(output = precompiled, target_file = (outputs.pic_objects or outputs.objects)[0])
-    files = [header, precompiled] + ctx.files.hdrs
+    files = [header, source, precompiled] + ctx.files.hdrs  # clang reads the source's name in it
     return [CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset(files)))]
 
 precompiled_headers = rule(

@@ -1,5 +1,5 @@
-// What most sources include. A source still includes what it uses: builds by
-// clang do not read this.
+// What most sources include. A source still includes what it uses: clang-tidy
+// does not read this.
 #include <algorithm>
 #include <array>
 #include <atomic>
