@@ -60,7 +60,8 @@ ProgramFlags::ProgramFlags(absl::string_view folder,
 }
 
 bool ProgramFlags::WantHelp(absl::Span<const absl::string_view> words) {
-  const auto flags = words.first(absl::c_find(words, "--") - words.begin());
+  const auto flags = words.first(
+      static_cast<size_t>(absl::c_find(words, "--") - words.begin()));
   return absl::c_any_of(flags, [](absl::string_view word) {
     return word == "--help" || word == "-help" || word == "-h";
   });
