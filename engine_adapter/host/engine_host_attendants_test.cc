@@ -220,6 +220,19 @@ TEST_F(EngineHostAttendantsTest, TheDeadlineDoesNotRunDuringThePause) {
   resume.join();
 }
 
+TEST_F(EngineHostAttendantsTest, TheDeadlineDoesNotRunUntilADeathIsNoticed) {
+  const pid_t child = PanelProcess(
+      [](Panel& panel) { EXPECT_TRUE(panel.SetPaused(true).ok()); });
+  CallingClient client(name_);
+  std::thread killing([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    Kill(child);
+  });
+  client.Send();
+  EXPECT_EQ(client.side().Recv(Deadline::After(0.02)), ErrorCode::kOk);
+  killing.join();
+}
+
 TEST_F(EngineHostAttendantsTest, AKilledAttendantsSlotIsFreeAgain) {
   for (int i = 0; i < 8; ++i) {
     Kill(PanelProcess(

@@ -104,9 +104,11 @@ class ClientSide::Watch final : public WaitWatch {
 
  private:
   static constexpr int64_t kHookEveryNs = 50'000'000;
+  // Ten of the engine's tests of the attendants' locks.
+  static constexpr int64_t kLeftGraceNs = 1'000'000'000;
 
   // The length of all pauses by attendants so far.
-  int64_t PausedNs(int64_t now_ns) const {
+  int64_t PausedNs(int64_t now_ns) {
     const LrbcHeader& header = *region_.mapping()->header();
     // SYNC(attendant.pause): acquire; the phase, then the pauses before it.
     const PhaseSince phase =
@@ -114,9 +116,14 @@ class ClientSide::Watch final : public WaitWatch {
     // relaxed: the phase published it.
     const auto ended = static_cast<int64_t>(
         header.attendant_pause_ns.load(std::memory_order_relaxed));
-    const bool pauses =
-        phase.phase == Phase::kPausedByAttendant && region_.AnyAttendantAlive();
-    return ended + (pauses ? now_ns - phase.since_ns : 0);
+    if (phase.phase != Phase::kPausedByAttendant) return ended;
+    // The engine takes a while to end the pause of an attendant that has left.
+    if (region_.AnyAttendantAlive()) {
+      left_grace_.Clear();
+    } else if (left_grace_.Expired()) {
+      return ended;
+    }
+    return ended + now_ns - phase.since_ns;
   }
 
   const AttachedRegion& region_;
@@ -125,6 +132,7 @@ class ClientSide::Watch final : public WaitWatch {
   bool judges_frames_;
   absl::FunctionRef<void()> on_long_wait_;
   GracePeriod count_grace_{kGraceNs};
+  GracePeriod left_grace_{kLeftGraceNs};  // a pause of no attendant
   int64_t hook_called_ns_ = 0;
   int64_t long_wait_ns_ = 0;  // its beginning; 0: none yet
   // From the long wait on:
