@@ -22,7 +22,7 @@ void ImageSlotWriter::Begin() {
   if (!place_) return;
   for (size_t i = 0; i < kSlotsOfCaller; ++i) {
     slots_[i].held = 0;
-    // relaxed: the acknowledgement of the caller publishes it.
+    // relaxed: the RPC ring's commit of the first notice publishes it.
     place_.slot(i)->released.store(0, std::memory_order_relaxed);
   }
 }
