@@ -44,7 +44,9 @@ ImageNotice ImageSlotWriter::Write(std::span<const std::byte> image) {
     // SYNC(image_slot.overwrite): fence; the odd seq before the bytes: a caller
     // that reads one of them, and then seq, sees that the image has changed.
     std::atomic_thread_fence(std::memory_order_release);
+    StoresBefore();  // memcpy stores a large image by non-temporal stores
     RacyCopy(place_.image(i), image, Cache::kInto);
+    StoresBefore();
     slot.held = FlanSeqWhole(slot.images);
     // relaxed: the RPC ring's commit publishes the bytes and this number.
     shared->seq.store(slot.held, std::memory_order_relaxed);
