@@ -126,6 +126,19 @@ absl::Status CheckAnswers(rpc::MethodId method, Answers expected) {
                          "tandem_rpc_open"));
 }
 
+// This interface has no access to the slots of images.
+void RequestImagesInData(rpc::PayloadUnion* request) {
+  if (auto* const camera = request->AsGetCameraFrameRequest()) {
+    camera->to_slot = false;
+  } else if (auto* const stream = request->AsStreamCameraRequest()) {
+    stream->to_slot = false;
+  } else if (auto* const viewport = request->AsGetViewportFrameRequest()) {
+    viewport->to_slot = false;
+  } else if (auto* const views = request->AsStartViewportStreamRequest()) {
+    views->to_slot = false;
+  }
+}
+
 absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size,
                                     Answers expected) {
   if (envelope == nullptr) return MissingArgument("envelope");
@@ -146,6 +159,7 @@ absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size,
   RETURN_IF_ERROR(CheckAnswers(found.get()->method(), expected));
   rpc::EnvelopeT call;
   found.get()->UnPackTo(&call);
+  RequestImagesInData(&call.payload);
   return PackedCall(call);
 }
 

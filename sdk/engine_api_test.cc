@@ -299,6 +299,40 @@ TEST(Api, ServicesHaveNames) {
   EXPECT_EQ(tandem_service_name(~0U), nullptr);
 }
 
+// The program could not read the image, and the library would release it.
+TEST_F(ApiTest, ACallRequestsNoImageInASlot) {
+  const uint16_t methods[] = {
+      static_cast<uint16_t>(rpc::MethodId::GetCameraFrame)};
+  tandem_engine_options options = Options();
+  options.methods = methods;
+  options.method_count = 1;
+  counter_.before = [this](const tandem_work& work) {
+    if (work.kind != TANDEM_WORK_CALL) return 0;
+    const auto* const request =
+        rpc::GetEnvelope(work.envelope)->payload_as_GetCameraFrameRequest();
+    EXPECT_TRUE(request != nullptr && !request->to_slot());
+    EXPECT_EQ(tandem_engine_refuse(engine_, work.call, TANDEM_UNSUPPORTED,
+                                   "no camera"),
+              TANDEM_OK);
+    return 0;
+  };
+  Start(options);
+  tandem_client* const client = Attach();
+  rpc::GetCameraFrameRequestT request;
+  request.to_slot = true;
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::GetCameraFrame;
+  call.payload.Set(request);
+  const PackedCall packed(call);
+  uint8_t* answer = nullptr;
+  uint64_t size = 0;
+  EXPECT_EQ(tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
+                            packed.bytes().size(), 60, &answer, &size),
+            TANDEM_UNSUPPORTED);
+  EXPECT_TRUE(absl::StrContains(LastError(), "no camera")) << LastError();
+  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
+}
+
 TEST_F(ApiTest, ACallbackThatFailsRefusesTheCall) {
   const uint16_t methods[] = {
       static_cast<uint16_t>(rpc::MethodId::GetSceneInfo)};

@@ -243,9 +243,10 @@ TANDEM_API tandem_code tandem_engine_fail(tandem_engine* engine,
    engine that answers later, or works on answers in other threads, has a loop
    of its own: the other threads post their answers to it. During
    tandem_engine_run only the callback may answer.
-   TANDEM_INVALID_ARGUMENT: the bytes are no such Envelope, and the call is
-   still unanswered. TANDEM_MESSAGE_TOO_LARGE: 2 GiB or more; the same. The
-   caller of an answer of more than 64 MiB gets that error instead of it.
+   TANDEM_INVALID_ARGUMENT: the bytes are no such Envelope.
+   TANDEM_MESSAGE_TOO_LARGE: they are 2 GiB or more. After both errors the call
+   is still unanswered. If the answer has more than 64 MiB, the caller gets
+   TANDEM_MESSAGE_TOO_LARGE.
    TANDEM_NO_STEP_PENDING: no such call: it was answered or cancelled, or its
    caller has left. TANDEM_CONCURRENT_USE: another thread is inside a call on
    this engine, such as tandem_engine_run. */
@@ -338,9 +339,10 @@ TANDEM_API int tandem_serve(int argc, char** argv, const tandem_server* server);
 typedef struct tandem_rpc tandem_rpc;
 
 /* Calls a method that answers once: `envelope` has the method and its request;
-   its correlation id is ignored. Blocks. The answer is an Envelope in new
-   memory, which the program frees by tandem_free. Errors: the engine's;
-   TANDEM_STEP_TIMEOUT, TANDEM_PEER_GONE, TANDEM_CLIENT_CLOSED;
+   its correlation id and to_slot are ignored, so an image comes in `data`.
+   Blocks. The answer is an Envelope in new memory, which the program frees by
+   tandem_free. Errors: the engine's; TANDEM_STEP_TIMEOUT, TANDEM_PEER_GONE,
+   TANDEM_CLIENT_CLOSED;
    TANDEM_MESSAGE_TOO_LARGE: the request, or its answer, of more than 64 MiB;
    TANDEM_INVALID_ARGUMENT: no Envelope, or a method that answers with a
    stream. */
@@ -351,7 +353,7 @@ TANDEM_API tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
    Stream. Does not wait; errors of the engine come with its first item.
    TANDEM_INVALID_ARGUMENT: no Envelope, or a method that answers once: use
    tandem_rpc_call. TANDEM_RING_FULL: the engine has too many unread calls.
-   TANDEM_MESSAGE_TOO_LARGE: as tandem_rpc_call. */
+   TANDEM_MESSAGE_TOO_LARGE: as tandem_rpc_call. to_slot is ignored, too. */
 TANDEM_API tandem_code tandem_rpc_open(tandem_rpc* rpc, const uint8_t* envelope,
                                        uint64_t size, uint64_t* stream);
 /* Waits for the stream's next item: an Envelope, freed by tandem_free. `item`

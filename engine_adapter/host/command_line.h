@@ -25,7 +25,7 @@ struct CommandLine {
   bool help_wanted = false;  // --help or -h; other flags were not checked
 };
 
-// A flag that is none of Abseil's: of an engine in another language.
+// A flag that is not one of Abseil's: that of an engine in another language.
 struct OwnFlag {
   std::string name;
   double* value = nullptr;  // has the default; gets the flag's number

@@ -83,8 +83,8 @@ class EngineHost {
     EngineSide::Options side = {};
     RpcConfig rpc = {};
     uint32_t rpc_ring_bytes = kDefaultRingBytes;  // a power of two
-    // Of an image in each of the slots for requested images, two for the client
-    // and two for each attendant; 0: no slots.
+    // Bytes of an image in each of the slots for requested images, two for the
+    // client and two for each attendant; 0: no slots.
     uint32_t image_slot_bytes = 0;
     // The mode at the start of each client; none: FAST.
     std::optional<rpc::SimulationMode> mode = {};

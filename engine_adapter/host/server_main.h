@@ -67,7 +67,7 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
 // The same for an engine with a loop of its own. `loop` takes work from the
 // host until host->StopRequested(), or until it returns an error, such as
 // one of EngineHost::Done. engine_adapter/reference/ticked_server.cc is an
-// example. `own`: flags of the engine that are none of Abseil's.
+// example. `own`: the engine's flags that are not Abseil's.
 int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
                     const TickedEngineFactory& make_engine,
                     const std::function<absl::Status(EngineHost* host)>& loop,

@@ -190,7 +190,7 @@ class MethodPort {
   // error. The stepping thread calls it, now or later.
   //  - kInvalidArgument: the bytes are no such envelope. The call is still
   //    unanswered.
-  //  - kMessageTooLarge: the bytes exceed what an envelope can have. The same.
+  //  - kMessageTooLarge: there are 2 GiB or more. The call is still unanswered.
   //  - kNoStepPending: it was answered already, or the caller has left or
   //    cancelled the call.
   using Answer =

@@ -89,6 +89,7 @@ void ImageQueue::Run() {
     job->done(std::move(image));
   }
   for (Job& job : waiting_) {  // no other thread uses it after stopping_
+    job.render = nullptr;
     job.done(MakeError(ErrorCode::kEngineFailed,
                        "images: the engine stops, and draws no more"));
   }

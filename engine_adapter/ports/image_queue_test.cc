@@ -1,6 +1,7 @@
 #include "engine_adapter/ports/image_queue.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,8 @@ class ImageQueueTest : public testing::Test {
   ImageQueueTest() {
     Add(wanted_, [this](const auto&) { go_on_.get_future().wait(); });
   }
+  void SetUp() override { alarm(60); }  // A hang is a failure.
+  void TearDown() override { alarm(0); }
   void GoOn() { go_on_.set_value(); }
   void Add(const std::weak_ptr<const void>& wanted, CameraPort::Done done) {
     absl::StatusOr<std::shared_ptr<const void>> held = queue_->Admit(kSmall);

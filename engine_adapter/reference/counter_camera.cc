@@ -14,8 +14,7 @@
 namespace tandem {
 namespace {
 
-// A unit of the canvas is a metre; (0, 0) is in the middle of the lower left
-// one.
+// A unit of the canvas is a metre; (0, 0) is the middle of the lower left unit.
 constexpr CanvasSize kView = {.width = 2 * kCameraPlace.x + 1,
                               .height = 2 * kCameraPlace.y + 1};
 constexpr uint32_t kWidth = 320;  // pixels

@@ -171,7 +171,7 @@ absl::StatusOr<std::vector<std::string>> CounterRandomization::SetContract(
     return MakeError(
         ErrorCode::kInvalidArgument,
         absl::StrCat(kUsedField,
-                     ": expected [x, y, z], each finite, from 0; found ",
+                     ": expected [x, y, z], each finite, 0 or more; found ",
                      Quoted(absl::StrCat("[", absl::StrJoin(noise, ", "), "]")),
                      "; fix the contract"));
   }

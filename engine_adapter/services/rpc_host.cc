@@ -79,13 +79,14 @@ class RpcHost::Table {
             (owner->*call)(request, std::move(answer));
           });
     }
-    host_->Register({.service = service, .id = id, .is_stream = false});
+    host_->Register({.service = service, .id = id});
   }
 
  private:
   template <typename Request, typename Response, typename Owner, typename Call>
   void Serve(Service service, rpc::MethodId id, Owner* owner, Call call) {
     constexpr bool kIsStream = std::is_same_v<Response, RpcStream>;
+    assert(kIsStream == IsStream(id));
     if (owner != nullptr && !host_->dispatcher_.HasHandler(id)) {
       const auto handler = [owner, call](const Request& request) {
         return (owner->*call)(request);
@@ -96,7 +97,7 @@ class RpcHost::Table {
         host_->dispatcher_.Serve<Request, Response>(id, handler);
       }
     }
-    host_->Register({.service = service, .id = id, .is_stream = kIsStream});
+    host_->Register({.service = service, .id = id});
   }
 
   RpcHost* host_;
@@ -209,15 +210,15 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
 absl::Status RpcHost::CheckMethods(const MethodPort* methods) {
   using Id = rpc::MethodId;
   constexpr std::array kOfTheHost = {
-      Id::ResetAgent,        Id::StreamJointState,  Id::StreamTelemetry,
-      Id::SetSimulationMode, Id::GetSimulationMode, Id::SetPaused,
-      Id::SingleStep,        Id::StreamCamera,      Id::StreamViewport,
-      Id::CancelStream,      Id::GetServices,       Id::SetService};
+      Id::ResetAgent,  Id::SetSimulationMode, Id::GetSimulationMode,
+      Id::SetPaused,   Id::SingleStep,        Id::CancelStream,
+      Id::GetServices, Id::SetService};
   if (methods == nullptr) return absl::OkStatus();
   std::set<Id> seen;
   for (const Id id : methods->Methods()) {
     const bool known = PayloadsOf(id).answer != rpc::Payload::NONE;
-    if (known && std::ranges::find(kOfTheHost, id) == kOfTheHost.end() &&
+    if (known && !IsStream(id) &&
+        std::ranges::find(kOfTheHost, id) == kOfTheHost.end() &&
         seen.insert(id).second) {
       continue;
     }
@@ -258,10 +259,11 @@ void RpcHost::ServeByEngine(MethodPort* port, rpc::MethodId method) {
 }
 
 void RpcHost::Register(const Method& method) {
-  assert(method.is_stream == IsStream(method.id));
   methods_.push_back(method);
   const RpcConfig::OfService& service = config_[method.service];
-  if (method.is_stream) dispatcher_.LimitStreams(method.id, service.stream_hz);
+  if (IsStream(method.id)) {
+    dispatcher_.LimitStreams(method.id, service.stream_hz);
+  }
   if (!service.enabled) SwitchOff(method);
 }
 
@@ -400,7 +402,7 @@ absl::StatusOr<rpc::GetServicesResponseT> RpcHost::GetServices(
     for (const Method& each : methods_) {
       if (each.service != service || !dispatcher_.Serves(each.id)) continue;
       info->methods.push_back(each.id);
-      if (each.is_stream) {
+      if (IsStream(each.id)) {
         info->max_hz = config_[service].stream_hz;
         info->max_fps = static_cast<uint32_t>(std::ceil(info->max_hz));
       }

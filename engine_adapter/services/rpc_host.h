@@ -122,7 +122,6 @@ class RpcHost {
   struct Method {
     Service service;
     rpc::MethodId id;
-    bool is_stream;
   };
   class Table;
 

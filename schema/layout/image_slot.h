@@ -37,7 +37,7 @@ struct ImageSlot {
 
   // Writer caller; reader engine: the seq of the newest image that the caller
   // no longer uses; publishes the end of its reads. The engine stores 0 before
-  // it acknowledges a caller.
+  // it writes a caller's first image.
   SharedWord<uint64_t> released;
   uint8_t reserved_136[120];
 };

@@ -22,7 +22,7 @@ void ImageSlotWriter::Begin() {
   if (!place_) return;
   for (size_t i = 0; i < kSlotsOfCaller; ++i) {
     slots_[i].held = 0;
-    // relaxed: the acknowledgement of the caller publishes it.
+    // relaxed: the RPC ring's commit of the first notice publishes it.
     place_.slot(i)->released.store(0, std::memory_order_relaxed);
   }
 }
@@ -44,7 +44,9 @@ ImageNotice ImageSlotWriter::Write(std::span<const std::byte> image) {
     // SYNC(image_slot.overwrite): fence; the odd seq before the bytes: a caller
     // that reads one of them, and then seq, sees that the image has changed.
     std::atomic_thread_fence(std::memory_order_release);
+    StoresBefore();  // memcpy stores a large image by non-temporal stores
     RacyCopy(place_.image(i), image, Cache::kInto);
+    StoresBefore();
     slot.held = FlanSeqWhole(slot.images);
     // relaxed: the RPC ring's commit publishes the bytes and this number.
     shared->seq.store(slot.held, std::memory_order_relaxed);

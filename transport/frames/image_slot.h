@@ -73,8 +73,8 @@ class ImageSlotWriter {
   ImageSlotWriter() = default;
   explicit ImageSlotWriter(ImagePlace place) : place_(std::move(place)) {}
 
-  // A new caller has the slots: it holds no image. Call it before the caller is
-  // acknowledged.
+  // A new caller has the slots: it holds no image. Call it before the caller's
+  // first Write.
   void Begin();
 
   // Copies the image into a free slot. No image in the notice: `image` is empty
@@ -105,6 +105,9 @@ class ImageLease {
   ~ImageLease();
 
   explicit operator bool() const { return bool{place_}; }
+
+  // The rest is for leases that are not empty.
+
   // The image. The caller may change it.
   std::span<std::byte> bytes() const {
     return place_.image(notice_.slot).first(notice_.bytes);

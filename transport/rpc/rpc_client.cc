@@ -34,12 +34,17 @@ absl::Status ErrorOf(const rpc::Envelope& envelope) {
                       : MeaningOf(code));
 }
 
-// The image of an answer or of a stream's item; nullptr: none.
-const rpc::ImageFrame* ImageOf(const rpc::Envelope& envelope) {
-  if (const auto* const named = envelope.payload_as_NamedImageFrame()) {
-    return named->frame();
-  }
-  return envelope.payload_as_ImageFrame();
+// Takes the image that an answer or a stream's item announces in a slot. Empty:
+// as RpcMessage::TakeImage.
+ImageLease LeaseOf(const rpc::Envelope& envelope, const ImagePlace& place) {
+  const auto* const named = envelope.payload_as_NamedImageFrame();
+  const rpc::ImageFrame* const frame =
+      named != nullptr ? named->frame() : envelope.payload_as_ImageFrame();
+  if (frame == nullptr || frame->slot_seq() == 0) return {};
+  return {place,
+          {.seq = frame->slot_seq(),
+           .bytes = frame->slot_bytes(),
+           .slot = frame->slot()}};
 }
 
 bool IsError(const rpc::Envelope& envelope) {
@@ -50,14 +55,8 @@ bool IsError(const rpc::Envelope& envelope) {
 }  // namespace
 
 RpcMessage::RpcMessage(const EnvelopeReader& reader, const ImagePlace& place)
-    : words_(reader.envelope_words().begin(), reader.envelope_words().end()) {
-  const rpc::ImageFrame* const frame = ImageOf(envelope());
-  if (frame != nullptr && frame->slot_seq() != 0) {
-    image_ = ImageLease(place, {.seq = frame->slot_seq(),
-                                .bytes = frame->slot_bytes(),
-                                .slot = frame->slot()});
-  }
-}
+    : words_(reader.envelope_words().begin(), reader.envelope_words().end()),
+      image_(LeaseOf(envelope(), place)) {}
 
 absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
     RpcSide* side, const Options& options) {
@@ -302,16 +301,16 @@ void RpcClient::TakeDropped(uint64_t id) {
           "': the engine's answer cannot be read: ", reader_.problem()));
 }
 
-void RpcClient::DropEnvelope() {
+void RpcClient::DropEnvelope(const rpc::Envelope& envelope) {
   ++unclaimed_;
-  const RpcMessage dropped(reader_, place_);  // its end releases an image
+  const ImageLease unused = LeaseOf(envelope, place_);  // its end releases it
 }
 
 void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
   const uint64_t id = envelope.correlation_id();
   if (const auto call = calls_.find(id); call != calls_.end()) {
     if (call->second.has_value()) {  // the first answer counts
-      DropEnvelope();
+      DropEnvelope(envelope);
       return;
     }
     if (IsError(envelope)) {
@@ -324,7 +323,7 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
   if (envelope.method() == rpc::MethodId::CancelStream) return;
   const auto it = streams_.find(id);
   if (it == streams_.end() || it->second.over) {
-    DropEnvelope();
+    DropEnvelope(envelope);
     return;
   }
   Stream& stream = it->second;

@@ -148,7 +148,7 @@ class RpcClient {
   void Take(EnvelopeReader::Got got);
   void TakeDropped(uint64_t id);
   void TakeEnvelope(const rpc::Envelope& envelope);
-  void DropEnvelope();
+  void DropEnvelope(const rpc::Envelope& envelope);
   absl::Status Ended(ErrorCode code) const;
 
   RpcSide* const side_;
