@@ -214,7 +214,7 @@ TEST(ImageSlot, ForkedChildReleasesNothing) {
 // The notice goes through one word, as through a ring.
 TEST(ImageSlotBetweenThreads, EveryImageIsWhole) {
   alarm(300);
-  constexpr int kImages = 20'000;
+  constexpr int kImages = 2'000;
   const OwnedRegion region = Region();
   ImageSlotWriter writer(PlaceIn(region));
   writer.Begin();
