@@ -63,7 +63,7 @@ class Image:
     def intact(self) -> bool:
         """Whether `data` is still this image: False if it was in a slot, and the slot's next client got an image.
 
-        After the client's `close` or `reconnect`, copy `data` first, then read `intact`: it says whether the copy is right.
+        After the client's `close` or `reconnect`, copy `data` first, then read `intact`.
         """
         slot = self.data.base
         return not isinstance(slot, NativeImage) or slot.intact
