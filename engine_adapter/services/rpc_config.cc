@@ -51,9 +51,11 @@ ABSL_FLAG(uint32_t, rpc_ring_kib, tandem::kDefaultRingBytes / 1024,
           "1048576; a message larger than half of it goes in pieces");
 ABSL_FLAG(
     uint32_t, image_slot_bytes, 0,
-    "bytes of each of ten slots of shared memory, two for the client and "
-    "two for each attendant: an image that its caller has requested is read "
-    "there in place; a larger one comes through the RPC ring; 0: no slots");
+    "integer, 0 to 1073741824: bytes of each of ten slots in the region, two "
+    "for the client and two for each attendant, reserved at the start: an "
+    "image "
+    "that its caller has requested is read there in place; a larger one comes "
+    "through the RPC ring; 0: no slots");
 ABSL_FLAG(tandem::rpc::SimulationMode, mode, tandem::rpc::SimulationMode::FAST,
           "how simulated time goes: fast or deterministic (a step for each "
           "exchange), or realtime (by the wall clock, whether or not actions "

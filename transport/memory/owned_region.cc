@@ -27,8 +27,12 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
 
   ASSIGN_OR_RETURN(
       auto file,
-      NamedFile::Reserve(name, header.region_size, options.group_access,
-                         {"the region", "use fewer environments"}));
+      NamedFile::Reserve(
+          name, header.region_size, options.group_access,
+          {"the region", spec.image_slot_bytes == 0
+                             ? "use fewer environments"
+                             : "use fewer environments, or smaller slots for "
+                               "images"}));
   const RegionMapping& mapping = *file.mapping();
   // relaxed: no other process has the region yet; linking it publishes it.
   header.server_pid.store(static_cast<uint32_t>(getpid()),

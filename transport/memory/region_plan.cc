@@ -378,6 +378,8 @@ absl::Status CheckSameSchema(const LrbcHeader& before,
   status.Update(check("infos_offset", before.infos_offset, after.infos_offset));
   status.Update(check("image_width", before.image_width, after.image_width));
   status.Update(check("image_height", before.image_height, after.image_height));
+  status.Update(check("image_slot_bytes", before.image_slot_bytes,
+                      after.image_slot_bytes));
   status.Update(check("region_size", before.region_size, after.region_size));
   for (const Section& section : SectionsOf(before)) {
     status.Update(check(absl::StrCat(section.name, " at offset"),

@@ -358,7 +358,7 @@ absl::Status RpcClient::Ended(ErrorCode code) const {
     case ErrorCode::kPeerGone:
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
-                             "': the engine is gone; reconnect to the next"));
+                             "': the engine is gone; attach to the next"));
     case ErrorCode::kMessageTooLarge:
       return MakeError(
           code, absl::StrCat("region '", side_->name(),
