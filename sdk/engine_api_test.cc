@@ -300,6 +300,18 @@ TEST(Api, ServicesHaveNames) {
 }
 
 // The program could not read the image, and the library would release it.
+// A client's call returns the error, with a text that contains `text`.
+void ExpectError(tandem_client* client, const rpc::EnvelopeT& call,
+                 int32_t code, const char* text) {
+  const PackedCall packed(call);
+  uint8_t* answer = nullptr;
+  uint64_t size = 0;
+  EXPECT_EQ(tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
+                            packed.bytes().size(), 60, &answer, &size),
+            code);
+  EXPECT_TRUE(absl::StrContains(LastError(), text)) << LastError();
+}
+
 TEST_F(ApiTest, ACallRequestsNoImageInASlot) {
   const uint16_t methods[] = {
       static_cast<uint16_t>(rpc::MethodId::GetCameraFrame)};
@@ -323,13 +335,7 @@ TEST_F(ApiTest, ACallRequestsNoImageInASlot) {
   rpc::EnvelopeT call;
   call.method = rpc::MethodId::GetCameraFrame;
   call.payload.Set(request);
-  const PackedCall packed(call);
-  uint8_t* answer = nullptr;
-  uint64_t size = 0;
-  EXPECT_EQ(tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
-                            packed.bytes().size(), 60, &answer, &size),
-            TANDEM_UNSUPPORTED);
-  EXPECT_TRUE(absl::StrContains(LastError(), "no camera")) << LastError();
+  ExpectError(client, call, TANDEM_UNSUPPORTED, "no camera");
   EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }
 
@@ -349,13 +355,7 @@ TEST_F(ApiTest, ACallbackThatFailsRefusesTheCall) {
   rpc::EnvelopeT call;
   call.method = rpc::MethodId::GetSceneInfo;
   call.payload.Set(rpc::GetSceneInfoRequestT());
-  const PackedCall packed(call);
-  uint8_t* answer = nullptr;
-  uint64_t size = 0;
-  EXPECT_EQ(tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
-                            packed.bytes().size(), 60, &answer, &size),
-            TANDEM_ENGINE_FAILED);
-  EXPECT_TRUE(absl::StrContains(LastError(), "no such scene")) << LastError();
+  ExpectError(client, call, TANDEM_ENGINE_FAILED, "no such scene");
   EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }
 

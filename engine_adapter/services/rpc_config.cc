@@ -53,9 +53,8 @@ ABSL_FLAG(
     uint32_t, image_slot_bytes, 0,
     "integer, 0 to 1073741824: bytes of each of ten slots in the region, two "
     "for the client and two for each attendant, reserved at the start: an "
-    "image "
-    "that its caller has requested is read there in place; a larger one comes "
-    "through the RPC ring; 0: no slots");
+    "image that its caller has requested is read there in place; a larger one "
+    "comes through the RPC ring; 0: no slots");
 ABSL_FLAG(tandem::rpc::SimulationMode, mode, tandem::rpc::SimulationMode::FAST,
           "how simulated time goes: fast or deterministic (a step for each "
           "exchange), or realtime (by the wall clock, whether or not actions "

@@ -148,27 +148,27 @@ LrbcHeader SampleHeader() {
   return header;
 }
 
+namespace {
+
+LrbcHeader WithFeature(uint64_t feature) {
+  LrbcHeader header = SampleHeader();
+  header.feature_bits |= feature;
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+}  // namespace
+
 LrbcHeader SampleImagesHeader() {
-  LrbcHeader header = SampleHeader();
-  header.feature_bits |= kFeatureImages;
+  LrbcHeader header = WithFeature(kFeatureImages);
+  // layout_crc32 does not cover it.
   header.image_step.store(header.frame_seq.load(kRelaxed), kRelaxed);
-  header.layout_crc32 = LayoutCrc(header);
   return header;
 }
 
-LrbcHeader SampleCommandsHeader() {
-  LrbcHeader header = SampleHeader();
-  header.feature_bits |= kFeatureCommands;
-  header.layout_crc32 = LayoutCrc(header);
-  return header;
-}
+LrbcHeader SampleCommandsHeader() { return WithFeature(kFeatureCommands); }
 
-LrbcHeader SampleAttendantsHeader() {
-  LrbcHeader header = SampleHeader();
-  header.feature_bits |= kFeatureAttendants;
-  header.layout_crc32 = LayoutCrc(header);
-  return header;
-}
+LrbcHeader SampleAttendantsHeader() { return WithFeature(kFeatureAttendants); }
 
 AttendantSlot SampleAttendantSlot() {
   AttendantSlot slot;
@@ -184,12 +184,7 @@ AttendantSlot SampleAttendantSlot() {
   return slot;
 }
 
-LrbcHeader SampleImageSlotsHeader() {
-  LrbcHeader header = SampleHeader();
-  header.feature_bits |= kFeatureImageSlots;
-  header.layout_crc32 = LayoutCrc(header);
-  return header;
-}
+LrbcHeader SampleImageSlotsHeader() { return WithFeature(kFeatureImageSlots); }
 
 ImageSlot SampleImageSlot() {
   ImageSlot slot;
