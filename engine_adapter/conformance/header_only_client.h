@@ -27,7 +27,8 @@ class HeaderOnlyClient {
   // The region exists. Throws if it is none.
   explicit HeaderOnlyClient(const std::string& name)
       : region_(AttachedRegion::Open(name).value()),
-        arrays_(StepArrays::Of(*region_.mapping(), region_.plan())) {}
+        arrays_(StepArrays::Of(*region_.mapping(), region_.plan(),
+                               region_.fields())) {}
 
   const StepArrays& arrays() const { return arrays_; }
 

@@ -1,4 +1,4 @@
-// The checksum over a header's constant bytes.
+// The checksums over a header's constant bytes.
 //
 // Data flow: the engine computes it last, before the region has a name. A
 // client computes it over its copy of the header, and compares.
@@ -12,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 
 namespace tandem {
@@ -39,6 +41,14 @@ inline uint32_t AttendantsCrc(const LrbcHeader& header) {
 // Its image_slots_crc32.
 inline uint32_t ImageSlotsCrc(const LrbcHeader& header) {
   return CrcOf(header, kImageSlotsCrcRanges);
+}
+// Its fields_crc32; `fields` are all records of the table, at most kMaxFields.
+inline uint32_t FieldsCrc(const LrbcHeader& header,
+                          std::span<const FieldRecord> fields) {
+  const uLong crc = CrcOf(header, kFieldsCrcRanges);
+  return static_cast<uint32_t>(
+      crc32(crc, reinterpret_cast<const Bytef*>(fields.data()),
+            static_cast<uInt>(fields.size_bytes())));
 }
 
 }  // namespace tandem

@@ -86,6 +86,9 @@ inline constexpr uint64_t kFeatureAttendants = 128;  // attendants_offset to
                                                      // attendant_pause_ns
 inline constexpr uint64_t kFeatureImageSlots =
     256;  // image_slots_offset to image_slots_crc32; only regions with slots
+inline constexpr uint64_t kFeatureFields =
+    512;  // fields_offset to fields_crc32; only regions with fields, whose
+          // obs_size and act_size may be 0
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -103,10 +106,11 @@ enum class Phase : uint8_t {
 };
 
 // First byte and length of each range that layout_crc32 covers, and of the ones
-// that attendants_crc32 and image_slots_crc32 cover.
+// that attendants_crc32, image_slots_crc32 and fields_crc32 cover.
 inline constexpr uint32_t kLayoutCrcRanges[][2] = {{20, 108}, {384, 512}};
 inline constexpr uint32_t kAttendantsCrcRanges[][2] = {{904, 12}};
 inline constexpr uint32_t kImageSlotsCrcRanges[][2] = {{920, 12}};
+inline constexpr uint32_t kFieldsCrcRanges[][2] = {{936, 12}};
 
 // A logarithmic histogram with four linear parts per octave, from 128 ns to 8.6
 // s. The first and last buckets include shorter and longer times. One writer.
@@ -127,7 +131,7 @@ struct LrbcHeader {
   SharedWord<uint8_t> mode;         // engine; a RegionMode
   uint8_t reserved_17[3];
   uint32_t num_envs;
-  uint32_t obs_size;  // float32 values per environment
+  uint32_t obs_size;  // float32 values per environment; 0: only in fields
   uint32_t act_size;
   uint8_t reserved_32[96];
 
@@ -197,7 +201,11 @@ struct LrbcHeader {
   uint64_t image_slots_offset;
   uint32_t image_slot_bytes;   // of an image; a multiple of kPromisedAlignment
   uint32_t image_slots_crc32;  // as layout_crc32, kImageSlotsCrcRanges
-  uint8_t reserved_936[88];
+  // The table of fields (field.h); 0: none.
+  uint64_t fields_offset;
+  uint32_t field_count;   // records of the table
+  uint32_t fields_crc32;  // as layout_crc32: kFieldsCrcRanges, then all records
+  uint8_t reserved_952[72];
 
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
@@ -303,6 +311,9 @@ static_assert(offsetof(LrbcHeader, attendants_crc32) == 916);
 static_assert(offsetof(LrbcHeader, image_slots_offset) == 920);
 static_assert(offsetof(LrbcHeader, image_slot_bytes) == 928);
 static_assert(offsetof(LrbcHeader, image_slots_crc32) == 932);
+static_assert(offsetof(LrbcHeader, fields_offset) == 936);
+static_assert(offsetof(LrbcHeader, field_count) == 944);
+static_assert(offsetof(LrbcHeader, fields_crc32) == 948);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);

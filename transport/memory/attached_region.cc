@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/attendant_slot.h"
@@ -21,6 +22,33 @@ absl::Status NotReady(absl::string_view name, absl::string_view found) {
                    found,
                    "; start one with that --name, or check the name "
                    "(LUCKY_SHM_NAME sets the default)"));
+}
+
+// Copies the table of fields, of at most kMaxFields records; empty if the
+// region has none. `plan` has passed CheckHeader, so the table is inside the
+// file.
+absl::StatusOr<std::vector<FieldRecord>> ReadFields(int fd,
+                                                    const LrbcHeader& plan) {
+  std::vector<FieldRecord> fields;
+  if (!HasFields(plan)) return fields;
+  fields.resize(plan.field_count);
+  const uint64_t bytes = FieldTableBytes(plan);
+  const ssize_t got =
+      pread(fd, fields.data(), bytes, static_cast<off_t>(plan.fields_offset));
+  if (got == static_cast<ssize_t>(bytes)) return fields;
+  return MakeError(ErrorCode::kLayoutMismatch,
+                   absl::StrCat("table of fields: expected ", bytes,
+                                " bytes at ", plan.fields_offset,
+                                ", found the end of the file before them"));
+}
+
+// Checks the header, then the table, which the header leads to.
+absl::Status CheckPlan(int fd, uint64_t file_bytes, const LrbcHeader& plan,
+                       std::vector<FieldRecord>* fields) {
+  RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
+  ASSIGN_OR_RETURN(*fields, ReadFields(fd, plan));
+  return fields->empty() ? absl::OkStatus()
+                         : CheckHeader(plan, file_bytes, *fields);
 }
 
 }  // namespace
@@ -42,8 +70,9 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
                     absl::StrCat("found a file of ", file->status.st_size,
                                  " bytes, too short for a region's header"));
   }
-  absl::Status status =
-      CheckHeader(plan, static_cast<uint64_t>(file->status.st_size));
+  std::vector<FieldRecord> fields;
+  const absl::Status status = CheckPlan(
+      fd.get(), static_cast<uint64_t>(file->status.st_size), plan, &fields);
   if (!status.ok()) {
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("region '", name, "': ", status.message()));
@@ -56,14 +85,15 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
                            plan.server_pid.load(std::memory_order_relaxed),
                            ") is gone"));
   }
-  return FoundRegion{std::move(fd), std::move(lock), plan};
+  return FoundRegion{std::move(fd), std::move(lock), plan, std::move(fields)};
 }
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
   ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
   ASSIGN_OR_RETURN(auto mapping,
                    RegionMapping::Map(found.fd.get(), found.plan.region_size));
-  return AttachedRegion(std::move(found.lock), std::move(mapping), found.plan);
+  return AttachedRegion(std::move(found.lock), std::move(mapping), found.plan,
+                        std::move(found.fields));
 }
 
 absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {

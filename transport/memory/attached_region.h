@@ -1,8 +1,9 @@
 // AttachedRegion: an engine's region, mapped by a client. FoundRegion: a live
 // engine's region, checked, not mapped.
 //
-// Data flow: a name -> a file with a live engine -> a checked header -> mapped.
-// Ownership: one client process owns the object; the engine owns the region.
+// Data flow: a name -> a file with a live engine -> a checked header and table
+// of fields -> mapped. Ownership: one client process owns the object; the
+// engine owns the region.
 //
 //   absl::StatusOr<AttachedRegion> region = AttachedRegion::Open("demo");
 //   if (!region->AcquireLock(kClientLockByte)) return AlreadyAttached();
@@ -13,9 +14,11 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_lock.h"
@@ -27,13 +30,15 @@ namespace tandem {
 struct FoundRegion {
   UniqueFd fd;  // open for reading and writing
   RegionLock lock;
-  LrbcHeader plan;  // a checked copy of the header
+  LrbcHeader plan;                  // a checked copy of the header
+  std::vector<FieldRecord> fields;  // as AttachedRegion's
 };
 
 // Makes system calls; does not wait; changes nothing in the region. Errors:
 // those of OpenSharedFile and CheckTrust, and
 //   kNotReady        no live engine serves the region, or the file is too short
-//   kLayoutMismatch  not a region of this version
+//   kLayoutMismatch  not a region of this version, or its table of fields is
+//                    invalid
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name);
 
 // Move-only.
@@ -69,15 +74,22 @@ class AttachedRegion {
   // The checked copy of the header. All offsets and sizes come from it, since
   // the peer may change the header in the mapping.
   const LrbcHeader& plan() const { return plan_; }
+  // The checked copy of the table of fields, for the same reason; empty if the
+  // region has none.
+  const std::vector<FieldRecord>& fields() const { return fields_; }
 
  private:
   AttachedRegion(RegionLock lock, std::shared_ptr<const RegionMapping> mapping,
-                 const LrbcHeader& plan)
-      : lock_(std::move(lock)), mapping_(std::move(mapping)), plan_(plan) {}
+                 const LrbcHeader& plan, std::vector<FieldRecord> fields)
+      : lock_(std::move(lock)),
+        mapping_(std::move(mapping)),
+        plan_(plan),
+        fields_(std::move(fields)) {}
 
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   LrbcHeader plan_;
+  std::vector<FieldRecord> fields_;
   bool holds_lock_ = false;
 };
 

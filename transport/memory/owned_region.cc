@@ -52,7 +52,12 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
     std::memcpy(mapping.At<std::byte>(header.flan_offset),
                 static_cast<const void*>(&ring), sizeof(ring));
   }
-  return OwnedRegion(std::move(file), frames);
+  std::vector<FieldRecord> fields = PlanFields(spec, header);
+  if (!fields.empty()) {
+    std::memcpy(mapping.At<std::byte>(header.fields_offset), fields.data(),
+                fields.size() * sizeof(FieldRecord));
+  }
+  return OwnedRegion(std::move(file), frames, std::move(fields));
 }
 
 absl::Status OwnedRegion::Link() {

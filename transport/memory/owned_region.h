@@ -17,10 +17,12 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/field.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/named_file.h"
 #include "transport/memory/region_mapping.h"
@@ -38,8 +40,8 @@ class OwnedRegion {
  public:
   // Removes this user's dead regions, then makes a region without a name. Its
   // memory is reserved and touched, the engine lock is held, the constant
-  // header fields are written, and all other bytes are zero. After an error
-  // nothing remains. Errors:
+  // header fields, the description and the table of fields are written, and all
+  // other bytes are zero. After an error nothing remains. Errors:
   //   kInvalidArgument     name or sizes
   //   kAlreadyAttached     a live engine has the name; the text has its pid
   //   kOutOfSharedMemory   /dev/shm or memory has no room; the text has the
@@ -80,6 +82,9 @@ class OwnedRegion {
   // Whether a reader of the frames is attached. One system call of 1 to 2 us.
   bool FramesWatched() const;
 
+  // The table of fields, as planned; empty if the region has none.
+  const std::vector<FieldRecord>& fields() const { return fields_; }
+
  private:
   // The planned values; other processes can change the region's copy.
   struct FrameRing {
@@ -88,11 +93,13 @@ class OwnedRegion {
     FrameGeometry geometry = {.capacity = 0};
   };
 
-  OwnedRegion(NamedFile file, const FrameRing& frames)
-      : file_(std::move(file)), frames_(frames) {}
+  OwnedRegion(NamedFile file, const FrameRing& frames,
+              std::vector<FieldRecord> fields)
+      : file_(std::move(file)), frames_(frames), fields_(std::move(fields)) {}
 
   NamedFile file_;
   FrameRing frames_;
+  std::vector<FieldRecord> fields_;
 };
 
 }  // namespace tandem

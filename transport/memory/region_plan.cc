@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "schema/layout/attendant_slot.h"
+#include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
+#include "transport/memory/mismatch.h"
 
 namespace tandem {
 namespace {
@@ -58,11 +61,6 @@ uint64_t InfoArrayBytes(const LrbcHeader& header) {
 }
 
 using Problems = std::vector<std::string>;
-
-std::string Mismatch(absl::string_view field, absl::string_view expected,
-                     absl::string_view found) {
-  return absl::StrCat("expected ", field, " ", expected, ", found ", found);
-}
 
 void CheckRange(absl::string_view field, uint64_t value, uint64_t least,
                 uint64_t most, Problems* problems) {
@@ -113,9 +111,11 @@ void CheckIdentity(const LrbcHeader& header, uint64_t file_bytes,
 }
 
 void CheckSizes(const LrbcHeader& header, Problems* problems) {
+  // CheckFieldRecords requires an observation and an action.
+  const uint32_t least = HasFields(header) ? 0 : 1;
   CheckRange("num_envs", header.num_envs, 1, kMaxEnvs, problems);
-  CheckRange("obs_size", header.obs_size, 1, kMaxFloatsPerEnv, problems);
-  CheckRange("act_size", header.act_size, 1, kMaxFloatsPerEnv, problems);
+  CheckRange("obs_size", header.obs_size, least, kMaxFloatsPerEnv, problems);
+  CheckRange("act_size", header.act_size, least, kMaxFloatsPerEnv, problems);
   CheckRing("cmd_ring_size", header.cmd_ring_size, problems);
   CheckRange("info_size", header.info_size, 0, kMaxFloatsPerEnv, problems);
 }
@@ -199,6 +199,63 @@ void AddOptionalSections(const LrbcHeader& header,
                            AllImageSlotBytes(header)});
     }
   }
+  if (HasFields(header)) {
+    const size_t before = problems->size();
+    CheckRange("field_count", header.field_count, 1, kMaxFields, problems);
+    if (problems->size() == before) {
+      sections->push_back({"table of fields", &LrbcHeader::fields_offset,
+                           FieldTableBytes(header)});
+    }
+  }
+}
+
+// Sets the offset of each record: the arrays follow the table, which begins at
+// fields_offset. Float32 rows keep the header's offset. Returns the end of the
+// last array; more than kMaxRegionBytes if a region has no room for them.
+uint64_t PlaceFields(const LrbcHeader& header, std::span<FieldRecord> records) {
+  uint64_t end = AlignUp(header.fields_offset + FieldTableBytes(header));
+  for (FieldRecord& record : records) {
+    const std::optional<uint64_t> rows = RowsOf(header, record.role);
+    record.offset = rows.value_or(end);
+    // The sum of all could overflow.
+    if (rows || end > kMaxRegionBytes) continue;
+    end = AlignUp(end + FieldBytes(record, header.num_envs));
+  }
+  return end;
+}
+
+// Adds the table and the arrays behind `*end`, and moves it.
+void AddFields(const RegionSpec& spec, LrbcHeader* header, uint64_t* end,
+               Problems* problems) {
+  std::vector<FieldRecord> records =
+      FieldRecordsOf(spec.fields, *header, problems);
+  CheckRange("the number of fields", records.size(), 1, kMaxFields, problems);
+  if (!problems->empty()) return;
+  header->fields_offset = *end;
+  header->field_count = static_cast<uint32_t>(records.size());
+  *end = PlaceFields(*header, records);
+  CheckFieldRecords(*header, records, problems);
+  header->fields_crc32 = FieldsCrc(*header, records);
+}
+
+// Checks a copy of the table, and adds its arrays to the sections.
+void ExamineFields(const LrbcHeader& header,
+                   std::span<const FieldRecord> fields, HeaderFindings* found) {
+  const size_t before = found->problems.size();
+  CheckRange("the copied fields", fields.size(), header.field_count,
+             header.field_count, &found->problems);
+  CheckCrc("fields_crc32", FieldsCrc(header, fields), header.fields_crc32,
+           &found->problems);
+  if (found->problems.size() == before) {
+    CheckFieldRecords(header, fields, &found->problems);
+  }
+  if (found->problems.size() != before) return;
+  found->fields.assign(fields.begin(), fields.end());
+  for (const FieldRecord& field : fields) {
+    if (RowsOf(header, field.role)) continue;
+    found->sections.push_back(
+        {FieldText(field), field.offset, FieldBytes(field, header.num_envs)});
+  }
 }
 
 // Returns the problem of one section alone; "": none.
@@ -227,6 +284,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   header.info_size = spec.info_size;
   header.header_size = kLrbcHeaderBytes;
   header.feature_bits = kFeaturesOfVersion1;
+  if (!spec.fields.empty()) header.feature_bits |= kFeatureFields;
   header.generation = generation;
   Problems problems;
   CheckSizes(header, &problems);
@@ -302,22 +360,40 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     header.feature_bits |= kFeatureImageSlots;
     end = AlignUp(end + AllImageSlotBytes(header));
   }
+  if (HasFields(header)) {
+    AddFields(spec, &header, &end, &problems);
+    if (!problems.empty()) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("region: ", problems.front()));
+    }
+  }
   header.region_size = end;
   if (end > kMaxRegionBytes) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrFormat("%d environments of %d + %d floats, %d infos and "
-                        "images of %dx%d: expected a region of at most %d "
-                        "bytes, found %d; use fewer environments",
+        absl::StrFormat("%d environments of %d + %d floats, %d infos, images "
+                        "of %dx%d and %d fields: expected a region of at most "
+                        "%d bytes, found %d or more; use fewer environments",
                         spec.num_envs, spec.obs_size, spec.act_size,
                         header.info_size, header.image_width,
-                        header.image_height, kMaxRegionBytes, end));
+                        header.image_height, header.field_count,
+                        kMaxRegionBytes, end));
   }
   header.layout_crc32 = LayoutCrc(header);
   return header;
 }
 
-HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes) {
+std::vector<FieldRecord> PlanFields(const RegionSpec& spec,
+                                    const LrbcHeader& header) {
+  if (!HasFields(header)) return {};
+  Problems none;  // PlanRegion has checked them
+  std::vector<FieldRecord> records = FieldRecordsOf(spec.fields, header, &none);
+  PlaceFields(header, records);
+  return records;
+}
+
+HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
+                             std::span<const FieldRecord> fields) {
   HeaderFindings found;
   CheckIdentity(header, file_bytes, &found.problems);
   Problems sizes;
@@ -328,11 +404,15 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes) {
   std::vector<Section> sections = SectionsOf(header);
   AddOptionalSections(header, &sections, &found.problems);
   for (const Section& section : sections) {
-    RegionSection placed = {section.name, header.*section.offset,
-                            section.bytes};
-    placed.problem = PlaceProblem(placed, file_bytes);
-    if (!placed.problem.empty()) found.problems.push_back(placed.problem);
-    found.sections.push_back(std::move(placed));
+    found.sections.push_back(
+        {std::string(section.name), header.*section.offset, section.bytes});
+  }
+  if (HasFields(header) && !fields.empty()) {
+    ExamineFields(header, fields, &found);
+  }
+  for (RegionSection& section : found.sections) {
+    section.problem = PlaceProblem(section, file_bytes);
+    if (!section.problem.empty()) found.problems.push_back(section.problem);
   }
   std::ranges::stable_sort(found.sections, {}, &RegionSection::offset);
   const RegionSection* before = nullptr;  // the last section inside the file
@@ -349,8 +429,9 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes) {
   return found;
 }
 
-absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes) {
-  const HeaderFindings found = ExamineHeader(header, file_bytes);
+absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
+                         std::span<const FieldRecord> fields) {
+  const HeaderFindings found = ExamineHeader(header, file_bytes, fields);
   if (found.problems.empty()) return absl::OkStatus();
   return MakeError(ErrorCode::kLayoutMismatch,
                    absl::StrCat("region header: ", found.problems.front(),
@@ -380,6 +461,14 @@ absl::Status CheckSameSchema(const LrbcHeader& before,
   status.Update(check("image_height", before.image_height, after.image_height));
   status.Update(check("image_slot_bytes", before.image_slot_bytes,
                       after.image_slot_bytes));
+  const auto fields = [](const LrbcHeader& header, uint32_t value) {
+    return HasFields(header) ? value : 0;
+  };
+  status.Update(check("field_count", fields(before, before.field_count),
+                      fields(after, after.field_count)));
+  // It covers each field's offset, role, type, shape and path.
+  status.Update(check("fields_crc32", fields(before, before.fields_crc32),
+                      fields(after, after.fields_crc32)));
   status.Update(check("region_size", before.region_size, after.region_size));
   for (const Section& section : SectionsOf(before)) {
     status.Update(check(absl::StrCat(section.name, " at offset"),

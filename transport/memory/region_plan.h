@@ -1,8 +1,10 @@
 // The offsets of a region's parts: the engine plans them, the client checks
 // them.
 //
-// Data flow: RegionSpec -> PlanRegion -> a header's constant part -> the region
-// -> a client's copy of the header -> CheckHeader -> addresses.
+// Data flow: RegionSpec -> PlanRegion, PlanFields -> a header's constant part
+// and the table of fields -> the region -> a client's copies of both ->
+// CheckHeader
+// -> addresses.
 //
 //   absl::StatusOr<LrbcHeader> header = PlanRegion(
 //       {.num_envs = 64, .obs_size = 17, .act_size = 6, .task = "demo"}, now);
@@ -13,15 +15,18 @@
 #define TANDEM_TRANSPORT_MEMORY_REGION_PLAN_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 #include "transport/base/frame_geometry.h"
+#include "transport/memory/field_plan.h"
 
 namespace tandem {
 
@@ -40,7 +45,9 @@ struct ImageSize {
 // The parameters of a region.
 struct RegionSpec {
   uint32_t num_envs = 0;
-  uint32_t obs_size = 0;  // float32 values per environment
+  // float32 values per environment; 0: the observation is in `fields`, and the
+  // action, too.
+  uint32_t obs_size = 0;
   uint32_t act_size = 0;
   uint32_t ring_bytes = kDefaultRingBytes;  // of data in each RPC ring
   std::string task;                         // at most 63 bytes
@@ -53,24 +60,39 @@ struct RegionSpec {
   // Bytes of an image in each slot of requested images, rounded up to a
   // multiple of kSectionAlignment; 0: no slots.
   uint32_t image_slot_bytes = 0;
+  // If there are any, the region has a table of all observations, final
+  // observations, actions and other fields. PlanFields adds those that follow
+  // from the members above: the float32 rows, and the final observations. So no
+  // spec has the role kFinalObs, and none has kObs (kAction) unless obs_size
+  // (act_size) is 0.
+  std::vector<FieldSpec> fields = {};
 };
 
 // Returns the constant part of the region's header; all other words are zero.
 // `generation` is in nanoseconds since the Unix epoch. kInvalidArgument for a
 // size of zero or beyond the limits, a ring size that is not a power of two, a
-// task or description that is too long, or invalid frames, images or slots.
+// task or description that is too long, or invalid frames, images, slots or
+// fields.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 
+// Returns the table of fields for the region that PlanRegion has planned for
+// `spec`; empty if spec.fields is empty.
+std::vector<FieldRecord> PlanFields(const RegionSpec& spec,
+                                    const LrbcHeader& header);
+
 // Checks whether a copied header describes a region of `file_bytes` that a
 // client may use: magic, version, checksum, features and sizes; each section
-// aligned, inside the file, and without overlap. kLayoutMismatch; the text has
-// the field, the expected and the found value.
-absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes);
+// aligned, inside the file, and without overlap. With `fields`, a copy of the
+// header's table of fields, the same for these. If the header has a table, call
+// it first without `fields`, since only then the table's place is safe to read.
+// kLayoutMismatch; the text has the field, the expected and the found value.
+absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
+                         std::span<const FieldRecord> fields = {});
 
 // One array, ring or other part of a region, at the header's offset.
 struct RegionSection {
-  absl::string_view name;
+  std::string name;
   uint64_t offset = 0;
   uint64_t bytes = 0;
   std::string problem = {};  // as in HeaderFindings; "": none
@@ -81,14 +103,19 @@ struct HeaderFindings {
   // Such as "expected version 1, found 2"; includes the sections' problems.
   // Empty: a client may use the region. CheckHeader reports the first.
   std::vector<std::string> problems;
-  // Ordered by offset; empty if the sizes are invalid.
+  // Ordered by offset; empty if the sizes are invalid. Includes the fields with
+  // arrays of their own.
   std::vector<RegionSection> sections;
+  // The given ones, if the table is valid in itself; otherwise empty.
+  std::vector<FieldRecord> fields;
 };
-HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes);
+// Without `fields`, the table of fields is not examined.
+HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
+                             std::span<const FieldRecord> fields = {});
 
-// Checks whether a client of `before` may continue with `after`: task, sizes
-// and layout must be equal. kLayoutMismatch; the text has the first different
-// field.
+// Checks whether a client of `before` may continue with `after`: task, sizes,
+// layout and fields must be equal. kLayoutMismatch; the text has the first
+// different field.
 absl::Status CheckSameSchema(const LrbcHeader& before, const LrbcHeader& after);
 
 // Returns the task as text, for any bytes.

@@ -179,7 +179,8 @@ ClientSide::ClientSide(absl::string_view name, const Options& options,
     : name_(name.data(), name.size()),
       options_(options),
       region_(std::move(region)),
-      arrays_(StepArrays::Of(*region_.mapping(), region_.plan())),
+      arrays_(
+          StepArrays::Of(*region_.mapping(), region_.plan(), region_.fields())),
       waiter_(Doorbell(&header()->client_doorbell, &header()->client_sleepers),
               options.wait),
       own_bell_(&header()->client_doorbell, &header()->client_sleepers),
@@ -291,7 +292,8 @@ ErrorCode ClientSide::PostActions(std::span<const float> actions) {
     bad_value_ = bad == actions.end() ? 0 : *bad;
     return ErrorCode::kInvalidAction;
   }
-  if (actions.data() != arrays_.actions.data()) {
+  // Without float32 rows the caller has written fields of actions in place.
+  if (!actions.empty() && actions.data() != arrays_.actions.data()) {
     std::memmove(arrays_.actions.data(), actions.data(), actions.size_bytes());
   }
   Post(ExchangeKind::kStep);
@@ -441,7 +443,7 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   ASSIGN_OR_RETURN(ClientSide next, Attach(name_, options));
   RETURN_IF_ERROR(CheckSameSchema(plan(), next.plan()));
   region_ = std::move(next.region_);
-  arrays_ = next.arrays_;
+  arrays_ = std::move(next.arrays_);
   waiter_ = next.waiter_;
   own_bell_ = next.own_bell_;
   engine_bell_ = next.engine_bell_;

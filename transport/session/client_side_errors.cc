@@ -108,6 +108,10 @@ std::string ClientSide::Explanation(ErrorCode code) const {
           shared.frame_seq.load(std::memory_order_relaxed),
           shared.attach_ack.load(std::memory_order_relaxed), next);
     case ErrorCode::kInvalidAction:
+      if (bad_action_ < 0 && arrays_.act_size == 0) {
+        return "actions: expected none, since the actions of this region are "
+               "fields, which the client writes in place; nothing was sent";
+      }
       if (bad_action_ < 0) {
         return absl::StrFormat(
             "actions: expected float32[%d, %d]; nothing was sent",

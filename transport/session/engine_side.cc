@@ -64,7 +64,7 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
     : region_(std::move(region)),
       header_(region_.mapping()->header()),
       // A private region still: the header is as PlanRegion made it.
-      arrays_(StepArrays::Of(*region_.mapping(), *header_)),
+      arrays_(StepArrays::Of(*region_.mapping(), *header_, region_.fields())),
       waiter_(Doorbell(&header_->engine_doorbell, &header_->engine_sleepers),
               wait),
       own_bell_(&header_->engine_doorbell, &header_->engine_sleepers),

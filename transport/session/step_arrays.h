@@ -1,11 +1,12 @@
 // StepArrays: a region's arrays for steps, as typed spans.
 //
-// Data flow: the client writes actions, resets, reset_seeds; the engine writes
-// all others.
+// Data flow: the client writes actions, resets, reset_seeds, and the fields of
+// actions; the engine writes all others.
 // Ownership: views into a mapping, valid as long as the mapping. Between a send
-// and its recv they belong to the engine, otherwise to the client.
+// and its recv they belong to the engine, otherwise to the client. A copy
+// allocates if there are fields.
 //
-//   StepArrays arrays = StepArrays::Of(*mapping, checked_header);
+//   StepArrays arrays = StepArrays::Of(*mapping, checked_header, fields);
 //   arrays.obs[env * arrays.obs_size + i]
 
 #ifndef TANDEM_TRANSPORT_SESSION_STEP_ARRAYS_H_
@@ -13,10 +14,15 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/string_view.h"
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
+#include "transport/session/field_array.h"
 
 namespace tandem {
 
@@ -38,11 +44,21 @@ struct StepArrays {
   std::span<double> final_infos;    // [num_envs, info_size]
   // [num_envs, height, width, 3], the top row first; empty without images.
   std::span<uint8_t> images;
+  // In the order of the region's table; empty without one. Float32 rows are
+  // fields, too: `data` is then the memory of obs, final_obs or actions.
+  std::vector<FieldArray> fields = {};
 
-  // `plan` must come from PlanRegion, or have passed CheckHeader. It is never
-  // the header inside the mapping, which the peer can change.
-  static StepArrays Of(const RegionMapping& mapping, const LrbcHeader& plan) {
+  // `plan` and `records` must come from PlanRegion and PlanFields, or have
+  // passed CheckHeader. They are never those inside the mapping, which the peer
+  // can change.
+  static StepArrays Of(const RegionMapping& mapping, const LrbcHeader& plan,
+                       std::span<const FieldRecord> records) {
     const size_t envs = plan.num_envs;
+    std::vector<FieldArray> fields;
+    fields.reserve(records.size());
+    for (const FieldRecord& record : records) {
+      fields.push_back(FieldArray::Of(mapping, plan.num_envs, record));
+    }
     const auto floats = [&](uint64_t offset, size_t count) {
       return std::span<float>(mapping.At<float>(offset), count);
     };
@@ -71,7 +87,13 @@ struct StepArrays {
             // Without images their offset and sizes are 0.
             .images = {mapping.At<uint8_t>(plan.image_offset),
                        envs * plan.image_width * plan.image_height *
-                           plan.image_channels}};
+                           plan.image_channels},
+            .fields = std::move(fields)};
+  }
+
+  // Returns the field of this role and path; nullptr if there is none.
+  const FieldArray* Find(FieldRole role, absl::string_view path) const {
+    return FindField(fields, role, path);
   }
 };
 
