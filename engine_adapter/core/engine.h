@@ -35,6 +35,8 @@
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/ports/engine_ports.h"
+#include "transport/memory/field_plan.h"
+#include "transport/session/field_array.h"
 
 namespace tandem {
 
@@ -42,12 +44,18 @@ namespace tandem {
 struct EngineSchema {
   std::string task;       // at most 63 bytes; a reconnect compares it
   uint32_t num_envs = 0;  // at least 1
-  uint32_t obs_size = 0;  // float32 values per environment; at least 1
-  uint32_t act_size = 0;  // float32 values per environment; at least 1
+  // float32 values per environment; at least 1. 0: the observation is in
+  // `fields`, and the action, too.
+  uint32_t obs_size = 0;
+  uint32_t act_size = 0;
   TaskDescription description = {};
   // For display: a name for each of the obs_size and act_size values, or none.
   std::vector<std::string> observation_names = {};
   std::vector<std::string> action_names = {};
+  // Arrays of other types and shapes, by the rules of RegionSpec. An engine
+  // with fields has no steps and resets without an exchange: real time and the
+  // RPCs SingleStep and ResetAgent raise Unsupported.
+  std::vector<FieldSpec> fields = {};
 };
 
 struct ResetRequest {
@@ -68,12 +76,16 @@ struct StepIo {
   std::span<uint8_t> terminateds;  // [num_envs], 0 or 1
   std::span<uint8_t> truncateds;   // [num_envs], 0 or 1
   std::span<double> infos = {};    // [num_envs, info_size]
+  // All fields of the region; FindField finds one. The engine reads kAction,
+  // and writes all others except kFinalObs, which the host writes.
+  std::span<const FieldArray> fields = {};
 };
 
 // The arrays for a reset; StepIo's rules apply.
 struct ResetIo {
-  std::span<float> obs;     // [num_envs, obs_size]
-  std::span<double> infos;  // [num_envs, info_size]
+  std::span<float> obs;                     // [num_envs, obs_size]
+  std::span<double> infos;                  // [num_envs, info_size]
+  std::span<const FieldArray> fields = {};  // all fields of the region
 };
 
 // A reset or a step that the host requests, often as a part of an exchange.
@@ -124,15 +136,15 @@ class EngineBase {
 class Engine : public EngineBase {
  public:
   // Starts a new episode in each of the requested environments. `requests` has
-  // each environment at most once. Writes these environments' rows of obs. Also
-  // writes their infos, but only those whose description has at_reset = true.
-  // Writes nothing else.
+  // each environment at most once. Writes these environments' rows of obs, and
+  // of the fields of kObs and kStatus. Also writes their infos, but only those
+  // whose description has at_reset = true. Writes nothing else.
   virtual absl::Status Reset(std::span<const ResetRequest> requests,
                              const ResetIo& io) = 0;
 
   // Steps each of the environments `envs` once, with its row of actions. `envs`
   // is ascending, without duplicates. Writes these environments' rows of obs,
-  // rewards, terminateds, truncateds and infos, and no other row. An
+  // rewards, terminateds, truncateds, infos and fields, and no other row. An
   // environment whose episode has ended continues until the host resets it.
   virtual absl::Status Step(std::span<const uint32_t> envs,
                             const StepIo& io) = 0;

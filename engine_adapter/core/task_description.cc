@@ -239,12 +239,15 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                      {"dtype", NameOf(field.type)},
                      {"at_reset", field.at_reset}});
   }
-  const json all = {
-      {"observation_space",
-       SpaceToJson(description.observation_space, obs_size)},
-      {"action_space", SpaceToJson(description.action_space, act_size)},
-      {"max_episode_steps", description.max_episode_steps},
-      {"infos", infos}};
+  json all = {{"max_episode_steps", description.max_episode_steps},
+              {"infos", infos}};
+  if (obs_size != 0) {
+    all["observation_space"] =
+        SpaceToJson(description.observation_space, obs_size);
+  }
+  if (act_size != 0) {
+    all["action_space"] = SpaceToJson(description.action_space, act_size);
+  }
   try {
     return all.dump();
   } catch (const json::exception& error) {

@@ -20,6 +20,13 @@ TEST(TaskDescription, ByDefaultIsUnboundedFloatsWithoutInfos) {
       R"("low":["-inf"],"shape":[3],"type":"Box"}})");
 }
 
+TEST(TaskDescription, LeavesOutSpacesThatAreInFields) {
+  EXPECT_EQ(ToJson({}, 0, 0).value(), R"({"infos":[],"max_episode_steps":0})");
+  EXPECT_EQ(
+      CodeOf(ToJson({.action_space = DiscreteSpace{.n = 2}}, 0, 0).status()),
+      ErrorCode::kInvalidArgument);
+}
+
 TEST(TaskDescription, HasAllFields) {
   const TaskDescription description = {
       .observation_space =

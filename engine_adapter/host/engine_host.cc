@@ -78,22 +78,22 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
     if (!status.ok()) return status;
     images = {.width = options.images->width, .height = options.images->height};
   }
-  ASSIGN_OR_RETURN(
-      auto side,
-      EngineSide::Create(options.name,
-                         {.num_envs = schema.num_envs,
-                          .obs_size = schema.obs_size,
-                          .act_size = schema.act_size,
-                          .ring_bytes = options.rpc_ring_bytes,
-                          .task = schema.task,
-                          .info_size = InfoSize(schema.description),
-                          .description = std::move(description),
-                          .frames = frames,
-                          .commands = true,
-                          .attendants = true,
-                          .images = images,
-                          .image_slot_bytes = options.image_slot_bytes},
-                         options.side));
+  ASSIGN_OR_RETURN(auto side, EngineSide::Create(
+                                  options.name,
+                                  {.num_envs = schema.num_envs,
+                                   .obs_size = schema.obs_size,
+                                   .act_size = schema.act_size,
+                                   .ring_bytes = options.rpc_ring_bytes,
+                                   .task = schema.task,
+                                   .info_size = InfoSize(schema.description),
+                                   .description = std::move(description),
+                                   .frames = frames,
+                                   .commands = true,
+                                   .attendants = true,
+                                   .images = images,
+                                   .image_slot_bytes = options.image_slot_bytes,
+                                   .fields = schema.fields},
+                                  options.side));
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), std::move(side)));
   host->side_.ShowServices(host->rpcs_->enabled_services());

@@ -1,6 +1,7 @@
 #include "engine_adapter/host/exchange_runner.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <numeric>
 
@@ -53,6 +54,13 @@ bool MarkDones(const StepArrays& arrays) {
 ExchangeRunner::ExchangeRunner(const StepArrays* arrays)
     : arrays_(arrays), reset_next_(arrays->num_envs, 0) {
   SetTarget(*arrays);
+  for (const FieldArray& field : arrays->fields) {
+    // Float32 rows are kept as obs is.
+    if (field.role != FieldRole::kObs || arrays->obs_size != 0) continue;
+    obs_pairs_.push_back(
+        {&field, arrays->Find(FieldRole::kFinalObs, field.path)});
+  }
+  rewards_field_ = arrays->Find(FieldRole::kReward, "");
   to_reset_.reserve(arrays->num_envs);
   some_to_step_.reserve(arrays->num_envs);
   all_.resize(arrays->num_envs);
@@ -88,6 +96,7 @@ void ExchangeRunner::Accumulated::Clear(uint32_t env) {
 }
 
 ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
+  assert(arrays_->fields.empty());  // the caller refuses them
   if (accumulated_ == nullptr) {
     accumulated_ = std::make_unique<Accumulated>(*arrays_);
   }
@@ -96,13 +105,15 @@ ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
 
 void ExchangeRunner::SetTarget(const StepArrays& arrays) {
   target_ = &arrays;
-  work_.reset_io = {.obs = arrays.obs, .infos = arrays.infos};
+  work_.reset_io = {
+      .obs = arrays.obs, .infos = arrays.infos, .fields = arrays.fields};
   work_.step_io = {.actions = arrays.actions,
                    .obs = arrays.obs,
                    .rewards = arrays.rewards,
                    .terminateds = arrays.terminateds,
                    .truncateds = arrays.truncateds,
-                   .infos = arrays.infos};
+                   .infos = arrays.infos,
+                   .fields = arrays.fields};
 }
 
 void ExchangeRunner::BeginUnrequestedStep(std::span<const float> actions,
@@ -222,6 +233,9 @@ void ExchangeRunner::ResetListed() {
     target_->dones[request.env] = 0;
     target_->truncateds[request.env] = 0;
     target_->terminateds[request.env] = 0;
+    if (rewards_field_ != nullptr) {
+      rewards_field_->Values<double>()[request.env] = 0;
+    }
     to_reset_next_ -= reset_next_[request.env];
     reset_next_[request.env] = 0;
   }
@@ -274,6 +288,9 @@ void ExchangeRunner::EndStep() {
     // SAME_STEP: keeps the last observation and infos, then resets.
     KeepRow(arrays.obs, arrays.obs_size, env, arrays.final_obs);
     KeepRow(arrays.infos, arrays.info_size, env, arrays.final_infos);
+    for (const ObsPair& pair : obs_pairs_) {
+      std::ranges::copy(pair.obs->Row(env), pair.final_obs->Row(env).begin());
+    }
     to_reset_.push_back({.env = env, .seed = {}});
   }
   if (to_reset_.empty()) {

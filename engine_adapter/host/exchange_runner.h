@@ -1,7 +1,8 @@
 // ExchangeRunner: divides an exchange into work for an engine.
 //
 // Data flow: reset flags, kind, autoreset mode -> EngineWork -> the engine ->
-// Done -> rewards, dones, final_obs, final_infos of the region.
+// Done -> rewards, dones, final_obs, final_infos of the region, and the fields
+// of the roles kFinalObs and kReward.
 // Ownership: the host owns it. Its private memory holds the ends of episodes,
 // and the results of steps without an exchange.
 //
@@ -25,6 +26,7 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
 #include "schema/layout/lrbc.h"
+#include "transport/session/field_array.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {
@@ -52,10 +54,11 @@ class ExchangeRunner {
   // rewards are added, and the flags are set if an episode ended. For kSameStep
   // that step also writes final_obs and final_infos. If the exchange resets the
   // environment, the results are dropped. `actions` must stay until the end.
+  // Not for arrays with fields, of which there are no private copies.
   void BeginUnrequestedStep(std::span<const float> actions,
                             AutoresetMode autoreset);
   // Resets these environments now, without an exchange, and drops their
-  // unreported results.
+  // unreported results. Not for arrays with fields.
   void BeginUnrequestedReset(std::span<const ResetRequest> requests);
   // The results of the last unrequested step.
   const StepArrays& accumulated_arrays() const { return accumulated_->arrays; }
@@ -90,6 +93,12 @@ class ExchangeRunner {
     void Clear(uint32_t env);
   };
 
+  // An observation and its final observation, with arrays of their own.
+  struct ObsPair {
+    const FieldArray* obs;
+    const FieldArray* final_obs;
+  };
+
   enum class Stage : uint8_t { kIdle, kReset, kStep, kAutoreset };
 
   Accumulated& TheAccumulated();
@@ -104,6 +113,8 @@ class ExchangeRunner {
   void ReportAccumulated();
 
   const StepArrays* arrays_;
+  std::vector<ObsPair> obs_pairs_;             // of arrays_
+  const FieldArray* rewards_field_ = nullptr;  // of arrays_, if it has one
   const StepArrays* target_ = nullptr;  // arrays_, or the accumulated ones
   EngineWork work_;                     // in target_
   Stage stage_ = Stage::kIdle;

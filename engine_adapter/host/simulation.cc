@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "transport/base/error.h"
 
@@ -15,12 +16,25 @@ namespace {
 // for an hour does not step for an hour.
 constexpr int64_t kMaxDebtNs = 100'000'000;
 
+// The results of steps and resets without an exchange need private arrays,
+// which fields do not have.
+absl::Status CheckNoFields(const EngineBase& engine, absl::string_view what) {
+  const EngineSchema& schema = engine.schema();
+  if (schema.fields.empty()) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kUnsupported,
+      absl::StrCat(what, ": expected an engine without fields, found '",
+                   schema.task, "', which has ", schema.fields.size(),
+                   "; it steps and resets only by exchanges"));
+}
+
 }  // namespace
 
 absl::Status Simulation::Check(const EngineBase& engine,
                                rpc::SimulationMode mode) {
-  if (mode != rpc::SimulationMode::REALTIME || engine.step_secs() > 0) {
-    return absl::OkStatus();
+  if (mode != rpc::SimulationMode::REALTIME) return absl::OkStatus();
+  if (engine.step_secs() > 0) {
+    return CheckNoFields(engine, "simulation mode REALTIME");
   }
   return MakeError(
       ErrorCode::kUnsupported,
@@ -132,6 +146,7 @@ void Simulation::StopSingleSteps() {
 
 absl::Status Simulation::SingleStep(
     uint32_t steps, std::function<void(absl::StatusOr<uint32_t>)> done) {
+  RETURN_IF_ERROR(CheckNoFields(*engine_, "single step"));
   if (!paused_) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "single step: expected a paused engine, found one that "
@@ -162,6 +177,11 @@ void Simulation::EndSingleSteps(absl::StatusOr<uint32_t> how) {
 void Simulation::Reset(std::span<const uint32_t> envs,
                        std::optional<uint64_t> seed,
                        std::function<void(absl::Status)> done) {
+  const absl::Status allowed = CheckNoFields(*engine_, "reset by an RPC");
+  if (!allowed.ok()) {
+    done(allowed);
+    return;
+  }
   std::vector<ResetRequest> requests;
   requests.reserve(envs.size());
   for (const uint32_t env : envs) {

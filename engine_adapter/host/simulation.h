@@ -47,7 +47,8 @@ namespace tandem {
 // Not thread-safe.
 class Simulation final : public SimulationPort {
  public:
-  // kUnsupported: REALTIME, if the engine's step length is unknown.
+  // kUnsupported: REALTIME, if the engine's step length is unknown, or if it
+  // has fields.
   static absl::Status Check(const EngineBase& engine, rpc::SimulationMode mode);
   // Starts in `mode`, which Check has accepted. The three pointers must outlive
   // this object. It calls `reset_begun` after a service's reset has given work

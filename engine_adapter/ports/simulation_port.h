@@ -33,7 +33,8 @@ class SimulationPort {
   virtual bool busy() const = 0;
 
   virtual rpc::SimulationMode mode() const = 0;
-  // kUnsupported for REALTIME if the engine's step length is unknown.
+  // kUnsupported for REALTIME if the engine's step length is unknown, or if the
+  // engine has fields.
   virtual absl::Status SetMode(rpc::SimulationMode mode) = 0;
 
   virtual bool paused() const = 0;
@@ -49,14 +50,15 @@ class SimulationPort {
   // Steps a paused engine `steps` times; the engine answers commands in
   // between. `done` gets the number of steps done, which is lower if SetPaused
   // ended them. Errors: kInvalidArgument if the engine is not paused, or a
-  // SingleStep is in progress.
+  // SingleStep is in progress; kUnsupported if the engine has fields.
   virtual absl::Status SingleStep(
       uint32_t steps, std::function<void(absl::StatusOr<uint32_t>)> done) = 0;
 
   // Starts a new episode in each of these environments now. With a seed,
   // environment i gets the seed *seed + i. The client sees the result in its
   // next exchange. `done` gets the engine's result, now or later; until then
-  // the host answers no call that needs the engine.
+  // the host answers no call that needs the engine. kUnsupported if the engine
+  // has fields.
   virtual void Reset(std::span<const uint32_t> envs,
                      std::optional<uint64_t> seed,
                      std::function<void(absl::Status)> done) = 0;

@@ -21,6 +21,8 @@ namespace tandem {
 namespace {
 
 constexpr uint32_t kMaxImageSide = 16384;
+// For an invalid region, which could have thousands of fields.
+constexpr size_t kMostProblems = 64;
 
 struct Section {
   absl::string_view name;
@@ -425,6 +427,9 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
       found.problems.push_back(section.problem);
     }
     before = &section;
+  }
+  if (found.problems.size() > kMostProblems) {
+    found.problems.resize(kMostProblems);
   }
   return found;
 }

@@ -10,11 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/attendant_slot.h"
+#include "schema/layout/field.h"
 #include "schema/layout/service.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/grace_period.h"
 #include "transport/base/printable.h"
+#include "transport/memory/field_plan.h"
 #include "transport/memory/observed_file.h"
 #include "transport/session/attendant_label.h"
 #include "transport/session/phase_word.h"
@@ -33,6 +35,20 @@ bool ReadHeader(const ObservedFile& file, LrbcHeader* header) {
   if (!file.Read(0, copy.data(), copy.size())) return false;
   std::memcpy(static_cast<void*>(header), copy.data(), copy.size());
   return true;
+}
+
+// Copies the table of fields; empty if there is none, or the file has no room
+// for it.
+std::vector<FieldRecord> ReadFields(const ObservedFile& file,
+                                    const LrbcHeader& header) {
+  std::vector<FieldRecord> fields;
+  if (!HasFields(header) || header.field_count > kMaxFields) return fields;
+  fields.resize(header.field_count);
+  if (!file.Read(header.fields_offset, fields.data(),
+                 FieldTableBytes(header))) {
+    fields.clear();
+  }
+  return fields;
 }
 
 ExchangeState ExchangeOf(const LrbcHeader& header) {
@@ -138,6 +154,24 @@ std::vector<AttendantReport> AttendantsOf(const ObservedFile& file,
   return attendants;
 }
 
+// `fields` are valid, or empty.
+std::vector<FieldReport> FieldsOf(const LrbcHeader& header,
+                                  const std::vector<FieldRecord>& fields) {
+  std::vector<FieldReport> reports;
+  for (const FieldRecord& field : fields) {
+    FieldReport report = {.role = NameOf(field.role),
+                          .path = Printable(PathOf(field)),
+                          .dtype = NameOf(field.type),
+                          .shape = {header.num_envs},
+                          .offset = field.offset,
+                          .bytes = FieldBytes(field, header.num_envs)};
+    report.shape.insert(report.shape.end(), field.shape,
+                        field.shape + field.dims);
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
 // One function for each part of the region beyond header fields. A new part
 // needs a member of RegionReport and a call here.
 void FillParts(const ObservedFile& file, const LrbcHeader& header,
@@ -221,9 +255,11 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
                      " bytes, found a file of ", file.bytes()));
     return report;
   }
-  HeaderFindings found = ExamineHeader(header, file.bytes());
+  HeaderFindings found =
+      ExamineHeader(header, file.bytes(), ReadFields(file, header));
   report.header_problems = std::move(found.problems);
   report.sections = std::move(found.sections);
+  report.fields = FieldsOf(header, found.fields);
   FillCounts(header, &report);
   FillPeers(file, header, &report);
   FillParts(file, header, &report);
@@ -236,7 +272,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureStepTimes, "step times"},   {kFeatureInfos, "infos"},
       {kFeatureFrames, "frames"},          {kFeatureImages, "images"},
       {kFeatureCommands, "commands"},      {kFeatureAttendants, "attendants"},
-      {kFeatureImageSlots, "image slots"},
+      {kFeatureImageSlots, "image slots"}, {kFeatureFields, "fields"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {

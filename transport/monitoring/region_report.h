@@ -71,6 +71,17 @@ struct RpcReport {
   uint64_t dropped_messages = 0;  // of the current client
 };
 
+// A field of the region's table. Its section, if it has an array of its own, is
+// also in RegionReport::sections.
+struct FieldReport {
+  std::string role = {};             // "obs"
+  std::string path = {};             // "/image"
+  std::string dtype = {};            // NumPy's name
+  std::vector<uint32_t> shape = {};  // [num_envs, ...]
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
 // A process that calls the engine beside its client.
 struct AttendantReport {
   uint32_t slot = 0;  // from 0
@@ -125,6 +136,7 @@ struct RegionReport {
   std::optional<ImagesReport> images;       // nullopt: no images
   std::optional<RpcReport> commands;        // nullopt: unknown
   std::vector<AttendantReport> attendants;  // those that hold a slot's lock
+  std::vector<FieldReport> fields;          // empty: none, or an invalid table
 };
 
 // Makes some dozen system calls. Waits 20 ms for each invalid part, otherwise

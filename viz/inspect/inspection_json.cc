@@ -104,6 +104,15 @@ void AddRegion(const Inspection& inspection, Json* json) {
                         {"bytes", section.bytes},
                         {"problem", section.problem}});
   }
+  Json fields = Json::array();
+  for (const FieldReport& field : region.fields) {
+    fields.push_back({{"role", field.role},
+                      {"path", field.path},
+                      {"dtype", field.dtype},
+                      {"shape", field.shape},
+                      {"offset", field.offset},
+                      {"bytes", field.bytes}});
+  }
   Json attendants = Json::array();
   for (const AttendantReport& each : region.attendants) {
     attendants.push_back(
@@ -153,6 +162,7 @@ void AddRegion(const Inspection& inspection, Json* json) {
                                        {"channels", region.images->channels},
                                        {"frame_seq", region.images->step}}
                                 : Json(nullptr)},
+       {"fields", std::move(fields)},
        {"sections", std::move(sections)}});
 }
 

@@ -113,7 +113,20 @@ TEST(InspectionJson, HasTheValuesOfTheInspection) {
   EXPECT_EQ(json["attendants"][0]["slot"], 1);
   EXPECT_EQ(json["attendants"][0]["label"], "panel");
   EXPECT_EQ(json["attendants"][0]["pid"], 40003);
+  EXPECT_EQ(json["fields"].size(), 2u);
+  EXPECT_EQ(json["fields"][0]["role"], "obs");
+  EXPECT_EQ(json["fields"][0]["path"], "");
+  EXPECT_EQ(json["fields"][0]["dtype"], "float32");
+  EXPECT_EQ(json["fields"][0]["shape"], Json({64, 17}));
+  EXPECT_EQ(json["fields"][1]["offset"], 9984);
+  EXPECT_EQ(json["fields"][1]["bytes"], 64);
   EXPECT_EQ(json["sections"][1]["offset"], 8448);
+}
+
+TEST(InspectionJson, ARegionWithoutFieldsHasAnEmptyArray) {
+  Inspection inspection = SampleInspection();
+  inspection.region.fields.clear();
+  EXPECT_EQ(Parse(inspection)["fields"], Json::array());
 }
 
 TEST(InspectionJson, StateIsTheWorst) {

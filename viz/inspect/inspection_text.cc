@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -148,6 +149,24 @@ std::string FramesText(const FrameRingReport& ring,
       text, ring.watched.value_or(false) ? ", watched" : ", not watched");
 }
 
+// Appends a line for each field, up to a number that fits a window.
+void AppendFields(const RegionReport& region, std::string* text) {
+  constexpr size_t kMostLines = 20;
+  if (region.fields.empty()) return;
+  absl::StrAppend(text, "\nfields\n");
+  const size_t lines = std::min(region.fields.size(), kMostLines);
+  for (const FieldReport& field : std::span(region.fields).first(lines)) {
+    absl::StrAppendFormat(text, "  %-14s %-24s %-8s [%s], %s at %d\n",
+                          field.role, absl::StrCat("'", field.path, "'"),
+                          field.dtype, absl::StrJoin(field.shape, ", "),
+                          BytesText(field.bytes), field.offset);
+  }
+  if (lines < region.fields.size()) {
+    absl::StrAppend(text, "  and ", region.fields.size() - lines,
+                    " more; --json prints all\n");
+  }
+}
+
 // Appends the offset of each section, if there is a problem.
 void AppendSections(const RegionReport& region, std::string* text) {
   if (std::all_of(region.sections.begin(), region.sections.end(),
@@ -256,6 +275,7 @@ std::string RegionText(const Inspection& inspection, absl::Time now,
       region.status == ErrorCode::kOk
           ? "none"
           : absl::StrCat(NameOf(region.status), ": ", region.error_text));
+  AppendFields(region, &text);
   AppendSections(region, &text);
   return text;
 }

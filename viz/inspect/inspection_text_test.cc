@@ -47,6 +47,8 @@ TEST(InspectionText, ShowsContentAndSpeed) {
              "3 invalid messages",
              "'panel' (pid 40003)",
              "84x84x3 each, of exchange 12,344",
+             "obs            ''                       float32  [64, 17]",
+             "4.25 KiB at 4096",
              "EngineFailed: joint 3 exploded"});
 }
 
@@ -64,6 +66,14 @@ TEST(InspectionText, FitsAWindow) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     EXPECT_LE(line.size(), 110u) << line;
   }
+}
+
+TEST(InspectionText, ManyFieldsAreCounted) {
+  Inspection inspection = SampleInspection();
+  inspection.region.fields.resize(23, {.role = "action", .path = "/arm"});
+  ExpectHas(Text(inspection), {"action", "'/arm'", "and 3 more"});
+  inspection.region.fields.clear();
+  EXPECT_FALSE(absl::StrContains(Text(inspection), "fields"));
 }
 
 TEST(InspectionText, ADeadSideIsCalledDead) {

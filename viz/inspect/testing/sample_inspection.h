@@ -55,6 +55,18 @@ inline Inspection SampleInspection() {
   region.commands = {
       .on = {"agent", "scene"}, .off = {"camera"}, .dropped_messages = 3};
   region.attendants = {{1, "panel", 40003}};
+  region.fields = {{.role = "obs",
+                    .path = "",
+                    .dtype = "float32",
+                    .shape = {64, 17},
+                    .offset = 4096,
+                    .bytes = 4352},
+                   {.role = "status",
+                    .path = "",
+                    .dtype = "uint8",
+                    .shape = {64},
+                    .offset = 9984,
+                    .bytes = 64}};
   region.sections = {{"obs", 4096, 4352}, {"actions", 8448, 1536}};
   inspection.rates = RegionRates();
   inspection.rates->secs = 0.5;
