@@ -13,6 +13,7 @@
 
 #include "schema/goldens/testing/listing.h"
 #include "schema/goldens/testing/samples.h"
+#include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
@@ -73,7 +74,8 @@ TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
       {"lrbc_v1_images.bin", SampleImagesHeader()},
       {"lrbc_v1_commands.bin", SampleCommandsHeader()},
       {"lrbc_v1_attendants.bin", SampleAttendantsHeader()},
-      {"lrbc_v1_image_slots.bin", SampleImageSlotsHeader()}};
+      {"lrbc_v1_image_slots.bin", SampleImageSlotsHeader()},
+      {"lrbc_v1_fields.bin", SampleFieldsHeader()}};
   for (const auto& [name, header] : kMore) {
     const char* bytes = reinterpret_cast<const char*>(&header);
     EXPECT_EQ(std::string(bytes, sizeof(header)), Golden(name)) << kNext;
@@ -85,10 +87,11 @@ std::string BytesOf(const Slot& slot) {
   return {reinterpret_cast<const char*>(&slot), sizeof(slot)};
 }
 
-TEST(Goldens, SlotsAreByteForByteTheSame) {
+TEST(Goldens, SlotsAndFieldsAreByteForByteTheSame) {
   EXPECT_EQ(BytesOf(SampleAttendantSlot()), Golden("attendant_slot_v1.bin"))
       << kNext;
   EXPECT_EQ(BytesOf(SampleImageSlot()), Golden("image_slot_v1.bin")) << kNext;
+  EXPECT_EQ(BytesOf(SampleField()), Golden("field_v1.bin")) << kNext;
 }
 
 TEST(Goldens, RingIsByteForByteTheSame) {
@@ -128,6 +131,7 @@ TEST(Listing, CoversEveryByteOnce) {
   ExpectCovers(HeaderRows(), 0, kLrbcHeaderBytes);
   ExpectCovers(AttendantSlotRows(), 0, sizeof(AttendantSlot));
   ExpectCovers(ImageSlotRows(), 0, sizeof(ImageSlot));
+  ExpectCovers(FieldRecordRows(), 0, sizeof(FieldRecord));
   ExpectCovers(RingHeaderRows(), 0, sizeof(RingHeader));
   ExpectCovers(RingDataRows(), sizeof(RingHeader), SampleRing().size());
   ExpectCovers(FlanHeaderRows(), 0, sizeof(FlanHeader));
@@ -144,18 +148,24 @@ TEST(Listing, NamesAndExplainsEachFieldOnce) {
   }
 }
 
-TEST(Sample, IsZeroInReservedBytesOnly) {
-  const std::string golden = Golden("lrbc_v1.bin");
-  for (const FieldRow& row : HeaderRows()) {
+void ExpectZeroInReservedBytesOnly(const std::string& golden,
+                                   const std::vector<FieldRow>& rows) {
+  for (const FieldRow& row : rows) {
     const std::string bytes = golden.substr(row.offset, row.bytes);
     const bool zero = bytes == std::string(row.bytes, '\0');
     EXPECT_EQ(zero, row.reserved) << row.name << " at " << row.offset;
   }
 }
 
+// lrbc_v1.bin has no table of fields.
+TEST(Sample, IsZeroInReservedBytesOnly) {
+  ExpectZeroInReservedBytesOnly(Golden("lrbc_v1_fields.bin"), HeaderRows());
+  ExpectZeroInReservedBytesOnly(Golden("field_v1.bin"), FieldRecordRows());
+}
+
 // Otherwise two exchanged fields would not be detected.
 TEST(Sample, HoldsEachNumberOnceWhereThereIsAChoice) {
-  const std::string golden = Golden("lrbc_v1.bin");
+  const std::string golden = Golden("lrbc_v1_fields.bin");
   std::set<uint64_t> seen;
   for (const FieldRow& row : HeaderRows()) {
     if (row.reserved || row.bytes != row.element_bytes) continue;

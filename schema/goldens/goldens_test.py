@@ -18,6 +18,7 @@ GOLDENS = Path("schema/goldens")
 HEADER = (GOLDENS / "lrbc_v1.bin").read_bytes()
 SLOT = (GOLDENS / "attendant_slot_v1.bin").read_bytes()
 IMAGE_SLOT = (GOLDENS / "image_slot_v1.bin").read_bytes()
+FIELD = (GOLDENS / "field_v1.bin").read_bytes()
 RING = (GOLDENS / "ring_v1.bin").read_bytes()
 LISTING = (GOLDENS / "lrbc_v1.txt").read_text(encoding="utf-8")
 
@@ -110,6 +111,7 @@ def test_bytes_between_promised_fields_are_zero() -> None:
         ("lrbc_v1.bin", HEADER),
         ("attendant_slot_v1.bin", SLOT),
         ("image_slot_v1.bin", IMAGE_SLOT),
+        ("field_v1.bin", FIELD),
         ("ring_v1.bin", RING),
     ],
 )
@@ -195,6 +197,55 @@ def test_image_slot_has_its_promised_fields() -> None:
     assert [struct.unpack_from("<Q", IMAGE_SLOT, at)[0] for at in (0, 128)] == [15, 14]
 
 
+def record(offset: int, role: int, kind: int, shape: tuple[int, ...] = (), path: bytes = b"") -> bytes:
+    """Packs a record of the table of fields.
+
+    Args:
+      offset: The array's offset.
+      role: The number of the field's role.
+      kind: The number of its type.
+      shape: The shape of one environment's value.
+      path: The JSON pointer.
+
+    Returns:
+      256 bytes.
+    """
+    dims = [*shape, *[0] * (8 - len(shape))]
+    return struct.pack("<QBBB5x8I192s16x", offset, role, kind, len(shape), *dims, path)
+
+
+def test_field_record_has_its_promised_members() -> None:
+    """The record's members, by their offsets in the record."""
+    assert record(1_000_064, 2, 4, tuple(range(2, 10)), b"/cameras/front~1left") == FIELD
+
+
+def test_a_region_with_fields_differs_in_the_listed_fields() -> None:
+    """The differences are the feature bit, the table, the size of the region, and the checksums."""
+    header = (GOLDENS / "lrbc_v1_fields.bin").read_bytes()
+    assert struct.unpack_from("<Q", header, 648)[0] == struct.unpack_from("<Q", HEADER, 648)[0] | 512
+    assert HEADER[936:952] == bytes(16)
+    (table,) = struct.unpack_from("<Q", HEADER, 640)  # where the region without a table ends
+    offset, count, checksum = struct.unpack_from("<QII", header, 936)
+    assert (offset, count) == (table, 7)
+    arrays = table + 7 * 256
+    (final_obs,) = struct.unpack_from("<Q", HEADER, 688)
+    records = b"".join(
+        [
+            record(4096, 1, 11, (17,)),
+            record(final_obs, 2, 11, (17,)),
+            record(6400, 3, 11, (6,)),
+            record(arrays, 4, 12),
+            record(arrays + 384, 5, 2),
+            record(arrays + 512, 6, 12),
+            record(arrays + 896, 7, 9),
+        ]
+    )
+    assert checksum == zlib.crc32(records, zlib.crc32(header[936:948]))
+    assert struct.unpack_from("<Q", header, 640)[0] == arrays + 1280
+    differ = (*range(640, 656), *range(896, 900), *range(936, 952))
+    assert all(header[at] == HEADER[at] for at in range(4096) if at not in differ)
+
+
 def test_header_is_one_page() -> None:
     """The header's size is part of the format."""
     assert len(HEADER) == 4096
@@ -234,7 +285,7 @@ def test_sections_are_aligned_within_the_region_and_disjoint() -> None:
         "flan": fields["flan_size"],
     }
     assert {f"{name}_offset" for name in sizes} == {
-        name for name in fields if name.endswith("_offset") and not name.startswith("gpu")
+        name for name in fields if name.endswith("_offset") and not name.startswith("gpu") and fields[name] != 0
     }
     end = 4096
     for start, size in sorted((fields[f"{name}_offset"], size) for name, size in sizes.items()):

@@ -61,6 +61,8 @@ int main() {
   const tandem::AttendantSlot slot = tandem::SampleAttendantSlot();
   const tandem::LrbcHeader image_slots = tandem::SampleImageSlotsHeader();
   const tandem::ImageSlot image_slot = tandem::SampleImageSlot();
+  const tandem::LrbcHeader fields = tandem::SampleFieldsHeader();
+  const tandem::FieldRecord field = tandem::SampleField();
   const auto ring = tandem::SampleRing();
   const auto flan = tandem::SampleFlan();
   const std::string listing = tandem::Listing();
@@ -75,6 +77,8 @@ int main() {
       Write(folder + "lrbc_v1_image_slots.bin", &image_slots,
             sizeof(image_slots)) &&
       Write(folder + "image_slot_v1.bin", &image_slot, sizeof(image_slot)) &&
+      Write(folder + "lrbc_v1_fields.bin", &fields, sizeof(fields)) &&
+      Write(folder + "field_v1.bin", &field, sizeof(field)) &&
       Write(folder + "ring_v1.bin", ring.data(), ring.size()) &&
       Write(folder + "flan_v1.bin", flan.data(), flan.size()) &&
       Write(folder + "lrbc_v1.txt", listing.data(), listing.size()) &&

@@ -13,6 +13,7 @@
 #include "schema/goldens/testing/lrbc_fields.h"
 #include "schema/goldens/testing/samples.h"
 #include "schema/layout/attendant_slot.h"
+#include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/lrbc.h"
@@ -154,6 +155,11 @@ std::vector<FieldRow> ImageSlotRows() {
   return {TANDEM_IMAGE_SLOT_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
 }
 
+std::vector<FieldRow> FieldRecordRows() {
+  using Struct = FieldRecord;
+  return {TANDEM_FIELD_RECORD_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
+}
+
 std::vector<FieldRow> RingHeaderRows() {
   using Struct = RingHeader;
   return {TANDEM_RING_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
@@ -234,6 +240,7 @@ std::string Listing() {
   const LrbcHeader header = SampleHeader();
   const AttendantSlot slot = SampleAttendantSlot();
   const ImageSlot image_slot = SampleImageSlot();
+  const FieldRecord field = SampleField();
   const std::vector<uint8_t> ring = SampleRing();
   std::vector<FieldRow> ring_rows = RingHeaderRows();
   for (FieldRow& row : RingDataRows()) ring_rows.push_back(std::move(row));
@@ -250,6 +257,9 @@ std::string Listing() {
       "\nimage_slot_v1.bin: a slot of a requested image, without the image\n\n",
       Table(ImageSlotRows(), {reinterpret_cast<const uint8_t*>(&image_slot),
                               sizeof(image_slot)}),
+      "\nfield_v1.bin: a record of the table of fields\n\n",
+      Table(FieldRecordRows(),
+            {reinterpret_cast<const uint8_t*>(&field), sizeof(field)}),
       "\nring_v1.bin: a command ring of ", kSampleRingBytes,
       " bytes of data, exactly full; its positions have wrapped modulo 2^32, "
       "and its third entry lies at the start\n\n",

@@ -1,6 +1,6 @@
-// Every field of the LRBC header, of an attendant's slot, of an image slot and
-// of a ring's header, in order: its writer and its meaning. These texts are
-// defined only here.
+// Every field of the LRBC header, of an attendant's slot, of an image slot, of
+// a record of the table of fields and of a ring's header, in order: its writer
+// and its meaning. These texts are defined only here.
 //
 // Data flow: this table -> listing.cc takes offsets and types from the structs
 // -> lrbc_v1.txt.
@@ -27,8 +27,10 @@
   FIELD(mode, "engine", "0 training, 1 inference")                             \
   RESERVED(reserved_17)                                                        \
   FIELD(num_envs, "engine", "environments")                                    \
-  FIELD(obs_size, "engine", "float32 values of an environment's observation")  \
-  FIELD(act_size, "engine", "float32 values of an environment's action")       \
+  FIELD(obs_size, "engine",                                                    \
+        "float32 values of an environment's observation; 0: only in fields")   \
+  FIELD(act_size, "engine",                                                    \
+        "float32 values of an environment's action; 0: only in fields")        \
   RESERVED(reserved_32)                                                        \
   FIELD(frame_seq, "engine", "number of the exchange whose results are out")   \
   RESERVED(reserved_136)                                                       \
@@ -72,7 +74,8 @@
   FIELD(region_size, "engine", "bytes, equal to the file's")                   \
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
-        "frames, 32 images, 64 commands, 128 attendants, 256 image slots")     \
+        "frames, 32 images, 64 commands, 128 attendants, 256 image slots, "    \
+        "512 fields")                                                          \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -111,7 +114,11 @@
         "each attendant")                                                      \
   FIELD(image_slot_bytes, "engine", "bytes of an image in each of them")       \
   FIELD(image_slots_crc32, "engine", "CRC-32 of bytes 920..931")               \
-  RESERVED(reserved_936)                                                       \
+  FIELD(fields_offset, "engine", "to the table of fields; 0: none")            \
+  FIELD(field_count, "engine", "records of the table, 256 bytes each")         \
+  FIELD(fields_crc32, "engine",                                                \
+        "CRC-32 of bytes 936..947, then of all records")                       \
+  RESERVED(reserved_952)                                                       \
   FIELD(exchange_kind, "client",                                               \
         "0 step, 1 reset only; published by action_seq")                       \
   FIELD(autoreset_mode, "client",                                              \
@@ -191,6 +198,23 @@
   FIELD(released, "caller",                                            \
         "seq of the newest image that the caller no longer uses")      \
   RESERVED(reserved_136)
+
+#define TANDEM_FIELD_RECORD_FIELDS(FIELD, RESERVED)                     \
+  FIELD(offset, "engine",                                               \
+        "from the region's start to the array [num_envs, *shape]")      \
+  FIELD(role, "engine",                                                 \
+        "1 obs, 2 final_obs, 3 action, 4 reward, 5 status, 6 "          \
+        "episode_return, 7 episode_length")                             \
+  FIELD(type, "engine",                                                 \
+        "1 bool, 2 uint8, 3 int8, 4 uint16, 5 int16, 6 uint32, 7 "      \
+        "int32, 8 uint64, 9 int64, 10 float16, 11 float32, 12 float64") \
+  FIELD(dims, "engine", "used elements of shape")                       \
+  RESERVED(reserved_11)                                                 \
+  FIELD(shape, "engine", "of one environment's value; the rest zero")   \
+  FIELD(path, "engine",                                                 \
+        "JSON pointer into the space, UTF-8, NUL-terminated, the rest " \
+        "zero")                                                         \
+  RESERVED(reserved_240)
 
 #define TANDEM_RING_FIELDS(FIELD, RESERVED)                         \
   FIELD(write_pos, "ring's writer",                                 \

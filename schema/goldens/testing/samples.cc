@@ -1,11 +1,13 @@
 #include "schema/goldens/testing/samples.h"
 
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <span>
 
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/error_codes.h"
+#include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
@@ -40,6 +42,8 @@ uint64_t PhaseWord(Phase phase, uint64_t since_ns) {
 // Allocates sections of the region.
 class Sections {
  public:
+  explicit Sections(uint64_t begin = kLrbcHeaderBytes) : end_(begin) {}
+
   uint64_t Take(uint64_t bytes) {
     const uint64_t offset = end_;
     end_ +=
@@ -49,7 +53,7 @@ class Sections {
   uint64_t end() const { return end_; }
 
  private:
-  uint64_t end_ = kLrbcHeaderBytes;
+  uint64_t end_;
 };
 
 }  // namespace
@@ -192,6 +196,62 @@ ImageSlot SampleImageSlot() {
   slot.seq.store(FlanSeqWriting(7), kRelaxed);
   slot.released.store(FlanSeqWhole(6), kRelaxed);
   return slot;
+}
+
+std::vector<FieldRecord> SampleFields() {
+  const LrbcHeader rows = SampleHeader();
+  const auto record = [](FieldRole role, FieldType type, uint64_t offset) {
+    FieldRecord field = {};
+    field.role = role;
+    field.type = type;
+    field.offset = offset;
+    return field;
+  };
+  std::vector<FieldRecord> fields = {
+      record(FieldRole::kObs, FieldType::kFloat32, rows.obs_offset),
+      record(FieldRole::kFinalObs, FieldType::kFloat32, rows.final_obs_offset),
+      record(FieldRole::kAction, FieldType::kFloat32, rows.act_offset),
+      record(FieldRole::kReward, FieldType::kFloat64, 0),
+      record(FieldRole::kStatus, FieldType::kUint8, 0),
+      record(FieldRole::kEpisodeReturn, FieldType::kFloat64, 0),
+      record(FieldRole::kEpisodeLength, FieldType::kInt64, 0)};
+  for (FieldRecord& field : std::span(fields).first(3)) {
+    field.dims = 1;
+    field.shape[0] =
+        field.role == FieldRole::kAction ? rows.act_size : rows.obs_size;
+  }
+  Sections sections(rows.region_size);
+  sections.Take(fields.size() * sizeof(FieldRecord));
+  for (FieldRecord& field : std::span(fields).subspan(3)) {
+    field.offset = sections.Take(FieldBytes(field, rows.num_envs));
+  }
+  return fields;
+}
+
+LrbcHeader SampleFieldsHeader() {
+  LrbcHeader header = SampleHeader();
+  const std::vector<FieldRecord> fields = SampleFields();
+  Sections sections(header.region_size);
+  header.fields_offset = sections.Take(fields.size() * sizeof(FieldRecord));
+  header.field_count = static_cast<uint32_t>(fields.size());
+  header.fields_crc32 = FieldsCrc(header, fields);
+  Sections after(fields.back().offset);
+  after.Take(FieldBytes(fields.back(), header.num_envs));
+  header.region_size = after.end();
+  header.feature_bits |= kFeatureFields;
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+FieldRecord SampleField() {
+  FieldRecord field = {};
+  field.offset = 1'000'064;
+  field.role = FieldRole::kFinalObs;
+  field.type = FieldType::kUint16;
+  field.dims = 8;
+  std::iota(std::begin(field.shape), std::end(field.shape), 2u);
+  SetText(field.path, "/cameras/front~1left");
+  return field;
 }
 
 std::vector<uint8_t> SampleRing() {
