@@ -22,6 +22,7 @@
 #include "transport/memory/region_name.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
+#include "transport/session/step_arrays.h"
 
 namespace tandem {
 namespace {
@@ -63,6 +64,41 @@ class FakeEngine final : public Engine {
   absl::Status reset_status_;  // guarded by mutex_
   EngineSchema schema_ = {
       .task = "Fake", .num_envs = kEnvs, .obs_size = 2, .act_size = 1};
+};
+
+// Observes the sum of its actions, both in fields; ends at a sum of 3 or more.
+class SummingEngine final : public Engine {
+ public:
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest> requests,
+                     const ResetIo& io) override {
+    for (const ResetRequest& request : requests)
+      Sums(io.fields)[request.env] = 0;
+    return absl::OkStatus();
+  }
+  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {
+    const std::span<int32_t> actions =
+        FindField(io.fields, FieldRole::kAction, "")->Values<int32_t>();
+    for (const uint32_t i : envs) {
+      Sums(io.fields)[i] += actions[i];
+      io.terminateds[i] = Sums(io.fields)[i] >= 3 ? 1 : 0;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static std::span<int64_t> Sums(std::span<const FieldArray> fields) {
+    return FindField(fields, FieldRole::kObs, "/sum")->Values<int64_t>();
+  }
+
+  EngineSchema schema_ = {
+      .task = "Summing",
+      .num_envs = kEnvs,
+      .obs_size = 0,
+      .act_size = 0,
+      .fields = {
+          {.role = FieldRole::kObs, .type = FieldType::kInt64, .path = "/sum"},
+          {.role = FieldRole::kAction, .type = FieldType::kInt32}}};
 };
 
 class EngineHostTest : public testing::Test {
@@ -114,6 +150,33 @@ class EngineHostTest : public testing::Test {
   std::atomic<bool> stop_polling_ = false;
   std::unique_ptr<EngineHost> host_;
 };
+
+TEST_F(EngineHostTest, ServesAnEngineWhoseObservationsAndActionsAreFields) {
+  SummingEngine engine;
+  auto host = EngineHost::Create(&engine, {.name = name_, .side = {}});
+  ASSERT_TRUE(host.ok()) << host.status();
+  host_ = *std::move(host);
+  host_->Start();
+  {
+    absl::StatusOr<ClientSide> client = Attach();
+    ASSERT_TRUE(client.ok()) << client.status();
+    const StepArrays& arrays = client->arrays();
+    const auto sums = [&](FieldRole role) {
+      const auto all = arrays.Find(role, "/sum")->Values<int64_t>();
+      return std::vector<int64_t>(all.begin(), all.end());
+    };
+    const auto actions = arrays.Find(FieldRole::kAction, "")->Values<int32_t>();
+    actions[0] = 1;
+    actions[1] = 2;
+    ASSERT_EQ(Step(*client, {}), ErrorCode::kOk);
+    EXPECT_EQ(sums(FieldRole::kObs), (std::vector<int64_t>{1, 2}));
+    ASSERT_EQ(Step(*client, {}), ErrorCode::kOk);
+    EXPECT_EQ(sums(FieldRole::kObs), (std::vector<int64_t>{2, 0}));
+    EXPECT_EQ(sums(FieldRole::kFinalObs)[1], 4);
+    EXPECT_EQ(arrays.dones[1], 1);
+  }
+  host_.reset();  // before the engine
+}
 
 TEST_F(EngineHostTest, ServesAClientFromStartToStop) {
   CreateHost();

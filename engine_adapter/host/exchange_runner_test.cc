@@ -13,7 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "engine_adapter/core/engine.h"
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
+#include "transport/session/field_array.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {
@@ -253,6 +255,133 @@ TEST_F(ExchangeRunnerTest, TurnsAnExceptionIntoAnErrorAndGoesOn) {
   EXPECT_FALSE(ResetAll(std::nullopt).ok());
   engine_.throws = false;
   EXPECT_TRUE(TryToRun(ExchangeKind::kStep, AutoresetMode::kSameStep).ok());
+}
+
+// Observes, in a field, its resets and its steps since; ends after two steps.
+class FieldEngine final : public Engine {
+ public:
+  const EngineSchema& schema() const override { return schema_; }
+
+  absl::Status Reset(std::span<const ResetRequest> requests,
+                     const ResetIo& io) override {
+    for (const ResetRequest& request : requests) {
+      ++resets_[request.env];
+      steps_[request.env] = 0;
+      Observe(request.env, io.fields);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {
+    for (const uint32_t i : envs) {
+      ++steps_[i];
+      Observe(i, io.fields);
+      FindField(io.fields, FieldRole::kReward, "")->Values<double>()[i] = 0.1;
+      io.terminateds[i] = steps_[i] == 2 ? 1 : 0;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void Observe(uint32_t env, std::span<const FieldArray> fields) const {
+    const std::span<uint16_t> pairs =
+        FindField(fields, FieldRole::kObs, "/pair")->Values<uint16_t>();
+    pairs[2 * env] = resets_[env];
+    pairs[2 * env + 1] = steps_[env];
+  }
+
+  std::vector<uint16_t> resets_ = std::vector<uint16_t>(kEnvs);
+  std::vector<uint16_t> steps_ = std::vector<uint16_t>(kEnvs);
+  EngineSchema schema_ = {
+      .task = "Fields", .num_envs = kEnvs, .obs_size = 0, .act_size = 0};
+};
+
+class FieldRunnerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    runner_.BeginResetAll(std::nullopt);
+    RunAll(&runner_, &engine_);
+    ASSERT_TRUE(runner_.status().ok());
+  }
+  void Step(AutoresetMode mode) {
+    runner_.Begin(ExchangeKind::kStep, mode);
+    RunAll(&runner_, &engine_);
+    ASSERT_TRUE(runner_.status().ok());
+    resets_.assign(kEnvs, 0);
+  }
+
+  using Pairs = std::vector<uint16_t>;
+  Pairs obs_ = Pairs(2 * kEnvs);
+  Pairs final_obs_ = Pairs(2 * kEnvs, 9);
+  std::vector<double> rewards64_ = std::vector<double>(kEnvs, 9);
+  std::vector<float> rewards_ = std::vector<float>(kEnvs);
+  std::vector<uint8_t> dones_ = std::vector<uint8_t>(kEnvs);
+  std::vector<uint8_t> truncateds_ = std::vector<uint8_t>(kEnvs);
+  std::vector<uint8_t> terminateds_ = std::vector<uint8_t>(kEnvs);
+  std::vector<uint8_t> resets_ = std::vector<uint8_t>(kEnvs);
+  std::vector<uint64_t> reset_seeds_ = std::vector<uint64_t>(kEnvs);
+  StepArrays arrays_ = {
+      .num_envs = kEnvs,
+      .obs_size = 0,
+      .act_size = 0,
+      .info_size = 0,
+      .obs = {},
+      .actions = {},
+      .rewards = rewards_,
+      .dones = dones_,
+      .truncateds = truncateds_,
+      .terminateds = terminateds_,
+      .resets = resets_,
+      .final_obs = {},
+      .reset_seeds = reset_seeds_,
+      .infos = {},
+      .final_infos = {},
+      .images = {},
+      .fields = {{.role = FieldRole::kObs,
+                  .type = FieldType::kUint16,
+                  .shape = {2},
+                  .path = "/pair",
+                  .row_bytes = 4,
+                  .data = std::as_writable_bytes(std::span(obs_))},
+                 {.role = FieldRole::kFinalObs,
+                  .type = FieldType::kUint16,
+                  .shape = {2},
+                  .path = "/pair",
+                  .row_bytes = 4,
+                  .data = std::as_writable_bytes(std::span(final_obs_))},
+                 {.role = FieldRole::kReward,
+                  .type = FieldType::kFloat64,
+                  .row_bytes = 8,
+                  .data = std::as_writable_bytes(std::span(rewards64_))}}};
+  FieldEngine engine_;
+  ExchangeRunner runner_{&arrays_};
+};
+
+TEST_F(FieldRunnerTest, SameStepKeepsTheLastObservationOfEachField) {
+  EXPECT_EQ(obs_, (Pairs{1, 0, 1, 0, 1, 0}));
+  Step(AutoresetMode::kSameStep);
+  resets_[1] = kResetRequested;
+  EXPECT_EQ(final_obs_, Pairs(2 * kEnvs, 9));
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(dones_, (Flags{1, 0, 1}));
+  EXPECT_EQ(obs_, (Pairs{2, 0, 2, 0, 2, 0}));
+  EXPECT_EQ(final_obs_, (Pairs{1, 2, 9, 9, 1, 2}));
+}
+
+TEST_F(FieldRunnerTest, OtherModesLeaveFinalFieldsAlone) {
+  for (const AutoresetMode mode :
+       {AutoresetMode::kNextStep, AutoresetMode::kDisabled}) {
+    for (int i = 0; i < 3; ++i) Step(mode);
+  }
+  EXPECT_EQ(final_obs_, Pairs(2 * kEnvs, 9));
+}
+
+TEST_F(FieldRunnerTest, TheRewardOfAResetEnvironmentIsZero) {
+  EXPECT_EQ(rewards64_, (std::vector<double>{0, 0, 0}));
+  Step(AutoresetMode::kDisabled);
+  resets_[0] = kResetRequested;
+  Step(AutoresetMode::kDisabled);
+  EXPECT_EQ(rewards64_, (std::vector<double>{0, 0.1, 0.1}));
 }
 
 }  // namespace

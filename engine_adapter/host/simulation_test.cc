@@ -42,6 +42,10 @@ class CountingEngine final : public Engine {
     return absl::OkStatus();
   }
   double step_secs() const override { return step_secs_; }
+  void AddField() {
+    schema_.fields.push_back(
+        {.role = FieldRole::kStatus, .type = FieldType::kUint8});
+  }
 
   std::optional<uint64_t> seed_;
   int resets_ = 0;
@@ -229,6 +233,23 @@ TEST_F(SimulationTest, ResetClearsAccumulatedSteps) {
     EXPECT_EQ(side_->arrays().obs[0], 1);
     simulation_->SetPaused(true);
   }
+}
+
+TEST_F(SimulationTest, AnEngineWithFieldsStepsAndResetsOnlyByExchanges) {
+  engine_.AddField();
+  EXPECT_EQ(CodeOf(simulation_->SetMode(SimulationMode::REALTIME)),
+            ErrorCode::kUnsupported);
+  simulation_->SetPaused(true);
+  EXPECT_EQ(CodeOf(simulation_->SingleStep(
+                1, [](const absl::StatusOr<uint32_t>&) {})),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(CodeOf(Reset(7)), ErrorCode::kUnsupported);
+  EXPECT_EQ(engine_.resets_, 1);
+  Send();
+  EXPECT_FALSE(Turn());
+  simulation_->SetPaused(false);
+  EXPECT_TRUE(Turn());
+  EXPECT_EQ(engine_.steps_, 1);
 }
 
 TEST_F(SimulationTest, CountsEachChangeOnce) {

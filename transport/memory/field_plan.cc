@@ -179,7 +179,7 @@ std::string PairProblem(const FieldRecord& record, const Index& index) {
   if (found != index.end() && SameValues(record, *found->second)) return "";
   return Mismatch(
       FieldText(record),
-      absl::StrCat("to have a ", NameOf(other), " of ", TypeText(record)),
+      absl::StrCat("to have a field ", NameOf(other), " of ", TypeText(record)),
       found == index.end() ? "none" : TypeText(*found->second));
 }
 

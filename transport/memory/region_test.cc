@@ -10,10 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/field.h"
+#include "schema/layout/layout_crc.h"
 #include "transport/base/error.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/attached_region.h"
@@ -344,6 +349,50 @@ TEST(Region, RefusesATruncatedFileBeforeMapping) {
             ErrorCode::kLayoutMismatch);
   ASSERT_EQ(truncate(RegionPath(name).c_str(), 100), 0);
   EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
+}
+
+TEST(Region, TheTableOfFieldsIsCopiedAndCheckedBeforeMapping) {
+  const std::string name = UniqueName();
+  RegionSpec spec = Spec();
+  spec.act_size = 0;
+  spec.fields = {{.role = FieldRole::kAction, .type = FieldType::kInt64}};
+  absl::StatusOr<OwnedRegion> region = OwnedRegion::Create(name, spec, {});
+  ASSERT_TRUE(region.ok()) << region.status();
+  ASSERT_TRUE(region->Link().ok());
+  const std::vector<FieldRecord>& planned = region->fields();
+  ASSERT_EQ(planned.size(), 3u);
+  const size_t bytes = planned.size() * sizeof(FieldRecord);
+  const LrbcHeader plan = AttachedRegion::Peek(name).value();
+  {
+    const AttachedRegion client = AttachedRegion::Open(name).value();
+    ASSERT_EQ(client.fields().size(), planned.size());
+    EXPECT_EQ(std::memcmp(client.fields().data(), planned.data(), bytes), 0);
+  }
+  const auto expect_refused = [&](uint64_t what) {
+    const absl::Status status = AttachedRegion::Open(name).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kLayoutMismatch)
+        << what << " " << status;
+  };
+  std::byte* const table = region->mapping()->At<std::byte>(plan.fields_offset);
+  for (size_t at = 0; at < bytes; at += 7) {
+    table[at] ^= std::byte{0x10};
+    expect_refused(at);
+    table[at] ^= std::byte{0x10};
+  }
+  LrbcHeader* const header = region->mapping()->header();
+  for (const uint64_t offset : {plan.region_size, plan.region_size - 256,
+                                uint64_t{0}, ~uint64_t{0}, plan.obs_offset}) {
+    header->fields_offset = offset;
+    expect_refused(offset);
+  }
+  header->fields_offset = plan.fields_offset;
+  EXPECT_TRUE(AttachedRegion::Open(name).ok());
+  // A file that ends in the table.
+  header->region_size = plan.fields_offset + 256;
+  header->layout_crc32 = LayoutCrc(*header);
+  const auto end = static_cast<off_t>(header->region_size);
+  ASSERT_EQ(truncate(RegionPath(name).c_str(), end), 0);
+  expect_refused(plan.fields_offset);
 }
 
 TEST(Region, RemovesATruncatedDeadRegion) {

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "schema/layout/field.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
@@ -163,6 +166,53 @@ TEST(SessionTrust, ActiveClientDelaysAttachRequestByOneExchange) {
   EXPECT_EQ(engine->Poll(), EngineEvent::kExchange);
   engine->Publish();
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kBrokenPeer);
+}
+
+RegionSpec SpecWithFields() {
+  RegionSpec spec = EchoSpec();
+  spec.fields = {
+      {.role = FieldRole::kStatus, .type = FieldType::kUint8},
+      {.role = FieldRole::kEpisodeLength, .type = FieldType::kInt64}};
+  return spec;
+}
+
+TEST(SessionTrust, AChangedTableOfFieldsIsRefusedBeforeTheAttach) {
+  const std::string name = UniqueRegionName("table");
+  EchoEngine engine(name, SpecWithFields());
+  const auto& mapping = engine.side().mapping();
+  const LrbcHeader& header = *mapping->header();
+  const size_t bytes = header.field_count * sizeof(FieldRecord);
+  std::byte* const table = mapping->At<std::byte>(header.fields_offset);
+  for (size_t at = 0; at < bytes; ++at) {
+    table[at] ^= std::byte{1};
+    EXPECT_EQ(CodeOf(ClientSide::Attach(name, {}).status()),
+              ErrorCode::kLayoutMismatch)
+        << at;
+    table[at] ^= std::byte{1};
+  }
+  EXPECT_EQ(engine.arrivals(), 0);
+  ClientSide client = AttachOrFail(name);
+  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+}
+
+TEST(SessionTrust, ASessionDoesNotReadTheTableOfFieldsAgain) {
+  const std::string name = UniqueRegionName("table");
+  EchoEngine engine(name, SpecWithFields());
+  ClientSide client = AttachOrFail(name);
+  const auto& mapping = engine.side().mapping();
+  LrbcHeader* const header = mapping->header();
+  std::byte* const table = mapping->At<std::byte>(header->fields_offset);
+  const FieldArray* const status = client.arrays().Find(FieldRole::kStatus, "");
+  ASSERT_NE(status, nullptr);
+  const std::byte* const memory = status->data.data();
+  std::fill_n(table, header->field_count * sizeof(FieldRecord),
+              std::byte{0xFF});
+  header->fields_offset = ~uint64_t{0};
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
+  }
+  EXPECT_EQ(client.arrays().Find(FieldRole::kStatus, "")->data.data(), memory);
+  EXPECT_EQ(client.arrays().obs[5], 6);
 }
 
 TEST(SessionTrust, EveryForeignStatusIsAnEngineErrorOrABrokenPeer) {

@@ -1,6 +1,6 @@
 // EchoEngine: an engine for tests of the session, on its own thread.
 //
-// Data flow: actions -> obs, and counts of requests.
+// Data flow: actions -> obs, also as fields of one path; counts of requests.
 // Ownership: the test; it serves from construction to destruction.
 //
 //   EchoEngine engine(name, EchoSpec());
@@ -27,6 +27,7 @@
 #include "transport/memory/region_plan.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
+#include "transport/session/step_arrays.h"
 
 namespace tandem {
 
@@ -115,6 +116,13 @@ class EchoEngine {
     if (side_.kind() == ExchangeKind::kResetOnly) return;
     ++steps_;
     std::copy(arrays.actions.begin(), arrays.actions.end(), arrays.obs.begin());
+    for (const FieldArray& action : arrays.fields) {
+      if (action.role != FieldRole::kAction) continue;
+      const FieldArray* obs = arrays.Find(FieldRole::kObs, action.path);
+      if (obs != nullptr && obs->data.size() == action.data.size()) {
+        std::ranges::copy(action.data, obs->data.begin());
+      }
+    }
   }
 
   std::atomic<int> steps_{0}, resets_{0}, arrivals_{0}, departures_{0},
