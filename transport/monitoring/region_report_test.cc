@@ -8,10 +8,12 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "schema/goldens/testing/samples.h"
 #include "schema/layout/error_codes.h"
+#include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
@@ -265,6 +267,69 @@ TEST(RegionReport, ReportsFileThatIsNotARegion) {
   }
 }
 
+// The golden header with fields, and its table. The arrays need no content.
+class FieldsReport : public testing::Test {
+ protected:
+  FieldsReport() {
+    placed_.Resize(header_.region_size);
+    WriteTable();
+  }
+  void WriteTable() {
+    placed_.Write(header_.fields_offset,
+                  {reinterpret_cast<const char*>(fields_.data()),
+                   fields_.size() * sizeof(FieldRecord)});
+  }
+
+  const LrbcHeader header_ = SampleFieldsHeader();
+  std::vector<FieldRecord> fields_ = SampleFields();
+  const std::string name_ = UniqueRegionName("report");
+  PlacedFile placed_{name_, BytesOf(header_), PlacedFile::kAlive};
+};
+
+TEST_F(FieldsReport, ListsEachFieldAndItsArray) {
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_EQ(report.header_problems, std::vector<std::string>());
+  ASSERT_EQ(report.fields.size(), 7u);
+  const FieldReport& obs = report.fields[0];
+  EXPECT_EQ(obs.role, "obs");
+  EXPECT_EQ(obs.path, "");
+  EXPECT_EQ(obs.dtype, "float32");
+  EXPECT_EQ(obs.shape, (std::vector<uint32_t>{33, 17}));
+  EXPECT_EQ(obs.offset, header_.obs_offset);
+  EXPECT_EQ(obs.bytes, 33u * 17 * 4);
+  const FieldReport& status = report.fields[4];
+  EXPECT_EQ(status.role, "status");
+  EXPECT_EQ(status.dtype, "uint8");
+  EXPECT_EQ(status.shape, (std::vector<uint32_t>{33}));
+  EXPECT_EQ(status.offset, fields_[4].offset);
+  EXPECT_EQ(status.bytes, 33u);
+  const RegionSection& last = report.sections.back();
+  EXPECT_EQ(last.name, "field episode_length ''");
+  EXPECT_EQ(last.bytes, 33u * 8);
+}
+
+TEST_F(FieldsReport, ReportsAnyTable) {
+  for (size_t at = 0; at < fields_.size() * sizeof(FieldRecord); ++at) {
+    auto* const bytes = reinterpret_cast<uint8_t*>(fields_.data());
+    bytes[at] = static_cast<uint8_t>(bytes[at] ^ 0xFF);
+    WriteTable();
+    const RegionReport report = ReadOrFail(name_);
+    EXPECT_EQ(report.header_problems.size(), 1u) << at;
+    EXPECT_TRUE(report.fields.empty());
+    bytes[at] = static_cast<uint8_t>(bytes[at] ^ 0xFF);
+  }
+  placed_.WriteWord(offsetof(LrbcHeader, field_count), ~uint32_t{0});
+  EXPECT_FALSE(ReadOrFail(name_).header_problems.empty());
+  placed_.WriteWord(offsetof(LrbcHeader, field_count), header_.field_count);
+  placed_.WriteWord(offsetof(LrbcHeader, fields_offset), ~uint64_t{0});
+  EXPECT_FALSE(ReadOrFail(name_).header_problems.empty());
+  placed_.WriteWord(offsetof(LrbcHeader, fields_offset), header_.fields_offset);
+  placed_.Resize(header_.fields_offset + 300);
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_FALSE(report.header_problems.empty());
+  EXPECT_TRUE(report.fields.empty());
+}
+
 // Changes each byte of the header, one at a time.
 class ReportFlip : public GoldenRegionTest,
                    public testing::WithParamInterface<int> {};
@@ -380,6 +445,7 @@ TEST(RegionReport, ARestartedEngineGivesNoRates) {
 TEST(RegionReport, NamesFeaturesAndModes) {
   EXPECT_EQ(FeatureNames(kFeatureArrays | kFeatureFrames | 1u << 30),
             (std::vector<std::string>{"arrays", "frames", "bit 30"}));
+  EXPECT_EQ(FeatureNames(kFeatureFields), std::vector<std::string>{"fields"});
   EXPECT_EQ(FeatureNames(~uint64_t{0}).size(), 64u);
   EXPECT_EQ(NameOf(AutoresetMode::kNextStep), "NEXT_STEP");
   EXPECT_EQ(NameOf(static_cast<AutoresetMode>(12)), "12");
