@@ -267,12 +267,17 @@ TEST(RegionReport, ReportsFileThatIsNotARegion) {
   }
 }
 
-// The golden header with fields, and its table. The arrays need no content.
+// The golden header with fields, its table, and a frame ring: an invalid ring
+// would delay each report. The arrays need no content.
 class FieldsReport : public testing::Test {
  protected:
   FieldsReport() {
     placed_.Resize(header_.region_size);
     WriteTable();
+    const absl::StatusOr<FlanHeader> ring =
+        PlanFrameRing({.width = 8, .height = 6, .channels = 3, .capacity = 4});
+    placed_.Write(header_.flan_offset,
+                  {reinterpret_cast<const char*>(&*ring), sizeof(*ring)});
   }
   void WriteTable() {
     placed_.Write(header_.fields_offset,
