@@ -1,13 +1,17 @@
 // The functions of tandem.h for clients, and their RPCs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/testing/counting_engine.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -214,6 +218,72 @@ TEST_F(RpcApiTest, TooLargeRequestsAreNotSent) {
         TANDEM_MESSAGE_TOO_LARGE);
   }
   EXPECT_EQ(Call(call), TANDEM_OK) << LastError();
+}
+
+// Observes its actions: int16[2] in the field "/pair", and their count.
+class PairEngine final : public Engine {
+ public:
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
+    return absl::OkStatus();
+  }
+  absl::Status Step(std::span<const uint32_t>, const StepIo& io) override {
+    std::ranges::copy(
+        FindField(io.fields, FieldRole::kAction, "")->data,
+        FindField(io.fields, FieldRole::kObs, "/pair")->data.begin());
+    FindField(io.fields, FieldRole::kReward, "")->Values<double>()[0] = 0.1;
+    return absl::OkStatus();
+  }
+
+ private:
+  EngineSchema schema_ = {
+      .task = "Pair",
+      .num_envs = 1,
+      .obs_size = 0,
+      .act_size = 0,
+      .fields = {
+          {.role = FieldRole::kObs,
+           .type = FieldType::kInt16,
+           .shape = {2},
+           .path = "/pair"},
+          {.role = FieldRole::kObs,
+           .type = FieldType::kFloat16,
+           .shape = {1, 1, 1, 1},
+           .path = "/deep"},
+          {.role = FieldRole::kAction, .type = FieldType::kInt16, .shape = {2}},
+          {.role = FieldRole::kReward, .type = FieldType::kFloat64}}};
+};
+
+TEST_F(ApiTest, FieldsHaveNamesTypesAndShapes) {
+  PairEngine engine;
+  auto host = EngineHost::Create(&engine, {.name = name_});
+  ASSERT_TRUE(host.ok()) << host.status();
+  (*host)->Start();
+  tandem_client* const client = Attach();
+  EXPECT_EQ(Array(client, "obs").shape[1], 0u);
+  const tandem_array pair = Array(client, "obs/pair");
+  EXPECT_EQ(pair.dtype, TANDEM_INT16);
+  EXPECT_EQ(pair.dimensions, 2u);
+  EXPECT_EQ(pair.shape[0], 1u);
+  EXPECT_EQ(pair.shape[1], 2u);
+  EXPECT_EQ(pair.bytes, 4u);
+  EXPECT_NE(Array(client, "final_obs/pair").data, pair.data);
+  auto* const action = static_cast<int16_t*>(Array(client, "action/").data);
+  action[1] = -7;
+  ASSERT_EQ(tandem_client_step(client, nullptr, 0, 60), TANDEM_OK)
+      << LastError();
+  EXPECT_EQ(static_cast<int16_t*>(pair.data)[1], -7);
+  EXPECT_EQ(*static_cast<double*>(Array(client, "reward64").data), 0.1);
+  const float wrong = 1;
+  EXPECT_EQ(tandem_client_step(client, &wrong, 1, 60), TANDEM_INVALID_ACTION);
+  auto array = Sized<tandem_array>();
+  EXPECT_EQ(tandem_client_array(client, "obs/deep", &array),
+            TANDEM_UNSUPPORTED);
+  EXPECT_TRUE(absl::StrContains(LastError(), "obs/deep")) << LastError();
+  EXPECT_EQ(tandem_client_array(client, "status", &array),
+            TANDEM_INVALID_ARGUMENT);
+  EXPECT_TRUE(absl::StrContains(LastError(), "obs/pair")) << LastError();
+  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }
 
 }  // namespace

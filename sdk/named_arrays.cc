@@ -10,6 +10,58 @@
 #include "transport/base/printable.h"
 
 namespace tandem {
+namespace {
+
+// Of the names in an error text.
+constexpr size_t kMostNames = 40;
+
+uint32_t DtypeOf(FieldType type) {
+  switch (type) {
+    case FieldType::kBool:
+      return TANDEM_BOOL;
+    case FieldType::kUint8:
+      return TANDEM_UINT8;
+    case FieldType::kInt8:
+      return TANDEM_INT8;
+    case FieldType::kUint16:
+      return TANDEM_UINT16;
+    case FieldType::kInt16:
+      return TANDEM_INT16;
+    case FieldType::kUint32:
+      return TANDEM_UINT32;
+    case FieldType::kInt32:
+      return TANDEM_INT32;
+    case FieldType::kUint64:
+      return TANDEM_UINT64;
+    case FieldType::kInt64:
+      return TANDEM_INT64;
+    case FieldType::kFloat16:
+      return TANDEM_FLOAT16;
+    case FieldType::kFloat32:
+      return TANDEM_FLOAT32;
+    case FieldType::kFloat64:
+      return TANDEM_FLOAT64;
+  }
+  return 0;  // CheckHeader has refused other numbers
+}
+
+// "obs/image" for the path "/image"; "obs/" for the whole observation.
+std::string NameOfField(const FieldArray& field) {
+  switch (field.role) {
+    case FieldRole::kObs:
+    case FieldRole::kFinalObs:
+    case FieldRole::kAction:
+      return absl::StrCat(NameOf(field.role),
+                          field.path.empty() ? "/" : field.path);
+    case FieldRole::kReward:
+      return "reward64";
+    default:
+      return NameOf(field.role);
+  }
+}
+
+}  // namespace
+
 template <typename T>
 void NamedArrays::Add(const char* name, std::span<T> values,
                       std::initializer_list<uint64_t> shape) {
@@ -24,6 +76,21 @@ void NamedArrays::Add(const char* name, std::span<T> values,
   array.bytes = values.size_bytes();
   array.data = values.data();
   items_.push_back({name, array});
+}
+
+void NamedArrays::AddField(const FieldArray& field, uint64_t num_envs) {
+  tandem_array array = {};
+  array.struct_size = sizeof(array);
+  array.index = static_cast<uint32_t>(items_.size());
+  array.dtype = DtypeOf(field.type);
+  array.dimensions = static_cast<uint32_t>(1 + field.shape.size());
+  if (array.dimensions <= TANDEM_MAX_DIMENSIONS) {
+    array.shape[0] = num_envs;
+    std::ranges::copy(field.shape, array.shape + 1);
+  }
+  array.bytes = field.data.size();
+  array.data = field.data.data();
+  items_.push_back({NameOfField(field), array});
 }
 
 NamedArrays NamedArrays::OfEngine(const StepArrays& arrays) {
@@ -60,6 +127,7 @@ NamedArrays NamedArrays::OfClient(const StepArrays& arrays,
     named.Add("images", arrays.images,
               {envs, plan.image_height, plan.image_width, plan.image_channels});
   }
+  for (const FieldArray& field : arrays.fields) named.AddField(field, envs);
   return named;
 }
 
@@ -67,18 +135,28 @@ absl::Status NamedArrays::Find(const char* name, tandem_array* array) const {
   if (name == nullptr) return MissingArgument("name");
   absl::Status status = CheckOutput(array, "array");
   if (!status.ok()) return status;
-  const auto found =
-      std::ranges::find(items_, absl::string_view(name),
-                        [](const Item& item) { return item.name; });
+  const auto found = std::ranges::find_if(
+      items_, [name](const Item& item) { return item.name == name; });
   if (found == items_.end()) {
+    const std::span<const Item> shown =
+        std::span(items_).first(std::min(items_.size(), kMostNames));
     return MakeError(
         ErrorCode::kInvalidArgument,
         absl::StrCat("name: expected one of ",
-                     absl::StrJoin(items_, ", ",
+                     absl::StrJoin(shown, ", ",
                                    [](std::string* out, const Item& item) {
                                      out->append(item.name);
                                    }),
-                     ", found '", Printable(name), "'"));
+                     shown.size() < items_.size() ? ", ..." : "", ", found '",
+                     Printable(name), "'"));
+  }
+  if (found->array.dimensions > TANDEM_MAX_DIMENSIONS) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        absl::StrCat("array '", found->name, "': expected at most ",
+                     TANDEM_MAX_DIMENSIONS, " dimensions, found ",
+                     found->array.dimensions,
+                     "; this interface cannot describe more"));
   }
   WriteStruct(found->array, array);
   return status;

@@ -1,6 +1,7 @@
 // NamedArrays: a region's arrays by name, with dtype and shape.
 //
-// Data flow: StepArrays -> tandem_array -> the program.
+// Data flow: StepArrays, with the fields of a client -> tandem_array -> the
+// program.
 // Ownership: an engine or a client has one. Constant, so any thread may read.
 //
 //   const NamedArrays arrays = NamedArrays::OfEngine(side.arrays());
@@ -22,6 +23,7 @@
 #include "engine_adapter/core/engine.h"
 #include "schema/layout/lrbc.h"
 #include "sdk/tandem.h"
+#include "transport/session/field_array.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {
@@ -33,6 +35,7 @@ class NamedArrays {
   static NamedArrays OfClient(const StepArrays& arrays, const LrbcHeader& plan);
 
   // kInvalidArgument: no array has the name; the text lists the names.
+  // kUnsupported: a field of more dimensions than a tandem_array has.
   absl::Status Find(const char* name, tandem_array* array) const;
 
   // The memory of a work's arrays, by the indices of OfEngine's arrays.
@@ -49,12 +52,13 @@ class NamedArrays {
 
  private:
   struct Item {
-    const char* name;
-    tandem_array array;
+    std::string name;
+    tandem_array array;  // `dimensions` may exceed its shape, which is then 0
   };
   template <typename T>
   void Add(const char* name, std::span<T> values,
            std::initializer_list<uint64_t> shape);
+  void AddField(const FieldArray& field, uint64_t num_envs);
 
   std::vector<Item> items_;
 };

@@ -38,7 +38,7 @@ extern "C" {
 /* --- Versions and errors -------------------------------------------------- */
 
 #define TANDEM_ABI_MAJOR 1
-#define TANDEM_ABI_MINOR 1
+#define TANDEM_ABI_MINOR 2
 
 /* Numbers of Tandem's errors; a released number keeps its meaning. */
 typedef int32_t tandem_code;
@@ -88,7 +88,21 @@ TANDEM_API void tandem_free(void* memory);
 
 /* --- Arrays --------------------------------------------------------------- */
 
-enum { TANDEM_FLOAT32 = 1, TANDEM_FLOAT64 = 2, TANDEM_UINT8 = 3 };
+enum {
+  TANDEM_FLOAT32 = 1,
+  TANDEM_FLOAT64 = 2,
+  TANDEM_UINT8 = 3,
+  /* Since 1.2, of fields only. */
+  TANDEM_BOOL = 4, /* bytes, 0 or 1 */
+  TANDEM_INT8 = 5,
+  TANDEM_UINT16 = 6,
+  TANDEM_INT16 = 7,
+  TANDEM_UINT32 = 8,
+  TANDEM_INT32 = 9,
+  TANDEM_UINT64 = 10,
+  TANDEM_INT64 = 11,
+  TANDEM_FLOAT16 = 12 /* IEEE 754 binary16 */
+};
 #define TANDEM_MAX_DIMENSIONS 4
 
 /* An array of all environments, in C order; the first dimension is the
@@ -393,7 +407,14 @@ TANDEM_API tandem_code tandem_client_attach(
 /* Finds an array by name: "obs", "actions", "rewards", "dones", "terminateds",
    "truncateds", "resets", "final_obs", "infos", "final_infos", "images". It is
    valid until tandem_client_reconnect or tandem_client_close, and it belongs to
-   the engine between send and recv. */
+   the engine between send and recv.
+   Since 1.2, if the region has fields (docs/protocol.md, "Fields"): "obs/PATH",
+   "final_obs/PATH" and "action/PATH" for each of them, where PATH is a JSON
+   pointer without its first "/", such as "obs/image"; "obs/" and so on for an
+   observation or action that is one array; "reward64", "status",
+   "episode_return", "episode_length". "obs", "final_obs" and "actions" have no
+   elements then, unless they are float32 rows. TANDEM_UNSUPPORTED: a field of
+   more than TANDEM_MAX_DIMENSIONS dimensions. */
 TANDEM_API tandem_code tandem_client_array(tandem_client* client,
                                            const char* name,
                                            tandem_array* array);
@@ -403,7 +424,8 @@ TANDEM_API uint64_t tandem_client_description(tandem_client* client, char* text,
                                               uint64_t size);
 
 /* Requests a step with num_envs * act_size actions, all finite; NULL: those in
-   the array "actions". TANDEM_INVALID_ACTION, TANDEM_STEP_PENDING,
+   the array "actions". If actions are fields, the program writes them in place,
+   and `actions` is NULL. TANDEM_INVALID_ACTION, TANDEM_STEP_PENDING,
    TANDEM_PEER_GONE: nothing was sent. */
 TANDEM_API tandem_code tandem_client_send(tandem_client* client,
                                           const float* actions, uint64_t count);

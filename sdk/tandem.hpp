@@ -51,18 +51,39 @@ inline void Check(tandem_code code) {
   throw Error(code, std::string(tandem_code_name(code)) + ": " + LastError());
 }
 
+// The dtype of T; 0: none.
 template <typename T>
-inline constexpr uint32_t kTypeOf = std::is_same_v<T, float>    ? TANDEM_FLOAT32
-                                    : std::is_same_v<T, double> ? TANDEM_FLOAT64
-                                                                : TANDEM_UINT8;
+constexpr uint32_t TypeOf() {
+  if constexpr (std::is_same_v<T, float>) return TANDEM_FLOAT32;
+  if constexpr (std::is_same_v<T, double>) return TANDEM_FLOAT64;
+  if constexpr (std::is_same_v<T, uint8_t>) return TANDEM_UINT8;
+  if constexpr (std::is_same_v<T, int8_t>) return TANDEM_INT8;
+  if constexpr (std::is_same_v<T, uint16_t>) return TANDEM_UINT16;
+  if constexpr (std::is_same_v<T, int16_t>) return TANDEM_INT16;
+  if constexpr (std::is_same_v<T, uint32_t>) return TANDEM_UINT32;
+  if constexpr (std::is_same_v<T, int32_t>) return TANDEM_INT32;
+  if constexpr (std::is_same_v<T, uint64_t>) return TANDEM_UINT64;
+  if constexpr (std::is_same_v<T, int64_t>) return TANDEM_INT64;
+  return 0;
+}
+template <typename T>
+inline constexpr uint32_t kTypeOf = TypeOf<T>();
+
+// Whether T reads elements of this dtype. uint8_t reads TANDEM_BOOL, too, and
+// uint16_t the bits of TANDEM_FLOAT16.
+template <typename T>
+constexpr bool Reads(uint32_t dtype) {
+  return dtype == kTypeOf<T> ||
+         (dtype == TANDEM_BOOL && std::is_same_v<T, uint8_t>) ||
+         (dtype == TANDEM_FLOAT16 && std::is_same_v<T, uint16_t>);
+}
 
 // Returns the elements of all environments. Throws Error(
 // TANDEM_INVALID_ARGUMENT) if T is not the array's type.
 template <typename T>
 std::span<T> Elements(const tandem_array& array, void* data) {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                std::is_same_v<T, uint8_t>);
-  if (array.dtype != kTypeOf<T>) {
+  static_assert(kTypeOf<T> != 0);
+  if (!Reads<T>(array.dtype)) {
     throw Error(TANDEM_INVALID_ARGUMENT,
                 "InvalidArgument: expected the array's own element type");
   }

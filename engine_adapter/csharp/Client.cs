@@ -110,7 +110,10 @@ namespace Tandem
             }
         }
 
-        // Finds an array: those above, and "final_obs", "infos", "final_infos", "images".
+        // Finds an array: those above, and "final_obs", "infos", "final_infos", "images". Of a region with fields also
+        // "obs/PATH", "final_obs/PATH", "action/PATH", "reward64", "status", "episode_return", "episode_length", as
+        // tandem.h says; Obs and Actions are then empty, unless they are float32 rows. Unsupported: a field of more
+        // than four dimensions.
         public RegionArray Array(string name)
         {
             tandem_array array = default(tandem_array);

@@ -19,7 +19,18 @@ namespace Tandem
     {
         Float32 = 1,
         Float64 = 2,
-        UInt8 = 3
+        UInt8 = 3,
+
+        // Of fields only. Bool: bytes, 0 or 1. Float16: IEEE 754 binary16.
+        Bool = 4,
+        Int8 = 5,
+        UInt16 = 6,
+        Int16 = 7,
+        UInt32 = 8,
+        Int32 = 9,
+        UInt64 = 10,
+        Int64 = 11,
+        Float16 = 12
     }
 
     // Who maps the region.
@@ -61,8 +72,8 @@ namespace Tandem
         public int[] Shape { get; private set; }
         public long Bytes { get; private set; }
 
-        // All elements. Errors: ObjectDisposedException; InvalidOperationException after Reconnect;
-        // TandemException(InvalidArgument): T is not the array's type.
+        // All elements. byte reads Bool, too, and ushort the bits of Float16. Errors: ObjectDisposedException;
+        // InvalidOperationException after Reconnect; TandemException(InvalidArgument): T is not the array's type.
         public Span<T> Span<T>() where T : struct
         {
             ThrowIfMoved();
@@ -80,15 +91,45 @@ namespace Tandem
 
         internal static Span<T> Elements<T>(void* data, ElementType type, long bytes, string name) where T : struct
         {
-            int size = typeof(T) == typeof(float) && type == ElementType.Float32 ? 4
-                : typeof(T) == typeof(double) && type == ElementType.Float64 ? 8
-                : typeof(T) == typeof(byte) && type == ElementType.UInt8 ? 1 : 0;
+            int size = SizeOf(typeof(T), type);
             if (size == 0)
             {
                 throw new TandemException(ErrorCode.InvalidArgument,
                     name + ": expected the element type " + type + ", found " + typeof(T).Name);
             }
             return new Span<T>(data, checked((int)(bytes / size)));
+        }
+
+        // The bytes of an element; 0: `read` does not read elements of this type.
+        private static int SizeOf(Type read, ElementType type)
+        {
+            switch (type)
+            {
+                case ElementType.Float32:
+                    return read == typeof(float) ? 4 : 0;
+                case ElementType.Float64:
+                    return read == typeof(double) ? 8 : 0;
+                case ElementType.UInt8:
+                case ElementType.Bool:
+                    return read == typeof(byte) ? 1 : 0;
+                case ElementType.Int8:
+                    return read == typeof(sbyte) ? 1 : 0;
+                case ElementType.UInt16:
+                case ElementType.Float16:
+                    return read == typeof(ushort) ? 2 : 0;
+                case ElementType.Int16:
+                    return read == typeof(short) ? 2 : 0;
+                case ElementType.UInt32:
+                    return read == typeof(uint) ? 4 : 0;
+                case ElementType.Int32:
+                    return read == typeof(int) ? 4 : 0;
+                case ElementType.UInt64:
+                    return read == typeof(ulong) ? 8 : 0;
+                case ElementType.Int64:
+                    return read == typeof(long) ? 8 : 0;
+                default:
+                    return 0;
+            }
         }
     }
 }
