@@ -91,7 +91,11 @@ namespace Tandem
 
         internal static Span<T> Elements<T>(void* data, ElementType type, long bytes, string name) where T : struct
         {
-            int size = SizeOf(typeof(T), type);
+            // The types of each step, which the compiler decides for each T; then those of fields.
+            int size = typeof(T) == typeof(float) && type == ElementType.Float32 ? 4
+                : typeof(T) == typeof(double) && type == ElementType.Float64 ? 8
+                : typeof(T) == typeof(byte) && type == ElementType.UInt8 ? 1
+                : SizeOf(typeof(T), type);
             if (size == 0)
             {
                 throw new TandemException(ErrorCode.InvalidArgument,
@@ -100,16 +104,11 @@ namespace Tandem
             return new Span<T>(data, checked((int)(bytes / size)));
         }
 
-        // The bytes of an element; 0: `read` does not read elements of this type.
+        // The bytes of an element of a field; 0: `read` does not read elements of this type.
         private static int SizeOf(Type read, ElementType type)
         {
             switch (type)
             {
-                case ElementType.Float32:
-                    return read == typeof(float) ? 4 : 0;
-                case ElementType.Float64:
-                    return read == typeof(double) ? 8 : 0;
-                case ElementType.UInt8:
                 case ElementType.Bool:
                     return read == typeof(byte) ? 1 : 0;
                 case ElementType.Int8:
