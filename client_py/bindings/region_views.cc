@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "schema/layout/field.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
+#include "transport/session/step_arrays.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -27,6 +29,19 @@ py::object ImagesView(const StepArrays& arrays, const LrbcHeader& plan,
       arrays.images,
       {plan.num_envs, plan.image_height, plan.image_width, plan.image_channels},
       keeper);
+}
+
+py::dict FieldViews(const StepArrays& arrays, const py::capsule& keeper) {
+  py::dict views;
+  for (const FieldArray& field : arrays.fields) {
+    std::vector<py::ssize_t> shape = {arrays.num_envs};
+    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+    const py::tuple key =
+        py::make_tuple(py::str(NameOf(field.role)), py::str(field.path));
+    views[key] = py::array(py::dtype(NameOf(field.type)), std::move(shape),
+                           field.data.data(), keeper);
+  }
+  return views;
 }
 
 }  // namespace
@@ -55,6 +70,7 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       .infos = View(arrays.infos, of_infos, keeper),
       .final_infos = View(arrays.final_infos, of_infos, keeper),
       .images = ImagesView(arrays, plan, keeper),
+      .fields = FieldViews(arrays, keeper),
       .num_envs = plan.num_envs,
       .obs_size = plan.obs_size,
       .act_size = plan.act_size,

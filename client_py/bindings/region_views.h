@@ -33,6 +33,9 @@ struct RegionViews {
   pybind11::array_t<double> infos;
   pybind11::array_t<double> final_infos;
   pybind11::object images;  // uint8[num_envs, height, width, 3], or None
+  // (role, path) -> NumPy view [num_envs, *shape]; empty without fields.
+  // Float32 rows are views of the same memory as obs, final_obs and actions.
+  pybind11::dict fields;
 
   // Checked at attach, and not read from the mapping again.
   uint32_t num_envs = 0;

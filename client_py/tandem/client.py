@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +142,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         self._infos, self._final_infos = native.infos, native.final_infos
         self._terminateds, self._truncateds = native.terminateds, native.truncateds
         self._images = native.images
+        self._fields = native.fields
 
     def send(self, actions: NDArray[np.float32]) -> None:
         """Starts a step and returns at once; `recv` returns its results.
@@ -345,6 +347,17 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         None unless the engine was started with images. Valid until the next send.
         """
         return self._images
+
+    @property
+    def fields(self) -> dict[tuple[str, str], NDArray[Any]]:
+        """The region's fields, [num_envs, ...] of any dtype, by role and path; empty unless the engine has fields.
+
+        The roles are "obs", "final_obs", "action", "reward", "status", "episode_return" and "episode_length". The path
+        is a JSON pointer into the space: "" for the whole, "/image" for the key of a Dict, "/0" for the item of a Tuple
+        (docs/protocol.md). `obs`, `final_obs` and `actions` have no columns if the engine has no such float32 rows: fill
+        the fields of "action", then call `step(client.actions)`. Views as `obs`: valid until the next send.
+        """
+        return dict(self._fields)
 
     @property
     def image_step(self) -> int:

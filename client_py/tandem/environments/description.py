@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from tandem.client import SharedMemoryClient
-from tandem.errors import LayoutMismatch
+from tandem.errors import LayoutMismatch, Unsupported
 
 _DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in ("float64", "float32", "int64")}
 
@@ -54,7 +54,13 @@ def describe(client: SharedMemoryClient) -> TaskDescription:
 
     Raises:
       LayoutMismatch: The description is invalid, or does not fit the region's arrays.
+      Unsupported: The observations or actions are not float32 rows.
     """
+    if client.obs_size == 0 or client.act_size == 0:
+        raise Unsupported(
+            f"region {client.name!r}: expected observations and actions in float32 rows, found fields of other types, "
+            "which these environments do not read yet; use SharedMemoryClient.fields"
+        )
     if not client.description:
         return TaskDescription(_unbounded(client.obs_size), _unbounded(client.act_size), (), None)
     try:

@@ -94,6 +94,7 @@ class SharedMemoryVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Obs, ArrayL
         Raises:
           InvalidArgument: No client, or an invalid dtype.
           LayoutMismatch: The engine's description of its task is invalid.
+          Unsupported: The engine's observations or actions are fields, not float32 rows.
         """
         if not isinstance(client, SharedMemoryClient):
             raise InvalidArgument(f"client: expected a tandem.SharedMemoryClient, found {shown(client)}")

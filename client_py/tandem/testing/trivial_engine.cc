@@ -8,14 +8,19 @@
 //               the last action's first value, env, env, ...}
 //   reward   = sum of the environment's actions
 //   An episode is truncated after 10 steps; an action of 100 or more terminates
-//   it. The first environment's first action can make the engine misbehave:
+//   it. With --fields the region has no float32 rows: the action is an int64,
+//   the observation uint8[2, 3] "/image", filled with the steps, and int64
+//   "/seed"; a tenth of the action is the reward.
+//   The first environment's first action can make the engine misbehave:
 //     -1001 reports a failure   -1002 exits at once   -1003 answers no more
 //     -1004 prints 100 lines, then exits at once
 
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,9 +32,12 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/status/status.h"
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
+#include "transport/memory/region_plan.h"
 #include "transport/session/engine_side.h"
+#include "transport/session/step_arrays.h"
 
 ABSL_FLAG(std::string, name, "tandem", "the region");
 ABSL_FLAG(std::string, task, "Trivial-v0",
@@ -43,6 +51,7 @@ ABSL_FLAG(int32_t, threads, 0, "ignored");
 ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt,
           "environment i: seed + i");
 ABSL_FLAG(int32_t, launcher_fd, -1, "leave when this is closed at the far end");
+ABSL_FLAG(bool, fields, false, "typed fields instead of float32 rows");
 
 namespace tandem {
 namespace {
@@ -64,11 +73,22 @@ class TrivialEngine {
   TrivialEngine(EngineSide* side, uint32_t episode_steps)
       : side_(side),
         arrays_(side->arrays()),
+        action_(arrays_.Find(FieldRole::kAction, "")),
+        image_(arrays_.Find(FieldRole::kObs, "/image")),
+        seed_(arrays_.Find(FieldRole::kObs, "/seed")),
+        reward_(arrays_.Find(FieldRole::kReward, "")),
         episode_steps_(episode_steps),
         steps_(arrays_.num_envs, 0),
         ended_(arrays_.num_envs, 0) {}
 
   void Reset(uint32_t env, std::optional<uint64_t> seed) {
+    steps_[env] = 0;
+    ended_[env] = 0;
+    if (image_ != nullptr) {
+      std::ranges::fill(image_->Row(env), std::byte{0});
+      seed_->Values<int64_t>()[env] = seed ? static_cast<int64_t>(*seed) : -1;
+      return;
+    }
     float* const row = &arrays_.obs[size_t{env} * arrays_.obs_size];
     for (uint32_t i = 0; i < arrays_.obs_size; ++i) {
       row[i] = static_cast<float>(env);
@@ -76,8 +96,6 @@ class TrivialEngine {
     row[0] = 0;
     row[1] = seed ? static_cast<float>(*seed) : -1;
     row[2] = 0;
-    steps_[env] = 0;
-    ended_[env] = 0;
   }
 
   void ResetAll(std::optional<uint64_t> first_seed) {
@@ -89,7 +107,7 @@ class TrivialEngine {
 
   void Exchange() {
     const bool steps = side_->kind() == ExchangeKind::kStep;
-    if (steps && Misbehaves(arrays_.actions[0])) return;
+    if (steps && Misbehaves(Action(0, 0))) return;
     for (uint32_t env = 0; env < arrays_.num_envs; ++env) {
       const uint8_t flags = arrays_.resets[env];
       if (flags != 0 || (steps && ended_[env] != 0)) {
@@ -110,27 +128,58 @@ class TrivialEngine {
     arrays_.dones[env] = 0;
     arrays_.truncateds[env] = 0;
     arrays_.terminateds[env] = 0;
+    if (reward_ != nullptr) reward_->Values<double>()[env] = 0;
+  }
+
+  float Action(uint32_t env, uint32_t i) const {
+    return image_ != nullptr
+               ? static_cast<float>(action_->Values<int64_t>()[env])
+               : arrays_.actions[size_t{env} * arrays_.act_size + i];
+  }
+
+  // Writes observation and reward.
+  void Observe(uint32_t env) {
+    if (image_ != nullptr) {
+      std::ranges::fill(image_->Row(env),
+                        static_cast<std::byte>(steps_[env] & 0xFF));
+      reward_->Values<double>()[env] = 0.1 * Action(env, 0);
+      arrays_.rewards[env] = 0.1F * Action(env, 0);
+      return;
+    }
+    float sum = 0;
+    for (uint32_t i = 0; i < arrays_.act_size; ++i) sum += Action(env, i);
+    arrays_.rewards[env] = sum;
+    float* const row = &arrays_.obs[size_t{env} * arrays_.obs_size];
+    row[0] = static_cast<float>(steps_[env]);
+    row[2] = Action(env, 0);
+  }
+
+  void KeepFinal(uint32_t env) {
+    if (image_ != nullptr) {
+      for (const FieldArray* field : {image_, seed_}) {
+        std::ranges::copy(
+            field->Row(env),
+            arrays_.Find(FieldRole::kFinalObs, field->path)->Row(env).begin());
+      }
+      return;
+    }
+    for (uint32_t i = 0; i < arrays_.obs_size; ++i) {
+      const size_t at = size_t{env} * arrays_.obs_size + i;
+      arrays_.final_obs[at] = arrays_.obs[at];
+    }
   }
 
   void Step(uint32_t env) {
-    float* const row = &arrays_.obs[size_t{env} * arrays_.obs_size];
-    const float* const action =
-        &arrays_.actions[size_t{env} * arrays_.act_size];
-    float sum = 0;
-    for (uint32_t i = 0; i < arrays_.act_size; ++i) sum += action[i];
-    arrays_.rewards[env] = sum;
-    row[0] = static_cast<float>(++steps_[env]);
-    row[2] = action[0];
-    arrays_.terminateds[env] = action[0] >= 100;
+    ++steps_[env];
+    Observe(env);
+    arrays_.terminateds[env] = Action(env, 0) >= 100;
     arrays_.truncateds[env] = steps_[env] >= episode_steps_;
     arrays_.dones[env] = arrays_.terminateds[env] | arrays_.truncateds[env];
     if (arrays_.dones[env] == 0) return;
     if (side_->autoreset_mode() == AutoresetMode::kNextStep) {
       ended_[env] = 1;
     } else if (side_->autoreset_mode() == AutoresetMode::kSameStep) {
-      for (uint32_t i = 0; i < arrays_.obs_size; ++i) {
-        arrays_.final_obs[size_t{env} * arrays_.obs_size + i] = row[i];
-      }
+      KeepFinal(env);
       Reset(env, std::nullopt);
     }
   }
@@ -154,10 +203,34 @@ class TrivialEngine {
 
   EngineSide* side_;
   StepArrays arrays_;
+  // With --fields; otherwise nullptr.
+  const FieldArray* action_;
+  const FieldArray* image_;
+  const FieldArray* seed_;
+  const FieldArray* reward_;
   uint32_t episode_steps_;
   std::vector<uint32_t> steps_;
   std::vector<uint8_t> ended_;
 };
+
+RegionSpec Spec(const std::string& task) {
+  RegionSpec spec = {.num_envs = absl::GetFlag(FLAGS_num_envs),
+                     .obs_size = absl::GetFlag(FLAGS_obs_size),
+                     .act_size = absl::GetFlag(FLAGS_act_size),
+                     .task = task};
+  if (!absl::GetFlag(FLAGS_fields)) return spec;
+  spec.obs_size = 0;
+  spec.act_size = 0;
+  spec.fields = {
+      {.role = FieldRole::kObs,
+       .type = FieldType::kUint8,
+       .shape = {2, 3},
+       .path = "/image"},
+      {.role = FieldRole::kObs, .type = FieldType::kInt64, .path = "/seed"},
+      {.role = FieldRole::kAction, .type = FieldType::kInt64},
+      {.role = FieldRole::kReward, .type = FieldType::kFloat64}};
+  return spec;
+}
 
 int Refuse(const std::string& why) {
   std::fprintf(stderr, "trivial_engine: %s\n", why.c_str());
@@ -174,12 +247,7 @@ int Main() {
     return Refuse("expected a model file, found no " + model);
   }
   absl::StatusOr<EngineSide> side =
-      EngineSide::Create(absl::GetFlag(FLAGS_name),
-                         {.num_envs = absl::GetFlag(FLAGS_num_envs),
-                          .obs_size = absl::GetFlag(FLAGS_obs_size),
-                          .act_size = absl::GetFlag(FLAGS_act_size),
-                          .task = task},
-                         {});
+      EngineSide::Create(absl::GetFlag(FLAGS_name), Spec(task), {});
   if (!side.ok()) return Refuse(std::string(side.status().message()));
   running = &*side;
   signal(SIGTERM, [](int) { Stop(); });
