@@ -31,6 +31,7 @@
 #include "engine_adapter/conformance/suite_arguments.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/layout/error_codes.h"
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/messages/rpc_methods.h"
@@ -43,6 +44,7 @@
 #include "transport/rpc/packed_call.h"
 #include "transport/rpc/rpc_client.h"
 #include "transport/session/client_side.h"
+#include "transport/session/step_arrays.h"
 
 namespace tandem {
 namespace {
@@ -95,6 +97,9 @@ class EngineConformance : public testing::Test {
     absl::StatusOr<ClientSide> client = ClientSide::Attach(
         name_, {.timeout_secs = kAttachSecs, .autoreset = autoreset});
     ASSERT_TRUE(client.ok()) << client.status() << "\n" << server_->Stderr();
+    ASSERT_TRUE(client->arrays().obs_size > 0 && client->arrays().act_size > 0)
+        << "expected observations and actions in float32 rows, which this "
+           "suite compares, found fields of other types";
     client_.emplace(*std::move(client));
   }
   // Starts a server with episodes of `steps` steps, and attaches the client.
@@ -174,6 +179,24 @@ TEST_F(EngineConformance, TheDescriptionFitsTheArrays) {
     columns += length.is_null() ? 1 : length.get<uint32_t>();
   }
   EXPECT_EQ(columns, arrays().info_size);
+}
+
+TEST_F(EngineConformance, FieldsAreAlignedAndObservationsHaveAFinalOne) {
+  StartServer();
+  Attach();
+  if (arrays().fields.empty()) GTEST_SKIP() << "an engine without fields";
+  for (const FieldArray& field : arrays().fields) {
+    EXPECT_EQ(
+        reinterpret_cast<uintptr_t>(field.data.data()) % kPromisedAlignment, 0u)
+        << field.path;
+    EXPECT_EQ(field.data.size(), size_t{kEnvs} * field.row_bytes);
+    if (field.role != FieldRole::kObs) continue;
+    const FieldArray* const last =
+        arrays().Find(FieldRole::kFinalObs, field.path);
+    ASSERT_NE(last, nullptr) << field.path;
+    EXPECT_EQ(last->type, field.type);
+    EXPECT_EQ(last->shape, field.shape);
+  }
 }
 
 // The infos of an episode's last step are in final_infos with one mode, and in
