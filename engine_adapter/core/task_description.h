@@ -63,9 +63,9 @@ struct TaskDescription {
 uint32_t InfoSize(const TaskDescription& description);
 
 // Returns the JSON, without a space of size 0: fields hold such observations or
-// actions. kInvalidArgument if the spaces do not have these sizes, if a bound is
-// NaN or a low one above the high one, if two infos have one name, or if a name
-// is not UTF-8. The text names the field.
+// actions. kInvalidArgument if the spaces do not have these sizes, if a bound
+// is NaN or a low one above the high one, if two infos have one name, or if a
+// name is not UTF-8. The text names the field.
 absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                    uint32_t obs_size, uint32_t act_size);
 

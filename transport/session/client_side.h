@@ -97,7 +97,8 @@ class ClientSide final : public RpcSide {
   ~ClientSide() override;
 
   // Copies `actions` ([num_envs * act_size], all finite) into the region and
-  // requests a step. Copies nothing if `actions` is arrays().actions.
+  // requests a step. Copies nothing if `actions` is arrays().actions. Fields of
+  // actions must be written before; without float32 rows `actions` is empty.
   //  - kOk: sent.
   //  - kInvalidAction: wrong size, or a value that is not finite.
   //  - kStepPending: the results of the last exchange were not received; call
