@@ -354,8 +354,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
 
         The roles are "obs", "final_obs", "action", "reward", "status", "episode_return" and "episode_length". The path
         is a JSON pointer into the space: "" for the whole, "/image" for the key of a Dict, "/0" for the item of a Tuple
-        (docs/protocol.md). `obs`, `final_obs` and `actions` have no columns if the engine has no such float32 rows: fill
-        the fields of "action", then call `step(client.actions)`. Views as `obs`: valid until the next send.
+        (docs/protocol.md). `obs`, `final_obs` and `actions` have no columns if the engine has no such float32 rows:
+        fill the fields of "action", then call `step(client.actions)`. Views as `obs`: valid until the next send.
         """
         return dict(self._fields)
 
