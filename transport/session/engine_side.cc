@@ -263,6 +263,7 @@ void EngineSide::ClearRequests() {
 void EngineSide::DropHeldExchange() {
   if (!holds_) return;
   holds_ = false;
+  taken_at_ns_ = waiter_.NowNs();  // it was held, not stepped
   Fail(ErrorCode::kUnsupported,
        "the held exchange was dropped: its client left");
 }
