@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,27 @@ def test_a_signal_ends_the_first_rendering_of_many_large_images() -> None:
         assert server.wait(_SECONDS) == 0, log
     assert log.count("\n") == 1 and log.endswith(": Terminated\n")
     assert not list(Path("/dev/shm").glob(f"*{name}*"))
+
+
+def _holds_an_unnamed_file(pid: int) -> bool:
+    """Returns whether a process has a file in /dev/shm that has no name yet."""
+    with suppress(FileNotFoundError):  # of a descriptor that was closed meanwhile
+        return any(str(fd.readlink()).startswith("/dev/shm/#") for fd in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
+def test_a_signal_ends_the_reservation_of_a_large_region() -> None:
+    """Without a handler the signal interrupts the system calls that reserve memory; repeated if one came too late."""
+    deadline = time.monotonic() + _SECONDS
+    code = 0
+    while code != -signal.SIGTERM:
+        name = f"server_test_{uuid.uuid4().hex}"
+        with subprocess.Popen([_SERVER, f"--name={name}", *_CHEETAH, "--image_slot_bytes=16777216"]) as server:
+            while not _holds_an_unnamed_file(server.pid):
+                assert server.poll() is None and time.monotonic() < deadline, "no signal came in time"
+            server.terminate()
+            code = server.wait(_SECONDS)
+        assert not list(Path("/dev/shm").glob(f"*{name}*"))
 
 
 def test_lists_its_tasks() -> None:
