@@ -59,12 +59,14 @@ SceneService::SetEntityTransform(
         absl::StrCat("id: expected 1 to ", port_->entity_count(), ", found ",
                      request.id, "; ListEntities says which is which"));
   }
-  if (request.transform == nullptr) {
+  const rpc::TransformT* const to = request.transform.get();
+  if (to == nullptr || (to->position == nullptr && to->rotation == nullptr &&
+                        to->scale == nullptr)) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     "transform: expected one, found none");
+                     "transform: expected a position, a rotation or a scale, "
+                     "found none");
   }
-  RETURN_IF_ERROR(
-      port_->SetTransform(request.env_id, request.id, *request.transform));
+  RETURN_IF_ERROR(port_->SetTransform(request.env_id, request.id, *to));
   simulation_->NoteChange();
   rpc::SetEntityTransformResponseT response;
   response.success = true;
