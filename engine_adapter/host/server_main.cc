@@ -251,13 +251,13 @@ absl::Status Serve(
         const ServerOptions&)>& make_engine,
     const std::function<absl::Status(EngineHost*, AnyEngine*)>& open_host,
     const std::function<absl::Status(EngineHost*)>& loop) {
-  ASSIGN_OR_RETURN(const ServerOptions options, OptionsFromFlags());
+  TANDEM_ASSIGN_OR_RETURN(const ServerOptions options, OptionsFromFlags());
   LauncherGuard launcher(absl::GetFlag(FLAGS_launcher_fd));
-  ASSIGN_OR_RETURN(const RpcFlags rpc_flags, RpcFromFlags());
-  ASSIGN_OR_RETURN(auto frames, FramesFromFlags(options.num_envs));
-  ASSIGN_OR_RETURN(auto images, ImagesFromFlags());
-  ASSIGN_OR_RETURN(const std::unique_ptr<AnyEngine> engine,
-                   make_engine(options));
+  TANDEM_ASSIGN_OR_RETURN(const RpcFlags rpc_flags, RpcFromFlags());
+  TANDEM_ASSIGN_OR_RETURN(auto frames, FramesFromFlags(options.num_envs));
+  TANDEM_ASSIGN_OR_RETURN(auto images, ImagesFromFlags());
+  TANDEM_ASSIGN_OR_RETURN(const std::unique_ptr<AnyEngine> engine,
+                          make_engine(options));
   if (engine == nullptr) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::CreateTicked(
       engine.get(),

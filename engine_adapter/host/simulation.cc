@@ -96,7 +96,7 @@ void Simulation::Restart() {
 }
 
 absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
-  RETURN_IF_ERROR(Check(*engine_, mode));
+  TANDEM_RETURN_IF_ERROR(Check(*engine_, mode));
   if (mode != mode_) TakeMode(mode);
   if (!paused_ && mode != rpc::SimulationMode::REALTIME) {
     side_->ReleaseExchange();

@@ -141,7 +141,7 @@ absl::Status RpcConnection::Refusal(const rpc::Envelope& call) const {
                                   "not in use, found ",
                                   id, ", which is; that goes on"));
   }
-  RETURN_IF_ERROR(dispatcher_->Check(call.method()));
+  TANDEM_RETURN_IF_ERROR(dispatcher_->Check(call.method()));
   return admission_ ? admission_(call.method()) : absl::OkStatus();
 }
 

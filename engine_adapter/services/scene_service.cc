@@ -13,7 +13,7 @@ namespace tandem {
 
 absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
     const rpc::GetSceneInfoRequestT& request) const {
-  RETURN_IF_ERROR(Check(request.env_id));
+  TANDEM_RETURN_IF_ERROR(Check(request.env_id));
   rpc::GetSceneInfoResponseT response;
   response.scene_name = port_->scene_name();
   response.scene_path = port_->scene_path();
@@ -23,7 +23,7 @@ absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
 
 absl::StatusOr<rpc::ListEntitiesResponseT> SceneService::ListEntities(
     const rpc::ListEntitiesRequestT& request) const {
-  RETURN_IF_ERROR(Check(request.env_id));
+  TANDEM_RETURN_IF_ERROR(Check(request.env_id));
   rpc::ListEntitiesResponseT response;
   for (rpc::EntityInfoT& entity : port_->Entities(
            request.env_id, {.transforms = request.include_transforms,
@@ -36,7 +36,7 @@ absl::StatusOr<rpc::ListEntitiesResponseT> SceneService::ListEntities(
 
 absl::StatusOr<rpc::GetEntityResponseT> SceneService::GetEntity(
     const rpc::GetEntityRequestT& request) const {
-  RETURN_IF_ERROR(Check(request.env_id));
+  TANDEM_RETURN_IF_ERROR(Check(request.env_id));
   rpc::GetEntityResponseT response;
   const std::optional<uint64_t> id =
       request.name.empty() ? request.id : port_->IdOf(request.name);
@@ -52,7 +52,7 @@ absl::StatusOr<rpc::GetEntityResponseT> SceneService::GetEntity(
 absl::StatusOr<rpc::SetEntityTransformResponseT>
 SceneService::SetEntityTransform(
     const rpc::SetEntityTransformRequestT& request) {
-  RETURN_IF_ERROR(Check(request.env_id));
+  TANDEM_RETURN_IF_ERROR(Check(request.env_id));
   if (request.id == 0 || request.id > port_->entity_count()) {
     return MakeError(
         ErrorCode::kInvalidArgument,
@@ -66,7 +66,7 @@ SceneService::SetEntityTransform(
                      "transform: expected a position, a rotation or a scale, "
                      "found none");
   }
-  RETURN_IF_ERROR(port_->SetTransform(request.env_id, request.id, *to));
+  TANDEM_RETURN_IF_ERROR(port_->SetTransform(request.env_id, request.id, *to));
   simulation_->NoteChange();
   rpc::SetEntityTransformResponseT response;
   response.success = true;
@@ -86,7 +86,7 @@ absl::StatusOr<rpc::SetSimulationModeResponseT> SceneService::SetSimulationMode(
                      absl::StrJoin(rpc::EnumValuesSimulationMode(), ", ", name),
                      "; found ", static_cast<int>(request.mode)));
   }
-  RETURN_IF_ERROR(simulation_->SetMode(request.mode));
+  TANDEM_RETURN_IF_ERROR(simulation_->SetMode(request.mode));
   rpc::SetSimulationModeResponseT response;
   response.success = true;
   response.current_mode = simulation_->mode();

@@ -26,14 +26,14 @@ absl::Status NotReady(absl::string_view name, absl::string_view found) {
 }  // namespace
 
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
-  RETURN_IF_ERROR(CheckRegionName(name));
+  TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
   const std::string path = RegionPath(name);
   absl::StatusOr<SharedFile> file = OpenSharedFile(name, path, O_RDWR);
   if (CodeOf(file.status()) == ErrorCode::kNotReady) {
     return NotReady(name, absl::StrCat("found no ", path));
   }
   if (!file.ok()) return file.status();
-  RETURN_IF_ERROR(CheckTrust(name, file->status));
+  TANDEM_RETURN_IF_ERROR(CheckTrust(name, file->status));
   UniqueFd& fd = file->fd;
   LrbcHeader plan;
   const ssize_t got = pread(fd.get(), &plan, sizeof(plan), 0);
@@ -48,7 +48,7 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("region '", name, "': ", status.message()));
   }
-  ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  TANDEM_ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
   if (!lock.HeldByOther(kEngineLockByte)) {
     return NotReady(
         name, absl::StrCat("found one whose engine (pid ",
@@ -60,14 +60,14 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
 }
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
-  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
-  ASSIGN_OR_RETURN(auto mapping,
-                   RegionMapping::Map(found.fd.get(), found.plan.region_size));
+  TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
+  TANDEM_ASSIGN_OR_RETURN(
+      auto mapping, RegionMapping::Map(found.fd.get(), found.plan.region_size));
   return AttachedRegion(std::move(found.lock), std::move(mapping), found.plan);
 }
 
 absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
-  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
+  TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
   return found.plan;
 }
 

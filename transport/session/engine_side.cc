@@ -55,8 +55,8 @@ class EngineSide::Watch final : public WaitWatch {
 absl::StatusOr<EngineSide> EngineSide::Create(absl::string_view name,
                                               const RegionSpec& spec,
                                               const Options& options) {
-  ASSIGN_OR_RETURN(auto region,
-                   OwnedRegion::Create(name, spec, options.region));
+  TANDEM_ASSIGN_OR_RETURN(auto region,
+                          OwnedRegion::Create(name, spec, options.region));
   return EngineSide(std::move(region), options.wait);
 }
 
