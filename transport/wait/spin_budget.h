@@ -30,7 +30,7 @@ namespace tandem {
 class SpinBudget {
  public:
   // A longer spin costs more CPU time than it saves latency: a wake takes about
-  // 1 us on a busy core, and 28 to 100 us on an idle one of a virtual machine.
+  // 1 us on a busy core, and 25 to 100 us on an idle one of a virtual machine.
   static constexpr int64_t kLongestNs = 500'000;
   // Sleeps are not measured as shorter than this, so that a spin lasts for two
   // sides that run.
