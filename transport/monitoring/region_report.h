@@ -71,7 +71,7 @@ struct RpcReport {
   uint64_t dropped_messages = 0;  // of the current client
 };
 
-// A process that calls the engine beside its client.
+// A process that calls the engine's RPCs in addition to the client.
 struct AttendantReport {
   uint32_t slot = 0;  // from 0
   std::string label = {};
