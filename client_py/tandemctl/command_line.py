@@ -267,7 +267,7 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             "FILE",
             _text,
             "read the run's whole configuration, in JSON, from FILE, or from standard input if FILE is `-`; "
-            "docs/slow_lane.md, \"Reference: a run\", has the keys",
+            'docs/slow_lane.md, "Reference: a run", has the keys',
         ),
     ],
     "list": [

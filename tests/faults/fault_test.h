@@ -173,9 +173,8 @@ class FaultTest : public testing::Test {
     int calls = 0;
     while (run(Victim::kSystemCall, calls) && !HasFailure()) ++calls;
     const int length = draws == 0 ? 0 : CountInstructions(before, body);
-    const int places = AtPlaces(draws, length, [&](int place) {
-      run(Victim::kInstruction, place);
-    });
+    const int places = AtPlaces(
+        draws, length, [&](int place) { run(Victim::kInstruction, place); });
     std::printf("%d system call stops and %d of %d instructions\n", calls,
                 places, length);
     EXPECT_GT(between_marks, 3);
