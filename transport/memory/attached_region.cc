@@ -45,8 +45,8 @@ absl::StatusOr<std::vector<FieldRecord>> ReadFields(int fd,
 // Checks the header, then the table, which the header leads to.
 absl::Status CheckPlan(int fd, uint64_t file_bytes, const LrbcHeader& plan,
                        std::vector<FieldRecord>* fields) {
-  RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
-  ASSIGN_OR_RETURN(*fields, ReadFields(fd, plan));
+  TANDEM_RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
+  TANDEM_ASSIGN_OR_RETURN(*fields, ReadFields(fd, plan));
   return fields->empty() ? absl::OkStatus()
                          : CheckHeader(plan, file_bytes, *fields);
 }
@@ -54,14 +54,14 @@ absl::Status CheckPlan(int fd, uint64_t file_bytes, const LrbcHeader& plan,
 }  // namespace
 
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
-  RETURN_IF_ERROR(CheckRegionName(name));
+  TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
   const std::string path = RegionPath(name);
   absl::StatusOr<SharedFile> file = OpenSharedFile(name, path, O_RDWR);
   if (CodeOf(file.status()) == ErrorCode::kNotReady) {
     return NotReady(name, absl::StrCat("found no ", path));
   }
   if (!file.ok()) return file.status();
-  RETURN_IF_ERROR(CheckTrust(name, file->status));
+  TANDEM_RETURN_IF_ERROR(CheckTrust(name, file->status));
   UniqueFd& fd = file->fd;
   LrbcHeader plan;
   const ssize_t got = pread(fd.get(), &plan, sizeof(plan), 0);
@@ -77,7 +77,7 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("region '", name, "': ", status.message()));
   }
-  ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  TANDEM_ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
   if (!lock.HeldByOther(kEngineLockByte)) {
     return NotReady(
         name, absl::StrCat("found one whose engine (pid ",
@@ -89,15 +89,15 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
 }
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
-  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
-  ASSIGN_OR_RETURN(auto mapping,
-                   RegionMapping::Map(found.fd.get(), found.plan.region_size));
+  TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
+  TANDEM_ASSIGN_OR_RETURN(
+      auto mapping, RegionMapping::Map(found.fd.get(), found.plan.region_size));
   return AttachedRegion(std::move(found.lock), std::move(mapping), found.plan,
                         std::move(found.fields));
 }
 
 absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
-  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
+  TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
   return found.plan;
 }
 

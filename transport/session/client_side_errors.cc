@@ -124,7 +124,9 @@ std::string ClientSide::Explanation(ErrorCode code) const {
           bad_action_ % arrays_.act_size);
     case ErrorCode::kInvalidArgument:
       return absl::StrFormat(
-          "env_ids: expected indices in 0 .. %d; nothing was sent",
+          "env_ids: expected indices in 0 .. %d, with no seeds or one for "
+          "each; "
+          "nothing was sent",
           arrays_.num_envs - 1);
     case ErrorCode::kStepPending:
       return absl::StrCat(region,
