@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
@@ -53,13 +54,14 @@ bool Holds(const ImageLease& lease, int number) {
 class RpcConnectionTest : public testing::Test {
  protected:
   RpcConnectionTest() {
-    dispatcher_.Serve<rpc::GetCameraFrameRequestT, rpc::NamedImageFrameT>(
+    dispatcher_.ServeLater<rpc::GetCameraFrameRequestT, rpc::NamedImageFrameT>(
         rpc::MethodId::GetCameraFrame,
-        [this](const rpc::GetCameraFrameRequestT&) {
+        [this](const rpc::GetCameraFrameRequestT&,
+               RpcAnswer<rpc::NamedImageFrameT> answer) {
           rpc::NamedImageFrameT response;
           response.name = name_;
           response.frame = std::make_unique<rpc::ImageFrameT>(NextImage());
-          return response;
+          answer(std::move(response));
         });
     dispatcher_.ServeStream<rpc::StartViewportStreamRequestT>(
         rpc::MethodId::StreamViewport,
