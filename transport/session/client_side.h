@@ -127,6 +127,8 @@ class ClientSide final : public RpcSide {
   //  - kPeerGone, kBrokenPeer: the client is lost.
   //  - kEngineFailed, kUnsupported: the engine reports an error, which Explain
   //    returns. The exchange is complete; arrays() has no valid results.
+  //  - kEnvFailed: an environment raised an exception in its worker process.
+  //    The exchange is complete; the rows of all other environments are valid.
   //  - kNoStepPending, kClientClosed, kForkedChild, kConcurrentUse.
   // Allocates nothing. Recv calls `on_long_wait` at most once: before it
   // sleeps, or after it has spun for 20 us. It calls Options::interrupted only
@@ -223,12 +225,13 @@ class ClientSide final : public RpcSide {
   std::string Explanation(ErrorCode code) const;
   // The status of the engine's last answer.
   absl::Status EngineStatus() const;
-  // An engine may answer with kUnsupported or kEngineFailed; any other code
-  // counts as kEngineFailed. For kBrokenPeer, the engine's answer to an invalid
-  // action_seq, Recv does not call this function.
+  // An engine may answer with kUnsupported, kEngineFailed or kEnvFailed; any
+  // other code counts as kEngineFailed. For kBrokenPeer, the engine's answer to
+  // an invalid action_seq, Recv does not call this function.
   static ErrorCode EngineCode(ErrorCode status) {
-    return status == ErrorCode::kUnsupported ? status
-                                             : ErrorCode::kEngineFailed;
+    return status == ErrorCode::kUnsupported || status == ErrorCode::kEnvFailed
+               ? status
+               : ErrorCode::kEngineFailed;
   }
   void Leave();
   State state() const {

@@ -151,6 +151,7 @@ std::string ClientSide::Explanation(ErrorCode code) const {
                               ? "; the step or reset is still pending"
                               : "; no step or reset is pending: call again");
     case ErrorCode::kEngineFailed:
+    case ErrorCode::kEnvFailed:
     case ErrorCode::kUnsupported:
       return EngineWords(shared);
     default:
