@@ -284,6 +284,9 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     case EngineEvent::kInterrupted:
     case EngineEvent::kStopRequested:
+    case EngineEvent::kWorkersReady:  // and below: of a supervisor
+    case EngineEvent::kWorkersAnswered:
+    case EngineEvent::kWorkerDied:
       return;
   }
 }

@@ -106,7 +106,11 @@ struct WorkerSlot {
   SharedWord<uint64_t> done;
   // Writer worker; reader client: the same for lanes.
   SharedWord<uint64_t> lane_done;
-  uint8_t reserved_144[112];
+  // Writer worker; readers the publisher and the client: the last exchange and
+  // the last lane that failed. Published by done and lane_done; 0: none.
+  SharedWord<uint64_t> failed_exchange;
+  SharedWord<uint64_t> failed_lane;
+  uint8_t reserved_160[96];
 
   // Writer worker; readers observers, and the client's error texts. For
   // display only.
@@ -122,13 +126,11 @@ struct WorkerSlot {
   SharedWord<uint64_t> lane_go;
   uint8_t reserved_392[120];
 
-  // Writer worker; readers the publisher and the client: the worker's last
-  // failure. Published by done, or by lane_done.
-  SharedWord<uint64_t> failed_exchange;  // its number; 0: none
-  SharedWord<uint64_t> failed_lane;
+  // Writer worker; readers the publisher and the client: the last failure.
+  // Published by done, or by lane_done.
   SharedWord<uint32_t> error_env;    // the environment that failed
   SharedWord<uint32_t> error_bytes;  // of error_text
-  char error_text[3560];             // UTF-8: the end of the error's text
+  char error_text[3576];             // UTF-8: the end of the error's text
 };
 
 static_assert(offsetof(WorkersHeader, order) == 0);
@@ -151,16 +153,16 @@ static_assert(offsetof(WorkerSlot, pid) == 8);
 static_assert(offsetof(WorkerSlot, ack) == 12);
 static_assert(offsetof(WorkerSlot, done) == 128);
 static_assert(offsetof(WorkerSlot, lane_done) == 136);
+static_assert(offsetof(WorkerSlot, failed_exchange) == 144);
+static_assert(offsetof(WorkerSlot, failed_lane) == 152);
 static_assert(offsetof(WorkerSlot, phase) == 256);
 static_assert(offsetof(WorkerSlot, steps) == 264);
 static_assert(offsetof(WorkerSlot, busy_ns) == 272);
 static_assert(offsetof(WorkerSlot, env) == 280);
 static_assert(offsetof(WorkerSlot, lane_go) == 384);
-static_assert(offsetof(WorkerSlot, failed_exchange) == 512);
-static_assert(offsetof(WorkerSlot, failed_lane) == 520);
-static_assert(offsetof(WorkerSlot, error_env) == 528);
-static_assert(offsetof(WorkerSlot, error_bytes) == 532);
-static_assert(offsetof(WorkerSlot, error_text) == 536);
+static_assert(offsetof(WorkerSlot, error_env) == 512);
+static_assert(offsetof(WorkerSlot, error_bytes) == 516);
+static_assert(offsetof(WorkerSlot, error_text) == 520);
 static_assert(sizeof(WorkerSlot) == 4096);
 static_assert(alignof(WorkerSlot) == 8);
 static_assert(std::is_trivially_copyable_v<WorkerSlot>);
@@ -172,7 +174,7 @@ static_assert(offsetof(WorkersHeader, publisher) % 128 == 0);
 static_assert(offsetof(WorkerSlot, done) % 128 == 0);
 static_assert(offsetof(WorkerSlot, phase) % 128 == 0);
 static_assert(offsetof(WorkerSlot, lane_go) % 128 == 0);
-static_assert(offsetof(WorkerSlot, failed_exchange) % 128 == 0);
+static_assert(offsetof(WorkerSlot, error_env) % 128 == 0);
 static_assert(sizeof(WorkersHeader) % 128 == 0);
 static_assert(sizeof(WorkerSlot) % 128 == 0);
 

@@ -59,7 +59,7 @@ std::vector<WorkerSlot> ReadWorkerSlots(const ObservedFile& file,
   if (!HasWorkers(header) || header.num_workers > kMaxWorkers) return {};
   std::vector<WorkerSlot> slots(header.num_workers);
   for (size_t worker = 0; worker < slots.size(); ++worker) {
-    std::array<std::byte, offsetof(WorkerSlot, failed_exchange)> copy;
+    std::array<std::byte, offsetof(WorkerSlot, error_env)> copy;
     if (!file.Read(WorkerSlotOffset(header, worker), copy.data(),
                    copy.size())) {
       return {};

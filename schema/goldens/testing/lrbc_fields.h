@@ -251,7 +251,11 @@
   RESERVED(reserved_16)                                                  \
   FIELD(done, "worker", "the last exchange that it has completed")       \
   FIELD(lane_done, "worker", "the last lane that it has completed")      \
-  RESERVED(reserved_144)                                                 \
+  FIELD(failed_exchange, "worker",                                       \
+        "the last exchange that failed; 0: none; published by done")     \
+  FIELD(failed_lane, "worker",                                           \
+        "the last lane that failed; 0: none; published by lane_done")    \
+  RESERVED(reserved_160)                                                 \
   FIELD(phase, "worker", "as engine_phase")                              \
   FIELD(steps, "worker", "steps of environments so far")                 \
   FIELD(busy_ns, "worker", "nanoseconds in exchanges, lanes and resets") \
@@ -260,11 +264,7 @@
   FIELD(lane_go, "client",                                               \
         "the lane whose actions are out; lane_done or one more")         \
   RESERVED(reserved_392)                                                 \
-  FIELD(failed_exchange, "worker",                                       \
-        "the last exchange that failed; 0: none; published by done")     \
-  FIELD(failed_lane, "worker",                                           \
-        "the last lane that failed; 0: none; published by lane_done")    \
-  FIELD(error_env, "worker", "the environment of that failure")          \
+  FIELD(error_env, "worker", "the environment of the last failure")      \
   FIELD(error_bytes, "worker", "bytes of error_text")                    \
   FIELD(error_text, "worker", "UTF-8: the end of the failure's text")
 
