@@ -92,7 +92,8 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                                    .attendants = true,
                                    .images = images,
                                    .image_slot_bytes = options.image_slot_bytes,
-                                   .fields = schema.fields},
+                                   .fields = schema.fields,
+                                   .subsets = true},
                                   options.side));
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), std::move(side)));
