@@ -91,6 +91,8 @@ WorkerSide::WorkerSide(RegionParts parts, RegionLock lock,
       // relaxed: as above.
       took_(slot_->ack.load(std::memory_order_relaxed)),
       restarted_(took_ != 0 || count_ != 0) {
+  // SYNC(workers.leave): acquire; the phase, then what a predecessor left.
+  (void)slot_->phase.load(std::memory_order_acquire);
   // SYNC(workers.order): acquire; the order, then its kind and value.
   const uint32_t order = head_->order.load(std::memory_order_acquire);
   // relaxed: order published both.
@@ -109,7 +111,9 @@ WorkerSide::WorkerSide(RegionParts parts, RegionLock lock,
 
 WorkerSide::~WorkerSide() {
   if (!lock_.IsOurs()) return;
-  SetPhase(Phase::kStopped, MonotonicNanos());
+  // SYNC(workers.leave): release; our last writes before a replacement's.
+  slot_->phase.store(PackPhase(Phase::kStopped, MonotonicNanos()),
+                     std::memory_order_release);
   lock_.Release();
   engine_bell_.NotifyIfWaiting();
 }
