@@ -66,7 +66,8 @@ enum {
   TANDEM_RING_EMPTY = 20,
   TANDEM_MESSAGE_TOO_LARGE = 21,
   TANDEM_UNSUPPORTED = 22,
-  TANDEM_SYSTEM_CALL_FAILED = 23
+  TANDEM_SYSTEM_CALL_FAILED = 23,
+  TANDEM_ENV_FAILED = 24
 };
 
 /* The version of this interface in the library: major << 16 | minor. A program

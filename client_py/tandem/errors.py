@@ -128,6 +128,13 @@ class SystemCallFailed(TandemError, OSError, code=23):
     """A system call failed; the message names the call, the object and the reason."""
 
 
+class EnvFailed(EngineFailed, code=24):
+    """An environment raised an exception in its worker process. The message has its number and the traceback's end.
+
+    Its rows are invalid until its next reset. The engine still serves.
+    """
+
+
 # Region name -> a function that returns the last lines of the engine that this process launched.
 last_words: dict[str, Callable[[], str]] = {}
 

@@ -36,7 +36,8 @@ namespace Tandem
         RingEmpty = 20,
         MessageTooLarge = 21,
         Unsupported = 22,
-        SystemCallFailed = 23
+        SystemCallFailed = 23,
+        EnvFailed = 24
     }
 
     public class TandemException : Exception
@@ -62,6 +63,7 @@ namespace Tandem
                 case ErrorCode.LayoutMismatch: return new LayoutMismatchException(text);
                 case ErrorCode.AlreadyAttached: return new AlreadyAttachedException(text);
                 case ErrorCode.EngineFailed: return new EngineFailedException(text);
+                case ErrorCode.EnvFailed: return new EnvFailedException(text);
                 default: return new TandemException(code, text);
             }
         }
@@ -108,8 +110,16 @@ namespace Tandem
     }
 
     // The engine could not do the step, the reset or the RPC.
-    public sealed class EngineFailedException : TandemException
+    public class EngineFailedException : TandemException
     {
-        public EngineFailedException(string text) : base(ErrorCode.EngineFailed, text) { }
+        public EngineFailedException(string text) : this(ErrorCode.EngineFailed, text) { }
+
+        internal EngineFailedException(ErrorCode code, string text) : base(code, text) { }
+    }
+
+    // An environment raised an exception in its worker process.
+    public sealed class EnvFailedException : EngineFailedException
+    {
+        public EnvFailedException(string text) : base(ErrorCode.EnvFailed, text) { }
     }
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "schema/layout/lrbc.h"
+
 namespace tandem {
 namespace {
 
@@ -16,14 +18,16 @@ bool AnySet(std::span<const uint8_t> flags) {
 
 void RunStatistics::Count(const CountedExchange& exchange) {
   const size_t envs = returns_.size();
+  const bool any_flag = AnySet(exchange.resets);
   if (exchange.stepped) {
     for (size_t env = 0; env < envs; ++env) {
+      if (any_flag && exchange.resets[env] == kSkip) continue;
       rewards_[env] = exchange.rewards[env];
       returns_[env] += static_cast<double>(exchange.rewards[env]);
+      ++env_steps_;
     }
-    env_steps_ += envs;
   }
-  if (any_over_ || AnySet(exchange.dones) || AnySet(exchange.resets)) {
+  if (any_over_ || AnySet(exchange.dones) || any_flag) {
     CountEnds(exchange);
   }
 }
@@ -31,7 +35,9 @@ void RunStatistics::Count(const CountedExchange& exchange) {
 void RunStatistics::CountEnds(const CountedExchange& exchange) {
   any_over_ = false;
   for (size_t env = 0; env < returns_.size(); ++env) {
-    if (exchange.resets[env] != 0) {
+    if (exchange.resets[env] == kSkip) {
+      // Its rows, also dones, are as before.
+    } else if (exchange.resets[env] != 0) {
       returns_[env] = 0;
       rewards_[env] = 0;
       over_[env] = 0;

@@ -21,7 +21,7 @@ namespace tandem {
 struct CountedExchange {
   bool stepped = true;              // false: only resets
   bool ended_are_reset = true;      // SAME_STEP: a done begins an episode
-  std::span<const uint8_t> resets;  // not 0: reset, not stepped
+  std::span<const uint8_t> resets;  // not 0: reset, or skipped (kSkip)
   std::span<const float> rewards;
   std::span<const uint8_t> dones;
 };

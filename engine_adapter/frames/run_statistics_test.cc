@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "schema/layout/lrbc.h"
+
 namespace tandem {
 namespace {
 
@@ -32,6 +34,18 @@ class Rig {
                        .dones = dones});
     return Now();
   }
+  // Steps the second environment only.
+  RunSnapshot StepSecond(float reward) {
+    const std::vector<uint8_t> resets = {kSkip, 0};
+    const std::vector<float> rewards = {10, reward};
+    const std::vector<uint8_t> dones = {1, 0};  // of an earlier exchange
+    statistics_.Count({.stepped = true,
+                       .ended_are_reset = true,
+                       .resets = resets,
+                       .rewards = rewards,
+                       .dones = dones});
+    return Now();
+  }
   RunSnapshot Now() const { return statistics_.Now(shown_); }
   RunStatistics& statistics() { return statistics_; }
 
@@ -48,6 +62,16 @@ TEST(RunStatistics, ShowsTheReturnSoFarUntilAnEpisodeHasEnded) {
   EXPECT_EQ(now.rolling_return, 3);
   EXPECT_EQ(now.episodes, 0U);
   EXPECT_EQ(rig.statistics().env_steps(), 4U);
+}
+
+TEST(RunStatistics, ASkippedEnvironmentCountsNothing) {
+  Rig rig;
+  EXPECT_EQ(rig.Step({10, 1}, {1, 0}).episodes, 1U);
+  const RunSnapshot now = rig.StepSecond(2);
+  EXPECT_EQ(now.episodes, 1U);
+  EXPECT_EQ(now.last_reward, 2);
+  EXPECT_EQ(rig.statistics().env_steps(), 3U);
+  EXPECT_DOUBLE_EQ(rig.Step({4, 1}, {1, 0}).rolling_return, (10.0 + 4) / 2);
 }
 
 TEST(RunStatistics, CountsTheEpisodesOfAllEnvironments) {

@@ -93,7 +93,8 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                           .attendants = true,
                           .images = images,
                           .image_slot_bytes = options.image_slot_bytes,
-                          .fields = schema.fields},
+                          .fields = schema.fields,
+                          .subsets = true},
                          options.side));
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), std::move(side)));
@@ -286,6 +287,9 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     case EngineEvent::kInterrupted:
     case EngineEvent::kStopRequested:
+    case EngineEvent::kWorkersReady:  // and below: of a supervisor
+    case EngineEvent::kWorkersAnswered:
+    case EngineEvent::kWorkerDied:
       return;
   }
 }

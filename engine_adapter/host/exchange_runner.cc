@@ -151,11 +151,11 @@ void ExchangeRunner::ReportAccumulated() {
   Accumulated& accumulated = *accumulated_;
   bool unreported = false;
   for (uint32_t env = 0; env < arrays_->num_envs; ++env) {
-    if (arrays_->resets[env] != 0) {
+    if (IsReset(arrays_->resets[env])) {
       accumulated.Clear(env);
       continue;
     }
-    if (kind_ == ExchangeKind::kResetOnly) {
+    if (kind_ == ExchangeKind::kResetOnly || arrays_->resets[env] == kSkip) {
       unreported = true;
       continue;
     }
@@ -207,6 +207,7 @@ void ExchangeRunner::BeginOn(const StepArrays& arrays, ExchangeKind kind,
   some_to_step_.clear();
   for (uint32_t env = 0; env < arrays.num_envs; ++env) {
     const uint8_t flags = arrays.resets[env];
+    if (flags == kSkip) continue;
     if (flags != 0) {
       to_reset_.push_back({.env = env, .seed = {}});
       if ((flags & kResetSeeded) != 0) {
@@ -268,7 +269,7 @@ void ExchangeRunner::Done(const absl::Status& status) {
 }
 
 // For kStep: an environment that the exchange does not step was reset, so its
-// flags are 0.
+// flags are 0; or it was skipped, so its flags are as before.
 void ExchangeRunner::EndStep() {
   const StepArrays& arrays = *target_;
   // DISABLED: only the client's reset flags cause resets.

@@ -45,7 +45,8 @@ class ExchangeRunner {
 
   // Resets the flagged environments. For kStep, steps all others, and then does
   // the autoresets of the mode. Reward and flags of a reset environment are 0.
-  // For kResetOnly the rows of all others do not change.
+  // For kResetOnly the rows of all others do not change; nor do those of
+  // environments with the flag kSkip.
   void Begin(ExchangeKind kind, AutoresetMode autoreset);
 
   // Steps all environments once, without an exchange; the region's arrays do

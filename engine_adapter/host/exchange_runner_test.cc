@@ -238,6 +238,66 @@ TEST_F(ExchangeRunnerTest, DisabledLeavesTheEndedEpisodeToTheClient) {
   EXPECT_EQ(obs_, (Floats{103, 103, 103}));
 }
 
+TEST_F(ExchangeRunnerTest, ASkippedEnvironmentKeepsItsRows) {
+  Step(AutoresetMode::kDisabled);
+  actions_ = {7, 8, 9};
+  resets_ = {kSkip, 0, kResetRequested};
+  Step(AutoresetMode::kDisabled);
+  EXPECT_EQ(obs_, (Floats{101, 102, 200}));
+  EXPECT_EQ(rewards_, (Floats{1, 8, 0}));
+  EXPECT_EQ(dones_, (Flags{0, 1, 0}));
+  resets_ = {0, kSkip, kSkip};
+  Step(AutoresetMode::kDisabled);
+  EXPECT_EQ(obs_, (Floats{102, 102, 200}));
+  EXPECT_EQ(dones_, (Flags{1, 1, 0}));
+  EXPECT_EQ(truncateds_, (Flags{0, 1, 0}));
+}
+
+TEST_F(ExchangeRunnerTest, AnEndedEpisodeThatIsSkippedIsNotResetAgain) {
+  Step(AutoresetMode::kSameStep);
+  resets_ = {0, kSkip, kSkip};
+  Step(AutoresetMode::kSameStep);  // the first ends, and is reset
+  EXPECT_EQ(obs_, (Floats{200, 101, 101}));
+  resets_ = {kSkip, 0, kSkip};
+  Step(AutoresetMode::kSameStep);  // the first still has dones 1
+  EXPECT_EQ(engine_.resets, (std::vector<int>{2, 2, 1}));
+  EXPECT_EQ(obs_, (Floats{200, 200, 101}));
+  EXPECT_EQ(dones_, (Flags{1, 1, 0}));
+  EXPECT_EQ(final_obs_, (Floats{102, 102, -1}));
+}
+
+TEST_F(ExchangeRunnerTest, NextStepResetsASkippedEnvironmentLater) {
+  Step(AutoresetMode::kNextStep);
+  Step(AutoresetMode::kNextStep);
+  resets_ = {kSkip, 0, 0};
+  Step(AutoresetMode::kNextStep);
+  EXPECT_EQ(obs_, (Floats{102, 200, 200}));
+  Step(AutoresetMode::kNextStep);
+  EXPECT_EQ(obs_, (Floats{200, 201, 201}));
+  EXPECT_EQ(rewards_, (Floats{0, 2, 3}));
+}
+
+TEST_F(ExchangeRunnerTest, SkippingAllStepsNone) {
+  resets_ = {kSkip, kSkip, kSkip};
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(obs_, (Floats{100, 100, 100}));
+  EXPECT_EQ(engine_.resets, (std::vector<int>{1, 1, 1}));
+}
+
+TEST_F(ExchangeRunnerTest, UnrequestedResultsOfASkippedEnvironmentWait) {
+  const std::vector<float> actions = {5, 6, 7};
+  runner_.BeginUnrequestedStep(actions, AutoresetMode::kSameStep);
+  RunAll(&runner_, &engine_);
+  ASSERT_TRUE(runner_.status().ok());
+  resets_ = {0, kSkip, kSkip};
+  Step(AutoresetMode::kDisabled);  // the first environment's second step
+  EXPECT_EQ(rewards_, (Floats{5 + 1, 0, 0}));
+  EXPECT_EQ(dones_, (Flags{1, 0, 0}));
+  Step(AutoresetMode::kDisabled);
+  EXPECT_EQ(rewards_, (Floats{1, 6 + 2, 7 + 3}));
+  EXPECT_EQ(dones_, (Flags{0, 1, 1}));
+}
+
 TEST_F(ExchangeRunnerTest, PassesTheEnginesErrorOn) {
   engine_.fails_with = absl::InternalError("broken");
   EXPECT_EQ(TryToRun(ExchangeKind::kStep, AutoresetMode::kSameStep),

@@ -17,6 +17,7 @@
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
+#include "schema/layout/worker_slot.h"
 
 namespace tandem {
 namespace {
@@ -75,7 +76,8 @@ TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
       {"lrbc_v1_commands.bin", SampleCommandsHeader()},
       {"lrbc_v1_attendants.bin", SampleAttendantsHeader()},
       {"lrbc_v1_image_slots.bin", SampleImageSlotsHeader()},
-      {"lrbc_v1_fields.bin", SampleFieldsHeader()}};
+      {"lrbc_v1_fields.bin", SampleFieldsHeader()},
+      {"lrbc_v1_workers.bin", SampleWorkersHeader()}};
   for (const auto& [name, header] : kMore) {
     const char* bytes = reinterpret_cast<const char*>(&header);
     EXPECT_EQ(std::string(bytes, sizeof(header)), Golden(name)) << kNext;
@@ -92,6 +94,9 @@ TEST(Goldens, SlotsAndFieldsAreByteForByteTheSame) {
       << kNext;
   EXPECT_EQ(BytesOf(SampleImageSlot()), Golden("image_slot_v1.bin")) << kNext;
   EXPECT_EQ(BytesOf(SampleField()), Golden("field_v1.bin")) << kNext;
+  EXPECT_EQ(BytesOf(SampleWorkersHead()), Golden("workers_header_v1.bin"))
+      << kNext;
+  EXPECT_EQ(BytesOf(SampleWorkerSlot()), Golden("worker_slot_v1.bin")) << kNext;
 }
 
 TEST(Goldens, RingIsByteForByteTheSame) {
@@ -132,6 +137,8 @@ TEST(Listing, CoversEveryByteOnce) {
   ExpectCovers(AttendantSlotRows(), 0, sizeof(AttendantSlot));
   ExpectCovers(ImageSlotRows(), 0, sizeof(ImageSlot));
   ExpectCovers(FieldRecordRows(), 0, sizeof(FieldRecord));
+  ExpectCovers(WorkersHeaderRows(), 0, sizeof(WorkersHeader));
+  ExpectCovers(WorkerSlotRows(), 0, sizeof(WorkerSlot));
   ExpectCovers(RingHeaderRows(), 0, sizeof(RingHeader));
   ExpectCovers(RingDataRows(), sizeof(RingHeader), SampleRing().size());
   ExpectCovers(FlanHeaderRows(), 0, sizeof(FlanHeader));
@@ -157,15 +164,18 @@ void ExpectZeroInReservedBytesOnly(const std::string& golden,
   }
 }
 
-// lrbc_v1.bin has no table of fields.
+// lrbc_v1.bin has no table of fields, and no workers.
 TEST(Sample, IsZeroInReservedBytesOnly) {
-  ExpectZeroInReservedBytesOnly(Golden("lrbc_v1_fields.bin"), HeaderRows());
+  ExpectZeroInReservedBytesOnly(Golden("lrbc_v1_workers.bin"), HeaderRows());
   ExpectZeroInReservedBytesOnly(Golden("field_v1.bin"), FieldRecordRows());
+  ExpectZeroInReservedBytesOnly(Golden("workers_header_v1.bin"),
+                                WorkersHeaderRows());
+  ExpectZeroInReservedBytesOnly(Golden("worker_slot_v1.bin"), WorkerSlotRows());
 }
 
 // Otherwise two exchanged fields would not be detected.
 TEST(Sample, HoldsEachNumberOnceWhereThereIsAChoice) {
-  const std::string golden = Golden("lrbc_v1_fields.bin");
+  const std::string golden = Golden("lrbc_v1_workers.bin");
   std::set<uint64_t> seen;
   for (const FieldRow& row : HeaderRows()) {
     if (row.reserved || row.bytes != row.element_bytes) continue;

@@ -19,6 +19,8 @@ HEADER = (GOLDENS / "lrbc_v1.bin").read_bytes()
 SLOT = (GOLDENS / "attendant_slot_v1.bin").read_bytes()
 IMAGE_SLOT = (GOLDENS / "image_slot_v1.bin").read_bytes()
 FIELD = (GOLDENS / "field_v1.bin").read_bytes()
+WORKERS_HEAD = (GOLDENS / "workers_header_v1.bin").read_bytes()
+WORKER_SLOT = (GOLDENS / "worker_slot_v1.bin").read_bytes()
 RING = (GOLDENS / "ring_v1.bin").read_bytes()
 LISTING = (GOLDENS / "lrbc_v1.txt").read_text(encoding="utf-8")
 
@@ -112,6 +114,8 @@ def test_bytes_between_promised_fields_are_zero() -> None:
         ("attendant_slot_v1.bin", SLOT),
         ("image_slot_v1.bin", IMAGE_SLOT),
         ("field_v1.bin", FIELD),
+        ("workers_header_v1.bin", WORKERS_HEAD),
+        ("worker_slot_v1.bin", WORKER_SLOT),
         ("ring_v1.bin", RING),
     ],
 )
@@ -244,6 +248,38 @@ def test_a_region_with_fields_differs_in_the_listed_fields() -> None:
     assert struct.unpack_from("<Q", header, 640)[0] == arrays + 1280
     differ = (*range(640, 656), *range(896, 900), *range(936, 952))
     assert all(header[at] == HEADER[at] for at in range(4096) if at not in differ)
+
+
+def test_a_region_with_workers_differs_in_the_listed_fields() -> None:
+    """The differences from a region with fields: two feature bits, the section, the size, and the checksums."""
+    fields = (GOLDENS / "lrbc_v1_fields.bin").read_bytes()
+    header = (GOLDENS / "lrbc_v1_workers.bin").read_bytes()
+    assert struct.unpack_from("<Q", header, 648)[0] == struct.unpack_from("<Q", fields, 648)[0] | 1024 | 2048
+    assert fields[952:968] == bytes(16)
+    (section,) = struct.unpack_from("<Q", fields, 640)  # where the region without workers ends
+    offset, count, checksum = struct.unpack_from("<QII", header, 952)
+    assert (offset, count) == (section, 11)
+    rows = b"".join(struct.pack("<II", 3 * worker, 3) for worker in range(11))
+    assert checksum == zlib.crc32(rows, zlib.crc32(header[952:964]))
+    assert struct.unpack_from("<Q", header, 640)[0] == section + 1024 + 11 * 4096
+    differ = (*range(640, 656), *range(896, 900), *range(952, 968))
+    assert all(header[at] == fields[at] for at in range(4096) if at not in differ)
+
+
+def test_the_workers_section_has_its_promised_fields() -> None:
+    """The fields of the section's header and of a slot, by their offsets in each."""
+    assert len(WORKERS_HEAD) == 1024
+    assert struct.unpack_from("<IIQ", WORKERS_HEAD, 0) == (3001, 3, 3002)
+    assert struct.unpack_from("<Q", WORKERS_HEAD, 128)[0] == 0x060504030201 << 16 | 10
+    (end_code,) = struct.unpack_from("<I", WORKERS_HEAD, 256)
+    assert (end_code, WORKERS_HEAD[260:268]) == (14, b"worker 2")
+    assert len(WORKER_SLOT) == 4096
+    assert struct.unpack_from("<IIII", WORKER_SLOT, 0) == (6, 3, 40005, 3000)
+    assert [number & 0xFF for number in struct.unpack_from("<QQQQ", WORKER_SLOT, 128)] == [7, 5, 3, 4]
+    assert struct.unpack_from("<QQQI", WORKER_SLOT, 256)[1:] == (0x0908070605040304, 323_456_789, 7)
+    assert struct.unpack_from("<Q", WORKER_SLOT, 384)[0] == 0x0102030405060706
+    assert struct.unpack_from("<II", WORKER_SLOT, 512) == (8, 28)
+    assert WORKER_SLOT[520:].rstrip(b"\0") == b"ValueError: joint 3 exploded"
 
 
 def test_header_is_one_page() -> None:

@@ -60,7 +60,9 @@
   ROW(22, kUnsupported, kUnimplemented, Unsupported,                       \
       "this version cannot do that")                                       \
   ROW(23, kSystemCallFailed, kInternal, SystemCallFailed,                  \
-      "a system call failed")
+      "a system call failed")                                              \
+  ROW(24, kEnvFailed, kInternal, EnvFailed,                                \
+      "an environment raised an exception in its worker process")
 
 namespace tandem {
 

@@ -16,6 +16,7 @@
 
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/worker_slot.h"
 
 namespace tandem {
 
@@ -49,6 +50,14 @@ inline uint32_t FieldsCrc(const LrbcHeader& header,
   return static_cast<uint32_t>(
       crc32(crc, reinterpret_cast<const Bytef*>(fields.data()),
             static_cast<uInt>(fields.size_bytes())));
+}
+// Its workers_crc32; `rows` are those of all slots, at most kMaxWorkers.
+inline uint32_t WorkersCrc(const LrbcHeader& header,
+                           std::span<const WorkerRows> rows) {
+  const uLong crc = CrcOf(header, kWorkersCrcRanges);
+  return static_cast<uint32_t>(
+      crc32(crc, reinterpret_cast<const Bytef*>(rows.data()),
+            static_cast<uInt>(rows.size_bytes())));
 }
 
 }  // namespace tandem

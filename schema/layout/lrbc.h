@@ -6,7 +6,9 @@
 // afterwards only SharedWords change. Each has one writing side, named in its
 // row, with these exceptions: the engine also writes client_pid, client_phase,
 // exchange_kind and resets after a client has left or an exchange has ended,
-// and both positions of both rings when it acknowledges a client.
+// and both positions of both rings when it acknowledges a client. In a region
+// with workers (worker_slot.h), "engine" is a worker for the words of an
+// exchange, and the supervisor for all others.
 // Ownership: the mapped region. `schema/goldens/lrbc_v1.txt` lists every field
 // with offset, type, value and meaning; prose refers to it.
 //
@@ -65,6 +67,12 @@ enum class AutoresetMode : uint32_t {
 // Bits of a reset flag. A header-only client writes 1.
 inline constexpr uint8_t kResetRequested = 1;
 inline constexpr uint8_t kResetSeeded = 2;  // reset_seeds has the seed
+// Alone: the exchange neither resets nor steps the environment, whose rows stay
+// as they are. For an engine with kFeatureSubsets; for others, a reset.
+inline constexpr uint8_t kSkip = 4;
+
+// Whether an exchange resets the environment with these flags.
+constexpr bool IsReset(uint8_t flags) { return flags != 0 && flags != kSkip; }
 
 // Bits of feature_bits: the extensions of the engine that made the region.
 inline constexpr uint64_t kFeatureArrays = 1;  // terminateds .. reset_seeds
@@ -89,6 +97,9 @@ inline constexpr uint64_t kFeatureImageSlots =
 inline constexpr uint64_t kFeatureFields =
     512;  // fields_offset to fields_crc32; only regions with fields, whose
           // obs_size and act_size may be 0
+inline constexpr uint64_t kFeatureWorkers =
+    1024;  // workers_offset to workers_crc32; only regions with workers
+inline constexpr uint64_t kFeatureSubsets = 2048;  // the flag kSkip
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -106,11 +117,13 @@ enum class Phase : uint8_t {
 };
 
 // First byte and length of each range that layout_crc32 covers, and of the ones
-// that attendants_crc32, image_slots_crc32 and fields_crc32 cover.
+// that attendants_crc32, image_slots_crc32, fields_crc32 and workers_crc32
+// cover.
 inline constexpr uint32_t kLayoutCrcRanges[][2] = {{20, 108}, {384, 512}};
 inline constexpr uint32_t kAttendantsCrcRanges[][2] = {{904, 12}};
 inline constexpr uint32_t kImageSlotsCrcRanges[][2] = {{920, 12}};
 inline constexpr uint32_t kFieldsCrcRanges[][2] = {{936, 12}};
+inline constexpr uint32_t kWorkersCrcRanges[][2] = {{952, 12}};
 
 // A logarithmic histogram with four linear parts per octave, from 128 ns to 8.6
 // s. The first and last buckets include shorter and longer times. One writer.
@@ -205,7 +218,12 @@ struct LrbcHeader {
   uint64_t fields_offset;
   uint32_t field_count;   // records of the table
   uint32_t fields_crc32;  // as layout_crc32: kFieldsCrcRanges, then all records
-  uint8_t reserved_952[72];
+  // The workers' section (worker_slot.h); 0: none.
+  uint64_t workers_offset;
+  uint32_t num_workers;
+  uint32_t workers_crc32;  // as layout_crc32: kWorkersCrcRanges, then the rows
+                           // of all slots
+  uint8_t reserved_968[56];
 
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
@@ -314,6 +332,9 @@ static_assert(offsetof(LrbcHeader, image_slots_crc32) == 932);
 static_assert(offsetof(LrbcHeader, fields_offset) == 936);
 static_assert(offsetof(LrbcHeader, field_count) == 944);
 static_assert(offsetof(LrbcHeader, fields_crc32) == 948);
+static_assert(offsetof(LrbcHeader, workers_offset) == 952);
+static_assert(offsetof(LrbcHeader, num_workers) == 960);
+static_assert(offsetof(LrbcHeader, workers_crc32) == 964);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);

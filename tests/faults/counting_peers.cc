@@ -58,6 +58,9 @@ void CountingServer::Serve(int exchanges) {
       case EngineEvent::kFrameWanted:
       case EngineEvent::kAttendants:
       case EngineEvent::kRpcs:
+      case EngineEvent::kWorkersReady:
+      case EngineEvent::kWorkersAnswered:
+      case EngineEvent::kWorkerDied:
         break;
     }
   }

@@ -20,9 +20,8 @@ of memory operations (image_slot_test runs both ends under ThreadSanitizer).
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import pytest
-
 from tests.model.explorer import Result, Step, explore
+from tests.model.model_tests import model_tests
 from tools.testing import pytest_main
 
 CALLERS = 3
@@ -170,19 +169,7 @@ def run(mutation: str = "") -> Result[State]:
     return explore(State(), steps, lambda s: s.problem, at_rest, is_failure)
 
 
-def test_the_protocol_holds() -> None:
-    """No reachable state has a problem."""
-    result = run()
-    print(result)
-    assert not result.problem, str(result)
-
-
-@pytest.mark.parametrize("mutation", MUTATIONS)
-def test_each_mutation_breaks_the_protocol(mutation: str) -> None:
-    """Each mutation has a counterexample."""
-    result = run(mutation)
-    print(f"{mutation}: {result}")
-    assert result.problem, f"nothing is wrong if the {mutation}"
+test_the_protocol_holds, test_each_mutation_breaks_the_protocol = model_tests(run, MUTATIONS)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
 #include "transport/memory/attached_region.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -42,13 +46,32 @@ absl::StatusOr<std::vector<FieldRecord>> ReadFields(int fd,
                                 ", found the end of the file before them"));
 }
 
-// Checks the header, then the table, which the header leads to.
-absl::Status CheckPlan(int fd, uint64_t file_bytes, const LrbcHeader& plan,
-                       std::vector<FieldRecord>* fields) {
+// Copies the rows of all workers, at most kMaxWorkers; empty if the region has
+// none. `plan` has passed CheckHeader, so the slots are inside the file.
+absl::StatusOr<std::vector<WorkerRows>> ReadWorkers(int fd,
+                                                    const LrbcHeader& plan) {
+  std::vector<WorkerRows> workers(HasWorkers(plan) ? plan.num_workers : 0);
+  for (size_t worker = 0; worker < workers.size(); ++worker) {
+    const uint64_t offset = WorkerSlotOffset(plan, worker);
+    const ssize_t got = pread(fd, &workers[worker], sizeof(WorkerRows),
+                              static_cast<off_t>(offset));
+    if (got == static_cast<ssize_t>(sizeof(WorkerRows))) continue;
+    return MakeError(ErrorCode::kLayoutMismatch,
+                     absl::StrCat("slot of worker ", worker, ": expected ",
+                                  sizeof(WorkerRows), " bytes at ", offset,
+                                  ", found the end of the file before them"));
+  }
+  return workers;
+}
+
+// Checks the header, then what the header leads to.
+absl::Status ReadAndCheck(int fd, uint64_t file_bytes, RegionParts* parts) {
+  const LrbcHeader& plan = parts->plan;
   TANDEM_RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
-  TANDEM_ASSIGN_OR_RETURN(*fields, ReadFields(fd, plan));
-  return fields->empty() ? absl::OkStatus()
-                         : CheckHeader(plan, file_bytes, *fields);
+  TANDEM_ASSIGN_OR_RETURN(parts->fields, ReadFields(fd, plan));
+  TANDEM_ASSIGN_OR_RETURN(parts->workers, ReadWorkers(fd, plan));
+  if (parts->fields.empty() && parts->workers.empty()) return absl::OkStatus();
+  return CheckHeader(plan, file_bytes, parts->fields, parts->workers);
 }
 
 }  // namespace
@@ -63,16 +86,16 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
   if (!file.ok()) return file.status();
   TANDEM_RETURN_IF_ERROR(CheckTrust(name, file->status));
   UniqueFd& fd = file->fd;
-  LrbcHeader plan;
+  RegionParts parts;
+  LrbcHeader& plan = parts.plan;
   const ssize_t got = pread(fd.get(), &plan, sizeof(plan), 0);
   if (got != static_cast<ssize_t>(sizeof(plan))) {
     return NotReady(name,
                     absl::StrCat("found a file of ", file->status.st_size,
                                  " bytes, too short for a region's header"));
   }
-  std::vector<FieldRecord> fields;
-  const absl::Status status = CheckPlan(
-      fd.get(), static_cast<uint64_t>(file->status.st_size), plan, &fields);
+  const absl::Status status = ReadAndCheck(
+      fd.get(), static_cast<uint64_t>(file->status.st_size), &parts);
   if (!status.ok()) {
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("region '", name, "': ", status.message()));
@@ -85,15 +108,31 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
                            plan.server_pid.load(std::memory_order_relaxed),
                            ") is gone"));
   }
-  return FoundRegion{std::move(fd), std::move(lock), plan, std::move(fields)};
+  return FoundRegion{std::move(fd), std::move(lock), plan,
+                     std::move(parts.fields), std::move(parts.workers)};
+}
+
+absl::StatusOr<RegionParts> ReadRegionParts(int fd) {
+  struct stat file;
+  if (fstat(fd, &file) != 0) return MakeSystemError("fstat", "region", errno);
+  RegionParts parts;
+  const ssize_t got = pread(fd, &parts.plan, sizeof(parts.plan), 0);
+  if (got != static_cast<ssize_t>(sizeof(parts.plan))) {
+    return MakeError(
+        ErrorCode::kLayoutMismatch,
+        absl::StrCat("expected a region's file, found a file of ", file.st_size,
+                     " bytes, too short for a region's header"));
+  }
+  TANDEM_RETURN_IF_ERROR(
+      ReadAndCheck(fd, static_cast<uint64_t>(file.st_size), &parts));
+  return parts;
 }
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
   TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
-  TANDEM_ASSIGN_OR_RETURN(
-      auto mapping, RegionMapping::Map(found.fd.get(), found.plan.region_size));
-  return AttachedRegion(std::move(found.lock), std::move(mapping), found.plan,
-                        std::move(found.fields));
+  TANDEM_ASSIGN_OR_RETURN(auto mapping,
+                   RegionMapping::Map(found.fd.get(), found.plan.region_size));
+  return AttachedRegion(std::move(found), std::move(mapping));
 }
 
 absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {

@@ -1,9 +1,9 @@
 // AttachedRegion: an engine's region, mapped by a client. FoundRegion: a live
 // engine's region, checked, not mapped.
 //
-// Data flow: a name -> a file with a live engine -> a checked header and table
-// of fields -> mapped. Ownership: one client process owns the object; the
-// engine owns the region.
+// Data flow: a name -> a file with a live engine -> a checked header, table of
+// fields and workers' rows -> mapped. Ownership: one client process owns the
+// object; the engine owns the region.
 //
 //   absl::StatusOr<AttachedRegion> region = AttachedRegion::Open("demo");
 //   if (!region->AcquireLock(kClientLockByte)) return AlreadyAttached();
@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/unique_fd.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
@@ -32,14 +33,26 @@ struct FoundRegion {
   RegionLock lock;
   LrbcHeader plan;                  // a checked copy of the header
   std::vector<FieldRecord> fields;  // as AttachedRegion's
+  std::vector<WorkerRows> workers;  // the same
 };
 
 // Makes system calls; does not wait; changes nothing in the region. Errors:
 // those of OpenSharedFile and CheckTrust, and
 //   kNotReady        no live engine serves the region, or the file is too short
-//   kLayoutMismatch  not a region of this version, or its table of fields is
-//                    invalid
+//   kLayoutMismatch  not a region of this version, or its table of fields or
+//                    its workers' rows are invalid
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name);
+
+// The checked copies of a region's constant parts.
+struct RegionParts {
+  LrbcHeader plan;
+  std::vector<FieldRecord> fields;
+  std::vector<WorkerRows> workers;
+};
+
+// Reads them from a region's file, without its lock. Makes system calls; does
+// not wait. kLayoutMismatch.
+absl::StatusOr<RegionParts> ReadRegionParts(int fd);
 
 // Move-only.
 class AttachedRegion {
@@ -77,19 +90,23 @@ class AttachedRegion {
   // The checked copy of the table of fields, for the same reason; empty if the
   // region has none.
   const std::vector<FieldRecord>& fields() const { return fields_; }
+  // The checked copy of the workers' rows; empty if the region has no workers.
+  const std::vector<WorkerRows>& workers() const { return workers_; }
 
  private:
-  AttachedRegion(RegionLock lock, std::shared_ptr<const RegionMapping> mapping,
-                 const LrbcHeader& plan, std::vector<FieldRecord> fields)
-      : lock_(std::move(lock)),
+  AttachedRegion(FoundRegion found,
+                 std::shared_ptr<const RegionMapping> mapping)
+      : lock_(std::move(found.lock)),
         mapping_(std::move(mapping)),
-        plan_(plan),
-        fields_(std::move(fields)) {}
+        plan_(found.plan),
+        fields_(std::move(found.fields)),
+        workers_(std::move(found.workers)) {}
 
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   LrbcHeader plan_;
   std::vector<FieldRecord> fields_;
+  std::vector<WorkerRows> workers_;
   bool holds_lock_ = false;
 };
 

@@ -74,6 +74,9 @@ class NamedFile {
     return mapping_;
   }
   const RegionLock& lock() const { return lock_; }
+  // Of the file, for processes that map it; not the lock's. Valid as long as
+  // this object.
+  int fd() const { return fd_.get(); }
   const std::string& name() const { return name_; }
 
  private:

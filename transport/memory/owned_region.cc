@@ -57,7 +57,13 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
     std::memcpy(mapping.At<std::byte>(header.fields_offset), fields.data(),
                 fields.size() * sizeof(FieldRecord));
   }
-  return OwnedRegion(std::move(file), frames, std::move(fields));
+  std::vector<WorkerRows> workers = PlanWorkers(header);
+  for (size_t worker = 0; worker < workers.size(); ++worker) {
+    mapping.At<WorkerSlot>(WorkerSlotOffset(header, worker))->rows =
+        workers[worker];
+  }
+  return OwnedRegion(std::move(file), frames, std::move(fields),
+                     std::move(workers));
 }
 
 absl::Status OwnedRegion::Link() {

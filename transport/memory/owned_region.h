@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "schema/layout/field.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/named_file.h"
 #include "transport/memory/region_mapping.h"
@@ -40,8 +41,9 @@ class OwnedRegion {
  public:
   // Removes this user's dead regions, then makes a region without a name. Its
   // memory is reserved and touched, the engine lock is held, the constant
-  // header fields, the description and the table of fields are written, and all
-  // other bytes are zero. After an error nothing remains. Errors:
+  // header fields, the description, the table of fields and the workers' rows
+  // are written, and all other bytes are zero. After an error nothing remains.
+  // Errors:
   //   kInvalidArgument     name or sizes
   //   kAlreadyAttached     a live engine has the name; the text has its pid
   //   kOutOfSharedMemory   /dev/shm or memory has no room; the text has the
@@ -65,8 +67,8 @@ class OwnedRegion {
 
   // False in a forked child, and after a move from this object.
   bool IsOurs() const { return file_.IsOurs(); }
-  // Whether a process holds the lock of this byte: the client's, or an
-  // attendant's. One system call of 1 to 2 us.
+  // Whether a process holds the lock of this byte: the client's, an
+  // attendant's, or a worker's. One system call of 1 to 2 us.
   bool PeerAlive(int64_t lock_byte) const {
     return file_.lock().HeldByOther(lock_byte);
   }
@@ -74,6 +76,8 @@ class OwnedRegion {
     return file_.mapping();
   }
   const std::string& name() const { return file_.name(); }
+  // As NamedFile::fd, for WorkerSide::Attach in this process's children.
+  int fd() const { return file_.fd(); }
 
   // The frame ring, for a FrameWriter of frame_geometry(); empty if the region
   // has none. Its header is written, and its slots are aligned.
@@ -84,6 +88,8 @@ class OwnedRegion {
 
   // The table of fields, as planned; empty if the region has none.
   const std::vector<FieldRecord>& fields() const { return fields_; }
+  // The workers' rows, as planned; empty if the region has no workers.
+  const std::vector<WorkerRows>& workers() const { return workers_; }
 
  private:
   // The planned values; other processes can change the region's copy.
@@ -94,12 +100,16 @@ class OwnedRegion {
   };
 
   OwnedRegion(NamedFile file, const FrameRing& frames,
-              std::vector<FieldRecord> fields)
-      : file_(std::move(file)), frames_(frames), fields_(std::move(fields)) {}
+              std::vector<FieldRecord> fields, std::vector<WorkerRows> workers)
+      : file_(std::move(file)),
+        frames_(frames),
+        fields_(std::move(fields)),
+        workers_(std::move(workers)) {}
 
   NamedFile file_;
   FrameRing frames_;
   std::vector<FieldRecord> fields_;
+  std::vector<WorkerRows> workers_;
 };
 
 }  // namespace tandem

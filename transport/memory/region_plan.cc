@@ -13,6 +13,7 @@
 #include "schema/layout/flan.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
 #include "transport/memory/mismatch.h"
@@ -209,6 +210,15 @@ void AddOptionalSections(const LrbcHeader& header,
                            FieldTableBytes(header)});
     }
   }
+  if (HasWorkers(header)) {
+    const size_t before = problems->size();
+    CheckRange("num_workers", header.num_workers, 1,
+               std::min(header.num_envs, kMaxWorkers), problems);
+    if (problems->size() == before) {
+      sections->push_back({"workers", &LrbcHeader::workers_offset,
+                           WorkersBytes(header.num_workers)});
+    }
+  }
 }
 
 // Sets the offset of each record: the arrays follow the table, which begins at
@@ -260,6 +270,30 @@ void ExamineFields(const LrbcHeader& header,
   }
 }
 
+// Checks a copy of the workers' rows: they are all environments, in order.
+void ExamineWorkers(const LrbcHeader& header, std::span<const WorkerRows> rows,
+                    HeaderFindings* found) {
+  const size_t before = found->problems.size();
+  CheckRange("the copied workers", rows.size(), header.num_workers,
+             header.num_workers, &found->problems);
+  CheckCrc("workers_crc32", WorkersCrc(header, rows), header.workers_crc32,
+           &found->problems);
+  uint64_t next = 0;  // the first environment of the next worker
+  for (size_t worker = 0; worker < rows.size(); ++worker) {
+    if (found->problems.size() != before) return;
+    const WorkerRows& mine = rows[worker];
+    CheckRange(absl::StrCat("first_env of worker ", worker), mine.first_env,
+               next, next, &found->problems);
+    CheckRange(absl::StrCat("num_envs of worker ", worker), mine.num_envs, 1,
+               header.num_envs - next, &found->problems);
+    next += mine.num_envs;
+  }
+  CheckRange("the environments of all workers", next, header.num_envs,
+             header.num_envs, &found->problems);
+  if (found->problems.size() != before) return;
+  found->workers.assign(rows.begin(), rows.end());
+}
+
 // Returns the problem of one section alone; "": none.
 std::string PlaceProblem(const RegionSection& section, uint64_t file_bytes) {
   const bool inside = section.offset >= kLrbcHeaderBytes &&
@@ -287,6 +321,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   header.header_size = kLrbcHeaderBytes;
   header.feature_bits = kFeaturesOfVersion1;
   if (!spec.fields.empty()) header.feature_bits |= kFeatureFields;
+  if (spec.subsets) header.feature_bits |= kFeatureSubsets;
   header.generation = generation;
   Problems problems;
   CheckSizes(header, &problems);
@@ -369,6 +404,19 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                        absl::StrCat("region: ", problems.front()));
     }
   }
+  if (spec.workers != 0) {
+    CheckRange("workers", spec.workers, 1, std::min(spec.num_envs, kMaxWorkers),
+               &problems);
+    if (!problems.empty()) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("region: ", problems.front()));
+    }
+    header.workers_offset = end;
+    header.num_workers = spec.workers;
+    header.feature_bits |= kFeatureWorkers;
+    header.workers_crc32 = WorkersCrc(header, PlanWorkers(header));
+    end = AlignUp(end + WorkersBytes(spec.workers));
+  }
   header.region_size = end;
   if (end > kMaxRegionBytes) {
     return MakeError(
@@ -394,8 +442,23 @@ std::vector<FieldRecord> PlanFields(const RegionSpec& spec,
   return records;
 }
 
+std::vector<WorkerRows> PlanWorkers(const LrbcHeader& header) {
+  std::vector<WorkerRows> rows;
+  if (!HasWorkers(header)) return rows;
+  uint32_t next = 0;
+  for (uint32_t worker = 0; worker < header.num_workers; ++worker) {
+    const bool one_more = worker < header.num_envs % header.num_workers;
+    const uint32_t envs =
+        header.num_envs / header.num_workers + (one_more ? 1 : 0);
+    rows.push_back({.first_env = next, .num_envs = envs});
+    next += envs;
+  }
+  return rows;
+}
+
 HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
-                             std::span<const FieldRecord> fields) {
+                             std::span<const FieldRecord> fields,
+                             std::span<const WorkerRows> workers) {
   HeaderFindings found;
   CheckIdentity(header, file_bytes, &found.problems);
   Problems sizes;
@@ -411,6 +474,9 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
   }
   if (HasFields(header) && !fields.empty()) {
     ExamineFields(header, fields, &found);
+  }
+  if (HasWorkers(header) && !workers.empty()) {
+    ExamineWorkers(header, workers, &found);
   }
   for (RegionSection& section : found.sections) {
     section.problem = PlaceProblem(section, file_bytes);
@@ -435,8 +501,10 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
 }
 
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
-                         std::span<const FieldRecord> fields) {
-  const HeaderFindings found = ExamineHeader(header, file_bytes, fields);
+                         std::span<const FieldRecord> fields,
+                         std::span<const WorkerRows> workers) {
+  const HeaderFindings found =
+      ExamineHeader(header, file_bytes, fields, workers);
   if (found.problems.empty()) return absl::OkStatus();
   return MakeError(ErrorCode::kLayoutMismatch,
                    absl::StrCat("region header: ", found.problems.front(),
@@ -466,6 +534,10 @@ absl::Status CheckSameSchema(const LrbcHeader& before,
   status.Update(check("image_height", before.image_height, after.image_height));
   status.Update(check("image_slot_bytes", before.image_slot_bytes,
                       after.image_slot_bytes));
+  const auto workers = [](const LrbcHeader& header) {
+    return HasWorkers(header) ? header.num_workers : 0;
+  };
+  status.Update(check("num_workers", workers(before), workers(after)));
   const auto fields = [](const LrbcHeader& header, uint32_t value) {
     return HasFields(header) ? value : 0;
   };

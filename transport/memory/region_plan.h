@@ -1,10 +1,9 @@
 // The offsets of a region's parts: the engine plans them, the client checks
 // them.
 //
-// Data flow: RegionSpec -> PlanRegion, PlanFields -> a header's constant part
-// and the table of fields -> the region -> a client's copies of both ->
-// CheckHeader
-// -> addresses.
+// Data flow: RegionSpec -> PlanRegion, PlanFields, PlanWorkers -> a header's
+// constant part, the table of fields and the workers' rows -> the region -> a
+// client's copies of them -> CheckHeader -> addresses.
 //
 //   absl::StatusOr<LrbcHeader> header = PlanRegion(
 //       {.num_envs = 64, .obs_size = 17, .act_size = 6, .task = "demo"}, now);
@@ -25,6 +24,7 @@
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/field_plan.h"
 
@@ -66,13 +66,17 @@ struct RegionSpec {
   // spec has the role kFinalObs, and none has kObs (kAction) unless obs_size
   // (act_size) is 0.
   std::vector<FieldSpec> fields = {};
+  // Worker processes that simulate the environments, at most num_envs. 0: the
+  // engine simulates them itself.
+  uint32_t workers = 0;
+  bool subsets = false;  // whether the engine knows the flag kSkip
 };
 
 // Returns the constant part of the region's header; all other words are zero.
 // `generation` is in nanoseconds since the Unix epoch. kInvalidArgument for a
 // size of zero or beyond the limits, a ring size that is not a power of two, a
-// task or description that is too long, or invalid frames, images, slots or
-// fields.
+// task or description that is too long, or invalid frames, images, slots,
+// fields or workers.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 
@@ -81,14 +85,20 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
 std::vector<FieldRecord> PlanFields(const RegionSpec& spec,
                                     const LrbcHeader& header);
 
+// Returns the rows of each worker for a header that PlanRegion has planned: all
+// environments in order, as evenly as possible. Empty if there are none.
+std::vector<WorkerRows> PlanWorkers(const LrbcHeader& header);
+
 // Checks whether a copied header describes a region of `file_bytes` that a
 // client may use: magic, version, checksum, features and sizes; each section
 // aligned, inside the file, and without overlap. With `fields`, a copy of the
-// header's table of fields, the same for these. If the header has a table, call
-// it first without `fields`, since only then the table's place is safe to read.
-// kLayoutMismatch; the text has the field, the expected and the found value.
+// header's table of fields, and `workers`, a copy of the workers' rows, the
+// same for these. If the header has either, call it first without them, since
+// only then their place is safe to read. kLayoutMismatch; the text has the
+// field, the expected and the found value.
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
-                         std::span<const FieldRecord> fields = {});
+                         std::span<const FieldRecord> fields = {},
+                         std::span<const WorkerRows> workers = {});
 
 // One array, ring or other part of a region, at the header's offset.
 struct RegionSection {
@@ -108,14 +118,16 @@ struct HeaderFindings {
   std::vector<RegionSection> sections;
   // The given ones, if the table is valid in itself; otherwise empty.
   std::vector<FieldRecord> fields;
+  std::vector<WorkerRows> workers;  // the same of the workers' rows
 };
-// Without `fields`, the table of fields is not examined.
+// Without `fields` or `workers`, they are not examined.
 HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
-                             std::span<const FieldRecord> fields = {});
+                             std::span<const FieldRecord> fields = {},
+                             std::span<const WorkerRows> workers = {});
 
 // Checks whether a client of `before` may continue with `after`: task, sizes,
-// layout and fields must be equal. kLayoutMismatch; the text has the first
-// different field.
+// layout, fields and workers must be equal. kLayoutMismatch; the text has the
+// first different field.
 absl::Status CheckSameSchema(const LrbcHeader& before, const LrbcHeader& after);
 
 // Returns the task as text, for any bytes.

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -60,6 +61,67 @@ TEST(RegionPlan, ImageSlotsAreRoundedUpAndChecked) {
                                 "image slots"));
   spec.image_slot_bytes = kMaxImageSlotBytes + 1;
   EXPECT_EQ(CodeOf(PlanRegion(spec, 1).status()), ErrorCode::kInvalidArgument);
+}
+
+RegionSpec WithWorkers(uint32_t envs, uint32_t workers) {
+  RegionSpec spec = Spec(envs, 1, 1);
+  spec.workers = workers;
+  return spec;
+}
+
+TEST(RegionPlan, WorkersShareTheEnvironmentsEvenly) {
+  EXPECT_TRUE(PlanWorkers(Plan(Spec(7, 1, 1))).empty());
+  for (const uint32_t workers : {1u, 2u, 3u, 7u}) {
+    const LrbcHeader header = Plan(WithWorkers(7, workers));
+    EXPECT_NE(header.feature_bits & kFeatureWorkers, 0u);
+    const std::vector<WorkerRows> rows = PlanWorkers(header);
+    ASSERT_EQ(rows.size(), workers);
+    uint32_t next = 0;
+    for (const WorkerRows& mine : rows) {
+      EXPECT_EQ(mine.first_env, next);
+      EXPECT_GE(mine.num_envs, 7 / workers);
+      EXPECT_LE(mine.num_envs, 7 / workers + 1);
+      next += mine.num_envs;
+    }
+    EXPECT_EQ(next, 7u);
+    EXPECT_TRUE(CheckHeader(header, header.region_size, {}, rows).ok());
+  }
+  for (const auto& [envs, workers] :
+       {std::pair{1u, 2u}, {kMaxWorkers + 1, kMaxWorkers + 1}}) {
+    EXPECT_EQ(CodeOf(PlanRegion(WithWorkers(envs, workers), 1).status()),
+              ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(RegionPlan, RefusesRowsThatAreNotAllEnvironmentsInOrder) {
+  LrbcHeader header = Plan(WithWorkers(7, 3));
+  const std::vector<WorkerRows> good = PlanWorkers(header);
+  const auto problem = [&](const std::vector<WorkerRows>& rows) {
+    return std::string(
+        CheckHeader(header, header.region_size, {}, rows).message());
+  };
+  std::vector<WorkerRows> rows = good;
+  rows[1].first_env = 2;
+  EXPECT_TRUE(absl::StrContains(problem(rows), "workers_crc32"));
+  for (const auto& [worker, wrong] : {std::pair{1, WorkerRows{2, 2}},
+                                      {1, WorkerRows{3, 0}},
+                                      {1, WorkerRows{3, ~0u}},
+                                      {2, WorkerRows{5, 1}}}) {
+    rows = good;
+    rows[worker] = wrong;
+    header.workers_crc32 = WorkersCrc(header, rows);
+    EXPECT_TRUE(absl::StrContains(problem(rows), "env")) << problem(rows);
+  }
+  rows = good;
+  rows.pop_back();
+  EXPECT_TRUE(absl::StrContains(problem(rows), "the copied workers"));
+}
+
+TEST(RegionPlan, AnotherNumberOfWorkersIsAnotherSchema) {
+  const absl::Status status =
+      CheckSameSchema(Plan(WithWorkers(8, 2)), Plan(WithWorkers(8, 3)));
+  EXPECT_EQ(CodeOf(status), ErrorCode::kLayoutMismatch);
+  EXPECT_TRUE(absl::StrContains(status.message(), "num_workers")) << status;
 }
 
 TEST(RegionPlan, InfosAndDescriptionHaveASectionOfTheirOwn) {

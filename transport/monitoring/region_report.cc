@@ -12,6 +12,7 @@
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
 #include "schema/layout/service.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/grace_period.h"
@@ -49,6 +50,30 @@ std::vector<FieldRecord> ReadFields(const ObservedFile& file,
     fields.clear();
   }
   return fields;
+}
+
+// Copies the first part of each worker's slot, without its error; empty if
+// there are none, or the file has no room for them.
+std::vector<WorkerSlot> ReadWorkerSlots(const ObservedFile& file,
+                                        const LrbcHeader& header) {
+  if (!HasWorkers(header) || header.num_workers > kMaxWorkers) return {};
+  std::vector<WorkerSlot> slots(header.num_workers);
+  for (size_t worker = 0; worker < slots.size(); ++worker) {
+    std::array<std::byte, offsetof(WorkerSlot, error_env)> copy;
+    if (!file.Read(WorkerSlotOffset(header, worker), copy.data(),
+                   copy.size())) {
+      return {};
+    }
+    std::memcpy(static_cast<void*>(&slots[worker]), copy.data(), copy.size());
+  }
+  return slots;
+}
+
+std::vector<WorkerRows> RowsOfAll(const std::vector<WorkerSlot>& slots) {
+  std::vector<WorkerRows> rows;
+  rows.reserve(slots.size());
+  for (const WorkerSlot& slot : slots) rows.push_back(slot.rows);
+  return rows;
 }
 
 ExchangeState ExchangeOf(const LrbcHeader& header) {
@@ -172,6 +197,48 @@ std::vector<FieldReport> FieldsOf(const LrbcHeader& header,
   return reports;
 }
 
+Life WorkerLife(const ObservedFile& file, int64_t lock_byte,
+                const WorkerSlot& slot, Phase phase) {
+  const std::optional<bool> locked = file.IsLocked(lock_byte);
+  if (!locked.has_value()) return Life::kUnknown;
+  if (*locked) return Life::kAlive;
+  return WordOf(slot.pid) == 0 || phase == Phase::kStopped ? Life::kAbsent
+                                                           : Life::kDead;
+}
+
+// Fills the workers, and the engine's phase, which the workers have in an
+// exchange.
+void FillWorkers(const ObservedFile& file, const LrbcHeader& header,
+                 const std::vector<WorkerSlot>& slots, RegionReport* report) {
+  for (size_t worker = 0; worker < slots.size(); ++worker) {
+    const WorkerSlot& slot = slots[worker];
+    const PeerReport peer =
+        PeerOf(WordOf(slot.pid), WordOf(slot.phase), 0, 0, report->read_ns);
+    report->workers.push_back(
+        {.life =
+             WorkerLife(file, WorkerLockByte(header, worker), slot, peer.phase),
+         .pid = peer.pid,
+         .first_env = slot.rows.first_env,
+         .num_envs = slot.rows.num_envs,
+         .env = WordOf(slot.env),
+         .phase = peer.phase,
+         .phase_secs = peer.phase_secs,
+         .done = WordOf(slot.done) == report->action_seq,
+         .steps = WordOf(slot.steps),
+         .busy_ns = WordOf(slot.busy_ns)});
+  }
+  if (report->engine.phase != Phase::kIdle) return;
+  for (const WorkerReport& worker : report->workers) {
+    const bool works =
+        worker.phase == Phase::kStepping || worker.phase == Phase::kResetting;
+    const bool first = report->engine.phase == Phase::kIdle;
+    if (!works || worker.life != Life::kAlive) continue;
+    if (!first && worker.phase_secs <= report->engine.phase_secs) continue;
+    report->engine.phase = worker.phase;
+    report->engine.phase_secs = worker.phase_secs;
+  }
+}
+
 // One function for each part of the region beyond header fields. A new part
 // needs a member of RegionReport and a call here.
 void FillParts(const ObservedFile& file, const LrbcHeader& header,
@@ -255,14 +322,16 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
                      " bytes, found a file of ", file.bytes()));
     return report;
   }
-  HeaderFindings found =
-      ExamineHeader(header, file.bytes(), ReadFields(file, header));
+  const std::vector<WorkerSlot> workers = ReadWorkerSlots(file, header);
+  HeaderFindings found = ExamineHeader(
+      header, file.bytes(), ReadFields(file, header), RowsOfAll(workers));
   report.header_problems = std::move(found.problems);
   report.sections = std::move(found.sections);
   report.fields = FieldsOf(header, found.fields);
   FillCounts(header, &report);
   FillPeers(file, header, &report);
   FillParts(file, header, &report);
+  FillWorkers(file, header, workers, &report);
   return report;
 }
 
@@ -273,6 +342,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureFrames, "frames"},          {kFeatureImages, "images"},
       {kFeatureCommands, "commands"},      {kFeatureAttendants, "attendants"},
       {kFeatureImageSlots, "image slots"}, {kFeatureFields, "fields"},
+      {kFeatureWorkers, "workers"},        {kFeatureSubsets, "subsets"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {
@@ -311,6 +381,15 @@ std::optional<RegionRates> RatesBetween(const RegionReport& earlier,
   // An exchange counts at its end.
   rates.busy_share = std::min(
       static_cast<double>(rates.step_times.total_ns) / 1e9 / rates.secs, 1.0);
+  if (earlier.workers.size() == later.workers.size()) {
+    for (size_t worker = 0; worker < later.workers.size(); ++worker) {
+      // A phase counts at its end; a replacement continues the count.
+      const uint64_t before = earlier.workers[worker].busy_ns;
+      const uint64_t now = std::max(later.workers[worker].busy_ns, before);
+      rates.worker_busy_shares.push_back(
+          std::min(static_cast<double>(now - before) / 1e9 / rates.secs, 1.0));
+    }
+  }
   if (earlier.frames && later.frames &&
       later.frames->frames >= earlier.frames->frames) {
     rates.frames_per_sec =

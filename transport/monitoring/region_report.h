@@ -89,6 +89,21 @@ struct AttendantReport {
   uint32_t pid = 0;  // for display
 };
 
+// A process that simulates some of the environments.
+struct WorkerReport {
+  // kAbsent: it has not taken its slot yet, or has left it.
+  Life life = Life::kUnknown;
+  uint32_t pid = 0;  // for display; 0: none
+  uint32_t first_env = 0;
+  uint32_t num_envs = 0;
+  uint32_t env = 0;              // in work, if the phase is a step or reset
+  Phase phase = Phase::kAbsent;  // may be an unknown number
+  double phase_secs = 0;
+  bool done = false;     // with the last exchange that the client has sent
+  uint64_t steps = 0;    // of environments
+  uint64_t busy_ns = 0;  // in steps and resets
+};
+
 // Texts are escaped as by Printable. With a corrupt header the numbers are the
 // header's; header_problems shows which checks failed.
 struct RegionReport {
@@ -137,6 +152,9 @@ struct RegionReport {
   std::optional<RpcReport> commands;        // nullopt: unknown
   std::vector<AttendantReport> attendants;  // those that hold a slot's lock
   std::vector<FieldReport> fields;          // empty: none, or an invalid table
+  // Empty: the engine simulates the environments itself. Otherwise `engine` is
+  // the supervisor, but its phase is that of the workers during an exchange.
+  std::vector<WorkerReport> workers;
 };
 
 // Makes some dozen system calls. Waits 20 ms for each invalid part, otherwise
@@ -158,6 +176,7 @@ struct RegionRates {
   double frames_per_sec = 0;     // into the frame ring
   StepTimesSnapshot step_times;  // of the exchanges between the reports
   StepTimesSnapshot round_trips;
+  std::vector<double> worker_busy_shares;  // as busy_share; of each worker
 };
 
 // nullopt if the reports are of different regions or in the wrong order, or if

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "schema/goldens/testing/samples.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_plan.h"
@@ -393,6 +395,68 @@ TEST(RegionReport, ReportsPhasesOfALiveRegion) {
   EXPECT_TRUE(verdict.remarks.empty());
 }
 
+// The region of SampleWorkersHeader. Worker 2 has the slot of SampleWorkerSlot;
+// all others have not started.
+class WorkersRegionTest : public testing::Test {
+ protected:
+  WorkersRegionTest() {
+    placed_.Resize(header_.region_size);
+    const std::vector<FieldRecord> fields = SampleFields();
+    placed_.Write(header_.fields_offset,
+                  {reinterpret_cast<const char*>(fields.data()),
+                   fields.size() * sizeof(FieldRecord)});
+    const std::vector<WorkerRows> workers = SampleWorkers();
+    for (size_t worker = 0; worker < workers.size(); ++worker) {
+      placed_.Write(WorkerSlotOffset(header_, worker),
+                    {reinterpret_cast<const char*>(&workers[worker]),
+                     sizeof(WorkerRows)});
+    }
+    const WorkerSlot slot = SampleWorkerSlot();
+    placed_.Write(WorkerSlotOffset(header_, 2),
+                  {reinterpret_cast<const char*>(&slot), sizeof(slot)});
+  }
+
+  const LrbcHeader header_ = SampleWorkersHeader();
+  const std::string name_ = UniqueRegionName("report");
+  PlacedFile placed_{name_, BytesOf(header_), PlacedFile::kAlive};
+};
+
+TEST_F(WorkersRegionTest, EachWorkerIsReported) {
+  placed_.Lock(WorkerLockByte(header_, 2));
+  placed_.WriteWord(offsetof(LrbcHeader, engine_phase),
+                    PackPhase(Phase::kIdle, MonotonicNanos()));
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_EQ(report.header_problems, std::vector<std::string>());
+  ASSERT_EQ(report.workers.size(), 11u);
+  EXPECT_EQ(report.workers[0].life, Life::kAbsent);
+  EXPECT_EQ(report.workers[10].first_env, 30u);
+  const WorkerReport& worker = report.workers[2];
+  EXPECT_EQ(worker.life, Life::kAlive);
+  EXPECT_EQ(worker.pid, 40005u);
+  EXPECT_EQ(worker.first_env, 6u);
+  EXPECT_EQ(worker.num_envs, 3u);
+  EXPECT_EQ(worker.env, 7u);
+  EXPECT_EQ(worker.phase, Phase::kStepping);
+  EXPECT_FALSE(worker.done);
+  EXPECT_EQ(worker.busy_ns, 323'456'789u);
+  // During an exchange the workers have the engine's phase.
+  EXPECT_EQ(report.engine.phase, Phase::kStepping);
+}
+
+TEST_F(WorkersRegionTest, AWorkerWithoutItsLockIsDead) {
+  EXPECT_EQ(ReadOrFail(name_).workers[2].life, Life::kDead);
+  placed_.WriteWord(WorkerSlotOffset(header_, 2) + offsetof(WorkerSlot, phase),
+                    PackPhase(Phase::kStopped, 1));
+  EXPECT_EQ(ReadOrFail(name_).workers[2].life, Life::kAbsent);
+}
+
+TEST_F(WorkersRegionTest, OverwrittenRowsAreAProblem) {
+  placed_.WriteWord(WorkerSlotOffset(header_, 3), uint32_t{8});
+  const RegionReport report = ReadOrFail(name_);
+  ASSERT_FALSE(report.header_problems.empty());
+  EXPECT_TRUE(absl::StrContains(report.header_problems[0], "workers_crc32"));
+}
+
 TEST(RegionReport, ReportsFailedExchange) {
   const std::string name = UniqueRegionName("report");
   EchoEngine engine(name, EchoSpec());
@@ -451,6 +515,8 @@ TEST(RegionReport, NamesFeaturesAndModes) {
   EXPECT_EQ(FeatureNames(kFeatureArrays | kFeatureFrames | 1u << 30),
             (std::vector<std::string>{"arrays", "frames", "bit 30"}));
   EXPECT_EQ(FeatureNames(kFeatureFields), std::vector<std::string>{"fields"});
+  EXPECT_EQ(FeatureNames(kFeatureWorkers | kFeatureSubsets),
+            (std::vector<std::string>{"workers", "subsets"}));
   EXPECT_EQ(FeatureNames(~uint64_t{0}).size(), 64u);
   EXPECT_EQ(NameOf(AutoresetMode::kNextStep), "NEXT_STEP");
   EXPECT_EQ(NameOf(static_cast<AutoresetMode>(12)), "12");

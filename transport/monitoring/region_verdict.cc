@@ -69,6 +69,36 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
   }
 }
 
+// For a region with workers: those that died, and the one that the client waits
+// for.
+void JudgeWorkers(const RegionReport& report, RegionVerdict* verdict) {
+  if (report.engine.life != Life::kAlive) return;
+  const WorkerReport* slowest = nullptr;
+  size_t done = 0;
+  for (size_t i = 0; i < report.workers.size(); ++i) {
+    const WorkerReport& worker = report.workers[i];
+    if (worker.life == Life::kDead) {
+      verdict->remarks.push_back(
+          absl::StrCat("worker ", i, " (pid ", worker.pid,
+                       ") died; its engine starts it again, or ends"));
+    }
+    if (worker.done) {
+      ++done;
+    } else if (slowest == nullptr || worker.phase_secs > slowest->phase_secs) {
+      slowest = &worker;
+    }
+  }
+  if (report.exchange != ExchangeState::kPending || slowest == nullptr ||
+      slowest->phase_secs <= kLongSecs) {
+    return;
+  }
+  verdict->remarks.push_back(absl::StrFormat(
+      "%d of %d workers are done; the client waits for worker %d (pid %d), "
+      "which is %s for %.1f s, in environment %d",
+      done, report.workers.size(), slowest - report.workers.data(),
+      slowest->pid, NameOf(slowest->phase), slowest->phase_secs, slowest->env));
+}
+
 void JudgeRing(const RingFill& ring, absl::string_view reader,
                RegionVerdict* verdict) {
   if (!ring.problem.empty()) {
@@ -90,6 +120,7 @@ RegionVerdict JudgeRegion(const RegionReport& report) {
   }
   if (!report.has_header) return verdict;
   JudgePeers(report, &verdict);
+  JudgeWorkers(report, &verdict);
   if (report.exchange == ExchangeState::kImpossible) {
     verdict.problems.push_back(
         absl::StrCat("expected action_seq to be frame_seq or one more, found ",

@@ -53,6 +53,23 @@ TEST(RegionVerdict, ADeadEngineIsAProblem) {
   ExpectProblem(report, "pid 7");
 }
 
+TEST(RegionVerdict, TheSlowestWorkerIsNamed) {
+  RegionReport report = Healthy();
+  report.workers = {{.life = Life::kAlive, .pid = 11, .done = true},
+                    {.life = Life::kAlive,
+                     .pid = 12,
+                     .env = 5,
+                     .phase = Phase::kStepping,
+                     .phase_secs = 2}};
+  ExpectRemark(report,
+               "1 of 2 workers are done; the client waits for worker 1 "
+               "(pid 12)");
+  report.workers[1].phase_secs = 0.5;
+  EXPECT_TRUE(JudgeRegion(report).remarks.empty());
+  report.workers[1].life = Life::kDead;
+  ExpectRemark(report, "worker 1 (pid 12) died");
+}
+
 TEST(RegionVerdict, ADeadClientIsAProblem) {
   RegionReport report = Healthy();
   report.client.life = Life::kDead;

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
-#include "transport/base/grace_period.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_plan.h"
+#include "transport/session/client_side_internal.h"
 #include "transport/session/phase_word.h"
 
 namespace tandem {
@@ -45,121 +45,6 @@ bool AllFinite(std::span<const float> values) {
 
 }  // namespace
 
-// Ends a long wait for reasons that the condition does not show.
-class ClientSide::Watch final : public WaitWatch {
- public:
-  Watch(const AttachedRegion& region, InterruptHook interrupted,
-        uint64_t settled_seq, bool judges_frames,
-        absl::FunctionRef<void()> on_long_wait = DoNothing)
-      : region_(region),
-        interrupted_(interrupted),
-        settled_seq_(settled_seq),
-        judges_frames_(judges_frames),
-        on_long_wait_(on_long_wait) {}
-
-  void OnLongWait() override {
-    if (long_wait_ns_ != 0) return;  // the wait goes on after Extend
-    long_wait_ns_ = MonotonicNanos();
-    paused_before_ns_ = PausedNs(long_wait_ns_);
-    extended_ns_ = 0;
-    on_long_wait_();
-  }
-
-  // An attendant's pause does not count: moves the passed deadline by its
-  // length. False: there was none since the last call.
-  bool Extend(Deadline* deadline) {
-    // While the pause goes on, this is called again after at least this time.
-    constexpr int64_t kLeastNs = 5'000'000;
-    if (long_wait_ns_ == 0) return false;  // a shorter wait than a pause
-    const int64_t now = MonotonicNanos();
-    const int64_t paused =
-        std::min(PausedNs(now) - paused_before_ns_, now - long_wait_ns_);
-    if (paused <= extended_ns_) return false;
-    *deadline = Deadline::At(
-        std::max(deadline->at_ns() + paused - extended_ns_, now + kLeastNs));
-    extended_ns_ = paused;
-    return true;
-  }
-
-  ErrorCode Check(int64_t now_ns, bool interrupted) override {
-    if (!region_.EngineAlive()) return ErrorCode::kPeerGone;
-    if (judges_frames_) {
-      // relaxed: only compared; results are read after the wait's acquire.
-      const uint64_t frame_seq = region_.mapping()->header()->frame_seq.load(
-          std::memory_order_relaxed);
-      if (frame_seq - settled_seq_ <= 1) {
-        count_grace_.Clear();
-      } else if (count_grace_.Expired()) {
-        return ErrorCode::kBrokenPeer;
-      }
-    }
-    if (hook_called_ns_ == 0) hook_called_ns_ = now_ns;
-    const bool due = now_ns - hook_called_ns_ >= kHookEveryNs;
-    if (interrupted_ != nullptr && (interrupted || due)) {
-      hook_called_ns_ = now_ns;
-      if (interrupted_()) return ErrorCode::kInterrupted;
-    }
-    return ErrorCode::kOk;
-  }
-
- private:
-  static constexpr int64_t kHookEveryNs = 50'000'000;
-  // Ten of the engine's tests of the attendants' locks.
-  static constexpr int64_t kLeftGraceNs = 1'000'000'000;
-
-  // The length of all pauses by attendants so far.
-  int64_t PausedNs(int64_t now_ns) {
-    const LrbcHeader& header = *region_.mapping()->header();
-    // SYNC(attendant.pause): acquire; the phase, then the pauses before it.
-    const PhaseSince phase =
-        UnpackPhase(header.engine_phase.load(std::memory_order_acquire));
-    // relaxed: the phase published it.
-    const auto ended = static_cast<int64_t>(
-        header.attendant_pause_ns.load(std::memory_order_relaxed));
-    if (phase.phase != Phase::kPausedByAttendant) return ended;
-    // The engine takes a while to end the pause of an attendant that has left.
-    if (region_.AnyAttendantAlive()) {
-      left_grace_.Clear();
-    } else if (left_grace_.Expired()) {
-      return ended;
-    }
-    return ended + now_ns - phase.since_ns;
-  }
-
-  const AttachedRegion& region_;
-  InterruptHook interrupted_;
-  uint64_t settled_seq_;
-  bool judges_frames_;
-  absl::FunctionRef<void()> on_long_wait_;
-  GracePeriod count_grace_{kGraceNs};
-  GracePeriod left_grace_{kLeftGraceNs};  // a pause of no attendant
-  int64_t hook_called_ns_ = 0;
-  int64_t long_wait_ns_ = 0;  // its beginning; 0: none yet
-  // From the long wait on:
-  int64_t paused_before_ns_;
-  int64_t extended_ns_;
-};
-
-// Refuses a second thread.
-class ClientSide::InUse {
- public:
-  explicit InUse(ClientSide* client)
-      // SYNC(client.use): acquire; the last caller's effects before this call.
-      : flag_(client->in_use_->exchange(true, std::memory_order_acquire)
-                  ? nullptr
-                  : client->in_use_.get()) {}
-  InUse(const InUse&) = delete;
-  InUse& operator=(const InUse&) = delete;
-  ~InUse() {
-    // SYNC(client.use): release; the call's effects before the next caller.
-    if (flag_ != nullptr) flag_->store(false, std::memory_order_release);
-  }
-  bool refused() const { return flag_ == nullptr; }
-
- private:
-  std::atomic<bool>* flag_;
-};
-
 absl::StatusOr<ClientSide> ClientSide::Attach(absl::string_view name,
                                               const Options& options) {
   const Deadline deadline = Deadline::After(options.timeout_secs);
@@ -187,6 +72,8 @@ ClientSide::ClientSide(absl::string_view name, const Options& options,
       own_bell_(&header()->client_doorbell, &header()->client_sleepers),
       engine_bell_(&header()->engine_doorbell, &header()->engine_sleepers),
       born_in_(ForkCount()),
+      chosen_((plan().feature_bits & kFeatureSubsets) != 0 ? plan().num_envs
+                                                           : 0),
       in_use_(std::make_unique<std::atomic<bool>>(false)) {}
 
 ClientSide::ClientSide(ClientSide&&) noexcept = default;
@@ -245,6 +132,7 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
   // relaxed: our own word, equal to that unless the peer overwrote it.
   shared->action_seq.store(seq_, std::memory_order_relaxed);
   engine_steps_at_attach_ = SnapshotOf(shared->engine_step_times);
+  CloseLanes();
   received_at_ns_ = waiter_.NowNs();
   SetPhase(Phase::kIdle, received_at_ns_);
   return absl::OkStatus();
@@ -264,7 +152,9 @@ ErrorCode ClientSide::MayUse() const {
 ErrorCode ClientSide::MaySend() const {
   if (state() == State::kIdle && born_in_ == ForkCount()) return ErrorCode::kOk;
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
-  return state() == State::kPending ? ErrorCode::kStepPending : lost_to_;
+  return state() == State::kPending || state() == State::kLanes
+             ? ErrorCode::kStepPending
+             : lost_to_;
 }
 
 ErrorCode ClientSide::Send(std::span<const float> actions) {
@@ -283,8 +173,24 @@ ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
 
 ErrorCode ClientSide::PostActions(std::span<const float> actions) {
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
+  if (const ErrorCode code = CheckActions(actions, arrays_.num_envs);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  // Without float32 rows the caller has written fields of actions in place.
+  if (!actions.empty() && actions.data() != arrays_.actions.data()) {
+    std::memmove(arrays_.actions.data(), actions.data(), actions.size_bytes());
+  }
+  Post(ExchangeKind::kStep);
+  return ErrorCode::kOk;
+}
+
+// Whether these are the finite actions of `envs` environments.
+ErrorCode ClientSide::CheckActions(std::span<const float> actions,
+                                   size_t envs) {
   bad_action_ = -1;
-  if (actions.size() != arrays_.actions.size()) {
+  envs_of_actions_ = envs;
+  if (actions.size() != envs * arrays_.act_size) {
     return ErrorCode::kInvalidAction;
   }
   if (!AllFinite(actions)) {
@@ -293,11 +199,6 @@ ErrorCode ClientSide::PostActions(std::span<const float> actions) {
     bad_value_ = bad == actions.end() ? 0 : *bad;
     return ErrorCode::kInvalidAction;
   }
-  // Without float32 rows the caller has written fields of actions in place.
-  if (!actions.empty() && actions.data() != arrays_.actions.data()) {
-    std::memmove(arrays_.actions.data(), actions.data(), actions.size_bytes());
-  }
-  Post(ExchangeKind::kStep);
   return ErrorCode::kOk;
 }
 
@@ -380,6 +281,8 @@ ErrorCode ClientSide::AwaitResults(Deadline deadline,
   const auto status = static_cast<ErrorCode>(
       shared->exchange_status.load(std::memory_order_relaxed));
   if (status == ErrorCode::kOk) return status;
+  unsupported_ = nullptr;
+  failed_lane_of_ = -1;
   return status == ErrorCode::kBrokenPeer ? Lost(status) : EngineCode(status);
 }
 
@@ -402,7 +305,7 @@ ErrorCode ClientSide::AwaitFrame(Deadline deadline) {
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
-  if (!has_frames()) return ErrorCode::kUnsupported;
+  if (!has_frames()) return Unsupported("expected an engine with frames");
   LrbcHeader* const shared = header();
   frame_asked_at_ns_ = MonotonicNanos();
   // Another number than the last one, and than the last answer.
@@ -455,6 +358,8 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   exchanges_.store(0, std::memory_order_relaxed);
   policy_ns_.store(0, std::memory_order_relaxed);
   received_at_ns_ = next.received_at_ns_;
+  lanes_ = std::move(next.lanes_);
+  open_lanes_ = 0;
   Become(State::kIdle);
   next.in_use_.reset();  // moved from: its destructor has no effect
   return absl::OkStatus();

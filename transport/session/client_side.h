@@ -1,5 +1,7 @@
 // ClientSide: the trainer's end of the lock-step protocol.
 //
+// Length: each call of a trainer, with all its outcomes.
+//
 // Data flow: actions -> Step -> arrays().obs, rewards, ... Step does Send, then
 // Recv. A caller of Send and Recv can compute while the engine steps.
 // Ownership: one process owns a ClientSide. One thread at a time may call it: a
@@ -20,11 +22,13 @@
 #define TANDEM_TRANSPORT_SESSION_CLIENT_SIDE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -32,6 +36,7 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/clock.h"
 #include "transport/memory/attached_region.h"
 #include "transport/ring/ring.h"
@@ -60,10 +65,13 @@ struct ClientStats {
 // Send* stands for Send and SendReset:
 //
 //  state     entered by                       legal calls
-//  idle      Attach, Reconnect; a Recv that   Send*, Step, AwaitFrame,
-//            completed the exchange           Reconnect, Close
+//  idle      Attach, Reconnect; a Recv that   Send*, Step, SendLanes,
+//            completed the exchange; a        AwaitFrame, Reconnect, Close
+//            RecvLanes that closed all lanes
 //  pending   Send* with kOk; a Recv with      Recv, Reconnect, Close
 //            kStepTimeout or kInterrupted
+//  lanes     SendLanes with kOk               SendLanes, LanesReady, RecvLanes,
+//                                             Reconnect, Close
 //  lost      a call with kPeerGone or         Reconnect, Close
 //            kBrokenPeer; a failed Reconnect
 //  closed    Close                            Close
@@ -114,6 +122,15 @@ class ClientSide final : public RpcSide {
   // system call only to wake an engine that sleeps.
   ErrorCode Send(std::span<const float> actions);
 
+  // Requests a step of the environments `env_ids` only; the rows of all others
+  // stay as they are, and their reset flags are dropped. `actions` has a row
+  // for each of `env_ids`, in this order, or is arrays().actions. Errors: those
+  // of the other Send, and:
+  //  - kInvalidArgument: an index is out of range, or is there twice.
+  //  - kUnsupported: the engine knows no subsets.
+  ErrorCode Send(std::span<const float> actions,
+                 std::span<const int64_t> env_ids);
+
   // Requests a reset of the environments `env_ids`; the exchange steps no
   // environment. `seeds` is empty, or has one item for each of `env_ids`: a
   // seed, or nullopt for none. Errors: those of Send, without kInvalidAction,
@@ -129,6 +146,8 @@ class ClientSide final : public RpcSide {
   //  - kPeerGone, kBrokenPeer: the client is lost.
   //  - kEngineFailed, kUnsupported: the engine reports an error, which Explain
   //    returns. The exchange is complete; arrays() has no valid results.
+  //  - kEnvFailed: an environment raised an exception in its worker process.
+  //    The exchange is complete; the rows of all other environments are valid.
   //  - kNoStepPending, kClientClosed, kForkedChild, kConcurrentUse.
   // Allocates nothing. Calls `on_long_wait` at most once: before the first
   // sleep, or after a spin of 20 us. Calls Options::interrupted only later.
@@ -140,6 +159,38 @@ class ClientSide final : public RpcSide {
   // calls.
   ErrorCode Step(std::span<const float> actions, double timeout_secs,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
+
+  // The workers' rows; empty: the engine has no workers, and lanes are
+  // kUnsupported. A worker's environments can step without those of the others,
+  // in a *lane*. While a lane is open, the rows of its worker belong to the
+  // worker.
+  std::span<const WorkerRows> workers() const { return region_.workers(); }
+
+  // Opens lanes: requests a step of all environments of these workers. A reset
+  // flag in arrays().resets resets the environment instead; kSkip does neither.
+  // `actions` has the rows of these workers, in this order, or is
+  // arrays().actions.
+  //  - kOk: sent.
+  //  - kStepPending: an exchange is pending, or one of these lanes is open.
+  //  - kInvalidArgument: no such worker, or a worker is there twice.
+  //  - kInvalidAction, kUnsupported, kPeerGone, kBrokenPeer, kClientClosed,
+  //    kForkedChild, kConcurrentUse: as for Send.
+  // Makes a system call only to wake workers that sleep: one for all.
+  ErrorCode SendLanes(std::span<const uint32_t> workers,
+                      std::span<const float> actions);
+  // The number of open lanes whose results are there.
+  size_t LanesReady() const;
+  // Waits until at least `min_count` open lanes (all, if fewer are open) have
+  // results. Closes these lanes, and writes their workers into `workers`.
+  // Errors and outcomes as for Recv, and:
+  //  - kOk, kEnvFailed: arrays() has the results of `workers`. kEnvFailed: an
+  //    environment of one of them raised an exception.
+  //  - kStepTimeout, kInterrupted: no lane was closed.
+  //  - kNoStepPending: no lane is open.
+  // Allocates only to grow `workers`.
+  ErrorCode RecvLanes(size_t min_count, Deadline deadline,
+                      std::vector<uint32_t>* workers,
+                      absl::FunctionRef<void()> on_long_wait = DoNothing);
 
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
@@ -212,7 +263,13 @@ class ClientSide final : public RpcSide {
   }
 
  private:
-  enum class State : uint32_t { kLost, kIdle, kPending, kClosed };
+  enum class State : uint32_t { kLost, kIdle, kPending, kClosed, kLanes };
+  // A worker's lane.
+  struct Lane {
+    uint64_t number = 0;  // of the last one
+    bool open = false;
+    bool chosen = false;  // by the call in progress
+  };
   class Watch;
   class InUse;
 
@@ -220,14 +277,19 @@ class ClientSide final : public RpcSide {
              AttachedRegion region);
   absl::Status RequestAttach(Deadline deadline);
   std::string Explanation(ErrorCode code) const;
+  // Of regions with workers: those that the client waits for; the exception of
+  // the last kEnvFailed. "": nothing to add.
+  std::string AwaitedWorkers(int64_t now_ns) const;
+  std::string FailureText() const;
   // The status of the engine's last answer.
   absl::Status EngineStatus() const;
-  // An engine may answer with kUnsupported or kEngineFailed; any other code
-  // counts as kEngineFailed. For kBrokenPeer, the engine's answer to an invalid
-  // action_seq, Recv does not call this function.
+  // An engine may answer with kUnsupported, kEngineFailed or kEnvFailed; any
+  // other code counts as kEngineFailed. For kBrokenPeer, the engine's answer to
+  // an invalid action_seq, Recv does not call this function.
   static ErrorCode EngineCode(ErrorCode status) {
-    return status == ErrorCode::kUnsupported ? status
-                                             : ErrorCode::kEngineFailed;
+    return status == ErrorCode::kUnsupported || status == ErrorCode::kEnvFailed
+               ? status
+               : ErrorCode::kEngineFailed;
   }
   void Leave();
   State state() const {
@@ -240,6 +302,17 @@ class ClientSide final : public RpcSide {
   }
   static void DoNothing() {}
   ErrorCode PostActions(std::span<const float> actions);
+  ErrorCode CheckActions(std::span<const float> actions, size_t envs);
+  ErrorCode Unsupported(const char* what) {
+    unsupported_ = what;
+    return ErrorCode::kUnsupported;
+  }
+  WorkerSlot* SlotOf(size_t worker) const {
+    return mapping()->At<WorkerSlot>(WorkerSlotOffset(plan(), worker));
+  }
+  bool LaneIsDone(size_t worker) const;
+  ErrorCode CheckLanes(std::span<const uint32_t> workers, size_t* envs);
+  void CloseLanes();
   ErrorCode AwaitResults(Deadline deadline,
                          absl::FunctionRef<void()> on_long_wait);
   ErrorCode AwaitPause(Deadline deadline, Watch& watch);
@@ -273,7 +346,15 @@ class ClientSide final : public RpcSide {
   int64_t frame_asked_at_ns_ = 0;  // the last AwaitFrame; 0: none
   int64_t bad_action_ = -1;
   float bad_value_ = 0;
+  size_t envs_of_actions_ = 0;  // that the last call was to send
+  const char* unsupported_ =
+      nullptr;  // of the last kUnsupported, if it is ours
   bool serves_environments_ = false;
+
+  std::vector<uint8_t> chosen_;  // of each environment; with subsets only
+  std::vector<Lane> lanes_;      // of each worker
+  size_t open_lanes_ = 0;
+  int64_t failed_lane_of_ = -1;  // the worker of the last kEnvFailed; -1: none
 
   int64_t sent_at_ns_ = 0;
   int64_t received_at_ns_ = 0;

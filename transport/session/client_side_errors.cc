@@ -1,8 +1,11 @@
 // The error texts of ClientSide: expected, found, and the next action.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,6 +15,8 @@
 #include "transport/base/printable.h"
 #include "transport/session/client_side.h"
 #include "transport/session/phase_word.h"
+#include "transport/session/worker_error.h"
+#include "transport/session/worker_text.h"
 
 namespace tandem {
 namespace {
@@ -24,7 +29,69 @@ std::string EngineWords(const LrbcHeader& header) {
       Printable(absl::string_view(text, strnlen(text, sizeof(text)))));
 }
 
+// Why the region of workers ended; "": the supervisor does not say.
+std::string EndText(const WorkersHeader& head) {
+  // SYNC(workers.end): acquire; the code, then its text.
+  if (head.end_code.load(std::memory_order_acquire) == 0) return "";
+  char text[sizeof(head.end_text)];
+  std::memcpy(text, head.end_text, sizeof(text));
+  return Printable(absl::string_view(text, strnlen(text, sizeof(text))));
+}
+
 }  // namespace
+
+std::string ClientSide::AwaitedWorkers(int64_t now_ns) const {
+  constexpr size_t kMostNamed = 3;
+  const std::vector<WorkerRows>& workers = region_.workers();
+  std::vector<std::string> awaited;
+  size_t done = 0;
+  for (size_t worker = 0; worker < workers.size(); ++worker) {
+    if (state() == State::kLanes && !lanes_[worker].open) {
+      ++done;
+      continue;
+    }
+    const WorkerSlot& slot = *SlotOf(worker);
+    // relaxed: for display.
+    const bool is_done =
+        state() == State::kLanes
+            ? LaneIsDone(worker)
+            : slot.done.load(std::memory_order_relaxed) == seq_ + 1;
+    if (is_done) {
+      ++done;
+    } else {
+      awaited.push_back(WorkerText(slot, worker, workers[worker], now_ns));
+    }
+  }
+  if (workers.empty()) return "";
+  std::string text =
+      absl::StrCat(done, " of ", workers.size(), " workers are done; ");
+  const size_t named = std::min(awaited.size(), kMostNamed);
+  for (size_t i = 0; i < named; ++i) {
+    absl::StrAppend(&text, "not done: ", awaited[i], "; ");
+  }
+  if (named < awaited.size()) {
+    absl::StrAppend(&text, "and ", awaited.size() - named, " more; ");
+  }
+  return text;
+}
+
+std::string ClientSide::FailureText() const {
+  const std::vector<WorkerRows>& workers = region_.workers();
+  for (size_t worker = 0; worker < workers.size(); ++worker) {
+    const WorkerSlot& slot = *SlotOf(worker);
+    const bool is_it =
+        failed_lane_of_ >= 0
+            ? static_cast<size_t>(failed_lane_of_) == worker
+            // relaxed: done published it, and frame_seq that.
+            : slot.failed_exchange.load(std::memory_order_relaxed) == seq_;
+    if (!is_it) continue;
+    const WorkerError error = WorkerErrorOf(slot);
+    return absl::StrCat("environment ", error.env, " of worker ", worker,
+                        " raised an exception; reset it to go on:\n",
+                        error.text);
+  }
+  return EngineWords(*header());
+}
 
 absl::Status ClientSide::EngineStatus() const {
   // relaxed: the acquire load that saw the engine's answer orders this load.
@@ -71,6 +138,17 @@ std::string ClientSide::Explanation(ErrorCode code) const {
       serves_environments_ ? kNextOfEnvironments : "reconnect(), or close()";
   switch (code) {
     case ErrorCode::kPeerGone:
+      if (!region_.workers().empty()) {
+        const std::string end =
+            EndText(*mapping()->At<WorkersHeader>(plan().workers_offset));
+        if (!end.empty()) {
+          return absl::StrCat(engine, " has ended: ", end, "; ",
+                              serves_environments_
+                                  ? next
+                                  : "start it again and call reconnect(), or "
+                                    "close()");
+        }
+      }
       return absl::StrCat(
           engine,
           phase.phase == Phase::kStopped
@@ -86,6 +164,12 @@ std::string ClientSide::Explanation(ErrorCode code) const {
             "with a longer timeout, or for smaller images",
             engine, secs_since(frame_asked_at_ns_), doing);
       }
+      if (state() == State::kLanes) {
+        return absl::StrFormat(
+            "%s did not answer for %.2f s; %sno lane was closed: RecvLanes "
+            "waits again, %s",
+            engine, secs_since(sent_at_ns_), AwaitedWorkers(now), next);
+      }
       if (state() != State::kPending) {
         return absl::StrFormat(
             "%s did not answer a new client for %.2f s; it has been %s; is it "
@@ -93,9 +177,9 @@ std::string ClientSide::Explanation(ErrorCode code) const {
             engine, secs_since(sent_at_ns_), doing);
       }
       return absl::StrFormat(
-          "%s did not answer for %.2f s; it has been %s; the step or reset is "
-          "still pending: recv() waits again, %s, close() ends the session",
-          engine, secs_since(sent_at_ns_), doing,
+          "%s did not answer for %.2f s; it has been %s; %sthe step or reset "
+          "is still pending: recv() waits again, %s, close() ends the session",
+          engine, secs_since(sent_at_ns_), doing, AwaitedWorkers(now),
           serves_environments_ ? "reset() waits and then starts new episodes"
                                : "reconnect() starts a new session");
     case ErrorCode::kBrokenPeer:
@@ -115,7 +199,8 @@ std::string ClientSide::Explanation(ErrorCode code) const {
       if (bad_action_ < 0) {
         return absl::StrFormat(
             "actions: expected float32[%d, %d]; nothing was sent",
-            arrays_.num_envs, arrays_.act_size);
+            envs_of_actions_ == 0 ? arrays_.num_envs : envs_of_actions_,
+            arrays_.act_size);
       }
       return absl::StrFormat(
           "actions: expected finite values, found %g at [%d, %d]; nothing was "
@@ -123,11 +208,14 @@ std::string ClientSide::Explanation(ErrorCode code) const {
           bad_value_, bad_action_ / arrays_.act_size,
           bad_action_ % arrays_.act_size);
     case ErrorCode::kInvalidArgument:
-      return absl::StrFormat(
-          "env_ids: expected indices in 0 .. %d, with no seeds or one for "
-          "each; "
-          "nothing was sent",
-          arrays_.num_envs - 1);
+      return absl::StrCat(
+          "env_ids: expected indices in 0 .. ", arrays_.num_envs - 1,
+          ", each once at most in a step, with no seeds or one for each",
+          lanes_.empty()
+              ? ""
+              : absl::StrCat("; workers: expected indices in 0 .. ",
+                             lanes_.size() - 1, ", each once at most"),
+          "; nothing was sent");
     case ErrorCode::kStepPending:
       return absl::StrCat(region,
                           "the last step or reset was not received; call "
@@ -152,8 +240,12 @@ std::string ClientSide::Explanation(ErrorCode code) const {
                           state() == State::kPending
                               ? "; the step or reset is still pending"
                               : "; no step or reset is pending: call again");
-    case ErrorCode::kEngineFailed:
+    case ErrorCode::kEnvFailed:
+      return FailureText();
     case ErrorCode::kUnsupported:
+      if (unsupported_ != nullptr) return absl::StrCat(region, unsupported_);
+      return EngineWords(shared);
+    case ErrorCode::kEngineFailed:
       return EngineWords(shared);
     default:
       return std::string(MeaningOf(code));

@@ -1,12 +1,14 @@
 #include "transport/session/engine_side.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "schema/layout/ring_header.h"
+#include "schema/layout/worker_slot.h"
 #include "transport/base/error.h"
+#include "transport/session/engine_side_internal.h"
+#include "transport/session/exchange_status.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
 
@@ -17,40 +19,6 @@ constexpr uint32_t kAskedToStop = 1;
 constexpr uint32_t kAskedForFrame = 2;
 
 }  // namespace
-
-// Ends a long wait for reasons that the condition does not show: a client that
-// died, or a client with an invalid action_seq.
-class EngineSide::Watch final : public WaitWatch {
- public:
-  explicit Watch(EngineSide* side) : side_(side) {}
-
-  ErrorCode Check(int64_t now_ns, bool interrupted) override {
-    event_ = side_->PollPeer(now_ns);
-    if (event_ == EngineEvent::kTimedOut && interrupted) {
-      event_ = EngineEvent::kInterrupted;
-    }
-    return event_ == EngineEvent::kTimedOut ? ErrorCode::kOk
-                                            : ErrorCode::kInterrupted;
-  }
-
-  EngineEvent event() const { return event_; }
-
- private:
-  EngineSide* side_;
-  EngineEvent event_ = EngineEvent::kTimedOut;  // nothing to report
-};
-
-// Inline: each exchange calls it twice.
-[[gnu::always_inline]] inline void EngineSide::SetPhase(Phase phase,
-                                                        int64_t now_ns) {
-  if (phase_ == Phase::kPausedByAttendant) CountAttendantPause(now_ns);
-  phase_ = phase;
-  phase_since_ns_ = now_ns;
-  // SYNC(attendant.pause): release; the pauses before this phase. Otherwise it
-  // is for display only.
-  header_->engine_phase.store(PackPhase(phase, now_ns),
-                              std::memory_order_release);
-}
 
 absl::StatusOr<EngineSide> EngineSide::Create(absl::string_view name,
                                               const RegionSpec& spec,
@@ -66,7 +34,8 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
       // A private region still: the header is as PlanRegion made it.
       arrays_(StepArrays::Of(*region_.mapping(), *header_, region_.fields())),
       waiter_(Doorbell(&header_->engine_doorbell, &header_->engine_sleepers),
-              wait),
+              // A supervisor takes no core from its workers.
+              HasWorkers(*header_) ? WaitStrategy::kBlock : wait),
       own_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
       client_bell_(&header_->client_doorbell, &header_->client_sleepers),
       to_client_(mapping()->At<RingHeader>(header_->cmd_s2c_offset)),
@@ -74,6 +43,8 @@ EngineSide::EngineSide(OwnedRegion region, WaitStrategy wait)
       ring_bytes_(header_->cmd_ring_size),
       has_frames_(!region_.frame_ring().empty()),
       attendants_(region_.mapping()),
+      supervision_(HasWorkers(*header_) ? std::make_unique<Supervision>(region_)
+                                        : nullptr),
       asked_(std::make_unique<std::atomic<uint32_t>>(0)) {
   SetPhase(Phase::kResetting, MonotonicNanos());
 }
@@ -88,10 +59,15 @@ EngineSide::~EngineSide() {
   { const OwnedRegion gone = std::move(region_); }
   client_bell_.NotifyAll();
   attendants_.NotifyAll();
+  if (supervision_ != nullptr) own_bell_.NotifyAll();  // the workers
 }
 
 absl::Status EngineSide::Open() {
   SetPhase(idle_, MonotonicNanos());
+  if (supervision_ != nullptr) {
+    supervision_->opened = true;
+    LetWorkersGo();
+  }
   return region_.Link();
 }
 
@@ -99,9 +75,11 @@ bool EngineSide::Ready() const {
   if (HasExchange()) return true;  // the usual case
   // relaxed: the flags alone are what is asked.
   if (asked_->load(std::memory_order_relaxed) != 0) return true;
-  // SYNC(attach.hello): acquire; the request, then the mode it asks for.
-  if (header_->attach_request.load(std::memory_order_acquire) !=
-      acknowledged_) {
+  if (supervision_ != nullptr) {
+    if (SupervisorReady()) return true;
+    // SYNC(attach.hello): acquire; the request, then the mode it asks for.
+  } else if (header_->attach_request.load(std::memory_order_acquire) !=
+             acknowledged_) {
     return true;
   }
   if (HasRpcs() || attendants_.Rang()) return true;
@@ -113,7 +91,9 @@ bool EngineSide::Ready() const {
 bool EngineSide::HasExchange() const {
   // SYNC(lockstep.action): acquire; the number, then what it publishes.
   return !holds_ &&
-         header_->action_seq.load(std::memory_order_acquire) == frame_seq_ + 1;
+         header_->action_seq.load(std::memory_order_acquire) ==
+             frame_seq_ + 1 &&
+         supervision_ == nullptr;
 }
 
 bool EngineSide::PollRpcs() {
@@ -125,6 +105,7 @@ bool EngineSide::PollRpcs() {
 }
 
 EngineEvent EngineSide::Next(Deadline deadline) {
+  if (supervision_ != nullptr) return NextOfSupervisor(deadline);
   for (;;) {
     Watch watch(this);
     const ErrorCode code =
@@ -162,6 +143,7 @@ EngineEvent EngineSide::PollPeerNowAndThen() {
 
 EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   if (StopRequested()) return EngineEvent::kStopRequested;
+  if (supervision_ != nullptr) return TakeOfSupervisor();
   // An exchange is handled before a new client: it is the old client's last.
   // The attach request is read first, so that no exchange sent before it is
   // missed. Only one exchange: otherwise a client that keeps stepping would
@@ -232,6 +214,11 @@ EngineEvent EngineSide::TakeRequest() {
 // nothing that a caller can see: an exchange may still be handled before the
 // event.
 EngineEvent EngineSide::PollPeer(int64_t now_ns) {
+  if (supervision_ != nullptr) {
+    if (supervision_->opened) RestoreNameNowAndThen(now_ns);
+    PollWorkers(now_ns);  // Take returns what it finds
+    return EngineEvent::kTimedOut;
+  }
   RestoreNameNowAndThen(now_ns);
   if (has_client_ && !region_.PeerAlive(kClientLockByte))
     return EngineEvent::kClientLeft;
@@ -247,6 +234,7 @@ EngineEvent EngineSide::PollPeer(int64_t now_ns) {
 }
 
 EngineEvent EngineSide::Deliver(EngineEvent event) {
+  if (supervision_ != nullptr) return event;
   if (event == EngineEvent::kClientLeft) ForgetClient();
   if (event == EngineEvent::kBrokenClient) Resynchronise();
   return event;
@@ -279,6 +267,7 @@ void EngineSide::ShowPaused(bool paused, bool by_attendant) {
           : by_attendant ? Phase::kPausedByAttendant
                          : Phase::kPaused;
   if (between_steps) SetPhase(idle_, MonotonicNanos());
+  if (supervision_ != nullptr) supervision_->pauses = paused;
 }
 
 void EngineSide::ShowRealTimeStep(bool under_way) {
@@ -385,6 +374,10 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   // SYNC(attach.welcome): release; fresh observations before the answer.
   header_->attach_ack.store(acknowledged_, std::memory_order_release);
   client_bell_.NotifyIfWaiting();
+  if (supervision_ != nullptr) {
+    supervision_->client_left = false;  // the last client's
+    LetWorkersGo();
+  }
 }
 
 absl::StatusOr<RingReader> EngineSide::RpcRingReader() {
@@ -423,13 +416,7 @@ void EngineSide::AnswerFrame(uint32_t request) {
 }
 
 void EngineSide::SetStatus(ErrorCode code, absl::string_view text) {
-  if (code != ErrorCode::kOk) {
-    std::memset(header_->error_text, 0, sizeof(header_->error_text));
-    text.copy(header_->error_text, sizeof(header_->error_text) - 1);
-  }
-  // Compared with the word itself: the peer may have overwritten it.
-  // relaxed: frame_seq or attach_ack publishes it.
-  StoreIfOther(&header_->exchange_status, static_cast<uint32_t>(code));
+  StoreStatus(header_, code, text);
 }
 
 [[gnu::noinline]] void EngineSide::CountAttendantPause(int64_t now_ns) {

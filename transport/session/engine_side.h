@@ -1,5 +1,7 @@
 // EngineSide: the engine's end of the lock-step protocol.
 //
+// Length: each event and each call of the engine's loop, with its contract.
+//
 // Data flow: client's actions -> Next() returns kExchange -> the caller resets
 // and steps -> Publish() -> the client's recv returns.
 // Ownership: one thread of the engine process. Methods that any thread may call
@@ -18,6 +20,24 @@
 //     case EngineEvent::kStopRequested: return;
 //     ...
 //   }
+//
+// In a region with workers (WorkerSide), the caller is the supervisor, and the
+// workers do the exchanges and all resets:
+//
+//   ... start the workers, with side->region().fd() ...
+//   side->ResetWorkers(seed);
+//   ... side->Next(...) until kWorkersReady ...
+//   absl::Status open = side->Open();
+//   for (;;) switch (side->Next(Deadline::After(1))) {
+//     case EngineEvent::kClientArrived:
+//       side->AcknowledgeAttach(absl::OkStatus());
+//       break;
+//     case EngineEvent::kWorkerDied:
+//       side->End(ErrorCode::kEngineFailed,
+//                 side->WorkerText(side->dead_worker()));
+//       return;
+//     ...
+//   }
 
 #ifndef TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
 #define TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
@@ -26,6 +46,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -61,6 +82,10 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
     kTimedOut,       // the deadline passed
     kInterrupted,    // a signal handler ran; check your flags, call again
     kStopRequested,  // each later Next returns it, too
+    // Only with workers:
+    kWorkersReady,     // each has carried out ResetWorkers
+    kWorkersAnswered,  // each has acknowledged MessageWorkers
+    kWorkerDied,       // dead_worker(): End, or ReplaceWorker and start another
 };
 
 // Move-only. States and legal calls:
@@ -73,6 +98,11 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
 //                                       HoldExchange
 //  arrival    kClientArrived            autoreset_mode, arrays,
 //                                       AcknowledgeAttach
+//
+// With workers: Next is legal while prepared, too; there is no exchange, no
+// other call hands results to the client, and arrays() belong to the workers.
+// In arrival, and at kClientLeft, the workers have reset already. A frame ring
+// and images are not supported.
 class EngineSide {
  public:
   struct Options {
@@ -101,6 +131,30 @@ class EngineSide {
   // at most.
   EngineEvent Poll();
 
+  // The supervisor's calls, of regions with workers.
+  //
+  // Orders all workers to reset their environments; environment i gets the seed
+  // `*first_seed + i`. Legal once, while prepared.
+  void ResetWorkers(std::optional<uint64_t> first_seed);
+  // Orders all workers to read a message of the caller's, between two
+  // exchanges.
+  void MessageWorkers();
+  // Orders all workers to end. No other order follows. The caller awaits the
+  // ends of their processes. Without effect while an order is not acknowledged;
+  // then the workers end with this object.
+  void StopWorkers();
+  uint32_t dead_worker() const;
+  // The process of this worker has ended: makes its slot free for another,
+  // which continues where it stopped. Call it before the other process starts.
+  // False: a process still has the slot.
+  bool ReplaceWorker(uint32_t worker);
+  // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for 1.20
+  // s", for people.
+  std::string WorkerText(uint32_t worker) const;
+  // Tells the client why the region will end: its error then has this text. The
+  // destructor removes the region.
+  void End(ErrorCode code, absl::string_view text);
+
   // Hands the exchange's results, in arrays(), to the client. Clears the reset
   // flags. One system call if the client sleeps, none otherwise.
   void Publish() { Complete(ErrorCode::kOk, ""); }
@@ -126,7 +180,7 @@ class EngineSide {
   // For observers and header-only clients: the mode of simulated time; a pause,
   // from the end of a step in progress; and, while waiting, a real-time step
   // without an exchange. While an attendant pauses, the client's deadlines do
-  // not run.
+  // not run. A pause holds the workers.
   void SetMode(RegionMode mode);
   void ShowPaused(bool paused, bool by_attendant = false);
   void ShowRealTimeStep(bool under_way);
@@ -205,9 +259,9 @@ class EngineSide {
   const StepArrays& arrays() const { return arrays_; }
   // The number of the client's last request; wraps, compare for equality only.
   uint32_t frame_request() const { return frame_request_; }
-  // Exchanges completed since birth.
+  // Exchanges completed since birth; with workers, as of the last Next or Poll.
   uint64_t frame_seq() const { return frame_seq_; }
-  // Its RemoveName and FramesWatched: from any thread.
+  // Its RemoveName and FramesWatched: from any thread. Its fd is for workers.
   const OwnedRegion& region() const { return region_; }
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return region_.mapping();
@@ -216,6 +270,7 @@ class EngineSide {
 
  private:
   class Watch;
+  struct Supervision;  // engine_side_internal.h
 
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
@@ -234,6 +289,20 @@ class EngineSide {
   void SetPhase(Phase phase, int64_t now_ns);
   // Adds an attendant's pause that ends now.
   void CountAttendantPause(int64_t now_ns);
+
+  // With workers.
+  bool SupervisorReady() const;
+  EngineEvent NextOfSupervisor(Deadline deadline);
+  EngineEvent TakeOfSupervisor();
+  bool IsHot(int64_t now_ns) const;
+  void PollWorkers(int64_t now_ns);
+  bool CountIsBroken();
+  void AdvanceWorkers();
+  bool BeginStage();
+  void EndStage();
+  void WorkersAreHeld();
+  void WorkersAreReset();
+  void LetWorkersGo();
 
   static constexpr int64_t kPollPeerNs = 5'000'000;
   static constexpr int64_t kRestoreNameNs = 100'000'000;
@@ -273,6 +342,7 @@ class EngineSide {
   bool polled_all_ = true;
   uint32_t polled_pos_ = 0;  // of write_pos, when kRpcs was said last
   std::string broken_text_;
+  std::unique_ptr<Supervision> supervision_;  // nullptr: no workers
 
   int64_t taken_at_ns_ = 0;
   int64_t polled_peer_ns_ = 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
@@ -86,6 +87,62 @@ TEST(Session, RefusesActionsThatAreNotFiniteOrOfAnotherSize) {
   EXPECT_EQ(client.Send(client.arrays().actions), ErrorCode::kInvalidAction);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   EXPECT_EQ(engine.steps(), 1);
+}
+
+TEST(Session, ASubsetCopiesItsRowsAndSkipsAllOthers) {
+  const std::string name = UniqueRegionName("subset");
+  RegionSpec spec = EchoSpec();
+  spec.subsets = true;
+  absl::StatusOr<EngineSide> side = EngineSide::Create(name, spec, {});
+  ASSERT_TRUE(side.ok() && side->Open().ok());
+  std::thread greeter([&] {
+    EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
+    side->AcknowledgeAttach(absl::OkStatus());
+  });
+  ClientSide client = AttachOrFail(name);
+  greeter.join();
+  const std::span<float> actions = client.arrays().actions;
+  const std::vector<int64_t> envs = {2, 0};
+  client.arrays().resets[0] = kResetRequested;
+  client.arrays().resets[1] = kResetRequested;
+  ASSERT_EQ(client.Send(std::vector<float>{5, 6, 1, 2}, envs), ErrorCode::kOk);
+  EXPECT_EQ(std::vector<float>(actions.begin(), actions.end()),
+            (std::vector<float>{1, 2, 0, 0, 5, 6}));
+  ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);
+  EXPECT_EQ(side->kind(), ExchangeKind::kStep);
+  const std::span<uint8_t> flags = side->arrays().resets;
+  EXPECT_EQ(std::vector<uint8_t>(flags.begin(), flags.end()),
+            (std::vector<uint8_t>{kResetRequested, kSkip, 0}));
+  side->Publish();
+  ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+  for (const uint8_t flag : flags) EXPECT_EQ(flag, 0);
+
+  ASSERT_EQ(client.Send(actions, envs), ErrorCode::kOk);  // in place
+  ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);
+  EXPECT_EQ(flags[1], kSkip);
+  side->Publish();
+  ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+
+  const auto send = [&](std::vector<float> values, std::vector<int64_t> ids) {
+    return client.Send(values, ids);
+  };
+  EXPECT_EQ(send({1, 2}, {0, 1}), ErrorCode::kInvalidAction);
+  EXPECT_EQ(send({1, 2}, {3}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(send({1, 2}, {-1}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(send({1, 2, 3, 4}, {1, 1}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(send({1, std::nanf("")}, {1}), ErrorCode::kInvalidAction);
+  for (const uint8_t flag : flags) EXPECT_EQ(flag, 0);
+}
+
+TEST(Session, ASubsetNeedsAnEngineThatKnowsSubsets) {
+  const std::string name = UniqueRegionName("subset");
+  EchoEngine engine(name, EchoSpec());
+  ClientSide client = AttachOrFail(name);
+  EXPECT_EQ(client.Send(std::vector<float>{1, 2}, std::vector<int64_t>{0}),
+            ErrorCode::kUnsupported);
+  EXPECT_NE(client.Explain(ErrorCode::kUnsupported).message().find("subsets"),
+            absl::string_view::npos);
+  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
 TEST(Session, SendAndRecvAlternate) {

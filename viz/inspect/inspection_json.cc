@@ -113,6 +113,27 @@ void AddRegion(const Inspection& inspection, Json* json) {
                       {"offset", field.offset},
                       {"bytes", field.bytes}});
   }
+  Json workers = Json::array();
+  for (size_t i = 0; i < region.workers.size(); ++i) {
+    const WorkerReport& worker = region.workers[i];
+    const bool has_share =
+        inspection.rates && i < inspection.rates->worker_busy_shares.size();
+    workers.push_back(
+        {{"index", i},
+         {"life", NameOf(worker.life)},
+         {"pid", worker.pid == 0 ? Json(nullptr) : Json(worker.pid)},
+         {"first_env", worker.first_env},
+         {"num_envs", worker.num_envs},
+         {"env", worker.env},
+         {"phase", NameOf(worker.phase)},
+         {"phase_seconds", worker.phase_secs},
+         {"done", worker.done},
+         {"steps", worker.steps},
+         {"busy_ns", worker.busy_ns},
+         {"busy_share", has_share
+                            ? Json(inspection.rates->worker_busy_shares[i])
+                            : Json(nullptr)}});
+  }
   Json attendants = Json::array();
   for (const AttendantReport& each : region.attendants) {
     attendants.push_back(
@@ -162,6 +183,7 @@ void AddRegion(const Inspection& inspection, Json* json) {
                                        {"channels", region.images->channels},
                                        {"frame_seq", region.images->step}}
                                 : Json(nullptr)},
+       {"workers", std::move(workers)},
        {"fields", std::move(fields)},
        {"sections", std::move(sections)}});
 }

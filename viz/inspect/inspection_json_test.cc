@@ -113,6 +113,13 @@ TEST(InspectionJson, HasTheValuesOfTheInspection) {
   EXPECT_EQ(json["attendants"][0]["slot"], 1);
   EXPECT_EQ(json["attendants"][0]["label"], "panel");
   EXPECT_EQ(json["attendants"][0]["pid"], 40003);
+  EXPECT_EQ(json["workers"].size(), 2u);
+  EXPECT_EQ(json["workers"][0]["life"], "alive");
+  EXPECT_EQ(json["workers"][0]["env"], 7);
+  EXPECT_EQ(json["workers"][0]["busy_share"], 0.91);
+  EXPECT_EQ(json["workers"][1]["pid"], 40012);
+  EXPECT_EQ(json["workers"][1]["first_env"], 32);
+  EXPECT_EQ(json["workers"][1]["done"], true);
   EXPECT_EQ(json["fields"].size(), 2u);
   EXPECT_EQ(json["fields"][0]["role"], "obs");
   EXPECT_EQ(json["fields"][0]["path"], "");

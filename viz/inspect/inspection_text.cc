@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -167,6 +169,39 @@ void AppendFields(const RegionReport& region, std::string* text) {
   }
 }
 
+std::string WorkerText(const WorkerReport& worker) {
+  std::string text = absl::StrFormat(
+      "%-7s pid %-8d env %5d .. %-5d %9s for %-7s %12s steps",
+      NameOf(worker.life), worker.pid, worker.first_env,
+      int64_t{worker.first_env} + worker.num_envs - 1, NameOf(worker.phase),
+      DurationText(worker.phase_secs * 1e9), CountText(worker.steps));
+  if (worker.phase == Phase::kStepping || worker.phase == Phase::kResetting) {
+    absl::StrAppend(&text, ", in env ", worker.env);
+  }
+  return text;
+}
+
+// Appends a line for each worker, up to a number that fits a window.
+void AppendWorkers(const Inspection& inspection, std::string* text) {
+  constexpr size_t kMostLines = 20;
+  const std::vector<WorkerReport>& workers = inspection.region.workers;
+  if (workers.empty()) return;
+  absl::StrAppend(text, "\nworkers\n");
+  const size_t lines = std::min(workers.size(), kMostLines);
+  for (size_t i = 0; i < lines; ++i) {
+    absl::StrAppendFormat(text, "  %4d %s", i, WorkerText(workers[i]));
+    if (inspection.rates && i < inspection.rates->worker_busy_shares.size()) {
+      absl::StrAppendFormat(text, ", busy %.0f %%",
+                            100 * inspection.rates->worker_busy_shares[i]);
+    }
+    absl::StrAppend(text, "\n");
+  }
+  if (lines < workers.size()) {
+    absl::StrAppend(text, "  and ", workers.size() - lines,
+                    " more; --json prints all\n");
+  }
+}
+
 // Appends the offset of each section, if there is a problem.
 void AppendSections(const RegionReport& region, std::string* text) {
   if (std::all_of(region.sections.begin(), region.sections.end(),
@@ -275,6 +310,7 @@ std::string RegionText(const Inspection& inspection, absl::Time now,
       region.status == ErrorCode::kOk
           ? "none"
           : absl::StrCat(NameOf(region.status), ": ", region.error_text));
+  AppendWorkers(inspection, &text);
   AppendFields(region, &text);
   AppendSections(region, &text);
   return text;

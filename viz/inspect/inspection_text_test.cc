@@ -49,6 +49,10 @@ TEST(InspectionText, ShowsContentAndSpeed) {
              "84x84x3 each, of exchange 12,344",
              "obs            ''                       float32  [64, 17]",
              "4.25 KiB at 4096",
+             "0 alive   pid 40011    env     0 .. 31",
+             "395,040 steps, in env 7, busy 91 %",
+             "1 dead    pid 40012    env    32 .. 63",
+             "busy 78 %",
              "EngineFailed: joint 3 exploded"});
 }
 
@@ -74,6 +78,14 @@ TEST(InspectionText, ManyFieldsAreCounted) {
   ExpectHas(Text(inspection), {"action", "'/arm'", "and 3 more"});
   inspection.region.fields.clear();
   EXPECT_FALSE(absl::StrContains(Text(inspection), "fields"));
+}
+
+TEST(InspectionText, ManyWorkersAreCounted) {
+  Inspection inspection = SampleInspection();
+  inspection.region.workers.resize(64);
+  ExpectHas(Text(inspection), {"workers", "and 44 more"});
+  inspection.region.workers.clear();
+  EXPECT_FALSE(absl::StrContains(Text(inspection), "workers"));
 }
 
 TEST(InspectionText, ADeadSideIsCalledDead) {

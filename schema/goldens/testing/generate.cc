@@ -63,6 +63,9 @@ int main() {
   const tandem::ImageSlot image_slot = tandem::SampleImageSlot();
   const tandem::LrbcHeader fields = tandem::SampleFieldsHeader();
   const tandem::FieldRecord field = tandem::SampleField();
+  const tandem::LrbcHeader workers = tandem::SampleWorkersHeader();
+  const tandem::WorkersHeader workers_head = tandem::SampleWorkersHead();
+  const tandem::WorkerSlot worker_slot = tandem::SampleWorkerSlot();
   const auto ring = tandem::SampleRing();
   const auto flan = tandem::SampleFlan();
   const std::string listing = tandem::Listing();
@@ -79,6 +82,10 @@ int main() {
       Write(folder + "image_slot_v1.bin", &image_slot, sizeof(image_slot)) &&
       Write(folder + "lrbc_v1_fields.bin", &fields, sizeof(fields)) &&
       Write(folder + "field_v1.bin", &field, sizeof(field)) &&
+      Write(folder + "lrbc_v1_workers.bin", &workers, sizeof(workers)) &&
+      Write(folder + "workers_header_v1.bin", &workers_head,
+            sizeof(workers_head)) &&
+      Write(folder + "worker_slot_v1.bin", &worker_slot, sizeof(worker_slot)) &&
       Write(folder + "ring_v1.bin", ring.data(), ring.size()) &&
       Write(folder + "flan_v1.bin", flan.data(), flan.size()) &&
       Write(folder + "lrbc_v1.txt", listing.data(), listing.size()) &&

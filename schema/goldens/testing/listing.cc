@@ -19,6 +19,7 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"
+#include "schema/layout/worker_slot.h"
 
 namespace tandem {
 namespace {
@@ -160,6 +161,16 @@ std::vector<FieldRow> FieldRecordRows() {
   return {TANDEM_FIELD_RECORD_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
 }
 
+std::vector<FieldRow> WorkersHeaderRows() {
+  using Struct = WorkersHeader;
+  return {TANDEM_WORKERS_HEADER_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
+}
+
+std::vector<FieldRow> WorkerSlotRows() {
+  using Struct = WorkerSlot;
+  return {TANDEM_WORKER_SLOT_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
+}
+
 std::vector<FieldRow> RingHeaderRows() {
   using Struct = RingHeader;
   return {TANDEM_RING_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
@@ -241,6 +252,8 @@ std::string Listing() {
   const AttendantSlot slot = SampleAttendantSlot();
   const ImageSlot image_slot = SampleImageSlot();
   const FieldRecord field = SampleField();
+  const WorkersHeader workers_head = SampleWorkersHead();
+  const WorkerSlot worker_slot = SampleWorkerSlot();
   const std::vector<uint8_t> ring = SampleRing();
   std::vector<FieldRow> ring_rows = RingHeaderRows();
   for (FieldRow& row : RingDataRows()) ring_rows.push_back(std::move(row));
@@ -260,6 +273,13 @@ std::string Listing() {
       "\nfield_v1.bin: a record of the table of fields\n\n",
       Table(FieldRecordRows(),
             {reinterpret_cast<const uint8_t*>(&field), sizeof(field)}),
+      "\nworkers_header_v1.bin: the first part of the workers' section\n\n",
+      Table(WorkersHeaderRows(),
+            {reinterpret_cast<const uint8_t*>(&workers_head),
+             sizeof(workers_head)}),
+      "\nworker_slot_v1.bin: a worker's slot\n\n",
+      Table(WorkerSlotRows(), {reinterpret_cast<const uint8_t*>(&worker_slot),
+                               sizeof(worker_slot)}),
       "\nring_v1.bin: a command ring of ", kSampleRingBytes,
       " bytes of data, exactly full; its positions have wrapped modulo 2^32, "
       "and its third entry lies at the start\n\n",

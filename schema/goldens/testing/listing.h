@@ -31,13 +31,15 @@ std::vector<FieldRow> HeaderRows();  // of LrbcHeader
 std::vector<FieldRow> AttendantSlotRows();
 std::vector<FieldRow> ImageSlotRows();
 std::vector<FieldRow> FieldRecordRows();
+std::vector<FieldRow> WorkersHeaderRows();
+std::vector<FieldRow> WorkerSlotRows();
 std::vector<FieldRow> RingHeaderRows();  // of RingHeader
 std::vector<FieldRow> RingDataRows();    // of the sample's entries
 std::vector<FieldRow> FlanHeaderRows();  // of FlanHeader
 std::vector<FieldRow> FlanSlotRows();    // of the sample's slots
 
 // The complete listings, with the samples' values.
-std::string Listing();      // LrbcHeader, both slots, FieldRecord, RingHeader
+std::string Listing();      // of all rows but the next two
 std::string FlanListing();  // FlanHeader and its slots
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 // Every field of the LRBC header, of an attendant's slot, of an image slot, of
-// a record of the table of fields and of a ring's header, in order: its writer
-// and its meaning. These texts are defined only here.
+// a record of the table of fields, of the workers' header and slots, and of a
+// ring's header, in order: its writer and its meaning. These texts are defined
+// only here.
 //
 // Data flow: this table -> listing.cc takes offsets and types from the structs
 // -> lrbc_v1.txt.
@@ -47,7 +48,8 @@
         "to uint8[num_envs]: the episode is over, for whatever reason")        \
   FIELD(resets_offset, "engine",                                               \
         "to uint8[num_envs], written by the client, cleared by the engine: "   \
-        "bit 0 reset, bit 1 with its seed")                                    \
+        "bit 0 reset, bit 1 with its seed; bit 2 alone: neither reset nor "    \
+        "step")                                                                \
   FIELD(cmd_s2c_offset, "engine",                                              \
         "to the command ring that the engine writes and the client reads")     \
   FIELD(cmd_c2s_offset, "engine",                                              \
@@ -75,7 +77,7 @@
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
         "frames, 32 images, 64 commands, 128 attendants, 256 image slots, "    \
-        "512 fields")                                                          \
+        "512 fields, 1024 workers, 2048 subsets")                              \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -118,7 +120,13 @@
   FIELD(field_count, "engine", "records of the table, 256 bytes each")         \
   FIELD(fields_crc32, "engine",                                                \
         "CRC-32 of bytes 936..947, then of all records")                       \
-  RESERVED(reserved_952)                                                       \
+  FIELD(workers_offset, "engine", "to the workers' section; 0: none")          \
+  FIELD(num_workers, "engine",                                                 \
+        "slots of the section, 4096 bytes each, behind its 1024 bytes of "     \
+        "header")                                                              \
+  FIELD(workers_crc32, "engine",                                               \
+        "CRC-32 of bytes 952..963, then of the first 8 bytes of each slot")    \
+  RESERVED(reserved_968)                                                       \
   FIELD(exchange_kind, "client",                                               \
         "0 step, 1 reset only; published by action_seq")                       \
   FIELD(autoreset_mode, "client",                                              \
@@ -215,6 +223,50 @@
         "JSON pointer into the space, UTF-8, NUL-terminated, the rest " \
         "zero")                                                         \
   RESERVED(reserved_240)
+
+#define TANDEM_WORKERS_HEADER_FIELDS(FIELD, RESERVED)                      \
+  FIELD(order, "supervisor",                                               \
+        "number of the last order; compared for equality only")            \
+  FIELD(order_kind, "supervisor",                                          \
+        "0 hold, 1 go, 2 reset, 3 seeded reset, 4 finish, 5 count, 6 "     \
+        "message, 7 stop; published by order")                             \
+  FIELD(order_value, "supervisor",                                         \
+        "go: the autoreset mode; seeded reset: the first seed; finish: "   \
+        "the exchange; count: exchanges completed; published by order")    \
+  RESERVED(reserved_16)                                                    \
+  FIELD(publisher, "workers",                                              \
+        "winner of the last election: a worker's index, or 65535 for the " \
+        "supervisor, plus 65536 times the exchange's number")              \
+  RESERVED(reserved_136)                                                   \
+  FIELD(end_code, "supervisor",                                            \
+        "error code of the region's end; 0: it does not end")              \
+  FIELD(end_text, "supervisor", "of end_code, NUL-terminated; published by it")
+
+#define TANDEM_WORKER_SLOT_FIELDS(FIELD, RESERVED)                       \
+  FIELD(rows.first_env, "engine", "first environment of this worker")    \
+  FIELD(rows.num_envs, "engine", "number of its environments")           \
+  FIELD(pid, "worker",                                                   \
+        "label for people; its first byte is the worker's lock byte")    \
+  FIELD(ack, "worker", "the last order that it carried out")             \
+  RESERVED(reserved_16)                                                  \
+  FIELD(done, "worker", "the last exchange that it has completed")       \
+  FIELD(lane_done, "worker", "the last lane that it has completed")      \
+  FIELD(failed_exchange, "worker",                                       \
+        "the last exchange that failed; 0: none; published by done")     \
+  FIELD(failed_lane, "worker",                                           \
+        "the last lane that failed; 0: none; published by lane_done")    \
+  RESERVED(reserved_160)                                                 \
+  FIELD(phase, "worker", "as engine_phase")                              \
+  FIELD(steps, "worker", "steps of environments so far")                 \
+  FIELD(busy_ns, "worker", "nanoseconds in exchanges, lanes and resets") \
+  FIELD(env, "worker", "the environment in work")                        \
+  RESERVED(reserved_284)                                                 \
+  FIELD(lane_go, "client",                                               \
+        "the lane whose actions are out; lane_done or one more")         \
+  RESERVED(reserved_392)                                                 \
+  FIELD(error_env, "worker", "the environment of the last failure")      \
+  FIELD(error_bytes, "worker", "bytes of error_text")                    \
+  FIELD(error_text, "worker", "UTF-8: the end of the failure's text")
 
 #define TANDEM_RING_FIELDS(FIELD, RESERVED)                         \
   FIELD(write_pos, "ring's writer",                                 \

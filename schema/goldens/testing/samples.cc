@@ -12,6 +12,7 @@
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/ring_header.h"
+#include "schema/layout/worker_slot.h"
 
 namespace tandem {
 namespace {
@@ -252,6 +253,62 @@ FieldRecord SampleField() {
   std::iota(std::begin(field.shape), std::end(field.shape), 2u);
   SetText(field.path, "/cameras/front~1left");
   return field;
+}
+
+std::vector<WorkerRows> SampleWorkers() {
+  std::vector<WorkerRows> workers;
+  for (uint32_t first = 0; first < SampleHeader().num_envs; first += 3) {
+    workers.push_back({.first_env = first, .num_envs = 3});
+  }
+  return workers;
+}
+
+LrbcHeader SampleWorkersHeader() {
+  LrbcHeader header = SampleFieldsHeader();
+  const std::vector<WorkerRows> workers = SampleWorkers();
+  header.num_workers = static_cast<uint32_t>(workers.size());
+  Sections sections(header.region_size);
+  header.workers_offset = sections.Take(WorkersBytes(header.num_workers));
+  header.workers_crc32 = WorkersCrc(header, workers);
+  header.region_size = sections.end();
+  header.feature_bits |= kFeatureWorkers | kFeatureSubsets;
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+WorkersHeader SampleWorkersHead() {
+  WorkersHeader head;
+  std::memset(static_cast<void*>(&head), 0, sizeof(head));
+  head.order.store(3001, kRelaxed);
+  head.order_kind.store(static_cast<uint32_t>(WorkerOrder::kResetSeeded),
+                        kRelaxed);
+  head.order_value.store(3002, kRelaxed);
+  head.publisher.store(PackPublisher(0x060504030201, 10), kRelaxed);
+  head.end_code.store(static_cast<uint32_t>(ErrorCode::kEngineFailed),
+                      kRelaxed);
+  SetText(head.end_text, "worker 2 (pid 40005): killed by signal 9");
+  return head;
+}
+
+WorkerSlot SampleWorkerSlot() {
+  WorkerSlot slot;
+  std::memset(static_cast<void*>(&slot), 0, sizeof(slot));
+  slot.rows = {.first_env = 6, .num_envs = 3};
+  slot.pid.store(40'005, kRelaxed);
+  slot.ack.store(3000, kRelaxed);
+  slot.done.store(0x0102030405060707, kRelaxed);
+  slot.lane_done.store(0x0102030405060705, kRelaxed);
+  slot.phase.store(PhaseWord(Phase::kStepping, 5'000'000'003), kRelaxed);
+  slot.steps.store(0x0908070605040304, kRelaxed);
+  slot.busy_ns.store(323'456'789, kRelaxed);
+  slot.env.store(7, kRelaxed);
+  slot.lane_go.store(0x0102030405060706, kRelaxed);
+  slot.failed_exchange.store(0x0102030405060703, kRelaxed);
+  slot.failed_lane.store(0x0102030405060704, kRelaxed);
+  slot.error_env.store(8, kRelaxed);
+  SetText(slot.error_text, "ValueError: joint 3 exploded");
+  slot.error_bytes.store(28, kRelaxed);
+  return slot;
 }
 
 std::vector<uint8_t> SampleRing() {

@@ -3,7 +3,8 @@
 //
 // Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
 // lrbc_v1_commands.bin, lrbc_v1_attendants.bin, lrbc_v1_image_slots.bin,
-// lrbc_v1_fields.bin, attendant_slot_v1.bin, image_slot_v1.bin, field_v1.bin,
+// lrbc_v1_fields.bin, lrbc_v1_workers.bin, attendant_slot_v1.bin,
+// image_slot_v1.bin, field_v1.bin, workers_header_v1.bin, worker_slot_v1.bin,
 // ring_v1.bin, flan_v1.bin and the listings; goldens_test compares them again.
 //
 //   LrbcHeader header = SampleHeader();
@@ -20,12 +21,14 @@
 #include "schema/layout/field.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/worker_slot.h"
 
 namespace tandem {
 
 // A valid region header: sections are aligned, within the region, and disjoint.
-// Only reserved fields, and those of the table of fields, are zero; no two
-// fields have the same number where the format leaves a choice.
+// Only reserved fields, and those of the table of fields and of the workers,
+// are zero; no two fields have the same number where the format leaves a
+// choice.
 LrbcHeader SampleHeader();
 
 // The same for an engine with images: its feature bit is set, and the images
@@ -49,12 +52,23 @@ ImageSlot SampleImageSlot();
 
 // The same as SampleHeader for an engine with fields, and its table: the
 // float32 rows, then a field of each role from kReward on. Only reserved fields
-// are zero.
+// and those of the workers are zero.
 LrbcHeader SampleFieldsHeader();
 std::vector<FieldRecord> SampleFields();
 
 // A record of another table, in which every member is set.
 FieldRecord SampleField();
+
+// The same as SampleFieldsHeader for an engine with workers that knows subsets,
+// and the rows of these workers. Only reserved fields are zero.
+LrbcHeader SampleWorkersHeader();
+std::vector<WorkerRows> SampleWorkers();
+
+// A workers' header whose supervisor has ordered a reset with seeds, and ends.
+WorkersHeader SampleWorkersHead();
+
+// The slot of a worker in environment 7, which failed in the last exchange.
+WorkerSlot SampleWorkerSlot();
 
 // The sample ring, exactly full, whose positions have wrapped modulo 2^32:
 //   48..80   a message of 27 bytes, 1 to 27

@@ -105,6 +105,9 @@ class EchoEngine {
         case EngineEvent::kInterrupted:
         case EngineEvent::kAttendants:
         case EngineEvent::kRpcs:
+        case EngineEvent::kWorkersReady:
+        case EngineEvent::kWorkersAnswered:
+        case EngineEvent::kWorkerDied:
           break;
       }
     }

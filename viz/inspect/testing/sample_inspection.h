@@ -67,12 +67,31 @@ inline Inspection SampleInspection() {
                     .shape = {64},
                     .offset = 9984,
                     .bytes = 64}};
+  region.workers = {{.life = Life::kAlive,
+                     .pid = 40011,
+                     .first_env = 0,
+                     .num_envs = 32,
+                     .env = 7,
+                     .phase = Phase::kStepping,
+                     .phase_secs = 0.000'25,
+                     .steps = 395'040,
+                     .busy_ns = 9'000'000'000},
+                    {.life = Life::kDead,
+                     .pid = 40012,
+                     .first_env = 32,
+                     .num_envs = 32,
+                     .phase = Phase::kIdle,
+                     .phase_secs = 2.5,
+                     .done = true,
+                     .steps = 395'072,
+                     .busy_ns = 8'000'000'000}};
   region.sections = {{"obs", 4096, 4352}, {"actions", 8448, 1536}};
   inspection.rates = RegionRates();
   inspection.rates->secs = 0.5;
   inspection.rates->exchanges_per_sec = 1480;
   inspection.rates->busy_share = 0.82;
   inspection.rates->frames_per_sec = 30;
+  inspection.rates->worker_busy_shares = {0.91, 0.78};
   inspection.rates->step_times.counts[60] = 740;
   inspection.rates->round_trips.counts[61] = 740;
   return inspection;

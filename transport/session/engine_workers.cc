@@ -1,0 +1,150 @@
+#include "transport/session/engine_workers.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "transport/session/worker_text.h"
+
+namespace tandem {
+
+EngineWorkers::EngineWorkers(const OwnedRegion& region)
+    : mapping_(region.mapping()),
+      header_(mapping_->header()),
+      head_(mapping_->At<WorkersHeader>(header_->workers_offset)),
+      slots_(mapping_->At<WorkerSlot>(WorkerSlotOffset(*header_, 0)),
+             header_->num_workers),
+      rows_(region.workers()),
+      first_lock_byte_(static_cast<uint64_t>(WorkerLockByte(*header_, 0))),
+      election_(*mapping_, *header_, kSupervisorIndex),
+      engine_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
+      client_bell_(&header_->client_doorbell, &header_->client_sleepers),
+      known_dead_(rows_.size(), false) {}
+
+void EngineWorkers::Order(WorkerOrder order, uint64_t value) {
+  ++order_;
+  // relaxed: order publishes both.
+  head_->order_kind.store(static_cast<uint32_t>(order),
+                          std::memory_order_relaxed);
+  head_->order_value.store(value, std::memory_order_relaxed);
+  // SYNC(workers.order): release; kind and value, and all that the supervisor
+  // has written, before the number.
+  head_->order.store(order_, std::memory_order_release);
+  engine_bell_.NotifyIfWaiting();
+}
+
+bool EngineWorkers::AllAcknowledged() const {
+  return std::ranges::all_of(slots_, [this](const WorkerSlot& slot) {
+    // SYNC(workers.ack): acquire; the number, then the order's effects.
+    return slot.ack.load(std::memory_order_acquire) == order_;
+  });
+}
+
+EngineWorkers::Progress EngineWorkers::ProgressAt(uint64_t frame_seq) const {
+  Progress progress;
+  for (const WorkerSlot& slot : slots_) {
+    // SYNC(workers.done): acquire; the number, then the worker's rows.
+    const uint64_t ahead =
+        slot.done.load(std::memory_order_acquire) - frame_seq;
+    progress.valid = progress.valid && ahead <= 1;
+    progress.begun = progress.begun || ahead == 1;
+    progress.done = progress.done && ahead == 1;
+  }
+  return progress;
+}
+
+bool EngineWorkers::AllHave(uint64_t count) const {
+  return std::ranges::all_of(slots_, [count](const WorkerSlot& slot) {
+    // relaxed: only compared; the workers are held.
+    return slot.done.load(std::memory_order_relaxed) == count;
+  });
+}
+
+void EngineWorkers::SetCount(uint64_t count) {
+  // relaxed: the next order publishes it.
+  head_->publisher.store(PackPublisher(count, kSupervisorIndex),
+                         std::memory_order_relaxed);
+}
+
+void EngineWorkers::DropLanes() {
+  for (WorkerSlot& slot : slots_) {
+    // relaxed: the worker is held; the next order, or attach_ack, publishes it.
+    StoreIfOther(&slot.lane_go, slot.lane_done.load(std::memory_order_relaxed));
+  }
+}
+
+void EngineWorkers::Publish(uint64_t exchange) {
+  election_.Publish(exchange);
+  client_bell_.NotifyIfWaiting();
+}
+
+bool EngineWorkers::TakeOver(const OwnedRegion& region) {
+  // SYNC(lockstep.frame): acquire; the number, then the end of this exchange.
+  const uint64_t frame_seq = header_->frame_seq.load(std::memory_order_acquire);
+  const uint64_t exchange = frame_seq + 1;
+  if (!election_.AllDone(exchange)) return false;
+  if (!election_.Win(exchange)) {
+    // relaxed: only the index is used.
+    const uint32_t winner =
+        PublisherIndex(head_->publisher.load(std::memory_order_relaxed));
+    // The kernel releases a dead winner's lock after its last store. So if it
+    // has published, frame_seq shows that now.
+    if (winner < size() && IsAlive(winner, region)) return false;
+    // SYNC(lockstep.frame): acquire; as above.
+    if (header_->frame_seq.load(std::memory_order_acquire) != frame_seq) {
+      return false;
+    }
+  }
+  Publish(exchange);
+  return true;
+}
+
+std::optional<uint32_t> EngineWorkers::FindDead(const OwnedRegion& region) {
+  const size_t most = std::min(kLocksPerCall, slots_.size());
+  for (size_t tested = 0; tested < most; ++tested) {
+    const size_t worker = next_lock_;
+    next_lock_ = next_lock_ + 1 == slots_.size() ? 0 : next_lock_ + 1;
+    // SYNC(workers.hello): acquire; the label, then the lock: it was held.
+    if (slots_[worker].pid.load(std::memory_order_acquire) == 0 ||
+        known_dead_[worker] || IsAlive(static_cast<uint32_t>(worker), region)) {
+      continue;
+    }
+    known_dead_[worker] = true;
+    return static_cast<uint32_t>(worker);
+  }
+  return std::nullopt;
+}
+
+bool EngineWorkers::Replace(uint32_t worker, const OwnedRegion& region,
+                            bool takes_over) {
+  if (IsAlive(worker, region)) return false;
+  // Afterwards a winner's lock may be its replacement's.
+  if (takes_over) (void)TakeOver(region);
+  known_dead_[worker] = false;
+  // relaxed: a label; the replacement stores its own.
+  slots_[worker].pid.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+uint64_t EngineWorkers::Activity() const {
+  // relaxed: only compared.
+  uint64_t sum = header_->frame_seq.load(std::memory_order_relaxed);
+  for (const WorkerSlot& slot : slots_) {
+    // relaxed: as above.
+    sum += slot.lane_done.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+std::string EngineWorkers::TextOf(uint32_t worker, int64_t now_ns) const {
+  return WorkerText(slots_[worker], worker, rows_[worker], now_ns);
+}
+
+void EngineWorkers::ShowEnd(ErrorCode code, absl::string_view text) {
+  std::memset(head_->end_text, 0, sizeof(head_->end_text));
+  text.copy(head_->end_text, sizeof(head_->end_text) - 1);
+  // SYNC(workers.end): release; the text before the code.
+  head_->end_code.store(static_cast<uint32_t>(code), std::memory_order_release);
+}
+
+}  // namespace tandem

@@ -1,0 +1,118 @@
+// EngineWorkers: the supervisor's end of a region's workers.
+//
+// Data flow: Order -> the workers' acknowledgements; a worker's death ->
+// TakeOver publishes in its place; a client's arrival -> all are held.
+// Ownership: EngineSide has one, if the region has workers; the supervisor's
+// thread calls it. docs/protocol.md, "Workers", is the specification.
+//
+//   workers.Order(WorkerOrder::kHold);
+//   ... until workers.AllAcknowledged() ...
+//   if (workers.ProgressAt(frame_seq).begun) {
+//     workers.Order(WorkerOrder::kFinish, frame_seq + 1);
+//   }
+
+#ifndef TANDEM_TRANSPORT_SESSION_ENGINE_WORKERS_H_
+#define TANDEM_TRANSPORT_SESSION_ENGINE_WORKERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "schema/layout/error_codes.h"
+#include "schema/layout/lrbc.h"
+#include "schema/layout/worker_slot.h"
+#include "transport/memory/owned_region.h"
+#include "transport/memory/region_mapping.h"
+#include "transport/session/worker_election.h"
+#include "transport/wait/doorbell.h"
+
+namespace tandem {
+
+// Trusts no word of a slot. Not thread-safe.
+class EngineWorkers {
+ public:
+  // `region` is private still: its header is as PlanRegion made it.
+  explicit EngineWorkers(const OwnedRegion& region);
+
+  uint32_t size() const { return static_cast<uint32_t>(rows_.size()); }
+
+  // Sends an order, and wakes the workers. Legal while AllAcknowledged.
+  void Order(WorkerOrder order, uint64_t value = 0);
+  // Whether each worker has carried out the last order. In a region whose
+  // workers have not attached yet, the first order counts as carried out.
+  bool AllAcknowledged() const;
+
+  // How far the workers are with the exchange after `frame_seq`. Legal while
+  // they are held.
+  struct Progress {
+    bool valid = true;   // each number is `frame_seq` or one more
+    bool begun = false;  // some have done it
+    bool done = true;    // all have done it
+  };
+  Progress ProgressAt(uint64_t frame_seq) const;
+  // Whether each worker has this number of completed exchanges.
+  bool AllHave(uint64_t count) const;
+  // The next exchange that they end is `count` + 1. Legal while they are held.
+  void SetCount(uint64_t count);
+  // Forgets the lanes that no worker has begun. Legal while the workers are
+  // held, and no client is admitted.
+  void DropLanes();
+
+  // Publishes the exchange, without an election. Legal while the workers are
+  // held, and all have done it.
+  void Publish(uint64_t exchange);
+  // Publishes the pending exchange if all workers have done it, and none of
+  // them publishes it: the last, or the winner of the election, died. Returns
+  // whether it did. Illegal while a kCount order is not acknowledged. A system
+  // call only if a worker has won an election and has not published yet.
+  bool TakeOver(const OwnedRegion& region);
+
+  // Returns a worker that died and was not returned before. Makes at most
+  // kLocksPerCall system calls of 1 to 2 us.
+  std::optional<uint32_t> FindDead(const OwnedRegion& region);
+  // Makes a dead worker's slot free for its replacement, which continues where
+  // the dead one stopped. Publishes in its place first, if `takes_over`, as
+  // TakeOver. False: its process still holds the slot.
+  bool Replace(uint32_t worker, const OwnedRegion& region, bool takes_over);
+  // Whether a process has this slot. One system call.
+  bool IsAlive(uint32_t worker, const OwnedRegion& region) const {
+    return region.PeerAlive(LockByte(worker));
+  }
+
+  // A number that changes with each exchange and each lane.
+  uint64_t Activity() const;
+  // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for 1.20
+  // s", for people: any numbers.
+  std::string TextOf(uint32_t worker, int64_t now_ns) const;
+  // Tells the client why the region ends. Call it before the region is removed.
+  void ShowEnd(ErrorCode code, absl::string_view text);
+
+ private:
+  static constexpr size_t kLocksPerCall = 64;
+
+  int64_t LockByte(uint32_t worker) const {
+    return static_cast<int64_t>(first_lock_byte_ + worker * sizeof(WorkerSlot));
+  }
+
+  std::shared_ptr<const RegionMapping> mapping_;
+  LrbcHeader* header_;
+  WorkersHeader* head_;
+  std::span<WorkerSlot> slots_;
+  std::vector<WorkerRows> rows_;
+  uint64_t first_lock_byte_;
+  WorkerElection election_;
+  Doorbell engine_bell_;
+  Doorbell client_bell_;
+  uint32_t order_ = 0;            // private truth
+  std::vector<bool> known_dead_;  // returned by FindDead
+  size_t next_lock_ = 0;          // that FindDead tests
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_ENGINE_WORKERS_H_

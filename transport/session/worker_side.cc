@@ -1,0 +1,311 @@
+#include "transport/session/worker_side.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/session/phase_word.h"
+#include "transport/session/step_times.h"
+#include "transport/session/worker_error.h"
+
+namespace tandem {
+
+// Ends a long wait if the supervisor is gone, or after a signal.
+class WorkerSide::Watch final : public WaitWatch {
+ public:
+  explicit Watch(WorkerSide* side) : side_(side) {}
+
+  ErrorCode Check(int64_t, bool interrupted) override {
+    if (!side_->lock_.HeldByOther(kEngineLockByte)) {
+      side_->supervisor_gone_ = true;
+      return ErrorCode::kPeerGone;
+    }
+    return interrupted ? ErrorCode::kInterrupted : ErrorCode::kOk;
+  }
+
+ private:
+  WorkerSide* side_;
+};
+
+absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
+                                              const Options& options) {
+  TANDEM_ASSIGN_OR_RETURN(RegionParts parts, ReadRegionParts(fd));
+  if (parts.workers.empty()) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "expected a region with workers, found one whose engine "
+                     "simulates the environments itself");
+  }
+  if (worker >= parts.workers.size()) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("worker: expected 0 to ", parts.workers.size() - 1,
+                     ", found ", worker));
+  }
+  TANDEM_ASSIGN_OR_RETURN(RegionLock lock, RegionLock::On(fd));
+  TANDEM_ASSIGN_OR_RETURN(auto mapping,
+                   RegionMapping::Map(fd, parts.plan.region_size));
+  if (!lock.HeldByOther(kEngineLockByte)) {
+    return MakeError(ErrorCode::kPeerGone,
+                     "expected a supervisor that holds the engine lock, found "
+                     "none: it has stopped, or died");
+  }
+  if (!lock.TryAcquire(WorkerLockByte(parts.plan, worker))) {
+    const auto* const slot =
+        mapping->At<WorkerSlot>(WorkerSlotOffset(parts.plan, worker));
+    return MakeError(
+        ErrorCode::kAlreadyAttached,
+        absl::StrCat("worker ", worker, ": expected a free slot, found pid ",
+                     // relaxed: a label for people.
+                     slot->pid.load(std::memory_order_relaxed),
+                     " in it; start one process for each worker"));
+  }
+  return WorkerSide(std::move(parts), std::move(lock), std::move(mapping),
+                    worker, options.wait);
+}
+
+WorkerSide::WorkerSide(RegionParts parts, RegionLock lock,
+                       std::shared_ptr<const RegionMapping> mapping,
+                       uint32_t worker, WaitStrategy wait)
+    : lock_(std::move(lock)),
+      mapping_(std::move(mapping)),
+      header_(mapping_->header()),
+      head_(mapping_->At<WorkersHeader>(parts.plan.workers_offset)),
+      slot_(mapping_->At<WorkerSlot>(WorkerSlotOffset(parts.plan, worker))),
+      worker_(worker),
+      rows_(parts.workers[worker]),
+      arrays_(StepArrays::Of(*mapping_, parts.plan, parts.fields)),
+      election_(*mapping_, parts.plan, worker),
+      waiter_(Doorbell(&header_->engine_doorbell, &header_->engine_sleepers),
+              wait),
+      engine_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
+      client_bell_(&header_->client_doorbell, &header_->client_sleepers),
+      // A predecessor's; the kernel released its lock after its last write.
+      // relaxed: only this slot's worker writes them, one at a time: the lock
+      // orders them.
+      count_(slot_->done.load(std::memory_order_relaxed)),
+      // relaxed: as above.
+      lane_(slot_->lane_done.load(std::memory_order_relaxed)),
+      // relaxed: as above.
+      took_(slot_->ack.load(std::memory_order_relaxed)),
+      restarted_(took_ != 0 || count_ != 0) {
+  // SYNC(workers.leave): acquire; the phase, then what a predecessor left.
+  (void)slot_->phase.load(std::memory_order_acquire);
+  // SYNC(workers.order): acquire; the order, then its kind and value.
+  const uint32_t order = head_->order.load(std::memory_order_acquire);
+  // relaxed: order published both.
+  const uint32_t kind = head_->order_kind.load(std::memory_order_relaxed);
+  const uint64_t value = head_->order_value.load(std::memory_order_relaxed);
+  // If the predecessor had carried out the last order, so has this worker.
+  going_ = order == took_ && kind == static_cast<uint32_t>(WorkerOrder::kGo);
+  if (going_ && value <= static_cast<uint64_t>(AutoresetMode::kDisabled)) {
+    autoreset_mode_ = static_cast<AutoresetMode>(value);
+  }
+  SetPhase(Phase::kIdle, waiter_.NowNs());
+  // SYNC(workers.hello): release; our lock before the label.
+  slot_->pid.store(static_cast<uint32_t>(getpid()), std::memory_order_release);
+  engine_bell_.NotifyIfWaiting();
+}
+
+WorkerSide::~WorkerSide() {
+  if (!lock_.IsOurs()) return;
+  // SYNC(workers.leave): release; our last writes before a replacement's.
+  slot_->phase.store(PackPhase(Phase::kStopped, MonotonicNanos()),
+                     std::memory_order_release);
+  lock_.Release();
+  engine_bell_.NotifyIfWaiting();
+}
+
+bool WorkerSide::HasExchange() const {
+  // SYNC(lockstep.action): acquire; the number, then what it publishes.
+  return header_->action_seq.load(std::memory_order_acquire) == count_ + 1;
+}
+
+bool WorkerSide::HasLane() const {
+  // SYNC(lanes.go): acquire; the number, then the actions of our rows.
+  return slot_->lane_go.load(std::memory_order_acquire) == lane_ + 1;
+}
+
+bool WorkerSide::Ready() const {
+  // SYNC(workers.order): acquire; the order, then its kind and value.
+  if (head_->order.load(std::memory_order_acquire) != took_) return true;
+  return going_ && (HasExchange() || HasLane());
+}
+
+WorkerEvent WorkerSide::Next(Deadline deadline) {
+  for (;;) {
+    if (supervisor_gone_) return WorkerEvent::kSupervisorGone;
+    Watch watch(this);
+    switch (waiter_.Until([this] { return Ready(); }, deadline, watch)) {
+      case ErrorCode::kOk: {
+        const WorkerEvent event = Take(waiter_.CameAtNs());
+        if (event != WorkerEvent::kTimedOut) return event;
+        break;  // an order that needs no caller
+      }
+      case ErrorCode::kStepTimeout:
+        CheckSupervisorNowAndThen(waiter_.NowNs());
+        return supervisor_gone_ ? WorkerEvent::kSupervisorGone
+                                : WorkerEvent::kTimedOut;
+      case ErrorCode::kInterrupted:
+        return WorkerEvent::kInterrupted;
+      default:  // kPeerGone
+        return WorkerEvent::kSupervisorGone;
+    }
+    if (deadline.PassedAt(MonotonicNanos())) return WorkerEvent::kTimedOut;
+  }
+}
+
+// kTimedOut: an order was carried out, or nothing has come after all.
+WorkerEvent WorkerSide::Take(int64_t seen_at_ns) {
+  // SYNC(workers.order): acquire; the order, then its kind and value. It is
+  // read first: after an order that it acknowledges, a worker takes no exchange
+  // that was sent before.
+  const uint32_t order = head_->order.load(std::memory_order_acquire);
+  if (order != took_) return TakeOrder(order, seen_at_ns);
+  if (!going_) return WorkerEvent::kTimedOut;
+  if (HasExchange()) return TakeExchange(seen_at_ns);
+  if (!HasLane()) return WorkerEvent::kTimedOut;
+  in_lane_ = true;
+  failed_ = false;
+  kind_ = ExchangeKind::kStep;
+  taken_at_ns_ = seen_at_ns;
+  SetPhase(Phase::kStepping, seen_at_ns);
+  return WorkerEvent::kLane;
+}
+
+WorkerEvent WorkerSide::TakeExchange(int64_t seen_at_ns) {
+  in_lane_ = false;
+  failed_ = false;
+  taken_at_ns_ = seen_at_ns;
+  // relaxed: action_seq published it.
+  kind_ = static_cast<ExchangeKind>(
+      header_->exchange_kind.load(std::memory_order_relaxed));
+  if (kind_ != ExchangeKind::kStep && kind_ != ExchangeKind::kResetOnly) {
+    Finish();  // without a step; the publisher reports the kind
+    return WorkerEvent::kTimedOut;
+  }
+  SetPhase(kind_ == ExchangeKind::kStep ? Phase::kStepping : Phase::kResetting,
+           seen_at_ns);
+  return WorkerEvent::kExchange;
+}
+
+WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
+  order_ = order;
+  // relaxed: order published both; they do not change before Acknowledge.
+  const auto kind = static_cast<WorkerOrder>(
+      head_->order_kind.load(std::memory_order_relaxed));
+  const uint64_t value = head_->order_value.load(std::memory_order_relaxed);
+  going_ = kind == WorkerOrder::kGo;
+  switch (kind) {
+    case WorkerOrder::kGo:
+      if (value <= static_cast<uint64_t>(AutoresetMode::kDisabled)) {
+        autoreset_mode_ = static_cast<AutoresetMode>(value);
+      }
+      break;
+    case WorkerOrder::kReset:
+    case WorkerOrder::kResetSeeded:
+      first_seed_.reset();
+      if (kind == WorkerOrder::kResetSeeded) first_seed_ = value;
+      taken_at_ns_ = seen_at_ns;
+      SetPhase(Phase::kResetting, seen_at_ns);
+      return WorkerEvent::kReset;
+    case WorkerOrder::kFinish:
+      if (value != count_ + 1) break;  // it is done already
+      finishes_ = true;
+      return TakeExchange(seen_at_ns);
+    case WorkerOrder::kCount:
+      count_ = value;
+      // SYNC(workers.done): release; as in Finish.
+      slot_->done.store(count_, std::memory_order_release);
+      break;
+    case WorkerOrder::kMessage:
+      return WorkerEvent::kMessage;
+    case WorkerOrder::kStop:
+      return WorkerEvent::kStop;
+    case WorkerOrder::kHold:
+      break;
+  }
+  Acknowledge();  // also of an order that this version does not know
+  return WorkerEvent::kTimedOut;
+}
+
+void WorkerSide::Acknowledge() {
+  if (taken_at_ns_ != 0) {  // of a reset
+    restarted_ = false;
+    EndWork(waiter_.NowNs());
+  }
+  took_ = order_;
+  // SYNC(workers.ack): release; the order's effects before its number.
+  slot_->ack.store(took_, std::memory_order_release);
+  engine_bell_.NotifyIfWaiting();
+}
+
+void WorkerSide::CountSteps(uint64_t steps) { AddTo(&slot_->steps, steps); }
+
+void WorkerSide::Fail(uint32_t env, absl::string_view text) {
+  if (std::exchange(failed_, true)) return;
+  StoreWorkerError(env, text, slot_);
+}
+
+void WorkerSide::Finish() {
+  const auto flags = arrays_.resets.subspan(rows_.first_env, rows_.num_envs);
+  std::ranges::fill(flags, uint8_t{0});
+  restarted_ = false;
+  const int64_t now = waiter_.NowNs();
+  if (in_lane_) {
+    FinishLane();
+  } else {
+    FinishExchange(now);
+  }
+  // The client, or the other workers, run already.
+  EndWork(now);
+  if (std::exchange(finishes_, false)) Acknowledge();
+  CheckSupervisorNowAndThen(now);
+}
+
+void WorkerSide::FinishExchange(int64_t now_ns) {
+  ++count_;
+  // relaxed: done publishes it.
+  if (failed_) slot_->failed_exchange.store(count_, std::memory_order_relaxed);
+  // SYNC(workers.done): release; our rows and our error before the number.
+  slot_->done.store(count_, std::memory_order_release);
+  // SYNC(workers.finish): fence; our number, then the loads of the others'. If
+  // two workers finish at the same time, at least one sees both.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!election_.AllDone(count_) || !election_.Win(count_)) return;
+  // Before frame_seq: the next exchange may have another publisher.
+  RecordStepTime(&header_->engine_step_times,
+                 static_cast<uint64_t>(now_ns - taken_at_ns_));
+  election_.Publish(count_);
+  client_bell_.NotifyIfWaiting();
+}
+
+void WorkerSide::FinishLane() {
+  ++lane_;
+  // relaxed: lane_done publishes it.
+  if (failed_) slot_->failed_lane.store(lane_, std::memory_order_relaxed);
+  // SYNC(lanes.done): release; our rows and our error before the number.
+  slot_->lane_done.store(lane_, std::memory_order_release);
+  client_bell_.NotifyIfWaiting();
+}
+
+void WorkerSide::EndWork(int64_t now_ns) {
+  SetPhase(Phase::kIdle, now_ns);
+  AddTo(&slot_->busy_ns, static_cast<uint64_t>(now_ns - taken_at_ns_));
+  taken_at_ns_ = 0;
+}
+
+void WorkerSide::CheckSupervisorNowAndThen(int64_t now_ns) {
+  if (now_ns - supervisor_checked_ns_ < kCheckSupervisorNs) return;
+  supervisor_checked_ns_ = now_ns;
+  if (!lock_.HeldByOther(kEngineLockByte)) supervisor_gone_ = true;
+}
+
+void WorkerSide::SetPhase(Phase phase, int64_t now_ns) {
+  // relaxed: for display; no decision depends on it.
+  slot_->phase.store(PackPhase(phase, now_ns), std::memory_order_relaxed);
+}
+
+}  // namespace tandem

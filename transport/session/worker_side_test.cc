@@ -1,0 +1,585 @@
+// Workers, their supervisor and a client in one process, a thread each.
+#include "transport/session/worker_side.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "schema/layout/lrbc.h"
+#include "schema/layout/worker_slot.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/region_plan.h"
+#include "transport/memory/testing/unique_region_name.h"
+#include "transport/session/client_side.h"
+#include "transport/session/engine_side.h"
+#include "transport/session/phase_word.h"
+#include "transport/session/testing/echo_engine.h"
+#include "transport/session/testing/worker_rig.h"
+#include "transport/session/worker_error.h"
+
+namespace tandem {
+namespace {
+
+// Checks that each environment has stepped `count` times, the last time with
+// `action`.
+void ExpectRows(const ClientSide& client, float count, float action) {
+  const StepArrays& arrays = client.arrays();
+  for (uint32_t env = 0; env < arrays.num_envs; ++env) {
+    EXPECT_EQ(arrays.obs[3 * env], count) << env;
+    EXPECT_EQ(arrays.obs[3 * env + 1], action) << env;
+  }
+}
+
+ErrorCode StepAll(ClientSide& client, float action) {
+  return client.Step(std::vector<float>(client.arrays().num_envs, action), 20);
+}
+
+std::string Explained(const ClientSide& client, ErrorCode code) {
+  return std::string(client.Explain(code).message());
+}
+
+TEST(Workers, EachDoesItsRowsOnceInEachExchange) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(7, 3));
+  ClientSide client = AttachOrFail(name);
+  ASSERT_EQ(client.workers().size(), 3u);
+  EXPECT_EQ(client.workers()[1].first_env, 3u);
+  constexpr int kSteps = 1000;
+  for (int i = 1; i <= kSteps; ++i) {
+    const float x = static_cast<float>(i);
+    ASSERT_EQ(StepAll(client, -x), ErrorCode::kOk);
+    ExpectRows(client, x, -x);
+    ASSERT_FALSE(HasFailure()) << "in step " << i;
+  }
+  EXPECT_EQ(client.arrays().obs[2], 1);           // of the first worker
+  EXPECT_EQ(client.arrays().obs[3 * 6 + 2], 3);   // of the last
+  EXPECT_EQ(client.Stats().engine_steps.count(),  // one publisher each
+            static_cast<uint64_t>(kSteps));
+}
+
+TEST(Workers, OneWorkerIsEnough) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(2, 1));
+  ClientSide client = AttachOrFail(name);
+  EXPECT_EQ(StepAll(client, 5), ErrorCode::kOk);
+  ExpectRows(client, 1, 5);
+}
+
+TEST(Workers, ResetsAreOfTheFlaggedEnvironmentsOnly) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  ASSERT_EQ(StepAll(client, 5), ErrorCode::kOk);
+  ASSERT_EQ(client.SendReset(std::vector<int64_t>{1, 2}, {}), ErrorCode::kOk);
+  ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+  const std::span<float> obs = client.arrays().obs;
+  EXPECT_EQ(obs[0], 1);
+  EXPECT_EQ(obs[3], 0);
+  EXPECT_EQ(obs[6], 0);
+  EXPECT_EQ(obs[9], 1);
+  for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
+  ASSERT_EQ(StepAll(client, 6), ErrorCode::kOk);
+  EXPECT_EQ(obs[0], 2);
+  EXPECT_EQ(obs[3], 1);
+}
+
+TEST(Workers, ASubsetStepsItsEnvironmentsOnly) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  ASSERT_EQ(client.Send(std::vector<float>{7, 8}, std::vector<int64_t>{3, 0}),
+            ErrorCode::kOk);
+  ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+  const std::span<float> obs = client.arrays().obs;
+  EXPECT_EQ(obs[0], 1);
+  EXPECT_EQ(obs[1], 8);
+  EXPECT_EQ(obs[3], 0);
+  EXPECT_EQ(obs[6], 0);
+  EXPECT_EQ(obs[10], 7);
+}
+
+TEST(Workers, EachClientFindsFreshEnvironments) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(5, 2));
+  for (int session = 1; session <= 5; ++session) {
+    ClientSide client = AttachOrFail(name);
+    ExpectRows(client, 0, 0);
+    ASSERT_EQ(StepAll(client, 3), ErrorCode::kOk);
+    ASSERT_EQ(client.Send(std::vector<float>(5, 4)), ErrorCode::kOk);
+    // It leaves, or reconnects, with an exchange pending.
+    if (session % 2 == 0) {
+      ASSERT_TRUE(client.Reconnect(20).ok());
+      ExpectRows(client, 0, 0);
+      ASSERT_EQ(StepAll(client, 5), ErrorCode::kOk);
+      ExpectRows(client, 1, 5);
+    }
+  }
+  EXPECT_EQ(rig.arrivals(), 7);
+}
+
+TEST(Workers, AClientThatLeavesIsNoticed) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(2, 2));
+  {
+    ClientSide client = AttachOrFail(name);
+    ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  }
+  AwaitTrue([&] { return rig.departures() == 1; });
+}
+
+TEST(Workers, AnInvalidCountIsAnErrorAndAReconnectGoesOn) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(3, 3));
+  ClientSide client = AttachOrFail(name);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  // A lower count: the election of the next number is over already.
+  // relaxed: as a foreign program would.
+  client.mapping()->header()->action_seq.store(1, std::memory_order_relaxed);
+  AwaitTrue([&] { return rig.broken() == 1; });
+  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
+  ASSERT_TRUE(client.Reconnect(20).ok());
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_EQ(StepAll(client, 2), ErrorCode::kOk);
+    ExpectRows(client, static_cast<float>(i), 2);
+  }
+}
+
+TEST(Workers, ScribbledWordsOfWorkersEndWithTheSession) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  const LrbcHeader& plan = client.plan();
+  auto* const head = client.mapping()->At<WorkersHeader>(plan.workers_offset);
+  auto* const slot =
+      client.mapping()->At<WorkerSlot>(WorkerSlotOffset(plan, 1));
+  // relaxed: as a foreign program would, here and below.
+  slot->done.store(77, std::memory_order_relaxed);
+  head->publisher.store(~uint64_t{0}, std::memory_order_relaxed);
+  ASSERT_EQ(StepAll(client, 2), ErrorCode::kOk);  // each stores its own count
+  slot->done.store(77, std::memory_order_relaxed);
+  ASSERT_TRUE(client.Reconnect(20).ok());
+  ExpectRows(client, 0, 0);
+  ASSERT_EQ(StepAll(client, 3), ErrorCode::kOk);
+  ExpectRows(client, 1, 3);
+}
+
+TEST(Workers, AnExceptionIsAnErrorOfItsExchangeOnly) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  EXPECT_EQ(client.Step(std::vector<float>{1, 2, kRaise, 4}, 20),
+            ErrorCode::kEnvFailed);
+  const std::string text = Explained(client, ErrorCode::kEnvFailed);
+  EXPECT_TRUE(absl::StrContains(text, "environment 2 of worker 1")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "Traceback\n  line\nValueError: env 2"))
+      << text;
+  // The header has the exception itself, for other clients.
+  const std::string line(client.mapping()->header()->error_text);
+  EXPECT_EQ(line, "environment 2: ValueError: env 2");
+  const std::span<float> obs = client.arrays().obs;
+  EXPECT_EQ(obs[0], 1);
+  EXPECT_EQ(obs[10], 4);  // the other environment of the same worker
+  EXPECT_EQ(StepAll(client, 5), ErrorCode::kOk);
+  EXPECT_EQ(client.Step(std::vector<float>{kRaise, 2, kRaise, kRaise}, 20),
+            ErrorCode::kEnvFailed);
+  EXPECT_TRUE(absl::StrContains(
+      std::string(client.mapping()->header()->error_text), "1 other worker"));
+}
+
+TEST(Workers, ALongErrorTextKeepsItsEnd) {
+  WorkerSlot slot = {};
+  std::string text(5000, 'x');
+  for (size_t i = 0; i < 2000; ++i) text += "\u00fc";
+  StoreWorkerError(3, absl::StrCat(text, "\nKeyError: 50\n\n"), &slot);
+  const WorkerError error = WorkerErrorOf(slot);
+  EXPECT_EQ(error.env, 3u);
+  EXPECT_EQ(error.last_line, "KeyError: 50");
+  EXPECT_LE(error.text.size(), sizeof(slot.error_text));
+  EXPECT_EQ(error.text.substr(0, 2), "\u00fc");
+}
+
+TEST(Workers, TheSupervisorSpreadsTheFirstSeed) {
+  const std::string name = UniqueRegionName("workers");
+  absl::StatusOr<EngineSide> side =
+      EngineSide::Create(name, WorkerSpec(2, 2), {});
+  ASSERT_TRUE(side.ok()) << side.status();
+  std::vector<std::unique_ptr<CountingWorker>> workers;
+  for (uint32_t worker = 0; worker < 2; ++worker) {
+    absl::StatusOr<WorkerSide> mine =
+        WorkerSide::Attach(side->region().fd(), worker, {});
+    ASSERT_TRUE(mine.ok()) << mine.status();
+    workers.push_back(std::make_unique<CountingWorker>(*std::move(mine)));
+  }
+  side->ResetWorkers(40);
+  EXPECT_EQ(side->Next(Deadline::Now()), EngineEvent::kTimedOut);
+  for (const auto& worker : workers) {
+    EXPECT_FALSE(worker->side().restarted());
+    EXPECT_EQ(worker->ServeOnce(Deadline::After(20)), WorkerEvent::kReset);
+    EXPECT_EQ(worker->seeds().back(), 40u);
+  }
+  EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kWorkersReady);
+  EXPECT_TRUE(side->Open().ok());
+  EXPECT_EQ(workers[0]->ServeOnce(Deadline::After(0.001)),
+            WorkerEvent::kTimedOut);  // it has taken the order to go
+}
+
+TEST(Workers, APauseHoldsExchanges) {
+  const std::string name = UniqueRegionName("workers");
+  WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
+  // The pause begins when the supervisor has held the workers.
+  const auto* const head =
+      client.mapping()->At<WorkersHeader>(client.plan().workers_offset);
+  AwaitTrue([&] {
+    // relaxed: only compared.
+    return head->order_kind.load(std::memory_order_relaxed) ==
+           static_cast<uint32_t>(WorkerOrder::kHold);
+  });
+  const auto* const slots =
+      client.mapping()->At<WorkerSlot>(WorkerSlotOffset(client.plan(), 0));
+  for (size_t worker = 0; worker < 2; ++worker) {
+    AwaitTrue([&] {
+      // relaxed: as above.
+      return slots[worker].ack.load(std::memory_order_relaxed) ==
+             head->order.load(std::memory_order_relaxed);
+    });
+  }
+  ASSERT_EQ(client.Send(std::vector<float>{1, 2}), ErrorCode::kOk);
+  EXPECT_EQ(client.Recv(Deadline::After(0.05)), ErrorCode::kStepTimeout);
+  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
+  EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+  EXPECT_EQ(client.arrays().obs[4], 2);
+}
+
+TEST(Workers, AMessageComesBetweenExchanges) {
+  const std::string name = UniqueRegionName("workers");
+  WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  for (int i = 1; i <= 20; ++i) {
+    rig.OnSupervisor([](EngineSide& side) { side.MessageWorkers(); });
+    ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+    ExpectRows(client, static_cast<float>(i), 1);
+  }
+  AwaitTrue([&] { return rig.answers() >= 1; });
+}
+
+TEST(Workers, ADeathEndsTheRegionWithItsText) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  EXPECT_EQ(client.Step(std::vector<float>{1, 1, 1, kDie}, 20),
+            ErrorCode::kPeerGone);
+  const std::string text = Explained(client, ErrorCode::kPeerGone);
+  EXPECT_TRUE(absl::StrContains(text, "worker 1 (pid ")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "environments 2 to 3")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "died")) << text;
+}
+
+TEST(Workers, AReplacementResetsItsRowsAndCompletesTheExchange) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(4, 2), {.restarts = true});
+  ClientSide client = AttachOrFail(name);
+  for (int round = 1; round <= 3; ++round) {
+    ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+    ASSERT_EQ(client.Send(std::vector<float>{2, 2, kDie, 2}), ErrorCode::kOk);
+    ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+    const std::span<float> obs = client.arrays().obs;
+    EXPECT_EQ(obs[0], 2 * round);
+    EXPECT_EQ(obs[6], 0);
+    EXPECT_EQ(obs[9], 0);
+    EXPECT_EQ(rig.deaths(), round);
+  }
+  ASSERT_EQ(StepAll(client, 3), ErrorCode::kOk);
+  EXPECT_EQ(client.arrays().obs[6], 1);
+}
+
+TEST(Workers, ATimeoutNamesTheWorkersThatAreNotDone) {
+  const std::string name = UniqueRegionName("workers");
+  WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
+  AwaitTrue([&] {
+    if (client.pending()) return true;
+    if (client.Send(std::vector<float>(4, 1)) != ErrorCode::kOk) return true;
+    return client.Recv(Deadline::After(0.05)) == ErrorCode::kStepTimeout;
+  });
+  const std::string text = Explained(client, ErrorCode::kStepTimeout);
+  EXPECT_TRUE(absl::StrContains(text, "of 2 workers are done")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "not done: worker ")) << text;
+  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
+  EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+}
+
+TEST(Workers, ASlotHasOneWorker) {
+  const std::string name = UniqueRegionName("workers");
+  absl::StatusOr<EngineSide> side =
+      EngineSide::Create(name, WorkerSpec(2, 2), {});
+  ASSERT_TRUE(side.ok()) << side.status();
+  const int fd = side->region().fd();
+  auto first =
+      std::make_unique<WorkerSide>(WorkerSide::Attach(fd, 0, {}).value());
+  EXPECT_EQ(CodeOf(WorkerSide::Attach(fd, 0, {}).status()),
+            ErrorCode::kAlreadyAttached);
+  EXPECT_EQ(CodeOf(WorkerSide::Attach(fd, 2, {}).status()),
+            ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(side->ReplaceWorker(0));
+  first.reset();
+  EXPECT_TRUE(side->ReplaceWorker(0));
+  EXPECT_TRUE(WorkerSide::Attach(fd, 0, {}).ok());
+  absl::StatusOr<EngineSide> plain =
+      EngineSide::Create(UniqueRegionName("workers"), EchoSpec(), {});
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(CodeOf(WorkerSide::Attach(plain->region().fd(), 0, {}).status()),
+            ErrorCode::kUnsupported);
+}
+
+TEST(Workers, AWorkerSeesThatItsSupervisorIsGone) {
+  const std::string name = UniqueRegionName("workers");
+  auto side = std::make_unique<EngineSide>(
+      EngineSide::Create(name, WorkerSpec(1, 1), {}).value());
+  WorkerSide worker = WorkerSide::Attach(side->region().fd(), 0, {}).value();
+  EXPECT_EQ(worker.Next(Deadline::After(0.01)), WorkerEvent::kTimedOut);
+  side.reset();
+  EXPECT_EQ(worker.Next(Deadline::After(20)), WorkerEvent::kSupervisorGone);
+  EXPECT_EQ(worker.Next(Deadline::Now()), WorkerEvent::kSupervisorGone);
+}
+
+// A region whose workers' words the test writes itself.
+class TakeOver : public testing::Test {
+ protected:
+  static constexpr uint32_t kWorkers = 3;
+
+  void SetUp() override {
+    absl::StatusOr<EngineSide> side = EngineSide::Create(
+        UniqueRegionName("take-over"), WorkerSpec(kWorkers, kWorkers), {});
+    ASSERT_TRUE(side.ok()) << side.status();
+    side_ = std::make_unique<EngineSide>(*std::move(side));
+    header_ = side_->mapping()->header();
+    head_ = side_->mapping()->At<WorkersHeader>(header_->workers_offset);
+    slots_ = side_->mapping()->At<WorkerSlot>(WorkerSlotOffset(*header_, 0));
+    // relaxed: one thread, here and below.
+    header_->exchange_kind.store(1, std::memory_order_relaxed);
+  }
+  void SetDone(uint32_t workers) {
+    for (uint32_t worker = 0; worker < workers; ++worker) {
+      slots_[worker].done.store(1, std::memory_order_relaxed);
+    }
+  }
+  // Lets the supervisor look, and returns whether the exchange is published.
+  bool IsPublished() {
+    const EngineEvent event = side_->Next(Deadline::After(0.02));
+    EXPECT_TRUE(event == EngineEvent::kTimedOut ||
+                event == EngineEvent::kWorkerDied);
+    const bool published =
+        header_->frame_seq.load(std::memory_order_relaxed) == 1;
+    EXPECT_EQ(header_->exchange_kind.load(std::memory_order_relaxed),
+              published ? 0u : 1u);
+    return published;
+  }
+
+  std::unique_ptr<EngineSide> side_;
+  LrbcHeader* header_ = nullptr;
+  WorkersHeader* head_ = nullptr;
+  WorkerSlot* slots_ = nullptr;
+};
+
+TEST_F(TakeOver, WaitsForEachWorker) {
+  SetDone(kWorkers - 1);
+  EXPECT_FALSE(IsPublished());
+}
+
+TEST_F(TakeOver, PublishesWhatNoWorkerPublishes) {
+  SetDone(kWorkers);
+  EXPECT_TRUE(IsPublished());
+  EXPECT_EQ(head_->publisher.load(std::memory_order_relaxed),
+            PackPublisher(1, kSupervisorIndex));
+}
+
+TEST_F(TakeOver, PublishesForADeadWinner) {
+  SetDone(kWorkers);
+  head_->publisher.store(PackPublisher(1, 2), std::memory_order_relaxed);
+  EXPECT_TRUE(IsPublished());
+}
+
+TEST_F(TakeOver, LeavesTheExchangeToALiveWinner) {
+  const WorkerSide winner =
+      WorkerSide::Attach(side_->region().fd(), 2, {}).value();
+  SetDone(kWorkers);
+  head_->publisher.store(PackPublisher(1, 2), std::memory_order_relaxed);
+  EXPECT_FALSE(IsPublished());
+}
+
+TEST_F(TakeOver, APublishedFailureHasItsText) {
+  StoreWorkerError(1, "Traceback\nOSError: no\n", &slots_[1]);
+  slots_[1].failed_exchange.store(1, std::memory_order_relaxed);
+  header_->exchange_kind.store(0, std::memory_order_relaxed);
+  SetDone(kWorkers);
+  (void)side_->Next(Deadline::After(0.02));
+  EXPECT_EQ(header_->exchange_status.load(std::memory_order_relaxed),
+            static_cast<uint32_t>(ErrorCode::kEnvFailed));
+  EXPECT_STREQ(header_->error_text, "environment 1: OSError: no");
+}
+
+TEST_F(TakeOver, AnUnknownKindIsUnsupported) {
+  header_->exchange_kind.store(9, std::memory_order_relaxed);
+  SetDone(kWorkers);
+  (void)side_->Next(Deadline::After(0.02));
+  EXPECT_EQ(header_->exchange_status.load(std::memory_order_relaxed),
+            static_cast<uint32_t>(ErrorCode::kUnsupported));
+}
+
+TEST(Lanes, EachStepsItsWorkerOnly) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  const std::span<float> obs = client.arrays().obs;
+  std::vector<uint32_t> ready;
+  EXPECT_EQ(client.RecvLanes(1, Deadline::Now(), &ready),
+            ErrorCode::kNoStepPending);
+  for (int i = 1; i <= 200; ++i) {
+    const float x = static_cast<float>(i);
+    ASSERT_EQ(
+        client.SendLanes(std::vector<uint32_t>{1}, std::vector<float>{x, -x}),
+        ErrorCode::kOk);
+    ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+    ASSERT_EQ(ready, std::vector<uint32_t>{1});
+    ASSERT_EQ(obs[6], x);
+    ASSERT_EQ(obs[10], -x);
+  }
+  EXPECT_EQ(obs[0], 0);
+  // Then all, by an exchange.
+  ASSERT_EQ(StepAll(client, 9), ErrorCode::kOk);
+  EXPECT_EQ(obs[0], 1);
+  EXPECT_EQ(obs[6], 201);
+}
+
+TEST(Lanes, TheFirstThatAreReadyAreReceived) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(6, 3));
+  ClientSide client = AttachOrFail(name);
+  const std::span<float> obs = client.arrays().obs;
+  std::vector<uint32_t> all = {2, 0, 1};
+  std::vector<float> counts(3);
+  ASSERT_EQ(client.SendLanes(all, std::vector<float>{4, 4, 0, 0, 2, 2}),
+            ErrorCode::kOk);
+  std::vector<uint32_t> ready;
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+    ASSERT_FALSE(ready.empty());
+    for (const uint32_t worker : ready) {
+      ++counts[worker];
+      ASSERT_EQ(obs[6 * worker], counts[worker]);
+      ASSERT_EQ(obs[6 * worker + 4], static_cast<float>(2 * worker));
+    }
+    std::vector<float> actions;
+    for (const uint32_t worker : ready) {
+      actions.insert(actions.end(), 2, static_cast<float>(2 * worker));
+    }
+    ASSERT_EQ(client.SendLanes(ready, actions), ErrorCode::kOk);
+  }
+  ASSERT_EQ(client.RecvLanes(9, Deadline::After(20), &ready), ErrorCode::kOk);
+  EXPECT_EQ(ready.size(), 3u);
+  EXPECT_EQ(client.LanesReady(), 0u);
+}
+
+TEST(Lanes, AndExchangesExcludeEachOther) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  const std::vector<uint32_t> first = {0};
+  const std::vector<float> two = {1, 2};
+  ASSERT_EQ(client.SendLanes(first, two), ErrorCode::kOk);
+  EXPECT_EQ(client.Send(std::vector<float>(4)), ErrorCode::kStepPending);
+  EXPECT_EQ(client.SendReset({}, {}), ErrorCode::kStepPending);
+  EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
+  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
+  EXPECT_EQ(
+      client.SendLanes(std::vector<uint32_t>{1, 1}, std::vector<float>(4)),
+      ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{2}, two),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{1}, std::vector<float>(3)),
+            ErrorCode::kInvalidAction);
+  std::vector<uint32_t> ready;
+  ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+  ASSERT_EQ(client.Send(std::vector<float>(4)), ErrorCode::kOk);
+  EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
+  EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+}
+
+TEST(Lanes, FlagsResetAndSkip) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(3, 1));
+  ClientSide client = AttachOrFail(name);
+  ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  client.arrays().resets[0] = kResetRequested;
+  client.arrays().resets[2] = kSkip;
+  std::vector<uint32_t> ready = {0};
+  ASSERT_EQ(client.SendLanes(ready, client.arrays().actions), ErrorCode::kOk);
+  ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+  EXPECT_EQ(client.arrays().obs[0], 0);
+  EXPECT_EQ(client.arrays().obs[3], 2);
+  EXPECT_EQ(client.arrays().obs[6], 1);
+  for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
+}
+
+TEST(Lanes, AnExceptionIsAnErrorOfItsLane) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  const std::vector<uint32_t> both = {0, 1};
+  std::vector<uint32_t> ready;
+  ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, kRaise}),
+            ErrorCode::kOk);
+  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready),
+            ErrorCode::kEnvFailed);
+  EXPECT_EQ(ready, both);
+  const std::string text = Explained(client, ErrorCode::kEnvFailed);
+  EXPECT_TRUE(absl::StrContains(text, "environment 1 of worker 1")) << text;
+  ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, 1}), ErrorCode::kOk);
+  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready), ErrorCode::kOk);
+}
+
+TEST(Lanes, OpenLanesEndWithTheSession) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(2, 2));
+  std::vector<uint32_t> ready = {0, 1};
+  for (int session = 0; session < 20; ++session) {
+    ClientSide client = AttachOrFail(name);
+    ExpectRows(client, 0, 0);
+    ASSERT_EQ(
+        client.SendLanes(std::vector<uint32_t>{0, 1}, std::vector<float>{1, 1}),
+        ErrorCode::kOk);
+  }
+  ClientSide client = AttachOrFail(name);
+  ExpectRows(client, 0, 0);
+  ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  ExpectRows(client, 1, 1);
+}
+
+TEST(Lanes, NeedWorkers) {
+  const std::string name = UniqueRegionName("lanes");
+  EchoEngine engine(name, EchoSpec());
+  ClientSide client = AttachOrFail(name);
+  EXPECT_TRUE(client.workers().empty());
+  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{0}, kActions),
+            ErrorCode::kUnsupported);
+  EXPECT_TRUE(
+      absl::StrContains(Explained(client, ErrorCode::kUnsupported), "workers"));
+}
+
+}  // namespace
+}  // namespace tandem
