@@ -150,7 +150,9 @@ py::list EnvRows::Run(ExchangeKind kind, AutoresetMode mode,
       arrays_.status[row] = static_cast<uint8_t>(EnvStatus::kOk);
     } catch (py::error_already_set& error) {
       if (error.matches(options_.stop)) throw;
-      PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
+      if (error.trace()) {
+        PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
+      }
       Fail(row, error.value());
       failures.append(state.failure);
     }
@@ -267,17 +269,12 @@ double EnvRows::Reward(uint32_t row, PyObject* value) const {
   if (type == NumpyTypeOf(FieldType::kFloat32).scalar) {
     return *reinterpret_cast<const float*>(ScalarBytes(value));
   }
-  constexpr char kExpected[] = "a number";
   if (NumpyApi::get().PyArray_Check_(value) && Proxy(value)->nd > 0) {
-    RaiseFound(row, "reward", kExpected, value);
+    RaiseFound(row, "reward", "a number", value);
   }
   const double reward = PyFloat_AsDouble(value);
   if (reward == -1 && PyErr_Occurred() != nullptr) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) {
-      throw py::error_already_set();
-    }
-    PyErr_Clear();
-    RaiseFound(row, "reward", kExpected, value);
+    RaiseFound(row, "reward", "a number", value);
   }
   return reward;
 }
@@ -289,21 +286,21 @@ bool EnvRows::Flag(uint32_t row, const char* name, PyObject* value) const {
   }
   // Gymnasium takes the truth of any object.
   const int truth = PyObject_IsTrue(value);
-  if (truth < 0) {
-    if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) {
-      throw py::error_already_set();
-    }
-    PyErr_Clear();
-    RaiseFound(row, name, "a bool", value);
-  }
+  if (truth < 0) RaiseFound(row, name, "a bool", value);
   return truth != 0;
 }
 
 void EnvRows::RaiseFound(uint32_t row, const char* what, const char* expected,
                          PyObject* found) const {
+  std::string reason;
+  if (PyErr_Occurred() != nullptr) {
+    py::error_already_set error;
+    if (!error.matches(PyExc_Exception)) throw error;
+    reason = absl::StrCat(": ", std::string(py::str(error.value())));
+  }
   RaiseInvalid(absl::StrCat(what, " of environment ", options_.first_env + row,
                             ": expected ", expected, ", found ",
-                            Described(found)));
+                            Described(found), reason));
 }
 
 void EnvRows::SetCurrent(uint32_t env) {

@@ -112,6 +112,7 @@ class EnvRows {
                         Py_ssize_t count) const;
   double Reward(uint32_t row, PyObject* value) const;
   bool Flag(uint32_t row, const char* name, PyObject* value) const;
+  // Raises InvalidArgument, with the reason if a Python error is pending.
   [[noreturn]] void RaiseFound(uint32_t row, const char* what,
                                const char* expected, PyObject* found) const;
   void SetCurrent(uint32_t env);

@@ -346,7 +346,7 @@ py::object InfoReader::Info(const Area& area, InfoPart part, uint32_t row,
     const std::span<const std::byte> bytes = area.view.pickles()[(*pickle)++];
     py::object info = loads_(
         py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    if (PyDict_Check(info.ptr()) == 0) {
+    if (part == InfoPart::kInfo && PyDict_Check(info.ptr()) == 0) {
       RaiseBroken(area.first_env,
                   absl::StrCat("expected a pickled dict, found ",
                                Py_TYPE(info.ptr())->tp_name));

@@ -118,12 +118,18 @@ void InfoWriter::BeginRow(uint32_t row) {
 
 void InfoWriter::Write(InfoPart part, PyObject* info) {
   py::object plain;
+  if (!PyDict_Check(info) && PyObject_HasAttrString(info, "items") == 0) {
+    RaiseInvalid(absl::StrCat("info of environment ", first_env_ + row_,
+                              ": expected a dict, found ",
+                              Py_TYPE(info)->tp_name));
+  }
+  if (!PyDict_Check(info) && part == InfoPart::kFinal) {
+    // For Gymnasium an object, since it is a value of the dict of all infos.
+    Pickle(part, info);
+    SetWord(part, kPickledInfo);
+    return;
+  }
   if (!PyDict_CheckExact(info)) {
-    if (PyObject_HasAttrString(info, "items") == 0) {
-      RaiseInvalid(absl::StrCat("info of environment ", first_env_ + row_,
-                                ": expected a dict, found ",
-                                Py_TYPE(info)->tp_name));
-    }
     plain = PlainDict(info);
     info = plain.ptr();
   }
@@ -154,6 +160,10 @@ void InfoWriter::Write(InfoPart part, PyObject* info) {
   } else {
     Pickle(part, info);
   }
+  SetWord(part, word);
+}
+
+void InfoWriter::SetWord(InfoPart part, uint32_t word) {
   if (*Word(InfoPart::kInfo) == kNoInfo && *Word(InfoPart::kFinal) == kNoInfo) {
     ++header()->rows_with_infos;
   }

@@ -107,6 +107,7 @@ class InfoWriter {
   // Returns the place of a new record's bytes, which are zero; nullptr if the
   // log has no room.
   std::byte* Append(uint64_t bytes);
+  void SetWord(InfoPart part, uint32_t word);
   void Pickle(InfoPart part, PyObject* value);
   InfoAreaHeader* header() {
     return reinterpret_cast<InfoAreaHeader*>(area_.data());
