@@ -202,7 +202,14 @@ void InfoReader::UpdateTargets(Area* area) {
   while (area->targets.size() < columns.size()) {
     const InfoAreaView::Column& column = columns[area->targets.size()];
     int node = column.part == InfoPart::kFinal ? final_info_node_ : kTop;
-    for (const std::string& key : column.keys) node = NodeOf(node, key);
+    for (const std::string& key : column.keys) {
+      try {
+        node = NodeOf(node, key);
+      } catch (py::error_already_set& error) {
+        if (!error.matches(PyExc_UnicodeDecodeError)) throw;
+        RaiseBroken(area->first_env, "path: expected UTF-8, found other bytes");
+      }
+    }
     uint32_t kind = kObjectsKind;
     if (column.value == InfoValue::kDict) {
       kind = kDictKind;

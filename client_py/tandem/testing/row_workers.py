@@ -43,8 +43,9 @@ class RowWorkers:
         autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
         num_workers: int = 2,
         info_bytes: int = 2**17,
+        info_areas: Sequence[NDArray[np.uint8]] | None = None,
     ) -> None:
-        """Makes the environments and the arrays."""
+        """Makes the environments and the arrays; `info_areas` are those of earlier workers."""
         self.envs = [env_fn() for env_fn in env_fns]
         self.autoreset_mode = autoreset_mode
         num_envs = self.num_envs = len(self.envs)
@@ -63,7 +64,7 @@ class RowWorkers:
         bounds = np.linspace(0, num_envs, num_workers + 1).astype(int)
         for worker, (first, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
             rows = slice(first, end)
-            area = np.full(info_bytes, 0xA5, np.uint8)
+            area = np.full(info_bytes, 0xA5, np.uint8) if info_areas is None else info_areas[worker]
             areas.append(InfoArea(first, end - first, area))
             self.workers.append(
                 _native.EnvRows(
