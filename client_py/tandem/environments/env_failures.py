@@ -4,6 +4,8 @@
         env.step(action)
     except BaseException as error:
         text = failure(env, 3, error)
+
+Its last line names the environment, such as "in environment 3, my_envs.MyEnv (My-v0)".
 """
 
 import traceback

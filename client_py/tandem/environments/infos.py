@@ -3,8 +3,8 @@
     infos = VectorInfos(num_envs, [InfoArea(0, 8, area_of_worker_0), InfoArea(8, 8, area_of_worker_1)], final.row)
     infos.read()  # after each exchange: what SyncVectorEnv returns
 
-Each worker's EnvRows writes its area (schema/layout/info_area.h). The trainer unpickles what the workers have written, and
-so trusts them: make areas only for workers that the trainer has started.
+Each worker's EnvRows writes its area (schema/layout/info_area.h). The trainer unpickles what the workers have written,
+and so trusts them: make areas only for workers that the trainer has started.
 """
 
 from collections.abc import Callable, Sequence

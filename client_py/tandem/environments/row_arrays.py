@@ -2,6 +2,8 @@
 
     arrays = RowArrays.zeros(num_envs)  # or views of a region
     mine = arrays.rows(16, 8)  # of environments 16 to 23
+
+A worker process has the rows of its environments; the trainer process has all.
 """
 
 from typing import Any, NamedTuple
@@ -49,4 +51,5 @@ class RowArrays(NamedTuple):
 
     def rows(self, first: int, count: int) -> "RowArrays":
         """Returns views of some rows."""
-        return RowArrays(*(array[first : first + count] for array in self))
+        views: list[Any] = [array[first : first + count] for array in self]
+        return RowArrays(*views)

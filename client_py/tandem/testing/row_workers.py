@@ -1,6 +1,6 @@
 """`RowWorkers`: a vector environment whose workers are objects of this process, each with an EnvRows over some rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -39,14 +39,14 @@ class RowWorkers:
 
     def __init__(
         self,
-        env_fns: Sequence[Callable[[], Env]],
+        envs: Sequence[Env],
         autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
         num_workers: int = 2,
         info_bytes: int = 2**17,
         info_areas: Sequence[NDArray[np.uint8]] | None = None,
     ) -> None:
-        """Makes the environments and the arrays; `info_areas` are those of earlier workers."""
-        self.envs = [env_fn() for env_fn in env_fns]
+        """Takes the environments and makes the arrays; `info_areas` are those of earlier workers."""
+        self.envs = list(envs)
         self.autoreset_mode = autoreset_mode
         num_envs = self.num_envs = len(self.envs)
         observation_space, action_space = self.envs[0].observation_space, self.envs[0].action_space
@@ -97,7 +97,8 @@ class RowWorkers:
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets as `SyncVectorEnv.reset`."""
-        mask = np.ones(self.num_envs, bool) if options is None else options.pop("reset_mask", np.ones(self.num_envs, bool))
+        everywhere = np.ones(self.num_envs, bool)
+        mask = everywhere if options is None else options.pop("reset_mask", everywhere)
         self.arrays.resets[mask] = RESET if seed is None else RESET | SEEDED
         if seed is not None:
             self.arrays.reset_seeds[:] = np.arange(seed, seed + self.num_envs)
@@ -120,9 +121,7 @@ class RowWorkers:
             raise self.failures[0][1]
 
 
-def _arrays(
-    space: gymnasium.Space[Any], num_envs: int
-) -> tuple[dict[str, NDArray[Any]], dict[str, Objects]]:
+def _arrays(space: gymnasium.Space[Any], num_envs: int) -> tuple[dict[str, NDArray[Any]], dict[str, Objects]]:
     leaves, pickled = layout(space)
     arrays = {leaf.path: np.zeros((num_envs, *leaf.shape), leaf.dtype) for leaf in leaves}
     return arrays, {path: [None] * num_envs for path in pickled}
