@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "client_py/bindings/info_area_view.h"
+#include "schema/layout/info_area.h"
 
 namespace tandem {
 

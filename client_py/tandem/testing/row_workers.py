@@ -121,6 +121,13 @@ class RowWorkers:
             raise self.failures[0][1]
 
 
+def started(*envs: Env, mode: AutoresetMode = AutoresetMode.NEXT_STEP) -> RowWorkers:
+    """Returns two workers with these environments, after a reset with the seeds 7, 8, ..."""
+    workers = RowWorkers(envs, mode)
+    workers.reset(seed=7)
+    return workers
+
+
 def _arrays(space: gymnasium.Space[Any], num_envs: int) -> tuple[dict[str, NDArray[Any]], dict[str, Objects]]:
     leaves, pickled = layout(space)
     arrays = {leaf.path: np.zeros((num_envs, *leaf.shape), leaf.dtype) for leaf in leaves}
