@@ -10,7 +10,9 @@
 #include <memory>
 #include <optional>
 
+#include "client_py/bindings/env_rows.h"
 #include "client_py/bindings/errors.h"
+#include "client_py/bindings/info_reader.h"
 #include "client_py/bindings/native_attendant.h"
 #include "client_py/bindings/native_client.h"
 #include "client_py/bindings/native_frames.h"
@@ -92,6 +94,47 @@ void DefineVectorStep(py::module_& module) {
       .def("recv", &VectorStep::Recv)
       .def("expect_reset", &VectorStep::ExpectReset, py::arg("mask"))
       .def("reset_results", &VectorStep::ResetResults);
+}
+
+void DefineEnvRows(py::module_& module) {
+  module.attr("NO_ENVIRONMENT") = kNoEnvironment;
+  py::class_<EnvRows>(module, "EnvRows")
+      .def(py::init([](const py::sequence& envs, const py::object& arrays,
+                       const py::object& observations,
+                       const py::object& final_observations,
+                       const py::object& actions, const py::array& info_area,
+                       const py::array& current, const py::type& stop,
+                       uint32_t first_env) {
+             return std::make_unique<EnvRows>(
+                 EnvRows::Options{.envs = envs,
+                                  .arrays = arrays,
+                                  .observations = observations,
+                                  .final_observations = final_observations,
+                                  .actions = actions,
+                                  .info_area = info_area,
+                                  .current = current,
+                                  .stop = stop,
+                                  .first_env = first_env});
+           }),
+           py::arg("envs"), py::arg("arrays"), py::kw_only(),
+           py::arg("observations"), py::arg("final_observations"),
+           py::arg("actions"), py::arg("info_area").noconvert(),
+           py::arg("current").noconvert(), py::arg("stop"),
+           py::arg("first_env") = 0)
+      .def(
+          "run",
+          [](EnvRows& rows, uint32_t kind, uint32_t autoreset,
+             const py::object& options) {
+            return rows.Run(static_cast<ExchangeKind>(kind),
+                            static_cast<AutoresetMode>(autoreset), options);
+          },
+          py::arg("kind"), py::arg("autoreset_mode"),
+          py::arg("options") = py::none());
+  py::class_<InfoReader>(module, "InfoReader")
+      .def(py::init<uint32_t, const py::sequence&, py::function>(),
+           py::arg("num_envs"), py::arg("areas"), py::arg("final_obs"))
+      .def("merged", &InfoReader::Merged, py::arg("workers") = py::none())
+      .def("rows", &InfoReader::Rows, py::arg("workers") = py::none());
 }
 
 void DefineFrames(py::module_& module) {
@@ -216,6 +259,7 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("closed", &NativeClient::closed);
   module.attr("StepMethod") = MakeStepMethodType();
   DefineVectorStep(module);
+  DefineEnvRows(module);
   Property(client, "obs", &RegionViews::obs);
   Property(client, "actions", &RegionViews::actions);
   Property(client, "rewards", &RegionViews::rewards);

@@ -11,56 +11,22 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client_py/bindings/errors.h"
+#include "client_py/bindings/numpy_arrays.h"
 #include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;
 namespace {
 
-using Api = py::detail::npy_api;
-
-// Returns NumPy's descriptor of a native type. A process has one for each type.
-template <typename T>
-PyObject* Type() {
-  static PyObject* const type =
-      Api::get().PyArray_DescrFromType_(py::dtype::num_of<T>());
-  return type;
-}
-
-// Returns a new array in C order. Raises MemoryError.
-template <size_t N>
-PyObject* NewArray(PyObject* type, const py::ssize_t (&shape)[N]) {
-  Py_INCREF(type);  // PyArray_NewFromDescr_ takes this reference
-  PyObject* const array = Api::get().PyArray_NewFromDescr_(
-      Api::get().PyArray_Type_, type, static_cast<int>(N), shape, nullptr,
-      nullptr, 0, nullptr);
-  if (array == nullptr) throw py::error_already_set();
-  return array;
-}
-
-py::object Owned(PyObject* reference) {
-  if (reference == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::object>(reference);
-}
-
-template <typename T>
-T* Data(PyObject* array) {
-  return reinterpret_cast<T*>(py::detail::array_proxy(array)->data);
-}
-
 // Returns the values of an aligned array in C order with type T and this shape;
 // nullptr for any other array.
 template <typename T, size_t N>
 const T* Values(py::handle given, const py::ssize_t (&shape)[N]) {
-  if (!Api::get().PyArray_Check_(given.ptr())) return nullptr;
-  const auto* const array = py::detail::array_proxy(given.ptr());
-  constexpr int kFlags = Api::NPY_ARRAY_C_CONTIGUOUS_ | Api::NPY_ARRAY_ALIGNED_;
-  if ((array->flags & kFlags) != kFlags || array->descr != Type<T>() ||
-      array->nd != static_cast<int>(N) ||
-      !std::equal(shape, shape + N, array->dimensions)) {
+  if (!NumpyApi::get().PyArray_Check_(given.ptr()) ||
+      !IsPlain(given.ptr(), py::dtype::num_of<T>(), shape)) {
     return nullptr;
   }
-  return reinterpret_cast<const T*>(array->data);
+  return Data<const T>(given.ptr());
 }
 
 void CopyFlags(std::span<const uint8_t> from, PyObject* to) {
@@ -113,7 +79,7 @@ bool Any(std::span<const uint8_t> mask) {
 
 py::object FlagsOf(std::span<const uint8_t> mask) {
   PyObject* const array =
-      NewArray(Type<bool>(), {static_cast<py::ssize_t>(mask.size())});
+      NewArray(Descriptor<bool>(), {static_cast<py::ssize_t>(mask.size())});
   CopyFlags(mask, array);
   return Owned(array);
 }
@@ -146,8 +112,8 @@ VectorStep::VectorStep(NativeClient* client, Options options)
                       .at_reset = at_reset});
     PyObject* const of = type.ptr();
     if (first + length.value_or(1) > arrays().info_size ||
-        (of != Type<double>() && of != Type<float>() &&
-         of != Type<int64_t>())) {
+        (of != Descriptor<double>() && of != Descriptor<float>() &&
+         of != Descriptor<int64_t>())) {
       throw py::value_error(
           "infos: expected columns of the region's rows, as float64, float32 "
           "or int64");
@@ -258,12 +224,13 @@ VectorStep::Mask VectorStep::ResetByNextStep() const {
 void VectorStep::MakeArrays() {
   const py::ssize_t envs = static_cast<py::ssize_t>(num_envs());
   if (options_.copy && obs_ == nullptr) {
-    obs_ = NewArray(options_.wide ? Type<double>() : Type<float>(),
+    obs_ = NewArray(options_.wide ? Descriptor<double>() : Descriptor<float>(),
                     {envs, static_cast<py::ssize_t>(arrays().obs_size)});
   }
-  if (rewards_ == nullptr) rewards_ = NewArray(Type<double>(), {envs});
-  if (terminations_ == nullptr) terminations_ = NewArray(Type<bool>(), {envs});
-  if (truncations_ == nullptr) truncations_ = NewArray(Type<bool>(), {envs});
+  if (rewards_ == nullptr) rewards_ = NewArray(Descriptor<double>(), {envs});
+  for (PyObject** const flags : {&terminations_, &truncations_}) {
+    if (*flags == nullptr) *flags = NewArray(Descriptor<bool>(), {envs});
+  }
 }
 
 py::object VectorStep::Results() {
@@ -324,9 +291,9 @@ py::object VectorStep::Infos(std::span<const double> rows, const Mask& stepped,
         Owned(field.length.has_value()
                   ? NewArray(type, {envs, static_cast<py::ssize_t>(length)})
                   : NewArray(type, {envs}));
-    const auto copy = type == Type<double>()  ? CopyColumns<double>
-                      : type == Type<float>() ? CopyColumns<float>
-                                              : CopyColumns<int64_t>;
+    const auto copy = type == Descriptor<double>()  ? CopyColumns<double>
+                      : type == Descriptor<float>() ? CopyColumns<float>
+                                                    : CopyColumns<int64_t>;
     copy(rows, arrays().info_size, field.first, length, mask, values.ptr());
     Set(infos, field.name, values);
     Set(infos, field.mask_name, FlagsOf(mask));
@@ -337,14 +304,15 @@ py::object VectorStep::Infos(std::span<const double> rows, const Mask& stepped,
 void VectorStep::AddFinal(const py::object& infos, const Mask& ended) const {
   const StepArrays& now = arrays();
   const size_t of_each = now.obs_size;
-  const py::object observations = Owned(
-      NewArray(Type<PyObject*>(), {static_cast<py::ssize_t>(ended.size())}));
+  const py::object observations = Owned(NewArray(
+      Descriptor<PyObject*>(), {static_cast<py::ssize_t>(ended.size())}));
   auto* const slots = Data<PyObject*>(observations.ptr());
   for (size_t env = 0; env < ended.size(); ++env) {
     py::object last = py::none();
     if (ended[env] != 0) {
-      last = Owned(NewArray(options_.wide ? Type<double>() : Type<float>(),
-                            {static_cast<py::ssize_t>(of_each)}));
+      last = Owned(
+          NewArray(options_.wide ? Descriptor<double>() : Descriptor<float>(),
+                   {static_cast<py::ssize_t>(of_each)}));
       CopyObservations(now.final_obs.subspan(env * of_each, of_each),
                        options_.wide, last.ptr());
     }

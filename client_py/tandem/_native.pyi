@@ -2,8 +2,12 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from tandem.environments.batches import Actions, Observations
+from tandem.environments.row_arrays import RowArrays
 
 # number, name, number of the absl code, class of tandem.errors (None for success), meaning
 ERROR_TABLE: tuple[tuple[int, str, int, str | None, str], ...]
@@ -12,6 +16,8 @@ AUTORESET_MODES: dict[str, int]
 NEXT_OF_ENVIRONMENTS: str
 # Of an attendant, without its NUL.
 MAX_LABEL_BYTES: int
+# The value of EnvRows' `current` between two exchanges.
+NO_ENVIRONMENT: int
 
 # From schema/messages/rpc_methods.h.
 class MethodId(enum.IntEnum):
@@ -187,6 +193,44 @@ class VectorStep:
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
     def expect_reset(self, mask: NDArray[np.bool_]) -> None: ...
     def reset_results(self) -> tuple[NDArray[Any], dict[str, Any]]: ...
+
+# client_py/bindings/env_rows.h documents it.
+class EnvRows:
+    def __init__(
+        self,
+        envs: Sequence[gymnasium.Env[Any, Any]],
+        arrays: RowArrays,
+        *,
+        observations: Observations,
+        final_observations: Observations,
+        actions: Actions,
+        info_area: NDArray[np.uint8],
+        # uint32[1]
+        current: NDArray[np.uint32],
+        stop: type[BaseException],
+        first_env: int = 0,
+    ) -> None: ...
+    # kind: 0 step, 1 reset only; autoreset_mode: of AUTORESET_MODES; options: for the rows that the flags reset.
+    # Returns the failures: row, exception, text with traceback.
+    def run(
+        self, kind: int, autoreset_mode: int, options: dict[str, Any] | None = None
+    ) -> list[tuple[int, BaseException, str]]: ...
+
+# client_py/bindings/info_reader.h documents it; tandem.environments.infos.VectorInfos uses it.
+class InfoReader:
+    def __init__(
+        self,
+        num_envs: int,
+        # first environment, number of environments, bytes
+        areas: Sequence[tuple[int, int, NDArray[np.uint8]]],
+        final_obs: Callable[[int], Any],
+    ) -> None: ...
+    # None: only Gymnasium's code can merge the infos.
+    def merged(self, workers: Sequence[int] | None = None) -> dict[str, Any] | None: ...
+    # environment, final info, info
+    def rows(
+        self, workers: Sequence[int] | None = None
+    ) -> list[tuple[int, dict[str, Any] | None, dict[str, Any] | None]]: ...
 
 class NativeClient:
     def __init__(self, name: str, timeout: float, wait: str, autoreset: int) -> None: ...

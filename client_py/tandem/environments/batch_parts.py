@@ -44,12 +44,14 @@ class Site(NamedTuple):
       num_envs: Number of environments.
       arrays: By the path of each leaf: dtype[num_envs, *shape].
       objects: By the path of each part that is pickled: num_envs objects.
+      first_env: The number of row 0's environment, for error messages.
     """
 
     is_action: bool
     num_envs: int
     arrays: Mapping[str, NDArray[Any]]
     objects: Mapping[str, Objects]
+    first_env: int = 0
 
     @property
     def name(self) -> str:
@@ -83,7 +85,13 @@ def part_of(space: spaces.Space[Any], site: Site) -> "Part":
 
 
 class Part(abc.ABC):
-    """A part of a space and its arrays."""
+    """A part of a space and its arrays.
+
+    Attributes:
+      array: The part's field, if each value is an array or number; else None.
+    """
+
+    array: NDArray[Any] | None = None
 
     def __init__(self, path: str, site: Site) -> None:
         """Takes the part's path and what all parts share."""
@@ -121,20 +129,23 @@ class Part(abc.ABC):
         """Raises the error for a value; `index` is its environment's, None for all."""
         if not self._site.is_action:
             raise InvalidArgument(
-                f"observation of environment {index}: expected {expected}{place(self._path)}, found {found}; "
-                "reset and step must return values of observation_space"
+                f"observation of environment {self._env_id(index)}: expected {expected}{place(self._path)}, found "
+                f"{found}; reset and step must return values of observation_space"
             ) from cause
-        of_env = "" if index is None else f" for environment {index}"
+        of_env = "" if index is None else f" for environment {self._env_id(index)}"
         raise InvalidAction(
             f"actions: expected {expected}{place(self._path)}{of_env}, found {found}; nothing was sent; "
             "action_space.sample() shows what fits"
         ) from cause
 
+    def _env_id(self, index: int | None) -> int | None:
+        return None if index is None else self._site.first_env + index
+
     def _broken(self, expected: str, found: str, index: int) -> BrokenPeer:
         """Returns the error for the bytes in a row."""
         return BrokenPeer(
-            f"{self._site.name}{place(self._path)}: expected {expected} for environment {index}, found {found}; "
-            "another program may write to the region"
+            f"{self._site.name}{place(self._path)}: expected {expected} for environment {self._env_id(index)}, "
+            f"found {found}; another program may write to the region"
         )
 
 
@@ -185,7 +196,7 @@ class _ArrayPart(Part):
 
     def __init__(self, path: str, site: Site, array: NDArray[Any]) -> None:
         super().__init__(path, site)
-        self._array = array
+        self.array = self._array = array
         self._dtype = array.dtype
         self._shape = array.shape[1:]
 

@@ -40,6 +40,8 @@ class Observations:
         num_envs: int,
         arrays: Mapping[str, NDArray[Any]],
         objects: Mapping[str, Objects] | None = None,
+        *,
+        first_env: int = 0,
     ) -> None:
         """Takes the arrays of a space's fields.
 
@@ -49,12 +51,18 @@ class Observations:
           arrays: By the path of each leaf of `layout(space)`: dtype[num_envs, *shape]. They may be views of a region.
           objects: By each path that `layout(space)` calls pickled: the value of each environment, such as a list, or an
             object that pickles in `__setitem__` and unpickles in `__getitem__`.
+          first_env: The number of row 0's environment, for error messages.
 
         Raises:
           LayoutMismatch: The arrays or objects are not those of the space.
           Unsupported: As `layout`.
         """
-        self._root = part_of(space, Site(False, num_envs, arrays, objects or {}))
+        self._root = part_of(space, Site(False, num_envs, arrays, objects or {}, first_env))
+
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """The one field, dtype[num_envs, *shape], if each value is an array or number; else None."""
+        return self._root.array
 
     def batch(self, *, copy: bool = True) -> Any:
         """Returns the observations of all environments.
@@ -109,9 +117,16 @@ class Actions:
         num_envs: int,
         arrays: Mapping[str, NDArray[Any]],
         objects: Mapping[str, Objects] | None = None,
+        *,
+        first_env: int = 0,
     ) -> None:
         """Takes the arrays of a space's fields; arguments and errors are those of `Observations`."""
-        self._root = part_of(space, Site(True, num_envs, arrays, objects or {}))
+        self._root = part_of(space, Site(True, num_envs, arrays, objects or {}, first_env))
+
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """The one field, dtype[num_envs, *shape], if each value is an array or number; else None."""
+        return self._root.array
 
     def write(self, actions: Any) -> None:
         """Writes the actions that the caller of `VectorEnv.step` passes.

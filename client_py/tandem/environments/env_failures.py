@@ -1,0 +1,41 @@
+"""`failure`: the text of an environment's exception. EnvRows (client_py/bindings/env_rows.h) calls it.
+
+    try:
+        env.step(action)
+    except BaseException as error:
+        text = failure(env, 3, error)
+
+Its last line names the environment, such as "in environment 3, my_envs.MyEnv (My-v0)".
+"""
+
+import traceback
+from typing import Any
+
+import gymnasium
+
+
+def failure(env: gymnasium.Env[Any, Any], env_id: int, error: BaseException) -> str:
+    """Returns the traceback and the environment's number and class, as text.
+
+    The exception gets a note with number and class. It loses its traceback, which would keep the frames' objects.
+
+    Args:
+      env: The environment, with its wrappers.
+      env_id: Its number.
+      error: What its `step` or `reset` raised, or what is wrong with their results.
+    """
+    error.add_note(f"in environment {env_id}, {_described(env)}")
+    text = "".join(traceback.format_exception(error))
+    error.__traceback__ = None
+    return text
+
+
+def _described(env: gymnasium.Env[Any, Any]) -> str:
+    """Returns the class of an environment without its wrappers, and its id."""
+    try:
+        inner = env.unwrapped
+        spec = env.spec
+    except Exception:  # of any environment's properties
+        inner, spec = env, None
+    name = f"{type(inner).__module__}.{type(inner).__qualname__}"
+    return f"{name} ({spec.id})" if spec else name

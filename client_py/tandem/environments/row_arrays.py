@@ -1,0 +1,55 @@
+"""`RowArrays`: the arrays of results and reset flags that EnvRows (client_py/bindings/env_rows.h) reads and writes.
+
+    arrays = RowArrays.zeros(num_envs)  # or views of a region
+    mine = arrays.rows(16, 8)  # of environments 16 to 23
+
+A worker process has the rows of its environments; the trainer process has all.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class RowArrays(NamedTuple):
+    """One value for each environment. The worker writes the results; the trainer writes the reset flags and seeds.
+
+    Attributes:
+      rewards: float32[rows], `reward` rounded.
+      reward: float64[rows], 0 after a reset.
+      terminateds: uint8[rows], 1: a terminal state was reached.
+      truncateds: uint8[rows], 1: the episode was cut short.
+      dones: uint8[rows], 1: the episode is over.
+      resets: uint8[rows], bits: 1 reset, 2 `reset_seeds` has the seed, 4 skip.
+      reset_seeds: uint64[rows].
+      status: uint8[rows], an EnvStatus of schema/layout/field.h: 0 ok, 1 raised.
+      episode_return: float64[rows], the sum of an episode's rewards, written in the step that ends it.
+      episode_length: int64[rows], the number of its steps.
+    """
+
+    rewards: NDArray[np.float32]
+    reward: NDArray[np.float64]
+    terminateds: NDArray[np.uint8]
+    truncateds: NDArray[np.uint8]
+    dones: NDArray[np.uint8]
+    resets: NDArray[np.uint8]
+    reset_seeds: NDArray[np.uint64]
+    status: NDArray[np.uint8]
+    episode_return: NDArray[np.float64]
+    episode_length: NDArray[np.int64]
+
+    @classmethod
+    def zeros(cls, rows: int) -> "RowArrays":
+        """Returns new arrays.
+
+        >>> RowArrays.zeros(2).reward
+        array([0., 0.])
+        """
+        dtypes: list[Any] = [np.float32, np.float64, *[np.uint8] * 4, np.uint64, np.uint8, np.float64, np.int64]
+        return cls(*(np.zeros(rows, dtype) for dtype in dtypes))
+
+    def rows(self, first: int, count: int) -> "RowArrays":
+        """Returns views of some rows."""
+        views: list[Any] = [array[first : first + count] for array in self]
+        return RowArrays(*views)
