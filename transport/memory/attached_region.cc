@@ -130,8 +130,8 @@ absl::StatusOr<RegionParts> ReadRegionParts(int fd) {
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
   TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
-  TANDEM_ASSIGN_OR_RETURN(auto mapping,
-                   RegionMapping::Map(found.fd.get(), found.plan.region_size));
+  TANDEM_ASSIGN_OR_RETURN(
+      auto mapping, RegionMapping::Map(found.fd.get(), found.plan.region_size));
   return AttachedRegion(std::move(found), std::move(mapping));
 }
 

@@ -46,7 +46,7 @@ absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
   }
   TANDEM_ASSIGN_OR_RETURN(RegionLock lock, RegionLock::On(fd));
   TANDEM_ASSIGN_OR_RETURN(auto mapping,
-                   RegionMapping::Map(fd, parts.plan.region_size));
+                          RegionMapping::Map(fd, parts.plan.region_size));
   if (!lock.HeldByOther(kEngineLockByte)) {
     return MakeError(ErrorCode::kPeerGone,
                      "expected a supervisor that holds the engine lock, found "
