@@ -35,7 +35,7 @@ enum class WorkerOrder : uint32_t {
   kHold = 0,         // nothing else
   kGo = 1,           // take exchanges and lanes; value: an AutoresetMode
   kReset = 2,        // reset all own environments; their seeds are the worker's
-  kResetSeeded = 3,  // the same; environment i gets the seed value + i
+  kSeededReset = 3,  // the same; environment i gets the seed value + i
   kFinish = 4,       // do the exchange `value`, unless it is done
   kCount = 5,        // take `value` as the number of completed exchanges
   kMessage = 6,      // the worker's caller has a message of the supervisor's

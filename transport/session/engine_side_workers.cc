@@ -34,7 +34,7 @@ void EngineSide::ResetWorkers(std::optional<uint64_t> first_seed) {
   supervision_->cause = Supervision::Cause::kOpening;
   supervision_->stage = Supervision::Stage::kResetting;
   supervision_->workers.Order(
-      first_seed ? WorkerOrder::kResetSeeded : WorkerOrder::kReset,
+      first_seed ? WorkerOrder::kSeededReset : WorkerOrder::kReset,
       first_seed.value_or(0));
 }
 

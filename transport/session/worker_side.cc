@@ -205,9 +205,9 @@ WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
       }
       break;
     case WorkerOrder::kReset:
-    case WorkerOrder::kResetSeeded:
+    case WorkerOrder::kSeededReset:
       first_seed_.reset();
-      if (kind == WorkerOrder::kResetSeeded) first_seed_ = value;
+      if (kind == WorkerOrder::kSeededReset) first_seed_ = value;
       taken_at_ns_ = seen_at_ns;
       SetPhase(Phase::kResetting, seen_at_ns);
       return WorkerEvent::kReset;

@@ -280,7 +280,7 @@ WorkersHeader SampleWorkersHead() {
   WorkersHeader head;
   std::memset(static_cast<void*>(&head), 0, sizeof(head));
   head.order.store(3001, kRelaxed);
-  head.order_kind.store(static_cast<uint32_t>(WorkerOrder::kResetSeeded),
+  head.order_kind.store(static_cast<uint32_t>(WorkerOrder::kSeededReset),
                         kRelaxed);
   head.order_value.store(3002, kRelaxed);
   head.publisher.store(PackPublisher(0x060504030201, 10), kRelaxed);
