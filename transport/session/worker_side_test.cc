@@ -43,10 +43,13 @@ TEST(Workers, EachDoesItsRowsOnceInEachExchange) {
     ExpectRows(client, x, -x);
     ASSERT_FALSE(HasFailure()) << "in step " << i;
   }
-  EXPECT_EQ(client.arrays().obs[2], 1);           // of the first worker
-  EXPECT_EQ(client.arrays().obs[3 * 6 + 2], 3);   // of the last
-  EXPECT_EQ(client.Stats().engine_steps.count(),  // one publisher each
-            static_cast<uint64_t>(kSteps));
+  EXPECT_EQ(client.arrays().obs[2], 1);          // of the first worker
+  EXPECT_EQ(client.arrays().obs[3 * 6 + 2], 3);  // of the last
+  // The supervisor, which publishes for a worker that was preempted at the
+  // wrong time, records no time.
+  const uint64_t recorded = client.Stats().engine_steps.count();
+  EXPECT_LE(recorded, static_cast<uint64_t>(kSteps));
+  EXPECT_GT(recorded, static_cast<uint64_t>(kSteps / 2));
 }
 
 TEST(Workers, OneWorkerIsEnough) {
