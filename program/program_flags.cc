@@ -143,7 +143,7 @@ absl::Status ProgramFlags::SetFromWords(
       }
     }
     if (flag == nullptr) return Unknown(words[i]);
-    RETURN_IF_ERROR(Set(flag, value));
+    TANDEM_RETURN_IF_ERROR(Set(flag, value));
   }
   return absl::OkStatus();
 }

@@ -156,7 +156,7 @@ absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size,
                                   "found ",
                                   size, " other bytes; nothing was sent"));
   }
-  RETURN_IF_ERROR(CheckAnswers(found.get()->method(), expected));
+  TANDEM_RETURN_IF_ERROR(CheckAnswers(found.get()->method(), expected));
   rpc::EnvelopeT call;
   found.get()->UnPackTo(&call);
   RequestImagesInData(&call.payload);
@@ -210,16 +210,16 @@ void Adopt(Caller* caller) {
 absl::Status AttachClient(const tandem_client_options* options,
                           tandem_rpc** handle) {
   tandem_client_options read;
-  RETURN_IF_ERROR(ReadStruct(options, "options", &read));
+  TANDEM_RETURN_IF_ERROR(ReadStruct(options, "options", &read));
   if (read.autoreset > TANDEM_AUTORESET_DISABLED) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("options->autoreset: expected a "
                                   "TANDEM_AUTORESET_ number, found ",
                                   read.autoreset));
   }
-  RETURN_IF_ERROR(CheckSeconds(read.timeout_secs));
-  ASSIGN_OR_RETURN(const WaitStrategy wait, WaitFrom(read.wait));
-  ASSIGN_OR_RETURN(
+  TANDEM_RETURN_IF_ERROR(CheckSeconds(read.timeout_secs));
+  TANDEM_ASSIGN_OR_RETURN(const WaitStrategy wait, WaitFrom(read.wait));
+  TANDEM_ASSIGN_OR_RETURN(
       ClientSide side,
       ClientSide::Attach(
           RegionNameOr(read.name),
@@ -237,10 +237,10 @@ absl::Status AttachClient(const tandem_client_options* options,
 absl::Status AttachAttendant(const tandem_attendant_options* options,
                              tandem_rpc** handle) {
   tandem_attendant_options read;
-  RETURN_IF_ERROR(ReadStruct(options, "options", &read));
-  RETURN_IF_ERROR(CheckSeconds(read.timeout_secs));
+  TANDEM_RETURN_IF_ERROR(ReadStruct(options, "options", &read));
+  TANDEM_RETURN_IF_ERROR(CheckSeconds(read.timeout_secs));
   auto caller = std::make_unique<Caller>();
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       caller->attendant,
       AttendantSide::Attach(
           RegionNameOr(read.name),
@@ -292,7 +292,8 @@ uint64_t tandem_client_description(tandem_client* client, char* text,
 tandem_code tandem_client_send(tandem_client* client, const float* actions,
                                uint64_t count) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
-    ASSIGN_OR_RETURN(const auto given, tandem::Actions(caller, actions, count));
+    TANDEM_ASSIGN_OR_RETURN(const auto given,
+                            tandem::Actions(caller, actions, count));
     return tandem::Explained(caller, caller.client->Send(given));
   });
 }
@@ -316,7 +317,7 @@ tandem_code tandem_client_send_reset(tandem_client* client,
 
 tandem_code tandem_client_recv(tandem_client* client, double timeout_secs) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
-    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
+    TANDEM_RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
     return tandem::Explained(
         caller, caller.client->Recv(Deadline::After(timeout_secs)));
   });
@@ -325,8 +326,9 @@ tandem_code tandem_client_recv(tandem_client* client, double timeout_secs) {
 tandem_code tandem_client_step(tandem_client* client, const float* actions,
                                uint64_t count, double timeout_secs) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
-    ASSIGN_OR_RETURN(const auto given, tandem::Actions(caller, actions, count));
-    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
+    TANDEM_ASSIGN_OR_RETURN(const auto given,
+                            tandem::Actions(caller, actions, count));
+    TANDEM_RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
     return tandem::Explained(caller, caller.client->Step(given, timeout_secs));
   });
 }
@@ -334,9 +336,9 @@ tandem_code tandem_client_step(tandem_client* client, const float* actions,
 tandem_code tandem_client_reconnect(tandem_client* client,
                                     double timeout_secs) {
   return CallClient(client, [&](Caller& caller) -> absl::Status {
-    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
+    TANDEM_RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
     caller.rpcs->End();
-    RETURN_IF_ERROR(caller.client->Reconnect(timeout_secs));
+    TANDEM_RETURN_IF_ERROR(caller.client->Reconnect(timeout_secs));
     caller.rpcs->Begin();
     tandem::Adopt(&caller);
     return absl::OkStatus();
@@ -351,7 +353,7 @@ tandem_code tandem_client_close(tandem_client* client) {
   if (client == nullptr) return TANDEM_OK;
   return CallClient(client, [&](Caller& caller) -> absl::Status {
     caller.rpcs->End();
-    RETURN_IF_ERROR(tandem::Explained(caller, caller.client->Close()));
+    TANDEM_RETURN_IF_ERROR(tandem::Explained(caller, caller.client->Close()));
     // This call is a use as well; the object goes when all have ended.
     const auto use = tandem::callers.Enter(tandem::RpcOf(client));
     (void)tandem::callers.Close(use);
@@ -397,11 +399,12 @@ tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
     if (answer_size == nullptr) return MissingArgument("answer_size");
     *answer = nullptr;
     *answer_size = 0;
-    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
-    ASSIGN_OR_RETURN(tandem::PackedCall call,
-                     tandem::CallFrom(envelope, size, tandem::Answers::kOnce));
-    ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
-    ASSIGN_OR_RETURN(
+    TANDEM_RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
+    TANDEM_ASSIGN_OR_RETURN(
+        tandem::PackedCall call,
+        tandem::CallFrom(envelope, size, tandem::Answers::kOnce));
+    TANDEM_ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    TANDEM_ASSIGN_OR_RETURN(
         const tandem::RpcMessage message,
         calls->Call(std::move(call), Deadline::After(timeout_secs)));
     return tandem::GiveBytes(message, answer, answer_size);
@@ -412,11 +415,11 @@ tandem_code tandem_rpc_open(tandem_rpc* rpc, const uint8_t* envelope,
                             uint64_t size, uint64_t* stream) {
   return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
     if (stream == nullptr) return MissingArgument("stream");
-    ASSIGN_OR_RETURN(
+    TANDEM_ASSIGN_OR_RETURN(
         tandem::PackedCall call,
         tandem::CallFrom(envelope, size, tandem::Answers::kStream));
-    ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
-    ASSIGN_OR_RETURN(*stream, calls->Open(std::move(call)));
+    TANDEM_ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    TANDEM_ASSIGN_OR_RETURN(*stream, calls->Open(std::move(call)));
     return absl::OkStatus();
   });
 }
@@ -429,10 +432,10 @@ tandem_code tandem_rpc_next(tandem_rpc* rpc, uint64_t stream,
     if (item_size == nullptr) return MissingArgument("item_size");
     *item = nullptr;
     *item_size = 0;
-    RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
-    ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
-    ASSIGN_OR_RETURN(const auto message,
-                     calls->Next(stream, Deadline::After(timeout_secs)));
+    TANDEM_RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
+    TANDEM_ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    TANDEM_ASSIGN_OR_RETURN(const auto message,
+                            calls->Next(stream, Deadline::After(timeout_secs)));
     if (!message) return absl::OkStatus();
     return tandem::GiveBytes(*message, item, item_size);
   });
@@ -440,7 +443,7 @@ tandem_code tandem_rpc_next(tandem_rpc* rpc, uint64_t stream,
 
 tandem_code tandem_rpc_close(tandem_rpc* rpc, uint64_t stream) {
   return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
-    ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    TANDEM_ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
     calls->Close(stream);
     return absl::OkStatus();
   });

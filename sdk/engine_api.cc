@@ -52,7 +52,7 @@ absl::Status Busy(bool nested, InCallback in_callback) {
   if (handle == nullptr) return MissingArgument("engine");
   const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
   if (!use) return InvalidHandle("engine");
-  RETURN_IF_ERROR(CheckProcess(use->born_in, "engine"));
+  TANDEM_RETURN_IF_ERROR(CheckProcess(use->born_in, "engine"));
   // relaxed: only this thread writes its own mark.
   const bool nested =
       use->caller.load(std::memory_order_relaxed) == ThisThread();
@@ -67,10 +67,10 @@ tandem_code CallAloneOpen(tandem_engine* handle, InCallback in_callback,
   const OpenEngines::AloneUse use = OpenEngines::Get().EnterAlone(handle);
   return Result([&]() -> absl::Status {
     if (!use) {
-      RETURN_IF_ERROR(WhyNotAlone(handle, in_callback));
+      TANDEM_RETURN_IF_ERROR(WhyNotAlone(handle, in_callback));
       return body(*OpenEngines::Get().Enter(handle));
     }
-    RETURN_IF_ERROR(CheckProcess(use->born_in, "engine"));
+    TANDEM_RETURN_IF_ERROR(CheckProcess(use->born_in, "engine"));
     // relaxed: see WhyNotAlone.
     use->caller.store(ThisThread(), std::memory_order_relaxed);
     absl::Status status = Guarded([&] { return body(*use); });
@@ -125,14 +125,14 @@ namespace {
 // The first poll, or one that is refused.
 [[gnu::noinline]] tandem_code PollFirst(tandem_engine* engine,
                                         int32_t* served) {
-  return tandem::CallAloneOpen(engine, InCallback::kRefused,
-                               [&](OpenEngine& open) -> absl::Status {
-                                 bool any = false;
-                                 RETURN_IF_ERROR(open.engine->Poll(&any));
-                                 open.polled = &open.engine->host();
-                                 if (served != nullptr) *served = any ? 1 : 0;
-                                 return absl::OkStatus();
-                               });
+  return tandem::CallAloneOpen(
+      engine, InCallback::kRefused, [&](OpenEngine& open) -> absl::Status {
+        bool any = false;
+        TANDEM_RETURN_IF_ERROR(open.engine->Poll(&any));
+        open.polled = &open.engine->host();
+        if (served != nullptr) *served = any ? 1 : 0;
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace
@@ -146,15 +146,16 @@ tandem_code tandem_engine_create(const tandem_engine_options* options,
     if (engine == nullptr) return tandem::MissingArgument("engine");
     *engine = nullptr;
     tandem_engine_options read;
-    RETURN_IF_ERROR(tandem::ReadStruct(options, "options", &read));
+    TANDEM_RETURN_IF_ERROR(tandem::ReadStruct(options, "options", &read));
     tandem_callbacks called = {};
     if (callbacks != nullptr) {
-      RETURN_IF_ERROR(tandem::ReadStruct(callbacks, "callbacks", &called));
+      TANDEM_RETURN_IF_ERROR(
+          tandem::ReadStruct(callbacks, "callbacks", &called));
       if (called.work == nullptr) {
         return tandem::MissingArgument("callbacks->work");
       }
     }
-    ASSIGN_OR_RETURN(auto made, ForeignEngine::Create(read, called));
+    TANDEM_ASSIGN_OR_RETURN(auto made, ForeignEngine::Create(read, called));
     return OpenEngines::Get().Open(std::move(made), engine);
   });
 }
@@ -204,10 +205,10 @@ tandem_code tandem_engine_next(tandem_engine* engine, double timeout_secs,
                                tandem_work* work) {
   return CallAlone(
       engine, InCallback::kRefused, [&](ForeignEngine& open) -> absl::Status {
-        RETURN_IF_ERROR(tandem::CheckOutput(work, "work"));
-        RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
+        TANDEM_RETURN_IF_ERROR(tandem::CheckOutput(work, "work"));
+        TANDEM_RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
         tandem_work next;
-        RETURN_IF_ERROR(open.Next(Deadline::After(timeout_secs), &next));
+        TANDEM_RETURN_IF_ERROR(open.Next(Deadline::After(timeout_secs), &next));
         tandem::WriteStruct(next, work);
         return absl::OkStatus();
       });
@@ -275,7 +276,8 @@ int32_t tandem_engine_stopping(tandem_engine* engine) {
 tandem_code tandem_engine_enable(tandem_engine* engine, const char* service,
                                  int32_t enabled) {
   return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
-    ASSIGN_OR_RETURN(const tandem::Service named, tandem::FindService(service));
+    TANDEM_ASSIGN_OR_RETURN(const tandem::Service named,
+                            tandem::FindService(service));
     return open.host().EnableService(named, enabled != 0);
   });
 }
@@ -286,7 +288,7 @@ const char* tandem_service_name(uint32_t bit) {
 
 tandem_code tandem_engine_status(tandem_engine* engine, tandem_status* status) {
   return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
-    RETURN_IF_ERROR(tandem::CheckOutput(status, "status"));
+    TANDEM_RETURN_IF_ERROR(tandem::CheckOutput(status, "status"));
     const tandem::EngineSide& side = open.host().side();
     const tandem::LrbcHeader& header = *side.mapping()->header();
     tandem_status now = {};
@@ -314,7 +316,7 @@ tandem_code tandem_engine_destroy(tandem_engine* engine) {
   return tandem::Result([&]() -> absl::Status {
     const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
     if (!use) return tandem::InvalidHandle("engine");
-    RETURN_IF_ERROR(tandem::CheckProcess(use->born_in, "engine"));
+    TANDEM_RETURN_IF_ERROR(tandem::CheckProcess(use->born_in, "engine"));
     if (use->engine.use_count() == 0) {
       return tandem::MakeError(
           tandem::ErrorCode::kInvalidArgument,

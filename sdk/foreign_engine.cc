@@ -26,11 +26,11 @@ absl::StatusOr<EngineHost::Options> HostOptions(
         (options.disabled_services & BitOf(service)) == 0;
   }
   if (options.stream_hz != nullptr) {
-    RETURN_IF_ERROR(
+    TANDEM_RETURN_IF_ERROR(
         ParseStreamRates(options.stream_hz, &host.rpc, "options->stream_hz"));
   }
   if (options.rpc_ring_kib != 0) {
-    ASSIGN_OR_RETURN(
+    TANDEM_ASSIGN_OR_RETURN(
         host.rpc_ring_bytes,
         RpcRingBytes(options.rpc_ring_kib, "options->rpc_ring_kib"));
   }
@@ -56,10 +56,11 @@ absl::Status CheckStepSecs(double secs) {
 
 absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Create(
     const tandem_engine_options& options, const tandem_callbacks& callbacks) {
-  ASSIGN_OR_RETURN(auto engine, Make(options, callbacks));
-  ASSIGN_OR_RETURN(auto host, HostOptions(options, callbacks));
-  ASSIGN_OR_RETURN(engine->own_host_,
-                   EngineHost::CreateTicked(engine.get(), std::move(host)));
+  TANDEM_ASSIGN_OR_RETURN(auto engine, Make(options, callbacks));
+  TANDEM_ASSIGN_OR_RETURN(auto host, HostOptions(options, callbacks));
+  TANDEM_ASSIGN_OR_RETURN(
+      engine->own_host_,
+      EngineHost::CreateTicked(engine.get(), std::move(host)));
   engine->SetHost(engine->own_host_.get());
   return engine;
 }
@@ -72,11 +73,12 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Make(
       .obs_size = options.obs_size,
       .act_size = options.act_size};
   if (options.description != nullptr) {
-    ASSIGN_OR_RETURN(schema.description,
-                     TaskDescriptionFrom(options.description, options.obs_size,
-                                         options.act_size));
+    TANDEM_ASSIGN_OR_RETURN(
+        schema.description,
+        TaskDescriptionFrom(options.description, options.obs_size,
+                            options.act_size));
   }
-  RETURN_IF_ERROR(CheckStepSecs(options.step_secs));
+  TANDEM_RETURN_IF_ERROR(CheckStepSecs(options.step_secs));
   if (options.method_count > 0 && options.methods == nullptr) {
     return MissingArgument("options->methods");
   }
@@ -143,7 +145,7 @@ absl::Status ForeignEngine::StartCalls() {
                      "expected an engine with callbacks, found one without; "
                      "call tandem_engine_next");
   }
-  RETURN_IF_ERROR(opening_);
+  TANDEM_RETURN_IF_ERROR(opening_);
   called_ = true;
   CallWithEvents();
   const absl::Status status = host_->CallEngine(this);
@@ -156,8 +158,8 @@ absl::Status ForeignEngine::StartCalls() {
 }
 
 absl::Status ForeignEngine::Run() {
-  if (!called_) RETURN_IF_ERROR(StartCalls());
-  RETURN_IF_ERROR(opening_);
+  if (!called_) TANDEM_RETURN_IF_ERROR(StartCalls());
+  TANDEM_RETURN_IF_ERROR(opening_);
   host_->Run();
   return absl::OkStatus();
 }

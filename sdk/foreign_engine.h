@@ -61,7 +61,7 @@ class ForeignEngine final : public Engine, private MethodPort {
   absl::Status Poll(bool* served) {
     *served = true;
     if (!called_) return StartCalls();
-    RETURN_IF_ERROR(opening_);
+    TANDEM_RETURN_IF_ERROR(opening_);
     *served = host_->Poll();
     return absl::OkStatus();
   }

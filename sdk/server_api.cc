@@ -81,7 +81,7 @@ absl::Status Loop(const tandem_server& server, ForeignEngine* engine,
   if (server.loop == nullptr) return engine->Run();
   tandem_engine* handle = nullptr;
   // Not owned: the server's.
-  RETURN_IF_ERROR(OpenEngines::Get().Open(
+  TANDEM_RETURN_IF_ERROR(OpenEngines::Get().Open(
       std::shared_ptr<ForeignEngine>(std::shared_ptr<void>(), engine),
       &handle));
   struct Closer {
@@ -114,7 +114,7 @@ int Serve(int argc, char** argv, const tandem_server* server) {
       argc, argv, UsageOf(read),
       [&](const ServerOptions& flags)
           -> absl::StatusOr<std::unique_ptr<EngineBase>> {
-        ASSIGN_OR_RETURN(auto made, Prepared(read, flags));
+        TANDEM_ASSIGN_OR_RETURN(auto made, Prepared(read, flags));
         engine = made.get();
         return std::unique_ptr<EngineBase>(std::move(made));
       },

@@ -455,7 +455,8 @@ TANDEM_API tandem_code tandem_client_close(tandem_client* client);
 
 /* --- Attendants ----------------------------------------------------------- */
 
-/* Calls an engine beside its client: a panel, a gateway. */
+/* Calls an engine's RPCs in addition to its client: a control GUI, a
+   gateway. */
 typedef struct tandem_attendant tandem_attendant;
 
 typedef struct tandem_attendant_options {

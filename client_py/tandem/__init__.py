@@ -1,7 +1,7 @@
 """Simulation engines in processes of their own, stepped through shared memory.
 
     make_vec            Gymnasium's environments in an engine of their own; FrameOptions, ImageOptions, EngineOptions
-    Attendant           calls an engine's services beside its client, from another process
+    Attendant           calls an engine's services in addition to its client, from another process
     launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
     publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
     TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout

@@ -1,4 +1,4 @@
-"""`Attendant`: calls an engine's services beside its client."""
+"""`Attendant`: calls an engine's services in addition to its client."""
 
 import os
 import sys
@@ -10,11 +10,12 @@ from tandem.services.of_engine import EngineServices
 
 
 class Attendant(ClosesOnExit, NotPicklable, EngineServices):
-    """Calls the services of an engine in another process, also while the engine's client steps: a panel, a monitor.
+    """Calls the services of an engine in another process, also while the engine's client steps: a GUI, a monitor.
 
-    An engine has up to four attendants beside its client. They read, draw, stream, pause, move entities and switch
-    services; while there is a client, `agent.set_contract` and `mujoco.send_control` raise `AlreadyAttached`. A pause
-    ends when the attendant that made it resumes, closes or dies; while it lasts, the client's deadlines do not run.
+    An engine has up to four attendants in addition to its client. They read, draw, stream, pause, move entities and
+    switch services. While there is a client, `agent.set_contract` and `mujoco.send_control` raise `AlreadyAttached`. A
+    pause ends when the attendant that made it resumes, closes or dies. During the pause, the client's deadlines do not
+    run.
 
     Any number of threads may call an attendant. It belongs to the process that made it; it cannot be pickled or used in
     a forked child. It does not find an engine that was started again: after `PeerGone`, close it and make another.

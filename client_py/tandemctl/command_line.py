@@ -240,7 +240,7 @@ _EVERYWHERE: list[tuple[str, str, Callable[[str], Any], str]] = [
 # Command -> its own options: name, what its value is, the value's type, help.
 _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
     "submit": [
-        ("--name", "NAME", str, "the run's name for people; default: the program and its arguments"),
+        ("--name", "NAME", str, "the run's name in tables; default: the program and its arguments"),
         ("--gpus", "N", _gpus, "the run waits until N GPUs are free; the worker sees only these; default 0"),
         (
             "--env",
@@ -248,12 +248,17 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             _variable,
             "set an environment variable of the worker, in addition to the daemon's; may be repeated",
         ),
-        ("--max_steps", "N", _count, "end the run when it has printed N steps, or N of its steps are stored"),
+        (
+            "--max_steps",
+            "N",
+            _count,
+            "end the run after N steps, printed or published; skipped steps (--step_stride) count",
+        ),
         (
             "--max_duration",
             "TIME",
             _duration,
-            "end the run when this time has passed since the run's start, such as 90m; units h, m, s, ms, us",
+            "end the run after TIME since its start, such as 90m or 1h30m; units h, m, s, ms, us",
         ),
         ("--step_stride", "N", _count, "store only each Nth printed step, beginning with the first"),
         ("--watch", "", bool, "after printing the run_id, continue as `tandemctl watch RUN_ID`"),
@@ -261,7 +266,8 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             "--config",
             "FILE",
             _text,
-            "read the run's whole configuration from FILE: MOSAIC's TrainRunConfig, as JSON; -: standard input",
+            "read the run's whole configuration, in JSON, from FILE, or from standard input if FILE is `-`; "
+            'docs/slow_lane.md, "Reference: a run", has the keys',
         ),
     ],
     "list": [
@@ -300,13 +306,13 @@ _COMMANDS = {
         "submit a run: tandemctl submit -- python train.py",
         """Submits a run to the daemon, and prints the run_id, alone, on standard output.
 The daemon starts PROGRAM as the run's worker, in your current folder, with the
-daemon's environment. If PROGRAM has no slash, tandemctl finds it by your PATH.
+daemon's environment. If PROGRAM has no slash, tandemctl searches your PATH.
 
 The worker prints lines. A line is an event line if its first non-blank
 character is '{'. A valid event line is an event; any other event line is a
-malformed line. The daemon stores events. Of a malformed line it stores the
-offset, the length, the problem and the first bytes. It only counts all other
-lines.
+malformed line. The daemon stores each event. For a malformed line it stores the
+offset, the length, the problem and the first bytes. All other lines are counted,
+and not stored.
 
 Example: run_id=$(tandemctl submit --max_duration 2h -- python train.py --seed 3)""",
     ),
@@ -317,8 +323,8 @@ Example: run_id=$(tandemctl submit --max_duration 2h -- python train.py --seed 3
 the number of malformed lines: `tandemctl logs RUN_ID --malformed` prints these
 lines. REMARK says what is wrong with a run, or what the run waits for.
 
-If the daemon is not healthy, standard error says so. The exit code is 0 in this
-case as well.
+If the daemon is not healthy, tandemctl also prints this on standard error, and
+still exits with 0.
 
 Example: tandemctl list --json | jq -r '.runs[] | select(.malformed > 0).run_id'""",
     ),
@@ -326,33 +332,33 @@ Example: tandemctl list --json | jq -r '.runs[] | select(.malformed > 0).run_id'
         "[RUN_ID] [options]",
         "show the runs live; with a RUN_ID, one run and its last episodes",
         """Without RUN_ID: shows the table of `tandemctl list`, and updates the table each
-second. Runs that have not ended come first. Newer runs come before older ones. With
-a RUN_ID: shows this run and its last 10 episodes.
+second. Runs that have not ended come first, newer before older ones. With a RUN_ID:
+shows this run and its last 10 episodes.
 
 If standard output is no terminal, or if TERM is "dumb" or not set, tandemctl
-prints lines instead: each second a line for each run that has not ended, and a
-last line for a run that has ended since.
+prints lines instead: each second, a line for each run that has not ended, and one
+last line for each run that ended in this second.
 
 If the daemon stops answering, tandemctl waits until a daemon answers again. If no
-daemon answers at the start, it exits with 1.
+daemon answers at the start, tandemctl exits with 1.
 
 Ctrl-C ends tandemctl with exit code 0; runs continue. With a RUN_ID, tandemctl
 also ends when the run ends. The exit code then is:
   0  the run is TERMINATED
-  1  unknown: the daemon removed the run before tandemctl saw its end (the
-     daemon's --keep_runs, or tandemctl delete)
+  1  unknown: the run was removed before tandemctl saw its end (by the
+     daemon's --keep_runs, or by `tandemctl delete`)
   3  the run is FAULTED""",
     ),
     "cancel": (
         "RUN_ID... [options]\n--all [options]",
         "end runs with all their processes",
-        """Ends runs. The daemon sends SIGTERM to all processes of a run. After --kill_grace,
-a flag of the daemon (default: 5 s), it sends SIGKILL to those that are alive.
-The daemon stores the events that the worker printed. A run that has ended before
-does not change. With exit code 0, no process of the runs is left.
+        """Ends runs. The daemon sends SIGTERM to all processes of a run. After 5 s, or the
+time of the daemon's flag --kill_grace, it sends SIGKILL to the processes that are
+still alive. The daemon stores the events that the worker printed. A run that has
+already ended does not change. Exit code 0: no process of the runs is left.
 
 After a minute tandemctl stops waiting, and exits with 1. The daemon continues to
-end the runs. This may happen if --kill_grace is above 30 s.""",
+end the runs. This may happen if --kill_grace is more than 30 s.""",
     ),
     "pause": (
         "RUN_ID... [options]",
@@ -371,14 +377,14 @@ run cannot be restored. To keep the events, run `tandemctl export` first.""",
         "RUN_ID [options]",
         "print what a run's worker wrote, or its malformed lines",
         """Prints the standard output of the run's worker unchanged: event lines and all other
-lines. tandemctl reads the run's files, so it has to run on the daemon's machine,
-and has to be allowed to read them. With --malformed it asks the daemon instead,
-and works wherever the daemon can be reached.""",
+lines. tandemctl reads the run's files: run it on the daemon's machine, as a user
+with access to these files. With --malformed, tandemctl asks the daemon instead, on
+any machine that can connect to the daemon.""",
     ),
     "export": (
         "RUN_ID [options]",
         "print a run's events as CSV",
-        """Writes those events of one kind that are durable now, as CSV: a line of column
+        """Writes the events of one kind that are stored now, as CSV: a line of column
 names, then a line for each event, in order. Quoting follows RFC 4180, lines end
 with a newline, numbers are exact (17 digits), times are in UTC.""",
     ),
@@ -387,10 +393,10 @@ with a newline, numbers are exact (17 digits), times are in UTC.""",
         "print the daemon's state",
         """Prints five lines about the daemon:
   daemon    its address, its pid, and for how long it has run ("up for")
-  state     ok, or the reason why the daemon does not store events within 5 s,
-            such as a full disk
+  state     ok, or a problem, such as a full disk: events are not stored, or are
+            stored more than 5 s late
   runs      the number of runs in each state, and their steps a second
-  watchers  the number of calls that receive new rows
+  watchers  the number of open gRPC calls that stream new events or states
   queued    the bytes of events that are not stored yet, and the age of the
             oldest
 
@@ -407,9 +413,9 @@ Submits training runs to a tandem-daemon, and shows them.
   --daemon ADDRESS  the daemon's HOST:PORT, or unix:PATH with the PATH of its
                     socket (DATA_DIR/daemon.sock); default: the variable
                     TANDEM_DAEMON, or {DEFAULT_DAEMON} if it is not set
-  --token_file FILE a copy of the daemon's --token_file, if the daemon requires
-                    a token; default: the variable TANDEM_TOKEN_FILE, or no
-                    token if it is not set
+  --token_file FILE the file with the daemon's access token, if the daemon
+                    requires one; default: the variable TANDEM_TOKEN_FILE, or
+                    no token if it is not set
   --help            after a command: the help of this command
 
 Exit codes:

@@ -147,7 +147,7 @@ BoxSpace ObservationSpace() {
 absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
   const bool sutton_barto_reward =
       request.options.Bool("sutton_barto_reward", false);
-  RETURN_IF_ERROR(request.options.Finish());
+  TANDEM_RETURN_IF_ERROR(request.options.Finish());
   std::vector<std::unique_ptr<Environment>> environments(request.num_envs);
   std::vector<const CartPole*> drawn;
   drawn.reserve(environments.size());

@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeClassicControlEngine(
     const std::string& task, TaskRequest request) {
   for (const Row& row : kTasks) {
     if (task != row.name) continue;
-    RETURN_IF_ERROR(
+    TANDEM_RETURN_IF_ERROR(
         CheckMemory(request.num_envs * kBytesOfOne,
                     absl::StrCat(request.num_envs, " environments need"),
                     "use fewer environments"));

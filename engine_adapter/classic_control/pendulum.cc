@@ -139,7 +139,7 @@ class Pendulum final : public Environment {
 
 absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
   const double gravity = request.options.Number("g", kDefaultGravity);
-  RETURN_IF_ERROR(request.options.Finish());
+  TANDEM_RETURN_IF_ERROR(request.options.Finish());
   std::vector<std::unique_ptr<Environment>> environments(request.num_envs);
   std::vector<const Pendulum*> drawn;
   drawn.reserve(environments.size());

@@ -20,7 +20,7 @@
 //  the engine           one tick       Engine       Poll, in each tick
 //  the engine           several ticks  EngineBase   Next and Done
 //
-// A tick is one turn of the engine's own loop, such as a frame of a game.
+// A tick is one iteration of the engine's own loop, such as a game's frame.
 
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_ENGINE_H_
@@ -49,7 +49,7 @@ struct EngineSchema {
   uint32_t obs_size = 0;
   uint32_t act_size = 0;
   TaskDescription description = {};
-  // For display: a name for each of the obs_size and act_size values, or none.
+  // For display: empty, or a name for each of the obs_size or act_size values.
   std::vector<std::string> observation_names = {};
   std::vector<std::string> action_names = {};
   // Arrays of other types and shapes, by the rules of RegionSpec. An engine
@@ -89,9 +89,8 @@ struct ResetIo {
 };
 
 // A reset or a step that the host requests, often as a part of an exchange.
-// Either `resets` or `steps` is not empty. If it is `resets`, the engine does
-// the work of Engine::Reset(resets, reset_io). If it is `steps`, the engine
-// does the work of Engine::Step(steps, step_io).
+// Exactly one of `resets` and `steps` has items. The engine does the work of
+// Engine::Reset(resets, reset_io) or of Engine::Step(steps, step_io).
 struct EngineWork {
   std::span<const ResetRequest> resets;
   ResetIo reset_io;
@@ -107,10 +106,9 @@ class EngineBase {
   virtual const EngineSchema& schema() const = 0;
 
   // Undoes the effects of RPCs: randomisation contracts, control values, moved
-  // entities, debug marks. The engine is then as it was after construction. The
-  // host calls this when a client leaves or attaches, and then resets all
-  // environments. It does neither if nothing has changed since the last reset
-  // of all environments.
+  // entities, debug marks. The host calls this function when a client leaves or
+  // attaches, and then resets all environments. The host does neither if
+  // nothing has changed since the last reset of all environments.
   virtual void ClearClientState() {}
 
   // Returns the source that renders the environments for viewers, or nullptr if

@@ -1,4 +1,4 @@
-// Attendant: calls an engine beside its client, such as a panel in another process.
+// Attendant: calls an engine's RPCs in addition to its client, such as a control GUI in another process.
 //
 // Data flow: Rpc.Call -> one of the engine's four slots -> the engine's handler.
 // Lifetime: Dispose leaves the slot; streams and a pause of this attendant end.

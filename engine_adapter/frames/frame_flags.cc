@@ -46,14 +46,14 @@ absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
   }
   FrameOptions options = {.hz = absl::GetFlag(FLAGS_frame_hz),
                           .slots = absl::GetFlag(FLAGS_frame_slots)};
-  RETURN_IF_ERROR(ParseFrameSize("--frames", size, &options));
-  RETURN_IF_ERROR(
+  TANDEM_RETURN_IF_ERROR(ParseFrameSize("--frames", size, &options));
+  TANDEM_RETURN_IF_ERROR(
       ParseFrameEnvs(absl::GetFlag(FLAGS_frame_envs), num_envs, &options));
-  RETURN_IF_ERROR(ParseFrameEffects(
+  TANDEM_RETURN_IF_ERROR(ParseFrameEffects(
       "--frame_effects", absl::GetFlag(FLAGS_frame_effects), &options));
-  RETURN_IF_ERROR(
+  TANDEM_RETURN_IF_ERROR(
       ParseFrameCamera(absl::GetFlag(FLAGS_frame_camera), &options));
-  RETURN_IF_ERROR(CheckFrameOptions(options, num_envs));
+  TANDEM_RETURN_IF_ERROR(CheckFrameOptions(options, num_envs));
   return options;
 }
 
@@ -67,10 +67,11 @@ absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags() {
                      "found none");
   }
   FrameOptions frames;
-  RETURN_IF_ERROR(ParseFrameSize("--images", size, &frames));
-  RETURN_IF_ERROR(ParseFrameEffects(
+  TANDEM_RETURN_IF_ERROR(ParseFrameSize("--images", size, &frames));
+  TANDEM_RETURN_IF_ERROR(ParseFrameEffects(
       "--image_effects", absl::GetFlag(FLAGS_image_effects), &frames));
-  RETURN_IF_ERROR(CheckImageSize("--images", frames.width, frames.height));
+  TANDEM_RETURN_IF_ERROR(
+      CheckImageSize("--images", frames.width, frames.height));
   options.width = frames.width;
   options.height = frames.height;
   options.effects = frames.effects;

@@ -98,7 +98,8 @@ absl::Status CheckImageSize(absl::string_view flag, uint32_t width,
 }
 
 absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
-  RETURN_IF_ERROR(CheckImageSize("--frames", options.width, options.height));
+  TANDEM_RETURN_IF_ERROR(
+      CheckImageSize("--frames", options.width, options.height));
   if (options.envs.empty() || options.envs.size() > kMaxImages) {
     return Refuse("--frame_envs",
                   absl::StrCat("1 to ", kMaxImages, " environments"),

@@ -193,7 +193,7 @@ void FrameThread::DrawFrame() {
 absl::Status FrameThread::DrawTiles(std::span<std::byte> frame) {
   for (uint32_t place = 0; place < options_.envs.size(); ++place) {
     if (Stopping()) return absl::OkStatus();
-    RETURN_IF_ERROR(source_->Draw(place, grid_.Tile(frame, place)));
+    TANDEM_RETURN_IF_ERROR(source_->Draw(place, grid_.Tile(frame, place)));
   }
   grid_.BlackenRest(frame);
   return absl::OkStatus();

@@ -146,9 +146,9 @@ absl::StatusOr<Image> EncodeImage(std::vector<uint8_t> rgb, uint32_t width,
     image.data = std::move(rgb);
     return image;
   }
-  ASSIGN_OR_RETURN(image.data, format == ImageFormat::kPng
-                                   ? Png(rgb, width, height)
-                                   : Jpeg(rgb, width, height));
+  TANDEM_ASSIGN_OR_RETURN(image.data, format == ImageFormat::kPng
+                                          ? Png(rgb, width, height)
+                                          : Jpeg(rgb, width, height));
   return image;
 }
 

@@ -33,10 +33,10 @@ absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
                          .model_camera = options.camera};
   frames.envs.resize(num_envs);
   std::iota(frames.envs.begin(), frames.envs.end(), 0U);
-  RETURN_IF_ERROR(AboutImages(source->Prepare(frames)));
+  TANDEM_RETURN_IF_ERROR(AboutImages(source->Prepare(frames)));
   std::unique_ptr<ImageThread> thread(
       new ImageThread(source, options, images, std::move(stopping)));
-  RETURN_IF_ERROR(thread->AwaitTurn());
+  TANDEM_RETURN_IF_ERROR(thread->AwaitTurn());
   return thread;
 }
 
@@ -129,7 +129,7 @@ absl::Status ImageThread::DrawChosen() {
                             .stride = row_bytes_,
                             .row_bytes = row_bytes_,
                             .rows = rows_};
-    RETURN_IF_ERROR(source_->Draw(env, tile));
+    TANDEM_RETURN_IF_ERROR(source_->Draw(env, tile));
   }
   return absl::OkStatus();
 }

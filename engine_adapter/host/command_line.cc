@@ -67,7 +67,7 @@ absl::Status SetFromWords(const ProgramFlags& flags,
     } else if (i + 1 < words.size()) {
       number = words[++i];
     }
-    RETURN_IF_ERROR(SetOwn(*flag, number));
+    TANDEM_RETURN_IF_ERROR(SetOwn(*flag, number));
   }
   return flags.SetFromWords(left);
 }
@@ -116,14 +116,14 @@ absl::Status SetFromFile(const ProgramFlags& flags,
       return Refuse(path, absl::StrCat("a NUL in the value of ", Quoted(name)));
     }
     if (const OwnFlag* const flag = FindOwn(own, name)) {
-      RETURN_IF_ERROR(SetOwn(*flag, words));
+      TANDEM_RETURN_IF_ERROR(SetOwn(*flag, words));
       continue;
     }
     absl::CommandLineFlag* const flag = flags.Find(name);
     if (flag == nullptr || name == FLAGS_config.Name()) {
       return flags.Unknown(name, path, FLAGS_config.Name());
     }
-    RETURN_IF_ERROR(ProgramFlags::Set(flag, words));
+    TANDEM_RETURN_IF_ERROR(ProgramFlags::Set(flag, words));
   }
   return absl::OkStatus();
 }
@@ -136,11 +136,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv,
                                              argv + argc);
   if (ProgramFlags::WantHelp(words)) return CommandLine{.help_wanted = true};
   const ProgramFlags flags = FlagsWith(own);
-  RETURN_IF_ERROR(SetFromWords(flags, own, words));
+  TANDEM_RETURN_IF_ERROR(SetFromWords(flags, own, words));
   const std::string path = absl::GetFlag(FLAGS_config);
   if (path.empty()) return CommandLine{};
-  RETURN_IF_ERROR(SetFromFile(flags, own, path));
-  RETURN_IF_ERROR(SetFromWords(flags, own, words));
+  TANDEM_RETURN_IF_ERROR(SetFromFile(flags, own, path));
+  TANDEM_RETURN_IF_ERROR(SetFromWords(flags, own, words));
   return CommandLine{};
 }
 

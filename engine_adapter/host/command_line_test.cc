@@ -101,6 +101,8 @@ TEST(CommandLine, TakesOwnFlagsFromWordsAndFiles) {
   ASSERT_TRUE(parse({config.c_str(), "--doors", "-1.5"}).ok());
   EXPECT_EQ(wheels, 3);
   EXPECT_EQ(doors, -1.5);
+  ASSERT_TRUE(parse({config.c_str(), "--doors=2.5"}).ok());
+  EXPECT_EQ(doors, 2.5);
   EXPECT_EQ(absl::GetFlag(FLAGS_test_number), 7);
   for (const absl::Status& status :
        {parse({"--config=", "--wheels=many"}), parse({"--wheels"})}) {

@@ -38,8 +38,8 @@ absl::Status CheckDrawable(absl::string_view flag, const EngineBase& engine,
 absl::Status PrepareFrames(EngineBase* engine, const FrameOptions& options,
                            FrameGeometry* geometry) {
   FrameSource* const source = engine->frames();
-  RETURN_IF_ERROR(CheckDrawable("--frames", *engine, source));
-  RETURN_IF_ERROR(CheckFrameOptions(options, engine->schema().num_envs));
+  TANDEM_RETURN_IF_ERROR(CheckDrawable("--frames", *engine, source));
+  TANDEM_RETURN_IF_ERROR(CheckFrameOptions(options, engine->schema().num_envs));
   const FrameGrid grid = FrameGrid::Of(options);
   *geometry = {.width = grid.FrameWidth(),
                .height = grid.FrameHeight(),
@@ -53,22 +53,22 @@ absl::Status PrepareFrames(EngineBase* engine, const FrameOptions& options,
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
     Engine* engine, Options options) {
-  ASSIGN_OR_RETURN(auto host, CreateTicked(engine, std::move(options)));
-  RETURN_IF_ERROR(host->CallEngine(engine));
+  TANDEM_ASSIGN_OR_RETURN(auto host, CreateTicked(engine, std::move(options)));
+  TANDEM_RETURN_IF_ERROR(host->CallEngine(engine));
   return host;
 }
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
     EngineBase* engine, Options options) {
   const EngineSchema& schema = engine->schema();
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       std::string description,
       ToJson(schema.description, schema.obs_size, schema.act_size));
-  RETURN_IF_ERROR(Simulation::Check(*engine, FirstMode(options)));
-  RETURN_IF_ERROR(RpcHost::CheckMethods(engine->ports().methods));
+  TANDEM_RETURN_IF_ERROR(Simulation::Check(*engine, FirstMode(options)));
+  TANDEM_RETURN_IF_ERROR(RpcHost::CheckMethods(engine->ports().methods));
   FrameGeometry frames = {.capacity = 0};
   if (options.frames) {
-    RETURN_IF_ERROR(PrepareFrames(engine, *options.frames, &frames));
+    TANDEM_RETURN_IF_ERROR(PrepareFrames(engine, *options.frames, &frames));
   }
   ImageSize images;
   if (options.images) {
@@ -78,28 +78,30 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
     if (!status.ok()) return status;
     images = {.width = options.images->width, .height = options.images->height};
   }
-  ASSIGN_OR_RETURN(auto side, EngineSide::Create(
-                                  options.name,
-                                  {.num_envs = schema.num_envs,
-                                   .obs_size = schema.obs_size,
-                                   .act_size = schema.act_size,
-                                   .ring_bytes = options.rpc_ring_bytes,
-                                   .task = schema.task,
-                                   .info_size = InfoSize(schema.description),
-                                   .description = std::move(description),
-                                   .frames = frames,
-                                   .commands = true,
-                                   .attendants = true,
-                                   .images = images,
-                                   .image_slot_bytes = options.image_slot_bytes,
-                                   .fields = schema.fields,
-                                   .subsets = true},
-                                  options.side));
+  TANDEM_ASSIGN_OR_RETURN(
+      auto side,
+      EngineSide::Create(options.name,
+                         {.num_envs = schema.num_envs,
+                          .obs_size = schema.obs_size,
+                          .act_size = schema.act_size,
+                          .ring_bytes = options.rpc_ring_bytes,
+                          .task = schema.task,
+                          .info_size = InfoSize(schema.description),
+                          .description = std::move(description),
+                          .frames = frames,
+                          .commands = true,
+                          .attendants = true,
+                          .images = images,
+                          .image_slot_bytes = options.image_slot_bytes,
+                          .fields = schema.fields,
+                          .subsets = true},
+                         options.side));
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), std::move(side)));
   host->side_.ShowServices(host->rpcs_->enabled_services());
   if (host->options_.images) {
-    RETURN_IF_ERROR(host->StartImages(engine->images(), schema.num_envs));
+    TANDEM_RETURN_IF_ERROR(
+        host->StartImages(engine->images(), schema.num_envs));
   }
   host->runner_.BeginResetAll(host->options_.seed);
   host->StartWork(Purpose::kOpening);
@@ -146,9 +148,9 @@ EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
 EngineHost::~EngineHost() { Stop(); }
 
 absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
-  ASSIGN_OR_RETURN(auto writer,
-                   FrameWriter::Create(side_.region().frame_ring(),
-                                       side_.region().frame_geometry()));
+  TANDEM_ASSIGN_OR_RETURN(auto writer,
+                          FrameWriter::Create(side_.region().frame_ring(),
+                                              side_.region().frame_geometry()));
   frames_ = std::make_unique<FrameThread>(
       source, *options_.frames, num_envs, std::move(writer),
       FrameThread::Links{
@@ -160,7 +162,7 @@ absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
 }
 
 absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       images_, ImageThread::Create(source, *options_.images, num_envs,
                                    side_.arrays().images, options_.stopping));
   return absl::OkStatus();
@@ -326,11 +328,12 @@ void EngineHost::FinishWork() {
 }
 
 absl::Status EngineHost::EndOpening() {
-  RETURN_IF_ERROR(EndResetAll());
+  TANDEM_RETURN_IF_ERROR(EndResetAll());
   if (options_.frames) {
-    RETURN_IF_ERROR(StartFrames(engine_->frames(), engine_->schema().num_envs));
+    TANDEM_RETURN_IF_ERROR(
+        StartFrames(engine_->frames(), engine_->schema().num_envs));
   }
-  RETURN_IF_ERROR(side_.Open());
+  TANDEM_RETURN_IF_ERROR(side_.Open());
   if (options_.opened) options_.opened(side_);
   return absl::OkStatus();
 }

@@ -18,14 +18,14 @@
 //   const EngineWork* step = nullptr;  // in progress
 //   while (!host->StopRequested()) {   // one tick
 //     if (step != nullptr && engine.HasFinished()) {
-//       RETURN_IF_ERROR(host->Done(engine.WriteResults(*step)));
+//       TANDEM_RETURN_IF_ERROR(host->Done(engine.WriteResults(*step)));
 //       step = nullptr;
 //     }
 //     while (const EngineWork* work = host->Next(Deadline::Now())) {
 //       if (!work->steps.empty()) {
 //         engine.Begin(*(step = work));
 //       } else {
-//         RETURN_IF_ERROR(host->Done(engine.Reset(*work)));
+//         TANDEM_RETURN_IF_ERROR(host->Done(engine.Reset(*work)));
 //       }
 //     }
 //     engine.Tick();

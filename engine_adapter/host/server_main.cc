@@ -243,27 +243,23 @@ absl::StatusOr<ServerOptions> OptionsFromFlags() {
   return options;
 }
 
-// Makes an engine and serves it by `loop` until a stop is requested. The caller
-// handles signals that arrive before the engine exists.
+// Makes an engine, opens its host by `open_host`, and serves it by `loop` until
+// a stop is requested.
 template <typename AnyEngine>
 absl::Status Serve(
     const std::function<absl::StatusOr<std::unique_ptr<AnyEngine>>(
         const ServerOptions&)>& make_engine,
-    absl::StatusOr<std::unique_ptr<EngineHost>> (*make_host)(
-        AnyEngine*, EngineHost::Options),
+    const std::function<absl::Status(EngineHost*, AnyEngine*)>& open_host,
     const std::function<absl::Status(EngineHost*)>& loop) {
-  ASSIGN_OR_RETURN(const ServerOptions options, OptionsFromFlags());
+  TANDEM_ASSIGN_OR_RETURN(const ServerOptions options, OptionsFromFlags());
   LauncherGuard launcher(absl::GetFlag(FLAGS_launcher_fd));
-  ASSIGN_OR_RETURN(const RpcFlags rpc_flags, RpcFromFlags());
-  ASSIGN_OR_RETURN(auto frames, FramesFromFlags(options.num_envs));
-  ASSIGN_OR_RETURN(auto images, ImagesFromFlags());
-  ASSIGN_OR_RETURN(const std::unique_ptr<AnyEngine> engine,
-                   make_engine(options));
+  TANDEM_ASSIGN_OR_RETURN(const RpcFlags rpc_flags, RpcFromFlags());
+  TANDEM_ASSIGN_OR_RETURN(auto frames, FramesFromFlags(options.num_envs));
+  TANDEM_ASSIGN_OR_RETURN(auto images, ImagesFromFlags());
+  TANDEM_ASSIGN_OR_RETURN(const std::unique_ptr<AnyEngine> engine,
+                          make_engine(options));
   if (engine == nullptr) return absl::OkStatus();
-  // Until here, during the loading of models, a signal ends the process at
-  // once: no region exists yet.
-  InstallSignalHandlers();
-  absl::StatusOr<std::unique_ptr<EngineHost>> host = make_host(
+  absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::CreateTicked(
       engine.get(),
       {.name = absl::GetFlag(FLAGS_name),
        .seed = absl::GetFlag(FLAGS_seed),
@@ -283,11 +279,16 @@ absl::Status Serve(
              LogLine(Describe(engine->schema(), options, side));
            },
        .log = LogLine});
-  if (CodeOf(host.status()) == ErrorCode::kInterrupted) {
+  if (!host.ok()) return host.status();
+  // Until here, while models are loaded and the region's memory is reserved, a
+  // signal ends the process at once: the region has no name yet.
+  InstallSignalHandlers();
+  const absl::Status opened = open_host(host->get(), engine.get());
+  if (CodeOf(opened) == ErrorCode::kInterrupted) {
     LogStopped(/*launcher_left=*/false);
     return absl::OkStatus();
   }
-  if (!host.ok()) return host.status();
+  if (!opened.ok()) return opened;
 
   launcher.Serving(host->get());
   // relaxed: only the handler in this thread reads it; see serving_host.
@@ -360,11 +361,15 @@ void LogLine(absl::string_view line) {
 int RunServer(int argc, const char* const* argv, absl::string_view usage,
               const EngineFactory& make_engine) {
   return Run(argc, argv, usage, /*own=*/{}, [&] {
-    return Serve<Engine>(make_engine, &EngineHost::Create,
-                         [](EngineHost* host) {
-                           host->Run();
-                           return absl::OkStatus();
-                         });
+    return Serve<Engine>(
+        make_engine,
+        [](EngineHost* host, Engine* engine) {
+          return host->CallEngine(engine);
+        },
+        [](EngineHost* host) {
+          host->Run();
+          return absl::OkStatus();
+        });
   });
 }
 
@@ -373,7 +378,9 @@ int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
                     const std::function<absl::Status(EngineHost*)>& loop,
                     absl::Span<const OwnFlag> own) {
   return Run(argc, argv, usage, own, [&] {
-    return Serve<EngineBase>(make_engine, &EngineHost::CreateTicked, loop);
+    return Serve<EngineBase>(
+        make_engine, [](EngineHost*, EngineBase*) { return absl::OkStatus(); },
+        loop);
   });
 }
 

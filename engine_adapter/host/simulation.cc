@@ -110,7 +110,7 @@ void Simulation::Restart() {
 }
 
 absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
-  RETURN_IF_ERROR(Check(*engine_, mode));
+  TANDEM_RETURN_IF_ERROR(Check(*engine_, mode));
   if (mode != mode_) TakeMode(mode);
   if (!paused_ && mode != rpc::SimulationMode::REALTIME) {
     side_->ReleaseExchange();
@@ -146,7 +146,7 @@ void Simulation::StopSingleSteps() {
 
 absl::Status Simulation::SingleStep(
     uint32_t steps, std::function<void(absl::StatusOr<uint32_t>)> done) {
-  RETURN_IF_ERROR(CheckNoFields(*engine_, "single step"));
+  TANDEM_RETURN_IF_ERROR(CheckNoFields(*engine_, "single step"));
   if (!paused_) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "single step: expected a paused engine, found one that "

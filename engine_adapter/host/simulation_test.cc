@@ -13,6 +13,7 @@
 #include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/phase_word.h"
+#include "transport/session/step_times.h"
 
 namespace tandem {
 namespace {
@@ -162,6 +163,22 @@ TEST_F(SimulationTest, WhilePausedExchangesWait) {
   EXPECT_TRUE(Turn());
   EXPECT_EQ(Answered(), 1u);
   EXPECT_EQ(engine_.steps_, 1);
+}
+
+TEST_F(SimulationTest, APauseDoesNotCountAsStepTimeOfADroppedExchange) {
+  simulation_->SetPaused(true);
+  Send();
+  EXPECT_FALSE(Turn());
+  const int64_t held_at_ns = MonotonicNanos();
+  while (MonotonicNanos() - held_at_ns < 10'000'000) {
+  }
+  const int64_t dropped_at_ns = MonotonicNanos();
+  // relaxed: as above. Another client attaches.
+  header_->attach_request.store(1, std::memory_order_relaxed);
+  ASSERT_EQ(side_->Poll(), EngineEvent::kClientArrived);
+  EXPECT_EQ(Answered(), 1u);
+  EXPECT_LE(SnapshotOf(header_->engine_step_times).total_ns,
+            static_cast<uint64_t>(MonotonicNanos() - dropped_at_ns));
 }
 
 TEST_F(SimulationTest, WhilePausedResetsAreServed) {

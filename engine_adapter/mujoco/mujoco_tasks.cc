@@ -53,7 +53,7 @@ absl::StatusOr<std::shared_ptr<const Task>> MakeTheTask(
   setup.NeedAtLeast(1, setup.model().nv, "velocities (nv)");
   setup.NeedAtLeast(1, setup.model().nu, "actuators (nu)");
   std::shared_ptr<const Task> task = type.make(setup);
-  RETURN_IF_ERROR(options.Finish());
+  TANDEM_RETURN_IF_ERROR(options.Finish());
   if (!setup.status().ok()) return setup.status();
   return task;
 }
@@ -135,8 +135,8 @@ absl::StatusOr<EnvironmentFittings> Fittings(
                                                     served.end());
   auto canvas =
       std::make_unique<DebugCanvas>(static_cast<uint32_t>(served.size()));
-  ASSIGN_OR_RETURN(auto cameras,
-                   MujocoCameras::Create(model, drawn, view, canvas.get()));
+  TANDEM_ASSIGN_OR_RETURN(
+      auto cameras, MujocoCameras::Create(model, drawn, view, canvas.get()));
   EnvironmentFittings fittings = {
       .step_secs = task->step_secs(),
       .randomization = std::make_unique<MujocoRandomization>(task, served),
@@ -211,19 +211,20 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
                                                    const std::string& path,
                                                    std::string name,
                                                    const TaskRequest& request) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Task> task,
-                   MakeTheTask(type, std::move(model), path, request.options));
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Task> task,
+      MakeTheTask(type, std::move(model), path, request.options));
   absl::StatusOr<DataPtr> data = MakeData(task->model());
   if (!data.ok()) return data.status();
   size_t reset_infos = 0;
-  ASSIGN_OR_RETURN(EngineSchema schema,
-                   TrySchema(*task, data->get(), &reset_infos));
+  TANDEM_ASSIGN_OR_RETURN(EngineSchema schema,
+                          TrySchema(*task, data->get(), &reset_infos));
   schema.task = std::move(name);
   schema.description.max_episode_steps =
       request.max_episode_steps.value_or(type.max_episode_steps);
 
   const EnvironmentMemory memory(**data);
-  RETURN_IF_ERROR(memory.Check(request.num_envs, 0));
+  TANDEM_RETURN_IF_ERROR(memory.Check(request.num_envs, 0));
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
@@ -238,12 +239,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
     if (!data.ok()) return data.status();
     memory.Touch(data->get());
     if (environments.size() % kCheckedAtOnce == 0) {
-      RETURN_IF_ERROR(memory.Check(request.num_envs,
-                                   static_cast<uint32_t>(environments.size())));
+      TANDEM_RETURN_IF_ERROR(memory.Check(
+          request.num_envs, static_cast<uint32_t>(environments.size())));
     }
   }
-  ASSIGN_OR_RETURN(EnvironmentFittings fittings,
-                   Fittings(task, served, path, type.camera));
+  TANDEM_ASSIGN_OR_RETURN(EnvironmentFittings fittings,
+                          Fittings(task, served, path, type.camera));
   return std::make_unique<EnvironmentEngine>(
       std::move(schema), std::move(environments), request.threads,
       std::move(fittings));
@@ -275,9 +276,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
                      "FILE"));
   }
   const TaskType& type = **found;
-  ASSIGN_OR_RETURN(ModelFile file, FindModelFile(request.options.Text(
-                                                     "xml_file", type.xml_file),
-                                                 request.assets_folder));
+  TANDEM_ASSIGN_OR_RETURN(
+      ModelFile file,
+      FindModelFile(request.options.Text("xml_file", type.xml_file),
+                    request.assets_folder));
   absl::StatusOr<ModelPtr> model = LoadModel(file);
   if (!model.ok()) return About("xml_file", model.status());
   return MakeEngine(type, *std::move(model), file.path, type.name, request);

@@ -174,9 +174,9 @@ class ScenePort {
   virtual std::optional<uint64_t> IdOf(absl::string_view name) const = 0;
 
   // Moves an existing entity, in this environment only. Later reads return the
-  // new transform. Absent fields of `transform` stay unchanged. kUnsupported if
-  // the engine cannot move or scale the entity in this way; kInvalidArgument
-  // for an invalid position or rotation.
+  // new transform. `transform` has one field at least; absent ones stay
+  // unchanged. kUnsupported if the engine cannot move or scale the entity in
+  // this way; kInvalidArgument for an invalid position or rotation.
   virtual absl::Status SetTransform(uint32_t env, uint64_t id,
                                     const rpc::TransformT& transform) = 0;
 };

@@ -118,7 +118,7 @@ absl::StatusOr<Image> RenderImage(
       .stride = row_bytes,
       .row_bytes = row_bytes,
       .rows = request.height};
-  RETURN_IF_ERROR(draw(tile));
+  TANDEM_RETURN_IF_ERROR(draw(tile));
   return EncodeImage(std::move(rgb), request.width, request.height,
                      request.format);
 }

@@ -6,7 +6,8 @@
 // Ownership: the CameraPort owns it. The stepping thread calls it; the queue
 // owns the render thread.
 //
-//   ASSIGN_OR_RETURN(std::shared_ptr<const void> held, queue_.Admit(request));
+//   TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<const void> held,
+//                           queue_.Admit(request));
 //   queue_.Add({.held = std::move(held),
 //               .wanted = std::move(wanted),
 //               .render = [request, state = CopyOf(request.env)] {

@@ -79,7 +79,8 @@ absl::Status CounterCamera::Draw(const ImageRequest& request,
   ImageRequest sized = request;
   if (sized.width == 0) sized.width = kWidth;
   if (sized.height == 0) sized.height = kHeight;
-  ASSIGN_OR_RETURN(std::shared_ptr<const void> held, queue_.Admit(sized));
+  TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<const void> held,
+                          queue_.Admit(sized));
   const CounterState::Env& env = state_->envs[request.env];
   const Picture picture = {.start = env.start,
                            .place = env.place(),

@@ -87,7 +87,6 @@ absl::Status CounterScene::SetTransform(uint32_t env, uint64_t id,
                                       : absl::StrCat("entity ", id),
                      "; nothing else moves"));
   }
-  if (transform.position == nullptr) return absl::OkStatus();
   const rpc::Vec3& to = *transform.position;
   for (const float part : {to.x(), to.y(), to.z()}) {
     if (std::isfinite(part)) continue;

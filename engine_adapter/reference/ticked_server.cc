@@ -52,7 +52,7 @@ class TickedCounter final : public EngineBase {
     const double hz = absl::GetFlag(FLAGS_tick_hz);
     const int64_t period_ns = hz > 0 ? static_cast<int64_t>(1e9 / hz) : 0;
     for (int64_t tick_ns = MonotonicNanos(); !host->StopRequested();) {
-      RETURN_IF_ERROR(Tick(host));
+      TANDEM_RETURN_IF_ERROR(Tick(host));
       tick_ns += period_ns;
       if (period_ns > 0) SleepUntil(tick_ns);
     }
@@ -64,7 +64,7 @@ class TickedCounter final : public EngineBase {
     if (step_ != nullptr && --ticks_left_ == 0) {
       const absl::Status result = counter_.Step(step_->steps, step_->step_io);
       step_ = nullptr;
-      RETURN_IF_ERROR(host->Done(result));
+      TANDEM_RETURN_IF_ERROR(host->Done(result));
     }
     // During a step this answers calls, and returns no work. Resets are done at
     // once; the next work may follow in the same tick.
@@ -73,7 +73,7 @@ class TickedCounter final : public EngineBase {
         step_ = work;
         ticks_left_ = absl::GetFlag(FLAGS_ticks_per_step);
       } else {
-        RETURN_IF_ERROR(
+        TANDEM_RETURN_IF_ERROR(
             host->Done(counter_.Reset(work->resets, work->reset_io)));
       }
     }
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
       argc, argv, tandem::kUsage,
       [&](const tandem::ServerOptions& options)
           -> absl::StatusOr<std::unique_ptr<tandem::EngineBase>> {
-        ASSIGN_OR_RETURN(auto made, tandem::Make(options));
+        TANDEM_ASSIGN_OR_RETURN(auto made, tandem::Make(options));
         counter = made.get();
         return std::unique_ptr<tandem::EngineBase>(std::move(made));
       },

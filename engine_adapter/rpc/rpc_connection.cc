@@ -141,7 +141,7 @@ absl::Status RpcConnection::Refusal(const rpc::Envelope& call) const {
                                   "not in use, found ",
                                   id, ", which is; that goes on"));
   }
-  RETURN_IF_ERROR(dispatcher_->Check(call.method()));
+  TANDEM_RETURN_IF_ERROR(dispatcher_->Check(call.method()));
   return admission_ ? admission_(call.method()) : absl::OkStatus();
 }
 
@@ -164,9 +164,11 @@ ErrorCode RpcConnection::Send(rpc::EnvelopeT envelope, bool to_slot) {
   if (auto* const named = envelope.payload.AsNamedImageFrame()) {
     frame = named->frame.get();
   }
-  if (frame != nullptr) PlaceImage(to_slot, frame);
+  const ImageNotice notice =
+      frame != nullptr ? PlaceImage(to_slot, frame) : ImageNotice();
   const ErrorCode code = writer_->Post(envelope);
   if (code == ErrorCode::kBrokenPeer) broken_ = true;
+  if (code == ErrorCode::kMessageTooLarge) images_.Withdraw(notice);
   return code;
 }
 
@@ -178,7 +180,7 @@ absl::Status RpcConnection::TooLarge(rpc::MethodId method) const {
                    " bytes, found a larger one; ask for less"));
 }
 
-void RpcConnection::PlaceImage(bool to_slot, rpc::ImageFrameT* frame) {
+ImageNotice RpcConnection::PlaceImage(bool to_slot, rpc::ImageFrameT* frame) {
   const ImageNotice notice =
       to_slot ? images_.Write(std::as_bytes(std::span(frame->data)))
               : ImageNotice();
@@ -186,6 +188,7 @@ void RpcConnection::PlaceImage(bool to_slot, rpc::ImageFrameT* frame) {
   frame->slot_bytes = notice.bytes;
   frame->slot = notice.slot;
   if (notice.seq != 0) frame->data.clear();
+  return notice;
 }
 
 void RpcConnection::SendError(rpc::MethodId method, uint64_t correlation_id,

@@ -152,7 +152,7 @@ class RpcConnection {
   // `to_slot`: writes an image into a slot of the caller, if one is free.
   // kMessageTooLarge: nothing was sent.
   ErrorCode Send(rpc::EnvelopeT envelope, bool to_slot = false);
-  void PlaceImage(bool to_slot, rpc::ImageFrameT* frame);
+  ImageNotice PlaceImage(bool to_slot, rpc::ImageFrameT* frame);
   absl::Status TooLarge(rpc::MethodId method) const;
   void SendError(rpc::MethodId method, uint64_t correlation_id,
                  const absl::Status& status);

@@ -127,7 +127,7 @@ void RpcDispatcher::Serve(
                           RpcConnection* caller, const rpc::Envelope& call) {
     caller->SendResponse(call.method(), call.correlation_id(),
                          Guarded([&]() -> absl::StatusOr<Response> {
-                           ASSIGN_OR_RETURN(
+                           TANDEM_ASSIGN_OR_RETURN(
                                const Request request,
                                RpcConnection::Unpacked<Request>(call));
                            return handler(request);
@@ -162,8 +162,9 @@ void RpcDispatcher::ServeStream(
   handlers_[method] = [handler = std::move(handler)](
                           RpcConnection* caller, const rpc::Envelope& call) {
     caller->Open(call, Guarded([&]() -> absl::StatusOr<RpcStream> {
-                   ASSIGN_OR_RETURN(const Request request,
-                                    RpcConnection::Unpacked<Request>(call));
+                   TANDEM_ASSIGN_OR_RETURN(
+                       const Request request,
+                       RpcConnection::Unpacked<Request>(call));
                    return handler(request);
                  }));
   };

@@ -99,8 +99,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
                      task.empty() ? "neither" : "both",
                      "; tandem-engine --list_tasks prints the tasks"));
   }
-  ASSIGN_OR_RETURN(TaskOptions task_options,
-                   TaskOptions::Parse(absl::GetFlag(FLAGS_task_options)));
+  TANDEM_ASSIGN_OR_RETURN(
+      TaskOptions task_options,
+      TaskOptions::Parse(absl::GetFlag(FLAGS_task_options)));
   TaskRequest request = {
       .num_envs = options.num_envs,
       .threads = options.threads,

@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -67,7 +67,7 @@ def test_a_signal_ends_the_first_rendering_of_many_large_images() -> None:
     images = ("--num_envs=256", "--images=640x480")
     with subprocess.Popen([_SERVER, f"--name={name}", *_CHEETAH, *images], stderr=subprocess.PIPE, text=True) as server:
         deadline = time.monotonic() + _SECONDS
-        while not _catches(server.pid, signal.SIGTERM):  # the handler is installed when the engine exists
+        while not _catches(server.pid, signal.SIGTERM):  # the handler is installed when the region exists
             assert server.poll() is None and time.monotonic() < deadline, "it did not begin"
             time.sleep(0.001)
         server.terminate()
@@ -76,6 +76,28 @@ def test_a_signal_ends_the_first_rendering_of_many_large_images() -> None:
         assert server.wait(_SECONDS) == 0, log
     assert log.count("\n") == 1 and log.endswith(": Terminated\n")
     assert not list(Path("/dev/shm").glob(f"*{name}*"))
+
+
+def _holds_an_unnamed_file(pid: int) -> bool:
+    """Returns whether a process has a file in /dev/shm that has no name yet."""
+    with suppress(FileNotFoundError):  # of a descriptor that was closed meanwhile
+        return any(str(fd.readlink()).startswith("/dev/shm/#") for fd in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
+def test_a_signal_ends_the_reservation_of_a_large_region() -> None:
+    """The server has no handler yet, so the signal interrupts the system call. Tries again if the signal came late."""
+    deadline = time.monotonic() + _SECONDS
+    code = 0
+    while code != -signal.SIGTERM:
+        assert time.monotonic() < deadline, "no signal came in time"
+        name = f"server_test_{uuid.uuid4().hex}"
+        with subprocess.Popen([_SERVER, f"--name={name}", *_CHEETAH, "--image_slot_bytes=16777216"]) as server:
+            while not _holds_an_unnamed_file(server.pid):
+                assert server.poll() is None, "it did not begin"
+            server.terminate()
+            code = server.wait(_SECONDS)
+        assert not list(Path("/dev/shm").glob(f"*{name}*"))
 
 
 def test_lists_its_tasks() -> None:

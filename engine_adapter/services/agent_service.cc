@@ -36,7 +36,7 @@ rpc::AgentSchemaT AgentService::SchemaOf(uint32_t env) const {
 
 absl::StatusOr<rpc::GetAgentSchemaResponseT> AgentService::GetAgentSchema(
     const rpc::GetAgentSchemaRequestT& request) const {
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       const std::vector<uint32_t> envs,
       SelectEnvs(request.env_ids, request.agent_name, schema_.num_envs));
   rpc::GetAgentSchemaResponseT response;
@@ -73,8 +73,9 @@ absl::StatusOr<rpc::ResetAgentResponseT> AgentService::Prepare(
   rpc::ResetAgentResponseT response;
   simulation_->NoteChange();
   if (randomization_ != nullptr) {
-    ASSIGN_OR_RETURN(response.unused_fields,
-                     randomization_->SetContract(envs, contract, request.seed));
+    TANDEM_ASSIGN_OR_RETURN(
+        response.unused_fields,
+        randomization_->SetContract(envs, contract, request.seed));
   } else if (contract != nullptr) {
     return MakeError(
         ErrorCode::kUnsupported,

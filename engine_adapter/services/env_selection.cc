@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<uint32_t>> SelectEnvs(
   if (!env_ids.empty()) {
     std::vector<uint32_t> sorted(env_ids.begin(), env_ids.end());
     std::ranges::sort(sorted);
-    RETURN_IF_ERROR(CheckEnv(sorted.back(), num_envs));
+    TANDEM_RETURN_IF_ERROR(CheckEnv(sorted.back(), num_envs));
     const auto twice = std::ranges::adjacent_find(sorted);
     if (twice != sorted.end()) {
       return MakeError(ErrorCode::kInvalidArgument,

@@ -40,14 +40,15 @@ std::string Known(const std::vector<rpc::CameraInfoT>& cameras) {
 absl::Status ImageCalls::Complete(absl::string_view format,
                                   rpc::CameraStreamKind kind,
                                   ImageRequest* request) const {
-  RETURN_IF_ERROR(CheckEnv(request->env, num_envs_));
+  TANDEM_RETURN_IF_ERROR(CheckEnv(request->env, num_envs_));
   if (kind > rpc::CameraStreamKind::MAX) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("kind: expected COLOR or DEPTH, found ",
                                   static_cast<int>(kind)));
   }
   request->depth = kind == rpc::CameraStreamKind::DEPTH;
-  ASSIGN_OR_RETURN(request->format, ImageFormatNamed(format, request->depth));
+  TANDEM_ASSIGN_OR_RETURN(request->format,
+                          ImageFormatNamed(format, request->depth));
   return absl::OkStatus();
 }
 
@@ -58,7 +59,7 @@ std::string ImageCalls::NameOf(const ImageRequest& request) const {
 
 absl::StatusOr<ImageRequest> ImageCalls::Draw(
     const ImageRequest& request, RpcAnswer<rpc::NamedImageFrameT> answer) {
-  RETURN_IF_ERROR(BeginImage(
+  TANDEM_RETURN_IF_ERROR(BeginImage(
       request, answer.wanted(),
       [answer, name = NameOf(request)](
           absl::StatusOr<rpc::ImageFrameT> frame,
@@ -109,7 +110,7 @@ absl::StatusOr<ImageStream> ImageCalls::Begin(const ImageRequest& request,
                          .name = NameOf(request),
                          .watch = MomentWatch(simulation_)});
   state->watch.IsNew();  // the first image shows this moment
-  RETURN_IF_ERROR(BeginNext(state));
+  TANDEM_RETURN_IF_ERROR(BeginNext(state));
   ImageStream stream;
   stream.state = state;
   stream.source.hz = hz;
@@ -165,7 +166,7 @@ absl::Status ImageCalls::BeginNext(
 
 absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
     const rpc::ListCamerasRequestT& request) const {
-  RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
+  TANDEM_RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
   rpc::ListCamerasResponseT response;
   for (const rpc::CameraInfoT& camera : port_->Cameras()) {
     response.cameras.push_back(std::make_unique<rpc::CameraInfoT>(camera));
@@ -175,8 +176,9 @@ absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
 
 absl::StatusOr<RpcStream> CameraService::StreamCamera(
     const rpc::StreamCameraRequestT& request) {
-  ASSIGN_OR_RETURN(ImageStream stream,
-                   calls_.Stream(request, IndexOf(request.id, request.name)));
+  TANDEM_ASSIGN_OR_RETURN(
+      ImageStream stream,
+      calls_.Stream(request, IndexOf(request.id, request.name)));
   return std::move(stream.source);
 }
 
@@ -196,7 +198,7 @@ absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
 
 absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
     const rpc::GetViewportInfoRequestT& request) const {
-  RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
+  TANDEM_RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
   rpc::GetViewportInfoResponseT response;
   response.available_viewports = port_->Viewports();
   const auto last =
@@ -215,8 +217,9 @@ absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
 
 absl::StatusOr<RpcStream> ViewportService::StreamViewport(
     const rpc::StartViewportStreamRequestT& request) {
-  ASSIGN_OR_RETURN(ImageStream stream,
-                   calls_.Stream(request, IndexOf(request.viewport_name)));
+  TANDEM_ASSIGN_OR_RETURN(
+      ImageStream stream,
+      calls_.Stream(request, IndexOf(request.viewport_name)));
   const double fps = request.target_fps == 0
                          ? most_fps_
                          : std::min<double>(request.target_fps, most_fps_);
@@ -246,8 +249,8 @@ absl::StatusOr<uint32_t> ViewportService::IndexOf(
 
 absl::StatusOr<rpc::DebugDrawResponseT> DebugService::Draw(
     const rpc::DebugDrawRequestT& request) {
-  RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
-  RETURN_IF_ERROR(port_->Draw(request));
+  TANDEM_RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
+  TANDEM_RETURN_IF_ERROR(port_->Draw(request));
   simulation_->NoteChange();
   rpc::DebugDrawResponseT response;
   response.success = true;

@@ -87,7 +87,8 @@ class ImageCalls {
   template <typename Request>
   absl::StatusOr<ImageStream> Stream(const Request& request,
                                      const absl::StatusOr<uint32_t>& index) {
-    ASSIGN_OR_RETURN(const ImageRequest image, RequestOf(request, index));
+    TANDEM_ASSIGN_OR_RETURN(const ImageRequest image,
+                            RequestOf(request, index));
     return Begin(image, request.target_fps);
   }
 
@@ -105,7 +106,7 @@ class ImageCalls {
                           .index = *index,
                           .width = request.width,
                           .height = request.height};
-    RETURN_IF_ERROR(Complete(request.format, request.kind, &image));
+    TANDEM_RETURN_IF_ERROR(Complete(request.format, request.kind, &image));
     return image;
   }
   absl::Status Complete(absl::string_view format, rpc::CameraStreamKind kind,

@@ -22,15 +22,17 @@ using Items = std::vector<rpc::PayloadUnion>;
 
 absl::StatusOr<rpc::GetJointStateResponseT> MujocoService::GetJointState(
     const rpc::GetJointStateRequestT& request) const {
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> envs,
-                   SelectEnvs(request.env_ids, request.robot_name, num_envs_));
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::vector<uint32_t> envs,
+      SelectEnvs(request.env_ids, request.robot_name, num_envs_));
   return JointsOf(envs, /*list=*/!request.env_ids.empty());
 }
 
 absl::StatusOr<rpc::GetMujocoInfoResponseT> MujocoService::GetMujocoInfo(
     const rpc::GetMujocoInfoRequestT& request) const {
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> envs,
-                   SelectEnvs(request.env_ids, request.robot_name, num_envs_));
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::vector<uint32_t> envs,
+      SelectEnvs(request.env_ids, request.robot_name, num_envs_));
   const MujocoPort::Info& info = port_->info();
   rpc::GetMujocoInfoResponseT response;
   response.success = true;
@@ -58,8 +60,9 @@ void MujocoService::SendControl(const rpc::SendControlRequestT& request,
 
 absl::StatusOr<RpcStream> MujocoService::StreamJointState(
     const rpc::GetJointStateRequestT& request) const {
-  ASSIGN_OR_RETURN(std::vector<uint32_t> envs,
-                   SelectEnvs(request.env_ids, request.robot_name, num_envs_));
+  TANDEM_ASSIGN_OR_RETURN(
+      std::vector<uint32_t> envs,
+      SelectEnvs(request.env_ids, request.robot_name, num_envs_));
   const auto watch = std::make_shared<MomentWatch>(simulation_);
   return RpcStream{.hz = static_cast<double>(request.target_fps),
                    .next =
@@ -161,8 +164,8 @@ absl::StatusOr<MujocoService::Controls> MujocoService::ControlsOf(
     controls[entry->actuator_index] = entry->value;
   }
   for (const auto& entry : request.named) {
-    ASSIGN_OR_RETURN(const uint32_t actuator,
-                     ActuatorNamed(entry->actuator_name));
+    TANDEM_ASSIGN_OR_RETURN(const uint32_t actuator,
+                            ActuatorNamed(entry->actuator_name));
     controls[actuator] = entry->value;
   }
   for (auto& [actuator, value] : controls) {
@@ -181,9 +184,10 @@ absl::StatusOr<MujocoService::Controls> MujocoService::ControlsOf(
 
 absl::StatusOr<rpc::SendControlResponseT> MujocoService::Write(
     const rpc::SendControlRequestT& request) {
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> envs,
-                   SelectEnvs(request.env_ids, request.robot_name, num_envs_));
-  ASSIGN_OR_RETURN(const Controls controls, ControlsOf(request));
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::vector<uint32_t> envs,
+      SelectEnvs(request.env_ids, request.robot_name, num_envs_));
+  TANDEM_ASSIGN_OR_RETURN(const Controls controls, ControlsOf(request));
   for (const uint32_t env : envs) {
     for (const auto& [actuator, value] : controls) {
       port_->SetControl(env, actuator, value);
@@ -214,8 +218,8 @@ TelemetryService::GetTelemetrySchema(
 
 absl::StatusOr<RpcStream> TelemetryService::StreamTelemetry(
     const rpc::StreamTelemetryRequestT& request) const {
-  ASSIGN_OR_RETURN(std::vector<uint32_t> envs,
-                   SelectEnvs(request.env_ids, /*name=*/"", num_envs_));
+  TANDEM_ASSIGN_OR_RETURN(std::vector<uint32_t> envs,
+                          SelectEnvs(request.env_ids, /*name=*/"", num_envs_));
   struct State {
     std::vector<uint32_t> envs;
     MomentWatch watch;

@@ -131,8 +131,8 @@ absl::Status ParseServices(absl::string_view text, RpcConfig* config) {
 
 absl::Status ParseStreamRates(absl::string_view text, RpcConfig* config,
                               absl::string_view field) {
-  ASSIGN_OR_RETURN(const std::vector<Rate> rates, absl::StartsWith(text, "{")
-                                                      ? RatesOfJson(field, text)
+  TANDEM_ASSIGN_OR_RETURN(const std::vector<Rate> rates,
+                          absl::StartsWith(text, "{") ? RatesOfJson(field, text)
                                                       : RatesOfText(text));
   RpcConfig changed = *config;
   for (const auto& [name, rate] : rates) {
@@ -164,7 +164,7 @@ absl::StatusOr<uint32_t> RpcRingBytes(uint32_t kib, absl::string_view field) {
 
 absl::StatusOr<RpcFlags> RpcFromFlags() {
   RpcFlags flags = {.mode = absl::GetFlag(FLAGS_mode)};
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       flags.ring_bytes,
       RpcRingBytes(absl::GetFlag(FLAGS_rpc_ring_kib), "--rpc_ring_kib"));
   flags.image_slot_bytes = absl::GetFlag(FLAGS_image_slot_bytes);
@@ -174,8 +174,9 @@ absl::StatusOr<RpcFlags> RpcFromFlags() {
         absl::StrCat("--image_slot_bytes: expected at most ",
                      kMaxImageSlotBytes, ", found ", flags.image_slot_bytes));
   }
-  RETURN_IF_ERROR(ParseServices(absl::GetFlag(FLAGS_services), &flags.config));
-  RETURN_IF_ERROR(
+  TANDEM_RETURN_IF_ERROR(
+      ParseServices(absl::GetFlag(FLAGS_services), &flags.config));
+  TANDEM_RETURN_IF_ERROR(
       ParseStreamRates(absl::GetFlag(FLAGS_stream_hz), &flags.config));
   return flags;
 }

@@ -250,8 +250,8 @@ void RpcHost::ServeByEngine(MethodPort* port, rpc::MethodId method) {
             answer(bytes.status());
             return absl::OkStatus();
           }
-          ASSIGN_OR_RETURN(rpc::PayloadUnion payload,
-                           PayloadOf(method, *bytes));
+          TANDEM_ASSIGN_OR_RETURN(rpc::PayloadUnion payload,
+                                  PayloadOf(method, *bytes));
           answer(std::move(payload));
           return absl::OkStatus();
         });
@@ -295,7 +295,7 @@ absl::Status RpcHost::CheckSwitch(Service service, bool enabled) const {
 }
 
 absl::Status RpcHost::Enable(Service service, bool enabled) {
-  RETURN_IF_ERROR(CheckSwitch(service, enabled));
+  TANDEM_RETURN_IF_ERROR(CheckSwitch(service, enabled));
   config_[service].enabled = enabled;
   // No caller could end a pause any more.
   if (service == Service::kScene && !enabled) simulation_->SetPaused(false);
@@ -312,7 +312,7 @@ absl::Status RpcHost::Enable(Service service, bool enabled) {
 }
 
 absl::Status RpcHost::EnableLater(Service service, bool enabled) {
-  RETURN_IF_ERROR(CheckSwitch(service, enabled));
+  TANDEM_RETURN_IF_ERROR(CheckSwitch(service, enabled));
   queue_->Post([this, service, enabled] { (void)Enable(service, enabled); });
   return absl::OkStatus();
 }
@@ -384,7 +384,7 @@ absl::StatusOr<rpc::SetServiceResponseT> RpcHost::SetService(
                                   absl::StrJoin(kServiceNames, ", "),
                                   ", found '", request.name, "'"));
   }
-  RETURN_IF_ERROR(Enable(*service, request.enabled));
+  TANDEM_RETURN_IF_ERROR(Enable(*service, request.enabled));
   rpc::SetServiceResponseT response;
   response.success = true;
   response.message = absl::StrCat("service ", request.name, " switched ",

@@ -13,7 +13,7 @@ namespace tandem {
 
 absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
     const rpc::GetSceneInfoRequestT& request) const {
-  RETURN_IF_ERROR(Check(request.env_id));
+  TANDEM_RETURN_IF_ERROR(Check(request.env_id));
   rpc::GetSceneInfoResponseT response;
   response.scene_name = port_->scene_name();
   response.scene_path = port_->scene_path();
@@ -23,7 +23,7 @@ absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
 
 absl::StatusOr<rpc::ListEntitiesResponseT> SceneService::ListEntities(
     const rpc::ListEntitiesRequestT& request) const {
-  RETURN_IF_ERROR(Check(request.env_id));
+  TANDEM_RETURN_IF_ERROR(Check(request.env_id));
   rpc::ListEntitiesResponseT response;
   for (rpc::EntityInfoT& entity : port_->Entities(
            request.env_id, {.transforms = request.include_transforms,
@@ -36,7 +36,7 @@ absl::StatusOr<rpc::ListEntitiesResponseT> SceneService::ListEntities(
 
 absl::StatusOr<rpc::GetEntityResponseT> SceneService::GetEntity(
     const rpc::GetEntityRequestT& request) const {
-  RETURN_IF_ERROR(Check(request.env_id));
+  TANDEM_RETURN_IF_ERROR(Check(request.env_id));
   rpc::GetEntityResponseT response;
   const std::optional<uint64_t> id =
       request.name.empty() ? request.id : port_->IdOf(request.name);
@@ -52,19 +52,21 @@ absl::StatusOr<rpc::GetEntityResponseT> SceneService::GetEntity(
 absl::StatusOr<rpc::SetEntityTransformResponseT>
 SceneService::SetEntityTransform(
     const rpc::SetEntityTransformRequestT& request) {
-  RETURN_IF_ERROR(Check(request.env_id));
+  TANDEM_RETURN_IF_ERROR(Check(request.env_id));
   if (request.id == 0 || request.id > port_->entity_count()) {
     return MakeError(
         ErrorCode::kInvalidArgument,
         absl::StrCat("id: expected 1 to ", port_->entity_count(), ", found ",
                      request.id, "; ListEntities says which is which"));
   }
-  if (request.transform == nullptr) {
+  const rpc::TransformT* const to = request.transform.get();
+  if (to == nullptr || (to->position == nullptr && to->rotation == nullptr &&
+                        to->scale == nullptr)) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     "transform: expected one, found none");
+                     "transform: expected a position, a rotation or a scale, "
+                     "found none");
   }
-  RETURN_IF_ERROR(
-      port_->SetTransform(request.env_id, request.id, *request.transform));
+  TANDEM_RETURN_IF_ERROR(port_->SetTransform(request.env_id, request.id, *to));
   simulation_->NoteChange();
   rpc::SetEntityTransformResponseT response;
   response.success = true;
@@ -84,7 +86,7 @@ absl::StatusOr<rpc::SetSimulationModeResponseT> SceneService::SetSimulationMode(
                      absl::StrJoin(rpc::EnumValuesSimulationMode(), ", ", name),
                      "; found ", static_cast<int>(request.mode)));
   }
-  RETURN_IF_ERROR(simulation_->SetMode(request.mode));
+  TANDEM_RETURN_IF_ERROR(simulation_->SetMode(request.mode));
   rpc::SetSimulationModeResponseT response;
   response.success = true;
   response.current_mode = simulation_->mode();

@@ -127,6 +127,7 @@ TEST_F(SceneServiceTest, MovesAnEntityOfOneEnvironment) {
   request.transform = nullptr;
   EXPECT_EQ(CodeOf(service_->SetEntityTransform(request).status()), kInvalid);
   request.transform = std::make_unique<rpc::TransformT>();
+  EXPECT_EQ(CodeOf(service_->SetEntityTransform(request).status()), kInvalid);
   request.transform->scale = std::make_unique<rpc::Vec3>(2.0F, 2.0F, 2.0F);
   EXPECT_EQ(CodeOf(service_->SetEntityTransform(request).status()),
             ErrorCode::kUnsupported);

@@ -1,5 +1,5 @@
 // AttendantSlot: a region's place for one attendant, a process that calls the
-// engine beside its client.
+// engine's RPCs in addition to the client.
 //
 // Data flow: the attendant locks the first byte of `pid`, writes its label, and
 // requests; the engine empties both rings and acknowledges.

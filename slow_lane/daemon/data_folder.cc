@@ -100,9 +100,9 @@ absl::Status NoFolder(const std::string& path, int why) {
 absl::StatusOr<DataFolder> DataFolder::Enter(const std::string& path,
                                              std::vector<std::string> files) {
   DataFolder folder(WithoutTail(path), std::move(files));
-  RETURN_IF_ERROR(folder.Make());
-  RETURN_IF_ERROR(folder.Open());
-  RETURN_IF_ERROR(folder.Lock());
+  TANDEM_RETURN_IF_ERROR(folder.Make());
+  TANDEM_RETURN_IF_ERROR(folder.Open());
+  TANDEM_RETURN_IF_ERROR(folder.Lock());
   return folder;
 }
 

@@ -228,7 +228,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
         "file at ",
         path));
   }
-  ASSIGN_OR_RETURN(const bool taken, HasListener(path));
+  TANDEM_ASSIGN_OR_RETURN(const bool taken, HasListener(path));
   if (taken) {
     return absl::UnavailableError(absl::StrCat(
         "--socket: expected a path that is free, found one at which another "

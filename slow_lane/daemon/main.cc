@@ -231,32 +231,32 @@ absl::Status RunDaemon() {
   if (!extra_socket.empty()) {
     extra_socket = std::filesystem::absolute(extra_socket);
   }
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       Entrance entrance,
       Entrance::Read({.listen = absl::GetFlag(FLAGS_listen),
                       .socket = extra_socket,
                       .allow_users = absl::GetFlag(FLAGS_allow_users),
                       .token_file = absl::GetFlag(FLAGS_token_file)}));
-  ASSIGN_OR_RETURN(DataFolder folder,
-                   DataFolder::Enter(
-                       std::filesystem::absolute(absl::GetFlag(FLAGS_data_dir)),
-                       MadeFiles()));
+  TANDEM_ASSIGN_OR_RETURN(DataFolder folder,
+                          DataFolder::Enter(std::filesystem::absolute(
+                                                absl::GetFlag(FLAGS_data_dir)),
+                                            MadeFiles()));
   // Before the folder is removed: a socket in it would prevent that.
   const auto close = absl::MakeCleanup([&entrance] { entrance.Close(); });
   const std::string& data_dir = folder.path();
-  RETURN_IF_ERROR(entrance.Listen());
-  RETURN_IF_ERROR(BecomeSubreaper());
+  TANDEM_RETURN_IF_ERROR(entrance.Listen());
+  TANDEM_RETURN_IF_ERROR(BecomeSubreaper());
 
   auto watch_migration = [&signals,
                           next_line = Deadline::Now()](int64_t rows) mutable {
     return WatchMigration(rows, signals, &next_line);
   };
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       std::unique_ptr<EventStore> store,
       EventStore::Open(kTable, {.full_sync = absl::GetFlag(FLAGS_full_sync),
                                 .migration_watch = watch_migration}));
-  ASSIGN_OR_RETURN(std::unique_ptr<EventReader> reader,
-                   EventReader::Open(kTable));
+  TANDEM_ASSIGN_OR_RETURN(std::unique_ptr<EventReader> reader,
+                          EventReader::Open(kTable));
   WatchHub hub(std::move(reader));
 
   RunSupervisor::Options run_options = {
@@ -267,8 +267,8 @@ absl::Status RunDaemon() {
       .kill_grace = absl::GetFlag(FLAGS_kill_grace),
       .gpu_slots = absl::GetFlag(FLAGS_gpu_slots).value_or(CountGpus()),
       .keep_runs = absl::GetFlag(FLAGS_keep_runs)};
-  ASSIGN_OR_RETURN(const std::unique_ptr<RunSupervisor> runs,
-                   RunSupervisor::Start(run_options, store.get(), &hub));
+  TANDEM_ASSIGN_OR_RETURN(const std::unique_ptr<RunSupervisor> runs,
+                          RunSupervisor::Start(run_options, store.get(), &hub));
   // At each return: the thread of each of the three calls the other two, so all
   // threads end before any of the three is destroyed.
   const auto end_threads = absl::MakeCleanup([&] {
@@ -298,9 +298,10 @@ absl::Status RunDaemon() {
   const auto slow_lane = MakeSlowLaneService(runs.get(), &hub, store.get());
   const std::string addresses =
       absl::StrCat(tcp, tcp.empty() ? "" : " and ", socket);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
-                   Server::Start(std::move(entrance),
-                                 {trainer.get(), slow_lane.get()}, data_dir));
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Server> server,
+      Server::Start(std::move(entrance), {trainer.get(), slow_lane.get()},
+                    data_dir));
   folder.Keep();
   runs->Begin(address);
   std::cout << "tandem-daemon: listening on " << addresses << ", data in "

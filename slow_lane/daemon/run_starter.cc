@@ -204,7 +204,7 @@ absl::Status RunStarter::Prepare(const LiveRun& run) {
   } else if (!made.ok()) {
     return made;
   }
-  RETURN_IF_ERROR(folder.WriteConfig(run.row.config_json));
+  TANDEM_RETURN_IF_ERROR(folder.WriteConfig(run.row.config_json));
   return folder.WriteLaunchPlan(
       MakeLaunchPlan(run, folder, options_.start_dir, address_));
 }

@@ -56,17 +56,17 @@ absl::StatusOr<std::unique_ptr<RunSupervisor>> RunSupervisor::Start(
     const Options& options, EventStore* store, WatchHub* hub) {
   auto supervisor =
       std::unique_ptr<RunSupervisor>(new RunSupervisor(options, store, hub));
-  RETURN_IF_ERROR(supervisor->starter_.WatchChildren());
+  TANDEM_RETURN_IF_ERROR(supervisor->starter_.WatchChildren());
   // On the store's thread, before any other write.
   auto rows = std::make_shared<std::vector<RunRow>>();
   std::promise<absl::Status> loaded;
   store->Post(
       [rows](Database& database) -> absl::Status {
-        ASSIGN_OR_RETURN(*rows, LoadRuns(database));
+        TANDEM_ASSIGN_OR_RETURN(*rows, LoadRuns(database));
         return absl::OkStatus();
       },
       [&loaded](const absl::Status& status) { loaded.set_value(status); });
-  RETURN_IF_ERROR(loaded.get_future().get());
+  TANDEM_RETURN_IF_ERROR(loaded.get_future().get());
   supervisor->loop_.Post(
       [self = supervisor.get(), rows] { self->TakeUp(std::move(*rows)); });
   return supervisor;

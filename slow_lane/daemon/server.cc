@@ -132,8 +132,8 @@ ConnectionAcceptor::Take HandTo(
 }  // namespace
 
 absl::StatusOr<Entrance> Entrance::Read(const Options& options) {
-  ASSIGN_OR_RETURN(AllowedUsers users,
-                   AllowedUsers::Parse(options.allow_users));
+  TANDEM_ASSIGN_OR_RETURN(AllowedUsers users,
+                          AllowedUsers::Parse(options.allow_users));
   Entrance entrance(options, std::move(users));
   if (!options.token_file.empty()) {
     absl::StatusOr<std::string> token = ReadToken(options.token_file);
@@ -145,7 +145,7 @@ absl::StatusOr<Entrance> Entrance::Read(const Options& options) {
     entrance.token_ = *std::move(token);
   }
   if (options.listen != "none") {
-    ASSIGN_OR_RETURN(entrance.tcp_, LoopbackOf(options.listen));
+    TANDEM_ASSIGN_OR_RETURN(entrance.tcp_, LoopbackOf(options.listen));
   }
   return entrance;
 }
@@ -154,16 +154,16 @@ absl::Status Entrance::Listen() {
   std::vector<std::string> paths = {kSocketFile};
   if (!options_.socket.empty()) paths.push_back(options_.socket);
   for (const std::string& path : paths) {
-    RETURN_IF_ERROR(RemoveStaleSocket(path));
+    TANDEM_RETURN_IF_ERROR(RemoveStaleSocket(path));
   }
   if (!tcp_.empty()) {
-    ASSIGN_OR_RETURN(TcpSockets tcp, ListenOnTcp(tcp_, options_.listen));
+    TANDEM_ASSIGN_OR_RETURN(TcpSockets tcp, ListenOnTcp(tcp_, options_.listen));
     sockets_ = std::move(tcp.sockets);
     address_ = absl::StrCat(
         options_.listen.substr(0, options_.listen.rfind(':')), ":", tcp.port);
   }
   for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(ListeningSocket socket, ListenOnUnix(path));
+    TANDEM_ASSIGN_OR_RETURN(ListeningSocket socket, ListenOnUnix(path));
     sockets_.push_back(std::move(socket));
   }
   // The kernel states each client's user, so the mode may admit all users.

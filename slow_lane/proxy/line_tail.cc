@@ -63,7 +63,7 @@ absl::StatusOr<std::optional<TailLine>> LineTail::Next() {
       dropped_ += end_ - begin_ - kHeadBytes;
       scanned_ = end_ = begin_ + kHeadBytes;
     }
-    ASSIGN_OR_RETURN(const Read got, ReadMore());
+    TANDEM_ASSIGN_OR_RETURN(const Read got, ReadMore());
     if (got == Read::kSome) continue;
     if (finished_ && begin_ < end_) {
       return Take(TailLine::Kind::kIncomplete, end_, /*newline_bytes=*/0);
@@ -101,7 +101,7 @@ absl::StatusOr<LineTail::Read> LineTail::ReadMore() {
         errno, absl::StrCat("cannot read at byte ", offset, " of ", name_));
   }
   if (count > 0) {
-    ASSIGN_OR_RETURN(const bool stands, StillStands(offset));
+    TANDEM_ASSIGN_OR_RETURN(const bool stands, StillStands(offset));
     if (!stands) {
       return absl::FailedPreconditionError(absl::StrCat(
           "expected a file that only grows, found other bytes than were read "

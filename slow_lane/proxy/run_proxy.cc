@@ -74,7 +74,8 @@ class Proxy {
 
   absl::Status Run() {
     // The proxy watches a living worker also without a daemon.
-    ASSIGN_OR_RETURN(AdoptedWorker found, AdoptWorker(folder_, plan_.token));
+    TANDEM_ASSIGN_OR_RETURN(AdoptedWorker found,
+                            AdoptWorker(folder_, plan_.token));
     if (found.state != AdoptedWorker::State::kNeverStarted) {
       dispatched_ = found.worker.identity;
     }
@@ -88,7 +89,7 @@ class Proxy {
       if (!link_.connected() && MonotonicNanos() >= next_connect_ns_) Connect();
       TakeAnswers();
       if (welcome_.has_value() && !worker_.has_value() && !exit_.has_value()) {
-        RETURN_IF_ERROR(StartWorker());
+        TANDEM_RETURN_IF_ERROR(StartWorker());
       }
       SendStart();
       Deliver();
@@ -186,7 +187,7 @@ class Proxy {
     const UniqueFd made(
         open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!made.valid()) return MakeSystemError("open", path, errno);
-    ASSIGN_OR_RETURN(
+    TANDEM_ASSIGN_OR_RETURN(
         EventCollector collector,
         EventCollector::Open(path, *welcome_, config_.step_stride));
     collector_.emplace(std::move(collector));
@@ -418,12 +419,12 @@ absl::Status RunProxy(const ProxyOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   const RunFolder folder = RunFolder::At(".", options.run_id);
-  ASSIGN_OR_RETURN(const ProxyLock lock, ProxyLock::Acquire(folder));
-  RETURN_IF_ERROR(BecomeSubreaper());
-  ASSIGN_OR_RETURN(LaunchPlan plan, folder.ReadLaunchPlan());
+  TANDEM_ASSIGN_OR_RETURN(const ProxyLock lock, ProxyLock::Acquire(folder));
+  TANDEM_RETURN_IF_ERROR(BecomeSubreaper());
+  TANDEM_ASSIGN_OR_RETURN(LaunchPlan plan, folder.ReadLaunchPlan());
   std::ifstream file(folder.config_path());
   const std::string json{std::istreambuf_iterator<char>(file), {}};
-  ASSIGN_OR_RETURN(RunConfig config, ParseRunConfig(json));
+  TANDEM_ASSIGN_OR_RETURN(RunConfig config, ParseRunConfig(json));
   return Proxy(options, folder, std::move(plan), std::move(config)).Run();
 }
 

@@ -114,7 +114,8 @@ const std::string& BootId() {
 
 absl::StatusOr<ProcessIdentity> IdentityOf(pid_t pid) {
   std::string buffer;
-  ASSIGN_OR_RETURN(const ProcessStat stat, ReadProcessStat(pid, &buffer));
+  TANDEM_ASSIGN_OR_RETURN(const ProcessStat stat,
+                          ReadProcessStat(pid, &buffer));
   return ProcessIdentity{
       .pid = pid, .start_time = stat.start_time, .boot_id = BootId()};
 }
@@ -149,7 +150,7 @@ absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity) {
   }
   // The descriptor refers to that process or to a later one with its pid. If
   // the pid still has the same identity, the descriptor is the right one.
-  ASSIGN_OR_RETURN(const ProcessIdentity now, IdentityOf(identity.pid));
+  TANDEM_ASSIGN_OR_RETURN(const ProcessIdentity now, IdentityOf(identity.pid));
   if (now == identity) return process;
   return absl::NotFoundError(absl::StrCat(
       "process ", identity.pid, ": expected the one that started at ",

@@ -45,7 +45,7 @@ int64_t Until(Deadline deadline, int64_t most) {
 }
 
 absl::Status OpenAndSignal(const ProcessIdentity& process, int signal) {
-  ASSIGN_OR_RETURN(const UniqueFd pidfd, OpenProcess(process));
+  TANDEM_ASSIGN_OR_RETURN(const UniqueFd pidfd, OpenProcess(process));
   return SignalProcess(pidfd.get(), signal);
 }
 
@@ -64,7 +64,7 @@ class Ender {
       Send(member, SIGCONT);
     };
     for (;;) {
-      RETURN_IF_ERROR(Scan(ask));
+      TANDEM_RETURN_IF_ERROR(Scan(ask));
       std::ranges::for_each(members_, ask);
       if (emptiness_ >= kEnoughEmptiness) return true;
       // No process can be waited for, for example without free descriptors.
@@ -92,7 +92,7 @@ class Ender {
     for (bool is_last = false;;) {
       // First the groups of the last scan, because a scan takes time.
       KillGroups();
-      RETURN_IF_ERROR(Scan(kill));
+      TANDEM_RETURN_IF_ERROR(Scan(kill));
       KillGroups();
       std::ranges::for_each(members_, kill);
       if (emptiness_ >= kEnoughEmptiness || is_last) return absl::OkStatus();
@@ -127,7 +127,7 @@ class Ender {
   // during the scan.
   absl::Status Scan(const TreeScanner::Act& act) {
     found_new_ = false;
-    ASSIGN_OR_RETURN(
+    TANDEM_ASSIGN_OR_RETURN(
         members_, scanner_.Scan([this, &act](const TreeMember& member) {
           found_new_ |= found_.insert(KeyOf(member.identity)).second;
           act(member);
@@ -222,9 +222,9 @@ absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
                                 double kill_secs) {
   Ender ender(query);
   const Deadline deadline = Deadline::After(grace_secs + kill_secs);
-  ASSIGN_OR_RETURN(const bool all_gone,
-                   ender.Terminate(Deadline::After(grace_secs)));
-  if (!all_gone) RETURN_IF_ERROR(ender.Kill(deadline));
+  TANDEM_ASSIGN_OR_RETURN(const bool all_gone,
+                          ender.Terminate(Deadline::After(grace_secs)));
+  if (!all_gone) TANDEM_RETURN_IF_ERROR(ender.Kill(deadline));
   return ender.TakeResult();
 }
 
@@ -236,8 +236,8 @@ absl::StatusOr<size_t> SignalTree(const TreeQuery& query, int signal) {
   std::set<Key> sent;
   absl::Status refused;
   for (int i = 0; i < kMostScans; ++i) {
-    ASSIGN_OR_RETURN(const std::vector<TreeMember> members,
-                     scanner.Scan([](const TreeMember&) {}));
+    TANDEM_ASSIGN_OR_RETURN(const std::vector<TreeMember> members,
+                            scanner.Scan([](const TreeMember&) {}));
     bool found_new = false;
     for (const TreeMember& member : members) {
       if (!sent.insert(KeyOf(member.identity)).second) continue;

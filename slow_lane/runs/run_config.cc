@@ -343,20 +343,20 @@ absl::Status CheckSize(absl::string_view text) {
 }  // namespace
 
 absl::StatusOr<RunConfig> ParseSubmittedConfig(absl::string_view text) {
-  RETURN_IF_ERROR(CheckSize(text));
-  ASSIGN_OR_RETURN(RunConfig config, ParseRunConfig(text));
+  TANDEM_RETURN_IF_ERROR(CheckSize(text));
+  TANDEM_ASSIGN_OR_RETURN(RunConfig config, ParseRunConfig(text));
   // The canonical text is longer: it has defaults, and numbers such as 1e15 are
   // written out.
-  RETURN_IF_ERROR(CheckSize(config.canonical_json));
+  TANDEM_RETURN_IF_ERROR(CheckSize(config.canonical_json));
   return config;
 }
 
 absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
-  ASSIGN_OR_RETURN(json root, ParseObject(text));
+  TANDEM_ASSIGN_OR_RETURN(json root, ParseObject(text));
   Problems problems;
   CheckKeys(root, "", &problems);
   for (const Rule& rule : kRules) Check(root, rule, &problems);
-  RETURN_IF_ERROR(problems.ToStatus());
+  TANDEM_RETURN_IF_ERROR(problems.ToStatus());
   FillIn(root);
 
   RunConfig config;

@@ -151,10 +151,10 @@ absl::Status RunFolder::Create() const {
   const std::string runs = std::filesystem::path(path_).parent_path().string();
   const absl::Status outer = MakeFolder(runs);
   if (!outer.ok() && !absl::IsAlreadyExists(outer)) return outer;
-  RETURN_IF_ERROR(MakeFolder(path_));
+  TANDEM_RETURN_IF_ERROR(MakeFolder(path_));
   if (outer.ok()) {
     const std::string data = std::filesystem::path(runs).parent_path().string();
-    RETURN_IF_ERROR(SyncFolder(data));
+    TANDEM_RETURN_IF_ERROR(SyncFolder(data));
   }
   return SyncFolder(runs);
 }
@@ -188,7 +188,7 @@ absl::Status RunFolder::WriteLaunchPlan(const LaunchPlan& plan) const {
 }
 
 absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
-  ASSIGN_OR_RETURN(const auto text, ReadIfExists(launch_path()));
+  TANDEM_ASSIGN_OR_RETURN(const auto text, ReadIfExists(launch_path()));
   if (!text.has_value()) {
     return absl::NotFoundError(
         absl::StrCat("launch plan: expected ", launch_path(),
@@ -208,7 +208,7 @@ absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
 }
 
 absl::StatusOr<std::optional<ProcessIdentity>> RunFolder::ReadWorker() const {
-  ASSIGN_OR_RETURN(const auto text, ReadIfExists(worker_path()));
+  TANDEM_ASSIGN_OR_RETURN(const auto text, ReadIfExists(worker_path()));
   if (!text.has_value()) return std::optional<ProcessIdentity>();
   const std::vector<absl::string_view> parts =
       absl::StrSplit(absl::StripSuffix(*text, "\n"), ' ');
@@ -232,7 +232,7 @@ absl::Status RunFolder::WriteExit(const WorkerExit& exit) const {
 }
 
 absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
-  ASSIGN_OR_RETURN(const auto text, ReadIfExists(exit_path()));
+  TANDEM_ASSIGN_OR_RETURN(const auto text, ReadIfExists(exit_path()));
   if (!text.has_value()) return std::optional<WorkerExit>();
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(absl::StripSuffix(*text, "\n"), absl::MaxSplits(' ', 1));

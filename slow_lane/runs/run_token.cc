@@ -75,7 +75,8 @@ absl::StatusOr<bool> RunToken::IsOf(const ProcessStat& stat) const {
     return true;
   }
   const auto is_in = [this](const std::string& path) -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(const std::string environment, ReadEnvironment(path));
+    TANDEM_ASSIGN_OR_RETURN(const std::string environment,
+                            ReadEnvironment(path));
     return absl::StrContains(environment, entry_);
   };
   const std::string process = absl::StrCat("/proc/", stat.pid);

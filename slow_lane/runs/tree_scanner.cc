@@ -117,7 +117,7 @@ absl::Status TreeScanner::Chase(const Act& act) {
         last < newest ? std::max(last, newest - kMostNewer) + 1 : newest;
     for (pid_t pid = newest; pid >= first; --pid) {
       if (syscall(SYS_tgkill, pid, pid, 0) != 0 && errno != EPERM) continue;
-      ASSIGN_OR_RETURN(const bool seen, SeeOne(pid, /*is_chased=*/true));
+      TANDEM_ASSIGN_OR_RETURN(const bool seen, SeeOne(pid, /*is_chased=*/true));
       if (seen && seen_[pid].belongs) act(seen_[pid].process);
     }
     last = newest;
@@ -127,11 +127,12 @@ absl::Status TreeScanner::Chase(const Act& act) {
 
 absl::StatusOr<bool> TreeScanner::See() {
   seen_.clear();
-  ASSIGN_OR_RETURN(const std::vector<pid_t> pids, ListNumbers("/proc"));
+  TANDEM_ASSIGN_OR_RETURN(const std::vector<pid_t> pids, ListNumbers("/proc"));
   bool all_lived = true;
   std::set<Zombie> zombies;
   for (const pid_t pid : pids) {
-    ASSIGN_OR_RETURN(const bool is_there, SeeOne(pid, /*is_chased=*/false));
+    TANDEM_ASSIGN_OR_RETURN(const bool is_there,
+                            SeeOne(pid, /*is_chased=*/false));
     if (!is_there) {
       all_lived = false;
     } else if (const Seen& seen = seen_[pid]; !seen.alive) {
@@ -228,13 +229,13 @@ void TreeScanner::FindLeaders() {
 }
 
 absl::StatusOr<std::vector<TreeMember>> TreeScanner::Scan(const Act& act) {
-  ASSIGN_OR_RETURN(is_sure_, See());
+  TANDEM_ASSIGN_OR_RETURN(is_sure_, See());
   ForgetEmpty();
   Follow();
   if (!is_sure_) {
     // `act` may end processes only after the first Follow, which has found
     // their children without a token.
-    RETURN_IF_ERROR(Chase(act));
+    TANDEM_RETURN_IF_ERROR(Chase(act));
     Follow();
   }
   FindLeaders();

@@ -128,8 +128,8 @@ std::optional<WorkerExit> ExitFromKernel(int pidfd) {
 
 absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
                                            const LaunchPlan& plan) {
-  RETURN_IF_ERROR(CheckPlan(plan));
-  ASSIGN_OR_RETURN(const auto before, folder.ReadWorker());
+  TANDEM_RETURN_IF_ERROR(CheckPlan(plan));
+  TANDEM_ASSIGN_OR_RETURN(const auto before, folder.ReadWorker());
   if (before.has_value()) return DispatchedBefore(folder);
 
   // Prepares all data of the child, which must not allocate between fork and
@@ -139,11 +139,12 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
   const RunFolder absolute(
       std::filesystem::absolute(folder.path(), error).string());
   if (error) return MakeSystemError("getcwd", folder.path(), error.value());
-  ASSIGN_OR_RETURN(const UniqueFd input, OpenForChild("/dev/null", O_RDONLY));
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(const UniqueFd input,
+                          OpenForChild("/dev/null", O_RDONLY));
+  TANDEM_ASSIGN_OR_RETURN(
       const UniqueFd output,
       OpenForChild(absolute.stdout_path(), O_WRONLY | O_CREAT | O_APPEND));
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       const UniqueFd errors,
       OpenForChild(absolute.stderr_path(), O_WRONLY | O_CREAT | O_APPEND));
   int ends[2];
@@ -201,10 +202,10 @@ absl::StatusOr<RunningWorker> LaunchWorker(const RunFolder& folder,
     waitpid(pid, nullptr, 0);
     return StatusOf(report, folder);
   }
-  RETURN_IF_ERROR(identity.status());
-  ASSIGN_OR_RETURN(UniqueFd pidfd, OpenProcess(*identity));
+  TANDEM_RETURN_IF_ERROR(identity.status());
+  TANDEM_ASSIGN_OR_RETURN(UniqueFd pidfd, OpenProcess(*identity));
   // No report: the child may have been killed before it made the record.
-  ASSIGN_OR_RETURN(const auto recorded, folder.ReadWorker());
+  TANDEM_ASSIGN_OR_RETURN(const auto recorded, folder.ReadWorker());
   if (!recorded.has_value()) {
     waitpid(pid, nullptr, 0);
     return absl::UnavailableError(absl::StrCat(
@@ -219,7 +220,7 @@ absl::Status PreventLaunch(const RunFolder& folder, absl::string_view reason) {
   // Makes the record of a launched child, but without a process.
   const std::string beside =
       absl::StrCat(folder.worker_path(), ".prevented-", getpid());
-  RETURN_IF_ERROR(WriteDurably(beside, "0 0 -\n"));
+  TANDEM_RETURN_IF_ERROR(WriteDurably(beside, "0 0 -\n"));
   const int failed =
       link(beside.c_str(), folder.worker_path().c_str()) == 0 ? 0 : errno;
   unlink(beside.c_str());
@@ -236,8 +237,8 @@ absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
   AdoptedWorker adopted;
   // Reads the exit first: the process that writes it has finished with the
   // worker.
-  ASSIGN_OR_RETURN(adopted.exit, folder.ReadExit());
-  ASSIGN_OR_RETURN(const auto recorded, folder.ReadWorker());
+  TANDEM_ASSIGN_OR_RETURN(adopted.exit, folder.ReadExit());
+  TANDEM_ASSIGN_OR_RETURN(const auto recorded, folder.ReadWorker());
   if (recorded.has_value()) adopted.worker.identity = *recorded;
   if (adopted.exit.has_value()) {
     adopted.state = AdoptedWorker::State::kEnded;
@@ -249,7 +250,7 @@ absl::StatusOr<AdoptedWorker> AdoptWorker(const RunFolder& folder,
   if (recorded->pid == 0) return adopted;  // PreventLaunch was killed
   absl::StatusOr<UniqueFd> pidfd = OpenProcess(*recorded);
   if (absl::IsNotFound(pidfd.status())) return adopted;
-  RETURN_IF_ERROR(pidfd.status());
+  TANDEM_RETURN_IF_ERROR(pidfd.status());
   // No token: the worker is not executed yet, or has overwritten it.
   const std::optional<std::string> found = RunTokenOf(recorded->pid);
   if (found.has_value() && *found != token) return adopted;

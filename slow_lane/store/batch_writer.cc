@@ -78,9 +78,9 @@ absl::Status CheckPositions(const v1::EventBatch& batch,
 absl::StatusOr<BatchWriter::Run*> BatchWriter::Find(const std::string& run_id) {
   auto found = runs_.find(run_id);
   if (found != runs_.end()) return &found->second;
-  ASSIGN_OR_RETURN(const int64_t run, FindRun(*database_, run_id));
-  ASSIGN_OR_RETURN(const RunProgress progress,
-                   ReadProgress(*database_, run_id));
+  TANDEM_ASSIGN_OR_RETURN(const int64_t run, FindRun(*database_, run_id));
+  TANDEM_ASSIGN_OR_RETURN(const RunProgress progress,
+                          ReadProgress(*database_, run_id));
   if (runs_.size() >= kMaxRemembered) runs_.clear();
   return &(runs_[run_id] = {.run = run,
                             .last = progress.last,
@@ -93,7 +93,7 @@ absl::StatusOr<Numbers*> BatchWriter::FindSource(Run* run,
   auto found = run->sources.find(worker_id);
   if (found != run->sources.end()) return &found->second;
   Numbers numbers;
-  RETURN_IF_ERROR(database_->ForEachRow(
+  TANDEM_RETURN_IF_ERROR(database_->ForEachRow(
       "SELECT steps, episodes, lifecycle, malformed FROM sources WHERE run = ? "
       "AND worker_id = ?",
       [&numbers](const Statement& row) {
@@ -111,8 +111,8 @@ absl::Status BatchWriter::WriteEvents(
     const std::string& worker_id, Run* run, Numbers* source,
     Appended* appended) {
   if (events.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Statement* const insert,
-                   database_->Cached(EventTable<Event>::kInsert));
+  TANDEM_ASSIGN_OR_RETURN(Statement* const insert,
+                          database_->Cached(EventTable<Event>::kInsert));
   uint64_t seq_id = run->last[stream];
   uint64_t last_number = (*source)[stream];
   uint64_t duplicate = 0;
@@ -130,7 +130,7 @@ absl::Status BatchWriter::WriteEvents(
     insert->Bind(3, number);
     insert->BindTextOrNull(4, WorkerOf(event, worker_id));
     BindEvent(*insert, event);
-    RETURN_IF_ERROR(insert->Run());
+    TANDEM_RETURN_IF_ERROR(insert->Run());
   }
   appended->added[stream] = seq_id - run->last[stream];
   appended->duplicate[stream] = duplicate;
@@ -147,27 +147,27 @@ absl::StatusOr<Appended> BatchWriter::Write(const v1::EventBatch& batch) {
 }
 
 absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
-  ASSIGN_OR_RETURN(Run* const run, Find(batch.run_id()));
-  RETURN_IF_ERROR(CheckPositions(batch, run->position));
+  TANDEM_ASSIGN_OR_RETURN(Run* const run, Find(batch.run_id()));
+  TANDEM_RETURN_IF_ERROR(CheckPositions(batch, run->position));
   const std::string& worker = batch.worker_id();
   // The position identifies printed events. Their numbers are independent of
   // those that a worker of the same name publishes.
   Numbers printed = NumbersOf(run->position);
   Numbers* source = &printed;
   if (!batch.has_begin()) {
-    ASSIGN_OR_RETURN(source, FindSource(run, worker));
+    TANDEM_ASSIGN_OR_RETURN(source, FindSource(run, worker));
   }
   const Numbers before = *source;
 
   Appended appended;
   for (const Stream stream : kAllStreams) {
-    RETURN_IF_ERROR(VisitEvents(stream, batch, [&](const auto& events) {
+    TANDEM_RETURN_IF_ERROR(VisitEvents(stream, batch, [&](const auto& events) {
       return WriteEvents(stream, events, worker, run, source, &appended);
     }));
   }
 
   if (source != &printed && !(*source == before)) {
-    RETURN_IF_ERROR(database_->Run(
+    TANDEM_RETURN_IF_ERROR(database_->Run(
         "INSERT OR REPLACE INTO sources (run, worker_id, steps, episodes, "
         "lifecycle, malformed) VALUES (?, ?, ?, ?, ?, ?)",
         run->run, worker, (*source)[Stream::kSteps],
@@ -176,7 +176,7 @@ absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
   }
   if (batch.has_end()) {
     const v1::Position& end = batch.end();
-    RETURN_IF_ERROR(database_->Run(
+    TANDEM_RETURN_IF_ERROR(database_->Run(
         "INSERT OR REPLACE INTO positions (run, byte_offset, steps, episodes, "
         "lifecycle, malformed, text_lines) VALUES (?, ?, ?, ?, ?, ?, ?)",
         run->run, end.offset(), end.steps(), end.episodes(), end.lifecycle(),

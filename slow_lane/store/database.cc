@@ -151,7 +151,7 @@ absl::Status Statement::Finish(int result) {
 absl::StatusOr<bool> Statement::Step() {
   const int result = sqlite3_step(statement_);
   if (result == SQLITE_ROW) return true;
-  RETURN_IF_ERROR(Finish(result));
+  TANDEM_RETURN_IF_ERROR(Finish(result));
   return false;
 }
 
@@ -180,10 +180,10 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
   }
   sqlite3_busy_timeout(connection, options.busy_timeout_ms);
   // Affects new files only.
-  RETURN_IF_ERROR(database->Execute(
+  TANDEM_RETURN_IF_ERROR(database->Execute(
       absl::StrCat("PRAGMA page_size = ", options.page_bytes)));
   // Removed rows are not secret, and need not be overwritten.
-  RETURN_IF_ERROR(database->Execute("PRAGMA secure_delete = OFF"));
+  TANDEM_RETURN_IF_ERROR(database->Execute("PRAGMA secure_delete = OFF"));
   // This is the first read of the file.
   if (absl::StatusOr<int64_t> seen = database->ReadInt("PRAGMA schema_version");
       !seen.ok()) {
@@ -229,7 +229,7 @@ absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
 absl::StatusOr<Statement*> Database::Cached(absl::string_view sql) {
   auto found = cached_.find(sql);
   if (found == cached_.end()) {
-    ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+    TANDEM_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
     found = cached_.emplace(std::string(sql), std::move(statement)).first;
   }
   return &found->second;
@@ -238,7 +238,7 @@ absl::StatusOr<Statement*> Database::Cached(absl::string_view sql) {
 absl::StatusOr<int64_t> Database::ReadInt(absl::string_view sql) {
   absl::StatusOr<int64_t> value =
       absl::InternalError(absl::StrCat(sql, ": expected a row, found none"));
-  RETURN_IF_ERROR(ForEachRow(sql, [&value](const Statement& row) {
+  TANDEM_RETURN_IF_ERROR(ForEachRow(sql, [&value](const Statement& row) {
     value = row.Int(0);
     return false;
   }));

@@ -48,8 +48,8 @@ absl::Status ReadRows(Database& database, const std::string& run_id,
 
 absl::StatusOr<std::unique_ptr<EventReader>> EventReader::Open(
     const std::string& path) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
-                   Database::Open(path, {.read_only = true}));
+  TANDEM_ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
+                          Database::Open(path, {.read_only = true}));
   return std::unique_ptr<EventReader>(new EventReader(std::move(database)));
 }
 
@@ -60,12 +60,13 @@ absl::StatusOr<size_t> EventReader::Read(const std::string& run_id,
   return VisitEvents(
       stream, *batch, [&](auto& events) -> absl::StatusOr<size_t> {
         const int before = events.size();
-        RETURN_IF_ERROR(ReadRows(*database_, run_id, since, limits, events));
+        TANDEM_RETURN_IF_ERROR(
+            ReadRows(*database_, run_id, since, limits, events));
         if (events.size() > before) {
           return static_cast<size_t>(events.size() - before);
         }
         // No rows: checks whether the run exists.
-        RETURN_IF_ERROR(FindRun(*database_, run_id).status());
+        TANDEM_RETURN_IF_ERROR(FindRun(*database_, run_id).status());
         return 0;
       });
 }
@@ -73,7 +74,7 @@ absl::StatusOr<size_t> EventReader::Read(const std::string& run_id,
 absl::StatusOr<RunProgress> ReadProgress(Database& database,
                                          const std::string& run_id) {
   std::optional<RunProgress> progress;
-  RETURN_IF_ERROR(database.ForEachRow(
+  TANDEM_RETURN_IF_ERROR(database.ForEachRow(
       kSelectProgress,
       [&progress](const Statement& row) {
         progress.emplace();

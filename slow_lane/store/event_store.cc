@@ -46,7 +46,7 @@ absl::Status UseWriteAheadLog(Database& database) {
         mode = std::string(row.Text(0));
         return true;
       });
-  RETURN_IF_ERROR(status);
+  TANDEM_RETURN_IF_ERROR(status);
   if (mode != "wal") {
     return absl::FailedPreconditionError(absl::StrCat(
         "expected a file system that can map files for sqlite's write-ahead "
@@ -67,10 +67,11 @@ int TakeLogLength(void* pages, sqlite3* /*connection*/, const char* /*name*/,
 
 absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
     const std::string& path, const Options& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
-                   Database::Open(path, {.page_bytes = options.page_bytes}));
+  TANDEM_ASSIGN_OR_RETURN(
+      std::unique_ptr<Database> database,
+      Database::Open(path, {.page_bytes = options.page_bytes}));
   // Checkpoints copy a migration's log into the file later, in parts.
-  RETURN_IF_ERROR(database->Execute("PRAGMA wal_autocheckpoint = 0"));
+  TANDEM_RETURN_IF_ERROR(database->Execute("PRAGMA wal_autocheckpoint = 0"));
   bool moves_rows = false;
   const auto watch = [&options, &moves_rows](int64_t rows) {
     moves_rows = true;
@@ -86,16 +87,16 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
                      "free room of about twice the file, which has ",
                      std::filesystem::file_size(path, error), " bytes"));
   }
-  RETURN_IF_ERROR(status);
-  RETURN_IF_ERROR(UseWriteAheadLog(*database));
+  TANDEM_RETURN_IF_ERROR(status);
+  TANDEM_RETURN_IF_ERROR(UseWriteAheadLog(*database));
   // A transaction's pages stay in memory until its commit. A log that has
   // exceeded its limit shrinks again.
-  RETURN_IF_ERROR(database->Execute(absl::StrCat(
+  TANDEM_RETURN_IF_ERROR(database->Execute(absl::StrCat(
       "PRAGMA synchronous = ", options.full_sync ? "FULL" : "NORMAL",
       "; PRAGMA cache_size = -65536; PRAGMA journal_size_limit = ",
       4 * options.checkpoint_bytes)));
-  ASSIGN_OR_RETURN(const int64_t page_bytes,
-                   database->ReadInt("PRAGMA page_size"));
+  TANDEM_ASSIGN_OR_RETURN(const int64_t page_bytes,
+                          database->ReadInt("PRAGMA page_size"));
   std::unique_ptr<EventStore> store(
       new EventStore(std::move(database), options));
   store->pages_per_checkpoint_ =
@@ -363,8 +364,8 @@ absl::Status EventStore::NoticeOthers() {
         sqlite3_db_filename(database_->connection(), "main"),
         ", where it was opened, found it moved or removed; put it back"));
   }
-  ASSIGN_OR_RETURN(const int64_t version,
-                   database_->ReadInt("PRAGMA data_version"));
+  TANDEM_ASSIGN_OR_RETURN(const int64_t version,
+                          database_->ReadInt("PRAGMA data_version"));
   if (version != data_version_) writer_.Forget();
   data_version_ = version;
   return absl::OkStatus();
@@ -384,12 +385,12 @@ absl::Status EventStore::ApplyOne(Item* item) {
 }
 
 absl::Status EventStore::ApplyChange(Item* item) {
-  RETURN_IF_ERROR(database_->Run("SAVEPOINT change"));
+  TANDEM_RETURN_IF_ERROR(database_->Run("SAVEPOINT change"));
   const absl::Status status = item->change(*database_);
   if (IsStorageFailure(status)) return status;
   item->result = status.ok() ? absl::StatusOr<Appended>(Appended{}) : status;
   if (!status.ok()) {
-    RETURN_IF_ERROR(database_->Run("ROLLBACK TO change"));
+    TANDEM_RETURN_IF_ERROR(database_->Run("ROLLBACK TO change"));
   }
   return database_->Run("RELEASE change");
 }

@@ -33,7 +33,7 @@ std::optional<std::string> OptionalText(const Statement& statement,
 // Adds the run's state to run_updates, and writes it into runs.
 absl::Status WriteUpdate(Database& database, int64_t number, RunRow* run) {
   const std::string slots = JsonOf(run->gpu_slots);
-  RETURN_IF_ERROR(database.Run(
+  TANDEM_RETURN_IF_ERROR(database.Run(
       "INSERT INTO run_updates (run, status, failure_reason, gpu_slots, at_ns) "
       "VALUES (?, ?, ?, ?, ?)",
       number, run->status, run->failure_reason, slots, run->updated_at_ns));
@@ -50,7 +50,7 @@ absl::Status WriteUpdate(Database& database, int64_t number, RunRow* run) {
 
 absl::StatusOr<int64_t> FindRun(Database& database, const std::string& run_id) {
   absl::StatusOr<int64_t> number = NoSuchRun(run_id);
-  RETURN_IF_ERROR(database.ForEachRow(
+  TANDEM_RETURN_IF_ERROR(database.ForEachRow(
       "SELECT run FROM runs WHERE run_id = ?",
       [&number](const Statement& row) {
         number = row.Int(0);
@@ -82,7 +82,7 @@ absl::Status InsertRun(Database& database, RunRow* run) {
 }
 
 absl::Status SaveRun(Database& database, const RunRow& run) {
-  RETURN_IF_ERROR(database.Run(
+  TANDEM_RETURN_IF_ERROR(database.Run(
       "UPDATE runs SET cancel_requested = ?2, proxy_starts = ?3, worker_pid = "
       "?4, worker_start_time = ?5, worker_boot_id = ?6, last_beat_at_ns = ?7, "
       "gpu_slots = ?8 WHERE run_id = ?1",
@@ -94,14 +94,14 @@ absl::Status SaveRun(Database& database, const RunRow& run) {
 }
 
 absl::Status UpdateRun(Database& database, RunRow* run) {
-  ASSIGN_OR_RETURN(const int64_t number, FindRun(database, run->run_id));
-  RETURN_IF_ERROR(SaveRun(database, *run));
+  TANDEM_ASSIGN_OR_RETURN(const int64_t number, FindRun(database, run->run_id));
+  TANDEM_RETURN_IF_ERROR(SaveRun(database, *run));
   return WriteUpdate(database, number, run);
 }
 
 absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
   std::vector<RunRow> runs;
-  RETURN_IF_ERROR(database.ForEachRow(
+  TANDEM_RETURN_IF_ERROR(database.ForEachRow(
       "SELECT run_id, run_name, config_json, digest, token, created_at_ns, "
       "status, failure_reason, gpu_slots, updated_at_ns, update_seq, "
       "cancel_requested, proxy_starts, worker_pid, worker_start_time, "
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
 absl::StatusOr<std::vector<RunRow>> ReadUpdates(Database& database,
                                                 uint64_t since, size_t limit) {
   std::vector<RunRow> updates;
-  RETURN_IF_ERROR(database.ForEachRow(
+  TANDEM_RETURN_IF_ERROR(database.ForEachRow(
       "SELECT seq_id, run_id, digest, created_at_ns, u.status, "
       "u.failure_reason, u.gpu_slots, at_ns FROM run_updates AS u CROSS JOIN "
       "runs ON runs.run = u.run WHERE seq_id > ? ORDER BY seq_id LIMIT ?",
@@ -154,12 +154,12 @@ absl::StatusOr<std::vector<RunRow>> ReadUpdates(Database& database,
 }
 
 absl::Status DetachRun(Database& database, const std::string& run_id) {
-  ASSIGN_OR_RETURN(const int64_t number, FindRun(database, run_id));
+  TANDEM_ASSIGN_OR_RETURN(const int64_t number, FindRun(database, run_id));
   for (const char* sql : {"INSERT INTO detached_runs (run) VALUES (?)",
                           "DELETE FROM run_updates WHERE run = ?",
                           "DELETE FROM positions WHERE run = ?",
                           "DELETE FROM runs WHERE run = ?"}) {
-    RETURN_IF_ERROR(database.Run(sql, number));
+    TANDEM_RETURN_IF_ERROR(database.Run(sql, number));
   }
   return absl::OkStatus();
 }
@@ -167,7 +167,7 @@ absl::Status DetachRun(Database& database, const std::string& run_id) {
 absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
   size_t removed = 0;
   while (removed < limit) {
-    ASSIGN_OR_RETURN(
+    TANDEM_ASSIGN_OR_RETURN(
         const int64_t run,
         database.ReadInt("SELECT ifnull(min(run), 0) FROM detached_runs"));
     if (run == 0) break;
@@ -176,7 +176,7 @@ absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
     // front, in their stored order.
     for (absl::string_view table :
          {"step_rows", "episode_rows", "lifecycle_rows", "malformed_rows"}) {
-      RETURN_IF_ERROR(database.Run(
+      TANDEM_RETURN_IF_ERROR(database.Run(
           absl::StrCat("DELETE FROM ", table,
                        " WHERE run = ?1 AND seq_id < ?2 + (SELECT min(seq_id) "
                        "FROM ",
@@ -187,7 +187,7 @@ absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
     if (removed > before) continue;
     for (const char* sql : {"DELETE FROM sources WHERE run = ?",
                             "DELETE FROM detached_runs WHERE run = ?"}) {
-      RETURN_IF_ERROR(database.Run(sql, run));
+      TANDEM_RETURN_IF_ERROR(database.Run(sql, run));
     }
     ++removed;  // the row of detached_runs
   }

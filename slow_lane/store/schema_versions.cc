@@ -15,10 +15,12 @@ constexpr Migration kMigrations[] = {kSchema1, kSchema2};
 
 // Refuses a file that another program made.
 absl::Status CheckOwner(Database& database) {
-  ASSIGN_OR_RETURN(const int64_t id, database.ReadInt("PRAGMA application_id"));
+  TANDEM_ASSIGN_OR_RETURN(const int64_t id,
+                          database.ReadInt("PRAGMA application_id"));
   if (id == kApplicationId) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const int64_t tables,
-                   database.ReadInt("SELECT count(*) FROM sqlite_schema"));
+  TANDEM_ASSIGN_OR_RETURN(
+      const int64_t tables,
+      database.ReadInt("SELECT count(*) FROM sqlite_schema"));
   if (id == 0 && tables == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "expected a database of Tandem's (application_id ", kApplicationId,
@@ -76,7 +78,8 @@ absl::Status MigrateTo(Database& database, size_t version, Migration sql,
   // SQLite does not call the watch while it removes the old tables. So it is
   // called once more before the commit.
   if (watch != nullptr) {
-    RETURN_IF_ERROR((*watch)(sqlite3_last_insert_rowid(database.connection())));
+    TANDEM_RETURN_IF_ERROR(
+        (*watch)(sqlite3_last_insert_rowid(database.connection())));
   }
   return database.Execute(
       absl::StrCat("PRAGMA user_version = ", version,
@@ -94,7 +97,7 @@ absl::Status BringUpToDate(Database& database,
   while (true) {
     // Another store may migrate at the same time: each step reads the version
     // again, with the lock.
-    RETURN_IF_ERROR(database.Begin());
+    TANDEM_RETURN_IF_ERROR(database.Begin());
     absl::Status status = CheckOwner(database);
     absl::StatusOr<int64_t> version = database.ReadInt("PRAGMA user_version");
     if (status.ok()) status = version.status();

@@ -34,7 +34,7 @@ class Plan:
     Attributes:
       rows: The keys of the rows to measure.
       rounds: The number of turns for each row; None: the suite's number.
-      seconds: The longest duration of a turn.
+      seconds: About how long a measurement takes; some turns measure a number of events in proportion to it.
       quick: Whether a few rough figures are enough.
       prefix: The prefix of the names of regions, sockets and temporary folders.
       against: The folder of another checkout, built; None: measures this build only.

@@ -57,7 +57,7 @@ ErrorCode AwaitCode(Victim& process) {
 
 class AttendantFaults : public HostFaultTest {
  protected:
-  static constexpr int kDraws = 40;
+  static constexpr int kDraws = 20;
 
   // The trainer steps, and a new attendant calls. Returns the attendant's slot.
   size_t ExpectAllAreServed(Caller& trainer) {
@@ -227,10 +227,9 @@ class AttendantFaults : public HostFaultTest {
   void KillTheEngine(const Start& start, int draws = kDraws) {
     const int length = InstructionsUntilSeen(start);
     int lost = 0;
-    for (int draw = 0; draw < draws && !HasFailure(); ++draw) {
-      SCOPED_TRACE(Place(length, draw, draws));
+    const int places = AtPlaces(draws, length, [&](int place) {
       const Unseen unseen = start(20);
-      unseen.host->Advance(Victim::kInstruction, Place(length, draw, draws));
+      unseen.host->Advance(Victim::kInstruction, place);
       unseen.host->Kill();
       const std::unique_ptr<Victim> next = StartHost();
       // An attendant that was not admitted is admitted by the next engine.
@@ -243,18 +242,17 @@ class AttendantFaults : public HostFaultTest {
       const absl::Status status = unseen.trainer->Reconnect();
       ASSERT_TRUE(status.ok()) << status;
       ExpectAllAreServed(*unseen.trainer);
-    }
+    });
     std::printf("killed the engine at %d of %d instructions; %d PeerGone\n",
-                draws, length, lost);
+                places, length, lost);
   }
 
   void FreezeTheEngine(const Start& start, int draws = kDraws / 2) {
     const int length = InstructionsUntilSeen(start);
     int late = 0;
-    for (int draw = 0; draw < draws && !HasFailure(); ++draw) {
-      SCOPED_TRACE(Place(length, draw, draws));
+    const int places = AtPlaces(draws, length, [&](int place) {
       const Unseen unseen = start(0.05);
-      unseen.host->Advance(Victim::kInstruction, Place(length, draw, draws));
+      unseen.host->Advance(Victim::kInstruction, place);
       EXPECT_EQ(unseen.trainer->Step(0.01), ErrorCode::kStepTimeout);
       const ErrorCode code = Outcome(unseen, 0.01);
       if (code != ErrorCode::kOk) {
@@ -267,9 +265,9 @@ class AttendantFaults : public HostFaultTest {
         EXPECT_EQ(Outcome(unseen, 20), ErrorCode::kOk);
       }
       ExpectAllAreServed(*unseen.trainer);
-    }
+    });
     std::printf("froze the engine at %d of %d instructions; %d were late\n",
-                draws, length, late);
+                places, length, late);
   }
 };
 

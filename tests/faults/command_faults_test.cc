@@ -81,9 +81,9 @@ class CommandFaults : public HostFaultTest {
 TEST_F(CommandFaults, AnEngineKilledInACallHasAnsweredOrIsGone) {
   const int length = InstructionsOfACall();
   int answered = 0;
-  for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
+  const int places = AtPlaces(kDraws, length, [&](int place) {
     const HeldCall held = StartHeldCall();
-    held.host->Advance(Victim::kInstruction, Place(length, draw, kDraws));
+    held.host->Advance(Victim::kInstruction, place);
     held.host->Kill();
     const ErrorCode code = Outcome(held, Deadline::After(20));
     if (code == ErrorCode::kOk) {
@@ -95,19 +95,19 @@ TEST_F(CommandFaults, AnEngineKilledInACallHasAnsweredOrIsGone) {
     const absl::Status status = held.caller->Reconnect();
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(held.caller->Call(), ErrorCode::kOk);
-  }
+  });
   std::printf("killed the engine at %d of %d instructions; %d answered\n",
-              kDraws, length, answered);
+              places, length, answered);
   EXPECT_GT(answered, 0);
-  EXPECT_LT(answered, kDraws);
+  EXPECT_LT(answered, places);
 }
 
 TEST_F(CommandFaults, AnEngineFrozenInACallTimesOutAndThenAnswers) {
   const int length = InstructionsOfACall();
   int late = 0;
-  for (int draw = 0; draw < kDraws / 3 && !HasFailure(); ++draw) {
+  const int places = AtPlaces(kDraws / 3, length, [&](int place) {
     const HeldCall held = StartHeldCall();
-    held.host->Advance(Victim::kInstruction, Place(length, draw, kDraws / 3));
+    held.host->Advance(Victim::kInstruction, place);
     const ErrorCode code = Outcome(held, Deadline::After(0.01));
     held.host->Release();
     if (code != ErrorCode::kOk) {
@@ -117,16 +117,16 @@ TEST_F(CommandFaults, AnEngineFrozenInACallTimesOutAndThenAnswers) {
     }
     EXPECT_EQ(held.caller->Call(), ErrorCode::kOk);
     EXPECT_EQ(held.caller->Step(), ErrorCode::kOk);
-  }
+  });
   std::printf("froze the engine at %d of %d instructions; %d were late\n",
-              kDraws / 3, length, late);
+              places, length, late);
   EXPECT_GT(late, 0);
 }
 
 TEST_F(CommandFaults, AClientKilledInACallIsFollowedByAFreshOne) {
   const std::unique_ptr<Victim> host = StartHost();
   constexpr int kInstructions = 6000;  // It then waits for its answer.
-  for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
+  AtPlaces(kDraws, kInstructions, [&](int place) {
     Victim client([this] {
       Caller caller(name_);
       if (caller.Call() != ErrorCode::kOk) _exit(1);
@@ -134,10 +134,10 @@ TEST_F(CommandFaults, AClientKilledInACallIsFollowedByAFreshOne) {
       if (caller.Call() != ErrorCode::kOk) _exit(2);
     });
     ASSERT_TRUE(client.RunToMark());
-    client.Advance(Victim::kInstruction, Place(kInstructions, draw, kDraws));
+    client.Advance(Victim::kInstruction, place);
     client.Kill();
     ExpectANewCallerIsServed();
-  }
+  });
 }
 
 TEST_F(CommandFaults, ClientThatReadsNothingCanStep) {

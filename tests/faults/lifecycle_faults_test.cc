@@ -58,6 +58,9 @@ class LifecycleFaults : public FaultTest {
   }
 };
 
+// A birth has 200,000 instructions: each step by ptrace takes 20 us.
+constexpr int kBirthDraws = 8;
+
 TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {
   KillEverywhere([] {},
                  [this] {
@@ -65,7 +68,7 @@ TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {
                    CountingServer side(name_);
                    Victim::Mark();
                  },
-                 [this] { ExpectAFreshPair(); });
+                 [this] { ExpectAFreshPair(); }, kBirthDraws);
 }
 
 TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
@@ -75,7 +78,7 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
                    CountingServer side(name_);
                    Victim::Mark();
                  },
-                 [this] { ExpectAFreshPair(); });
+                 [this] { ExpectAFreshPair(); }, kBirthDraws);
 }
 
 TEST_F(LifecycleFaults, AnEngineKilledWhileItStopsLeavesTheNameToTheNext) {

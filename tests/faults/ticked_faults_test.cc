@@ -215,11 +215,10 @@ class TickedFaults : public FaultTest,
 TEST_P(TickedFaults, AnEngineKilledBeforeDoneHasAnsweredOrIsGone) {
   const int length = InstructionsUntilDone();
   int answered = 0;
-  for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
-    SCOPED_TRACE(Place(length, draw, kDraws));
+  const int places = AtPlaces(kDraws, length, [&](int place) {
     HeldStep held = StartHeldStep();
     hold_.Set(false);
-    held.engine->Advance(Victim::kInstruction, Place(length, draw, kDraws));
+    held.engine->Advance(Victim::kInstruction, place);
     held.engine->Kill();
     const ErrorCode code = held.client->Recv(Deadline::After(20));
     if (code == ErrorCode::kOk) {
@@ -235,20 +234,19 @@ TEST_P(TickedFaults, AnEngineKilledBeforeDoneHasAnsweredOrIsGone) {
     const absl::Status status = held.client->Reconnect(20);
     ASSERT_TRUE(status.ok()) << status;
     ExpectNewSession(*held.client);
-  }
+  });
   std::printf("killed the engine at %d of %d instructions; %d answered\n",
-              kDraws, length, answered);
-  EXPECT_LT(answered, kDraws);
+              places, length, answered);
+  EXPECT_LT(answered, places);
 }
 
 TEST_P(TickedFaults, AnEngineFrozenBeforeDoneTimesOutAndThenAnswers) {
   const int length = InstructionsUntilDone();
   int late = 0;
-  for (int draw = 0; draw < kDraws / 2 && !HasFailure(); ++draw) {
-    SCOPED_TRACE(Place(length, draw, kDraws / 2));
+  const int places = AtPlaces(kDraws / 2, length, [&](int place) {
     HeldStep held = StartHeldStep();
     hold_.Set(false);
-    held.engine->Advance(Victim::kInstruction, Place(length, draw, kDraws / 2));
+    held.engine->Advance(Victim::kInstruction, place);
     ErrorCode code = held.client->Recv(Deadline::After(0.02));
     held.engine->Release();
     if (code != ErrorCode::kOk) {
@@ -258,9 +256,9 @@ TEST_P(TickedFaults, AnEngineFrozenBeforeDoneTimesOutAndThenAnswers) {
     }
     ASSERT_EQ(code, ErrorCode::kOk) << held.client->Explain(code);
     ExpectSecondStepAndMore(*held.client);
-  }
+  });
   std::printf("froze the engine at %d of %d instructions; %d were late\n",
-              kDraws / 2, length, late);
+              places, length, late);
   EXPECT_GT(late, 0);
 }
 

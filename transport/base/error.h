@@ -4,8 +4,8 @@
 // language binding converts the code into its exception, by one table.
 //
 //   if (fd < 0) return MakeSystemError("open", path, errno);
-//   RETURN_IF_ERROR(CheckRegionName(name));
-//   ASSIGN_OR_RETURN(const RegionLock lock, RegionLock::On(fd));
+//   TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
+//   TANDEM_ASSIGN_OR_RETURN(const RegionLock lock, RegionLock::On(fd));
 
 #ifndef TANDEM_TRANSPORT_BASE_ERROR_H_
 #define TANDEM_TRANSPORT_BASE_ERROR_H_
@@ -18,7 +18,7 @@
 #include "schema/layout/error_codes.h"
 
 // Returns the expression's absl::Status to the caller unless it is OK.
-#define RETURN_IF_ERROR(...)                                         \
+#define TANDEM_RETURN_IF_ERROR(...)                                  \
   do {                                                               \
     absl::Status TANDEM_UNIQUE_(status) = (__VA_ARGS__);             \
     if (!TANDEM_UNIQUE_(status).ok()) return TANDEM_UNIQUE_(status); \
@@ -26,7 +26,7 @@
 
 // Moves the value of an absl::StatusOr into `target`, a variable or a
 // declaration; returns the status to the caller if there is no value.
-#define ASSIGN_OR_RETURN(target, ...)                                       \
+#define TANDEM_ASSIGN_OR_RETURN(target, ...)                                \
   auto TANDEM_UNIQUE_(result) = (__VA_ARGS__);                              \
   if (!TANDEM_UNIQUE_(result).ok()) return TANDEM_UNIQUE_(result).status(); \
   target = *std::move(TANDEM_UNIQUE_(result))

@@ -65,7 +65,7 @@ FrameGeometry WithAlignedSlots(FrameGeometry geometry) {
 }
 
 absl::StatusOr<FlanHeader> PlanFrameRing(const FrameGeometry& geometry) {
-  RETURN_IF_ERROR(CheckLimits(ErrorCode::kInvalidArgument, geometry));
+  TANDEM_RETURN_IF_ERROR(CheckLimits(ErrorCode::kInvalidArgument, geometry));
   FlanHeader header = {};
   std::copy(std::begin(kFlanMagic), std::end(kFlanMagic), header.magic);
   header.version = kFlanVersion;
@@ -106,7 +106,7 @@ absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
                             .height = header.height,
                             .channels = header.channels,
                             .capacity = header.capacity};
-  RETURN_IF_ERROR(CheckLimits(ErrorCode::kLayoutMismatch, geometry));
+  TANDEM_RETURN_IF_ERROR(CheckLimits(ErrorCode::kLayoutMismatch, geometry));
   if (header.format != FormatOf(header.channels)) {
     return Mismatch(
         absl::StrCat("the format of ", header.channels, " channels"),

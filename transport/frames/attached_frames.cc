@@ -17,7 +17,7 @@ namespace tandem {
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
     absl::string_view run_id) {
-  ASSIGN_OR_RETURN(const std::string name, FrameSegmentName(run_id));
+  TANDEM_ASSIGN_OR_RETURN(const std::string name, FrameSegmentName(run_id));
   const std::string path = RegionPath(name);
   const absl::StatusOr<SharedFile> file = OpenSharedFile(name, path, O_RDONLY);
   if (CodeOf(file.status()) == ErrorCode::kNotReady) {
@@ -28,7 +28,7 @@ absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
                      Printable(path), "; start the run, or check its id"));
   }
   if (!file.ok()) return file.status();
-  RETURN_IF_ERROR(CheckTrust(name, file->status));
+  TANDEM_RETURN_IF_ERROR(CheckTrust(name, file->status));
   const off_t bytes = file->status.st_size;
   if (bytes < static_cast<off_t>(sizeof(FlanHeader))) {
     return MakeError(
@@ -36,14 +36,14 @@ absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
         absl::StrCat("'", Printable(name), "': expected a frame ring, found ",
                      bytes, " bytes"));
   }
-  ASSIGN_OR_RETURN(auto lock, RegionLock::On(file->fd.get()));
+  TANDEM_ASSIGN_OR_RETURN(auto lock, RegionLock::On(file->fd.get()));
   return Make(name, file->fd.get(), std::move(lock), /*offset=*/0,
               static_cast<uint64_t>(bytes));
 }
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenRegion(
     absl::string_view region_name) {
-  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(region_name));
+  TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(region_name));
   if (found.plan.flan_offset == 0) {
     return MakeError(ErrorCode::kUnsupported,
                      absl::StrCat("region '", region_name,
@@ -58,8 +58,8 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
                                                     int fd, RegionLock lock,
                                                     uint64_t offset,
                                                     uint64_t bytes) {
-  ASSIGN_OR_RETURN(auto mapping,
-                   RegionMapping::MapReadOnly(fd, offset + bytes));
+  TANDEM_ASSIGN_OR_RETURN(auto mapping,
+                          RegionMapping::MapReadOnly(fd, offset + bytes));
   absl::StatusOr<FrameReader> reader =
       FrameReader::Attach({mapping->At<std::byte>(offset), bytes});
   if (!reader.ok()) {

@@ -11,13 +11,13 @@
 namespace tandem {
 
 absl::StatusOr<uint64_t> FrameWriter::RingBytes(const FrameGeometry& geometry) {
-  ASSIGN_OR_RETURN(const FlanHeader header, PlanFrameRing(geometry));
+  TANDEM_ASSIGN_OR_RETURN(const FlanHeader header, PlanFrameRing(geometry));
   return FrameRingBytes(header);
 }
 
 absl::StatusOr<FrameWriter> FrameWriter::Create(std::span<std::byte> ring,
                                                 const FrameGeometry& geometry) {
-  ASSIGN_OR_RETURN(const FlanHeader header, PlanFrameRing(geometry));
+  TANDEM_ASSIGN_OR_RETURN(const FlanHeader header, PlanFrameRing(geometry));
   if (ring.size() < FrameRingBytes(header) ||
       reinterpret_cast<uintptr_t>(ring.data()) % alignof(FlanHeader) != 0) {
     return MakeError(

@@ -80,6 +80,10 @@ class ImageSlotWriter {
   // Copies the image into a free slot. No image in the notice: `image` is empty
   // or too large, or the caller holds both slots.
   ImageNotice Write(std::span<const std::byte> image);
+  // Frees the slot of a notice of Write that the caller will not get.
+  void Withdraw(const ImageNotice& notice) {
+    if (notice.seq != 0) slots_[notice.slot].held = 0;
+  }
 
  private:
   struct Slot {

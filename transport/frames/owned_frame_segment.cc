@@ -20,18 +20,21 @@ static_assert(kFlanWriterLockByte == kEngineLockByte);
 
 absl::StatusOr<OwnedFrameSegment> OwnedFrameSegment::Create(
     absl::string_view run_id, const FrameGeometry& geometry) {
-  ASSIGN_OR_RETURN(const std::string name, FrameSegmentName(run_id));
-  ASSIGN_OR_RETURN(const uint64_t bytes, FrameWriter::RingBytes(geometry));
+  TANDEM_ASSIGN_OR_RETURN(const std::string name, FrameSegmentName(run_id));
+  TANDEM_ASSIGN_OR_RETURN(const uint64_t bytes,
+                          FrameWriter::RingBytes(geometry));
   RemoveDeadRegions();
-  RETURN_IF_ERROR(RemoveUnlessLocked(name));
-  ASSIGN_OR_RETURN(
+  TANDEM_RETURN_IF_ERROR(RemoveUnlessLocked(name));
+  TANDEM_ASSIGN_OR_RETURN(
       auto file,
       NamedFile::Reserve(name, bytes, /*group_access=*/false,
                          {"the frame ring", "use fewer slots (capacity)"}));
-  ASSIGN_OR_RETURN(auto writer, FrameWriter::Create(
-                                    {file.mapping()->base(), bytes}, geometry));
-  ASSIGN_OR_RETURN(const bool linked,
-                   file.LinkOver([&] { return RemoveUnlessLocked(name); }));
+  TANDEM_ASSIGN_OR_RETURN(
+      auto writer,
+      FrameWriter::Create({file.mapping()->base(), bytes}, geometry));
+  TANDEM_ASSIGN_OR_RETURN(const bool linked, file.LinkOver([&] {
+    return RemoveUnlessLocked(name);
+  }));
   if (linked) return OwnedFrameSegment(std::move(file), std::move(writer));
   return MakeError(ErrorCode::kAlreadyAttached,
                    absl::StrCat("'", Printable(name),

@@ -67,9 +67,9 @@ absl::StatusOr<std::vector<WorkerRows>> ReadWorkers(int fd,
 // Checks the header, then what the header leads to.
 absl::Status ReadAndCheck(int fd, uint64_t file_bytes, RegionParts* parts) {
   const LrbcHeader& plan = parts->plan;
-  RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
-  ASSIGN_OR_RETURN(parts->fields, ReadFields(fd, plan));
-  ASSIGN_OR_RETURN(parts->workers, ReadWorkers(fd, plan));
+  TANDEM_RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
+  TANDEM_ASSIGN_OR_RETURN(parts->fields, ReadFields(fd, plan));
+  TANDEM_ASSIGN_OR_RETURN(parts->workers, ReadWorkers(fd, plan));
   if (parts->fields.empty() && parts->workers.empty()) return absl::OkStatus();
   return CheckHeader(plan, file_bytes, parts->fields, parts->workers);
 }
@@ -77,14 +77,14 @@ absl::Status ReadAndCheck(int fd, uint64_t file_bytes, RegionParts* parts) {
 }  // namespace
 
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
-  RETURN_IF_ERROR(CheckRegionName(name));
+  TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
   const std::string path = RegionPath(name);
   absl::StatusOr<SharedFile> file = OpenSharedFile(name, path, O_RDWR);
   if (CodeOf(file.status()) == ErrorCode::kNotReady) {
     return NotReady(name, absl::StrCat("found no ", path));
   }
   if (!file.ok()) return file.status();
-  RETURN_IF_ERROR(CheckTrust(name, file->status));
+  TANDEM_RETURN_IF_ERROR(CheckTrust(name, file->status));
   UniqueFd& fd = file->fd;
   RegionParts parts;
   LrbcHeader& plan = parts.plan;
@@ -100,7 +100,7 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("region '", name, "': ", status.message()));
   }
-  ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  TANDEM_ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
   if (!lock.HeldByOther(kEngineLockByte)) {
     return NotReady(
         name, absl::StrCat("found one whose engine (pid ",
@@ -123,20 +123,20 @@ absl::StatusOr<RegionParts> ReadRegionParts(int fd) {
         absl::StrCat("expected a region's file, found a file of ", file.st_size,
                      " bytes, too short for a region's header"));
   }
-  RETURN_IF_ERROR(
+  TANDEM_RETURN_IF_ERROR(
       ReadAndCheck(fd, static_cast<uint64_t>(file.st_size), &parts));
   return parts;
 }
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
-  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
-  ASSIGN_OR_RETURN(auto mapping,
-                   RegionMapping::Map(found.fd.get(), found.plan.region_size));
+  TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
+  TANDEM_ASSIGN_OR_RETURN(
+      auto mapping, RegionMapping::Map(found.fd.get(), found.plan.region_size));
   return AttachedRegion(std::move(found), std::move(mapping));
 }
 
 absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
-  ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
+  TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
   return found.plan;
 }
 

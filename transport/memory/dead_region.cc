@@ -68,7 +68,7 @@ absl::Status RemoveAt(const std::string& path, absl::string_view name,
     return InTheWay(path, "a file that is no Tandem region",
                     "remove it if nothing needs it, or choose another name");
   }
-  ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  TANDEM_ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
   if (!lock.TryAcquire(kEngineLockByte)) {
     return InTheWay(
         path,

@@ -2,11 +2,9 @@
 // them.
 //
 // Data flow: FieldSpecs -> FieldRecordsOf -> records, which region_plan.cc
-// places
-// -> the region's table -> a client's copy -> CheckFieldRecords.
+// places -> the region's table -> a client's copy -> CheckFieldRecords.
 //
-//   std::vector<FieldRecord> records = FieldRecordsOf(specs, header,
-//   &problems);
+//   auto records = FieldRecordsOf(specs, header, &problems);
 //   ... set each record's offset ...
 //   CheckFieldRecords(header, records, &problems);
 

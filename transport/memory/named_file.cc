@@ -55,7 +55,7 @@ absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
 absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
                                              uint64_t bytes, bool group_access,
                                              const Texts& texts) {
-  RETURN_IF_ERROR(CheckRoom(bytes, texts));
+  TANDEM_RETURN_IF_ERROR(CheckRoom(bytes, texts));
   const mode_t mode = group_access ? 0660 : 0600;
   UniqueFd fd(
       OpenAboveStandardStreams(kSharedMemoryDir, O_TMPFILE | O_RDWR, mode));
@@ -70,14 +70,14 @@ absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
     error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
   } while (error == EINTR);
   if (error == ENOSPC || error == ENOMEM) {  // another process took the space
-    RETURN_IF_ERROR(CheckRoom(bytes, texts));
+    TANDEM_RETURN_IF_ERROR(CheckRoom(bytes, texts));
   }
   if (error != 0) {
     return MakeSystemError("posix_fallocate", absl::StrCat(bytes, " bytes"),
                            error);
   }
-  ASSIGN_OR_RETURN(auto mapping, RegionMapping::Map(fd.get(), bytes));
-  ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  TANDEM_ASSIGN_OR_RETURN(auto mapping, RegionMapping::Map(fd.get(), bytes));
+  TANDEM_ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
   if (!lock.TryAcquire(kEngineLockByte)) {
     return MakeSystemError("fcntl(F_OFD_SETLK)", kSharedMemoryDir, errno);
   }
@@ -98,7 +98,7 @@ absl::StatusOr<bool> NamedFile::LinkOver(
     const std::function<absl::Status()>& remove_dead) {
   constexpr int kAttempts = 8;  // other owners took the name, and died
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    RETURN_IF_ERROR(remove_dead());
+    TANDEM_RETURN_IF_ERROR(remove_dead());
     absl::StatusOr<bool> linked = TryLink();
     if (!linked.ok() || *linked) return linked;
   }

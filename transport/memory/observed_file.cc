@@ -31,7 +31,7 @@ absl::Status CheckName(absl::string_view name) {
 }  // namespace
 
 absl::StatusOr<ObservedFile> ObservedFile::Open(absl::string_view name) {
-  RETURN_IF_ERROR(CheckName(name));
+  TANDEM_RETURN_IF_ERROR(CheckName(name));
   const std::string spare_path = SpareLinkPath(name);
   absl::StatusOr<SharedFile> opened =
       OpenSharedFile(name, RegionPath(name), O_RDONLY);

@@ -16,16 +16,16 @@ namespace tandem {
 absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
                                                 const RegionSpec& spec,
                                                 const RegionOptions& options) {
-  RETURN_IF_ERROR(CheckRegionName(name));
+  TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
   const std::chrono::nanoseconds since_epoch =
       std::chrono::system_clock::now().time_since_epoch();
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       LrbcHeader header,
       PlanRegion(spec, static_cast<uint64_t>(since_epoch.count())));
   RemoveDeadRegions();
-  RETURN_IF_ERROR(RemoveIfDead(name));
+  TANDEM_RETURN_IF_ERROR(RemoveIfDead(name));
 
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       auto file,
       NamedFile::Reserve(
           name, header.region_size, options.group_access,
@@ -67,8 +67,9 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
 }
 
 absl::Status OwnedRegion::Link() {
-  ASSIGN_OR_RETURN(const bool linked,
-                   file_.LinkOver([this] { return RemoveIfDead(name()); }));
+  TANDEM_ASSIGN_OR_RETURN(const bool linked, file_.LinkOver([this] {
+    return RemoveIfDead(name());
+  }));
   if (linked) return absl::OkStatus();
   return MakeError(ErrorCode::kAlreadyAttached,
                    absl::StrCat("region '", name(), "': other engines kept ",

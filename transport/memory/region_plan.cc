@@ -356,8 +356,8 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   }
   if (spec.frames.capacity != 0) {
     // At most 64 Ki slots of 1 GiB and some bytes: no overflow.
-    ASSIGN_OR_RETURN(const FlanHeader ring,
-                     PlanFrameRing(WithAlignedSlots(spec.frames)));
+    TANDEM_ASSIGN_OR_RETURN(const FlanHeader ring,
+                            PlanFrameRing(WithAlignedSlots(spec.frames)));
     header.flan_offset = end;
     header.flan_size = FrameRingBytes(ring);
     header.feature_bits |= kFeatureFrames;

@@ -4,9 +4,9 @@
 // block -> a regular file's descriptor and status.
 // Ownership: the caller owns the descriptor. Nothing in the file is changed.
 //
-//   ASSIGN_OR_RETURN(const SharedFile file,
-//                    OpenSharedFile(name, RegionPath(name), O_RDONLY));
-//   RETURN_IF_ERROR(CheckTrust(name, file.status));
+//   TANDEM_ASSIGN_OR_RETURN(const SharedFile file,
+//                           OpenSharedFile(name, RegionPath(name), O_RDONLY));
+//   TANDEM_RETURN_IF_ERROR(CheckTrust(name, file.status));
 
 #ifndef TANDEM_TRANSPORT_MEMORY_SHARED_FILE_H_
 #define TANDEM_TRANSPORT_MEMORY_SHARED_FILE_H_

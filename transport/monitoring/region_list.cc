@@ -52,7 +52,7 @@ std::vector<SharedName> ListShared() {
 }
 
 absl::StatusOr<SegmentReport> ReadSegmentReport(absl::string_view name) {
-  ASSIGN_OR_RETURN(const auto file, ObservedFile::Open(name));
+  TANDEM_ASSIGN_OR_RETURN(const auto file, ObservedFile::Open(name));
   SegmentReport report;
   report.name = Printable(name);
   report.file_bytes = file.bytes();

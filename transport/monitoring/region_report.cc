@@ -290,7 +290,7 @@ const char* NameOf(Life life) {
 }
 
 absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
-  ASSIGN_OR_RETURN(const auto file, ObservedFile::Open(name));
+  TANDEM_ASSIGN_OR_RETURN(const auto file, ObservedFile::Open(name));
   RegionReport report;
   report.name = Printable(name);
   report.name_gone = file.name_gone();

@@ -82,7 +82,7 @@ struct FieldReport {
   uint64_t bytes = 0;
 };
 
-// A process that calls the engine beside its client.
+// A process that calls the engine's RPCs in addition to the client.
 struct AttendantReport {
   uint32_t slot = 0;  // from 0
   std::string label = {};

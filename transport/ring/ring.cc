@@ -76,8 +76,8 @@ absl::StatusOr<RingWriter> RingWriter::Attach(RingHeader* header,
                                               std::span<std::byte> data,
                                               Doorbell reader_bell,
                                               int64_t grace_ns) {
-  ASSIGN_OR_RETURN(const RingSide side,
-                   Open(header, data, reader_bell, grace_ns));
+  TANDEM_ASSIGN_OR_RETURN(const RingSide side,
+                          Open(header, data, reader_bell, grace_ns));
   return RingWriter(side);
 }
 
@@ -144,8 +144,8 @@ absl::StatusOr<RingReader> RingReader::Attach(RingHeader* header,
                                               std::span<std::byte> data,
                                               Doorbell writer_bell,
                                               int64_t grace_ns) {
-  ASSIGN_OR_RETURN(const RingSide side,
-                   Open(header, data, writer_bell, grace_ns));
+  TANDEM_ASSIGN_OR_RETURN(const RingSide side,
+                          Open(header, data, writer_bell, grace_ns));
   return RingReader(side);
 }
 

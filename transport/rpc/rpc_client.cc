@@ -60,8 +60,8 @@ RpcMessage::RpcMessage(const EnvelopeReader& reader, const ImagePlace& place)
 
 absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
     RpcSide* side, const Options& options) {
-  ASSIGN_OR_RETURN(RingReader reader, side->RpcRingReader());
-  ASSIGN_OR_RETURN(RingWriter writer, side->RpcRingWriter());
+  TANDEM_ASSIGN_OR_RETURN(RingReader reader, side->RpcRingReader());
+  TANDEM_ASSIGN_OR_RETURN(RingWriter writer, side->RpcRingWriter());
   return std::unique_ptr<RpcClient>(
       new RpcClient(side, EnvelopeReader(std::move(reader), {}),
                     EnvelopeWriter(std::move(writer)), options));
@@ -83,7 +83,7 @@ absl::StatusOr<RpcMessage> RpcClient::Call(PackedCall call, Deadline deadline) {
   absl::Status status = Await(
       lock, [&] { return HasRoom(); }, deadline);
   if (!status.ok()) return status;
-  ASSIGN_OR_RETURN(const uint64_t id, Post(&call));
+  TANDEM_ASSIGN_OR_RETURN(const uint64_t id, Post(&call));
   const auto waiting = calls_.emplace(id, std::nullopt).first;
   status = Await(
       lock, [&] { return waiting->second.has_value(); }, deadline);

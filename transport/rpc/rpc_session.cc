@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<RpcClient>> RpcSession::Client() {
                                   "that was closed, or is not reconnected"));
   }
   if (client_ == nullptr) {
-    ASSIGN_OR_RETURN(client_, RpcClient::Create(side_, options_));
+    TANDEM_ASSIGN_OR_RETURN(client_, RpcClient::Create(side_, options_));
   }
   return client_;
 }

@@ -25,11 +25,12 @@ absl::StatusOr<std::unique_ptr<AttendantSide>> AttendantSide::Attach(
   }
   const Deadline deadline = Deadline::After(options.timeout_secs);
   for (;;) {
-    ASSIGN_OR_RETURN(AttachedRegion region,
-                     OpenByDeadline(name, options.interrupted, deadline));
+    TANDEM_ASSIGN_OR_RETURN(
+        AttachedRegion region,
+        OpenByDeadline(name, options.interrupted, deadline));
     auto side =
         absl::WrapUnique(new AttendantSide(name, options, std::move(region)));
-    RETURN_IF_ERROR(side->TakeSlot());
+    TANDEM_RETURN_IF_ERROR(side->TakeSlot());
     const absl::Status status = side->Request(deadline);
     if (status.ok()) return side;
     // The engine died before its answer; another engine may be starting.

@@ -1,5 +1,5 @@
-// AttendantSide: an attendant's end of its slot: a process that calls an engine
-// beside the engine's client, such as a panel, a page or a gateway.
+// AttendantSide: the end of an attendant, a process such as a control GUI or a
+// gateway that calls an engine's RPCs in addition to the client.
 //
 // Data flow: RpcClient -> the slot's rings -> the engine's services.
 // Ownership: one process owns it. Any thread may call it, except Close and the

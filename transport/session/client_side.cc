@@ -49,8 +49,9 @@ absl::StatusOr<ClientSide> ClientSide::Attach(absl::string_view name,
                                               const Options& options) {
   const Deadline deadline = Deadline::After(options.timeout_secs);
   for (;;) {
-    ASSIGN_OR_RETURN(AttachedRegion region,
-                     OpenByDeadline(name, options.interrupted, deadline));
+    TANDEM_ASSIGN_OR_RETURN(
+        AttachedRegion region,
+        OpenByDeadline(name, options.interrupted, deadline));
     ClientSide client(name, options, std::move(region));
     const absl::Status status = client.RequestAttach(deadline);
     if (status.ok()) return client;
@@ -343,8 +344,8 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   lost_to_ = ErrorCode::kClientClosed;
   Options options = options_;
   options.timeout_secs = timeout_secs;
-  ASSIGN_OR_RETURN(ClientSide next, Attach(name_, options));
-  RETURN_IF_ERROR(CheckSameSchema(plan(), next.plan()));
+  TANDEM_ASSIGN_OR_RETURN(ClientSide next, Attach(name_, options));
+  TANDEM_RETURN_IF_ERROR(CheckSameSchema(plan(), next.plan()));
   region_ = std::move(next.region_);
   arrays_ = std::move(next.arrays_);
   waiter_ = next.waiter_;

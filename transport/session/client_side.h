@@ -5,9 +5,11 @@
 // Data flow: actions -> Step -> arrays().obs, rewards, ... Step does Send, then
 // Recv. A caller of Send and Recv can compute while the engine steps.
 // Ownership: one process owns a ClientSide. One thread at a time may call it: a
-// call during another thread's call returns kConcurrentUse. Any thread may call
-// pending, closed, Stats, EnginePhase and EngineAlive, except during a
-// Reconnect. One other thread may use the ends of the RPC rings (RpcSide).
+// call during another thread's call returns kConcurrentUse. Two exceptions:
+//  - Any thread may call pending, closed, Stats, EnginePhase and EngineAlive,
+//    except during a Reconnect.
+//  - One other thread may use the RPC rings (RpcRingReader, RpcRingWriter).
+//
 // Specification: docs/protocol.md. Each step or reset is one *exchange*: a
 // request of the client, and the engine's answer.
 //
@@ -48,7 +50,7 @@
 
 namespace tandem {
 
-// Where a client's time went since it attached.
+// Where a client's time went since its attach.
 struct ClientStats {
   uint64_t exchanges = 0;
   uint64_t policy_ns = 0;  // from the end of a Recv to the next Send
@@ -74,13 +76,13 @@ struct ClientStats {
 //            kBrokenPeer; a failed Reconnect
 //  closed    Close                            Close
 //
-// A Step whose Send fails does not change the state. Any other Step leaves the
-// state that its Recv leaves.
+// A Step whose Send fails does not change the state. After any other Step, the
+// state is that after its Recv.
 //
 // arrays() may be read in every state. The region stays mapped while the client
-// or a copy of mapping() exists. In a forked child Reconnect, and every call
-// whose result is an ErrorCode, returns kForkedChild; the destructor does not
-// end the parent's session.
+// or a copy of mapping() exists. In a forked child, Reconnect and all functions
+// that return an ErrorCode return kForkedChild. The destructor in the child
+// does not end the parent's session.
 class ClientSide final : public RpcSide {
  public:
   struct Options {
@@ -95,8 +97,9 @@ class ClientSide final : public RpcSide {
   //  - kNotReady: no engine served the region before the timeout.
   //  - kStepTimeout: the engine did not acknowledge before the timeout.
   //  - kAlreadyAttached: another client has the slot. The text has its pid.
-  //  - kLayoutMismatch, kAccessDenied, kInterrupted.
+  //  - kLayoutMismatch: the file is not a valid region.
   //  - kInvalidArgument: the name is invalid.
+  //  - kAccessDenied, kInterrupted.
   //  - kEngineFailed, kUnsupported: the engine refused the client.
   static absl::StatusOr<ClientSide> Attach(absl::string_view name,
                                            const Options& options);
@@ -115,8 +118,8 @@ class ClientSide final : public RpcSide {
   //    client is lost.
   //  - kClientClosed: the client is closed, or the last Reconnect failed.
   //  - kForkedChild, kConcurrentUse.
-  // After an error nothing was sent. Never blocks or allocates. Makes a system
-  // call only to wake an engine that sleeps.
+  // In case of an error, nothing is sent. Never blocks or allocates. Makes a
+  // system call only to wake an engine that sleeps.
   ErrorCode Send(std::span<const float> actions);
 
   // Requests a step of the environments `env_ids` only; the rows of all others
@@ -133,23 +136,21 @@ class ClientSide final : public RpcSide {
   // seed, or nullopt for none. Errors: those of Send, without kInvalidAction,
   // and:
   //  - kInvalidArgument: an index is out of range, or `seeds` has a wrong size.
-  //    Explain names only the range.
   ErrorCode SendReset(std::span<const int64_t> env_ids,
                       std::span<const std::optional<uint64_t>> seeds);
 
   // Waits for the results.
   //  - kOk: arrays() has the results.
-  //  - kStepTimeout, kInterrupted: the exchange is still pending. While an
-  //    attendant pauses the engine, the deadline does not run.
+  //  - kStepTimeout, kInterrupted: the exchange is still pending. A pause by an
+  //    attendant extends the deadline.
   //  - kPeerGone, kBrokenPeer: the client is lost.
   //  - kEngineFailed, kUnsupported: the engine reports an error, which Explain
   //    returns. The exchange is complete; arrays() has no valid results.
   //  - kEnvFailed: an environment raised an exception in its worker process.
   //    The exchange is complete; the rows of all other environments are valid.
   //  - kNoStepPending, kClientClosed, kForkedChild, kConcurrentUse.
-  // Allocates nothing. Recv calls `on_long_wait` at most once: before it
-  // sleeps, or after it has spun for 20 us. It calls Options::interrupted only
-  // after that.
+  // Allocates nothing. Calls `on_long_wait` at most once: before the first
+  // sleep, or after a spin of 20 us. Calls Options::interrupted only later.
   ErrorCode Recv(Deadline deadline,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
 
@@ -194,16 +195,15 @@ class ClientSide final : public RpcSide {
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
 
-  // The number of the exchange whose state arrays().images shows, as of the
-  // last Recv or Attach; 0 if the engine renders no images.
+  // The exchange number of arrays().images, as of the last Recv or Attach; 0 if
+  // the engine renders no images.
   uint64_t image_step() const {
     // relaxed: frame_seq or attach_ack published it.
     return header()->image_step.load(std::memory_order_relaxed);
   }
 
   // Requests a frame of the current state, and waits until this frame is the
-  // newest in the frame ring. After kPeerGone the client is lost; otherwise the
-  // state does not change.
+  // newest in the frame ring. Only kPeerGone changes the client's state.
   //  - kOk: the newest frame shows the current state.
   //  - kStepTimeout, kInterrupted: no frame came; the caller may call again.
   //  - kPeerGone: the client is lost.
@@ -213,12 +213,12 @@ class ClientSide final : public RpcSide {
   // Allocates nothing.
   ErrorCode AwaitFrame(Deadline deadline);
 
-  // The ends of the RPC rings are valid until the next Reconnect.
+  // The reader and the writer are valid until the next Reconnect.
   absl::StatusOr<RingReader> RpcRingReader() override;
   absl::StatusOr<RingWriter> RpcRingWriter() override;
   ImagePlace image_place() const override;
   Waiter RpcWaiter() const override { return Waiter(own_bell_, options_.wait); }
-  void AnnounceRpcs() override {}  // the engine reads this ring's position
+  void AnnounceRpcs() override {}  // nothing to do: the engine polls this ring
   std::string EnginePhase() const override;
   bool EngineAlive() const override { return region_.EngineAlive(); }
 
@@ -226,8 +226,8 @@ class ClientSide final : public RpcSide {
   // the name. Blocks. On success arrays() is in the new region's mapping. The
   // old mapping stays while a copy of mapping() exists. Errors:
   //  - kConcurrentUse, kForkedChild, kClientClosed: the state is unchanged.
-  //  - kLayoutMismatch: task, sizes or layout changed, or as for Attach. The
-  //    client is lost.
+  //  - kLayoutMismatch: task, sizes or layout differ from those before, or as
+  //    for Attach. The client is lost.
   //  - the other errors of Attach: the client is lost.
   absl::Status Reconnect(double timeout_secs);
 
@@ -236,7 +236,7 @@ class ClientSide final : public RpcSide {
   ErrorCode Close();
 
   // Returns the error for a call that begins during another thread's call:
-  // kConcurrentUse. In a forked child it is kForkedChild, since the other
+  // kConcurrentUse. In a forked child the error is kForkedChild: the other
   // thread exists only in the parent. Bindings call Refusal if they detect such
   // calls by a flag of their own.
   ErrorCode Refusal() const;
@@ -244,14 +244,13 @@ class ClientSide final : public RpcSide {
   // Returns `code`, which the last call returned, as a status. The text says
   // what was expected, what was found, where, and the next action. Allocates.
   absl::Status Explain(ErrorCode code) const;
-  // From now on Explain recommends methods of SharedMemoryVectorEnv as next
-  // actions. SharedMemoryVectorEnv has reset() and close(), but no reconnect().
+  // Makes Explain recommend methods of SharedMemoryVectorEnv as next actions.
+  // SharedMemoryVectorEnv has reset() and close(), but no reconnect().
   void ServeEnvironments() { serves_environments_ = true; }
-  // The next action that Explain then recommends when the client is lost.
+  // After ServeEnvironments, Explain recommends this when the client is lost.
   static constexpr char kNextOfEnvironments[] =
       "close() these environments and make new ones";
 
-  // Any thread may call pending, closed and Stats, except during a Reconnect.
   bool pending() const { return state() == State::kPending; }
   bool closed() const { return state() == State::kClosed; }
   ClientStats Stats() const;

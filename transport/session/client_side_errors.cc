@@ -210,7 +210,7 @@ std::string ClientSide::Explanation(ErrorCode code) const {
     case ErrorCode::kInvalidArgument:
       return absl::StrCat(
           "env_ids: expected indices in 0 .. ", arrays_.num_envs - 1,
-          ", each once at most in a step",
+          ", each once at most in a step, with no seeds or one for each",
           lanes_.empty()
               ? ""
               : absl::StrCat("; workers: expected indices in 0 .. ",

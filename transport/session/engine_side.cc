@@ -23,8 +23,8 @@ constexpr uint32_t kAskedForFrame = 2;
 absl::StatusOr<EngineSide> EngineSide::Create(absl::string_view name,
                                               const RegionSpec& spec,
                                               const Options& options) {
-  ASSIGN_OR_RETURN(auto region,
-                   OwnedRegion::Create(name, spec, options.region));
+  TANDEM_ASSIGN_OR_RETURN(auto region,
+                          OwnedRegion::Create(name, spec, options.region));
   return EngineSide(std::move(region), options.wait);
 }
 
@@ -251,6 +251,7 @@ void EngineSide::ClearRequests() {
 void EngineSide::DropHeldExchange() {
   if (!holds_) return;
   holds_ = false;
+  taken_at_ns_ = waiter_.NowNs();  // it was held, not stepped
   Fail(ErrorCode::kUnsupported,
        "the held exchange was dropped: its client left");
 }

@@ -1,7 +1,8 @@
 // OpenByDeadline: waits for an engine's region, and maps it.
 //
-//   ASSIGN_OR_RETURN(AttachedRegion region,
-//                    OpenByDeadline("demo", nullptr, Deadline::After(10)));
+//   TANDEM_ASSIGN_OR_RETURN(AttachedRegion region,
+//                           OpenByDeadline("demo", nullptr,
+//                                          Deadline::After(10)));
 
 #ifndef TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_
 #define TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_

@@ -59,7 +59,12 @@ TEST(Session, ResetOnlyStepsNoEnvironmentAndClearsFlags) {
   for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
   const std::vector<int64_t> beyond = {3};
   EXPECT_EQ(client.SendReset(beyond, {}), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(client.SendReset(beyond, seeds), ErrorCode::kInvalidArgument);
+  const std::vector<std::optional<uint64_t>> one_seed = {42};
+  EXPECT_EQ(client.SendReset(envs, one_seed), ErrorCode::kInvalidArgument);
+  for (const absl::string_view part : {"indices in 0 .. 2", "seeds"}) {
+    EXPECT_NE(client.Explain(ErrorCode::kInvalidArgument).message().find(part),
+              absl::string_view::npos);
+  }
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   EXPECT_EQ(engine.steps(), 1);
 }

@@ -32,7 +32,7 @@ class WorkerSide::Watch final : public WaitWatch {
 
 absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
                                               const Options& options) {
-  ASSIGN_OR_RETURN(RegionParts parts, ReadRegionParts(fd));
+  TANDEM_ASSIGN_OR_RETURN(RegionParts parts, ReadRegionParts(fd));
   if (parts.workers.empty()) {
     return MakeError(ErrorCode::kUnsupported,
                      "expected a region with workers, found one whose engine "
@@ -44,9 +44,9 @@ absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
         absl::StrCat("worker: expected 0 to ", parts.workers.size() - 1,
                      ", found ", worker));
   }
-  ASSIGN_OR_RETURN(RegionLock lock, RegionLock::On(fd));
-  ASSIGN_OR_RETURN(auto mapping,
-                   RegionMapping::Map(fd, parts.plan.region_size));
+  TANDEM_ASSIGN_OR_RETURN(RegionLock lock, RegionLock::On(fd));
+  TANDEM_ASSIGN_OR_RETURN(auto mapping,
+                          RegionMapping::Map(fd, parts.plan.region_size));
   if (!lock.HeldByOther(kEngineLockByte)) {
     return MakeError(ErrorCode::kPeerGone,
                      "expected a supervisor that holds the engine lock, found "

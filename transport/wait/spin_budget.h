@@ -29,8 +29,8 @@ namespace tandem {
 // Not thread-safe; no call blocks, allocates or makes a system call.
 class SpinBudget {
  public:
-  // A longer spin costs more CPU time than it saves latency: a wake takes 2 to
-  // 4 us on a running core and 30 to 100 on an idle one of a virtual machine.
+  // A longer spin costs more CPU time than it saves latency: a wake takes about
+  // 1 us on a busy core, and 25 to 100 us on an idle one of a virtual machine.
   static constexpr int64_t kLongestNs = 500'000;
   // Sleeps are not measured as shorter than this, so that a spin lasts for two
   // sides that run.

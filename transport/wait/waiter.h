@@ -100,8 +100,9 @@ class BasicWaiter {
   static constexpr int kYieldedToThePeer = 4;
   // No yield while the GIL may be held.
   static_assert(kYieldEveryNs > WaitWatch::kQuickNs);
-  // How long kSpin spins under SCHED_FIFO or SCHED_RR before it sleeps. Only a
-  // sleep lets a peer of the same or a lower priority run on this core.
+  // How long kSpin spins under SCHED_FIFO or SCHED_RR before it sleeps. Until
+  // then a peer of a lower priority on this core does not run. One of the same
+  // priority runs only after the quantum of SCHED_RR (100 ms by default).
   static constexpr int64_t kRealTimeSpinNs = 10'000'000;
   // A sleep for a peer that notifies has the longest slice: a shorter one would
   // arm a hardware timer each time (measured: 15 us a wait instead of 2). For a

@@ -153,6 +153,7 @@ TEST_P(FrameWatchTest, ReportsEndOfRun) {
   AwaitState(GetParam() == Kind::kForeign ? FreshnessState::kStale
                                           : FreshnessState::kUnavailable);
   EXPECT_GT(watch_.frame().number, 0u);  // The last image is still there.
+  publisher = nullptr;                   // It removes files of this name.
   publisher = std::make_unique<Publisher>(Run());
   AwaitState(FreshnessState::kConnected);
 }

@@ -94,7 +94,7 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   ViewerOptions options;
   options.help_wanted = ProgramFlags::WantHelp(words);
   if (options.help_wanted) return options;
-  RETURN_IF_ERROR(Flags().SetFromWords(words));
+  TANDEM_RETURN_IF_ERROR(Flags().SetFromWords(words));
   const std::pair<bool, const absl::CommandLineFlag*> checks[] = {
       {SetWord(absl::GetFlag(FLAGS_run_mode), "policy_eval", "train",
                &options.policy_eval),

@@ -103,7 +103,7 @@ absl::StatusOr<InspectOptions> ParseInspectOptions(
     return InspectOptions{.what = InspectOptions::What::kHelp};
   }
   std::vector<std::string> names;
-  RETURN_IF_ERROR(Flags().SetFromWords(words, &names));
+  TANDEM_RETURN_IF_ERROR(Flags().SetFromWords(words, &names));
   if (names.size() != 1) {
     return MakeError(
         ErrorCode::kInvalidArgument,
@@ -118,7 +118,7 @@ absl::StatusOr<InspectOptions> ParseInspectOptions(
   if (options.name == "list" && !absl::c_linear_search(words, "--")) {
     options.what = InspectOptions::What::kList;
   }
-  RETURN_IF_ERROR(CheckServices(options));
+  TANDEM_RETURN_IF_ERROR(CheckServices(options));
   return options;
 }
 

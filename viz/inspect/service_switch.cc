@@ -15,11 +15,11 @@ absl::Status SwitchServices(absl::string_view region,
                             std::span<const std::string> enable,
                             std::span<const std::string> disable) {
   constexpr double kTimeoutSecs = 10;
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       const auto side,
       AttendantSide::Attach(
           region, {.label = "tandem-inspect", .timeout_secs = kTimeoutSecs}));
-  ASSIGN_OR_RETURN(const auto calls, RpcClient::Create(side.get(), {}));
+  TANDEM_ASSIGN_OR_RETURN(const auto calls, RpcClient::Create(side.get(), {}));
   for (const bool enabled : {false, true}) {
     for (const std::string& name : enabled ? enable : disable) {
       rpc::SetServiceRequestT request;
@@ -28,7 +28,7 @@ absl::Status SwitchServices(absl::string_view region,
       rpc::EnvelopeT call;
       call.method = rpc::MethodId::SetService;
       call.payload.Set(std::move(request));
-      RETURN_IF_ERROR(
+      TANDEM_RETURN_IF_ERROR(
           calls->Call(call, Deadline::After(kTimeoutSecs)).status());
     }
   }

@@ -15,10 +15,9 @@
 
 namespace tandem {
 
-// Attaches beside the engine's client, switches, and leaves. Blocks, at most
-// about 10 s for the attach and each service. Errors: those of
-// AttendantSide::Attach and RpcClient::Call. Services before the failed one
-// stay switched.
+// Attaches as an attendant, switches, and leaves. Blocks, at most about 10 s
+// for the attach and each service. Errors: those of AttendantSide::Attach and
+// RpcClient::Call. Services before the failed one stay switched.
 absl::Status SwitchServices(absl::string_view region,
                             std::span<const std::string> enable,
                             std::span<const std::string> disable);

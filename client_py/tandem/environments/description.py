@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
 from tandem.client import SharedMemoryClient
+from tandem.environments.fields import FIELD_DTYPES
+from tandem.environments.space_json import space_from_json
 from tandem.errors import LayoutMismatch, Unsupported
 
-_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in ("float64", "float32", "int64")}
+# Of the values that float32 rows and float64 infos stand for.
+_DTYPES = {name: FIELD_DTYPES[name] for name in ("float64", "float32", "int64")}
 
 
 class InfoField(NamedTuple):
@@ -88,19 +90,15 @@ def _unbounded(size: int) -> spaces.Box:
 
 
 def _space(said: dict[str, Any], size: int) -> "spaces.Box | spaces.Discrete[np.int64]":
-    if said["type"] == "Discrete":
-        if size != 1 or int(said["n"]) < 1:
-            raise ValueError(f"Discrete({said['n']}) over {size} values")
-        return spaces.Discrete(int(said["n"]))
-    if said["type"] != "Box" or said["shape"] != [size]:
-        raise ValueError(f"expected a Box of shape [{size}], found {said['type']} {said.get('shape')}")
-    dtype = _DTYPES[said["dtype"]]
-    return spaces.Box(_bounds(said["low"], size, dtype), _bounds(said["high"], size, dtype), (size,), dtype.type)
-
-
-def _bounds(said: list[Any], size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    values = np.array([float(each) for each in said])  # float reads "inf", too
-    return np.ascontiguousarray(np.broadcast_to(values, (size,)), dtype=dtype)
+    """Returns a space whose values fit a row of `size` float32."""
+    if said["type"] == "Box" and said["shape"] != [size]:
+        raise ValueError(f"expected a Box of shape [{size}], found {said['shape']}")
+    space = space_from_json(said)
+    if isinstance(space, spaces.Box) and space.dtype.name in _DTYPES:
+        return space
+    if isinstance(space, spaces.Discrete) and size == 1 and space == spaces.Discrete(int(space.n)):
+        return space
+    raise ValueError(f"expected a Box of {size} values or, of 1, a Discrete, found {space}")
 
 
 def _infos(said: list[dict[str, Any]], columns: int) -> tuple[InfoField, ...]:

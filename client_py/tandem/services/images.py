@@ -1,7 +1,7 @@
 """`Image`: an image that an engine rendered."""
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,7 @@ class Image:
 
 def image_of(values: dict[str, Any]) -> Image:
     """Makes an image from an ImageFrame of the schema, the item of a stream."""
-    return Image(**{name: value for name, value in values.items() if not name.startswith("slot")})
+    return Image(**{field.name: values[field.name] for field in fields(Image)})
 
 
 def named_image_of(values: dict[str, Any]) -> Image:

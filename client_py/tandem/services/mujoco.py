@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tandem._native import MethodId
-from tandem.arguments import finite, finite_number, flag, integer, or_zero, shown
+from tandem.arguments import finite, finite_number, flag, integer, or_zero, shown, text
 from tandem.services.caller import EnvIds, Service, part
 from tandem.services.streams import Stream
 
@@ -171,7 +171,8 @@ def _controls(controls: ArrayLike | Mapping[str, float] | Mapping[int, float]) -
     for key, value in controls.items():
         number = finite_number(f"controls[{shown(key)}]", value)
         if isinstance(key, str):
-            named.append({"actuator_name": key, "value": number})
+            name = text("controls: an actuator's name", key, "; nothing was sent")
+            named.append({"actuator_name": name, "value": number})
         else:
             index = integer("controls: an actuator's number", key, 0, 2**32 - 1, "; nothing was sent")
             indexed.append({"actuator_index": index, "value": number})

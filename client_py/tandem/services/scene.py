@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tandem._native import MethodId
-from tandem.arguments import finite, id_or_name, integer, member, shown
+from tandem.arguments import finite, flag, id_or_name, integer, member, shown
 from tandem.errors import InvalidArgument
 from tandem.services.caller import Service
 
@@ -106,8 +106,8 @@ class Scene(Service):
             MethodId.ListEntities,
             timeout,
             env_id=self._caller.env_id(env_id),
-            include_transforms=transforms,
-            include_components=components,
+            include_transforms=flag("transforms", transforms),
+            include_components=flag("components", components),
         )
         return tuple(_entity(each) for each in values["entities"])
 
@@ -158,7 +158,7 @@ class Scene(Service):
           timeout: Seconds for each call; None: the client's.
 
         Raises:
-          InvalidArgument: No such entity or environment, or numbers that are not finite.
+          InvalidArgument: No such entity or environment, nothing to change, or numbers that are not finite.
           Unsupported: This entity cannot be moved in this way; the text says why.
         """
         if isinstance(which, str):

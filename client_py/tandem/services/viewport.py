@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tandem._native import MethodId
+from tandem.arguments import text
 from tandem.services.image_service import ImageService
 
 
@@ -57,4 +58,4 @@ class Viewport(ImageService):
         return ViewportInfo(tuple(values["available_viewports"]), current)
 
     def _source(self, which: int | str) -> dict[str, Any]:
-        return {"viewport_name": which}
+        return {"viewport_name": text("which", which, "; nothing was sent")}

@@ -83,14 +83,15 @@ void MujocoEnvironment::ReturnToSharedModel() {
 }
 
 absl::StatusOr<mjModel*> MujocoEnvironment::OwnModel() {
-  RETURN_IF_ERROR(MakeOwnModel());
+  TANDEM_RETURN_IF_ERROR(MakeOwnModel());
   is_model_changed_ = true;
   return own_model_.get();
 }
 
 absl::Status MujocoEnvironment::MakeOwnModel() {
   if (own_model_ != nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(std::shared_ptr<mjModel> model, CopyModel(task_->model()));
+  TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<mjModel> model,
+                          CopyModel(task_->model()));
   task_ = make_task_(model);
   own_model_ = std::move(model);
   return absl::OkStatus();

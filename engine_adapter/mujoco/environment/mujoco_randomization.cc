@@ -31,8 +31,8 @@ absl::StatusOr<std::vector<std::string>> MujocoRandomization::SetContract(
     std::optional<uint64_t> seed) {
   Contract taken;
   if (contract != nullptr) {
-    ASSIGN_OR_RETURN(taken, ReadContract(*contract));
-    RETURN_IF_ERROR(MakeModels(envs));
+    TANDEM_ASSIGN_OR_RETURN(taken, ReadContract(*contract));
+    TANDEM_RETURN_IF_ERROR(MakeModels(envs));
   }
   const uint64_t first_seed = seed ? *seed : ChooseSeed();
   for (const uint32_t env : envs) {
@@ -54,12 +54,12 @@ absl::Status MujocoRandomization::MakeModels(std::span<const uint32_t> envs) {
   const auto models =
       static_cast<uint64_t>(std::ranges::count_if(envs, lacks_own));
   const uint64_t bytes = models * static_cast<uint64_t>(mj_sizeModel(&shared));
-  RETURN_IF_ERROR(CheckMemory(
+  TANDEM_RETURN_IF_ERROR(CheckMemory(
       bytes,
       absl::StrCat("models of their own for ", models, " environments need"),
       "give fewer environments a contract"));
   for (const uint32_t env : envs) {
-    RETURN_IF_ERROR(environments_[env]->MakeOwnModel());
+    TANDEM_RETURN_IF_ERROR(environments_[env]->MakeOwnModel());
   }
   return absl::OkStatus();
 }

@@ -224,7 +224,7 @@ absl::Status MoveBody(MujocoEnvironment* environment, int body,
     mjtNum* const qpos = data->qpos + model.jnt_qposadr[joint];
     Put(wanted, qpos, qpos + 3);
   } else {
-    ASSIGN_OR_RETURN(mjModel* const own, environment->OwnModel());
+    TANDEM_ASSIGN_OR_RETURN(mjModel* const own, environment->OwnModel());
     mj_kinematics(own, data);
     PlaceInParent(own, *data, body, wanted);
   }
@@ -235,7 +235,7 @@ absl::Status MoveBody(MujocoEnvironment* environment, int body,
 // A mesh's frame is MuJoCo's: its centre and principal axes.
 absl::Status MoveGeom(MujocoEnvironment* environment, int geom,
                       const WantedPose& wanted) {
-  ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
+  TANDEM_ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
   mjData* const data = environment->data();
   const Pose body = PoseAt(data->xpos, data->xquat, model->geom_bodyid[geom]);
   const Pose world =
@@ -254,8 +254,9 @@ absl::Status MoveGeom(MujocoEnvironment* environment, int geom,
 
 absl::Status MoveCamera(MujocoEnvironment* environment, int camera,
                         const WantedPose& wanted) {
-  RETURN_IF_ERROR(CheckFixed("camera", environment->model().cam_mode[camera]));
-  ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
+  TANDEM_RETURN_IF_ERROR(
+      CheckFixed("camera", environment->model().cam_mode[camera]));
+  TANDEM_ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
   mjData* const data = environment->data();
   const Pose body = PoseAt(data->xpos, data->xquat, model->cam_bodyid[camera]);
   const Pose placed = Inverse(body) * Replaced({}, wanted);
@@ -272,8 +273,9 @@ absl::Status MoveCamera(MujocoEnvironment* environment, int camera,
 // A light has only a direction: the rotation of straight down.
 absl::Status MoveLight(MujocoEnvironment* environment, int light,
                        const WantedPose& wanted) {
-  RETURN_IF_ERROR(CheckFixed("light", environment->model().light_mode[light]));
-  ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
+  TANDEM_RETURN_IF_ERROR(
+      CheckFixed("light", environment->model().light_mode[light]));
+  TANDEM_ASSIGN_OR_RETURN(mjModel* const model, environment->OwnModel());
   mjData* const data = environment->data();
   const Pose body = PoseAt(data->xpos, data->xquat, model->light_bodyid[light]);
   const Pose placed = Inverse(body) * Replaced({}, wanted);
@@ -333,7 +335,7 @@ std::optional<uint64_t> MujocoScene::IdOf(absl::string_view name) const {
 
 absl::Status MujocoScene::SetTransform(uint32_t env, uint64_t id,
                                        const rpc::TransformT& transform) {
-  ASSIGN_OR_RETURN(const WantedPose wanted, WantedOf(transform));
+  TANDEM_ASSIGN_OR_RETURN(const WantedPose wanted, WantedOf(transform));
   MujocoEnvironment* const environment = environments_[env];
   const Thing& thing = ThingOf(id);
   switch (thing.kind) {

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<MujocoCameras>> MujocoCameras::Create(
     std::shared_ptr<const mjModel> model,
     std::vector<const MujocoEnvironment*> environments,
     const std::optional<CameraView>& view, const DebugCanvas* canvas) {
-  ASSIGN_OR_RETURN(auto task_camera, TaskCamera::Create(model, view));
+  TANDEM_ASSIGN_OR_RETURN(auto task_camera, TaskCamera::Create(model, view));
   return std::unique_ptr<MujocoCameras>(
       new MujocoCameras(std::move(model), std::move(environments),
                         std::move(task_camera), canvas));
@@ -67,8 +67,10 @@ MujocoCameras::MujocoCameras(std::shared_ptr<const mjModel> model,
 absl::Status MujocoCameras::Draw(const ImageRequest& request,
                                  std::weak_ptr<const void> wanted, Done done) {
   const ImageRequest sized = Sized(request);
-  ASSIGN_OR_RETURN(std::shared_ptr<const void> held, queue_.Admit(sized));
-  ASSIGN_OR_RETURN(std::shared_ptr<SceneSnapshot> snapshot, SpareSnapshot());
+  TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<const void> held,
+                          queue_.Admit(sized));
+  TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<SceneSnapshot> snapshot,
+                          SpareSnapshot());
   snapshot->Take(*environments_[request.env], canvas_->Marks(request.env));
   queue_.Add({.held = std::move(held),
               .wanted = std::move(wanted),
@@ -107,7 +109,7 @@ absl::StatusOr<std::shared_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
     }
   }
   if (snapshot == nullptr) {
-    ASSIGN_OR_RETURN(auto made, SceneSnapshot::Create(model_));
+    TANDEM_ASSIGN_OR_RETURN(auto made, SceneSnapshot::Create(model_));
     snapshot = std::make_unique<SceneSnapshot>(std::move(made));
   }
   return std::shared_ptr<SceneSnapshot>(
@@ -119,13 +121,14 @@ absl::StatusOr<std::shared_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
 
 absl::StatusOr<Image> MujocoCameras::ImageOf(const ImageRequest& request,
                                              SceneSnapshot* snapshot) {
-  RETURN_IF_ERROR(snapshot->status());
-  ASSIGN_OR_RETURN(SceneRenderer* const renderer,
-                   Renderer(request.of_viewport && request.index == kMain));
+  TANDEM_RETURN_IF_ERROR(snapshot->status());
+  TANDEM_ASSIGN_OR_RETURN(
+      SceneRenderer* const renderer,
+      Renderer(request.of_viewport && request.index == kMain));
   const mjvCamera camera = CameraOf(request, *snapshot);
   if (request.depth) {
     std::vector<float> metres(size_t{request.width} * request.height);
-    ASSIGN_OR_RETURN(
+    TANDEM_ASSIGN_OR_RETURN(
         const float farthest,
         renderer->DrawDepth(snapshot->state(), camera, request.width,
                             request.height, metres));
@@ -141,14 +144,15 @@ absl::StatusOr<SceneRenderer*> MujocoCameras::Renderer(bool endless_planes) {
   if (renderer != nullptr) return renderer.get();
   const std::unique_ptr<SceneRenderer>& other =
       renderers_[endless_planes ? 0 : 1];
-  ASSIGN_OR_RETURN(renderer, SceneRenderer::Create(
-                                 *model_,
-                                 {.width = kOwnWidth,
-                                  .height = kOwnHeight,
-                                  .effects = kAllEffects,
-                                  .endless_planes = endless_planes,
-                                  .most_marks = kMostDebugMarks},
-                                 other == nullptr ? nullptr : other->gl()));
+  TANDEM_ASSIGN_OR_RETURN(
+      renderer,
+      SceneRenderer::Create(*model_,
+                            {.width = kOwnWidth,
+                             .height = kOwnHeight,
+                             .effects = kAllEffects,
+                             .endless_planes = endless_planes,
+                             .most_marks = kMostDebugMarks},
+                            other == nullptr ? nullptr : other->gl()));
   return renderer.get();
 }
 

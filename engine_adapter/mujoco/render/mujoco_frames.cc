@@ -33,10 +33,10 @@ absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
                        options_.model_camera, "'"));
     }
   }
-  ASSIGN_OR_RETURN(camera_, TaskCamera::Create(model_, view_));
+  TANDEM_ASSIGN_OR_RETURN(camera_, TaskCamera::Create(model_, view_));
   places_.reserve(options_.envs.size());
   for (const uint32_t env : options_.envs) {
-    ASSIGN_OR_RETURN(auto snapshot, SceneSnapshot::Create(model_));
+    TANDEM_ASSIGN_OR_RETURN(auto snapshot, SceneSnapshot::Create(model_));
     places_.push_back(
         {.env = env, .snapshot = std::move(snapshot), .lookat = {}});
   }
@@ -50,7 +50,7 @@ void MujocoFrames::Capture(uint32_t place) {
 }
 
 absl::Status MujocoFrames::Start() {
-  ASSIGN_OR_RETURN(
+  TANDEM_ASSIGN_OR_RETURN(
       renderer_,
       SceneRenderer::Create(
           *model_, {.width = options_.width,

@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<SceneRenderer>> SceneRenderer::Create(
     const mjModel& model, const Options& options,
     std::shared_ptr<EglContext> gl) {
   if (gl == nullptr) {
-    ASSIGN_OR_RETURN(gl, EglContext::Create());
+    TANDEM_ASSIGN_OR_RETURN(gl, EglContext::Create());
   }
   try {
     ModelPtr copy(mj_copyModel(nullptr, &model));
@@ -222,7 +222,7 @@ void SceneRenderer::Resize(uint32_t width, uint32_t height) {
 
 absl::StatusOr<SceneSnapshot> SceneSnapshot::Create(
     std::shared_ptr<const mjModel> model) {
-  ASSIGN_OR_RETURN(DataPtr data, MakeData(*model));
+  TANDEM_ASSIGN_OR_RETURN(DataPtr data, MakeData(*model));
   return SceneSnapshot(std::move(model), std::move(data));
 }
 

@@ -32,7 +32,7 @@ absl::StatusOr<TaskCamera> TaskCamera::Create(
     std::shared_ptr<const mjModel> model,
     const std::optional<CameraView>& view) {
   TaskCamera camera(std::move(model), view);
-  ASSIGN_OR_RETURN(const DataPtr initial, MakeData(*camera.model_));
+  TANDEM_ASSIGN_OR_RETURN(const DataPtr initial, MakeData(*camera.model_));
   try {
     mj_kinematics(camera.model_.get(), initial.get());
   } catch (const MujocoError& error) {

@@ -1,0 +1,136 @@
+"""`Observations` and `Actions`: values of a Gymnasium space, in one array for each field.
+
+    # Views of a region, or new arrays:
+    arrays = {leaf.path: np.zeros((num_envs, *leaf.shape), leaf.dtype) for leaf in layout(space).leaves}
+    observations = Observations(space, num_envs, arrays)
+    observations.write_row(0, env.step(action)[0])
+    batch = observations.batch()  # as gymnasium.vector.SyncVectorEnv returns it
+
+The constructors read the space once and make a tree of parts (batch_parts.py). Later calls only use the tree.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from tandem.environments.batch_parts import Objects, Site, part_of
+
+
+class Observations:
+    """Observations of all environments.
+
+    A worker process writes rows; the trainer process reads the batch. Neither locks: the caller orders the two.
+
+    >>> import numpy as np
+    >>> from gymnasium import spaces
+    >>> space = spaces.Dict(mode=spaces.Discrete(3), speed=spaces.Box(-1, 1, (2,)))
+    >>> arrays = {"/speed": np.zeros((2, 2), np.float32), "/mode": np.zeros(2, np.int64)}
+    >>> observations = Observations(space, 2, arrays)
+    >>> observations.write_row(1, {"speed": [0.5, 1], "mode": 2})
+    >>> observations.batch()
+    {'mode': array([0, 2]), 'speed': array([[0. , 0. ],
+           [0.5, 1. ]], dtype=float32)}
+    """
+
+    def __init__(
+        self,
+        space: spaces.Space[Any],
+        num_envs: int,
+        arrays: Mapping[str, NDArray[Any]],
+        objects: Mapping[str, Objects] | None = None,
+    ) -> None:
+        """Takes the arrays of a space's fields.
+
+        Args:
+          space: Of one environment.
+          num_envs: Number of environments.
+          arrays: By the path of each leaf of `layout(space)`: dtype[num_envs, *shape]. They may be views of a region.
+          objects: By each path that `layout(space)` calls pickled: the value of each environment, such as a list, or an
+            object that pickles in `__setitem__` and unpickles in `__getitem__`.
+
+        Raises:
+          LayoutMismatch: The arrays or objects are not those of the space.
+          Unsupported: As `layout`.
+        """
+        self._root = part_of(space, Site(False, num_envs, arrays, objects or {}))
+
+    def batch(self, *, copy: bool = True) -> Any:
+        """Returns the observations of all environments.
+
+        Their structure and dtypes are those of `gymnasium.vector.utils.concatenate`, and so of `SyncVectorEnv`.
+
+        Args:
+          copy: False: arrays are the fields' own, valid until the next step. Texts, values of a OneOf and values that
+            are pickled are new objects in each case.
+
+        Raises:
+          BrokenPeer: A text or an index is invalid.
+        """
+        return self._root.batch(copy)
+
+    def row(self, index: int) -> Any:
+        """Returns the observation of one environment as its own object, as `env.step` returns it.
+
+        Raises:
+          BrokenPeer: A text or an index is invalid.
+        """
+        return self._root.row(index)
+
+    def write_row(self, index: int, value: Any) -> None:
+        """Writes the observation that an environment's `reset` or `step` returned.
+
+        Values that `SyncVectorEnv` accepts have the same digits here: lists, numbers, and arrays whose dtype NumPy
+        casts by its rule "same_kind". Integers of another kind are accepted if the field's dtype represents them.
+
+        Raises:
+          InvalidArgument: The value is not one of the space's shape, structure or kind. Parts of it may be written.
+        """
+        self._root.write_row(index, value)
+
+
+class Actions:
+    """Actions for all environments.
+
+    The trainer process writes the batch; a worker process reads rows. Neither locks: the caller orders the two.
+
+    >>> import numpy as np
+    >>> from gymnasium import spaces
+    >>> actions = Actions(spaces.Discrete(3), 2, {"": np.zeros(2, np.int64)})
+    >>> actions.write([0, 2])
+    >>> actions.row(1)
+    np.int64(2)
+    """
+
+    def __init__(
+        self,
+        space: spaces.Space[Any],
+        num_envs: int,
+        arrays: Mapping[str, NDArray[Any]],
+        objects: Mapping[str, Objects] | None = None,
+    ) -> None:
+        """Takes the arrays of a space's fields; arguments and errors are those of `Observations`."""
+        self._root = part_of(space, Site(True, num_envs, arrays, objects or {}))
+
+    def write(self, actions: Any) -> None:
+        """Writes the actions that the caller of `VectorEnv.step` passes.
+
+        Args:
+          actions: An element of the batched action space, or what `gymnasium.vector.utils.iterate` accepts instead:
+            lists, tuples, other iterables. Floats are rounded to the field's dtype. Integers must be in its range.
+
+        Raises:
+          InvalidAction: The actions are not of the space's structure, shape or kind. Parts of them may be written.
+        """
+        self._root.write(actions)
+
+    def row(self, index: int) -> Any:
+        """Returns the action of one environment, of the types that `SyncVectorEnv` passes to `env.step`.
+
+        The arrays are copies: an environment may keep or change its action.
+
+        Raises:
+          BrokenPeer: A text or an index is invalid.
+        """
+        return self._root.row(index)
