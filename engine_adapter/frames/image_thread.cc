@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/base/guarded.h"
+#include "schema/layout/lrbc.h"
 #include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
@@ -67,7 +68,7 @@ absl::Status ImageThread::DrawFlagged(std::span<const uint8_t> flags) {
   if (!status_.ok()) return DrawAll();
   chosen_.clear();
   for (uint32_t env = 0; env < flags.size(); ++env) {
-    if (flags[env] != 0) chosen_.push_back(env);
+    if (IsReset(flags[env])) chosen_.push_back(env);
   }
   return chosen_.empty() ? absl::OkStatus() : Draw();
 }

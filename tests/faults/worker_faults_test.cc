@@ -235,11 +235,10 @@ class WorkerFaults : public FaultTest {
 TEST_F(WorkerFaults, AWorkerKilledAnywhereIsReplaced) {
   const int length = CountPreysInstructions();
   int restarted = 0;
-  for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
-    SCOPED_TRACE(Place(length, draw, kDraws));
+  const int places = AtPlaces(kDraws, length, [&](int place) {
     HeldWorkers held(name_, /*restarts=*/true);
     ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    held.prey().Advance(Victim::kInstruction, Place(length, draw, kDraws));
+    held.prey().Advance(Victim::kInstruction, place);
     held.prey().Kill();
     ErrorCode code = held.client().Recv(Deadline::After(20));
     ASSERT_EQ(code, ErrorCode::kOk) << held.client().Explain(code);
@@ -256,21 +255,20 @@ TEST_F(WorkerFaults, AWorkerKilledAnywhereIsReplaced) {
     held.ExpectRows(3);
     EXPECT_EQ(held.client().Step(HeldWorkers::Actions(4), 20), ErrorCode::kOk);
     held.ExpectRows(4);
-  }
+  });
   std::printf("killed a worker at %d of %d instructions; %d before its end\n",
-              kDraws, length, restarted);
+              places, length, restarted);
   EXPECT_GT(restarted, 0);
-  EXPECT_LT(restarted, kDraws);
+  EXPECT_LT(restarted, places);
 }
 
 TEST_F(WorkerFaults, AWorkerKilledAnywhereEndsTheRegionWithItsText) {
   const int length = CountPreysInstructions();
   int published = 0;
-  for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
-    SCOPED_TRACE(Place(length, draw, kDraws));
+  const int places = AtPlaces(kDraws, length, [&](int place) {
     HeldWorkers held(name_, /*restarts=*/false);
     ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    held.prey().Advance(Victim::kInstruction, Place(length, draw, kDraws));
+    held.prey().Advance(Victim::kInstruction, place);
     held.prey().Kill();
     ErrorCode code = held.client().Recv(Deadline::After(20));
     if (code == ErrorCode::kOk) {
@@ -282,22 +280,20 @@ TEST_F(WorkerFaults, AWorkerKilledAnywhereEndsTheRegionWithItsText) {
     const std::string text(held.client().Explain(code).message());
     EXPECT_TRUE(absl::StrContains(text, "worker 1 (pid ")) << text;
     EXPECT_TRUE(absl::StrContains(text, "environments 2 to 3")) << text;
-  }
+  });
   std::printf("killed a worker at %d of %d instructions; %d published\n",
-              kDraws, length, published);
+              places, length, published);
   EXPECT_GT(published, 0);
-  EXPECT_LT(published, kDraws);
+  EXPECT_LT(published, places);
 }
 
 TEST_F(WorkerFaults, AWorkerFrozenAnywhereTimesOutAndThenGoesOn) {
   const int length = CountPreysInstructions();
   int late = 0;
-  for (int draw = 0; draw < kDraws && !HasFailure(); ++draw) {
-    SCOPED_TRACE(Place(length, draw, kDraws));
+  const int places = AtPlaces(kDraws, length, [&](int place) {
     HeldWorkers held(name_, /*restarts=*/true);
     ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    const bool within =
-        held.prey().Advance(Victim::kInstruction, Place(length, draw, kDraws));
+    const bool within = held.prey().Advance(Victim::kInstruction, place);
     ErrorCode code = held.client().Recv(Deadline::After(0.03));
     if (within) {
       EXPECT_TRUE(held.prey().RunToMark());
@@ -314,8 +310,8 @@ TEST_F(WorkerFaults, AWorkerFrozenAnywhereTimesOutAndThenGoesOn) {
     held.ExpectRows(2);
     EXPECT_EQ(held.client().Step(HeldWorkers::Actions(3), 20), ErrorCode::kOk);
     held.ExpectRows(3);
-  }
-  std::printf("froze a worker at %d of %d instructions; %d were late\n", kDraws,
+  });
+  std::printf("froze a worker at %d of %d instructions; %d were late\n", places,
               length, late);
   EXPECT_GT(late, 0);
 }

@@ -21,6 +21,8 @@ rows instead of stepping them. In one setting a foreign program lowers action_se
   start, or after its worker's restart.
 - From every state, without further deaths, each wait ends; without any death, also if the supervisor never competes.
 
+Length: one model, whose parts are one state.
+
 Not modelled: lanes, which share no word with exchanges; doorbells, see doorbell_model_test.py; the supervisor's own
 death, which is the engine's; reset flags, of which each worker clears only its own.
 """

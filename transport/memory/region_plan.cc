@@ -1,3 +1,4 @@
+// Length: the engine's plan and the client's checks of one layout.
 #include "transport/memory/region_plan.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Length: a fixture for each kind of region.
 #include "transport/monitoring/region_report.h"
 
 #include <gtest/gtest.h>

@@ -34,6 +34,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_plan.h"
+#include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/step_arrays.h"
 #include "transport/session/worker_side.h"
@@ -266,6 +267,24 @@ class WorkerRig {
   std::atomic<int> arrivals_{0}, departures_{0}, broken_{0}, deaths_{0},
       answers_{0};
 };
+
+// Checks that each environment has stepped `count` times since its reset, the
+// last time with `action`.
+inline void ExpectRows(const ClientSide& client, float count, float action) {
+  const StepArrays& arrays = client.arrays();
+  for (uint32_t env = 0; env < arrays.num_envs; ++env) {
+    EXPECT_EQ(arrays.obs[3 * env], count) << env;
+    EXPECT_EQ(arrays.obs[3 * env + 1], action) << env;
+  }
+}
+
+inline ErrorCode StepAll(ClientSide& client, float action) {
+  return client.Step(std::vector<float>(client.arrays().num_envs, action), 20);
+}
+
+inline std::string Explained(const ClientSide& client, ErrorCode code) {
+  return std::string(client.Explain(code).message());
+}
 
 }  // namespace tandem
 

@@ -1,0 +1,163 @@
+// Lanes: steps of one worker's environments, independent of the other workers.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "schema/layout/lrbc.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/testing/unique_region_name.h"
+#include "transport/session/client_side.h"
+#include "transport/session/testing/echo_engine.h"
+#include "transport/session/testing/worker_rig.h"
+
+namespace tandem {
+namespace {
+
+TEST(Lanes, EachStepsItsWorkerOnly) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  const std::span<float> obs = client.arrays().obs;
+  std::vector<uint32_t> ready;
+  EXPECT_EQ(client.RecvLanes(1, Deadline::Now(), &ready),
+            ErrorCode::kNoStepPending);
+  for (int i = 1; i <= 200; ++i) {
+    const float x = static_cast<float>(i);
+    ASSERT_EQ(
+        client.SendLanes(std::vector<uint32_t>{1}, std::vector<float>{x, -x}),
+        ErrorCode::kOk);
+    ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+    ASSERT_EQ(ready, std::vector<uint32_t>{1});
+    ASSERT_EQ(obs[6], x);
+    ASSERT_EQ(obs[10], -x);
+  }
+  EXPECT_EQ(obs[0], 0);
+  // Then all, by an exchange.
+  ASSERT_EQ(StepAll(client, 9), ErrorCode::kOk);
+  EXPECT_EQ(obs[0], 1);
+  EXPECT_EQ(obs[6], 201);
+}
+
+TEST(Lanes, TheFirstThatAreReadyAreReceived) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(6, 3));
+  ClientSide client = AttachOrFail(name);
+  const std::span<float> obs = client.arrays().obs;
+  std::vector<uint32_t> all = {2, 0, 1};
+  std::vector<float> counts(3);
+  ASSERT_EQ(client.SendLanes(all, std::vector<float>{4, 4, 0, 0, 2, 2}),
+            ErrorCode::kOk);
+  std::vector<uint32_t> ready;
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+    ASSERT_FALSE(ready.empty());
+    for (const uint32_t worker : ready) {
+      ++counts[worker];
+      ASSERT_EQ(obs[6 * worker], counts[worker]);
+      ASSERT_EQ(obs[6 * worker + 4], static_cast<float>(2 * worker));
+    }
+    std::vector<float> actions;
+    for (const uint32_t worker : ready) {
+      actions.insert(actions.end(), 2, static_cast<float>(2 * worker));
+    }
+    ASSERT_EQ(client.SendLanes(ready, actions), ErrorCode::kOk);
+  }
+  ASSERT_EQ(client.RecvLanes(9, Deadline::After(20), &ready), ErrorCode::kOk);
+  EXPECT_EQ(ready.size(), 3u);
+  EXPECT_EQ(client.LanesReady(), 0u);
+}
+
+TEST(Lanes, AndExchangesExcludeEachOther) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  const std::vector<uint32_t> first = {0};
+  const std::vector<float> two = {1, 2};
+  ASSERT_EQ(client.SendLanes(first, two), ErrorCode::kOk);
+  EXPECT_EQ(client.Send(std::vector<float>(4)), ErrorCode::kStepPending);
+  EXPECT_EQ(client.SendReset({}, {}), ErrorCode::kStepPending);
+  EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
+  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
+  EXPECT_EQ(
+      client.SendLanes(std::vector<uint32_t>{1, 1}, std::vector<float>(4)),
+      ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{2}, two),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{1}, std::vector<float>(3)),
+            ErrorCode::kInvalidAction);
+  std::vector<uint32_t> ready;
+  ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+  ASSERT_EQ(client.Send(std::vector<float>(4)), ErrorCode::kOk);
+  EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
+  EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
+}
+
+TEST(Lanes, FlagsResetAndSkip) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(3, 1));
+  ClientSide client = AttachOrFail(name);
+  ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  client.arrays().resets[0] = kResetRequested;
+  client.arrays().resets[2] = kSkip;
+  std::vector<uint32_t> ready = {0};
+  ASSERT_EQ(client.SendLanes(ready, client.arrays().actions), ErrorCode::kOk);
+  ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+  EXPECT_EQ(client.arrays().obs[0], 0);
+  EXPECT_EQ(client.arrays().obs[3], 2);
+  EXPECT_EQ(client.arrays().obs[6], 1);
+  for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
+}
+
+TEST(Lanes, AnExceptionIsAnErrorOfItsLane) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  const std::vector<uint32_t> both = {0, 1};
+  std::vector<uint32_t> ready;
+  ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, kRaise}),
+            ErrorCode::kOk);
+  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready),
+            ErrorCode::kEnvFailed);
+  EXPECT_EQ(ready, both);
+  const std::string text = Explained(client, ErrorCode::kEnvFailed);
+  EXPECT_TRUE(absl::StrContains(text, "environment 1 of worker 1")) << text;
+  ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, 1}), ErrorCode::kOk);
+  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready), ErrorCode::kOk);
+}
+
+TEST(Lanes, OpenLanesEndWithTheSession) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(2, 2));
+  std::vector<uint32_t> ready = {0, 1};
+  for (int session = 0; session < 20; ++session) {
+    ClientSide client = AttachOrFail(name);
+    ExpectRows(client, 0, 0);
+    ASSERT_EQ(
+        client.SendLanes(std::vector<uint32_t>{0, 1}, std::vector<float>{1, 1}),
+        ErrorCode::kOk);
+  }
+  ClientSide client = AttachOrFail(name);
+  ExpectRows(client, 0, 0);
+  ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  ExpectRows(client, 1, 1);
+}
+
+TEST(Lanes, NeedWorkers) {
+  const std::string name = UniqueRegionName("lanes");
+  EchoEngine engine(name, EchoSpec());
+  ClientSide client = AttachOrFail(name);
+  EXPECT_TRUE(client.workers().empty());
+  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{0}, kActions),
+            ErrorCode::kUnsupported);
+  EXPECT_TRUE(
+      absl::StrContains(Explained(client, ErrorCode::kUnsupported), "workers"));
+}
+
+}  // namespace
+}  // namespace tandem
