@@ -40,7 +40,7 @@ class EnvRows {
     pybind11::object observations;
     pybind11::object final_observations;
     pybind11::object actions;
-    pybind11::array info_area;  // uint8[bytes]
+    pybind11::array info_area;  // uint8[bytes], aligned to kInfoAlign
     // uint32[1]: the number of the environment in work, for an observer in
     // another process; kNoEnvironment between two calls of Run.
     pybind11::array current;
@@ -70,9 +70,11 @@ class EnvRows {
   //
   // A failure is any exception of the environment, also KeyboardInterrupt and
   // SystemExit, or a result that does not fit. The row then has status raised,
-  // reward and flags 0, and an undefined observation. Raises an exception of
-  // `stop`, and what a signal handler raises between two environments: the rows
-  // are then undefined. Raises ConcurrentUse inside another call.
+  // reward and flags 0, and an undefined observation. The flags in `resets` are
+  // not changed. Raises an exception of `stop`, and what a signal handler
+  // raises between two environments: the rows are then undefined. An
+  // environment that catches BaseException hides `stop`, so the handler should
+  // also set a flag. Raises ConcurrentUse inside another call.
   pybind11::list Run(ExchangeKind kind, AutoresetMode mode,
                      const pybind11::object& options);
 

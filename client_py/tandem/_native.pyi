@@ -204,6 +204,7 @@ class EnvRows:
         observations: Observations,
         final_observations: Observations,
         actions: Actions,
+        # At an address divisible by 16.
         info_area: NDArray[np.uint8],
         # uint32[1]
         current: NDArray[np.uint32],
