@@ -173,9 +173,8 @@ ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
 
 ErrorCode ClientSide::PostActions(std::span<const float> actions) {
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
-  if (const ErrorCode code = CheckActions(actions, arrays_.num_envs);
-      code != ErrorCode::kOk) {
-    return code;
+  if (actions.size() != arrays_.actions.size() || !AllFinite(actions)) {
+    return CheckActions(actions, arrays_.num_envs);  // for Explain
   }
   // Without float32 rows the caller has written fields of actions in place.
   if (!actions.empty() && actions.data() != arrays_.actions.data()) {
@@ -193,13 +192,11 @@ ErrorCode ClientSide::CheckActions(std::span<const float> actions,
   if (actions.size() != envs * arrays_.act_size) {
     return ErrorCode::kInvalidAction;
   }
-  if (!AllFinite(actions)) {
-    const auto bad = std::ranges::find_if_not(actions, IsFinite);
-    bad_action_ = bad - actions.begin();
-    bad_value_ = bad == actions.end() ? 0 : *bad;
-    return ErrorCode::kInvalidAction;
-  }
-  return ErrorCode::kOk;
+  const auto bad = std::ranges::find_if_not(actions, IsFinite);
+  if (bad == actions.end()) return ErrorCode::kOk;
+  bad_action_ = bad - actions.begin();
+  bad_value_ = *bad;
+  return ErrorCode::kInvalidAction;
 }
 
 ErrorCode ClientSide::SendReset(

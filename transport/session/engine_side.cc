@@ -71,8 +71,10 @@ absl::Status EngineSide::Open() {
   return region_.Link();
 }
 
-bool EngineSide::Ready() const {
-  if (HasExchange()) return true;  // the usual case
+bool EngineSide::Ready() const { return HasExchange() || HasRequest(); }
+
+// Not inline: the usual case is an exchange.
+[[gnu::noinline]] bool EngineSide::HasRequest() const {
   // relaxed: the flags alone are what is asked.
   if (asked_->load(std::memory_order_relaxed) != 0) return true;
   if (supervision_ != nullptr) {
@@ -143,16 +145,16 @@ EngineEvent EngineSide::PollPeerNowAndThen() {
 
 EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   if (StopRequested()) return EngineEvent::kStopRequested;
-  if (supervision_ != nullptr) return TakeOfSupervisor();
   // An exchange is handled before a new client: it is the old client's last.
   // The attach request is read first, so that no exchange sent before it is
   // missed. Only one exchange: otherwise a client that keeps stepping would
   // delay another client's request forever.
   // SYNC(attach.hello): acquire; the request, then the mode it asks for.
-  arriving_ = header_->attach_request.load(std::memory_order_acquire);
-  const bool put_off = arriving_ != acknowledged_ && arriving_ == put_off_;
+  const uint32_t request =
+      header_->attach_request.load(std::memory_order_acquire);
+  const bool put_off = request != acknowledged_ && request == put_off_;
   if (!put_off && HasExchange()) {
-    put_off_ = arriving_;
+    put_off_ = request;
     count_grace_.Clear();
     taken_at_ns_ = seen_at_ns;
     // relaxed: action_seq published it.
@@ -169,7 +171,9 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
         taken_at_ns_);
     return EngineEvent::kExchange;
   }
-  if (arriving_ == acknowledged_) return TakeRequest();
+  if (supervision_ != nullptr) return TakeOfSupervisor();
+  if (request == acknowledged_) return TakeRequest();
+  arriving_ = request;
   DropHeldExchange();
   // relaxed: attach_request published it.
   autoreset_mode_ = static_cast<AutoresetMode>(
@@ -234,9 +238,13 @@ EngineEvent EngineSide::PollPeer(int64_t now_ns) {
 }
 
 EngineEvent EngineSide::Deliver(EngineEvent event) {
-  if (supervision_ != nullptr) return event;
-  if (event == EngineEvent::kClientLeft) ForgetClient();
-  if (event == EngineEvent::kBrokenClient) Resynchronise();
+  // With workers this has been done already.
+  if (event == EngineEvent::kClientLeft && supervision_ == nullptr) {
+    ForgetClient();
+  }
+  if (event == EngineEvent::kBrokenClient && supervision_ == nullptr) {
+    Resynchronise();
+  }
   return event;
 }
 

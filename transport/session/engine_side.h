@@ -274,6 +274,7 @@ class EngineSide {
 
   EngineSide(OwnedRegion region, WaitStrategy wait);
   bool Ready() const;
+  bool HasRequest() const;
   void DropHeldExchange();
   EngineEvent Take(int64_t seen_at_ns);
   EngineEvent TakeRequest();

@@ -234,9 +234,9 @@ TEST(SessionTrust, EveryForeignStatusIsAnEngineErrorOrABrokenPeer) {
     if (status == 0) {
       EXPECT_EQ(code, ErrorCode::kOk);
     } else {
-      EXPECT_TRUE(code == ErrorCode::kEngineFailed ||
-                  code == ErrorCode::kUnsupported ||
-                  code == ErrorCode::kBrokenPeer)
+      EXPECT_TRUE(
+          code == ErrorCode::kEngineFailed || code == ErrorCode::kEnvFailed ||
+          code == ErrorCode::kUnsupported || code == ErrorCode::kBrokenPeer)
           << status;
     }
     EXPECT_FALSE(client.pending());
