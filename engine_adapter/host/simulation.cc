@@ -40,7 +40,8 @@ absl::Status Simulation::Check(const EngineBase& engine,
       ErrorCode::kUnsupported,
       absl::StrCat("simulation mode: expected FAST or "
                    "DETERMINISTIC, found REALTIME, of '",
-                   engine.schema().task, "', whose step length is unknown"));
+                   engine.schema().task, "', whose step length is unknown; set its "
+                   "step_secs, or omit the mode"));
 }
 
 Simulation::Simulation(EngineBase* engine, EngineSide* side,

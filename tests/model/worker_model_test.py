@@ -91,7 +91,7 @@ class Worker(NamedTuple):
     """A worker, and its slot."""
 
     at: str = "looks for an order"
-    count: int = 0
+    counted: int = 0
     took: int = 1  # the number of the last order that it carried out
     going: bool = True
     restarted: bool = False  # a replacement, whose environments are not reset yet
@@ -173,7 +173,7 @@ def _worker_steps(s: State, index: int, mutation: str) -> Iterator[Step[State]]:
     label = f"{name} {w.at}"
     after = _following(mutation)
     if w.buffered:
-        yield f"{name}'s done is written", _with(s, index, w._replace(buffered=False, done=w.count))
+        yield f"{name}'s done is written", _with(s, index, w._replace(buffered=False, done=w.counted))
     match w.at:
         case "looks for an order":
             ordered = s.order != w.took
@@ -182,7 +182,7 @@ def _worker_steps(s: State, index: int, mutation: str) -> Iterator[Step[State]]:
             if ordered or w.going or mutation == "worker: takes exchanges while it is held":
                 yield label, _with(s, index, w._replace(at=then))
         case "looks for an exchange":
-            found = s.action_seq == w.count + 1
+            found = s.action_seq == w.counted + 1
             yield label, _with(s, index, w._replace(at="reads the kind" if found else "looks for an order"))
         case "acknowledges early":
             yield label, _with(s, index, w._replace(at="carries out", ack=s.order))
@@ -202,11 +202,11 @@ def _worker_steps(s: State, index: int, mutation: str) -> Iterator[Step[State]]:
                 row = (tag,)
             wrong = "an action is applied twice" if not w.restarted and tag in w.row else ""
             # With "stores done before it has stepped" the count is that of this exchange already.
-            number = w.count if after.get("stores done") == "applies" else w.count + 1
+            number = w.counted if after.get("stores done") == "applies" else w.counted + 1
             stepped = w._replace(at=after[w.at], row=row, restarted=False, wrote=number)
             yield label, _with(s, index, stepped, wrong=s.wrong or wrong)
         case "stores done":
-            stored = w._replace(count=w.count + 1, buffered=True)
+            stored = w._replace(counted=w.counted + 1, buffered=True)
             if "stores done" in after:
                 yield label, _with(s, index, stored._replace(at=after[w.at]))
             else:
@@ -227,7 +227,7 @@ def _worker_steps(s: State, index: int, mutation: str) -> Iterator[Step[State]]:
 
 
 def _number(w: Worker, mutation: str) -> int:
-    return w.count + 1 if mutation == "worker: scans before it stores done" else w.count
+    return w.counted + 1 if mutation == "worker: scans before it stores done" else w.counted
 
 
 def _carried_out(s: State, w: Worker) -> Worker:
@@ -236,13 +236,13 @@ def _carried_out(s: State, w: Worker) -> Worker:
         case "hold":
             return acknowledged._replace(going=False)
         case "finish":
-            return w._replace(at="reads the kind", going=False) if w.count < s.order_value else acknowledged
+            return w._replace(at="reads the kind", going=False) if w.counted < s.order_value else acknowledged
         case "reset":
             return acknowledged._replace(row=(), restarted=False)
         case "count":
-            return acknowledged._replace(count=s.order_value, done=s.order_value, wrote=s.order_value)
+            return acknowledged._replace(counted=s.order_value, done=s.order_value, wrote=s.order_value)
         case "count and go":  # of a mutation
-            return acknowledged._replace(count=s.order_value, done=s.order_value, wrote=s.order_value, going=True)
+            return acknowledged._replace(counted=s.order_value, done=s.order_value, wrote=s.order_value, going=True)
     return acknowledged._replace(going=True)
 
 
@@ -286,7 +286,7 @@ def _death_steps(s: State, index: int, setting: Setting) -> Iterator[Step[State]
     w = s.workers[index]
     if w.at != "dead" and s.deaths < setting.deaths and s.at != "gone":
         # The kernel frees the lock after the processor has written all stores.
-        done = w.count if w.buffered else w.done
+        done = w.counted if w.buffered else w.done
         dead = w._replace(at="dead", buffered=False, done=done, met=0, restarted=False, going=False)
         yield f"worker {index + 1} dies", _with(s, index, dead, deaths=s.deaths + 1)
 
@@ -444,7 +444,7 @@ def _replaced(s: State, index: int, mutation: str) -> State:
     count = s.frame_seq if mutation == "worker: a replacement counts from frame_seq" else w.done
     replacement = w._replace(
         at="looks for an order",
-        count=count,
+        counted=count,
         took=w.ack,
         going=s.order_kind == GO and w.ack == s.order,
         restarted=True,

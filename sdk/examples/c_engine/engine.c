@@ -22,6 +22,10 @@ static const char* prepare(void* user, tandem_engine_options* options) {
   if (!(ticks >= 1 && ticks <= 1e6 && ticks == (int)ticks)) {
     return "--ticks: expected an integer, 1 to 1000000";
   }
+  if (!(tick_hz >= 0 && tick_hz <= 1e6)) {
+    return "--tick_hz: expected 0 to 1000000";
+  }
+  if (!(truncate_after >= 0)) return "--truncate_after: expected 0 or more";
   return counters == NULL ? "--num_envs: expected fewer" : NULL;
 }
 
@@ -60,13 +64,15 @@ static void loop(void* user, tandem_engine* engine) {
   }
   while (!tandem_engine_stopping(engine)) {
     const double secs = 1 / tick_hz;
+    double wait = 0;
     const struct timespec tick = {(time_t)secs,
                                   (long)(1e9 * (secs - (double)(time_t)secs))};
     if (left > 0 && --left == 0) {
       do_work(user, &work);
       if (tandem_engine_done(engine, NULL) != TANDEM_OK) return;
+      wait = 0.001; /* for the next step of a fast client: else a tick */
     }
-    while (tandem_engine_next(engine, 0, &next) == TANDEM_OK &&
+    while (tandem_engine_next(engine, wait, &next) == TANDEM_OK &&
            next.kind != TANDEM_WORK_NONE) {
       if (next.kind == TANDEM_WORK_STEP) {
         work = next;
