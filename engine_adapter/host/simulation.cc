@@ -36,12 +36,12 @@ absl::Status Simulation::Check(const EngineBase& engine,
   if (engine.step_secs() > 0) {
     return CheckNoFields(engine, "simulation mode REALTIME");
   }
-  return MakeError(
-      ErrorCode::kUnsupported,
-      absl::StrCat("simulation mode: expected FAST or "
-                   "DETERMINISTIC, found REALTIME, of '",
-                   engine.schema().task, "', whose step length is unknown; set its "
-                   "step_secs, or omit the mode"));
+  return MakeError(ErrorCode::kUnsupported,
+                   absl::StrCat("simulation mode: expected FAST or "
+                                "DETERMINISTIC, found REALTIME, of '",
+                                engine.schema().task,
+                                "', whose step length is unknown; set its "
+                                "step_secs, or omit the mode"));
 }
 
 Simulation::Simulation(EngineBase* engine, EngineSide* side,
