@@ -17,9 +17,6 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
-// A bit of a reset flag: the environment takes no part in this exchange.
-constexpr uint8_t kResetSkipped = 4;
-
 [[noreturn]] void RaiseInvalid(absl::string_view message) {
   Raise(MakeError(ErrorCode::kInvalidArgument, message), "");
 }
@@ -125,8 +122,8 @@ py::list EnvRows::Run(ExchangeKind kind, AutoresetMode mode,
   for (uint32_t row = 0; row < rows_.size(); ++row) {
     Row& state = rows_[row];
     const uint8_t flags = arrays_.resets[row];
-    if ((flags & kResetSkipped) != 0) continue;
-    const bool flagged = (flags & kResetRequested) != 0;
+    if (flags == kSkip) continue;
+    const bool flagged = IsReset(flags);
     if (!flagged && kind == ExchangeKind::kResetOnly) continue;
     if (flagged) {
       state.failure = py::object();

@@ -21,6 +21,7 @@
 #include "client_py/bindings/step_method.h"
 #include "client_py/bindings/vector_step.h"
 #include "schema/layout/attendant_slot.h"
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/rpc_methods.h"
 #include "transport/memory/attached_region.h"
@@ -216,6 +217,13 @@ PYBIND11_MODULE(_native, module) {
   module.attr("MethodId") = MethodIds();
   module.attr("NEXT_OF_ENVIRONMENTS") = ClientSide::kNextOfEnvironments;
   module.attr("MAX_LABEL_BYTES") = kMaxLabelBytes;
+  py::list field_types;
+  for (const FieldTypeTraits& type : kFieldTypes) field_types.append(type.name);
+  module.attr("FIELD_TYPES") = py::tuple(field_types);
+  module.attr("MAX_FIELDS") = kMaxFields;
+  module.attr("MAX_FIELD_DIMS") = kMaxFieldDims;
+  module.attr("MAX_FIELD_VALUES") = kMaxFieldValues;
+  module.attr("MAX_FIELD_PATH_BYTES") = kMaxFieldPathBytes;
   module.def("default_region_name", &DefaultRegionName);
   module.def("check_region_name", &CheckName, py::arg("name"));
   module.def("engine_pid", &EnginePid, py::arg("name"));

@@ -16,6 +16,12 @@ AUTORESET_MODES: dict[str, int]
 NEXT_OF_ENVIRONMENTS: str
 # Of an attendant, without its NUL.
 MAX_LABEL_BYTES: int
+# NumPy's names of the types of fields, and the limits of schema/layout/field.h.
+FIELD_TYPES: tuple[str, ...]
+MAX_FIELDS: int
+MAX_FIELD_DIMS: int
+MAX_FIELD_VALUES: int
+MAX_FIELD_PATH_BYTES: int
 # The value of EnvRows' `current` between two exchanges.
 NO_ENVIRONMENT: int
 

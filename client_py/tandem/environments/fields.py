@@ -21,17 +21,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from gymnasium import spaces
 
+from tandem._native import FIELD_TYPES, MAX_FIELD_DIMS, MAX_FIELD_PATH_BYTES, MAX_FIELD_VALUES, MAX_FIELDS
 from tandem.arguments import shown, text
 from tandem.errors import InvalidArgument, Unsupported
 
-# The limits of a region: kMaxFields, kMaxFieldDims, kMaxFieldValues and kMaxFieldPathBytes of schema/layout/field.h.
-MOST_FIELDS = 4096
-MOST_DIMENSIONS = 8
-MOST_VALUES = 2**24
-MOST_PATH_BYTES = 191
-
-_NAMES = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64".split()
-FIELD_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in _NAMES}
+FIELD_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in FIELD_TYPES}
 
 # The spaces whose values are arrays or numbers of one dtype and shape.
 NUMERIC = spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
@@ -82,8 +76,8 @@ def layout(space: spaces.Space[Any], name: str = "observation_space") -> Layout:
     leaves: list[Leaf] = []
     pickled: list[str] = []
     _add(space, "", name, leaves, pickled)
-    if len(leaves) > MOST_FIELDS:
-        refuse(name, "", f"at most {MOST_FIELDS} fields", str(len(leaves)), "join Boxes of one dtype")
+    if len(leaves) > MAX_FIELDS:
+        refuse(name, "", f"at most {MAX_FIELDS} fields", str(len(leaves)), "join Boxes of one dtype")
     return Layout(tuple(leaves), tuple(pickled))
 
 
@@ -140,16 +134,16 @@ def _add(space: spaces.Space[Any], path: str, name: str, leaves: list[Leaf], pic
 
 
 def _check_path(path: str, name: str) -> None:
-    if (found := len(path.encode())) > MOST_PATH_BYTES:
-        refuse(name, path, f"paths of at most {MOST_PATH_BYTES} bytes", str(found), "use shorter keys")
+    if (found := len(path.encode())) > MAX_FIELD_PATH_BYTES:
+        refuse(name, path, f"paths of at most {MAX_FIELD_PATH_BYTES} bytes", str(found), "use shorter keys")
 
 
 def _add_leaf(leaf: Leaf, name: str, leaves: list[Leaf]) -> None:
     _check_path(leaf.path, name)
-    if len(leaf.shape) > MOST_DIMENSIONS:
-        expected = f"at most {MOST_DIMENSIONS} dimensions"
+    if len(leaf.shape) > MAX_FIELD_DIMS:
+        expected = f"at most {MAX_FIELD_DIMS} dimensions"
         refuse(name, leaf.path, expected, shown(leaf.shape), "reshape it in a wrapper")
-    if math.prod(leaf.shape) > MOST_VALUES:
-        refuse(name, leaf.path, f"at most {MOST_VALUES} values", shown(leaf.shape), "make it smaller in a wrapper")
+    if math.prod(leaf.shape) > MAX_FIELD_VALUES:
+        refuse(name, leaf.path, f"at most {MAX_FIELD_VALUES} values", shown(leaf.shape), "make it smaller in a wrapper")
     if 0 not in leaf.shape:
         leaves.append(leaf)

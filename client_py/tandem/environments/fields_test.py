@@ -7,7 +7,8 @@ import pytest
 from gymnasium import spaces
 
 import tandem
-from tandem.environments.fields import MOST_PATH_BYTES, Leaf, layout
+from tandem._native import MAX_FIELD_PATH_BYTES
+from tandem.environments.fields import Leaf, layout
 from tandem.testing.sample_spaces import FIXED, PICKLED, Mission
 from tools.testing import pytest_main
 
@@ -145,7 +146,7 @@ def test_a_space_that_no_region_holds_is_unsupported(space: spaces.Space[Any], t
 def test_spaces_at_the_limits_are_supported() -> None:
     """4096 fields; a path of 191 bytes; 2^24 values."""
     assert len(layout(_dict_of(*_MANY[:4096])).leaves) == 4096
-    assert len(layout(_dict_of("a" * (MOST_PATH_BYTES - 1))).leaves[0].path) == MOST_PATH_BYTES
+    assert len(layout(_dict_of("a" * (MAX_FIELD_PATH_BYTES - 1))).leaves[0].path) == MAX_FIELD_PATH_BYTES
     assert layout(spaces.Text(2**24 - 1)).leaves[0].shape == (2**24,)
 
 
