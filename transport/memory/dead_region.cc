@@ -34,8 +34,8 @@ bool ReadLockedRegion(int fd, LrbcHeader* header) {
 absl::Status InTheWay(const std::string& path, absl::string_view what,
                       absl::string_view then) {
   return MakeError(ErrorCode::kAlreadyAttached,
-                   absl::StrCat("expected no live region at ", path,
-                                ", found ", what, "; ", then));
+                   absl::StrCat("expected no live region at ", path, ", found ",
+                                what, "; ", then));
 }
 
 // The files that count as dead if no process holds their lock.

@@ -200,7 +200,7 @@ def test_skipped_environments_keep_all_values(kind: int) -> None:
     workers = started(*envs)
     workers.run(STEP)
     before, calls = _values(workers, 1), list(envs[1].calls)
-    workers.arrays.resets[:] = [RESET, SKIP | RESET, RESET, RESET]
+    workers.arrays.resets[:] = [RESET, SKIP, RESET, RESET]
     for worker in workers.workers:
         assert worker.run(kind, 1) == []
     workers.arrays.resets[1] = 0
@@ -216,11 +216,11 @@ def test_flags_reset_some_environments_and_the_others_step() -> None:
     workers.actions.write([1, 2, 3, 4])
     workers.run(STEP)
     assert list(workers.arrays.dones) == [1] * 4
-    workers.arrays.resets[:] = [RESET, RESET | SEEDED, SEEDED, 0]
+    workers.arrays.resets[:] = [RESET, RESET | SEEDED, SKIP | RESET, 0]
     workers.arrays.reset_seeds[:] = 2**64 - 1
     workers.run(STEP, {"a": 1})
     assert [env.calls[-1] for env in envs] == [("reset", None), ("reset", 2**64 - 1), ("reset", None), ("reset", None)]
-    assert [env.options for env in envs] == [{"a": 1}, {"a": 1}, None, None]
+    assert [env.options for env in envs] == [{"a": 1}, {"a": 1}, {"a": 1}, None]
     assert list(workers.arrays.reward) == [0] * 4 and list(workers.arrays.dones) == [0] * 4
     workers.run(STEP)
     assert [env.calls[-1] for env in envs] == [("step", action) for action in (1, 2, 3, 4)]

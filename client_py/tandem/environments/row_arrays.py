@@ -21,7 +21,7 @@ class RowArrays(NamedTuple):
       terminateds: uint8[rows], 1: a terminal state was reached.
       truncateds: uint8[rows], 1: the episode was cut short.
       dones: uint8[rows], 1: the episode is over.
-      resets: uint8[rows], bits: 1 reset, 2 `reset_seeds` has the seed, 4 skip.
+      resets: uint8[rows]: 0, 4 (skip), or a reset; with bit 2 `reset_seeds` has its seed.
       reset_seeds: uint64[rows].
       status: uint8[rows], an EnvStatus of schema/layout/field.h: 0 ok, 1 raised.
       episode_return: float64[rows], the sum of an episode's rewards, written in the step that ends it.

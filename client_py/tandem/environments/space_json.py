@@ -11,8 +11,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from tandem._native import MAX_FIELD_PATH_BYTES, MAX_FIELD_VALUES
 from tandem.arguments import shown
-from tandem.environments.fields import FIELD_DTYPES, MOST_PATH_BYTES, MOST_VALUES, field_dtype, key_path, place, refuse
+from tandem.environments.fields import FIELD_DTYPES, field_dtype, key_path, place, refuse
 from tandem.errors import InvalidArgument, Unsupported
 
 Json = dict[str, Any]
@@ -115,8 +116,8 @@ def _finite_or_text(value: float) -> float | str:
 
 
 def _from_json(value: Any, path: str) -> spaces.Space[Any]:
-    if len(path.encode()) > MOST_PATH_BYTES:
-        _refuse(path, f"paths of at most {MOST_PATH_BYTES} bytes", len(path.encode()))
+    if len(path.encode()) > MAX_FIELD_PATH_BYTES:
+        _refuse(path, f"paths of at most {MAX_FIELD_PATH_BYTES} bytes", len(path.encode()))
     kind = value.get("type") if isinstance(value, dict) else None
     if kind == "pickled":
         raise Unsupported(
@@ -165,12 +166,12 @@ def _read_multi_discrete(value: Json, path: str) -> spaces.Space[Any]:
 
 def _read_multi_binary(value: Json, path: str) -> spaces.Space[Any]:
     n = value.get("n")
-    sizes = [_integer(each, "n", path, 1, MOST_VALUES) for each in (n if isinstance(n, list) else [n])]
+    sizes = [_integer(each, "n", path, 1, MAX_FIELD_VALUES) for each in (n if isinstance(n, list) else [n])]
     return _made(path, spaces.MultiBinary, sizes if isinstance(n, list) else sizes[0])
 
 
 def _read_text(value: Json, path: str) -> spaces.Space[Any]:
-    most = _integer(value.get("max_length"), "max_length", path, 0, MOST_VALUES)
+    most = _integer(value.get("max_length"), "max_length", path, 0, MAX_FIELD_VALUES)
     least = _integer(value.get("min_length"), "min_length", path, 0, most)
     charset = value.get("charset")
     if not isinstance(charset, str):
@@ -221,9 +222,9 @@ def _shape(value: Json, path: str) -> tuple[int, ...]:
     said = value.get("shape")
     if not isinstance(said, list):
         _refuse(path, "a list as shape", said)
-    shape = tuple(_integer(size, "shape", path, 0, MOST_VALUES) for size in said)
-    if math.prod(shape) > MOST_VALUES:
-        _refuse(path, f"at most {MOST_VALUES} values", shape)
+    shape = tuple(_integer(size, "shape", path, 0, MAX_FIELD_VALUES) for size in said)
+    if math.prod(shape) > MAX_FIELD_VALUES:
+        _refuse(path, f"at most {MAX_FIELD_VALUES} values", shape)
     return shape
 
 
