@@ -355,6 +355,7 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   exchanges_.store(0, std::memory_order_relaxed);
   policy_ns_.store(0, std::memory_order_relaxed);
   received_at_ns_ = next.received_at_ns_;
+  chosen_ = std::move(next.chosen_);
   lanes_ = std::move(next.lanes_);
   open_lanes_ = 0;
   Become(State::kIdle);

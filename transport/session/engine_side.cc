@@ -364,6 +364,8 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   // The last client may have written an invalid number, or overwritten
   // frame_seq.
   if (action_seq - frame_seq_ > 1) frame_seq_ = action_seq;
+  // With workers no exchange of an earlier client is pending here.
+  if (supervision_ != nullptr) frame_seq_ = action_seq;
   // relaxed: attach_ack publishes it.
   header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
   count_grace_.Clear();
@@ -384,6 +386,7 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   client_bell_.NotifyIfWaiting();
   if (supervision_ != nullptr) {
     supervision_->client_left = false;  // the last client's
+    supervision_->fresh_at = supervision_->workers.Activity();
     LetWorkersGo();
   }
 }

@@ -79,14 +79,18 @@ void EngineWorkers::Publish(uint64_t exchange) {
 }
 
 bool EngineWorkers::TakeOver(const OwnedRegion& region) {
+  // Before frame_seq: if workers publish this exchange and another one while
+  // this process is preempted, the word is another one, and WinFrom fails.
+  // SYNC(workers.publisher): acquire; the winner, then frame_seq.
+  uint64_t publisher = head_->publisher.load(std::memory_order_acquire);
   // SYNC(lockstep.frame): acquire; the number, then the end of this exchange.
   const uint64_t frame_seq = header_->frame_seq.load(std::memory_order_acquire);
   const uint64_t exchange = frame_seq + 1;
   if (!election_.AllDone(exchange)) return false;
-  if (!election_.Win(exchange)) {
-    // relaxed: only the index is used.
-    const uint32_t winner =
-        PublisherIndex(head_->publisher.load(std::memory_order_relaxed));
+  if (!HasPublisher(publisher, exchange)) {
+    if (!election_.WinFrom(&publisher, exchange)) return false;
+  } else {
+    const uint32_t winner = PublisherIndex(publisher);
     // The kernel releases a dead winner's lock after its last store. So if it
     // has published, frame_seq shows that now.
     if (winner < size() && IsAlive(winner, region)) return false;

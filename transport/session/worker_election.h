@@ -54,17 +54,20 @@ class WorkerElection {
   // Whether this process is the one that publishes the exchange. Returns true
   // once for each exchange, to one process of all.
   bool Win(uint64_t exchange) {
-    // relaxed: only the word itself is decided here; frame_seq publishes.
+    // relaxed: compared with its next value only.
     uint64_t found = head_->publisher.load(std::memory_order_relaxed);
     while (!HasPublisher(found, exchange)) {
-      // relaxed: as above.
-      if (head_->publisher.compare_exchange_weak(
-              found, PackPublisher(exchange, index_),
-              std::memory_order_relaxed)) {
-        return true;
-      }
+      if (WinFrom(&found, exchange)) return true;
     }
     return false;
+  }
+  // The same, unless the word is no longer `*found`; then `*found` gets it. For
+  // the supervisor: other exchanges may have been published since it looked.
+  bool WinFrom(uint64_t* found, uint64_t exchange) {
+    // SYNC(workers.publisher): release; frame_seq as this process has seen it
+    // before the winner.
+    return head_->publisher.compare_exchange_weak(
+        *found, PackPublisher(exchange, index_), std::memory_order_release);
   }
 
   // Hands the exchange to the client: clears what the client wrote for it but

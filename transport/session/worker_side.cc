@@ -217,6 +217,9 @@ WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
       return TakeExchange(seen_at_ns);
     case WorkerOrder::kCount:
       count_ = value;
+      // Its exchange may come again, with this number.
+      // relaxed: done publishes it.
+      slot_->failed_exchange.store(0, std::memory_order_relaxed);
       // SYNC(workers.done): release; as in Finish.
       slot_->done.store(count_, std::memory_order_release);
       break;
