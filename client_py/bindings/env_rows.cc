@@ -81,12 +81,14 @@ EnvRows::EnvRows(const Options& options)
       step_name_("step"),
       reset_name_("reset"),
       reset_arguments_(py::make_tuple("seed", "options")),
-      failure_of_(py::module_::import("tandem.environments.env_failures")
+      failure_of_(py::module_::import("tandem.workers.env_failures")
                       .attr("failure")) {
   for (const py::handle env : options.envs) {
     rows_.push_back({.env = py::reinterpret_borrow<py::object>(env),
-                     .failure = py::object()});
+                     .failure = py::object(),
+                     .restarted = options.restarted});
   }
+  restart_info_["worker_restarted"] = true;
   SetCurrent(kNoEnvironment);
 }
 
@@ -137,6 +139,9 @@ py::list EnvRows::Run(ExchangeKind kind, AutoresetMode mode,
     try {
       if (flagged) {
         ResetByFlag(row, options);
+      } else if (state.restarted) {
+        Truncate(row, mode == AutoresetMode::kSameStep);
+        continue;
       } else if (mode == AutoresetMode::kNextStep && state.ended) {
         PyObject* arguments[] = {nullptr, state.env.ptr()};
         Reset(row, arguments, nullptr);
@@ -203,6 +208,26 @@ void EnvRows::ResetByFlag(uint32_t row, const py::object& options) {
   ClearResults(row);
 }
 
+void EnvRows::Truncate(uint32_t row, bool resets_at_end) {
+  Row& state = rows_[row];
+  PyObject* arguments[] = {nullptr, state.env.ptr()};
+  if (resets_at_end) {
+    final_observations_.Write(row, observations_.Read(row).ptr());
+    infos_.Write(InfoPart::kFinal, restart_info_.ptr());
+    Reset(row, arguments, nullptr);
+  } else {
+    infos_.Write(InfoPart::kInfo, restart_info_.ptr());
+    state.restarted = false;
+    state.ended = true;
+  }
+  ClearResults(row);
+  arrays_.truncateds[row] = 1;
+  arrays_.dones[row] = 1;
+  arrays_.episode_return[row] = 0;
+  arrays_.episode_length[row] = 0;
+  arrays_.status[row] = static_cast<uint8_t>(EnvStatus::kRestarted);
+}
+
 void EnvRows::Reset(uint32_t row, PyObject** arguments, PyObject* names) {
   Row& state = rows_[row];
   const py::tuple items =
@@ -210,6 +235,7 @@ void EnvRows::Reset(uint32_t row, PyObject** arguments, PyObject* names) {
   observations_.Write(row, PyTuple_GET_ITEM(items.ptr(), 0));
   infos_.Write(InfoPart::kInfo, PyTuple_GET_ITEM(items.ptr(), 1));
   state.ended = false;
+  state.restarted = false;
   state.episode_return = 0;
   state.episode_length = 0;
 }

@@ -34,9 +34,9 @@ class EnvRows {
  public:
   struct Options {
     pybind11::sequence envs;  // gymnasium.Env, one for each row
-    // tandem.environments.row_arrays.RowArrays, the results' arrays.
+    // tandem.workers.row_arrays.RowArrays, the results' arrays.
     pybind11::object arrays;
-    // Of tandem.environments.batches.
+    // Of tandem.spaces.batches.
     pybind11::object observations;
     pybind11::object final_observations;
     pybind11::object actions;
@@ -48,6 +48,9 @@ class EnvRows {
     // signal handler raises.
     pybind11::object stop;
     uint32_t first_env;  // the number of row 0's environment
+    // Whether an earlier worker process had these rows, and died: its episodes
+    // are over.
+    bool restarted = false;
   };
 
   // Raises InvalidArgument if an array does not fit the rows.
@@ -65,6 +68,8 @@ class EnvRows {
   // | flag reset | resets it: reward and flags 0, status ok |
   // | no flag, reset only | does nothing, but it has no infos |
   // | failed before | reports the first failure again |
+  // | restarted, not reset yet | truncates the dead worker's episode: reward 0,
+  //     status restarted, the observation as it was |
   // | NEXT_STEP, episode ended | resets it, ignores the action |
   // | else | steps it; SAME_STEP: resets it if the episode ended |
   //
@@ -84,6 +89,7 @@ class EnvRows {
     // (row, exception, text), or null while the environment works.
     pybind11::object failure;
     bool ended = false;  // by the last step
+    bool restarted = false;  // since its last reset
     double episode_return = 0;
     int64_t episode_length = 0;
   };
@@ -105,6 +111,9 @@ class EnvRows {
   std::span<T> Column(const char* name, FieldType type) const;
   void Step(uint32_t row, bool resets_at_end);
   void ResetByFlag(uint32_t row, const pybind11::object& options);
+  // Ends the episode of a worker that died. Its infos are
+  // {"worker_restarted": True}.
+  void Truncate(uint32_t row, bool resets_at_end);
   // `arguments` has room for env at [1]; names of the others.
   void Reset(uint32_t row, PyObject** arguments, PyObject* names);
   void ClearResults(uint32_t row);
@@ -131,6 +140,7 @@ class EnvRows {
   const pybind11::str reset_name_;
   const pybind11::tuple reset_arguments_;  // ("seed", "options")
   const pybind11::object failure_of_;
+  const pybind11::dict restart_info_;
   bool busy_ = false;
 };
 

@@ -3,7 +3,7 @@
 // Data flow: the areas of all workers -> the dict that Gymnasium's
 // SyncVectorEnv returns: arrays of num_envs values, a mask for each, in the
 // same order of keys.
-// Ownership: tandem.environments.infos.VectorInfos holds one; the areas' arrays
+// Ownership: tandem.workers.infos.VectorInfos holds one; the areas' arrays
 // outlive it. All calls need the GIL. Only the trainer process makes one: it
 // unpickles what the workers have written, and so trusts them.
 //

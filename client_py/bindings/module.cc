@@ -17,9 +17,13 @@
 #include "client_py/bindings/native_client.h"
 #include "client_py/bindings/native_frames.h"
 #include "client_py/bindings/native_rpc.h"
+#include "client_py/bindings/native_supervisor.h"
+#include "client_py/bindings/native_worker.h"
 #include "client_py/bindings/region_views.h"
 #include "client_py/bindings/step_method.h"
+#include "client_py/bindings/task_step.h"
 #include "client_py/bindings/vector_step.h"
+#include "client_py/bindings/worker_step.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
@@ -74,12 +78,18 @@ void Property(py::class_<NativeClient>& type, const char* name,
 
 void DefineVectorStep(py::module_& module) {
   py::class_<VectorStep>(module, "VectorStep")
+      .def("step", &VectorStep::Step, py::arg("actions"))
+      .def("send", &VectorStep::Send, py::arg("actions"))
+      .def("recv", &VectorStep::Recv)
+      .def("expect_reset", &VectorStep::ExpectReset, py::arg("mask"))
+      .def("reset_results", &VectorStep::ResetResults);
+  py::class_<TaskStep, VectorStep>(module, "TaskStep")
       .def(py::init([](NativeClient* client, const py::sequence& infos,
                        bool wide, bool copy, uint32_t autoreset,
                        std::optional<int64_t> choices,
                        const py::function& convert) {
-             return std::make_unique<VectorStep>(
-                 client, VectorStep::Options{
+             return std::make_unique<TaskStep>(
+                 client, TaskStep::Options{
                              .infos = infos,
                              .wide = wide,
                              .copy = copy,
@@ -89,12 +99,23 @@ void DefineVectorStep(py::module_& module) {
            }),
            py::arg("client"), py::arg("infos"), py::arg("wide"),
            py::arg("copy"), py::arg("autoreset"), py::arg("choices"),
-           py::arg("convert"), py::keep_alive<1, 2>())
-      .def("step", &VectorStep::Step, py::arg("actions"))
-      .def("send", &VectorStep::Send, py::arg("actions"))
-      .def("recv", &VectorStep::Recv)
-      .def("expect_reset", &VectorStep::ExpectReset, py::arg("mask"))
-      .def("reset_results", &VectorStep::ResetResults);
+           py::arg("convert"), py::keep_alive<1, 2>());
+  py::class_<WorkerStep, VectorStep>(module, "WorkerStep")
+      .def(py::init([](NativeClient* client, const py::object& observations,
+                       const py::object& actions, const py::object& infos,
+                       bool copy, uint32_t autoreset) {
+             return std::make_unique<WorkerStep>(
+                 client,
+                 WorkerStep::Options{
+                     .observations = observations,
+                     .actions = actions,
+                     .infos = infos,
+                     .copy = copy,
+                     .autoreset = static_cast<AutoresetMode>(autoreset)});
+           }),
+           py::arg("client"), py::arg("observations"), py::arg("actions"),
+           py::arg("infos"), py::arg("copy"), py::arg("autoreset"),
+           py::keep_alive<1, 2>());
 }
 
 void DefineEnvRows(py::module_& module) {
@@ -105,7 +126,7 @@ void DefineEnvRows(py::module_& module) {
                        const py::object& final_observations,
                        const py::object& actions, const py::array& info_area,
                        const py::array& current, const py::type& stop,
-                       uint32_t first_env) {
+                       uint32_t first_env, bool restarted) {
              return std::make_unique<EnvRows>(
                  EnvRows::Options{.envs = envs,
                                   .arrays = arrays,
@@ -115,13 +136,14 @@ void DefineEnvRows(py::module_& module) {
                                   .info_area = info_area,
                                   .current = current,
                                   .stop = stop,
-                                  .first_env = first_env});
+                                  .first_env = first_env,
+                                  .restarted = restarted});
            }),
            py::arg("envs"), py::arg("arrays"), py::kw_only(),
            py::arg("observations"), py::arg("final_observations"),
            py::arg("actions"), py::arg("info_area").noconvert(),
            py::arg("current").noconvert(), py::arg("stop"),
-           py::arg("first_env") = 0)
+           py::arg("first_env") = 0, py::arg("restarted") = false)
       .def(
           "run",
           [](EnvRows& rows, uint32_t kind, uint32_t autoreset,
@@ -136,6 +158,48 @@ void DefineEnvRows(py::module_& module) {
            py::arg("num_envs"), py::arg("areas"), py::arg("final_obs"))
       .def("merged", &InfoReader::Merged, py::arg("workers") = py::none())
       .def("rows", &InfoReader::Rows, py::arg("workers") = py::none());
+}
+
+void DefineWorkers(py::module_& module) {
+  py::class_<NativeWorker>(module, "NativeWorker")
+      .def(py::init<int, uint32_t, const std::string&, py::function>(),
+           py::arg("fd"), py::arg("worker"), py::arg("wait"),
+           py::arg("reset_options"))
+      .def("serve", &NativeWorker::Serve, py::arg("rows"), py::arg("timeout"))
+      .def("acknowledge", &NativeWorker::Acknowledge)
+      .def_property_readonly("first_env", &NativeWorker::first_env)
+      .def_property_readonly("num_envs", &NativeWorker::num_envs)
+      .def_property_readonly("restarted", &NativeWorker::restarted)
+      .def_property_readonly("arrays", &NativeWorker::arrays)
+      .def_property_readonly("fields", &NativeWorker::fields)
+      .def_property_readonly("current", &NativeWorker::current);
+  py::class_<NativeSupervisor>(module, "NativeSupervisor")
+      .def(py::init([](const std::string& name, uint32_t num_envs,
+                       uint32_t num_workers, uint32_t obs_size,
+                       uint32_t act_size, const std::string& task,
+                       const std::string& description,
+                       const py::sequence& fields, const std::string& wait) {
+             return std::make_unique<NativeSupervisor>(
+                 name,
+                 SpecOfWorkers(num_envs, num_workers, obs_size, act_size, task,
+                               description, fields),
+                 wait);
+           }),
+           py::arg("name"), py::arg("num_envs"), py::arg("num_workers"),
+           py::arg("obs_size"), py::arg("act_size"), py::arg("task"),
+           py::arg("description"), py::arg("fields"), py::arg("wait"))
+      .def("open", &NativeSupervisor::Open)
+      .def("next", &NativeSupervisor::Next, py::arg("timeout"), py::arg("fds"))
+      .def("reset_workers", &NativeSupervisor::ResetWorkers)
+      .def("message_workers", &NativeSupervisor::MessageWorkers)
+      .def("stop_workers", &NativeSupervisor::StopWorkers)
+      .def("replace_worker", &NativeSupervisor::ReplaceWorker,
+           py::arg("worker"))
+      .def("worker_text", &NativeSupervisor::WorkerText, py::arg("worker"))
+      .def("end", &NativeSupervisor::End, py::arg("text"))
+      .def("close", &NativeSupervisor::Close)
+      .def_property_readonly("dead_worker", &NativeSupervisor::dead_worker)
+      .def_property_readonly("fd", &NativeSupervisor::fd);
 }
 
 void DefineFrames(py::module_& module) {
@@ -268,6 +332,7 @@ PYBIND11_MODULE(_native, module) {
   module.attr("StepMethod") = MakeStepMethodType();
   DefineVectorStep(module);
   DefineEnvRows(module);
+  DefineWorkers(module);
   Property(client, "obs", &RegionViews::obs);
   Property(client, "actions", &RegionViews::actions);
   Property(client, "rewards", &RegionViews::rewards);

@@ -14,8 +14,6 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
-using SharedMapping = std::shared_ptr<const RegionMapping>;
-
 template <typename T>
 py::array_t<T> View(std::span<T> values, std::vector<py::ssize_t> shape,
                     const py::capsule& keeper) {
@@ -31,7 +29,16 @@ py::object ImagesView(const StepArrays& arrays, const LrbcHeader& plan,
       keeper);
 }
 
-py::dict FieldViews(const StepArrays& arrays, const py::capsule& keeper) {
+}  // namespace
+
+py::capsule KeeperOf(const SharedMapping& mapping) {
+  return py::capsule(new SharedMapping(mapping), [](void* shared) {
+    delete static_cast<SharedMapping*>(shared);
+  });
+}
+
+py::dict FieldViews(const StepArrays& arrays, const SharedMapping& mapping) {
+  const py::capsule keeper = KeeperOf(mapping);
   py::dict views;
   for (const FieldArray& field : arrays.fields) {
     std::vector<py::ssize_t> shape = {arrays.num_envs};
@@ -44,15 +51,24 @@ py::dict FieldViews(const StepArrays& arrays, const py::capsule& keeper) {
   return views;
 }
 
-}  // namespace
+py::dict ArrayViews(const StepArrays& arrays, const SharedMapping& mapping) {
+  const py::capsule keeper = KeeperOf(mapping);
+  const py::ssize_t envs = arrays.num_envs;
+  py::dict views;
+  views["rewards"] = View(arrays.rewards, {envs}, keeper);
+  views["terminateds"] = View(arrays.terminateds, {envs}, keeper);
+  views["truncateds"] = View(arrays.truncateds, {envs}, keeper);
+  views["dones"] = View(arrays.dones, {envs}, keeper);
+  views["resets"] = View(arrays.resets, {envs}, keeper);
+  views["reset_seeds"] = View(arrays.reset_seeds, {envs}, keeper);
+  return views;
+}
 
 RegionViews RegionViews::Of(const ClientSide& client) {
   const StepArrays& arrays = client.arrays();
   const LrbcHeader& plan = client.plan();
   const SharedMapping& mapping = client.mapping();
-  const py::capsule keeper(new SharedMapping(mapping), [](void* shared) {
-    delete static_cast<SharedMapping*>(shared);
-  });
+  const py::capsule keeper = KeeperOf(mapping);
   const py::ssize_t envs = plan.num_envs;
   const std::vector<py::ssize_t> of_obs = {envs, plan.obs_size};
   const std::vector<py::ssize_t> of_actions = {envs, plan.act_size};
@@ -70,7 +86,7 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       .infos = View(arrays.infos, of_infos, keeper),
       .final_infos = View(arrays.final_infos, of_infos, keeper),
       .images = ImagesView(arrays, plan, keeper),
-      .fields = FieldViews(arrays, keeper),
+      .fields = FieldViews(arrays, mapping),
       .num_envs = plan.num_envs,
       .obs_size = plan.obs_size,
       .act_size = plan.act_size,

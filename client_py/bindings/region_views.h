@@ -14,12 +14,28 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "schema/layout/lrbc.h"
+#include "transport/memory/region_mapping.h"
 #include "transport/session/client_side.h"
+#include "transport/session/step_arrays.h"
 
 namespace tandem {
+
+using SharedMapping = std::shared_ptr<const RegionMapping>;
+
+// Returns the base of views: it keeps the mapping.
+pybind11::capsule KeeperOf(const SharedMapping& mapping);
+// (role, path) -> NumPy view [num_envs, *shape]; empty without fields. Float32
+// rows are views of the same memory as obs, final_obs and actions.
+pybind11::dict FieldViews(const StepArrays& arrays,
+                          const SharedMapping& mapping);
+// The arrays of a worker's results and flags, [num_envs], by their names in
+// StepArrays.
+pybind11::dict ArrayViews(const StepArrays& arrays,
+                          const SharedMapping& mapping);
 
 struct RegionViews {
   pybind11::array_t<float> obs;
@@ -33,9 +49,7 @@ struct RegionViews {
   pybind11::array_t<double> infos;
   pybind11::array_t<double> final_infos;
   pybind11::object images;  // uint8[num_envs, height, width, 3], or None
-  // (role, path) -> NumPy view [num_envs, *shape]; empty without fields.
-  // Float32 rows are views of the same memory as obs, final_obs and actions.
-  pybind11::dict fields;
+  pybind11::dict fields;  // FieldViews
 
   // Checked at attach, and not read from the mapping again.
   uint32_t num_envs = 0;

@@ -4,7 +4,7 @@
 // Data flow: what env.reset and env.step return -> a row; a row -> what
 // env.step gets. Values of a space with one field are copied here, if they have
 // the field's type and shape. All others go through the Python object, an
-// Observations or Actions of tandem.environments.batches.
+// Observations or Actions of tandem.spaces.batches.
 // Ownership: EnvRows has three. All calls need the GIL.
 //
 //   RowValues observations(python_observations);

@@ -1,6 +1,7 @@
 """Simulation engines in processes of their own, stepped through shared memory.
 
-    make_vec            Gymnasium's environments in an engine of their own; FrameOptions, ImageOptions, EngineOptions
+    make_vec            any of Gymnasium's environments, in processes of their own; FrameOptions, ImageOptions,
+                        EngineOptions; list_tasks has those that run in C++
     Attendant           calls an engine's services in addition to its client, from another process
     launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
     publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
@@ -27,9 +28,11 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
     from tandem.client import AutoresetMode, SharedMemoryClient
     from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
     from tandem.engine.process import EngineProcess, launch_engine
-    from tandem.environments.make_vec import make_vec
+    from tandem.environments.client_vector import ClientVectorEnv, EnvironmentClosed, ResetNeeded
+    from tandem.environments.make_vec import list_tasks, make_vec
     from tandem.environments.registration import register_tasks
-    from tandem.environments.vector import EnvironmentClosed, ResetNeeded, SharedMemoryVectorEnv
+    from tandem.environments.vector import SharedMemoryVectorEnv
+    from tandem.environments.worker_vector import WorkerVectorEnv
     from tandem.errors import (
         AccessDenied,
         AlreadyAttached,
@@ -80,6 +83,7 @@ __all__ = [
     "AutoresetMode",
     "BrokenPeer",
     "ClientClosed",
+    "ClientVectorEnv",
     "ConcurrentUse",
     "EngineFailed",
     "EngineOptions",
@@ -114,9 +118,11 @@ __all__ = [
     "SystemCallFailed",
     "TandemError",
     "Unsupported",
+    "WorkerVectorEnv",
     "apply_fastlane_environment",
     "doctor",
     "launch_engine",
+    "list_tasks",
     "make_vec",
     "publish_frames",
     "sdk",

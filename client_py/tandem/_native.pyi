@@ -6,8 +6,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.environments.batches import Actions, Observations
-from tandem.environments.row_arrays import RowArrays
+from tandem.spaces.batches import Actions, Observations
+from tandem.workers.infos import VectorInfos
+from tandem.workers.row_arrays import RowArrays
 
 # number, name, number of the absl code, class of tandem.errors (None for success), meaning
 ERROR_TABLE: tuple[tuple[int, str, int, str | None, str], ...]
@@ -179,6 +180,13 @@ class StepMethod:
         """
 
 class VectorStep:
+    def step(self, actions: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
+    def send(self, actions: Any) -> None: ...
+    def recv(self) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
+    def expect_reset(self, mask: NDArray[np.bool_]) -> None: ...
+    def reset_results(self) -> tuple[Any, dict[str, Any]]: ...
+
+class TaskStep(VectorStep):
     def __init__(
         self,
         client: NativeClient,
@@ -190,15 +198,66 @@ class VectorStep:
         choices: int | None,
         convert: Callable[[Any], NDArray[np.float32]],
     ) -> None: ...
-    def step(
-        self, actions: ArrayLike
-    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
-    def send(self, actions: ArrayLike) -> None: ...
-    def recv(
+
+class WorkerStep(VectorStep):
+    def __init__(
         self,
-    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
-    def expect_reset(self, mask: NDArray[np.bool_]) -> None: ...
-    def reset_results(self) -> tuple[NDArray[Any], dict[str, Any]]: ...
+        client: NativeClient,
+        observations: Observations,
+        actions: Actions,
+        infos: VectorInfos,
+        copy: bool,
+        autoreset: int,
+    ) -> None: ...
+
+# client_py/bindings/native_worker.h documents it.
+class NativeWorker:
+    def __init__(self, fd: int, worker: int, wait: str, reset_options: Callable[[], Any]) -> None: ...
+    def serve(self, rows: EnvRows, timeout: float) -> str: ...
+    def acknowledge(self) -> None: ...
+    @property
+    def first_env(self) -> int: ...
+    @property
+    def num_envs(self) -> int: ...
+    @property
+    def restarted(self) -> bool: ...
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]: ...
+    # (role, path) -> [num_envs, *shape]
+    @property
+    def fields(self) -> dict[tuple[str, str], NDArray[Any]]: ...
+    # uint32[1]
+    @property
+    def current(self) -> NDArray[np.uint32]: ...
+
+# client_py/bindings/native_supervisor.h documents it.
+class NativeSupervisor:
+    def __init__(
+        self,
+        name: str,
+        num_envs: int,
+        num_workers: int,
+        obs_size: int,
+        act_size: int,
+        task: str,
+        description: str,
+        # role, type, shape, path
+        fields: Sequence[tuple[str, str, Sequence[int], str]],
+        wait: str,
+    ) -> None: ...
+    def open(self) -> None: ...
+    def next(self, timeout: float, fds: Sequence[int]) -> str: ...
+    def reset_workers(self) -> None: ...
+    def message_workers(self) -> None: ...
+    def stop_workers(self) -> None: ...
+    def replace_worker(self, worker: int) -> bool: ...
+    def worker_text(self, worker: int) -> str: ...
+    def end(self, text: str) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def dead_worker(self) -> int: ...
+    @property
+    def fd(self) -> int: ...
 
 # client_py/bindings/env_rows.h documents it.
 class EnvRows:
@@ -216,6 +275,7 @@ class EnvRows:
         current: NDArray[np.uint32],
         stop: type[BaseException],
         first_env: int = 0,
+        restarted: bool = False,
     ) -> None: ...
     # kind: 0 step, 1 reset only; autoreset_mode: of AUTORESET_MODES; options: for the rows that the flags reset.
     # Returns the failures: row, exception, text with traceback.
@@ -223,7 +283,7 @@ class EnvRows:
         self, kind: int, autoreset_mode: int, options: dict[str, Any] | None = None
     ) -> list[tuple[int, BaseException, str]]: ...
 
-# client_py/bindings/info_reader.h documents it; tandem.environments.infos.VectorInfos uses it.
+# client_py/bindings/info_reader.h documents it; tandem.workers.infos.VectorInfos uses it.
 class InfoReader:
     def __init__(
         self,

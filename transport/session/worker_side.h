@@ -91,6 +91,8 @@ class WorkerSide {
     // relaxed: for display.
     slot_->env.store(env, std::memory_order_relaxed);
   }
+  // The word of ShowEnv.
+  SharedWord<uint32_t>* shown_env() { return &slot_->env; }
   // Adds steps of environments, for display.
   void CountSteps(uint64_t steps);
 

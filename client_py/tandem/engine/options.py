@@ -92,6 +92,9 @@ class EngineOptions:
       start_timeout: Seconds that the engine may take to start.
       wait: How the client waits for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
       server: Path of the engine's program; see `launch_engine`.
+      info_bytes: Of environments in Python: room for the infos of each worker; None: 64 KiB, and 1 KiB for each of its
+        environments.
+      object_bytes: Of environments in Python: the longest pickle of a part of an observation or action that is pickled.
     """
 
     restart: bool = False
@@ -99,9 +102,14 @@ class EngineOptions:
     start_timeout: float = 30.0
     wait: Literal["adaptive", "spin", "block"] = "adaptive"
     server: str | os.PathLike[str] | None = None
+    info_bytes: int | None = None
+    object_bytes: int = 2**16
 
     def __post_init__(self) -> None:
         """Checks the values; InvalidArgument: one of another type, or out of its range."""
+        if self.info_bytes is not None:
+            _set(self, "info_bytes", integer("EngineOptions.info_bytes", self.info_bytes, 4096, 2**30))
+        _set(self, "object_bytes", integer("EngineOptions.object_bytes", self.object_bytes, 64, 2**24 - 8))
         _set(self, "restart", flag("EngineOptions.restart", self.restart, after=""))
         _set(self, "timeout", seconds("EngineOptions.timeout", self.timeout))
         _set(self, "start_timeout", seconds("EngineOptions.start_timeout", self.start_timeout))

@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium import spaces
 
 from tandem.client import SharedMemoryClient
-from tandem.environments.fields import FIELD_DTYPES
-from tandem.environments.space_json import space_from_json
+from tandem.spaces.fields import FIELD_DTYPES
+from tandem.spaces.space_json import space_from_json
 from tandem.errors import LayoutMismatch, Unsupported
 
 # Of the values that float32 rows and float64 infos stand for.

@@ -1,9 +1,10 @@
-"""`make_vec`: Gymnasium's environments in an engine process of their own."""
+"""`make_vec`: environments in processes of their own: tasks of an engine, or any of Gymnasium's."""
 
 import functools
 import inspect
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -11,20 +12,27 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import DTypeLike
 
-from tandem.arguments import flag, integer, shown, text
+from tandem.arguments import flag, integer, one_of, shown, text
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
 from tandem.engine.process import EngineProcess, launch_engine
+from tandem.environments.client_vector import ClientVectorEnv
+from tandem.environments.python_backend import function_of_id, make_workers
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.restart import RestartingVectorEnv
 from tandem.environments.vector import SharedMemoryVectorEnv
+from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
 from tandem.errors import InvalidArgument, Unsupported
 
 
 def make_vec(
-    task: str | None = None,
-    num_envs: int = 1,
+    task: str | Callable[[], gymnasium.Env[Any, Any]] | Sequence[Callable[[], gymnasium.Env[Any, Any]]] | None = None,
+    num_envs: int | None = None,
     *,
+    backend: str | None = None,
+    num_workers: int | None = None,
+    restart_workers: bool = False,
+    env_kwargs: Mapping[str, Any] | None = None,
     threads: int = 0,
     autoreset_mode: AutoresetMode | gymnasium.vector.AutoresetMode | str = AutoresetMode.NEXT_STEP,
     copy: bool = True,
@@ -36,11 +44,12 @@ def make_vec(
     images: ImageOptions | Size | None = None,
     engine: EngineOptions | None = None,
     **task_options: object,
-) -> SharedMemoryVectorEnv:
-    """Starts an engine and returns its environments; `close`, or the end of this process, ends the engine.
+) -> ClientVectorEnv:
+    """Starts processes with environments, and returns these; `close`, or the end of this process, ends the processes.
 
-    Environment i of `reset(seed=s)` starts as Gymnasium's environment starts with seed s + i. docs/tasks.md lists the
-    differences from Gymnasium.
+    A task of Tandem runs in an engine in C++. Any other environment runs in Python, in worker processes. Environment i
+    of `reset(seed=s)` starts as Gymnasium's environment starts with seed s + i. docs/tasks.md lists how tasks in C++
+    differ from Gymnasium, and docs/gymnasium.md how environments in Python differ from its SyncVectorEnv.
 
     >>> import tandem
     >>> envs = tandem.make_vec("CartPole-v1", num_envs=3)
@@ -51,27 +60,51 @@ def make_vec(
     >>> envs.close()
 
     Args:
-      task: Name such as "Ant-v5"; `tandem-engine --list_tasks` prints all.
-      num_envs: Number of environments.
-      threads: Threads that step the environments; 0: as many as cores and environments allow.
+      task: A task of Tandem, such as "Ant-v5" (`tandem.list_tasks` has all); or an id of Gymnasium's registry; or a
+        function that makes one environment; or a sequence of such functions, one for each environment.
+      num_envs: Number of environments; None: 1, or the number of functions.
+      backend: Of an id that both have: "native" runs the task in C++, "python" Gymnasium's environment; None: "native".
+      num_workers: In Python: worker processes that share the environments; None: as many as cores and environments
+        allow. Environments that wait, and those that draw by EGL, gain from a process each.
+      restart_workers: In Python: whether a worker that dies is started again. Its episodes are truncated, with
+        "worker_restarted" in their infos. Otherwise its death raises `PeerGone`.
+      env_kwargs: Keyword arguments of the environment, for an id.
+      threads: In C++: threads that step the environments; 0: as many as cores and environments allow.
       autoreset_mode: When an ended episode is followed by the next: a `gymnasium.vector.AutoresetMode`, or its value.
-      copy: False: observations are the region's own float32 array, which the next step overwrites.
-      dtype: Of observations; None: Gymnasium's (float64 for MuJoCo, from the region's float32), float32 if copy=False.
-      max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own number.
-      model: An MJCF file to simulate in place of a task.
-      render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it.
-      frames: A size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render mode.
-      images: A size such as (64, 64), or `ImageOptions`: each step also draws each environment, into `client.images`.
+      copy: False: observations are the region's own arrays, which the next step overwrites; in C++ float32.
+      dtype: In C++, of observations; None: Gymnasium's (float64 for MuJoCo, from the region's float32), float32 if
+        copy=False.
+      max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own number. Not with a
+        function.
+      model: An MJCF file to simulate in place of a task, in C++.
+      render_mode: In C++ "rgb_array": `render` draws every environment, as Gymnasium draws it. In Python any mode of
+        the environment. Not with a function.
+      frames: In C++: a size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render
+        mode.
+      images: In C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment, into
+        `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
-      task_options: The keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height of
-        the images of `render`, Gymnasium's by default.
+      task_options: In C++: the keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and
+        height of the images of `render`, Gymnasium's by default.
 
     Raises:
       InvalidArgument: An unknown task or option, or an invalid value; the message names the nearest.
       Unsupported: An unsupported render mode.
-      EngineStartFailed: The engine did not start for another reason; the message has the end of its log.
+      EngineStartFailed: The processes did not start for another reason; the message has the end of a log, or the
+        traceback of the environment that could not be made.
     """
     given = dict(locals())
+    flag("copy", copy, after="")
+    engine_options = EngineOptions() if engine is None else engine
+    if not isinstance(engine_options, EngineOptions):
+        raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(engine)}")
+    mode = _autoreset_mode(autoreset_mode)
+    spec = _python_spec(task, backend, engine_options)
+    if spec is not None or not isinstance(task, str | None):
+        return _in_python(spec, given, mode, engine_options)
+    _refuse(given, ("num_workers", "restart_workers"), "of a task in C++; see `threads` and EngineOptions.restart")
+    num_envs = 1 if num_envs is None else num_envs
+    task_options = {**(env_kwargs or {}), **task_options}
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
         raise Unsupported(f"render_mode: expected None or 'rgb_array', found {shown(render_mode)}")
     if (task is None) == (model is None):
@@ -81,11 +114,6 @@ def make_vec(
         )
     if task is not None:
         task = text("task", task).removeprefix("tandem/")  # the prefix in Gymnasium's registry
-    flag("copy", copy, after="")
-    engine_options = EngineOptions() if engine is None else engine
-    if not isinstance(engine_options, EngineOptions):
-        raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(engine)}")
-    mode = _autoreset_mode(autoreset_mode)
     options = dict(task_options)
     width, height = (
         integer(name, options.pop(name, side), 1)  # type: ignore[arg-type]
@@ -115,12 +143,84 @@ def make_vec(
     try:
         launched = launch()
     except InvalidArgument as error:
+        if task is not None and task not in TASKS and str(error).startswith("task"):
+            raise InvalidArgument(f"{error}; gymnasium.registry has no such id either: import what registers it") from None
         if render_mode is None:
             raise
         raise InvalidArgument(re.sub(r"^(frames|FrameOptions\.\w+):", "render_mode:", str(error))) from None
     envs = _attached(launched, launch, engine_options, mode, copy=copy, dtype=dtype, render_mode=render_mode)
-    envs.spec = _spec(task, {**given, "autoreset_mode": mode})
+    envs.spec = _spec(task, {**given, "num_envs": num_envs, "task_options": task_options, "autoreset_mode": mode})
     return envs
+
+
+def list_tasks() -> list[str]:
+    """Returns the names of the tasks that run in C++; `gymnasium.registry` has the ids of environments in Python.
+
+    >>> list_tasks()[:2]
+    ['Ant-v5', 'CartPole-v1']
+    """
+    return sorted(TASKS)
+
+
+def _python_spec(task: object, backend: str | None, options: EngineOptions) -> EnvSpec | None:
+    """Returns the spec of an id that runs in Python; None: a task in C++, or no id."""
+    if backend is not None:
+        one_of("backend", backend, ("native", "python"))
+        if not isinstance(task, str | None) and backend == "native":
+            raise InvalidArgument("backend: expected 'python' for functions, which run in Python, found 'native'")
+    if not isinstance(task, str) or backend == "native":
+        return None
+    if backend is None and (task.removeprefix("tandem/") in TASKS or options.server is not None):
+        return None
+    try:
+        return gymnasium.spec(task)
+    except (gymnasium.error.Error, ModuleNotFoundError) as error:
+        if backend is None:
+            return None  # the engine's text has the nearest task
+        raise InvalidArgument(f"task: expected an id of gymnasium.registry, found {shown(task)}: {error}") from None
+
+
+def _in_python(
+    spec: EnvSpec | None, given: dict[str, Any], mode: AutoresetMode, options: EngineOptions
+) -> WorkerVectorEnv:
+    """Makes the environments of a spec, or of the functions that `task` is."""
+    unused = ("threads", "dtype", "model", "frames", "images")
+    _refuse(given, unused, "of environments in Python")
+    if given["task_options"]:
+        name = next(iter(given["task_options"]))
+        raise InvalidArgument(
+            f"{name}: expected an argument of make_vec, found another; env_kwargs={{...}} has those of the environment"
+        )
+    if options.restart:
+        raise InvalidArgument("EngineOptions.restart: expected False for environments in Python; use restart_workers=True")
+    flag("restart_workers", given["restart_workers"], after="")
+    count = None if given["num_envs"] is None else integer("num_envs", given["num_envs"], 1, 2**24)
+    preload: list[str] = []
+    if spec is None:
+        _refuse(given, ("env_kwargs", "render_mode", "max_episode_steps"), "of a function; pass functools.partial(...)")
+        env_fns = functions_of(given["task"], count)
+    else:
+        function, preload = function_of_id(
+            spec, given["env_kwargs"] or {}, given["render_mode"], given["max_episode_steps"]
+        )
+        env_fns = functions_of(function, count)
+    return make_workers(
+        env_fns,
+        num_workers=given["num_workers"],
+        restarts=given["restart_workers"],
+        preload=preload,
+        mode=mode,
+        copy=given["copy"],
+        options=options,
+    )
+
+
+def _refuse(given: dict[str, Any], names: tuple[str, ...], of_what: str) -> None:
+    """Raises InvalidArgument for the first of these arguments of make_vec that has not its default."""
+    for name in names:
+        default = inspect.signature(make_vec).parameters[name].default
+        if given[name] is not default and given[name] != default:
+            raise InvalidArgument(f"{name}: expected {default!r}, found {shown(given[name])}: it is no option {of_what}")
 
 
 def _spec(task: str | None, given: dict[str, Any]) -> EnvSpec | None:

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from tandem._native import NEXT_OF_ENVIRONMENTS
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.process import EngineProcess
-from tandem.environments.vector import Obs, SharedMemoryVectorEnv, StepResults
+from tandem.environments.client_vector import Obs, StepResults
+from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
 from tandem.errors import AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout
 from tandem.services.contract import SimulationContract
@@ -86,7 +87,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         """
         if self.closed:
             raise self._closed_error("reset")
-        mask, contract = reset_mask(options, self.num_envs), (options or {}).get("contract")
+        mask, contract = reset_mask(options, self.num_envs, self._reset_options), (options or {}).get("contract")
         while True:
             self._restart_engine()
             self._resetting = mask

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
+from tandem.environments.client_vector import ResetNeeded
 from tandem.environments.make_vec import make_vec
-from tandem.environments.vector import ResetNeeded
 from tandem.errors import InvalidAction, InvalidArgument
 
 # Options of `make_vec` that are fixed.

@@ -48,14 +48,15 @@ def as_floats(
         return np.ascontiguousarray(given, dtype=np.float32)
 
 
-def reset_mask(options: Mapping[str, Any] | None, num_envs: int) -> Mask:
+def reset_mask(options: Mapping[str, Any] | None, num_envs: int, others: tuple[str, ...] | None) -> Mask:
     """Returns bool[num_envs], the caller's to keep: the environments to reset, by the options of a reset.
 
-    An unknown option, another mask, or a mask without a True is InvalidArgument.
+    `others` are the known options besides "reset_mask"; None: any. An unknown option, another mask, or a mask without a
+    True is InvalidArgument.
     """
     if not isinstance(options, Mapping | None):
         raise InvalidArgument(f"options: expected None or a dict, found {shown(options)}; nothing was sent")
-    if unknown := sorted(set(options or ()) - {"reset_mask", "contract"}, key=str):
+    if others is not None and (unknown := sorted(set(options or ()) - {"reset_mask", *others}, key=str)):
         raise InvalidArgument(
             f"options: expected nothing but 'reset_mask' and 'contract', found {shown(unknown)}; nothing was sent; "
             "options of the task are make_vec's"

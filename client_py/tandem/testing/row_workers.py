@@ -9,11 +9,11 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from tandem import _native
-from tandem.environments.batch_parts import Objects
-from tandem.environments.batches import Actions, Observations
-from tandem.environments.fields import layout
-from tandem.environments.infos import InfoArea, VectorInfos
-from tandem.environments.row_arrays import RowArrays
+from tandem.spaces.batch_parts import Objects
+from tandem.spaces.batches import Actions, Observations
+from tandem.spaces.fields import layout
+from tandem.workers.infos import InfoArea, VectorInfos
+from tandem.workers.row_arrays import RowArrays
 
 Env = gymnasium.Env[Any, Any]
 Failure = tuple[int, BaseException, str]

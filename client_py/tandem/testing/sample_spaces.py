@@ -7,8 +7,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from tandem.environments.batch_parts import Objects
-from tandem.environments.fields import FIELD_DTYPES, layout
+from tandem.spaces.batch_parts import Objects
+from tandem.spaces.fields import FIELD_DTYPES, layout
 
 
 class Mission(spaces.Space[str]):

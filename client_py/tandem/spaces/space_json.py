@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tandem._native import MAX_FIELD_PATH_BYTES, MAX_FIELD_VALUES
 from tandem.arguments import shown
-from tandem.environments.fields import FIELD_DTYPES, field_dtype, key_path, place, refuse
+from tandem.spaces.fields import FIELD_DTYPES, field_dtype, key_path, place, refuse
 from tandem.errors import InvalidArgument, Unsupported
 
 Json = dict[str, Any]

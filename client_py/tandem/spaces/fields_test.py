@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 import tandem
 from tandem._native import MAX_FIELD_PATH_BYTES
-from tandem.environments.fields import Leaf, layout
+from tandem.spaces.fields import Leaf, layout
 from tandem.testing.sample_spaces import FIXED, PICKLED, Mission
 from tools.testing import pytest_main
 

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
 import tandem
-from tandem.environments.space_json import space_from_json, space_to_json
+from tandem.spaces.space_json import space_from_json, space_to_json
 from tandem.testing.sample_spaces import FIXED, PICKLED, assert_same
 from tools.testing import pytest_main
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem import _native
-from tandem.environments.fields import FIELD_DTYPES
-from tandem.environments.infos import InfoArea, VectorInfos
+from tandem.spaces.fields import FIELD_DTYPES
+from tandem.workers.infos import InfoArea, VectorInfos
 from tandem.testing.row_workers import RESET, RESET_ONLY, STEP, RowWorkers
 from tandem.testing.sample_envs import Results, ScriptedEnv
 from tandem.testing.sample_spaces import assert_same

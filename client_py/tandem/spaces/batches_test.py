@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from numpy.typing import ArrayLike, NDArray
 
 import tandem
-from tandem.environments.batches import Actions, Observations
+from tandem.spaces.batches import Actions, Observations
 from tandem.testing.sample_spaces import FIXED, PICKLED, Mission, assert_same, parts_for
 from tools.testing import pytest_main
 

@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from numpy.typing import NDArray
 
 from tandem.arguments import described, shown
-from tandem.environments.fields import NUMERIC, field_dtype, key_path, layout, place
+from tandem.spaces.fields import NUMERIC, field_dtype, key_path, layout, place
 from tandem.errors import BrokenPeer, InvalidAction, InvalidArgument, LayoutMismatch
 
 # What `value[key]` raises if a value has no such item, or no items at all.

@@ -15,7 +15,7 @@ from typing import Any
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from tandem.environments.batch_parts import Objects, Site, part_of
+from tandem.spaces.batch_parts import Objects, Site, part_of
 
 
 class Observations:

@@ -1,0 +1,133 @@
+#include "client_py/bindings/native_supervisor.h"
+
+#include <poll.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client_py/bindings/errors.h"
+#include "client_py/bindings/waiting.h"
+#include "schema/layout/error_codes.h"
+#include "schema/layout/field.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/field_plan.h"
+#include "transport/wait/wait_strategy.h"
+
+namespace tandem {
+namespace py = pybind11;
+namespace {
+
+// How often Next looks at the descriptors.
+constexpr double kLookSecs = 0.004;
+
+EngineSide CreateOrRaise(const std::string& name, const RegionSpec& spec,
+                         const std::string& wait) {
+  absl::StatusOr<EngineSide> side = EngineSide::Create(
+      name, spec, {.region = {}, .wait = WaitStrategyNamed(wait).value()});
+  if (!side.ok()) Raise(side.status(), name);
+  return *std::move(side);
+}
+
+bool AnyReadable(const std::vector<int>& fds) {
+  std::vector<pollfd> polled;
+  for (const int fd : fds) {
+    polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+  }
+  return poll(polled.data(), polled.size(), 0) > 0;
+}
+
+// The number, from 1, of a role or type by its name.
+template <typename Names, typename NameOfOne>
+uint8_t NumberOf(const Names& names, const std::string& name,
+                 const char* what, NameOfOne name_of) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (name == name_of(names[i])) return static_cast<uint8_t>(i + 1);
+  }
+  Raise(MakeError(ErrorCode::kInvalidArgument,
+                  absl::StrCat("fields: expected a known ", what, ", found '",
+                               name, "'")),
+        "");
+}
+
+}  // namespace
+
+NativeSupervisor::NativeSupervisor(const std::string& name,
+                                   const RegionSpec& spec,
+                                   const std::string& wait)
+    : side_(CreateOrRaise(name, spec, wait)) {}
+
+void NativeSupervisor::Open() {
+  const absl::Status status = side_->Open();
+  if (!status.ok()) Raise(status, side_->region().name());
+}
+
+py::str NativeSupervisor::Next(double timeout_secs,
+                               const std::vector<int>& fds) {
+  const Deadline deadline = Deadline::After(timeout_secs);
+  for (;;) {
+    const EngineEvent event = WithoutGil([&] {
+      return side_->Next(Deadline::At(
+          std::min(deadline.at_ns(), Deadline::After(kLookSecs).at_ns())));
+    });
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    switch (event) {
+      case EngineEvent::kClientArrived:
+        side_->AcknowledgeAttach(absl::OkStatus());
+        break;
+      case EngineEvent::kClientLeft:
+        return "client left";
+      case EngineEvent::kWorkersReady:
+        return "workers ready";
+      case EngineEvent::kWorkersAnswered:
+        return "workers answered";
+      case EngineEvent::kWorkerDied:
+        return "worker died";
+      default:
+        break;
+    }
+    if (AnyReadable(fds)) return "input";
+    if (deadline.PassedAt(MonotonicNanos())) return "timed out";
+  }
+}
+
+void NativeSupervisor::End(const std::string& text) {
+  side_->End(ErrorCode::kPeerGone, text);
+}
+
+RegionSpec SpecOfWorkers(uint32_t num_envs, uint32_t num_workers,
+                         uint32_t obs_size, uint32_t act_size,
+                         const std::string& task,
+                         const std::string& description,
+                         const py::sequence& fields) {
+  RegionSpec spec = {.num_envs = num_envs,
+                     .obs_size = obs_size,
+                     .act_size = act_size,
+                     .task = task,
+                     .description = description,
+                     .workers = num_workers,
+                     .subsets = true};
+  for (const py::handle row : fields) {
+    auto [role, type, shape, path] =
+        row.cast<std::tuple<std::string, std::string, std::vector<uint32_t>,
+                            std::string>>();
+    spec.fields.push_back(
+        {.role = static_cast<FieldRole>(
+             NumberOf(kFieldRoleNames, role, "role",
+                      [](const char* name) { return name; })),
+         .type = static_cast<FieldType>(
+             NumberOf(kFieldTypes, type, "type",
+                      [](const FieldTypeTraits& each) { return each.name; })),
+         .shape = std::move(shape),
+         .path = std::move(path)});
+  }
+  return spec;
+}
+
+}  // namespace tandem

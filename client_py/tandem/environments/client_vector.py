@@ -1,0 +1,232 @@
+"""`ClientVectorEnv`: what vector environments have in common whose environments are in other processes."""
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from tandem import errors
+from tandem._native import NEXT_OF_ENVIRONMENTS, VectorStep
+from tandem.client import AutoresetMode, SharedMemoryClient
+from tandem.environments.vector_arguments import Mask, Seed, reset_mask, seed_of_chosen
+from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError
+from tandem.handles import NotPicklable
+
+if TYPE_CHECKING:
+    from tandem.sb3 import SharedMemoryVecEnv
+
+Obs = Any  # arrays, or dicts and tuples of arrays
+StepResults = tuple[Obs, NDArray[np.float64], Mask, Mask, dict[str, Any]]
+
+
+class EnvironmentClosed(ClientClosed, gymnasium.error.ClosedEnvironmentError):
+    """The environments were closed. Make new ones."""
+
+
+class ResetNeeded(TandemError, gymnasium.error.ResetNeeded):
+    """A step before the first reset. Call `reset` first."""
+
+
+class _Sb3Hint(type):
+    """Adds a hint to the text of the class, which Stable-Baselines3 prints when it refuses the class."""
+
+    def __str__(cls) -> str:
+        """Returns the class's repr and the hint."""
+        return f"{cls!r} (Stable-Baselines3 takes envs.as_sb3())"
+
+
+class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray[Any]], metaclass=_Sb3Hint):
+    """A Gymnasium vector environment over a `SharedMemoryClient`, and what serves the client's region.
+
+    Attributes:
+      num_envs: Number of environments.
+      autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
+      metadata: Has "autoreset_mode", "render_modes" and "render_fps".
+    """
+
+    # The options of a reset besides "reset_mask"; None: any.
+    _reset_options: tuple[str, ...] | None = None
+
+    def __init__(self, client: SharedMemoryClient, *, copy: bool, engine: Any, spaces: tuple[Any, Any]) -> None:
+        """Takes over a client, and what serves it; `close` closes both.
+
+        Args:
+          client: Idle; its `autoreset_mode` is the environments'.
+          copy: As for `make_vec`.
+          engine: An EngineProcess, or WorkerProcesses; None: `close` closes the client alone.
+          spaces: Observation space and action space of one environment.
+        """
+        self._engine, self._copy = engine, copy
+        self.num_envs = client.num_envs
+        self.single_observation_space, self.single_action_space = spaces
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._ready = False  # to step: reset, and not closed
+        self._attach(client)
+
+    def _attach(self, client: SharedMemoryClient) -> None:
+        self._client = client
+        client._native.serve_environments()
+        self.autoreset_mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
+        self.metadata = {**self._metadata(), "autoreset_mode": self.autoreset_mode}
+        self._stepper = self._make_stepper(client)
+
+    def _metadata(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _make_stepper(self, client: SharedMemoryClient) -> VectorStep:
+        raise NotImplementedError
+
+    def _reset_chosen(self, mask: Mask, seed: Seed, options: Mapping[str, Any] | None) -> None:
+        """Resets the chosen environments; `options` are the caller's without "reset_mask"."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        """Returns the number of environments."""
+        return self.num_envs
+
+    @property
+    def client(self) -> SharedMemoryClient:
+        """The client of the engine: `stats()`, `name`, `images`, and the services."""
+        return self._client
+
+    def reset(
+        self,
+        *,
+        seed: Seed = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Obs, dict[str, Any]]:
+        """Starts new episodes. A step that an interrupt or a time-out left pending is received first, and dropped.
+
+        Args:
+          seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random stream continues.
+          options: None, or a mapping. "reset_mask", bool[num_envs]: the environments to reset; the others keep their
+            state. The call removes it from a dict, as Gymnasium's SyncVectorEnv does.
+
+        Returns:
+          Observations, as `step` returns them, and infos of the environments that were reset.
+
+        Raises:
+          InvalidArgument: An invalid seed, mask or option.
+          TandemError: As `SharedMemoryClient.reset`.
+        """
+        if self.closed:
+            raise self._closed_error("reset")
+        mask = reset_mask(options, self.num_envs, self._reset_options)
+        seed = seed_of_chosen(seed, mask)
+        if isinstance(options, dict):
+            # Gymnasium's own vector environments do this too; wrappers expect it.
+            options.pop("reset_mask", None)
+        if self._client.pending:
+            with contextlib.suppress(EngineFailed):  # the results are dropped
+                self._client.recv()
+        # Before it is sent: an interrupt may come at any time.
+        self._stepper.expect_reset(mask)
+        self._reset_chosen(mask, seed, options)
+        self._ready = True
+        return self._stepper.reset_results()
+
+    def step(self, actions: Any) -> StepResults:
+        """Steps every environment once.
+
+        Args:
+          actions: An element of `action_space`, or lists of the same structure.
+
+        Returns:
+          Observations, the caller's to keep (with copy=False: the region's own arrays, valid until the next step);
+          rewards float64[num_envs]; terminations and truncations bool[num_envs]; infos.
+
+        Raises:
+          InvalidAction: Actions of another shape or kind; nothing was sent.
+          InvalidArgument: With autoreset disabled: an episode has ended and was not reset; nothing was sent.
+          ResetNeeded: `reset` was not called yet.
+          EnvironmentClosed: `close` was called.
+          TandemError: As `SharedMemoryClient.step`.
+        """
+        if not self._ready:
+            raise self._not_ready_error("step")
+        return self._stepper.step(actions)
+
+    def send(self, actions: Any) -> None:
+        """Starts a step and returns at once; `recv` returns its results.
+
+        Actions and errors are those of `step`, without the errors of waiting.
+        """
+        if not self._ready:
+            raise self._not_ready_error("send")
+        self._stepper.send(actions)
+
+    def recv(self) -> StepResults:
+        """Waits for the results of what was sent.
+
+        Returns:
+          As `step`; of a reset that was interrupted: rewards 0 and no flags.
+
+        Raises:
+          NoStepPending: Nothing was sent.
+          TandemError: As `SharedMemoryClient.recv`.
+        """
+        if self.closed:
+            raise self._closed_error("recv")
+        results = self._stepper.recv()
+        self._ready = True  # also where it was a reset that had been interrupted
+        return results
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes the client, and the engine if the constructor got one; `close` calls this.
+
+        Raises:
+          TandemError: As `SharedMemoryClient.close`; nothing was closed.
+        """
+        self._client.close()
+        self._ready = False
+        if self._engine is not None:
+            self._engine.close()
+
+    def as_sb3(self) -> "SharedMemoryVecEnv":
+        """Makes a Stable-Baselines3 VecEnv of the environments; imports that package, and so torch.
+
+        Their autoreset mode becomes SAME_STEP, which Stable-Baselines3 expects, and all are reset.
+
+        Returns:
+          A `stable_baselines3.common.vec_env.VecEnv`; closing it closes the environments.
+
+        Raises:
+          ModuleNotFoundError: Stable-Baselines3 is not installed.
+          InvalidArgument: The environments were made with copy=False.
+          EnvironmentClosed: `close` was called.
+          PeerGone: The engine has ended.
+        """
+        if self.closed:
+            raise self._closed_error("as_sb3")
+        if self._engine is not None and self._engine.poll() is not None:  # a new client would wait for it
+            text = f"as_sb3: expected a running engine, found that it has ended; {NEXT_OF_ENVIRONMENTS}"
+            raise errors.from_native("PeerGone", text, self._client.name)
+        if not self._copy:
+            raise InvalidArgument(
+                "as_sb3: expected environments whose observations are copies, found copy=False; Stable-Baselines3 "
+                "keeps observations across steps. Omit copy=False"
+            )
+        try:
+            from tandem.sb3 import SharedMemoryVecEnv
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "as_sb3: expected Stable-Baselines3, found none; pip install stable-baselines3",
+                name=error.name,
+            ) from error
+
+        if self._client.autoreset_mode is not AutoresetMode.SAME_STEP:
+            self._attach(self._client.replaced(AutoresetMode.SAME_STEP))
+        return SharedMemoryVecEnv(self)
+
+    def _closed_error(self, call: str) -> EnvironmentClosed:
+        return EnvironmentClosed(f"{call}: expected open environments, found that close() was called; make new ones")
+
+    def _not_ready_error(self, call: str) -> TandemError:
+        if self.closed or self._client.closed:  # of an interrupted close(), the latter alone
+            return self._closed_error(call)
+        return ResetNeeded(f"{call}: expected a reset before the first step, found none; call reset() first")

@@ -1,0 +1,104 @@
+"""`make_workers`: what `make_vec` does for environments in Python."""
+
+import functools
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import cloudpickle
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from tandem.arguments import integer, shown
+from tandem.client import AutoresetMode, SharedMemoryClient
+from tandem.engine.options import EngineOptions
+from tandem.environments.worker_vector import WorkerVectorEnv
+from tandem.errors import InvalidArgument
+from tandem.workers.processes import WorkerProcesses
+
+EnvFn = Callable[[], gymnasium.Env[Any, Any]]
+
+
+def make_workers(
+    env_fns: Sequence[EnvFn],
+    *,
+    num_workers: int | None,
+    restarts: bool,
+    preload: Sequence[str],
+    mode: AutoresetMode,
+    copy: bool,
+    options: EngineOptions,
+) -> WorkerVectorEnv:
+    """Starts workers for the environments of these functions, and returns the vector environment.
+
+    Raises:
+      InvalidArgument: An invalid number of workers, or a function that cannot be pickled.
+      EngineStartFailed: An environment could not be made.
+    """
+    most = len(env_fns)
+    if num_workers is None:
+        num_workers = min(most, len(os.sched_getaffinity(0)))
+    num_workers = integer("num_workers", num_workers, 1, most, ", the number of environments")
+    workers = WorkerProcesses(
+        _pickled(env_fns),
+        num_workers,
+        preload=preload,
+        restarts=restarts,
+        info_bytes=options.info_bytes,
+        object_bytes=options.object_bytes,
+        wait_strategy=options.wait,
+        start_timeout=options.start_timeout,
+    )
+    client = None
+    try:
+        if workers.fields.pickled:
+            warnings.warn(
+                f"{', '.join(workers.fields.pickled)}: values of these spaces are pickled in each step, which takes "
+                "longer; a wrapper could return arrays instead",
+                stacklevel=3,
+            )
+        client = SharedMemoryClient(
+            workers.name,
+            timeout=options.timeout,
+            attach_timeout=options.start_timeout,
+            wait=options.wait,
+            autoreset_mode=mode,
+        )
+        return WorkerVectorEnv(client, workers, copy=copy, timeout=options.timeout)
+    except BaseException:
+        if client is not None:
+            client.close()
+        workers.close()
+        raise
+
+
+def function_of_id(
+    spec: EnvSpec, env_kwargs: Mapping[str, Any], render_mode: str | None, max_episode_steps: int | None
+) -> tuple[EnvFn, list[str]]:
+    """Returns the function that makes the environment of a spec, and the modules to import before the workers start."""
+    arguments = dict(env_kwargs)
+    if render_mode is not None:
+        arguments["render_mode"] = render_mode
+    if max_episode_steps is not None:
+        arguments["max_episode_steps"] = max_episode_steps or -1  # Gymnasium's number for no limit
+    entry_point = spec.entry_point
+    # Gymnasium's own modules start no threads.
+    own = isinstance(entry_point, str) and entry_point.startswith("gymnasium.")
+    preload = [entry_point.partition(":")[0]] if own and isinstance(entry_point, str) else []
+    return functools.partial(gymnasium.make, spec, **arguments), preload
+
+
+def _pickled(env_fns: Sequence[EnvFn]) -> list[bytes]:
+    """Returns a pickle of each function; equal functions share one object."""
+    pickles: dict[int, bytes] = {}
+    for index, env_fn in enumerate(env_fns):
+        if id(env_fn) not in pickles:
+            try:
+                pickles[id(env_fn)] = cloudpickle.dumps(env_fn, protocol=5)
+            except Exception as error:  # of any object's __reduce__
+                raise InvalidArgument(
+                    f"env_fns[{index}]: expected a function that cloudpickle can pickle, found {shown(env_fn)}: "
+                    f"{type(error).__name__}: {error}; make what cannot be pickled inside the function"
+                ) from error
+    return [pickles[id(env_fn)] for env_fn in env_fns]

@@ -1,0 +1,1 @@
+"""Environments in Python, in worker processes that share a region."""

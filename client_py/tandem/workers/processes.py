@@ -1,0 +1,447 @@
+"""`WorkerProcesses`: the supervisor and the workers of a vector environment, as the trainer process sees them."""
+
+import contextlib
+import mmap
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import Any
+
+import numpy as np
+
+from tandem import _native, errors
+from tandem.errors import EngineStartFailed, EnvFailed, ForkedChild, PeerGone, StepTimeout, TandemError
+from tandem.handles import ClosesOnExit, NotPicklable
+from tandem.workers.channel import Channel
+from tandem.workers.infos import InfoArea
+from tandem.workers.reset_options import ResetOptions
+from tandem.workers.row_fields import FieldsPlan, plan_fields
+from tandem.workers.supervisor import Start
+from tandem.workers.worker import STACK_SIGNAL, Report, Serving, different_spaces
+
+_GRACE_SECS = 5.0  # for environments to close
+_STACK_SECS = 0.3  # for a worker to write its stacks
+# Libraries that compute with as many threads as there are cores, in each process: several workers would share the
+# cores with many times more threads.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+# Channels to supervisors. When this process's end closes, its supervisor knows that the trainer is gone. A forked child
+# must not keep it open.
+_channels: "weakref.WeakSet[Channel]" = weakref.WeakSet()
+
+
+def _close_channels_in_child() -> None:
+    for channel in list(_channels):
+        channel.close()
+
+
+os.register_at_fork(after_in_child=_close_channels_in_child)
+
+
+@dataclass
+class _Worker:
+    """What the trainer knows of a worker.
+
+    Attributes:
+      first_env: Its first environment.
+      num_envs: The number of its environments.
+      channel: To its process.
+      pid: Of its process; 0 before its first message.
+      process: A pidfd.
+      stacks: The file that gets its stacks.
+      report: What its environments are like.
+    """
+
+    first_env: int
+    num_envs: int
+    channel: Channel | None = None
+    pid: int = 0
+    process: int = -1
+    stacks: int = -1
+    report: Report | None = None
+
+    def __str__(self) -> str:
+        last = self.first_env + self.num_envs - 1
+        envs = f"environment {last}" if self.num_envs == 1 else f"environments {self.first_env} to {last}"
+        return f"pid {self.pid}, {envs}"
+
+
+class WorkerProcesses(ClosesOnExit, NotPicklable):
+    """Starts processes that make and step environments, and serve them in a region.
+
+    Attributes:
+      name: Of the region.
+      num_envs: Number of environments.
+      observation_space: Of one environment.
+      action_space: Of one environment.
+      metadata: Of the first environment.
+      render_mode: Of the first environment.
+      spec: Of the first environment.
+      fields: What the region's fields are.
+      info_areas: Of all workers.
+      reset_options: What the environments' `reset` gets.
+    """
+
+    _instead = "its workers belong to this process; pass the environment functions, and start workers there"
+
+    def __init__(
+        self,
+        env_fns: Sequence[bytes],
+        num_workers: int,
+        *,
+        preload: Sequence[str] = (),
+        restarts: bool = False,
+        info_bytes: int | None = None,
+        object_bytes: int = 2**16,
+        wait_strategy: str = "adaptive",
+        start_timeout: float = 60.0,
+    ) -> None:
+        """Starts the processes; returns when all environments are made and served.
+
+        Args:
+          env_fns: A pickle of each environment's function.
+          num_workers: Number of worker processes; at most one for each environment.
+          preload: Modules to import once, before the workers are forked; they must start no threads.
+          restarts: Whether a worker that dies is started again.
+          info_bytes: Room for each worker's infos; None: 64 KiB, and 1 KiB for each of its environments.
+          object_bytes: Longest pickle of a part of an observation or action without a type of its own.
+          wait_strategy: How workers wait, as for `SharedMemoryClient`.
+          start_timeout: Seconds that making the environments may take.
+
+        Raises:
+          EngineStartFailed: An environment could not be made, or not in time; the message has the traceback or stacks.
+          InvalidArgument: The environments have different spaces.
+          Unsupported: As `tandem.spaces.fields.layout`.
+        """
+        self.name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.num_envs = len(env_fns)
+        self._owner = os.getpid()
+        each, more = divmod(self.num_envs, num_workers)  # as PlanWorkers in C++
+        counts = [each + (index < more) for index in range(num_workers)]
+        firsts = [sum(counts[:index]) for index in range(num_workers)]
+        self._workers = [_Worker(first, count) for first, count in zip(firsts, counts, strict=True)]
+        most = max(counts)
+        self._info_bytes = _whole_pages(2**16 + 2**10 * most if info_bytes is None else info_bytes)
+        self._info_file = os.memfd_create("tandem-infos", os.MFD_CLOEXEC)
+        self._options_offset = self._info_bytes * num_workers
+        os.truncate(self._info_file, self._options_offset + mmap.PAGESIZE)
+        self.reset_options = ResetOptions(self._info_file, self._options_offset)
+        deadline = time.monotonic() + start_timeout
+        self._process, self._supervisor = _launched()
+        try:
+            rows = [(worker.first_env, worker.num_envs) for worker in self._workers]
+            start = Start(list(sys.path), _environ(), list(preload), list(env_fns), rows, restarts)
+            self._supervisor.send(("start", start), [self._info_file])
+            self._await_environments(deadline)
+            self.fields = self._plan(object_bytes)
+            self._open(wait_strategy, deadline)
+        except BaseException:
+            self.close()
+            raise
+
+    def _plan(self, object_bytes: int) -> FieldsPlan:
+        first = self._workers[0]
+        assert first.report is not None
+        self.observation_space, self.action_space = pickle.loads(first.report.spaces)
+        for worker in self._workers[1:]:
+            assert worker.report is not None
+            if worker.report.spaces == first.report.spaces:
+                continue
+            found = pickle.loads(worker.report.spaces)
+            for name, one, other in zip(
+                ("observation_space", "action_space"), found, (self.observation_space, self.action_space), strict=True
+            ):
+                if one != other:
+                    text = different_spaces(name, worker.first_env, one, first.first_env, other)
+                    raise errors.InvalidArgument(text)
+        attributes = pickle.loads(first.report.attributes)
+        self.metadata: dict[str, Any] = attributes["metadata"]
+        self.render_mode: str | None = attributes["render_mode"]
+        self.spec = attributes["spec"]
+        return plan_fields(self.observation_space, self.action_space, object_bytes)
+
+    def _open(self, wait_strategy: str, deadline: float) -> None:
+        """Makes the region, and lets the workers take their slots."""
+        first = self._workers[0]
+        assert first.report is not None
+        serving = Serving(self.name, first.report.spaces, self._info_bytes, self._options_offset, wait_strategy)
+        spec = {
+            "num_envs": self.num_envs,
+            "num_workers": len(self._workers),
+            "obs_size": self.fields.obs_size,
+            "act_size": self.fields.act_size,
+            "task": _task_name(self.spec),
+            "description": "",
+            "fields": self.fields.fields,
+            "wait": "block",  # it should not take a core from the workers
+        }
+        self._supervisor.send(("region", self.name, spec, serving))
+        (region,) = self._next_of_supervisor("region", deadline)
+        for worker in self._workers:
+            assert worker.channel is not None
+            worker.channel.send(("serve", serving), [region])
+        os.close(region)
+        self._next_of_supervisor("opened", deadline)
+        areas = np.frombuffer(mmap.mmap(self._info_file, self._options_offset), np.uint8)
+        self.info_areas = [
+            InfoArea(worker.first_env, worker.num_envs, area)
+            for worker, area in zip(self._workers, np.split(areas, len(self._workers)), strict=True)
+        ]
+
+    def _next_of_supervisor(self, kind: str, deadline: float) -> list[int]:
+        """Awaits a message of this kind and returns its descriptors."""
+        while True:
+            try:
+                message, fds = self._supervisor.receive(max(deadline - time.monotonic(), 0.0))
+            except TimeoutError:
+                raise EngineStartFailed(f"workers: expected them to serve in time, found none;{self.stacks()}") from None
+            except (EOFError, OSError):
+                raise EngineStartFailed(
+                    f"workers: expected a supervisor that serves, found that it ended: {self._how_supervisor_ended()}"
+                ) from None
+            if message[0] == "refused":
+                raise errors.from_native(*message[1:], self.name)
+            if message[0] == "worker":
+                self._adopt(message[1], fds[0])
+            elif message[0] == kind:
+                return fds
+
+    def _adopt(self, index: int, fd: int) -> None:
+        """Takes over the channel of a worker's process."""
+        worker = self._workers[index]
+        if worker.channel is not None:
+            worker.channel.close()
+        worker.channel = Channel.of_fd(fd)
+
+    def _await_environments(self, deadline: float) -> None:
+        while any(worker.report is None for worker in self._workers):
+            channels: list[Any] = [each.channel for each in self._workers if each.channel and each.report is None]
+            ready = wait([self._supervisor, *channels], max(deadline - time.monotonic(), 0.0))
+            if not ready:
+                late = [index for index, worker in enumerate(self._workers) if worker.report is None]
+                raise EngineStartFailed(
+                    f"workers: expected all environments in time, found that workers {late} still make theirs; raise "
+                    f"EngineOptions.start_timeout, or see where they are:{self.stacks()}"
+                )
+            if self._supervisor in ready:
+                self._take_news()
+            for worker in self._workers:
+                if worker.channel in ready:
+                    self._take_report(worker)
+
+    def _take_news(self) -> None:
+        """Takes the channels of workers that the supervisor has started."""
+        while self._supervisor.is_readable():
+            try:
+                message, fds = self._supervisor.receive()
+            except (EOFError, OSError):
+                raise PeerGone(
+                    f"workers: expected a supervisor, found that it ended: {self._how_supervisor_ended()}"
+                ) from None
+            if message[0] == "worker":
+                self._adopt(message[1], fds[0])
+
+    def _take_report(self, worker: _Worker) -> None:
+        assert worker.channel is not None
+        try:
+            message, fds = worker.channel.receive()
+        except (EOFError, OSError):
+            raise EngineStartFailed(
+                f"workers: expected environments, found that the worker of {worker} ended while it made them"
+            ) from None
+        if message[0] == "failed":
+            raise EngineStartFailed(f"workers: an environment could not be made:\n{message[1]}")
+        self._note(worker, message, fds)
+
+    def _note(self, worker: _Worker, message: Any, fds: list[int]) -> None:
+        """Notes what a process says of itself."""
+        if message[0] == "hello":
+            worker.pid = message[1]
+            for old in (worker.process, worker.stacks):
+                if old >= 0:
+                    os.close(old)
+            worker.stacks, worker.process = fds[0], -1
+            with contextlib.suppress(OSError):  # it has ended
+                worker.process = os.pidfd_open(worker.pid)
+        elif message[0] == "made":
+            worker.report = message[1]
+
+    def ask(self, message: tuple[Any, ...], timeout: float) -> list[Any]:
+        """Sends a message to all workers (see worker.py) and returns the results of all environments, in order.
+
+        Raises:
+          EnvFailed: The environments' code raised an exception, or its result cannot be pickled.
+          PeerGone: A worker has ended.
+          StepTimeout: A worker did not answer in time; the message has its stack.
+        """
+        if self._owner != os.getpid():
+            raise ForkedChild("workers: expected the process that started them, found a forked child; make new ones")
+        deadline = time.monotonic() + timeout
+        self._take_news()
+        self._supervisor.send(("message",))
+        for worker in self._workers:
+            assert worker.channel is not None
+            with contextlib.suppress(OSError):  # found when the answer is awaited
+                worker.channel.send(message)
+        results: list[Any] = []
+        failures = []
+        for index, worker in enumerate(self._workers):
+            kind, answer = self._answer(index, worker, deadline)
+            if kind == "raised":
+                failures.append(f"worker {index} ({worker}):\n{answer}")
+            else:
+                results += pickle.loads(answer)
+        if failures:
+            raise EnvFailed(f"{message[0]} {message[1]!r}: an environment raised an exception; {failures[0]}")
+        return results
+
+    def _answer(self, index: int, worker: _Worker, deadline: float) -> Any:
+        assert worker.channel is not None
+        while True:
+            try:
+                message, fds = worker.channel.receive(max(deadline - time.monotonic(), 0.0))
+            except TimeoutError:
+                raise StepTimeout(
+                    f"workers: expected answers in time, found none of worker {index} ({worker});{self.stacks()}"
+                ) from None
+            except (EOFError, OSError):
+                raise PeerGone(
+                    f"workers: expected an answer of worker {index} ({worker}), found that it has ended"
+                ) from None
+            if message[0] in ("results", "raised"):
+                return message
+            self._note(worker, message, fds)
+
+    def stacks(self, workers: Sequence[int] | None = None) -> str:
+        """Returns the Python stacks of workers' processes, as text for an error message; "" if there are none.
+
+        A process that is stopped, or that the kernel holds in a system call, writes none.
+
+        Args:
+          workers: Indices; None: all that have begun.
+        """
+        if self._owner != os.getpid():
+            return ""
+        chosen = range(len(self._workers)) if workers is None else workers
+        asked = []
+        for index in chosen:
+            worker = self._workers[index]
+            if worker.process < 0:
+                continue
+            os.truncate(worker.stacks, 0)
+            os.lseek(worker.stacks, 0, os.SEEK_SET)
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(worker.process, STACK_SIGNAL)
+                asked.append((index, worker))
+        deadline = time.monotonic() + _STACK_SECS
+        text = ""
+        for index, worker in asked:
+            text += f"\nworker {index} ({worker}): {_written(worker, deadline)}"
+        return text
+
+    def poll(self) -> int | None:
+        """Returns the exit code of the supervisor, or None while it runs."""
+        return self._process.poll()
+
+    def _how_supervisor_ended(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        return f"exit code {self._process.returncode}"
+
+    def close(self, secs: float = _GRACE_SECS) -> None:
+        """Ends all processes: lets the environments close, and kills those that take longer.
+
+        Args:
+          secs: For the environments. 0: kills at once.
+        """
+        if self._owner != os.getpid():
+            return
+        with contextlib.suppress(OSError):
+            self._supervisor.send(("close", secs))
+        try:
+            self._process.wait(secs + 2.0)
+        except subprocess.TimeoutExpired:  # the supervisor is stopped
+            self._process.kill()  # the kernel kills the workers with it
+            self._process.wait()
+            with contextlib.suppress(TandemError):
+                _native.remove_if_dead(self.name)
+        finally:
+            self._supervisor.close()
+            for worker in self._workers:
+                if worker.channel is not None:
+                    worker.channel.close()
+                for fd in (worker.process, worker.stacks):
+                    if fd >= 0:
+                        os.close(fd)
+                worker.process = worker.stacks = -1
+            if self._info_file >= 0:
+                os.close(self._info_file)
+                self._info_file = -1
+
+
+def _launched() -> tuple["subprocess.Popen[bytes]", Channel]:
+    """Starts a supervisor; returns its process and the channel to it."""
+    ours, theirs = socket.socketpair()
+    path = os.pathsep.join(os.path.abspath(each) for each in sys.path)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, *_interpreter_flags(), "-m", "tandem.workers", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            env={**_environ(), "PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C in the trainer does not reach it
+        )
+    finally:
+        theirs.close()
+    channel = Channel(ours)
+    _channels.add(channel)
+    return process, channel
+
+
+def _interpreter_flags() -> list[str]:
+    """Returns the options of this interpreter, such as -X dev, as `multiprocessing` passes them on."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return flags
+
+
+def _environ() -> dict[str, str]:
+    return dict.fromkeys(_THREAD_VARIABLES, "1") | dict(os.environ)
+
+
+def _whole_pages(count: int) -> int:
+    return -(-count // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _task_name(spec: Any) -> str:
+    """Returns the text that inspectors show; at most 63 bytes."""
+    return (spec.id if spec is not None else "Python").encode()[:63].decode(errors="ignore")
+
+
+def _written(worker: _Worker, deadline: float) -> str:
+    """Awaits the stacks of a worker's process, and returns them."""
+    size = -1
+    while time.monotonic() < deadline:
+        before, size = size, os.fstat(worker.stacks).st_size
+        if size > 0 and size == before:
+            return os.pread(worker.stacks, size, 0).decode(errors="replace").rstrip()
+        time.sleep(0.005)
+    return f"no stack within {_STACK_SECS} s; its state is {_state_of(worker.pid)!r}"
+
+
+def _state_of(pid: int) -> str:
+    """Returns a process's state as the kernel names it, such as "T (stopped)"."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("State:"):
+                    return line.partition(":")[2].strip()
+    return "ended"

@@ -1,0 +1,248 @@
+"""The supervisor process: forks the workers, owns the region, and watches all others.
+
+The trainer executes it as `python -m tandem.workers FD`. It is not on the path of a step. Its messages with the trainer:
+
+| message | from | meaning |
+|---|---|---|
+| ("start", Start), with the info file | trainer | fork the workers |
+| ("worker", index), with a channel | supervisor | a worker was started, or started again |
+| ("region", name, spec, Serving) | trainer | make the region |
+| ("region",), with the region | supervisor | it is made, without a name |
+| ("opened",) | supervisor | all workers have their slots, and the region has its name |
+| ("refused", class, text) | supervisor | the region could not be made or opened |
+| ("message",) | trainer | order all workers to read a message of the trainer's |
+| ("close", seconds) | trainer | stop the workers; after these seconds, kill them |
+
+When the trainer's end of the channel closes, the supervisor kills its workers, and the region disappears.
+"""
+
+import contextlib
+import dataclasses
+import gc
+import importlib
+import os
+import random
+import signal
+import sys
+import time
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from tandem import _native
+from tandem.errors import TandemError
+from tandem.workers import worker as worker_process
+from tandem.workers.channel import Channel
+from tandem.workers.worker import set_parent_death_signal
+
+_LONG_SECS = 3600.0
+# A worker that ends more often than so many times in so many seconds is not started again.
+_MOST_RESTARTS = 5
+_RESTARTS_SECS = 60.0
+
+
+class Start(NamedTuple):
+    """What the supervisor needs to start the workers.
+
+    Attributes:
+      path: `sys.path` of the trainer.
+      environ: The environment variables of the trainer.
+      preload: Modules to import before the workers are forked.
+      env_fns: A pickle of each environment's function.
+      rows: First environment and number of environments of each worker.
+      restarts: Whether a worker that died is started again.
+    """
+
+    path: list[str]
+    environ: dict[str, str]
+    preload: list[str]
+    env_fns: list[bytes]
+    rows: list[tuple[int, int]]
+    restarts: bool
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the supervisor; returns the exit code."""
+    if len(arguments) != 1 or not arguments[0].isdecimal():
+        print(
+            "usage: python -m tandem.workers FD: tandem.make_vec executes it for environments in Python; it is of no "
+            "use for people",
+            file=sys.stderr,
+        )
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the region is removed
+    trainer = Channel.of_fd(int(arguments[0]))
+    try:
+        (_, start), (info_file,) = trainer.receive()
+        sys.path[:] = start.path
+        os.environ.clear()
+        os.environ.update(start.environ)
+        for module in start.preload:
+            with contextlib.suppress(Exception):  # a worker that needs it reports why
+                importlib.import_module(module)
+        gc.collect()
+        gc.freeze()  # so that collections in the workers do not copy these objects
+        _Supervisor(trainer, start, info_file).run()
+    except (EOFError, BrokenPipeError):
+        return 1  # the kernel kills the workers: PR_SET_PDEATHSIG
+    return 0
+
+
+@dataclasses.dataclass
+class _Process:
+    """A worker's process.
+
+    Attributes:
+      pid: Its number; valid until it is awaited.
+      end: A pidfd, readable when it has ended.
+      starts: When processes of this worker were started, in seconds of time.monotonic().
+      awaited: Whether it has ended, and its number may be another process's.
+    """
+
+    pid: int
+    end: int
+    starts: list[float]
+    awaited: bool = False
+
+    def ended(self) -> int | None:
+        """Returns the status of a process that has ended, once; else None."""
+        if self.awaited:
+            return None
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        self.awaited = pid != 0
+        return status if self.awaited else None
+
+
+class _Supervisor:
+    def __init__(self, trainer: Channel, start: Start, info_file: int) -> None:
+        self._trainer, self._start, self._info_file = trainer, start, info_file
+        self._workers: list[_Process] = []
+        self._region: _native.NativeSupervisor | None = None
+        self._serving: worker_process.Serving | None = None
+
+    def run(self) -> None:
+        """Serves until the trainer closes it, or is gone, or a worker has died."""
+        secs = 0.0
+        try:
+            for index in range(len(self._start.rows)):
+                self._workers.append(self._forked(index, []))
+            (kind, *arguments), _ = self._trainer.receive()  # the trainer awaits the environments meanwhile
+            if kind == "region" and self._makes_region(*arguments):
+                secs = self._serve()
+            self._stop(secs)
+        finally:
+            if self._region is not None:
+                self._region.close()
+            self._kill()
+
+    def _forked(self, index: int, starts: list[float]) -> _Process:
+        trainer_end, worker_end = Channel.pair()
+        supervisor = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            trainer_end.close()
+            self._become_worker(index, worker_end, supervisor)
+        worker_end.close()
+        process = _Process(pid, os.pidfd_open(pid), [*starts, time.monotonic()])
+        self._trainer.send(("worker", index), [trainer_end.fileno()])
+        trainer_end.close()
+        return process
+
+    def _become_worker(self, index: int, trainer: Channel, supervisor: int) -> NoReturn:
+        # The supervisor has one thread, so the signal comes when it ends, for whatever reason.
+        set_parent_death_signal(signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._trainer.close()
+        for process in self._workers:
+            os.close(process.end)
+        random.seed()
+        np.random.seed()  # else all workers would draw the same numbers
+        first_env, count = self._start.rows[index]
+        rejoin = None
+        if self._region is not None and self._serving is not None:
+            rejoin = os.dup(self._region.fd), self._serving
+        env_fns = self._start.env_fns[first_env : first_env + count]
+        worker_process.run(index, env_fns, first_env, trainer, supervisor, self._info_file, rejoin)
+
+    def _makes_region(self, name: str, spec: dict[str, Any], serving: worker_process.Serving) -> bool:
+        try:
+            self._region = _native.NativeSupervisor(name, **spec)
+        except TandemError as error:
+            self._trainer.send(("refused", type(error).__name__, str(error)))
+            return False
+        self._serving = serving
+        self._trainer.send(("region",), [self._region.fd])
+        self._region.reset_workers()
+        return True
+
+    def _serve(self) -> float:
+        """Returns the seconds that the workers have for their end."""
+        region = self._region
+        assert region is not None
+        while True:
+            event = region.next(_LONG_SECS, [self._trainer.fileno(), *(each.end for each in self._workers)])
+            if event == "workers ready":
+                try:
+                    region.open()
+                except TandemError as error:
+                    self._trainer.send(("refused", type(error).__name__, str(error)))
+                    return 0.0
+                self._trainer.send(("opened",))
+            elif event == "input" and self._trainer.is_readable():
+                (kind, *arguments), _ = self._trainer.receive()
+                if kind == "close":
+                    return float(arguments[0])
+                region.message_workers()
+            elif event in ("input", "worker died") and not self._replaces_the_dead(region):
+                return 0.0
+
+    def _replaces_the_dead(self, region: _native.NativeSupervisor) -> bool:
+        """Starts workers that have died again; returns False if that is not wanted, or does not help."""
+        for index, process in enumerate(self._workers):
+            if (status := process.ended()) is None:
+                continue
+            text = f"{region.worker_text(index)} {_how_it_ended(status)}"
+            now = time.monotonic()
+            starts = [start for start in process.starts if now - start < _RESTARTS_SECS]
+            if self._start.restarts and len(starts) > _MOST_RESTARTS:
+                text += f"; it was started again {_MOST_RESTARTS} times in the last {_RESTARTS_SECS:.0f} s"
+            if not self._start.restarts or len(starts) > _MOST_RESTARTS or not region.replace_worker(index):
+                region.end(text)
+                return False
+            os.close(process.end)
+            self._workers[index] = self._forked(index, starts)
+        return True
+
+    def _stop(self, secs: float) -> None:
+        """Waits for the workers' ends for at most these seconds."""
+        deadline = time.monotonic() + secs
+        if self._region is not None:
+            self._region.stop_workers()
+        while time.monotonic() < deadline and not self._trainer.other_end_is_closed():
+            for process in self._workers:
+                process.ended()
+            if all(process.awaited for process in self._workers):
+                return
+            if self._region is not None:
+                self._region.next(0.002, [])
+            else:
+                time.sleep(0.002)
+
+    def _kill(self) -> None:
+        left = [process for process in self._workers if process.ended() is None and not process.awaited]
+        for process in left:
+            signal.pidfd_send_signal(process.end, signal.SIGKILL)
+        for process in left:
+            os.waitpid(process.pid, 0)
+
+
+def _how_it_ended(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal
+        return f"was killed by signal {-code}"

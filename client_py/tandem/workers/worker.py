@@ -1,0 +1,267 @@
+"""A worker process: makes some environments, then steps them in the region that it shares with the trainer.
+
+The supervisor forks it. Its messages with the trainer, by its own channel:
+
+| message | from | meaning |
+|---|---|---|
+| ("hello", pid), with a file | worker | it begins to make its environments; the file gets the stacks of a frozen worker |
+| ("made", report) | worker | they are made: a `Report` |
+| ("failed", text) | worker | one could not be made; the worker ends |
+| ("serve", Serving), with the region | trainer | take the slot in the region |
+| ("call", ...), ("set", ...) | trainer | see `_Worker.answer`; sent after the supervisor's order "message" |
+| ("results", bytes), ("raised", text) | worker | the answer |
+"""
+
+import contextlib
+import ctypes
+import faulthandler
+import mmap
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import cloudpickle
+import gymnasium
+import numpy as np
+
+from tandem import _native
+from tandem.errors import InvalidArgument
+from tandem.spaces.batches import Actions, Observations
+from tandem.workers.channel import Channel
+from tandem.workers.reset_options import ResetOptions
+from tandem.workers.row_arrays import RowArrays
+from tandem.workers.row_fields import arrays_of
+
+# Makes faulthandler write the stacks. Programs rarely use signals of this kind.
+STACK_SIGNAL = signal.SIGRTMIN + 7
+
+_WAIT_SECS = 0.2  # between two looks at whether the trainer lives
+_PR_SET_PDEATHSIG = 1
+
+
+class Report(NamedTuple):
+    """What a worker's environments are like. All environments must agree in it.
+
+    Attributes:
+      spaces: Pickle of (observation_space, action_space).
+      attributes: Pickle of a dict: metadata, render_mode, spec of the first environment.
+    """
+
+    spaces: bytes
+    attributes: bytes
+
+
+class Serving(NamedTuple):
+    """What a worker needs to serve its environments.
+
+    Attributes:
+      name: Of the region.
+      spaces: As in `Report`.
+      info_bytes: Of each worker's info area.
+      options_offset: Where the file of the info areas has the options of a reset.
+      wait: How to wait, as for `SharedMemoryClient`.
+    """
+
+    name: str
+    spaces: bytes
+    info_bytes: int
+    options_offset: int
+    wait: str
+
+
+class Stop(BaseException):
+    """Ends the worker; raised by nothing yet: the supervisor kills a worker that does not stop."""
+
+
+def set_parent_death_signal(number: int) -> None:
+    """Sets the signal that this process gets when the thread that forked it ends; 0: none."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def run(
+    worker: int,
+    env_fns: Sequence[bytes],
+    first_env: int,
+    trainer: Channel,
+    supervisor: int,
+    info_file: int,
+    rejoin: tuple[int, Serving] | None,
+) -> NoReturn:
+    """Makes the environments, serves them, and ends the process.
+
+    Args:
+      worker: Its number.
+      env_fns: A pickle of each environment's function.
+      first_env: The number of the first environment.
+      trainer: The channel to the trainer.
+      supervisor: The pid of the supervisor.
+      info_file: A file with the info areas of all workers, in their order.
+      rejoin: For a worker that replaces another one: the region's file, and how it is served.
+    """
+    code = 1
+    try:
+        stacks = os.memfd_create("tandem-stacks", os.MFD_CLOEXEC)
+        faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
+        trainer.send(("hello", os.getpid()), [stacks])
+        envs = _made(env_fns, first_env, trainer)
+        if envs is not None:
+            if rejoin is None:
+                (_, serving), (region,) = trainer.receive()
+            else:
+                region, serving = rejoin
+            options = ResetOptions(info_file, serving.options_offset)
+            side = _native.NativeWorker(region, worker, serving.wait, options.read)
+            os.close(region)
+            _Worker(worker, envs, side, serving, info_file, trainer, supervisor).serve()
+            code = 0
+    except (EOFError, BrokenPipeError):  # the trainer is gone
+        pass
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # Without exit handlers: they are those of the supervisor.
+        os._exit(code)
+
+
+def _made(
+    env_fns: Sequence[bytes], first_env: int, trainer: Channel
+) -> list[gymnasium.Env[Any, Any]] | None:
+    """Makes the environments and reports them; returns None after a failure."""
+    envs: list[gymnasium.Env[Any, Any]] = []
+    functions: dict[bytes, Callable[[], Any]] = {}
+    try:
+        for pickled in env_fns:
+            if pickled not in functions:
+                functions[pickled] = pickle.loads(pickled)
+            env = functions[pickled]()
+            if not isinstance(env, gymnasium.Env):
+                raise InvalidArgument(
+                    f"env_fns[{first_env + len(envs)}]: expected a function that returns a gymnasium.Env, found that it "
+                    f"returns {type(env).__name__}"
+                )
+            envs.append(env)
+            _check_spaces(env, envs[0], first_env + len(envs) - 1, first_env)
+        first = envs[0]
+        attributes = {"metadata": first.metadata, "render_mode": first.render_mode, "spec": first.spec}
+        report = Report(
+            cloudpickle.dumps((first.observation_space, first.action_space)), cloudpickle.dumps(attributes)
+        )
+    except BaseException as error:
+        error.add_note(f"when environment {first_env + len(envs)} was made")
+        trainer.send(("failed", "".join(traceback.format_exception(error))))
+        return None
+    trainer.send(("made", report))
+    return envs
+
+
+def _check_spaces(env: Any, first: Any, env_id: int, first_id: int) -> None:
+    for name in ("observation_space", "action_space"):
+        if (found := getattr(env, name)) != (expected := getattr(first, name)):
+            raise InvalidArgument(different_spaces(name, env_id, found, first_id, expected))
+
+
+def different_spaces(name: str, env_id: int, found: Any, first_id: int, expected: Any) -> str:
+    """Returns the text of the error for two environments whose spaces differ."""
+    return (
+        f"env_fns: expected environments with equal spaces, found {name} {found} of environment {env_id}, and "
+        f"{expected} of environment {first_id}"
+    )
+
+
+class _Worker:
+    """The environments of a worker in their region."""
+
+    def __init__(
+        self,
+        worker: int,
+        envs: list[gymnasium.Env[Any, Any]],
+        side: _native.NativeWorker,
+        serving: Serving,
+        info_file: int,
+        trainer: Channel,
+        supervisor: int,
+    ) -> None:
+        self._envs, self._side, self._trainer, self._supervisor = envs, side, trainer, supervisor
+        self._name = serving.name
+        observation_space, action_space = pickle.loads(serving.spaces)
+        first, count = side.first_env, side.num_envs
+        area = mmap.mmap(info_file, serving.info_bytes, offset=worker * serving.info_bytes)
+        columns: Any = {name: array[first : first + count] for name, array in side.arrays.items()} | {
+            role: side.fields[role, ""][first : first + count]
+            for role in ("reward", "status", "episode_return", "episode_length")
+        }
+        self._rows = _native.EnvRows(
+            envs,
+            RowArrays(**columns),
+            observations=Observations(
+                observation_space,
+                count,
+                *arrays_of(side.fields, "obs", observation_space, first, count),
+                first_env=first,
+            ),
+            final_observations=Observations(
+                observation_space,
+                count,
+                *arrays_of(side.fields, "final_obs", observation_space, first, count),
+                first_env=first,
+            ),
+            actions=Actions(
+                action_space, count, *arrays_of(side.fields, "action", action_space, first, count), first_env=first
+            ),
+            info_area=np.frombuffer(area, np.uint8),
+            current=side.current,
+            stop=Stop,
+            first_env=first,
+            restarted=side.restarted,
+        )
+
+    def serve(self) -> None:
+        """Steps the environments until the supervisor stops it, or the trainer is gone; then closes them."""
+        while (event := self._side.serve(self._rows, _WAIT_SECS)) in ("message", "timed out"):
+            if event == "message":
+                self._trainer.send(self.answer(*self._trainer.receive()[0]))
+                self._side.acknowledge()
+            elif self._trainer.other_end_is_closed():
+                self._end_all()
+                return
+        for env in self._envs:
+            with contextlib.suppress(Exception):  # there is nobody to whom it could be reported
+                env.close()
+
+    def _end_all(self) -> None:
+        """Does what the supervisor does when the trainer is gone, unless it is stopped: ends all, removes the region."""
+        set_parent_death_signal(0)
+        while os.getppid() == self._supervisor:
+            os.kill(self._supervisor, signal.SIGKILL)  # which also kills the other workers
+            time.sleep(0.001)
+        _native.remove_if_dead(self._name)
+
+    def answer(self, kind: str, *arguments: Any) -> tuple[str, Any]:
+        """Handles a message of the trainer.
+
+        - "call", name, pickled (args, kwargs): calls a method of each environment, or reads an attribute.
+        - "set", name, pickled values: sets an attribute of each environment.
+        """
+        try:
+            name, pickled = arguments
+            if kind == "set":
+                first = self._side.first_env
+                for env, value in zip(self._envs, pickle.loads(pickled)[first:], strict=False):
+                    env.set_wrapper_attr(name, value)
+                return "results", cloudpickle.dumps([])
+            args, kwargs = pickle.loads(pickled)
+            results = []
+            for env in self._envs:
+                attribute = env.get_wrapper_attr(name)
+                results.append(attribute(*args, **kwargs) if callable(attribute) else attribute)
+            return "results", cloudpickle.dumps(results)
+        except Exception as error:
+            return "raised", "".join(traceback.format_exception(error))
