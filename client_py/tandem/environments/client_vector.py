@@ -182,10 +182,15 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
         Raises:
           TandemError: As `SharedMemoryClient.close`; nothing was closed.
         """
+        pending = self._client.pending
         self._client.close()
         self._ready = False
         if self._engine is not None:
-            self._engine.close()
+            self._close_engine(pending)
+
+    def _close_engine(self, pending: bool) -> None:
+        """Closes the engine; `pending`: a step or reset was not received."""
+        self._engine.close()
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
         """Makes a Stable-Baselines3 VecEnv of the environments; imports that package, and so torch.

@@ -18,6 +18,10 @@ from tandem.workers.processes import WorkerProcesses
 from tandem.workers.row_fields import arrays_of
 
 
+_CLOSE_SECS = 5.0  # for environments to close
+_PENDING_SECS = 0.5  # the same, after a step that was not received
+
+
 class WorkerVectorEnv(ClientVectorEnv):
     """Gymnasium environments in worker processes; `make_vec` makes one.
 
@@ -71,6 +75,10 @@ class WorkerVectorEnv(ClientVectorEnv):
             copy=self._copy,
             autoreset=AUTORESET_MODES[client.autoreset_mode.name],
         )
+
+    def _close_engine(self, pending: bool) -> None:
+        # A worker that has not ended its step may never do so.
+        self._workers.close(_PENDING_SECS if pending else _CLOSE_SECS)
 
     def _reset_chosen(self, mask: Mask, seed: Seed, options: Mapping[str, Any] | None) -> None:
         self._workers.reset_options.write(options)

@@ -112,6 +112,12 @@ class _Process:
         self.awaited = pid != 0
         return status if self.awaited else None
 
+    def close(self) -> None:
+        """Closes the pidfd. A second call has no effect."""
+        if self.end >= 0:
+            os.close(self.end)
+            self.end = -1
+
 
 class _Supervisor:
     def __init__(self, trainer: Channel, start: Start, info_file: int) -> None:
@@ -140,8 +146,11 @@ class _Supervisor:
         supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
-            trainer_end.close()
-            self._become_worker(index, worker_end, supervisor)
+            try:
+                trainer_end.close()
+                self._become_worker(index, worker_end, supervisor)
+            finally:  # whatever happens: the child must not go on as a supervisor
+                os._exit(1)
         worker_end.close()
         process = _Process(pid, os.pidfd_open(pid), [*starts, time.monotonic()])
         self._trainer.send(("worker", index), [trainer_end.fileno()])
@@ -156,7 +165,7 @@ class _Supervisor:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._trainer.close()
         for process in self._workers:
-            os.close(process.end)
+            process.close()
         random.seed()
         np.random.seed()  # else all workers would draw the same numbers
         first_env, count = self._start.rows[index]
@@ -203,15 +212,17 @@ class _Supervisor:
         for index, process in enumerate(self._workers):
             if (status := process.ended()) is None:
                 continue
-            text = f"{region.worker_text(index)} {_how_it_ended(status)}"
+            text = f"{region.worker_text(index)}, {_how_it_ended(status)}"
             now = time.monotonic()
             starts = [start for start in process.starts if now - start < _RESTARTS_SECS]
-            if self._start.restarts and len(starts) > _MOST_RESTARTS:
+            if not self._start.restarts:
+                text += "; restart_workers=True starts it again"
+            elif len(starts) > _MOST_RESTARTS:
                 text += f"; it was started again {_MOST_RESTARTS} times in the last {_RESTARTS_SECS:.0f} s"
             if not self._start.restarts or len(starts) > _MOST_RESTARTS or not region.replace_worker(index):
                 region.end(text)
                 return False
-            os.close(process.end)
+            process.close()
             self._workers[index] = self._forked(index, starts)
         return True
 
