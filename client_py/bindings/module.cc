@@ -80,6 +80,7 @@ void DefineVectorStep(py::module_& module) {
   py::class_<VectorStep>(module, "VectorStep")
       .def("step", &VectorStep::Step, py::arg("actions"))
       .def("send", &VectorStep::Send, py::arg("actions"))
+      .def("send_chosen", &VectorStep::SendChosen, py::arg("env_ids"))
       .def("recv", &VectorStep::Recv)
       .def("expect_reset", &VectorStep::ExpectReset, py::arg("mask"))
       .def("reset_results", &VectorStep::ResetResults);
@@ -315,6 +316,11 @@ PYBIND11_MODULE(_native, module) {
       .def("recv", &NativeClient::Recv, py::arg("timeout") = py::none())
       .def("send_reset", &NativeClient::SendReset, py::arg("env_ids"),
            py::arg("seeds"))
+      .def("post_lanes", &NativeClient::PostLanes, py::arg("workers"))
+      .def("await_lanes", &NativeClient::AwaitLanes, py::arg("min_count"),
+           py::arg("timeout") = py::none())
+      .def_property_readonly("received_lanes", &NativeClient::ReceivedLanes)
+      .def_property_readonly("worker_rows", &NativeClient::WorkerRowsOf)
       .def("drawn_frame", &NativeClient::DrawnFrame,
            py::arg("timeout") = py::none())
       .def("reconnect", &NativeClient::Reconnect,

@@ -90,6 +90,40 @@ void NativeClient::Await(double timeout_secs) {
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
+void NativeClient::PostChosen(std::span<const int64_t> env_ids) {
+  const InCall in_call(this);
+  const ErrorCode code = client_.Send(client_.arrays().actions, env_ids);
+  if (code != ErrorCode::kOk) RaiseCode(code);
+}
+
+void NativeClient::PostLanes(const std::vector<uint32_t>& workers) {
+  const InCall in_call(this);
+  const ErrorCode code =
+      client_.SendLanes(workers, client_.arrays().actions);
+  if (code != ErrorCode::kOk) RaiseCode(code);
+}
+
+std::vector<uint32_t> NativeClient::AwaitLanes(
+    size_t min_count, std::optional<double> timeout_secs) {
+  const InCall in_call(this);
+  const Deadline deadline =
+      Deadline::After(timeout_secs.value_or(timeout_secs_));
+  const ErrorCode code =
+      KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
+        return client_.RecvLanes(min_count, deadline, &lanes_, on_long_wait);
+      });
+  if (code != ErrorCode::kOk) RaiseCode(code);
+  return lanes_;
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> NativeClient::WorkerRowsOf() const {
+  std::vector<std::pair<uint32_t, uint32_t>> rows;
+  for (const WorkerRows& each : client_.workers()) {
+    rows.emplace_back(each.first_env, each.num_envs);
+  }
+  return rows;
+}
+
 void NativeClient::SendReset(
     const std::vector<int64_t>& env_ids,
     const std::vector<std::optional<uint64_t>>& seeds) {

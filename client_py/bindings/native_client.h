@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,6 +46,19 @@ class NativeClient {
   // The two halves of Step, for float32[num_envs * act_size], without a tuple.
   void Post(std::span<const float> actions);
   void Await(double timeout_secs);
+  // Sends the region's own actions, of these environments only.
+  void PostChosen(std::span<const int64_t> env_ids);
+  // Sends the region's own actions, of these workers.
+  void PostLanes(const std::vector<uint32_t>& workers);
+  // Waits for the results of at least so many workers, and returns these.
+  // EnvFailed: ReceivedLanes() returns them.
+  std::vector<uint32_t> AwaitLanes(size_t min_count,
+                                   std::optional<double> timeout_secs);
+  // The result of the last AwaitLanes.
+  const std::vector<uint32_t>& ReceivedLanes() const { return lanes_; }
+  // The first environment and the number of environments of each worker; empty
+  // without workers.
+  std::vector<std::pair<uint32_t, uint32_t>> WorkerRowsOf() const;
   void SendReset(const std::vector<int64_t>& env_ids,
                  const std::vector<std::optional<uint64_t>>& seeds);
   // Requests a frame of the current state and waits for it. Returns a copy:
@@ -94,6 +108,7 @@ class NativeClient {
   // Guarded by the GIL. ClientSide refuses a second thread during its own
   // calls; in_call_ also covers the end of the RPC session in Reconnect and
   // Close.
+  std::vector<uint32_t> lanes_;
   bool in_call_ = false;
   bool reconnecting_ = false;
 };

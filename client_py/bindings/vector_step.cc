@@ -41,9 +41,20 @@ void VectorStep::Send(py::handle actions) {
   // Reads the flags before the exchange: the engine changes them afterwards.
   Mask resetting;
   if (MaySend() && (with_mask_ || autoreset_ == AutoresetMode::kDisabled)) {
-    resetting = ResetByNextStep();
+    resetting = ResetByNextStep({});
   }
   PostActions();
+  Sent(std::move(resetting));
+}
+
+void VectorStep::SendChosen(const std::vector<int64_t>& env_ids) {
+  Mask resetting(num_envs(), 1);
+  if (MaySend() && !env_ids.empty()) resetting = ResetByNextStep(env_ids);
+  client_->PostChosen(env_ids);
+  Sent(std::move(resetting));
+}
+
+void VectorStep::Sent(Mask resetting) {
   resetting_ = std::move(resetting);
   resets_only_ = false;
 }
@@ -64,7 +75,8 @@ py::object VectorStep::ResetResults() {
   return Owned(PyTuple_Pack(2, obs.ptr(), ResetInfos().ptr()));
 }
 
-VectorStep::Mask VectorStep::ResetByNextStep() const {
+VectorStep::Mask VectorStep::ResetByNextStep(
+    std::span<const int64_t> chosen) const {
   const StepArrays& now = arrays();
   Mask resets(now.resets.begin(), now.resets.end());
   if (autoreset_ == AutoresetMode::kNextStep) {
@@ -73,8 +85,11 @@ VectorStep::Mask VectorStep::ResetByNextStep() const {
   if (autoreset_ != AutoresetMode::kDisabled) return resets;
   std::vector<size_t> ended;
   constexpr size_t kMostNamed = 10;
-  for (size_t env = 0; env < resets.size() && ended.size() < kMostNamed;
-       ++env) {
+  const size_t count = chosen.empty() ? resets.size() : chosen.size();
+  for (size_t i = 0; i < count && ended.size() < kMostNamed; ++i) {
+    const size_t env = chosen.empty() ? i : static_cast<size_t>(chosen[i]);
+    // PostChosen refuses an invalid one.
+    if (env >= resets.size()) continue;
     if (now.dones[env] != 0 && resets[env] == 0) ended.push_back(env);
   }
   if (ended.empty()) return resets;

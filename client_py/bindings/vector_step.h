@@ -40,6 +40,9 @@ class VectorStep {
   // Does Send, then Recv.
   pybind11::object Step(pybind11::handle actions);
   void Send(pybind11::handle actions);
+  // Steps these environments only, with the region's own actions, which the
+  // caller has written. Recv then returns the rows of all environments.
+  void SendChosen(const std::vector<int64_t>& env_ids);
   // Returns (obs, rewards, terminations, truncations, infos). All are new
   // objects, except obs without copies.
   pybind11::object Recv();
@@ -77,8 +80,10 @@ class VectorStep {
   virtual pybind11::object ResetInfos() = 0;
 
   // Returns the environments that the next step resets and does not step.
-  // InvalidArgument: autoreset is disabled, and another environment has ended.
-  Mask ResetByNextStep() const;
+  // InvalidArgument: autoreset is disabled, and another one of `chosen` (empty:
+  // of all) has ended.
+  Mask ResetByNextStep(std::span<const int64_t> chosen) const;
+  void Sent(Mask resetting);
   void MakeArrays();
   pybind11::object Results();
 

@@ -1,7 +1,7 @@
 """`ClientVectorEnv`: what vector environments have in common whose environments are in other processes."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from tandem import errors
 from tandem._native import NEXT_OF_ENVIRONMENTS, VectorStep
+from tandem.arguments import seeds_of
 from tandem.client import AutoresetMode, SharedMemoryClient
+from tandem.environments.chosen import chosen_infos, distinct_ids
 from tandem.environments.vector_arguments import Mask, Seed, reset_mask, seed_of_chosen
 from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError
 from tandem.handles import NotPicklable
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
 
 Obs = Any  # arrays, or dicts and tuples of arrays
+EnvIds = Sequence[int] | NDArray[np.integer] | Mask | None
 StepResults = tuple[Obs, NDArray[np.float64], Mask, Mask, dict[str, Any]]
 
 
@@ -66,6 +69,8 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._ready = False  # to step: reset, and not closed
+        # The environments whose step was sent and not received; None: all.
+        self._chosen: list[int] | None = None
         self._attach(client)
 
     def _attach(self, client: SharedMemoryClient) -> None:
@@ -85,6 +90,14 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
         """Resets the chosen environments; `options` are the caller's without "reset_mask"."""
         raise NotImplementedError
 
+    def _write_actions(self, env_ids: list[int], actions: Any) -> None:
+        """Writes the actions of some environments into the region."""
+        raise NotImplementedError
+
+    def _observations_of(self, env_ids: list[int], obs: Obs) -> Obs:
+        """Returns the observations of some environments; `obs` are those of all."""
+        return obs[np.asarray(env_ids)]
+
     def __len__(self) -> int:
         """Returns the number of environments."""
         return self.num_envs
@@ -99,6 +112,7 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
         *,
         seed: Seed = None,
         options: Mapping[str, Any] | None = None,
+        env_ids: EnvIds = None,
     ) -> tuple[Obs, dict[str, Any]]:
         """Starts new episodes. A step that an interrupt or a time-out left pending is received first, and dropped.
 
@@ -106,18 +120,29 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
           seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random stream continues.
           options: None, or a mapping. "reset_mask", bool[num_envs]: the environments to reset; the others keep their
             state. The call removes it from a dict, as Gymnasium's SyncVectorEnv does.
+          env_ids: Indices of the environments to reset, int[n]; a sequence of seeds then has n. Not with "reset_mask".
 
         Returns:
-          Observations, as `step` returns them, and infos of the environments that were reset.
+          Observations, as `step` returns them, and infos of the environments that were reset. With `env_ids` both are
+          of these environments alone, in their order.
 
         Raises:
-          InvalidArgument: An invalid seed, mask or option.
+          InvalidArgument: An invalid seed, mask, index or option.
           TandemError: As `SharedMemoryClient.reset`.
         """
         if self.closed:
             raise self._closed_error("reset")
         mask = reset_mask(options, self.num_envs, self._reset_options)
-        seed = seed_of_chosen(seed, mask)
+        ids = None
+        if env_ids is None:
+            seed = seed_of_chosen(seed, mask)
+        else:
+            if options is not None and "reset_mask" in options:
+                raise InvalidArgument("env_ids: expected None with options['reset_mask'], found both; nothing was sent")
+            ids = distinct_ids(env_ids, self.num_envs)
+            seeds = dict(zip(ids, seeds_of(seed, ids), strict=False))
+            mask = np.isin(np.arange(self.num_envs), ids)
+            seed = [seeds[index] for index in sorted(seeds)] or None
         if isinstance(options, dict):
             # Gymnasium's own vector environments do this too; wrappers expect it.
             options.pop("reset_mask", None)
@@ -126,39 +151,56 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
                 self._client.recv()
         # Before it is sent: an interrupt may come at any time.
         self._stepper.expect_reset(mask)
+        self._chosen = ids
         self._reset_chosen(mask, seed, options)
         self._ready = True
-        return self._stepper.reset_results()
+        self._chosen = None
+        obs, infos = self._stepper.reset_results()
+        return (obs, infos) if ids is None else (self._observations_of(ids, obs), chosen_infos(infos, ids))
 
-    def step(self, actions: Any) -> StepResults:
-        """Steps every environment once.
+    def step(self, actions: Any, env_ids: EnvIds = None) -> StepResults:
+        """Steps every environment once, or some.
 
         Args:
-          actions: An element of `action_space`, or lists of the same structure.
+          actions: An element of `action_space`, or lists of the same structure; with `env_ids` one for each of these.
+          env_ids: Indices of the environments to step, int[n], or a mask bool[num_envs]; None: all. The others are
+            neither stepped nor reset.
 
         Returns:
           Observations, the caller's to keep (with copy=False: the region's own arrays, valid until the next step);
-          rewards float64[num_envs]; terminations and truncations bool[num_envs]; infos.
+          rewards float64[num_envs]; terminations and truncations bool[num_envs]; infos. With `env_ids` all are of these
+          environments alone, in their order.
 
         Raises:
           InvalidAction: Actions of another shape or kind; nothing was sent.
-          InvalidArgument: With autoreset disabled: an episode has ended and was not reset; nothing was sent.
+          InvalidArgument: Invalid indices; or with autoreset disabled: an episode has ended and was not reset. Nothing
+            was sent.
           ResetNeeded: `reset` was not called yet.
           EnvironmentClosed: `close` was called.
           TandemError: As `SharedMemoryClient.step`.
         """
         if not self._ready:
             raise self._not_ready_error("step")
-        return self._stepper.step(actions)
+        if env_ids is None:
+            return self._stepper.step(actions)
+        self.send(actions, env_ids)
+        return self.recv()
 
-    def send(self, actions: Any) -> None:
+    def send(self, actions: Any, env_ids: EnvIds = None) -> None:
         """Starts a step and returns at once; `recv` returns its results.
 
-        Actions and errors are those of `step`, without the errors of waiting.
+        Arguments and errors are those of `step`, without the errors of waiting.
         """
         if not self._ready:
             raise self._not_ready_error("send")
-        self._stepper.send(actions)
+        if env_ids is None:
+            self._stepper.send(actions)
+            return
+        ids = distinct_ids(env_ids, self.num_envs)
+        if not self._client.pending and not self._client.closed:  # else the next call refuses
+            self._write_actions(ids, actions)
+        self._stepper.send_chosen(ids)
+        self._chosen = ids
 
     def recv(self) -> StepResults:
         """Waits for the results of what was sent.
@@ -172,9 +214,21 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
         """
         if self.closed:
             raise self._closed_error("recv")
-        results = self._stepper.recv()
+        ids = self._chosen
+        try:
+            results = self._stepper.recv()
+        finally:
+            if not self._client.pending:
+                self._chosen = None
         self._ready = True  # also where it was a reset that had been interrupted
-        return results
+        return results if ids is None else self._only(ids, *results)
+
+    def _only(self, ids: list[int], obs: Obs, *others: Any) -> StepResults:
+        """Returns the results of some environments; the arguments are those of all."""
+        rewards, terminations, truncations, infos = others
+        index = np.asarray(ids)
+        chosen = rewards[index], terminations[index], truncations[index], chosen_infos(infos, ids)
+        return self._observations_of(ids, obs), *chosen
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the client, and the engine if the constructor got one; `close` calls this.

@@ -32,6 +32,7 @@ def make_vec(
     backend: str | None = None,
     num_workers: int | None = None,
     restart_workers: bool = False,
+    batch_size: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     threads: int = 0,
     autoreset_mode: AutoresetMode | gymnasium.vector.AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -68,6 +69,8 @@ def make_vec(
         allow. Environments that wait, and those that draw by EGL, gain from a process each.
       restart_workers: In Python: whether a worker that dies is started again. Its episodes are truncated, with
         "worker_restarted" in their infos. Otherwise its death raises `PeerGone`.
+      batch_size: In Python: `recv` returns the results of so many environments, those that are ready first. A multiple
+        of the number of environments of each worker.
       env_kwargs: Keyword arguments of the environment, for an id.
       threads: In C++: threads that step the environments; 0: as many as cores and environments allow.
       autoreset_mode: When an ended episode is followed by the next: a `gymnasium.vector.AutoresetMode`, or its value.
@@ -102,7 +105,7 @@ def make_vec(
     spec = _python_spec(task, backend, engine_options)
     if spec is not None or not isinstance(task, str | None):
         return _in_python(spec, given, mode, engine_options)
-    _refuse(given, ("num_workers", "restart_workers"), "of a task in C++; see `threads` and EngineOptions.restart")
+    _refuse(given, ("num_workers", "restart_workers", "batch_size"), "of a task in C++; see `threads` and EngineOptions.restart")
     num_envs = 1 if num_envs is None else num_envs
     task_options = {**(env_kwargs or {}), **task_options}
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
@@ -211,6 +214,7 @@ def _in_python(
         preload=preload,
         mode=mode,
         copy=given["copy"],
+        batch_size=None if given["batch_size"] is None else integer("batch_size", given["batch_size"], 1),
         options=options,
     )
 

@@ -28,6 +28,7 @@ def make_workers(
     preload: Sequence[str],
     mode: AutoresetMode,
     copy: bool,
+    batch_size: int | None,
     options: EngineOptions,
 ) -> WorkerVectorEnv:
     """Starts workers for the environments of these functions, and returns the vector environment.
@@ -65,7 +66,7 @@ def make_workers(
             wait=options.wait,
             autoreset_mode=mode,
         )
-        return WorkerVectorEnv(client, workers, copy=copy, timeout=options.timeout)
+        return WorkerVectorEnv(client, workers, copy=copy, timeout=options.timeout, batch_size=batch_size)
     except BaseException:
         if client is not None:
             client.close()

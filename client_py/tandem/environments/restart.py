@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, DTypeLike
 from tandem._native import NEXT_OF_ENVIRONMENTS
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.process import EngineProcess
-from tandem.environments.client_vector import Obs, StepResults
+from tandem.environments.client_vector import EnvIds, Obs, StepResults
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
-from tandem.errors import AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout
+from tandem.errors import AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout, Unsupported
 from tandem.services.contract import SimulationContract
 
 _log = logging.getLogger("tandem")
@@ -79,6 +79,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         *,
         seed: Seed = None,
         options: Mapping[str, Any] | None = None,
+        env_ids: EnvIds = None,
     ) -> tuple[Obs, dict[str, Any]]:
         """As `SharedMemoryVectorEnv.reset`; infos have "engine_restarted" if the engine was started again.
 
@@ -87,6 +88,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         """
         if self.closed:
             raise self._closed_error("reset")
+        _refuse_ids(env_ids)
         mask, contract = reset_mask(options, self.num_envs, self._reset_options), (options or {}).get("contract")
         while True:
             self._restart_engine()
@@ -103,8 +105,9 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             self._unreported = False
         return obs, infos
 
-    def send(self, actions: ArrayLike) -> None:
-        """As `SharedMemoryVectorEnv.send`."""
+    def send(self, actions: ArrayLike, env_ids: EnvIds = None) -> None:
+        """As `SharedMemoryVectorEnv.send`, for all environments."""
+        _refuse_ids(env_ids)
         if not self._ready:
             raise self._not_ready_error("send")
         if self._unreported:
@@ -122,11 +125,11 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
                 flags[:] = 0
             raise
 
-    def step(self, actions: ArrayLike) -> StepResults:
-        """As `SharedMemoryVectorEnv.step`, with the results of `recv`."""
+    def step(self, actions: ArrayLike, env_ids: EnvIds = None) -> StepResults:
+        """As `SharedMemoryVectorEnv.step`, for all environments, with the results of `recv`."""
         if not self._ready:
             raise self._not_ready_error("step")
-        self.send(actions)
+        self.send(actions, env_ids)
         return self.recv()
 
     def recv(self) -> StepResults:
@@ -242,6 +245,14 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         _add_restarted(infos, self.num_envs)
         self._unreported = False
         return obs, np.zeros(self.num_envs), ~all_envs, all_envs, infos
+
+
+def _refuse_ids(env_ids: EnvIds) -> None:
+    if env_ids is not None:
+        raise Unsupported(
+            "env_ids: expected None with EngineOptions(restart=True), as a death truncates all environments together, "
+            "found some; use options={'reset_mask': mask} for resets"
+        )
 
 
 def _add_restarted(infos: dict[str, Any], num_envs: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
 from numpy.typing import DTypeLike, NDArray
 
 from tandem._native import AUTORESET_MODES, TaskStep
@@ -112,6 +113,10 @@ class SharedMemoryVectorEnv(ClientVectorEnv):
         contract = (options or {}).get("contract")
         self._client.reset(mask, seed=seed, contract=contract)
         self._note_reset(contract, mask, seed)
+
+    def _write_actions(self, env_ids: list[int], actions: Any) -> None:
+        single = self._task.action_space
+        self._client.actions[env_ids] = as_floats(single, batch_space(single, len(env_ids)), actions)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Draws every environment as it is after the last step or reset; takes milliseconds for each.

@@ -1,5 +1,6 @@
 """`WorkerVectorEnv`: environments in Python, in worker processes, as a `gymnasium.vector.VectorEnv`."""
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +10,9 @@ import cloudpickle
 from tandem._native import AUTORESET_MODES, WorkerStep
 from tandem.arguments import text
 from tandem.client import SharedMemoryClient
-from tandem.environments.client_vector import ClientVectorEnv, Obs, StepResults
+from tandem.environments.chosen import distinct_ids
+from tandem.environments.client_vector import ClientVectorEnv, EnvIds, Obs, StepResults
+from tandem.environments.lanes import Batches, Halves, Lanes
 from tandem.environments.vector_arguments import Mask, Seed
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout
 from tandem.spaces.batches import Actions, Observations
@@ -41,7 +44,13 @@ class WorkerVectorEnv(ClientVectorEnv):
     _instead = "its workers have one client, in this process; call make_vec with the same arguments in the other process"
 
     def __init__(
-        self, client: SharedMemoryClient, workers: WorkerProcesses, *, copy: bool = True, timeout: float = 10.0
+        self,
+        client: SharedMemoryClient,
+        workers: WorkerProcesses,
+        *,
+        copy: bool = True,
+        timeout: float = 10.0,
+        batch_size: int | None = None,
     ) -> None:
         """Takes over the workers and a client that is attached to them.
 
@@ -50,8 +59,9 @@ class WorkerVectorEnv(ClientVectorEnv):
           workers: `close` closes them.
           copy: As for `make_vec`.
           timeout: Seconds that `call`, `get_attr`, `set_attr` and `render` may take.
+          batch_size: As for `make_vec`.
         """
-        self._workers, self._timeout = workers, timeout
+        self._workers, self._timeout, self._batch_size = workers, timeout, batch_size
         self.render_mode = workers.render_mode
         self.spec = workers.spec
         super().__init__(
@@ -66,12 +76,18 @@ class WorkerVectorEnv(ClientVectorEnv):
             return arrays_of(client.fields, role, space, 0, self.num_envs)
 
         observation_space, action_space = self.single_observation_space, self.single_action_space
+        self._observations = Observations(observation_space, self.num_envs, *arrays("obs", observation_space))
+        self._actions = Actions(action_space, self.num_envs, *arrays("action", action_space))
         final = Observations(observation_space, self.num_envs, *arrays("final_obs", observation_space))
+        self._infos = VectorInfos(self.num_envs, self._workers.info_areas, final.row)
+        self._lanes = Lanes(client, self._observations, self._actions, self._infos)
+        self.__dict__.pop("_halves", None)  # of the client before
+        self._batches = None if self._batch_size is None else Batches(self._lanes, self._batch_size)
         return WorkerStep(
             client._native,
-            Observations(observation_space, self.num_envs, *arrays("obs", observation_space)),
-            Actions(action_space, self.num_envs, *arrays("action", action_space)),
-            VectorInfos(self.num_envs, self._workers.info_areas, final.row),
+            self._observations,
+            self._actions,
+            self._infos,
             copy=self._copy,
             autoreset=AUTORESET_MODES[client.autoreset_mode.name],
         )
@@ -80,7 +96,14 @@ class WorkerVectorEnv(ClientVectorEnv):
         # A worker that has not ended its step may never do so.
         self._workers.close(_PENDING_SECS if pending else _CLOSE_SECS)
 
+    def _write_actions(self, env_ids: list[int], actions: Any) -> None:
+        self._actions.write_rows(env_ids, actions)
+
+    def _observations_of(self, env_ids: list[int], obs: Obs) -> Obs:
+        return self._observations.rows(env_ids)
+
     def _reset_chosen(self, mask: Mask, seed: Seed, options: Mapping[str, Any] | None) -> None:
+        self._lanes.drop()
         self._workers.reset_options.write(options)
         try:
             self._client.reset(mask, seed=seed)
@@ -88,7 +111,9 @@ class WorkerVectorEnv(ClientVectorEnv):
             self._ready = True  # the other environments were reset
             raise
 
-    def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+    def reset(
+        self, *, seed: Seed = None, options: Mapping[str, Any] | None = None, env_ids: EnvIds = None
+    ) -> tuple[Obs, dict[str, Any]]:
         """Starts new episodes. A step that an interrupt or a time-out left pending is received first, and dropped.
 
         Args:
@@ -96,33 +121,40 @@ class WorkerVectorEnv(ClientVectorEnv):
           options: None, or a mapping, which each environment's `reset` gets without "reset_mask". "reset_mask",
             bool[num_envs]: the environments to reset; the others keep their state. The call removes it from a dict, as
             Gymnasium's SyncVectorEnv does.
+          env_ids: Indices of the environments to reset, int[n]; a sequence of seeds then has n. Not with "reset_mask".
 
         Returns:
-          Observations, as `step` returns them, and infos of the environments that were reset.
+          Observations, as `step` returns them, and infos of the environments that were reset. With `env_ids` both are
+          of these environments alone, in their order.
 
         Raises:
-          InvalidArgument: An invalid seed or mask.
+          InvalidArgument: An invalid seed, mask or index.
           EnvFailed: An environment raised an exception; the others were reset.
           TandemError: As `SharedMemoryClient.reset`.
         """
         try:
-            return super().reset(seed=seed, options=options)
+            return super().reset(seed=seed, options=options, env_ids=env_ids)
         except StepTimeout as error:
             raise self._with_stacks(error) from None
 
-    def step(self, actions: Any) -> StepResults:
-        """Steps every environment once.
+    def step(self, actions: Any, env_ids: EnvIds = None) -> StepResults:
+        """Steps every environment once, or some.
 
         Args:
-          actions: An element of `action_space`, or what `gymnasium.vector.utils.iterate` accepts instead.
+          actions: An element of `action_space`, or what `gymnasium.vector.utils.iterate` accepts instead; with
+            `env_ids` one for each of these.
+          env_ids: Indices of the environments to step, int[n], or a mask bool[num_envs]; None: all. The others are
+            neither stepped nor reset.
 
         Returns:
           Observations, the caller's to keep (with copy=False: the region's own arrays, valid until the next step);
-          rewards float64[num_envs]; terminations and truncations bool[num_envs]; infos.
+          rewards float64[num_envs]; terminations and truncations bool[num_envs]; infos. With `env_ids` all are copies,
+          of these environments alone, in their order.
 
         Raises:
           InvalidAction: Actions of another structure, shape or kind; nothing was sent.
-          InvalidArgument: With autoreset disabled: an episode has ended and was not reset; nothing was sent.
+          InvalidArgument: Invalid indices; or with autoreset disabled: an episode has ended and was not reset. Nothing
+            was sent.
           EnvFailed: An environment raised an exception, or returned a value that is not one of its space. The others
             were stepped; this one fails until it is reset.
           PeerGone: A worker has ended. The message names it and its environments.
@@ -134,16 +166,70 @@ class WorkerVectorEnv(ClientVectorEnv):
         if not self._ready:
             raise self._not_ready_error("step")
         try:
-            return self._stepper.step(actions)
+            if env_ids is None and self._batches is None:
+                return self._stepper.step(actions)
+            self.send(actions, env_ids)
+            return self.recv()
         except StepTimeout as error:
             raise self._with_stacks(error) from None
 
-    def recv(self) -> StepResults:
-        """Waits for the results of what was sent; returns and raises as `step`."""
+    def send(self, actions: Any, env_ids: EnvIds = None, *, half: int | None = None) -> None:
+        """Starts a step and returns at once; `recv` returns its results.
+
+        Args:
+          actions: As for `step`; with `half` one for each environment of this half.
+          env_ids: As for `step`. With make_vec(batch_size=...): all environments of some workers, such as those that
+            `recv` has returned.
+          half: 0 or 1: steps one half of the environments, `half_ids(half)`. The other half may be in a step
+            meanwhile.
+
+        Raises:
+          TandemError: As `step`, without the errors of waiting.
+        """
+        if half is None and self._batches is None:
+            super().send(actions, env_ids)
+            return
+        if not self._ready:
+            raise self._not_ready_error("send")
+        if half is not None:
+            self._halves.send(half, actions)
+        elif self._batches is not None:
+            ids = list(range(self.num_envs)) if env_ids is None else distinct_ids(env_ids, self.num_envs)
+            self._batches.send(ids, actions)
+
+    def recv(self, *, half: int | None = None) -> StepResults:
+        """Waits for the results of what was sent.
+
+        Args:
+          half: 0 or 1: of this half, which must have been sent.
+
+        Returns:
+          As `step`. With make_vec(batch_size=...): of the workers that are ready first, `batch_size` environments
+          together; infos["env_id"] has their indices, int64[batch_size].
+
+        Raises:
+          NoStepPending: Nothing was sent.
+          TandemError: As `step`.
+        """
         try:
-            return super().recv()
+            if half is None and self._batches is None:
+                return super().recv()
+            if self.closed:
+                raise self._closed_error("recv")
+            if half is not None:
+                return self._halves.recv(half)
+            assert self._batches is not None
+            return self._batches.recv()
         except StepTimeout as error:
             raise self._with_stacks(error) from None
+
+    def half_ids(self, half: int) -> list[int]:
+        """Returns the environments of a half, 0 or 1: those of the first workers, or of the others."""
+        return self._halves.env_ids(half)
+
+    @functools.cached_property
+    def _halves(self) -> Halves:
+        return Halves(self._lanes)
 
     def _with_stacks(self, error: StepTimeout) -> StepTimeout:
         """Returns the error with the stacks of the workers that it names."""

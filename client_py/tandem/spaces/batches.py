@@ -9,11 +9,16 @@
 The constructors read the space once and make a tree of parts (batch_parts.py). Later calls only use the tree.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
+
+from tandem.arguments import described
+from tandem.errors import InvalidAction
 
 from tandem.spaces.batch_parts import Objects, Site, part_of
 
@@ -57,6 +62,7 @@ class Observations:
           LayoutMismatch: The arrays or objects are not those of the space.
           Unsupported: As `layout`.
         """
+        self._space = space
         self._root = part_of(space, Site(False, num_envs, arrays, objects or {}, first_env))
 
     @property
@@ -85,6 +91,17 @@ class Observations:
           BrokenPeer: A text or an index is invalid.
         """
         return self._root.row(index)
+
+    def rows(self, indices: Sequence[int]) -> Any:
+        """Returns the observations of some environments, in this order, as `batch` returns those of all.
+
+        Raises:
+          BrokenPeer: A text or an index is invalid.
+        """
+        if self.array is not None:
+            return self.array[np.asarray(indices)]
+        values = [self.row(index) for index in indices]
+        return concatenate(self._space, values, create_empty_array(self._space, len(values)))
 
     def write_row(self, index: int, value: Any) -> None:
         """Writes the observation that an environment's `reset` or `step` returned.
@@ -121,6 +138,7 @@ class Actions:
         first_env: int = 0,
     ) -> None:
         """Takes the arrays of a space's fields; arguments and errors are those of `Observations`."""
+        self._space = space
         self._root = part_of(space, Site(True, num_envs, arrays, objects or {}, first_env))
 
     @property
@@ -139,6 +157,30 @@ class Actions:
           InvalidAction: The actions are not of the space's structure, shape or kind. Parts of them may be written.
         """
         self._root.write(actions)
+
+    def write_rows(self, indices: Sequence[int], actions: Any) -> None:
+        """Writes the actions of some environments.
+
+        Args:
+          indices: Of the environments.
+          actions: One for each of them, as `write` takes one for each environment.
+
+        Raises:
+          InvalidAction: As `write`.
+        """
+        array = self.array
+        if array is not None and isinstance(actions, np.ndarray) and actions.dtype == array.dtype:
+            if actions.shape == (len(indices), *array.shape[1:]):
+                array[np.asarray(indices)] = actions
+                return
+        try:
+            values = list(iterate(batch_space(self._space, len(indices)), actions))
+        except Exception as error:  # of any iterable
+            raise InvalidAction(f"actions: expected {len(indices)} actions, found {described(actions)}: {error}") from error
+        if len(values) != len(indices):
+            raise InvalidAction(f"actions: expected {len(indices)}, one for each environment, found {len(values)}")
+        for index, value in zip(indices, values, strict=True):
+            self._root.write_row(index, value)
 
     def row(self, index: int) -> Any:
         """Returns the action of one environment, of the types that `SyncVectorEnv` passes to `env.step`.

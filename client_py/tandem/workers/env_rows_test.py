@@ -18,19 +18,9 @@ from tandem import _native
 from tandem.testing.row_workers import RESET, RESET_ONLY, SEEDED, SKIP, STEP, RowWorkers, Stop, started
 from tandem.testing.sample_envs import RandomEnv, Results, ScriptedEnv
 from tandem.testing.sample_spaces import FIXED, PICKLED, assert_same
+from tandem.testing.sync_parity import ENVS, NUM_ENVS, assert_parity
 from tools.testing import pytest_main
 
-NUM_ENVS = 5
-ENVS: dict[str, Callable[[], gymnasium.Env[Any, Any]]] = {
-    "CartPole": functools.partial(gymnasium.make, "CartPole-v1"),
-    "Pendulum": functools.partial(gymnasium.make, "Pendulum-v1", max_episode_steps=30),
-    "FrozenLake": functools.partial(gymnasium.make, "FrozenLake-v1"),
-    "Blackjack": functools.partial(gymnasium.make, "Blackjack-v1"),
-    "HalfCheetah": functools.partial(gymnasium.make, "HalfCheetah-v5", max_episode_steps=40),
-    "Dict": functools.partial(RandomEnv, FIXED["Dict"], FIXED["Dict in another order"]),
-    "image": functools.partial(RandomEnv, spaces.Box(0, 255, (16, 16, 3), np.uint8), FIXED["MultiDiscrete"]),
-    "Text": functools.partial(RandomEnv, FIXED["Text of any characters"], FIXED["Text"]),
-}
 MODES = list(AutoresetMode)
 
 
@@ -41,46 +31,12 @@ def _both(
     return SyncVectorEnv([env_fn] * NUM_ENVS, autoreset_mode=mode), RowWorkers(envs, mode, num_workers)
 
 
-def _in_dtype(space: spaces.Space[Any], value: Any) -> Any:
-    """Returns an observation in the space's dtype: some environments return an int."""
-    if isinstance(space, spaces.Tuple):
-        return tuple(map(_in_dtype, space, value))
-    return space.dtype.type(value) if isinstance(space, spaces.Discrete) and space.dtype else value
-
-
-def _assert_parity(sync: SyncVectorEnv[Any, Any], ours: RowWorkers, steps: int, seed: int) -> int:
-    """Compares some steps and resets of some environments; returns how many episodes ended."""
-    assert_same(ours.reset(seed=seed), sync.reset(seed=seed))
-    sync.action_space.seed(seed)
-    rng = np.random.default_rng(seed)
-    ended = 0
-    for step in range(steps):
-        actions = sync.action_space.sample()
-        expected = sync.step(actions)
-        _, _, terminations, truncations, infos = expected
-        if "final_obs" in infos:
-            for index in np.flatnonzero(infos["_final_obs"]):
-                infos["final_obs"][index] = _in_dtype(sync.single_observation_space, infos["final_obs"][index])
-        assert_same(ours.step(actions), expected)
-        mask = terminations | truncations
-        ended += int(mask.sum())
-        if sync.autoreset_mode != AutoresetMode.DISABLED:
-            mask = rng.random(NUM_ENVS) < 0.5 if step % 37 == 0 else np.zeros(NUM_ENVS, bool)
-        if mask.any():
-            reset_seed = None if step % 2 else step
-            masks = ({"reset_mask": mask.copy()} for _ in range(2))
-            assert_same(
-                ours.reset(seed=reset_seed, options=next(masks)), sync.reset(seed=reset_seed, options=next(masks))
-            )
-    return ended
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ENVS)
 def test_results_equal_sync_vector_envs(name: str, mode: AutoresetMode) -> None:
     """Observations, rewards, flags and infos have the same types and digits."""
     for seed, num_workers in ((1, 2), (2, 3)):
-        assert _assert_parity(*_both(ENVS[name], mode, num_workers), steps=150, seed=seed) > 3
+        assert assert_parity(*_both(ENVS[name], mode, num_workers), steps=150, seed=seed) > 3
 
 
 @pytest.mark.parametrize(
@@ -90,13 +46,13 @@ def test_observations_and_actions_of_all_spaces(name: str) -> None:
     """The environments get the same actions, and return samples. Gymnasium cannot iterate over the two left out."""
     space = (FIXED | PICKLED)[name]
     env_fn = functools.partial(RandomEnv, space, space)
-    assert _assert_parity(*_both(env_fn, AutoresetMode.SAME_STEP), steps=20, seed=3) == 2 * NUM_ENVS
+    assert assert_parity(*_both(env_fn, AutoresetMode.SAME_STEP), steps=20, seed=3) == 2 * NUM_ENVS
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
 def test_environment_that_uses_its_array_again(mode: AutoresetMode) -> None:
     """In these modes SyncVectorEnv is right, too."""
-    assert _assert_parity(*_both(ScriptedEnv, mode), steps=20, seed=3) > 0
+    assert assert_parity(*_both(ScriptedEnv, mode), steps=20, seed=3) > 0
 
 
 def test_final_obs_is_copied_before_the_reset() -> None:
@@ -128,7 +84,7 @@ def test_rewards_of_all_types(reward: Any) -> None:
     sync, ours = _both(
         lambda: ScriptedEnv(on_step=lambda env, results: _without(results, 1, reward)), AutoresetMode.NEXT_STEP
     )
-    _assert_parity(sync, ours, steps=5, seed=0)
+    assert_parity(sync, ours, steps=5, seed=0)
     with np.errstate(over="ignore"):
         assert_same(ours.arrays.rewards, ours.arrays.reward.astype(np.float32))
 
@@ -153,7 +109,7 @@ def test_flags_of_all_types(flag: Any) -> None:
     """The flags are the truth of any object."""
     for place in (2, 3):
         env_fn = functools.partial(ScriptedEnv, on_step=functools.partial(_with_flag, place, flag))
-        _assert_parity(*_both(env_fn, AutoresetMode.SAME_STEP), steps=5, seed=0)
+        assert_parity(*_both(env_fn, AutoresetMode.SAME_STEP), steps=5, seed=0)
 
 
 def test_results_as_a_list() -> None:
@@ -161,7 +117,7 @@ def test_results_as_a_list() -> None:
     env_fn = functools.partial(
         ScriptedEnv, on_step=lambda env, results: list(results), on_reset=lambda env, results: list(results)
     )
-    _assert_parity(*_both(env_fn, AutoresetMode.NEXT_STEP), steps=10, seed=0)
+    assert_parity(*_both(env_fn, AutoresetMode.NEXT_STEP), steps=10, seed=0)
 
 
 def test_episodes_are_counted() -> None:

@@ -1,0 +1,172 @@
+"""Steps of some workers while others are in a step, too: `Halves` and `Batches`, over `Lanes`.
+
+A lane is a step of all environments of one worker (docs/protocol.md, "Lanes").
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tandem.arguments import integer
+from tandem.client import SharedMemoryClient
+from tandem.environments.chosen import chosen_infos
+from tandem.environments.client_vector import StepResults
+from tandem.errors import EnvFailed, InvalidArgument, NoStepPending, StepPending
+from tandem.spaces.batches import Actions, Observations
+from tandem.workers.infos import VectorInfos
+
+
+class Lanes:
+    """The lanes of a client's workers.
+
+    Attributes:
+      rows: First environment and number of environments of each worker.
+      open: Workers whose step was sent and not received.
+      ready: Workers whose results have come and were not taken, the first one first.
+    """
+
+    def __init__(
+        self, client: SharedMemoryClient, observations: Observations, actions: Actions, infos: VectorInfos
+    ) -> None:
+        """Takes the arrays of all environments."""
+        self._client, self._native = client, client._native
+        self._observations, self._actions, self._infos = observations, actions, infos
+        self._reward = client.fields["reward", ""]
+        self.rows = self._native.worker_rows
+        self.open: set[int] = set()
+        self.ready: list[int] = []
+
+    def env_ids(self, workers: Sequence[int]) -> list[int]:
+        """Returns the environments of some workers."""
+        return [env_id for worker in workers for env_id in range(self.rows[worker][0], sum(self.rows[worker]))]
+
+    def send(self, workers: Sequence[int], env_ids: Sequence[int], actions: Any) -> None:
+        """Starts steps of some workers; `env_ids` are their environments in the order of the actions.
+
+        Raises:
+          StepPending: One of them is in a step, or its results were not taken.
+          TandemError: As `WorkerVectorEnv.step`, without the errors of waiting.
+        """
+        if busy := sorted(worker for worker in workers if worker in self.open or worker in self.ready):
+            raise StepPending(
+                f"expected workers whose results were received, found workers {busy} in a step; nothing was sent; call "
+                "recv() first"
+            )
+        if not self.open and self._client.pending:
+            self._native.post_lanes(workers)  # raises StepPending: an exchange is pending
+        self._actions.write_rows(env_ids, actions)
+        self._native.post_lanes(workers)
+        self.open.update(workers)
+
+    def await_more(self, count: int, timeout: float | None = None) -> None:
+        """Waits until at least `count` of the open lanes are ready.
+
+        Raises:
+          EnvFailed: An environment raised an exception; the lanes are ready nevertheless.
+          TandemError: As `WorkerVectorEnv.step`.
+        """
+        try:
+            self._take(self._native.await_lanes(count, timeout))
+        except EnvFailed:
+            self._take(self._native.received_lanes)
+            raise
+
+    def _take(self, workers: list[int]) -> None:
+        self.open.difference_update(workers)
+        self.ready += workers
+
+    def drop(self) -> None:
+        """Waits for all open lanes, and drops their results."""
+        while self.open:
+            with contextlib.suppress(EnvFailed):
+                self.await_more(len(self.open))
+        self.ready.clear()
+
+    def results(self, workers: Sequence[int]) -> StepResults:
+        """Takes the results of workers that are ready."""
+        self.ready = [worker for worker in self.ready if worker not in workers]
+        ids = self.env_ids(workers)
+        index = np.asarray(ids)
+        infos = chosen_infos(self._infos.read(sorted(workers)), ids)
+        client = self._client
+        return (
+            self._observations.rows(ids),
+            self._reward[index],
+            client.terminateds[index].astype(bool),
+            client.truncateds[index].astype(bool),
+            infos,
+        )
+
+
+class Halves:
+    """Two halves of the workers, which step in turn: the trainer computes for one while the other steps."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        """Takes the lanes; InvalidArgument: there is one worker only."""
+        count = len(lanes.rows)
+        if count < 2:
+            raise InvalidArgument("half: expected two or more workers, found 1; raise num_workers")
+        self._lanes = lanes
+        self._workers = [list(range(count // 2)), list(range(count // 2, count))]
+
+    def env_ids(self, half: int) -> list[int]:
+        """Returns the environments of a half."""
+        return self._lanes.env_ids(self._workers[integer("half", half, 0, 1)])
+
+    def send(self, half: int, actions: Any) -> None:
+        """Starts a step of a half."""
+        ids = self.env_ids(half)
+        self._lanes.send(self._workers[half], ids, actions)
+
+    def recv(self, half: int) -> StepResults:
+        """Returns the results of a half, as `WorkerVectorEnv.step`."""
+        workers = self._workers[integer("half", half, 0, 1)]
+        lanes = self._lanes
+        while missing := [worker for worker in workers if worker not in lanes.ready]:
+            if not lanes.open.issuperset(missing):
+                raise NoStepPending(f"recv: expected a step of half {half}, found none; call send(actions, half={half})")
+            lanes.await_more(1)
+        return lanes.results(workers)
+
+
+class Batches:
+    """Batches of those workers that are ready first."""
+
+    def __init__(self, lanes: Lanes, batch_size: int) -> None:
+        """Takes the lanes; InvalidArgument: batches of this size cannot be made of whole workers."""
+        sizes = {count for _, count in lanes.rows}
+        (size,) = sizes if len(sizes) == 1 else (0,)
+        total = sum(count for _, count in lanes.rows)
+        if size == 0 or not 0 < batch_size <= total or batch_size % size:
+            raise InvalidArgument(
+                f"batch_size: expected a multiple of the number of environments of each worker, which must be equal, at "
+                f"most {total}; found {batch_size} with workers of {sorted(sizes)} environments; set num_workers"
+            )
+        self._lanes, self._workers_of_a_batch, self._size = lanes, batch_size // size, size
+
+    def send(self, env_ids: list[int], actions: Any) -> None:
+        """Starts steps of all environments of some workers."""
+        workers = sorted({env_id // self._size for env_id in env_ids})
+        if len(env_ids) != len(workers) * self._size:
+            raise InvalidArgument(
+                f"env_ids: expected all {self._size} environments of each worker, found only some; nothing was sent; send "
+                "actions for infos['env_id'] of what recv() returned"
+            )
+        self._lanes.send(workers, env_ids, actions)
+
+    def recv(self) -> StepResults:
+        """Returns the results of the next batch."""
+        lanes, count = self._lanes, self._workers_of_a_batch
+        if len(lanes.ready) + len(lanes.open) < count:
+            raise NoStepPending(
+                f"recv: expected {count} workers in a step, found {len(lanes.ready) + len(lanes.open)}; call "
+                "send(actions, env_ids) first"
+            )
+        if len(lanes.ready) < count:
+            lanes.await_more(count - len(lanes.ready))
+        workers = sorted(lanes.ready[:count])
+        results = lanes.results(workers)
+        results[4]["env_id"] = np.asarray(lanes.env_ids(workers))
+        return results

@@ -1,0 +1,335 @@
+"""Environments in Python, in worker processes, when something fails: exceptions, deaths, freezes, interrupts."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import tandem
+from tandem.testing.engines import start_python, watchdog  # noqa: F401, the fixture
+from tandem.workers.processes import WorkerProcesses
+from tools.testing import pytest_main
+
+NUM_ENVS, NUM_WORKERS = 6, 3
+GOOD, RAISE, DIE, HANG, FREEZE, EXIT, SHAPE, PRINT, FORK = range(9)
+_ENDS_SECS = 20.0
+
+
+class Faulty(gymnasium.Env[Any, Any]):
+    """Does what the action says; its observation is the number of steps since the reset."""
+
+    observation_space = spaces.Box(0, 1e6, (2,), np.float64)
+    action_space = spaces.Discrete(9)
+
+    def __init__(self) -> None:
+        """Makes an environment."""
+        self.steps = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Sets the number of steps to 0."""
+        self.steps = 0
+        return np.zeros(2), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Acts."""
+        self.steps += 1
+        if action == RAISE:
+            raise ValueError("the joint broke")
+        if action == DIE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        while action == HANG:
+            time.sleep(0.01)
+        if action == FREEZE:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if action == EXIT:
+            sys.exit(3)
+        if action == PRINT:
+            print("a line of an environment")
+        if action == FORK and os.fork() == 0:
+            os._exit(0)
+        return np.full(3 if action == SHAPE else 2, float(self.steps)), 1.0, False, False, {}
+
+
+def _started(**options: Any) -> tandem.WorkerVectorEnv:
+    options.setdefault("engine", tandem.EngineOptions(timeout=30.0))
+    envs = tandem.make_vec(Faulty, NUM_ENVS, num_workers=NUM_WORKERS, **options)
+    assert isinstance(envs, tandem.WorkerVectorEnv)
+    envs.reset(seed=1)
+    return envs
+
+
+def _acting(env_id: int, action: int) -> Any:
+    actions = np.zeros(NUM_ENVS, np.int64)
+    actions[env_id] = action
+    return actions
+
+
+def _processes(envs: tandem.WorkerVectorEnv) -> list[int]:
+    workers: WorkerProcesses = envs._workers
+    return [workers._process.pid, *(worker.pid for worker in workers._workers)]
+
+
+def _await_ends(pids: list[int], region: str) -> None:
+    """Waits until processes and region are gone."""
+    deadline = time.monotonic() + _ENDS_SECS
+    while (left := [pid for pid in pids if _lives(pid)]) or Path("/dev/shm", region).exists():
+        assert time.monotonic() < deadline, (left, region)
+        time.sleep(0.005)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_exception() -> None:
+    """It becomes EnvFailed with worker, environment and traceback. The others are stepped; a reset mends it."""
+    with closing(_started()) as envs:
+        for _ in range(2):  # until its reset, each step reports the failure
+            with pytest.raises(tandem.EnvFailed) as caught:
+                envs.step(_acting(3, RAISE))
+            text = str(caught.value)
+            assert "environment 3 of worker 1" in text
+            assert 'raise ValueError("the joint broke")' in text
+            assert "Faulty" in text
+        obs, _ = envs.reset(options={"reset_mask": np.arange(NUM_ENVS) == 3})
+        assert obs[:, 0].tolist() == [2, 2, 2, 0, 2, 2]
+        assert envs.step(_acting(0, GOOD))[0][:, 0].tolist() == [3, 3, 3, 1, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [(EXIT, "SystemExit: 3"), (SHAPE, r"expected .*float64\[2\].*found .*float64\[3\]")],
+    ids=["exit", "shape"],
+)
+def test_other_failures_of_an_environment(action: int, text: str) -> None:
+    """They are reported as an exception is."""
+    with closing(_started()) as envs, pytest.raises(tandem.EnvFailed, match=text):
+        envs.step(_acting(2, action))
+
+
+@pytest.mark.parametrize("action", [PRINT, FORK], ids=["print", "fork"])
+def test_environments_that_print_or_fork(action: int) -> None:
+    """They work."""
+    with closing(_started()) as envs:
+        for _ in range(3):
+            assert envs.step(np.full(NUM_ENVS, action))[1].tolist() == [1.0] * NUM_ENVS
+
+
+@pytest.mark.parametrize("when", ["in a step", "between steps"])
+def test_killed_worker(when: str) -> None:
+    """PeerGone names the worker, its environments and the signal; nothing is left."""
+    envs = _started()
+    pids = _processes(envs)
+    if when == "between steps":
+        os.kill(pids[2], signal.SIGKILL)
+    with pytest.raises(tandem.PeerGone, match=rf"worker 1 \(pid {pids[2]}, environments 2 to 3\).*was killed by SIGKILL"):
+        for _ in range(10000):
+            envs.step(_acting(3, DIE))
+    with pytest.raises(tandem.PeerGone):
+        envs.step(_acting(0, GOOD))
+    envs.close()
+    _await_ends(pids, envs.client.name)
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [(HANG, r"File .*worker_failures_test.py.*in step"), (FREEZE, r"its state is 'T \(stopped\)'")],
+    ids=["hang", "freeze"],
+)
+def test_worker_that_does_not_answer(action: int, text: str) -> None:
+    """StepTimeout has its stack, or its state. close() ends it."""
+    envs = _started(engine=tandem.EngineOptions(timeout=1.0))
+    pids = _processes(envs)
+    with pytest.raises(tandem.StepTimeout) as caught:
+        envs.step(_acting(4, action))
+    assert "worker 2 (pid" in str(caught.value)
+    assert "stepping environment 4" in str(caught.value)
+    assert "worker 1 (pid" not in str(caught.value)
+    import re
+
+    assert re.search(text, str(caught.value)), str(caught.value)
+    envs.close()
+    _await_ends(pids, envs.client.name)
+
+
+def test_worker_that_is_continued() -> None:
+    """The step is still pending, and its results are complete."""
+    with closing(_started(engine=tandem.EngineOptions(timeout=0.5))) as envs:
+        with pytest.raises(tandem.StepTimeout):
+            envs.step(_acting(4, FREEZE))
+        os.kill(_processes(envs)[3], signal.SIGCONT)
+        deadline = time.monotonic() + _ENDS_SECS
+        while time.monotonic() < deadline:
+            try:
+                assert envs.recv()[0][:, 0].tolist() == [1.0] * NUM_ENVS
+                break
+            except tandem.StepTimeout:
+                pass
+        assert envs.step(_acting(0, GOOD))[0][:, 0].tolist() == [2.0] * NUM_ENVS
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_restarted_worker(mode: str) -> None:
+    """Its episodes are truncated and marked; the others go on."""
+    with closing(_started(restart_workers=True, autoreset_mode=mode)) as envs:
+        envs.step(_acting(0, GOOD))
+        before = _processes(envs)[2]
+        mine = [2, 3]
+        for death in range(2):
+            obs, rewards, terminations, truncations, infos = envs.step(_acting(3, DIE))
+            assert np.flatnonzero(truncations).tolist() == mine
+            assert rewards.tolist() == [1, 1, 0, 0, 1, 1]
+            assert not terminations.any()
+            if mode == "SameStep":
+                assert infos["final_info"]["_worker_restarted"].tolist() == truncations.tolist()
+                assert obs[2, 0] == 0
+                continue
+            assert infos["_worker_restarted"].tolist() == truncations.tolist()
+            if mode == "Disabled":
+                obs, _ = envs.reset(options={"reset_mask": truncations})
+            else:
+                obs = envs.step(_acting(0, GOOD))[0]
+            assert obs[mine, 0].tolist() == [0, 0]
+        assert envs.step(_acting(0, GOOD))[0][mine, 0].tolist() == [1, 1]
+        assert envs.get_attr("steps")[2:4] == (1, 1)
+        assert _processes(envs)[2] != before
+
+
+def test_worker_that_dies_again_and_again() -> None:
+    """It is not started for ever."""
+    envs = _started(restart_workers=True)
+    with pytest.raises(tandem.PeerGone, match="it was started again 5 times"):
+        for _ in range(100):
+            envs.step(_acting(3, DIE))
+    envs.close()
+
+
+def test_call_that_does_not_end() -> None:
+    """It is a StepTimeout with the stack, too."""
+
+    class Slow(Faulty):
+        def ask(self) -> None:
+            time.sleep(1000)
+
+    envs = tandem.make_vec(Slow, 2, num_workers=2, engine=tandem.EngineOptions(timeout=0.5))
+    with pytest.raises(tandem.StepTimeout, match=r"(?s)found none of worker 0.*in ask"):
+        envs.call("ask")
+    pids = _processes(envs)  # type: ignore[arg-type]
+    envs.close()
+    _await_ends(pids, envs.client.name)
+
+
+class _Broken(Faulty):
+    def __init__(self) -> None:
+        raise OSError("no such arena")
+
+
+class _Other(Faulty):
+    observation_space = spaces.Box(0, 1, (3,), np.float64)
+
+
+class _Killed(Faulty):
+    def __init__(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Sleeper(Faulty):
+    def __init__(self) -> None:
+        time.sleep(1000)
+
+
+@pytest.mark.parametrize(
+    ("functions", "error", "text"),
+    [
+        ([Faulty, _Broken], tandem.EngineStartFailed, "OSError: no such arena\nwhen environment 1 was made"),
+        ([Faulty, _Other], tandem.InvalidArgument, "equal spaces, found observation_space .*of environment 1"),
+        ([Faulty, int], tandem.EngineStartFailed, r"env_fns\[1\]: expected .* gymnasium.Env, found .* int"),
+        ([Faulty, _Killed], tandem.EngineStartFailed, "worker of .*environment 1 ended while it made them"),
+        ([Faulty, _Sleeper], tandem.EngineStartFailed, r"(?s)workers \[1\] still make theirs.*in __init__"),
+    ],
+    ids=["raises", "other space", "no environment", "killed", "slow"],
+)
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_environments_that_cannot_be_made(
+    functions: list[Any], error: type[Exception], text: str, num_workers: int
+) -> None:
+    """The error has the reason, and no process is left."""
+    if num_workers == 1:
+        text = text.replace("equal spaces, found", "equal spaces, found").replace(r"workers \[1\]", r"workers \[0\]")
+        text = text.replace("environment 1 ended", "environments 0 to 1 ended")
+    expected = (error, tandem.EngineStartFailed) if num_workers == 1 else error
+    with pytest.raises(expected, match=text):
+        tandem.make_vec(functions, num_workers=num_workers, engine=tandem.EngineOptions(start_timeout=2.0))
+    assert _children() == []
+
+
+def _children() -> list[str]:
+    """Returns the command lines of this process's children."""
+    found = subprocess.run(["pgrep", "-a", "-P", str(os.getpid())], capture_output=True, text=True).stdout
+    return [line for line in found.splitlines() if "pgrep" not in line]
+
+
+def test_function_that_cannot_be_pickled() -> None:
+    """The error names it."""
+    lock = __import__("threading").Lock()
+    with pytest.raises(tandem.InvalidArgument, match=r"env_fns\[0\]: expected a function that cloudpickle can pickle"):
+        tandem.make_vec(lambda: lock, 1)
+
+
+_TRAINER = """
+    import numpy, tandem
+    from tandem.environments.worker_failures_test import Faulty
+    envs = tandem.make_vec(Faulty, 6, num_workers=3)
+    envs.reset(seed=1)
+    workers = envs._workers
+    print(envs.client.name, workers._process.pid, *(worker.pid for worker in workers._workers), flush=True)
+    try:
+        while True:
+            envs.step(numpy.zeros(6, int))
+    except KeyboardInterrupt:
+        print("interrupted", envs.client.pending, flush=True)
+        envs.close()
+"""
+
+
+@pytest.mark.parametrize("stopped", ["nobody", "workers", "supervisor"])
+def test_killed_trainer(stopped: str) -> None:
+    """Supervisor, workers and region are gone, also if some of them are stopped."""
+    trainer = start_python(textwrap.dedent(_TRAINER))
+    assert trainer.stdout is not None
+    region, *pids = trainer.stdout.readline().split()
+    chosen = {"nobody": [], "workers": pids[1:], "supervisor": pids[:1]}[stopped]
+    for pid in chosen:
+        os.kill(int(pid), signal.SIGSTOP)
+    trainer.kill()
+    trainer.wait()
+    _await_ends([int(pid) for pid in pids], region)
+
+
+def test_interrupted_trainer() -> None:
+    """Ctrl-C reaches the trainer alone, and close() ends all."""
+    trainer = start_python(textwrap.dedent(_TRAINER))
+    assert trainer.stdout is not None
+    region, *pids = trainer.stdout.readline().split()
+    time.sleep(0.2)
+    trainer.send_signal(signal.SIGINT)
+    assert trainer.stdout.readline().startswith("interrupted")
+    assert trainer.wait(_ENDS_SECS) == 0
+    _await_ends([int(pid) for pid in pids], region)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
