@@ -81,7 +81,7 @@ void DefineVectorStep(py::module_& module) {
       .def("step", &VectorStep::Step, py::arg("actions"))
       .def("send", &VectorStep::Send, py::arg("actions"))
       .def("send_chosen", &VectorStep::SendChosen, py::arg("env_ids"))
-      .def("recv", &VectorStep::Recv)
+      .def("recv", &VectorStep::Recv, py::arg("timeout") = py::none())
       .def("expect_reset", &VectorStep::ExpectReset, py::arg("mask"))
       .def("reset_results", &VectorStep::ResetResults);
   py::class_<TaskStep, VectorStep>(module, "TaskStep")

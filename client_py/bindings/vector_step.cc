@@ -59,9 +59,9 @@ void VectorStep::Sent(Mask resetting) {
   resets_only_ = false;
 }
 
-py::object VectorStep::Recv() {
+py::object VectorStep::Recv(std::optional<double> timeout_secs) {
   MakeArrays();
-  client_->Await(client_->timeout_secs());
+  client_->Await(timeout_secs.value_or(client_->timeout_secs()));
   return Results();
 }
 

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,8 +45,9 @@ class VectorStep {
   // caller has written. Recv then returns the rows of all environments.
   void SendChosen(const std::vector<int64_t>& env_ids);
   // Returns (obs, rewards, terminations, truncations, infos). All are new
-  // objects, except obs without copies.
-  pybind11::object Recv();
+  // objects, except obs without copies. Waits for the client's own time-out if
+  // there is none.
+  pybind11::object Recv(std::optional<double> timeout_secs = std::nullopt);
 
   // Call it before the SendReset of the environments in `mask`, bool[num_envs].
   void ExpectReset(const pybind11::array_t<bool>& mask);

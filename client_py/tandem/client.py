@@ -445,7 +445,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
 
 def _callers_level() -> int:
     """Counts the frames up to the user's line, for a warning."""
-    between = ("tandem.client", "tandem.environments", "tandem.sb3", "gymnasium", "stable_baselines3")
+    between = ("tandem.client", "tandem.environments", "tandem.sb3", "tandem.vector", "gymnasium", "stable_baselines3")
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(
         tuple(f"{n}." for n in between)

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecCheckNan, VecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 import tandem
+from tandem.sb3 import SubprocVecEnv
 
 _ENVS = 3
 _TASKS = ["CartPole-v1", "Hopper-v5", "Reacher-v5"]
@@ -34,12 +37,17 @@ def _ours(task: str, **options: Any) -> VecEnv:
     return tandem.make_vec(task, _ENVS, **options).as_sb3()
 
 
+def _subproc(task: str, **options: Any) -> VecEnv:
+    return SubprocVecEnv([lambda: gymnasium.make(task, **options)] * _ENVS, num_workers=2)
+
+
 @pytest.mark.parametrize("wrapper", _WRAPPERS)
 @pytest.mark.parametrize("task", _TASKS)
-def test_equals_dummy_vec_env(task: str, wrapper: str) -> None:
+@pytest.mark.parametrize("ours", [_ours, _subproc], ids=["as_sb3", "SubprocVecEnv"])
+def test_equals_dummy_vec_env(ours: Any, task: str, wrapper: str) -> None:
     """Spaces, results, terminal observations, truncations and infos of steps and of resets are equal."""
     results = []
-    for make in (_dummy, _ours):
+    for make in (_dummy, ours):
         envs = _WRAPPERS[wrapper](make(task, max_episode_steps=40))
         envs.seed(3)
         envs.action_space.seed(4)
@@ -70,6 +78,40 @@ def _assert_same(found: Any, expected: Any) -> None:
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-5)
     else:
         assert found == expected
+
+
+def test_attributes_and_methods_of_chosen_environments() -> None:
+    """get_attr, set_attr, env_method and env_is_wrapped do what Stable-Baselines3's SubprocVecEnv does."""
+    found = []
+    for make in (_dummy, _subproc):
+        envs = make("CartPole-v1", render_mode="rgb_array")
+        envs.set_attr("length", 0.7, indices=[0, 2])
+        envs.reset()
+        found.append(
+            [
+                envs.get_attr("length"),
+                envs.get_attr("length", 1),
+                envs.env_method("get_wrapper_attr", "gravity", indices=[2]),
+                envs.env_is_wrapped(gymnasium.wrappers.TimeLimit),
+                envs.env_is_wrapped(gymnasium.wrappers.FlattenObservation, [1]),
+                [image.shape for image in envs.get_images()],
+            ]
+        )
+        envs.close()
+    assert found[1] == found[0]
+
+
+def test_make_vec_env_with_our_class() -> None:
+    """`vec_env_cls` is the only change."""
+    results = []
+    for cls in (DummyVecEnv, SubprocVecEnv):
+        envs = make_vec_env("CartPole-v1", 4, seed=2, vec_env_cls=cls)
+        assert envs.env_is_wrapped(Monitor) == [True] * 4
+        model = PPO("MlpPolicy", envs, n_steps=64, seed=1, device="cpu").learn(512)
+        results.append([value.detach().numpy() for value in model.policy.parameters()])
+        envs.close()
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(("algorithm", "task"), [(PPO, "Hopper-v5"), (SAC, "Pendulum-v1"), (DQN, "CartPole-v1")])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tandem import errors
 from tandem._native import NEXT_OF_ENVIRONMENTS, VectorStep
-from tandem.arguments import seeds_of
+from tandem.arguments import seconds, seeds_of
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.chosen import chosen_infos, distinct_ids
 from tandem.environments.vector_arguments import Mask, Seed, reset_mask, seed_of_chosen
@@ -19,7 +19,7 @@ from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemErr
 from tandem.handles import NotPicklable
 
 if TYPE_CHECKING:
-    from tandem.sb3 import SharedMemoryVecEnv
+    from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
 
 Obs = Any  # arrays, or dicts and tuples of arrays
 EnvIds = Sequence[int] | NDArray[np.integer] | Mask | None
@@ -202,8 +202,11 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
         self._stepper.send_chosen(ids)
         self._chosen = ids
 
-    def recv(self) -> StepResults:
+    def recv(self, timeout: float | None = None) -> StepResults:
         """Waits for the results of what was sent.
+
+        Args:
+          timeout: Seconds; 0 polls once, `math.inf` waits without limit, None takes the client's own.
 
         Returns:
           As `step`; of a reset that was interrupted: rewards 0 and no flags.
@@ -216,7 +219,7 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
             raise self._closed_error("recv")
         ids = self._chosen
         try:
-            results = self._stepper.recv()
+            results = self._stepper.recv(None if timeout is None else seconds("timeout", timeout))
         finally:
             if not self._client.pending:
                 self._chosen = None
@@ -271,7 +274,7 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
                 "keeps observations across steps. Omit copy=False"
             )
         try:
-            from tandem.sb3 import SharedMemoryVecEnv
+            from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 "as_sb3: expected Stable-Baselines3, found none; pip install stable-baselines3",

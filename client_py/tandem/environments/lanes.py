@@ -120,14 +120,14 @@ class Halves:
         ids = self.env_ids(half)
         self._lanes.send(self._workers[half], ids, actions)
 
-    def recv(self, half: int) -> StepResults:
+    def recv(self, half: int, timeout: float | None = None) -> StepResults:
         """Returns the results of a half, as `WorkerVectorEnv.step`."""
         workers = self._workers[integer("half", half, 0, 1)]
         lanes = self._lanes
         while missing := [worker for worker in workers if worker not in lanes.ready]:
             if not lanes.open.issuperset(missing):
                 raise NoStepPending(f"recv: expected a step of half {half}, found none; call send(actions, half={half})")
-            lanes.await_more(1)
+            lanes.await_more(1, timeout)
         return lanes.results(workers)
 
 
@@ -156,7 +156,7 @@ class Batches:
             )
         self._lanes.send(workers, env_ids, actions)
 
-    def recv(self) -> StepResults:
+    def recv(self, timeout: float | None = None) -> StepResults:
         """Returns the results of the next batch."""
         lanes, count = self._lanes, self._workers_of_a_batch
         if len(lanes.ready) + len(lanes.open) < count:
@@ -165,7 +165,7 @@ class Batches:
                 "send(actions, env_ids) first"
             )
         if len(lanes.ready) < count:
-            lanes.await_more(count - len(lanes.ready))
+            lanes.await_more(count - len(lanes.ready), timeout)
         workers = sorted(lanes.ready[:count])
         results = lanes.results(workers)
         results[4]["env_id"] = np.asarray(lanes.env_ids(workers))

@@ -17,7 +17,7 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
-from tandem.environments.python_backend import function_of_id, make_workers
+from tandem.environments.python_backend import function_of_id, start_workers
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.restart import RestartingVectorEnv
 from tandem.environments.vector import SharedMemoryVectorEnv
@@ -207,16 +207,23 @@ def _in_python(
             spec, given["env_kwargs"] or {}, given["render_mode"], given["max_episode_steps"]
         )
         env_fns = functions_of(function, count)
-    return make_workers(
+    batch_size = None if given["batch_size"] is None else integer("batch_size", given["batch_size"], 1)
+    client, workers = start_workers(
         env_fns,
         num_workers=given["num_workers"],
         restarts=given["restart_workers"],
         preload=preload,
         mode=mode,
-        copy=given["copy"],
-        batch_size=None if given["batch_size"] is None else integer("batch_size", given["batch_size"], 1),
         options=options,
     )
+    try:
+        return WorkerVectorEnv(
+            client, workers, copy=given["copy"], timeout=options.timeout, batch_size=batch_size
+        )
+    except BaseException:
+        client.close()
+        workers.close()
+        raise
 
 
 def _refuse(given: dict[str, Any], names: tuple[str, ...], of_what: str) -> None:

@@ -1,4 +1,4 @@
-"""`make_workers`: what `make_vec` does for environments in Python."""
+"""`start_workers`: starts the processes for environments in Python, and attaches to them."""
 
 import functools
 import os
@@ -13,25 +13,22 @@ from gymnasium.envs.registration import EnvSpec
 from tandem.arguments import integer, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import EngineOptions
-from tandem.environments.worker_vector import WorkerVectorEnv
 from tandem.errors import InvalidArgument
 from tandem.workers.processes import WorkerProcesses
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 
 
-def make_workers(
+def start_workers(
     env_fns: Sequence[EnvFn],
     *,
-    num_workers: int | None,
-    restarts: bool,
-    preload: Sequence[str],
-    mode: AutoresetMode,
-    copy: bool,
-    batch_size: int | None,
+    num_workers: int | None = None,
+    restarts: bool = False,
+    preload: Sequence[str] = (),
+    mode: AutoresetMode = AutoresetMode.NEXT_STEP,
     options: EngineOptions,
-) -> WorkerVectorEnv:
-    """Starts workers for the environments of these functions, and returns the vector environment.
+) -> tuple[SharedMemoryClient, WorkerProcesses]:
+    """Starts workers for the environments of these functions, and attaches a client to them.
 
     Raises:
       InvalidArgument: An invalid number of workers, or a function that cannot be pickled.
@@ -51,13 +48,12 @@ def make_workers(
         wait_strategy=options.wait,
         start_timeout=options.start_timeout,
     )
-    client = None
     try:
         if workers.fields.pickled:
             warnings.warn(
                 f"{', '.join(workers.fields.pickled)}: values of these spaces are pickled in each step, which takes "
                 "longer; a wrapper could return arrays instead",
-                stacklevel=3,
+                stacklevel=4,
             )
         client = SharedMemoryClient(
             workers.name,
@@ -66,12 +62,10 @@ def make_workers(
             wait=options.wait,
             autoreset_mode=mode,
         )
-        return WorkerVectorEnv(client, workers, copy=copy, timeout=options.timeout, batch_size=batch_size)
     except BaseException:
-        if client is not None:
-            client.close()
         workers.close()
         raise
+    return client, workers
 
 
 def function_of_id(

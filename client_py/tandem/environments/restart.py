@@ -132,7 +132,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         self.send(actions, env_ids)
         return self.recv()
 
-    def recv(self) -> StepResults:
+    def recv(self, timeout: float | None = None) -> StepResults:
         """As `SharedMemoryVectorEnv.recv`; after a restart of the engine every environment is truncated.
 
         Raises:
@@ -142,7 +142,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
             raise self._closed_error("recv")
         if not self._unreported:
             try:
-                results = super().recv()
+                results = super().recv(timeout)
                 self._answered(results[0])
                 return results
             except PeerGone as death:

@@ -2,10 +2,10 @@
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import cloudpickle
+import gymnasium
 
 from tandem._native import AUTORESET_MODES, WorkerStep
 from tandem.arguments import text
@@ -197,10 +197,11 @@ class WorkerVectorEnv(ClientVectorEnv):
             ids = list(range(self.num_envs)) if env_ids is None else distinct_ids(env_ids, self.num_envs)
             self._batches.send(ids, actions)
 
-    def recv(self, *, half: int | None = None) -> StepResults:
+    def recv(self, timeout: float | None = None, *, half: int | None = None) -> StepResults:
         """Waits for the results of what was sent.
 
         Args:
+          timeout: Seconds; None takes the client's own.
           half: 0 or 1: of this half, which must have been sent.
 
         Returns:
@@ -213,13 +214,13 @@ class WorkerVectorEnv(ClientVectorEnv):
         """
         try:
             if half is None and self._batches is None:
-                return super().recv()
+                return super().recv(timeout)
             if self.closed:
                 raise self._closed_error("recv")
             if half is not None:
-                return self._halves.recv(half)
+                return self._halves.recv(half, timeout)
             assert self._batches is not None
-            return self._batches.recv()
+            return self._batches.recv(timeout)
         except StepTimeout as error:
             raise self._with_stacks(error) from None
 
@@ -260,9 +261,16 @@ class WorkerVectorEnv(ClientVectorEnv):
           PeerGone: A worker has ended.
           StepTimeout: A worker did not answer in time; the message has its stack.
         """
-        self._check_open("call")
-        message = ("call", text("name", name), cloudpickle.dumps((args, kwargs)))
-        return tuple(self._workers.ask(message, self._timeout))
+        return self.call_chosen(None, name, *args, **kwargs)
+
+    def call_chosen(self, env_ids: EnvIds, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Does as `call`, for some environments: int[n], or a mask bool[num_envs]; None: for all."""
+        function = functools.partial(_call, text("name", name), args, kwargs)
+        return self._apply(f"call({name!r})", function, env_ids)
+
+    def is_wrapped(self, wrapper: type[gymnasium.Wrapper[Any, Any, Any, Any]], env_ids: EnvIds = None) -> tuple[bool, ...]:
+        """Returns whether each environment, or each of `env_ids`, has a wrapper of this class."""
+        return self._apply("is_wrapped", functools.partial(_is_wrapped, wrapper), env_ids)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Returns a copy of an attribute of every environment, or of its wrappers; errors are those of `call`."""
@@ -275,18 +283,46 @@ class WorkerVectorEnv(ClientVectorEnv):
           name: Of the attribute.
           values: A list or tuple with a value for each environment; another value is for all.
         """
-        self._check_open("set_attr")
         if not isinstance(values, list | tuple):
             values = [values] * self.num_envs
         if len(values) != self.num_envs:
             raise InvalidArgument(
                 f"values: expected {self.num_envs} values, one for each environment, found {len(values)}"
             )
-        self._workers.ask(("set", text("name", name), cloudpickle.dumps(list(values))), self._timeout)
+        function = functools.partial(_set, text("name", name), list(values))
+        self._apply(f"set_attr({name!r})", function, None)
 
-    def _check_open(self, call: str) -> None:
+    def set_chosen(self, env_ids: EnvIds, name: str, value: Any) -> None:
+        """Sets an attribute of some environments, int[n] or a mask bool[num_envs], to one value."""
+        function = functools.partial(_set, text("name", name), [value] * self.num_envs)
+        self._apply(f"set_attr({name!r})", function, env_ids)
+
+    def _apply(self, what: str, function: Callable[[Any, int], Any], env_ids: EnvIds) -> tuple[Any, ...]:
         if self.closed:
-            raise self._closed_error(call)
+            raise self._closed_error(what)
+        if env_ids is None:
+            return tuple(self._workers.apply(what, function, self._timeout))
+        ids = distinct_ids(env_ids, self.num_envs)
+        results = dict(zip(sorted(ids), self._workers.apply(what, function, self._timeout, ids), strict=True))
+        return tuple(results[env_id] for env_id in ids)
+
+
+# In the workers; pickled by their names.
+def _call(name: str, args: Any, kwargs: Any, env: Any, env_id: int) -> Any:
+    attribute = env.get_wrapper_attr(name)
+    return attribute(*args, **kwargs) if callable(attribute) else attribute
+
+
+def _set(name: str, values: list[Any], env: Any, env_id: int) -> None:
+    env.set_wrapper_attr(name, values[env_id])
+
+
+def _is_wrapped(wrapper: type, env: Any, env_id: int) -> bool:
+    while not isinstance(env, wrapper):
+        if not isinstance(env, gymnasium.Wrapper):
+            return False
+        env = env.env
+    return True
 
 
 def functions_of(task: Any, num_envs: int | None) -> Sequence[Any]:

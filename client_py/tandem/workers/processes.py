@@ -11,15 +11,24 @@ import sys
 import time
 import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
 from tandem import _native, errors
-from tandem.errors import EngineStartFailed, EnvFailed, ForkedChild, PeerGone, StepTimeout, TandemError
+from tandem.errors import (
+    EngineStartFailed,
+    EnvFailed,
+    ForkedChild,
+    InvalidArgument,
+    PeerGone,
+    StepTimeout,
+    TandemError,
+)
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.workers.channel import Channel
 from tandem.workers.infos import InfoArea
@@ -162,7 +171,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             ):
                 if one != other:
                     text = different_spaces(name, worker.first_env, one, first.first_env, other)
-                    raise errors.InvalidArgument(text)
+                    raise InvalidArgument(text)
         attributes = pickle.loads(first.report.attributes)
         self.metadata: dict[str, Any] = attributes["metadata"]
         self.render_mode: str | None = attributes["render_mode"]
@@ -275,16 +284,31 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         elif message[0] == "made":
             worker.report = message[1]
 
-    def ask(self, message: tuple[Any, ...], timeout: float) -> list[Any]:
-        """Sends a message to all workers (see worker.py) and returns the results of all environments, in order.
+    def apply(
+        self, what: str, function: Callable[[Any, int], Any], timeout: float, env_ids: Sequence[int] | None = None
+    ) -> list[Any]:
+        """Calls function(env, env_id) for each environment, in the workers, and returns the results in order.
+
+        Function and results are pickled.
+
+        Args:
+          what: The call, for error messages, such as "call('render')".
+          function: May be of any kind that cloudpickle can pickle.
+          timeout: Seconds that all may take.
+          env_ids: None: all environments. The results are in ascending order all the same.
 
         Raises:
-          EnvFailed: The environments' code raised an exception, or its result cannot be pickled.
+          InvalidArgument: The function cannot be pickled.
+          EnvFailed: The function raised an exception, or its result cannot be pickled.
           PeerGone: A worker has ended.
           StepTimeout: A worker did not answer in time; the message has its stack.
         """
         if self._owner != os.getpid():
             raise ForkedChild("workers: expected the process that started them, found a forked child; make new ones")
+        try:
+            message = ("apply", cloudpickle.dumps(function), env_ids)
+        except Exception as error:  # of any object's __reduce__
+            raise InvalidArgument(f"{what}: expected arguments that can be pickled, found others: {error}") from error
         deadline = time.monotonic() + timeout
         self._take_news()
         self._supervisor.send(("message",))
@@ -301,7 +325,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             else:
                 results += pickle.loads(answer)
         if failures:
-            raise EnvFailed(f"{message[0]} {message[1]!r}: an environment raised an exception; {failures[0]}")
+            raise EnvFailed(f"{what}: an environment raised an exception; {failures[0]}")
         return results
 
     def _answer(self, index: int, worker: _Worker, deadline: float) -> Any:

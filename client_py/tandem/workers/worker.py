@@ -8,7 +8,7 @@ The supervisor forks it. Its messages with the trainer, by its own channel:
 | ("made", report) | worker | they are made: a `Report` |
 | ("failed", text) | worker | one could not be made; the worker ends |
 | ("serve", Serving), with the region | trainer | take the slot in the region |
-| ("call", ...), ("set", ...) | trainer | see `_Worker.answer`; sent after the supervisor's order "message" |
+| ("apply", function, env_ids) | trainer | see `_Worker.answer`; sent after the supervisor's order "message" |
 | ("results", bytes), ("raised", text) | worker | the answer |
 """
 
@@ -244,24 +244,19 @@ class _Worker:
             time.sleep(0.001)
         _native.remove_if_dead(self._name)
 
-    def answer(self, kind: str, *arguments: Any) -> tuple[str, Any]:
-        """Handles a message of the trainer.
+    def answer(self, kind: str, pickled: bytes, env_ids: Sequence[int] | None) -> tuple[str, Any]:
+        """Handles a message of the trainer: calls a pickled function(env, env_id) for each of its environments.
 
-        - "call", name, pickled (args, kwargs): calls a method of each environment, or reads an attribute.
-        - "set", name, pickled values: sets an attribute of each environment.
+        `env_ids` are the environments of all workers that are meant; None: all.
         """
         try:
-            name, pickled = arguments
-            if kind == "set":
-                first = self._side.first_env
-                for env, value in zip(self._envs, pickle.loads(pickled)[first:], strict=False):
-                    env.set_wrapper_attr(name, value)
-                return "results", cloudpickle.dumps([])
-            args, kwargs = pickle.loads(pickled)
-            results = []
-            for env in self._envs:
-                attribute = env.get_wrapper_attr(name)
-                results.append(attribute(*args, **kwargs) if callable(attribute) else attribute)
+            function = pickle.loads(pickled)
+            first = self._side.first_env
+            results = [
+                function(env, first + row)
+                for row, env in enumerate(self._envs)
+                if env_ids is None or first + row in env_ids
+            ]
             return "results", cloudpickle.dumps(results)
         except Exception as error:
             return "raised", "".join(traceback.format_exception(error))
