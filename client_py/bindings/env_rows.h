@@ -88,7 +88,7 @@ class EnvRows {
     pybind11::object env;
     // (row, exception, text), or null while the environment works.
     pybind11::object failure;
-    bool ended = false;  // by the last step
+    bool ended = false;      // by the last step
     bool restarted = false;  // since its last reset
     double episode_return = 0;
     int64_t episode_length = 0;

@@ -98,8 +98,7 @@ void NativeClient::PostChosen(std::span<const int64_t> env_ids) {
 
 void NativeClient::PostLanes(const std::vector<uint32_t>& workers) {
   const InCall in_call(this);
-  const ErrorCode code =
-      client_.SendLanes(workers, client_.arrays().actions);
+  const ErrorCode code = client_.SendLanes(workers, client_.arrays().actions);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 

@@ -45,8 +45,8 @@ bool AnyReadable(const std::vector<int>& fds) {
 
 // The number, from 1, of a role or type by its name.
 template <typename Names, typename NameOfOne>
-uint8_t NumberOf(const Names& names, const std::string& name,
-                 const char* what, NameOfOne name_of) {
+uint8_t NumberOf(const Names& names, const std::string& name, const char* what,
+                 NameOfOne name_of) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (name == name_of(names[i])) return static_cast<uint8_t>(i + 1);
   }

@@ -73,7 +73,8 @@ class NativeSupervisor {
 // the names of field.h.
 RegionSpec SpecOfWorkers(uint32_t num_envs, uint32_t num_workers,
                          uint32_t obs_size, uint32_t act_size,
-                         const std::string& task, const std::string& description,
+                         const std::string& task,
+                         const std::string& description,
                          const pybind11::sequence& fields);
 
 }  // namespace tandem

@@ -63,9 +63,8 @@ py::str NativeWorker::Serve(EnvRows* rows, double timeout_secs) {
 }
 
 void NativeWorker::Advance(EnvRows* rows) {
-  const py::object options = side_.kind() == ExchangeKind::kResetOnly
-                                 ? reset_options_()
-                                 : py::none();
+  const py::object options =
+      side_.kind() == ExchangeKind::kResetOnly ? reset_options_() : py::none();
   const py::list failures =
       rows->Run(side_.kind(), side_.autoreset_mode(), options);
   for (const py::handle failure : failures) {

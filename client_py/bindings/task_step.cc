@@ -196,7 +196,7 @@ py::object TaskStep::ResetInfos() {
 }
 
 py::object TaskStep::Infos(std::span<const double> rows, const Mask& stepped,
-                             const Mask& present) const {
+                           const Mask& present) const {
   py::object infos = py::dict();
   for (const InfoField& field : infos_) {
     const Mask& mask = field.at_reset ? present : stepped;

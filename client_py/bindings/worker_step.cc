@@ -68,9 +68,8 @@ void WorkerStep::PostActions() { client().Post(arrays().actions); }
 
 void WorkerStep::MakeObservations() {
   if (!copy_ || observation_.is_none() || obs_ != nullptr) return;
-  obs_ = NewArray(
-      py::reinterpret_borrow<py::array>(observation_).dtype().ptr(),
-      ShapeOf(observation_));
+  obs_ = NewArray(py::reinterpret_borrow<py::array>(observation_).dtype().ptr(),
+                  ShapeOf(observation_));
 }
 
 py::object WorkerStep::Observations() {

@@ -1,7 +1,7 @@
 """VecEnvs for Stable-Baselines3. Importing this imports torch.
 
-    SharedMemoryVecEnv  what `make_vec(...).as_sb3()` returns
-    SubprocVecEnv       Stable-Baselines3's class of this name, with Tandem's workers: only the import changes
+SharedMemoryVecEnv  what `make_vec(...).as_sb3()` returns
+SubprocVecEnv       Stable-Baselines3's class of this name, with Tandem's workers: only the import changes
 """
 
 from collections.abc import Callable, Sequence

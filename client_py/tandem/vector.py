@@ -1,8 +1,8 @@
 """Gymnasium's `AsyncVectorEnv` with Tandem's workers: only the import of a program changes.
 
-    from tandem.vector import AsyncVectorEnv  # was: from gymnasium.vector import AsyncVectorEnv
+from tandem.vector import AsyncVectorEnv  # was: from gymnasium.vector import AsyncVectorEnv
 
-    envs = AsyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 64)
+envs = AsyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 64)
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,18 +25,36 @@ _TIMEOUT_SECS = 600.0
 
 
 class CallPending(StepPending, gymnasium.error.AlreadyPendingCallError):
-    """A call was begun and its results were not taken. Call its `..._wait` first."""
+    """A call was begun and its results were not taken. Call its `..._wait` first.
+
+    Attributes:
+      name: The call.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Takes the call."""
+        text = f"{name}: expected no call whose results were not taken, found one; take them first, by its ..._wait()"
+        gymnasium.error.AlreadyPendingCallError.__init__(self, text, name)
 
 
 class NoCallPending(NoStepPending, gymnasium.error.NoAsyncCallError):
-    """The results of a call that was not begun. Call its `..._async` first."""
+    """The results of a call that was not begun. Call its `..._async` first.
+
+    Attributes:
+      name: The call.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Takes the call."""
+        text = f"{name}: expected a call that was begun, found none; begin it by {name.replace('_wait', '_async')}()"
+        gymnasium.error.NoAsyncCallError.__init__(self, text, name)
 
 
 class AsyncVectorEnv(WorkerVectorEnv):
     """A `WorkerVectorEnv` with the constructor and the methods of `gymnasium.vector.AsyncVectorEnv`.
 
-    Exceptions of environments are `tandem.EnvFailed` here, with the traceback as text. After one, the other environments
-    can still be used.
+    Exceptions of environments are `tandem.EnvFailed` here, with the traceback as text. After one, the other
+    environments can still be used.
     """
 
     def __init__(
@@ -106,7 +124,7 @@ class AsyncVectorEnv(WorkerVectorEnv):
     def step_wait(self, timeout: float | None = None) -> StepResults:
         """Returns the results of the step that `step_async` began, as `recv`."""
         if not self._client.pending:
-            raise NoCallPending("step_wait: expected a step that step_async() began, found none")
+            raise NoCallPending("step_wait")
         return self.recv(timeout)
 
     def reset_async(self, seed: Seed = None, options: Mapping[str, Any] | None = None) -> None:
@@ -117,7 +135,7 @@ class AsyncVectorEnv(WorkerVectorEnv):
     def reset_wait(self, timeout: float | None = None) -> tuple[Obs, dict[str, Any]]:
         """Returns the results of `reset_async`."""
         if self._reset_results is None:
-            raise NoCallPending("reset_wait: expected a reset that reset_async() began, found none")
+            raise NoCallPending("reset_wait")
         results, self._reset_results = self._reset_results, None
         return results
 
@@ -129,7 +147,7 @@ class AsyncVectorEnv(WorkerVectorEnv):
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Returns the results of `call_async`."""
         if self._call_results is None:
-            raise NoCallPending("call_wait: expected a call that call_async() began, found none")
+            raise NoCallPending("call_wait")
         results, self._call_results = self._call_results, None
         return results
 
@@ -152,4 +170,4 @@ class AsyncVectorEnv(WorkerVectorEnv):
 
     def _refuse_pending(self, call: str) -> None:
         if self._client.pending or self._reset_results is not None or self._call_results is not None:
-            raise CallPending(f"{call}: expected no call whose results were not taken, found one; take them first")
+            raise CallPending(call)

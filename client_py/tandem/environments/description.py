@@ -8,9 +8,9 @@ import numpy as np
 from gymnasium import spaces
 
 from tandem.client import SharedMemoryClient
+from tandem.errors import LayoutMismatch, Unsupported
 from tandem.spaces.fields import FIELD_DTYPES
 from tandem.spaces.space_json import space_from_json
-from tandem.errors import LayoutMismatch, Unsupported
 
 # Of the values that float32 rows and float64 infos stand for.
 _DTYPES = {name: FIELD_DTYPES[name] for name in ("float64", "float32", "int64")}

@@ -126,7 +126,9 @@ class Halves:
         lanes = self._lanes
         while missing := [worker for worker in workers if worker not in lanes.ready]:
             if not lanes.open.issuperset(missing):
-                raise NoStepPending(f"recv: expected a step of half {half}, found none; call send(actions, half={half})")
+                raise NoStepPending(
+                    f"recv: expected a step of half {half}, found none; call send(actions, half={half})"
+                )
             lanes.await_more(1, timeout)
         return lanes.results(workers)
 
@@ -141,8 +143,8 @@ class Batches:
         total = sum(count for _, count in lanes.rows)
         if size == 0 or not 0 < batch_size <= total or batch_size % size:
             raise InvalidArgument(
-                f"batch_size: expected a multiple of the number of environments of each worker, which must be equal, at "
-                f"most {total}; found {batch_size} with workers of {sorted(sizes)} environments; set num_workers"
+                f"batch_size: expected a multiple of the number of environments of each worker, which must be equal, "
+                f"at most {total}; found {batch_size} with workers of {sorted(sizes)} environments; set num_workers"
             )
         self._lanes, self._workers_of_a_batch, self._size = lanes, batch_size // size, size
 
@@ -151,8 +153,8 @@ class Batches:
         workers = sorted({env_id // self._size for env_id in env_ids})
         if len(env_ids) != len(workers) * self._size:
             raise InvalidArgument(
-                f"env_ids: expected all {self._size} environments of each worker, found only some; nothing was sent; send "
-                "actions for infos['env_id'] of what recv() returned"
+                f"env_ids: expected all {self._size} environments of each worker, found only some; nothing was sent; "
+                "send actions for infos['env_id'] of what recv() returned"
             )
         self._lanes.send(workers, env_ids, actions)
 

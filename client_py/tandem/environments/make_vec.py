@@ -4,9 +4,9 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal, overload
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
@@ -17,7 +17,7 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
-from tandem.environments.python_backend import function_of_id, start_workers
+from tandem.environments.python_backend import EnvFn, function_of_id, start_workers
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.restart import RestartingVectorEnv
 from tandem.environments.vector import SharedMemoryVectorEnv
@@ -25,8 +25,17 @@ from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
 from tandem.errors import InvalidArgument, Unsupported
 
 
+@overload
+def make_vec(task: EnvFn | Sequence[EnvFn], num_envs: int | None = None, **options: Any) -> WorkerVectorEnv: ...
+@overload
 def make_vec(
-    task: str | Callable[[], gymnasium.Env[Any, Any]] | Sequence[Callable[[], gymnasium.Env[Any, Any]]] | None = None,
+    task: str, num_envs: int | None = None, *, backend: Literal["python"], **options: Any
+) -> WorkerVectorEnv: ...
+# An id that is no task of Tandem is a WorkerVectorEnv, too; backend="python" says so to type checkers.
+@overload
+def make_vec(task: str | None = None, num_envs: int | None = None, **options: Any) -> SharedMemoryVectorEnv: ...
+def make_vec(
+    task: str | EnvFn | Sequence[EnvFn] | None = None,
     num_envs: int | None = None,
     *,
     backend: str | None = None,
@@ -105,7 +114,11 @@ def make_vec(
     spec = _python_spec(task, backend, engine_options)
     if spec is not None or not isinstance(task, str | None):
         return _in_python(spec, given, mode, engine_options)
-    _refuse(given, ("num_workers", "restart_workers", "batch_size"), "of a task in C++; see `threads` and EngineOptions.restart")
+    _refuse(
+        given,
+        ("num_workers", "restart_workers", "batch_size"),
+        "of a task in C++; see `threads` and EngineOptions.restart",
+    )
     num_envs = 1 if num_envs is None else num_envs
     task_options = {**(env_kwargs or {}), **task_options}
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
@@ -147,7 +160,9 @@ def make_vec(
         launched = launch()
     except InvalidArgument as error:
         if task is not None and task not in TASKS and str(error).startswith("task"):
-            raise InvalidArgument(f"{error}; gymnasium.registry has no such id either: import what registers it") from None
+            raise InvalidArgument(
+                f"{error}; gymnasium.registry has no such id either: import what registers it"
+            ) from None
         if render_mode is None:
             raise
         raise InvalidArgument(re.sub(r"^(frames|FrameOptions\.\w+):", "render_mode:", str(error))) from None
@@ -195,7 +210,9 @@ def _in_python(
             f"{name}: expected an argument of make_vec, found another; env_kwargs={{...}} has those of the environment"
         )
     if options.restart:
-        raise InvalidArgument("EngineOptions.restart: expected False for environments in Python; use restart_workers=True")
+        raise InvalidArgument(
+            "EngineOptions.restart: expected False for environments in Python; use restart_workers=True"
+        )
     flag("restart_workers", given["restart_workers"], after="")
     count = None if given["num_envs"] is None else integer("num_envs", given["num_envs"], 1, 2**24)
     preload: list[str] = []
@@ -217,9 +234,7 @@ def _in_python(
         options=options,
     )
     try:
-        return WorkerVectorEnv(
-            client, workers, copy=given["copy"], timeout=options.timeout, batch_size=batch_size
-        )
+        return WorkerVectorEnv(client, workers, copy=given["copy"], timeout=options.timeout, batch_size=batch_size)
     except BaseException:
         client.close()
         workers.close()
@@ -231,7 +246,9 @@ def _refuse(given: dict[str, Any], names: tuple[str, ...], of_what: str) -> None
     for name in names:
         default = inspect.signature(make_vec).parameters[name].default
         if given[name] is not default and given[name] != default:
-            raise InvalidArgument(f"{name}: expected {default!r}, found {shown(given[name])}: it is no option {of_what}")
+            raise InvalidArgument(
+                f"{name}: expected {default!r}, found {shown(given[name])}: it is no option {of_what}"
+            )
 
 
 def _spec(task: str | None, given: dict[str, Any]) -> EnvSpec | None:

@@ -39,7 +39,7 @@ def test_subsets_of_both_backends(backend: str, mode: AutoresetMode) -> None:
             assert np.allclose(one.reset(seed=3 + index)[0][0], first[index], atol=1e-6)
         rng = np.random.default_rng(1)
         for _ in range(120):
-            ids = rng.permutation(NUM_ENVS)[: rng.integers(1, NUM_ENVS + 1)]
+            ids = rng.permutation(NUM_ENVS)[: rng.integers(1, NUM_ENVS + 1)].tolist()
             actions = rng.integers(0, 2, len(ids))
             found = envs.step(actions, ids)
             expected = [alone[index].step(actions[place : place + 1]) for place, index in enumerate(ids)]
@@ -50,34 +50,22 @@ def test_subsets_of_both_backends(backend: str, mode: AutoresetMode) -> None:
             if mode is AutoresetMode.DISABLED:
                 for place in np.flatnonzero(found[2] | found[3]):
                     seed = int(rng.integers(100))
-                    obs, _ = envs.reset(seed=[seed], env_ids=[int(ids[place])])
+                    obs, _ = envs.reset(seed=[seed], env_ids=[ids[place]])
                     assert np.allclose(obs, alone[ids[place]].reset(seed=seed)[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["Dict", "image", "Text"])
 def test_subsets_of_spaces(name: str) -> None:
-    """Observations of a subset have the types of the whole batch, and infos only the subset's rows."""
+    """Observations of a subset have the types of the whole batch."""
+    ids = [4, 1, 5]
     with closing(_made(ENVS[name], num_workers=2)) as envs:
-        sync = SyncVectorEnv([ENVS[name]] * NUM_ENVS)
-        assert_same(envs.reset(seed=1), sync.reset(seed=1))
-        sync.action_space.seed(2)
-        for _ in range(5):
-            actions = sync.action_space.sample()
-            expected = sync.step(actions)
-            ids = [4, 1, 2, 5, 0, 3]
-            from gymnasium.vector.utils import iterate
-
-            each = list(iterate(sync.action_space, actions))
-            given: Any = [each[index] for index in ids]
-            if isinstance(actions, dict):
-                given = {key: value[ids] if isinstance(value, np.ndarray) else value for key, value in actions.items()}
-                if any(isinstance(value, dict | tuple) for value in given.values()):
-                    return  # nested: covered by the units of Actions
-            found = envs.step(np.asarray(given) if name == "image" else given, ids)
-            order = np.argsort(ids)
-            if name == "image":
-                assert_same(found[0][order], expected[0])
-            assert_same(found[1][order], expected[1])
+        alone = SyncVectorEnv([ENVS[name]] * len(ids))
+        envs.reset(seed=1)
+        alone.reset(seed=[1 + index for index in ids])
+        alone.action_space.seed(2)
+        for _ in range(12):
+            actions = alone.action_space.sample()
+            assert_same(envs.step(actions, ids), alone.step(actions))
 
 
 def test_infos_of_a_subset() -> None:
@@ -118,9 +106,7 @@ def test_halves() -> None:
         assert isinstance(envs, tandem.WorkerVectorEnv)
         ids = [envs.half_ids(0), envs.half_ids(1)]
         assert ids == [[0, 1], [2, 3, 4, 5]]
-        both = [
-            SyncVectorEnv([ENVS["CartPole"]] * len(half), autoreset_mode=AutoresetMode.SAME_STEP) for half in ids
-        ]
+        both = [SyncVectorEnv([ENVS["CartPole"]] * len(half), autoreset_mode=AutoresetMode.SAME_STEP) for half in ids]
         envs.reset(seed=1)
         for half, sync in enumerate(both):
             sync.reset(seed=1 + ids[half][0])
@@ -145,7 +131,7 @@ def test_halves() -> None:
 
 
 def test_batches() -> None:
-    """recv returns those that are ready first; each environment sees its own actions in their order."""
+    """`recv` returns those that are ready first; each environment sees its own actions in their order."""
     with closing(_made(ENVS["CartPole"], num_workers=6, batch_size=2, autoreset_mode="SameStep")) as envs:
         alone = [SyncVectorEnv([ENVS["CartPole"]], autoreset_mode=AutoresetMode.SAME_STEP) for _ in range(NUM_ENVS)]
         envs.reset(seed=1)

@@ -44,7 +44,8 @@ class SharedMemoryVecEnv(VecEnv):
 
     def reset(self) -> VecEnvObs:
         """Starts new episodes from the seeds that `seed` gave; returns their observations, [num_envs, obs_size]."""
-        options, self._options = self._options, [{} for _ in range(self.num_envs)]
+        options: list[dict[str, Any]] = self._options
+        self._reset_options()
         if any(options) and (not self._in_python or any(each != options[0] for each in options)):
             raise Unsupported(
                 "set_options: expected "
@@ -115,9 +116,7 @@ class SharedMemoryVecEnv(VecEnv):
     ) -> list[Any]:
         """Calls a method of the chosen environments; Unsupported: they are in an engine."""
         if self._in_python:
-            return list(
-                self._envs.call_chosen(self._chosen(indices), method_name, *method_args, **method_kwargs)
-            )
+            return list(self._envs.call_chosen(self._chosen(indices), method_name, *method_args, **method_kwargs))
         raise Unsupported(
             f"env_method({method_name!r}): the environments are in the engine's process, not Python objects; "
             "make_vec takes the task's options"

@@ -11,6 +11,7 @@ from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import ResetNeeded
 from tandem.environments.make_vec import make_vec
+from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.errors import InvalidAction, InvalidArgument
 
 # Options of `make_vec` that are fixed.
@@ -53,7 +54,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
                 )
         if "frameskip" in options:  # TorchRL's GymEnv passes it, and omits it after Python's own error
             raise TypeError("SharedMemoryEnv.__init__() got an unexpected keyword argument 'frameskip'")
-        self._envs = make_vec(task, render_mode=render_mode, **_FIXED, **options)
+        self._envs: SharedMemoryVectorEnv = make_vec(task, render_mode=render_mode, **_FIXED, **options)
         self.observation_space = self._envs.single_observation_space
         self.action_space = self._envs.single_action_space
         self.render_mode = render_mode

@@ -1,10 +1,12 @@
 """Environments in Python, in worker processes, when something fails: exceptions, deaths, freezes, interrupts."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -95,7 +97,7 @@ def _lives(pid: int) -> bool:
 
 
 def test_exception() -> None:
-    """It becomes EnvFailed with worker, environment and traceback. The others are stepped; a reset mends it."""
+    """It becomes EnvFailed with worker, environment and traceback. The others are stepped; a reset ends that."""
     with closing(_started()) as envs:
         for _ in range(2):  # until its reset, each step reports the failure
             with pytest.raises(tandem.EnvFailed) as caught:
@@ -135,7 +137,9 @@ def test_killed_worker(when: str) -> None:
     pids = _processes(envs)
     if when == "between steps":
         os.kill(pids[2], signal.SIGKILL)
-    with pytest.raises(tandem.PeerGone, match=rf"worker 1 \(pid {pids[2]}, environments 2 to 3\).*was killed by SIGKILL"):
+    with pytest.raises(
+        tandem.PeerGone, match=rf"worker 1 \(pid {pids[2]}, environments 2 to 3\).*was killed by SIGKILL"
+    ):
         for _ in range(10000):
             envs.step(_acting(3, DIE))
     with pytest.raises(tandem.PeerGone):
@@ -158,8 +162,6 @@ def test_worker_that_does_not_answer(action: int, text: str) -> None:
     assert "worker 2 (pid" in str(caught.value)
     assert "stepping environment 4" in str(caught.value)
     assert "worker 1 (pid" not in str(caught.value)
-    import re
-
     assert re.search(text, str(caught.value)), str(caught.value)
     envs.close()
     _await_ends(pids, envs.client.name)
@@ -188,7 +190,7 @@ def test_restarted_worker(mode: str) -> None:
         envs.step(_acting(0, GOOD))
         before = _processes(envs)[2]
         mine = [2, 3]
-        for death in range(2):
+        for _ in range(2):
             obs, rewards, terminations, truncations, infos = envs.step(_acting(3, DIE))
             assert np.flatnonzero(truncations).tolist() == mine
             assert rewards.tolist() == [1, 1, 0, 0, 1, 1]
@@ -227,7 +229,7 @@ def test_call_that_does_not_end() -> None:
     envs = tandem.make_vec(Slow, 2, num_workers=2, engine=tandem.EngineOptions(timeout=0.5))
     with pytest.raises(tandem.StepTimeout, match=r"(?s)found none of worker 0.*in ask"):
         envs.call("ask")
-    pids = _processes(envs)  # type: ignore[arg-type]
+    pids = _processes(envs)
     envs.close()
     _await_ends(pids, envs.client.name)
 
@@ -256,7 +258,11 @@ class _Sleeper(Faulty):
     [
         ([Faulty, _Broken], tandem.EngineStartFailed, "OSError: no such arena\nwhen environment 1 was made"),
         ([Faulty, _Other], tandem.InvalidArgument, "equal spaces, found observation_space .*of environment 1"),
-        ([Faulty, int], tandem.EngineStartFailed, r"env_fns\[1\]: expected .* gymnasium.Env, found .* int"),
+        (
+            [Faulty, int],
+            tandem.EngineStartFailed,
+            r"env_fns\[1\]: expected .* gymnasium.Env, found one that returns a int",
+        ),
         ([Faulty, _Killed], tandem.EngineStartFailed, "worker of .*environment 1 ended while it made them"),
         ([Faulty, _Sleeper], tandem.EngineStartFailed, r"(?s)workers \[1\] still make theirs.*in __init__"),
     ],
@@ -268,8 +274,9 @@ def test_environments_that_cannot_be_made(
 ) -> None:
     """The error has the reason, and no process is left."""
     if num_workers == 1:
-        text = text.replace("equal spaces, found", "equal spaces, found").replace(r"workers \[1\]", r"workers \[0\]")
-        text = text.replace("environment 1 ended", "environments 0 to 1 ended")
+        text = text.replace(r"workers \[1\]", r"workers \[0\]").replace(
+            "environment 1 ended", "environments 0 to 1 ended"
+        )
     expected = (error, tandem.EngineStartFailed) if num_workers == 1 else error
     with pytest.raises(expected, match=text):
         tandem.make_vec(functions, num_workers=num_workers, engine=tandem.EngineOptions(start_timeout=2.0))
@@ -284,9 +291,9 @@ def _children() -> list[str]:
 
 def test_function_that_cannot_be_pickled() -> None:
     """The error names it."""
-    lock = __import__("threading").Lock()
+    lock = threading.Lock()
     with pytest.raises(tandem.InvalidArgument, match=r"env_fns\[0\]: expected a function that cloudpickle can pickle"):
-        tandem.make_vec(lambda: lock, 1)
+        tandem.make_vec(lambda: lock, 1)  # type: ignore[arg-type, return-value]
 
 
 _TRAINER = """
@@ -305,13 +312,13 @@ _TRAINER = """
 """
 
 
-@pytest.mark.parametrize("stopped", ["nobody", "workers", "supervisor"])
+@pytest.mark.parametrize("stopped", ["none", "workers", "supervisor"])
 def test_killed_trainer(stopped: str) -> None:
     """Supervisor, workers and region are gone, also if some of them are stopped."""
     trainer = start_python(textwrap.dedent(_TRAINER))
     assert trainer.stdout is not None
     region, *pids = trainer.stdout.readline().split()
-    chosen = {"nobody": [], "workers": pids[1:], "supervisor": pids[:1]}[stopped]
+    chosen = {"none": [], "workers": pids[1:], "supervisor": pids[:1]}[stopped]
     for pid in chosen:
         os.kill(int(pid), signal.SIGSTOP)
     trainer.kill()

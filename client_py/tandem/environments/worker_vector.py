@@ -20,7 +20,6 @@ from tandem.workers.infos import VectorInfos
 from tandem.workers.processes import WorkerProcesses
 from tandem.workers.row_fields import arrays_of
 
-
 _CLOSE_SECS = 5.0  # for environments to close
 _PENDING_SECS = 0.5  # the same, after a step that was not received
 
@@ -41,7 +40,9 @@ class WorkerVectorEnv(ClientVectorEnv):
       render_mode: Of the first environment.
     """
 
-    _instead = "its workers have one client, in this process; call make_vec with the same arguments in the other process"
+    _instead = (
+        "its workers have one client, in this process; call make_vec with the same arguments in the other process"
+    )
 
     def __init__(
         self,
@@ -64,9 +65,7 @@ class WorkerVectorEnv(ClientVectorEnv):
         self._workers, self._timeout, self._batch_size = workers, timeout, batch_size
         self.render_mode = workers.render_mode
         self.spec = workers.spec
-        super().__init__(
-            client, copy=copy, engine=workers, spaces=(workers.observation_space, workers.action_space)
-        )
+        super().__init__(client, copy=copy, engine=workers, spaces=(workers.observation_space, workers.action_space))
 
     def _metadata(self) -> dict[str, Any]:
         return self._workers.metadata
@@ -242,8 +241,8 @@ class WorkerVectorEnv(ClientVectorEnv):
         """The seed of each environment's random generator; -1: unknown."""
         return self.get_attr("np_random_seed")
 
-    @property
-    def np_random(self) -> tuple[Any, ...]:  # type: ignore[override]  # as Gymnasium's SyncVectorEnv has it
+    @property  # type: ignore[misc]  # read-only, as in Gymnasium's SyncVectorEnv
+    def np_random(self) -> tuple[Any, ...]:  # type: ignore[override]
         """A copy of each environment's random generator."""
         return self.get_attr("np_random")
 
@@ -268,7 +267,9 @@ class WorkerVectorEnv(ClientVectorEnv):
         function = functools.partial(_call, text("name", name), args, kwargs)
         return self._apply(f"call({name!r})", function, env_ids)
 
-    def is_wrapped(self, wrapper: type[gymnasium.Wrapper[Any, Any, Any, Any]], env_ids: EnvIds = None) -> tuple[bool, ...]:
+    def is_wrapped(
+        self, wrapper: type[gymnasium.Wrapper[Any, Any, Any, Any]], env_ids: EnvIds = None
+    ) -> tuple[bool, ...]:
         """Returns whether each environment, or each of `env_ids`, has a wrapper of this class."""
         return self._apply("is_wrapped", functools.partial(_is_wrapped, wrapper), env_ids)
 
@@ -337,5 +338,7 @@ def functions_of(task: Any, num_envs: int | None) -> Sequence[Any]:
     if not functions or not all(callable(function) for function in functions):
         raise InvalidArgument("task: expected functions that make environments, one or more, found others or none")
     if num_envs not in (None, len(functions)):
-        raise InvalidArgument(f"num_envs: expected {len(functions)}, the number of functions, found {num_envs}; omit it")
+        raise InvalidArgument(
+            f"num_envs: expected {len(functions)}, the number of functions, found {num_envs}; omit it"
+        )
     return functions

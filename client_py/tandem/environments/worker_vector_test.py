@@ -8,7 +8,6 @@ import warnings
 from contextlib import closing
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -68,13 +67,13 @@ def test_attributes_and_methods() -> None:
     assert envs.metadata["render_fps"] == 50
     envs.reset(seed=[7, 8, 9])
     assert envs.np_random_seed == (7, 8, 9)
-    images = envs.render()
+    images: Any = envs.render()
     assert [image.shape for image in images] == [(400, 600, 3)] * 3
     envs.set_attr("theta_threshold_radians", [1.0, 2.0, 3.0])
     assert envs.get_attr("theta_threshold_radians") == (1.0, 2.0, 3.0)
     envs.set_attr("length", 0.7)
     assert envs.call("length") == (0.7,) * 3
-    assert [rng.bit_generator.state["bit_generator"] for rng in envs.np_random] == ["PCG64"] * 3
+    assert [rng.bit_generator.state["bit_generator"] for rng in envs.get_attr("np_random")] == ["PCG64"] * 3
     with pytest.raises(tandem.InvalidArgument, match="values: expected 3 values"):
         envs.set_attr("length", [1, 2])
     with pytest.raises(tandem.EnvFailed, match="has no attribute 'nothing'"):

@@ -16,8 +16,8 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from numpy.typing import NDArray
 
 from tandem.arguments import described, shown
-from tandem.spaces.fields import NUMERIC, field_dtype, key_path, layout, place
 from tandem.errors import BrokenPeer, InvalidAction, InvalidArgument, LayoutMismatch
+from tandem.spaces.fields import NUMERIC, field_dtype, key_path, layout, place
 
 # What `value[key]` raises if a value has no such item, or no items at all.
 _NO_ITEM = (LookupError, TypeError, ValueError, AttributeError)

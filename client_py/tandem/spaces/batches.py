@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from tandem.arguments import described
 from tandem.errors import InvalidAction
-
 from tandem.spaces.batch_parts import Objects, Site, part_of
 
 
@@ -101,7 +100,8 @@ class Observations:
         if self.array is not None:
             return self.array[np.asarray(indices)]
         values = [self.row(index) for index in indices]
-        return concatenate(self._space, values, create_empty_array(self._space, len(values)))
+        out: Any = create_empty_array(self._space, len(values))
+        return concatenate(self._space, values, out)
 
     def write_row(self, index: int, value: Any) -> None:
         """Writes the observation that an environment's `reset` or `step` returned.
@@ -176,7 +176,9 @@ class Actions:
         try:
             values = list(iterate(batch_space(self._space, len(indices)), actions))
         except Exception as error:  # of any iterable
-            raise InvalidAction(f"actions: expected {len(indices)} actions, found {described(actions)}: {error}") from error
+            raise InvalidAction(
+                f"actions: expected {len(indices)} actions, found {described(actions)}: {error}"
+            ) from error
         if len(values) != len(indices):
             raise InvalidAction(f"actions: expected {len(indices)}, one for each environment, found {len(values)}")
         for index, value in zip(indices, values, strict=True):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tandem._native import MAX_FIELD_PATH_BYTES, MAX_FIELD_VALUES
 from tandem.arguments import shown
-from tandem.spaces.fields import FIELD_DTYPES, field_dtype, key_path, place, refuse
 from tandem.errors import InvalidArgument, Unsupported
+from tandem.spaces.fields import FIELD_DTYPES, field_dtype, key_path, place, refuse
 
 Json = dict[str, Any]
 

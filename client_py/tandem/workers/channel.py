@@ -72,7 +72,7 @@ class Channel:
 
     def is_readable(self) -> bool:
         """Returns whether a message has come, or the other end is closed."""
-        return bool(wait([self], 0))
+        return bool(wait([self.fileno()], 0))
 
     def other_end_is_closed(self) -> bool:
         """Returns whether the other end is closed and all its messages were received."""

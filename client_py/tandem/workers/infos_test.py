@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 import tandem
 from tandem import _native
 from tandem.spaces.fields import FIELD_DTYPES
-from tandem.workers.infos import InfoArea, VectorInfos
 from tandem.testing.row_workers import RESET, RESET_ONLY, STEP, RowWorkers
 from tandem.testing.sample_envs import Results, ScriptedEnv
 from tandem.testing.sample_spaces import assert_same
+from tandem.workers.infos import InfoArea, VectorInfos
 from tools.testing import pytest_main
 
 Script = Callable[[int, int], Any]  # (environment, step) -> info

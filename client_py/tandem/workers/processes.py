@@ -212,13 +212,15 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             try:
                 message, fds = self._supervisor.receive(max(deadline - time.monotonic(), 0.0))
             except TimeoutError:
-                raise EngineStartFailed(f"workers: expected them to serve in time, found none;{self.stacks()}") from None
+                raise EngineStartFailed(
+                    f"workers: expected them to serve in time, found none;{self.stacks()}"
+                ) from None
             except (EOFError, OSError):
                 raise EngineStartFailed(
                     f"workers: expected a supervisor that serves, found that it ended: {self._how_supervisor_ended()}"
                 ) from None
             if message[0] == "refused":
-                raise errors.from_native(*message[1:], self.name)
+                raise errors.from_native(message[1], message[2], self.name)
             if message[0] == "worker":
                 self._adopt(message[1], fds[0])
             elif message[0] == kind:
@@ -233,19 +235,20 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
 
     def _await_environments(self, deadline: float) -> None:
         while any(worker.report is None for worker in self._workers):
-            channels: list[Any] = [each.channel for each in self._workers if each.channel and each.report is None]
-            ready = wait([self._supervisor, *channels], max(deadline - time.monotonic(), 0.0))
+            late = [worker for worker in self._workers if worker.channel is not None and worker.report is None]
+            fds = [worker.channel.fileno() for worker in late if worker.channel is not None]
+            ready = wait([self._supervisor.fileno(), *fds], max(deadline - time.monotonic(), 0.0))
             if not ready:
-                late = [index for index, worker in enumerate(self._workers) if worker.report is None]
+                indices = [index for index, worker in enumerate(self._workers) if worker.report is None]
                 raise EngineStartFailed(
-                    f"workers: expected all environments in time, found that workers {late} still make theirs; raise "
-                    f"EngineOptions.start_timeout, or see where they are:{self.stacks()}"
+                    f"workers: expected all environments in time, found that workers {indices} still make theirs; "
+                    f"raise EngineOptions.start_timeout, or see where they are:{self.stacks()}"
                 )
-            if self._supervisor in ready:
-                self._take_news()
-            for worker in self._workers:
-                if worker.channel in ready:
+            for worker, fd in zip(late, fds, strict=True):
+                if fd in ready:
                     self._take_report(worker)
+            if self._supervisor.fileno() in ready:
+                self._take_news()
 
     def _take_news(self) -> None:
         """Takes the channels of workers that the supervisor has started."""

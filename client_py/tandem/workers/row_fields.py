@@ -50,9 +50,7 @@ class FieldsPlan(NamedTuple):
     pickled: list[str]
 
 
-def plan_fields(
-    observation_space: spaces.Space[Any], action_space: spaces.Space[Any], object_bytes: int
-) -> FieldsPlan:
+def plan_fields(observation_space: spaces.Space[Any], action_space: spaces.Space[Any], object_bytes: int) -> FieldsPlan:
     """Plans the fields of the spaces of one environment.
 
     Args:

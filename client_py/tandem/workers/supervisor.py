@@ -1,6 +1,6 @@
 """The supervisor process: forks the workers, owns the region, and watches all others.
 
-The trainer executes it as `python -m tandem.workers FD`. It is not on the path of a step. Its messages with the trainer:
+The trainer executes it as `python -m tandem.workers FD`. It is not on the path of a step. Messages:
 
 | message | from | meaning |
 |---|---|---|

@@ -4,11 +4,11 @@ The supervisor forks it. Its messages with the trainer, by its own channel:
 
 | message | from | meaning |
 |---|---|---|
-| ("hello", pid), with a file | worker | it begins to make its environments; the file gets the stacks of a frozen worker |
+| ("hello", pid), with a file | worker | it begins to make its environments; the file gets its stacks |
 | ("made", report) | worker | they are made: a `Report` |
 | ("failed", text) | worker | one could not be made; the worker ends |
 | ("serve", Serving), with the region | trainer | take the slot in the region |
-| ("apply", function, env_ids) | trainer | see `_Worker.answer`; sent after the supervisor's order "message" |
+| ("apply", function, env_ids) | trainer | see `_Worker.answer`; after the supervisor's order |
 | ("results", bytes), ("raised", text) | worker | the answer |
 """
 
@@ -131,9 +131,7 @@ def run(
         os._exit(code)
 
 
-def _made(
-    env_fns: Sequence[bytes], first_env: int, trainer: Channel
-) -> list[gymnasium.Env[Any, Any]] | None:
+def _made(env_fns: Sequence[bytes], first_env: int, trainer: Channel) -> list[gymnasium.Env[Any, Any]] | None:
     """Makes the environments and reports them; returns None after a failure."""
     envs: list[gymnasium.Env[Any, Any]] = []
     functions: dict[bytes, Callable[[], Any]] = {}
@@ -144,16 +142,14 @@ def _made(
             env = functions[pickled]()
             if not isinstance(env, gymnasium.Env):
                 raise InvalidArgument(
-                    f"env_fns[{first_env + len(envs)}]: expected a function that returns a gymnasium.Env, found that it "
-                    f"returns {type(env).__name__}"
+                    f"env_fns[{first_env + len(envs)}]: expected a function that returns a gymnasium.Env, found one that "
+                    f"returns a {type(env).__name__}"
                 )
             envs.append(env)
             _check_spaces(env, envs[0], first_env + len(envs) - 1, first_env)
         first = envs[0]
         attributes = {"metadata": first.metadata, "render_mode": first.render_mode, "spec": first.spec}
-        report = Report(
-            cloudpickle.dumps((first.observation_space, first.action_space)), cloudpickle.dumps(attributes)
-        )
+        report = Report(cloudpickle.dumps((first.observation_space, first.action_space)), cloudpickle.dumps(attributes))
     except BaseException as error:
         error.add_note(f"when environment {first_env + len(envs)} was made")
         trainer.send(("failed", "".join(traceback.format_exception(error))))
@@ -233,11 +229,11 @@ class _Worker:
                 self._end_all()
                 return
         for env in self._envs:
-            with contextlib.suppress(Exception):  # there is nobody to whom it could be reported
+            with contextlib.suppress(Exception):  # the trainer does not wait for an answer
                 env.close()
 
     def _end_all(self) -> None:
-        """Does what the supervisor does when the trainer is gone, unless it is stopped: ends all, removes the region."""
+        """Does what a supervisor that is not stopped does when the trainer is gone: ends all, removes the region."""
         set_parent_death_signal(0)
         while os.getppid() == self._supervisor:
             os.kill(self._supervisor, signal.SIGKILL)  # which also kills the other workers
