@@ -119,7 +119,7 @@ def test_an_unsupported_render_mode() -> None:
     with pytest.raises(tandem.Unsupported, match="^render_mode: expected None or 'rgb_array', found 'human'$"):
         tandem.make_vec("Hopper-v5", render_mode="human")
     with pytest.raises(tandem.Unsupported, match="^render_mode: expected None or 'rgb_array', found array"):
-        tandem.make_vec("Hopper-v5", render_mode=np.zeros(2))  # type: ignore[arg-type]
+        tandem.make_vec("Hopper-v5", render_mode=np.zeros(2))
 
 
 @pytest.mark.parametrize("server", ["/no/such/server", "x" * 5000])

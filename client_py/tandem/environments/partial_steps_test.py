@@ -18,7 +18,8 @@ NUM_ENVS = 6
 
 
 def _made(task: Any, **options: Any) -> tandem.ClientVectorEnv:
-    return tandem.make_vec(task, NUM_ENVS, **options)
+    envs: tandem.ClientVectorEnv = tandem.make_vec(task, NUM_ENVS, **options)
+    return envs
 
 
 def _rows(results: Any, rows: Any) -> Any:
@@ -39,7 +40,7 @@ def test_subsets_of_both_backends(backend: str, mode: AutoresetMode) -> None:
             assert np.allclose(one.reset(seed=3 + index)[0][0], first[index], atol=1e-6)
         rng = np.random.default_rng(1)
         for _ in range(120):
-            ids = rng.permutation(NUM_ENVS)[: rng.integers(1, NUM_ENVS + 1)].tolist()
+            ids: list[int] = rng.permutation(NUM_ENVS)[: rng.integers(1, NUM_ENVS + 1)].tolist()
             actions = rng.integers(0, 2, len(ids))
             found = envs.step(actions, ids)
             expected = [alone[index].step(actions[place : place + 1]) for place, index in enumerate(ids)]
@@ -48,7 +49,7 @@ def test_subsets_of_both_backends(backend: str, mode: AutoresetMode) -> None:
                 assert [results[place] for results in found[1:4]] == [results[0] for results in each[1:4]]
             assert ("final_obs" in found[4]) == any("final_obs" in each[4] for each in expected)
             if mode is AutoresetMode.DISABLED:
-                for place in np.flatnonzero(found[2] | found[3]):
+                for place in np.flatnonzero(found[2] | found[3]).tolist():
                     seed = int(rng.integers(100))
                     obs, _ = envs.reset(seed=[seed], env_ids=[ids[place]])
                     assert np.allclose(obs, alone[ids[place]].reset(seed=seed)[0], atol=1e-6)

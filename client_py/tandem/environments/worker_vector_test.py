@@ -176,11 +176,11 @@ def test_choice_of_the_backend() -> None:
     envs = tandem.make_vec("CartPole-v1", 1, backend="python")
     assert isinstance(envs, tandem.WorkerVectorEnv)
     envs.close()
-    envs = tandem.make_vec("Acrobot-v1", 2, max_episode_steps=3, env_kwargs={"render_mode": "rgb_array"})
-    assert isinstance(envs, tandem.WorkerVectorEnv) and envs.render_mode == "rgb_array"
-    envs.reset(seed=0)
-    assert [bool(envs.step([0, 0])[3].all()) for _ in range(3)] == [False, False, True]
-    envs.close()
+    other: Any = tandem.make_vec("Acrobot-v1", 2, max_episode_steps=3, env_kwargs={"render_mode": "rgb_array"})
+    assert isinstance(other, tandem.WorkerVectorEnv) and other.render_mode == "rgb_array"
+    other.reset(seed=0)
+    assert [bool(other.step([0, 0])[3].all()) for _ in range(3)] == [False, False, True]
+    other.close()
 
 
 @pytest.mark.parametrize(

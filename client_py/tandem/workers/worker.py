@@ -142,8 +142,8 @@ def _made(env_fns: Sequence[bytes], first_env: int, trainer: Channel) -> list[gy
             env = functions[pickled]()
             if not isinstance(env, gymnasium.Env):
                 raise InvalidArgument(
-                    f"env_fns[{first_env + len(envs)}]: expected a function that returns a gymnasium.Env, found one that "
-                    f"returns a {type(env).__name__}"
+                    f"env_fns[{first_env + len(envs)}]: expected a function that returns a gymnasium.Env, found one "
+                    f"that returns a {type(env).__name__}"
                 )
             envs.append(env)
             _check_spaces(env, envs[0], first_env + len(envs) - 1, first_env)
