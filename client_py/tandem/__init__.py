@@ -8,6 +8,7 @@
     TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
     tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
     tandem.telemetry    jobs and their events, with tandem-daemon
+    tandem.vector       Gymnasium's AsyncVectorEnv with Tandem's workers, WorkerVectorEnv; tandem.sb3: SubprocVecEnv
     tandem.sdk          `python -m tandem.sdk`: the compiler's flags for engines and clients in C and C++
     tandem.doctor       `python -m tandem.doctor`: whether this machine can run Tandem
 
@@ -28,11 +29,10 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
     from tandem.client import AutoresetMode, SharedMemoryClient
     from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
     from tandem.engine.process import EngineProcess, launch_engine
-    from tandem.environments.client_vector import ClientVectorEnv, EnvironmentClosed, ResetNeeded
+    from tandem.environments.client_vector import EnvironmentClosed, ResetNeeded
     from tandem.environments.make_vec import list_tasks, make_vec
     from tandem.environments.registration import register_tasks
     from tandem.environments.vector import SharedMemoryVectorEnv
-    from tandem.environments.worker_vector import WorkerVectorEnv
     from tandem.errors import (
         AccessDenied,
         AlreadyAttached,
@@ -74,7 +74,7 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
     register_tasks()
 
 if TYPE_CHECKING:
-    from tandem import doctor, sdk, services, telemetry
+    from tandem import doctor, sdk, services, telemetry, vector
 
 __all__ = [
     "AccessDenied",
@@ -83,7 +83,6 @@ __all__ = [
     "AutoresetMode",
     "BrokenPeer",
     "ClientClosed",
-    "ClientVectorEnv",
     "ConcurrentUse",
     "EngineFailed",
     "EngineOptions",
@@ -91,11 +90,7 @@ __all__ = [
     "EngineStartFailed",
     "EnvFailed",
     "EnvironmentClosed",
-    "FastLaneConfig",
-    "FastLaneFrame",
-    "FastLaneMetrics",
     "FastLaneReader",
-    "FastLaneWriter",
     "ForkedChild",
     "FrameOptions",
     "ImageOptions",
@@ -118,7 +113,6 @@ __all__ = [
     "SystemCallFailed",
     "TandemError",
     "Unsupported",
-    "WorkerVectorEnv",
     "apply_fastlane_environment",
     "doctor",
     "launch_engine",
@@ -129,6 +123,7 @@ __all__ = [
     "services",
     "telemetry",
     "tile_frames",
+    "vector",
 ]
 
 _FRONT = __all__
@@ -143,6 +138,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> ModuleType:
     """Imports a submodule when it is first used."""
-    if name in ("doctor", "sdk", "services", "telemetry"):
+    if name in ("doctor", "sdk", "services", "telemetry", "vector"):
         return importlib.import_module(f"tandem.{name}")
     raise AttributeError(f"module 'tandem' has no attribute {name!r}")

@@ -10,17 +10,17 @@ import pytest
 import tandem
 from tandem import errors
 from tandem.engine import refusals
-from tandem.environments import vector
+from tandem.environments import client_vector
 from tools.testing import pytest_main
 
 _SCREEN = (120, 50)  # columns, lines
 _ERRORS = {
     name
-    for module in (errors, vector)
+    for module in (errors, client_vector)
     for name, value in vars(module).items()
     if inspect.isclass(value) and issubclass(value, errors.TandemError)
 }
-_SUBMODULES = {"doctor", "sdk", "services", "telemetry"}
+_SUBMODULES = {"doctor", "sdk", "services", "telemetry", "vector"}
 
 
 def _lines(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Gymnasium's `AsyncVectorEnv` with Tandem's workers: only the import of a program changes.
+"""Vector environments in Python, and Gymnasium's `AsyncVectorEnv` with Tandem's workers: only the import changes.
 
 from tandem.vector import AsyncVectorEnv  # was: from gymnasium.vector import AsyncVectorEnv
 
@@ -14,11 +14,13 @@ from gymnasium.vector import AutoresetMode
 from tandem import client
 from tandem.arguments import integer, shown
 from tandem.engine.options import EngineOptions
-from tandem.environments.client_vector import Obs, StepResults
+from tandem.environments.client_vector import ClientVectorEnv, Obs, StepResults
 from tandem.environments.python_backend import start_workers
 from tandem.environments.vector_arguments import Seed
 from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
 from tandem.errors import NoStepPending, StepPending, StepTimeout, Unsupported
+
+__all__ = ["AsyncVectorEnv", "CallPending", "ClientVectorEnv", "NoCallPending", "WorkerVectorEnv"]
 
 # Gymnasium's own class waits without a limit. A worker's death ends the wait at once.
 _TIMEOUT_SECS = 600.0

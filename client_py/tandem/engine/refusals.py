@@ -16,6 +16,11 @@ EXIT_CODE = 2
 KEYWORDS = (
     "task",
     "num_envs",
+    "backend",
+    "num_workers",
+    "restart_workers",
+    "batch_size",
+    "env_kwargs",
     "threads",
     "autoreset_mode",
     "copy",

@@ -57,9 +57,8 @@ def make_vec(
 ) -> ClientVectorEnv:
     """Starts processes with environments, and returns these; `close`, or the end of this process, ends the processes.
 
-    A task of Tandem runs in an engine in C++. Any other environment runs in Python, in worker processes. Environment i
-    of `reset(seed=s)` starts as Gymnasium's environment starts with seed s + i. docs/tasks.md lists how tasks in C++
-    differ from Gymnasium, and docs/gymnasium.md how environments in Python differ from its SyncVectorEnv.
+    A task of Tandem runs in an engine in C++, any other environment in Python, in worker processes. Environment i of
+    `reset(seed=s)` starts as Gymnasium's starts with seed s + i. docs/tasks.md and docs/environments.md list differences.
 
     >>> import tandem
     >>> envs = tandem.make_vec("CartPole-v1", num_envs=3)
@@ -70,40 +69,31 @@ def make_vec(
     >>> envs.close()
 
     Args:
-      task: A task of Tandem, such as "Ant-v5" (`tandem.list_tasks` has all); or an id of Gymnasium's registry; or a
-        function that makes one environment; or a sequence of such functions, one for each environment.
+      task: A task of Tandem (`tandem.list_tasks`), such as "Ant-v5"; or an id of Gymnasium's registry; or a function that
+        makes an environment; or a sequence of such functions.
       num_envs: Number of environments; None: 1, or the number of functions.
-      backend: Of an id that both have: "native" runs the task in C++, "python" Gymnasium's environment; None: "native".
-      num_workers: In Python: worker processes that share the environments; None: as many as cores and environments
-        allow. Environments that wait, and those that draw by EGL, gain from a process each.
-      restart_workers: In Python: whether a worker that dies is started again. Its episodes are truncated, with
-        "worker_restarted" in their infos. Otherwise its death raises `PeerGone`.
-      batch_size: In Python: `recv` returns the results of so many environments, those that are ready first. A multiple
-        of the number of environments of each worker.
-      env_kwargs: Keyword arguments of the environment, for an id.
-      threads: In C++: threads that step the environments; 0: as many as cores and environments allow.
+      backend: "native": an id's task in C++; "python": Gymnasium's environment; None: C++ if there is such a task.
+      num_workers: Python: processes that share the environments; None: as many as cores and environments allow.
+      restart_workers: Python: whether a worker that dies is started again; otherwise its death raises `PeerGone`.
+      batch_size: Python: `recv` returns results of so many environments, those that are ready first.
+      env_kwargs: Keyword arguments of an id's environment.
+      threads: C++: threads that step the environments; 0: as many as cores and environments allow.
       autoreset_mode: When an ended episode is followed by the next: a `gymnasium.vector.AutoresetMode`, or its value.
       copy: False: observations are the region's own arrays, which the next step overwrites; in C++ float32.
-      dtype: In C++, of observations; None: Gymnasium's (float64 for MuJoCo, from the region's float32), float32 if
-        copy=False.
-      max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own number. Not with a
-        function.
-      model: An MJCF file to simulate in place of a task, in C++.
-      render_mode: In C++ "rgb_array": `render` draws every environment, as Gymnasium draws it. In Python any mode of
-        the environment. Not with a function.
-      frames: In C++: a size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render
-        mode.
-      images: In C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment, into
-        `client.images`.
+      dtype: C++, of observations; None: Gymnasium's (float64 for MuJoCo, from float32), float32 if copy=False.
+      max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own. Not with a function.
+      model: C++: an MJCF file to simulate in place of a task.
+      render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it. Not with a function.
+      frames: C++: a size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render mode.
+      images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
-      task_options: In C++: the keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and
-        height of the images of `render`, Gymnasium's by default.
+      task_options: C++: the keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height
+        of the images of `render`, Gymnasium's by default.
 
     Raises:
       InvalidArgument: An unknown task or option, or an invalid value; the message names the nearest.
       Unsupported: An unsupported render mode.
-      EngineStartFailed: The processes did not start for another reason; the message has the end of a log, or the
-        traceback of the environment that could not be made.
+      EngineStartFailed: The processes did not start for another reason; the message has a log's end, or a traceback.
     """
     given = dict(locals())
     flag("copy", copy, after="")

@@ -12,6 +12,7 @@ from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, 
 from tools.testing import pytest_main
 
 _TASKS = "expected one of Ant-v5, CartPole-v1, .*, Walker2d-v5"
+_NOWHERE = "; gymnasium.registry has no such id either: import what registers it"
 _OPTIONS = "expected one of ctrl_cost_weight, .*, xml_file"
 _SIZED = "expected .width, height., a text such as '320x240', or tandem"
 
@@ -20,13 +21,13 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     # Tasks and models.
     (
         {"task": "HalfCheetah-v4"},
-        f"task: unknown task: {_TASKS}, found 'HalfCheetah-v4'; did you mean 'HalfCheetah-v5'?",
+        f"task: unknown task: {_TASKS}, found 'HalfCheetah-v4'; did you mean 'HalfCheetah-v5'?{_NOWHERE}",
     ),
-    ({"task": "tandem/Ant-v4"}, f"task: unknown task: {_TASKS}, found 'Ant-v4'; did you mean 'Ant-v5'?"),
-    ({"task": "Breakout"}, f"task: unknown task: {_TASKS}, found 'Breakout'"),
+    ({"task": "tandem/Ant-v4"}, f"task: unknown task: {_TASKS}, found 'Ant-v4'; did you mean 'Ant-v5'?{_NOWHERE}"),
+    ({"task": "Breakout"}, f"task: unknown task: {_TASKS}, found 'Breakout'{_NOWHERE}"),
     ({"task": ""}, "task, model: expected one of them, found neither; .*"),
-    ({"task": "--task"}, f"task: unknown task: {_TASKS}, found '--task'"),
-    ({"task": 7}, "task: expected a str without NULs and lone surrogates, found 7"),
+    ({"task": "--task"}, f"task: unknown task: {_TASKS}, found '--task'{_NOWHERE}"),
+    ({"task": 7}, "task: expected a task's name, a function that makes an environment, or a sequence of .*, found 7"),
     ({"task": None}, "task, model: expected one of them, found neither; pass a task such as 'Ant-v5', or model=.*"),
     ({"model": "robot.xml"}, "task, model: expected one of them, found both; pass a task .*"),
     ({"task": None, "model": 7}, "model: expected a path, found 7"),

@@ -17,8 +17,8 @@ from tools.testing import pytest_main
 NUM_ENVS = 6
 
 
-def _made(task: Any, **options: Any) -> tandem.ClientVectorEnv:
-    envs: tandem.ClientVectorEnv = tandem.make_vec(task, NUM_ENVS, **options)
+def _made(task: Any, **options: Any) -> tandem.vector.ClientVectorEnv:
+    envs: tandem.vector.ClientVectorEnv = tandem.make_vec(task, NUM_ENVS, **options)
     return envs
 
 
@@ -104,7 +104,7 @@ def test_invalid_indices(ids: Any) -> None:
 def test_halves() -> None:
     """Each half gives the results of its environments, while the other is in a step."""
     with closing(_made(ENVS["CartPole"], num_workers=3, autoreset_mode="SameStep")) as envs:
-        assert isinstance(envs, tandem.WorkerVectorEnv)
+        assert isinstance(envs, tandem.vector.WorkerVectorEnv)
         ids = [envs.half_ids(0), envs.half_ids(1)]
         assert ids == [[0, 1], [2, 3, 4, 5]]
         both = [SyncVectorEnv([ENVS["CartPole"]] * len(half), autoreset_mode=AutoresetMode.SAME_STEP) for half in ids]

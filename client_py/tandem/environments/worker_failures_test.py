@@ -62,10 +62,10 @@ class Faulty(gymnasium.Env[Any, Any]):
         return np.full(3 if action == SHAPE else 2, float(self.steps)), 1.0, False, False, {}
 
 
-def _started(**options: Any) -> tandem.WorkerVectorEnv:
+def _started(**options: Any) -> tandem.vector.WorkerVectorEnv:
     options.setdefault("engine", tandem.EngineOptions(timeout=30.0))
     envs = tandem.make_vec(Faulty, NUM_ENVS, num_workers=NUM_WORKERS, **options)
-    assert isinstance(envs, tandem.WorkerVectorEnv)
+    assert isinstance(envs, tandem.vector.WorkerVectorEnv)
     envs.reset(seed=1)
     return envs
 
@@ -76,7 +76,7 @@ def _acting(env_id: int, action: int) -> Any:
     return actions
 
 
-def _processes(envs: tandem.WorkerVectorEnv) -> list[int]:
+def _processes(envs: tandem.vector.WorkerVectorEnv) -> list[int]:
     workers: WorkerProcesses = envs._workers
     return [workers._process.pid, *(worker.pid for worker in workers._workers)]
 

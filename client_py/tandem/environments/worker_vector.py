@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 
 from tandem._native import AUTORESET_MODES, WorkerStep
-from tandem.arguments import text
+from tandem.arguments import shown, text
 from tandem.client import SharedMemoryClient
 from tandem.environments.chosen import distinct_ids
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, Obs, StepResults
@@ -334,9 +334,12 @@ def functions_of(task: Any, num_envs: int | None) -> Sequence[Any]:
     """
     if callable(task):
         return [task] * (1 if num_envs is None else num_envs)
-    functions = list(task)
+    functions = list(task) if isinstance(task, Sequence) else [task]
     if not functions or not all(callable(function) for function in functions):
-        raise InvalidArgument("task: expected functions that make environments, one or more, found others or none")
+        raise InvalidArgument(
+            f"task: expected a task's name, a function that makes an environment, or a sequence of such functions, found "
+            f"{shown(task)}"
+        )
     if num_envs not in (None, len(functions)):
         raise InvalidArgument(
             f"num_envs: expected {len(functions)}, the number of functions, found {num_envs}; omit it"

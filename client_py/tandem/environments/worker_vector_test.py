@@ -21,9 +21,9 @@ from tandem.testing.sync_parity import ENVS, NUM_ENVS, assert_parity
 from tools.testing import pytest_main
 
 
-def _made(env_fn: Any, **options: Any) -> tandem.WorkerVectorEnv:
+def _made(env_fn: Any, **options: Any) -> tandem.vector.WorkerVectorEnv:
     envs = tandem.make_vec([env_fn] * NUM_ENVS, num_workers=2, **options)
-    assert isinstance(envs, tandem.WorkerVectorEnv)
+    assert isinstance(envs, tandem.vector.WorkerVectorEnv)
     return envs
 
 
@@ -174,10 +174,10 @@ def test_choice_of_the_backend() -> None:
     """Tasks of Tandem run in C++ unless Python is asked for; other ids run in Python."""
     assert "CartPole-v1" in tandem.list_tasks()
     envs = tandem.make_vec("CartPole-v1", 1, backend="python")
-    assert isinstance(envs, tandem.WorkerVectorEnv)
+    assert isinstance(envs, tandem.vector.WorkerVectorEnv)
     envs.close()
     other: Any = tandem.make_vec("Acrobot-v1", 2, max_episode_steps=3, env_kwargs={"render_mode": "rgb_array"})
-    assert isinstance(other, tandem.WorkerVectorEnv) and other.render_mode == "rgb_array"
+    assert isinstance(other, tandem.vector.WorkerVectorEnv) and other.render_mode == "rgb_array"
     other.reset(seed=0)
     assert [bool(other.step([0, 0])[3].all()) for _ in range(3)] == [False, False, True]
     other.close()
@@ -195,8 +195,8 @@ def test_choice_of_the_backend() -> None:
         ((ScriptedEnv, 2, {"num_workers": 3}), r"num_workers: expected an integer in 1 \.\. 2, found 3"),
         ((ScriptedEnv, 0, {}), "num_envs: expected an integer in 1"),
         (([ScriptedEnv] * 3, 2, {}), "num_envs: expected 3, the number of functions, found 2"),
-        (([], None, {}), "task: expected functions"),
-        (([ScriptedEnv, 3], None, {}), "task: expected functions"),
+        (([], None, {}), "task: expected a task's name"),
+        (([ScriptedEnv, 3], None, {}), "task: expected a task's name"),
         ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(restart=True)}), "use restart_workers=True"),
     ],
 )
