@@ -2,6 +2,7 @@
 
     make_vec            Gymnasium's environments in an engine of their own; FrameOptions, ImageOptions, EngineOptions
     Attendant           calls an engine's services in addition to its client, from another process
+    Engine, serve       an engine in Python, and the function that serves it to trainers in any language
     launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
     publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
     TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
@@ -68,6 +69,9 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
         tile_frames,
     )
 
+    from tandem.serving.engine import Engine
+    from tandem.serving.serve import serve
+
     register_tasks()
 
 if TYPE_CHECKING:
@@ -81,6 +85,7 @@ __all__ = [
     "BrokenPeer",
     "ClientClosed",
     "ConcurrentUse",
+    "Engine",
     "EngineFailed",
     "EngineOptions",
     "EngineProcess",
@@ -120,6 +125,7 @@ __all__ = [
     "make_vec",
     "publish_frames",
     "sdk",
+    "serve",
     "services",
     "telemetry",
     "tile_frames",
