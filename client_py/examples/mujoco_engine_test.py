@@ -31,7 +31,7 @@ def test_passes_the_conformance_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of engine_adapter/conformance, in real processes. OpenBLAS's threads reserve memory, which a test limits."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    command = [_SUITE, "--limit_flag=max_episode_steps", sys.executable, _PROGRAM, "--num_threads=2"]
+    command: list[str | Path] = [_SUITE, "--limit_flag=max_episode_steps", sys.executable, _PROGRAM, "--num_threads=2"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
@@ -46,7 +46,7 @@ def test_steps_are_gymnasiums() -> None:
         def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
             super().reset(envs, seeds, arrays)
             for env in envs:
-                model, data = theirs[env].model, theirs[env].data  # type: ignore[attr-defined]
+                model, data = theirs[env].model, theirs[env].data
                 mujoco.mj_getState(model, data, self._states[env], mujoco.mjtState.mjSTATE_FULLPHYSICS)
             self._observe(envs, arrays)
 
@@ -56,13 +56,14 @@ def test_steps_are_gymnasiums() -> None:
     ):
         assert envs.single_action_space == theirs[0].action_space
         envs.action_space.seed(0)
+        envs.reset()
         for _ in range(50):
             actions = envs.action_space.sample()
             obs, rewards, _, _, infos = envs.step(actions)
             for index, env in enumerate(theirs):
                 wanted, reward, _, _, info = env.step(actions[index])
                 np.testing.assert_allclose(obs[index], wanted, rtol=1e-5, atol=1e-5)
-                np.testing.assert_allclose(rewards[index], reward, rtol=1e-5, atol=1e-5)
+                np.testing.assert_allclose(rewards[index], float(reward), rtol=1e-5, atol=1e-5)
                 np.testing.assert_allclose(infos["x_velocity"][index], info["x_velocity"], rtol=1e-5, atol=1e-6)
 
 

@@ -32,32 +32,34 @@ def python_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_passes_the_conformance_suite() -> None:
     """All of engine_adapter/conformance, in real processes."""
-    command = [_SUITE, "--limit_flag=max_episode_steps", sys.executable, _PROGRAM]
+    command: list[str | Path] = [_SUITE, "--limit_flag=max_episode_steps", sys.executable, _PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "[  PASSED  ]" in done.stdout and "[  SKIPPED ] 0" not in done.stdout
 
 
 def test_steps_are_gymnasiums() -> None:
-    """From the same state, by the same torques, with the rounding of float32 apart."""
+    """Each from the observed state, with the rounding of float32 apart; an episode has 200."""
+    theirs = gymnasium.make("Pendulum-v1").unwrapped
+    theirs.reset()
     with (
         tandem.launch_engine(server=_PROGRAM, num_envs=3, seed=5, name=unique_name()) as engine,
         contextlib.closing(tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name, timeout=60))) as envs,
     ):
-        assert envs.single_observation_space == gymnasium.make("Pendulum-v1").observation_space
-        assert envs.single_action_space == gymnasium.make("Pendulum-v1").action_space
-        obs, _ = envs.reset(seed=7)
-        theirs = [gymnasium.make("Pendulum-v1").unwrapped for _ in range(3)]
-        for env, row in zip(theirs, obs, strict=True):
-            env.reset()
-            env.state = np.array([math.atan2(row[1], row[0]), row[2]])  # type: ignore[attr-defined]
-        for step in range(200):
-            actions = np.float32([[2 * math.sin(step)], [0.5], [-3]])
-            obs, rewards, terminations, truncations, _ = envs.step(actions)
-            for index, env in enumerate(theirs):
-                wanted, reward, _, _, _ = env.step(actions[index])
-                np.testing.assert_allclose(obs[index], wanted, atol=1e-3)
-                np.testing.assert_allclose(rewards[index], reward, atol=1e-2)
+        assert envs.single_observation_space == theirs.observation_space
+        assert envs.single_action_space == theirs.action_space
+        before, _ = envs.reset(seed=7)
+        for step in range(199):
+            actions = np.array([[2 * math.sin(step)], [0.5], [-3]], np.float32)
+            obs, rewards, _, truncations, _ = envs.step(actions)
+            assert not truncations.any()
+            for row in range(3):
+                theirs.state = np.array([math.atan2(before[row, 1], before[row, 0]), before[row, 2]])  # type: ignore[attr-defined]
+                wanted, reward, _, _, _ = theirs.step(actions[row])
+                np.testing.assert_allclose(obs[row], wanted, atol=1e-4)
+                np.testing.assert_allclose(rewards[row], float(reward), atol=1e-3)
+            before = obs
+        _, _, terminations, truncations, _ = envs.step(actions)
         assert truncations.all() and not terminations.any()
 
 

@@ -68,7 +68,6 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
         publish_frames,
         tile_frames,
     )
-
     from tandem.serving.engine import Engine
     from tandem.serving.serve import serve
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
 from tandem.arguments import described, integer, shown, text
@@ -258,10 +257,11 @@ class Adaptor:
         """Passes a contract; returns the names of its unused fields."""
         contract = None
         if fields is not None:
-            given = {name: value for name, value in fields.items() if _is_given(value)}
-            contract = SimulationContract(
-                **{name: tuple(value.tolist()) if isinstance(value, np.ndarray) else value for name, value in given.items()}
-            )
+            given: dict[str, Any] = {name: value for name, value in fields.items() if _is_given(value)}
+            for name, value in given.items():
+                if isinstance(value, np.ndarray):
+                    given[name] = tuple(value.tolist())
+            contract = SimulationContract(**given)
         return [str(name) for name in self._engine.set_contract(envs, contract, seed)]
 
     def _floats(self, what: str, value: Any, size: int) -> NDArray[np.float32]:

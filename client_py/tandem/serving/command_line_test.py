@@ -29,7 +29,7 @@ def python_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run(*flags: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, _PROGRAM, f"--name={unique_name()}", *flags]
+    command: list[str | Path] = [sys.executable, _PROGRAM, f"--name={unique_name()}", *flags]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -37,7 +37,9 @@ def test_arguments_with_numbers_are_flags() -> None:
     """Other arguments with defaults are left alone."""
 
     class Many(Counter):
-        def __init__(self, num_envs: int, *, on: bool = True, steps: int = 3, rate: float = 0.5, label: str = "x") -> None:
+        def __init__(
+            self, num_envs: int, *, on: bool = True, steps: int = 3, rate: float = 0.5, label: str = "x"
+        ) -> None:
             super().__init__(num_envs)
 
     assert flags_of(Many) == {"on": True, "steps": 3, "rate": 0.5}

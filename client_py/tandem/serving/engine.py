@@ -8,9 +8,9 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from tandem.errors import Unsupported
-from tandem.serving.arrays import EngineArrays
 from tandem.services.contract import SimulationContract
 from tandem.services.scene import Entity, Transform
+from tandem.serving.arrays import EngineArrays
 
 Index = slice | NDArray[np.int64]
 
@@ -132,7 +132,7 @@ class Engine:
         raise NotImplementedError
 
     def clear_client_state(self) -> None:
-        """Undoes what a client's calls of services have changed, such as moved entities and contracts. A reset of all follows."""
+        """Undoes changes of services, such as moved entities and contracts. A reset of all environments follows."""
 
     @classmethod
     def main(cls, arguments: Sequence[str] | None = None) -> NoReturn:

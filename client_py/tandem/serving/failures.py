@@ -1,9 +1,9 @@
 """`failure`: an engine's exception as an error for the client. The binding calls it (engine_bindings/python_adaptor.h).
 
-    try:
-        engine.step(envs, arrays)
-    except BaseException as error:
-        code, text = failure(error, log=True, again=False)
+try:
+    engine.step(envs, arrays)
+except BaseException as error:
+    code, text = failure(error, log=True, again=False)
 """
 
 import contextlib

@@ -123,9 +123,9 @@ def _stop_requests() -> Iterator[threading.Event]:
 
     earlier: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
-            if signal.getsignal(number) is default:
-                earlier[number] = signal.signal(number, on_signal)
+        for signal_number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+            if signal.getsignal(signal_number) is default:
+                earlier[signal_number] = signal.signal(signal_number, on_signal)
     else:
         atexit.register(at_exit)
     try:

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 import tandem
-from tandem.serving.engine import Actuator, DebugMark
 from tandem.services import CameraKind, DebugArrow, Entity, SimulationContract, Transform
+from tandem.serving.engine import Actuator, DebugMark
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     watchdog,
@@ -34,7 +34,7 @@ class Furnished(Counter):
         self.control = np.zeros((3, 2))
         self.marks: dict[int, Sequence[DebugMark]] = {}
         self.contracts: list[Any] = []
-        self.image: Any = None
+        self.image: NDArray[np.uint8] | None = None
 
     def clear_client_state(self) -> None:
         """Moves the counters back."""
@@ -42,7 +42,7 @@ class Furnished(Counter):
 
     def entities(self, env: int) -> Sequence[Entity]:
         """Returns the world and the counter."""
-        place = Transform(self.place[env], np.float32([0, 0, 0, 1]), None)
+        place = Transform(self.place[env], np.array([0, 0, 0, 1], np.float32), None)
         return [Entity(1, "world", None, ()), Entity(2, "counter", place, ("body",))]
 
     def move_entity(self, env: int, entity_id: int, transform: Transform) -> None:
@@ -57,7 +57,7 @@ class Furnished(Counter):
 
     def controls(self, env: int) -> ArrayLike:
         """Returns what was set."""
-        return self.control[env]
+        return list(self.control[env])
 
     def set_control(self, env: int, actuator: int, value: float) -> None:
         """Sets it."""
@@ -157,10 +157,10 @@ def test_contracts() -> None:
 @pytest.mark.parametrize(
     ("change", "call", "text"),
     [
-        ({"image": np.zeros((6, 8))}, lambda client: client.camera.frame("top"), "expected uint8\\[6, 8, 3\\], found float64"),
-        ({"joints": lambda env: ([1, 2], [3])}, lambda client: client.mujoco.joint_state(), "expected 1 numbers, found"),
+        ({"image": np.zeros((6, 8))}, lambda client: client.camera.frame("top"), "expected uint8\\[6, 8, 3\\], found"),
+        ({"joints": lambda env: ([1, 2], [3])}, lambda client: client.mujoco.joint_state(), "expected 1 numbers"),
         ({"entities": lambda env: [Entity(7, "x", None, ())]}, lambda client: client.scene.info(), "the ids 1, 2"),
-        ({"move_entity": lambda *_: 1 / 0}, lambda client: client.scene.set_transform(2, position=[0, 0, 0]), "ZeroDivis"),
+        ({"move_entity": lambda *_: 1 / 0}, lambda client: client.scene.set_transform(2, position=[0] * 3), "Zero"),
         ({"set_control": lambda *_: 1 / 0}, lambda client: client.mujoco.send_control([0]), "ZeroDivision"),
     ],
     ids=["image", "joints", "entities", "move", "control"],
