@@ -49,6 +49,7 @@ class HalfCheetah(tandem.Engine):
         self._initial = np.zeros(mujoco.mj_stateSize(model, kind))
         mujoco.mj_getState(model, self._datas[0], self._initial, kind)
         self._states = np.tile(self._initial, (num_envs, 1))
+        self._controls = np.zeros((num_envs, model.nu))
         self._steps = np.zeros(num_envs, np.int64)
         self._random = [np.random.default_rng() for _ in range(num_envs)]
         self.step_secs = float(model.opt.timestep * frame_skip)
@@ -67,6 +68,7 @@ class HalfCheetah(tandem.Engine):
             state[:] = self._initial
             state[self._positions] += random.uniform(-_RESET_NOISE, _RESET_NOISE, self._model.nq)
             state[self._velocities] += _RESET_NOISE * random.standard_normal(self._model.nv)
+        self._controls[envs] = 0
         self._steps[envs] = 0
         arrays.infos["x_position"][envs] = self._states[envs, 1]
         arrays.infos["x_velocity"][envs] = 0
@@ -76,6 +78,7 @@ class HalfCheetah(tandem.Engine):
         """Simulates `frame_skip` steps of the model, with constant controls."""
         controls = np.nan_to_num(arrays.actions[envs]).astype(np.float64)
         before = self._states[envs]
+        self._controls[envs] = controls
         states, _ = self._pool.rollout(
             self._model, self._datas, before, np.repeat(controls[:, None], self._frame_skip, axis=1)
         )
@@ -96,6 +99,10 @@ class HalfCheetah(tandem.Engine):
     def joints(self, env: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns qpos and qvel, for the services mujoco and telemetry."""
         return self._states[env, self._positions], self._states[env, self._velocities]
+
+    def controls(self, env: int) -> NDArray[np.float64]:
+        """Returns the last step's controls."""
+        return self._controls[env]
 
 
 if __name__ == "__main__":

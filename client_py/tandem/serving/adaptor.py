@@ -288,6 +288,10 @@ class Adaptor:
 
     def _joint_info(self) -> JointInfo:
         engine = self._engine
+        if len(engine.actuators) > 0 and not self._defines("controls"):
+            raise InvalidArgument(
+                f"controls: expected a method of {self._name}, which has actuators, found none; def controls(self, env)"
+            )
         names = _names("joint_names", engine.joint_names, 0)
         positions = _names("position_names", engine.position_names, 0) or names
         _, velocities = engine.joints(0)

@@ -153,7 +153,10 @@ class Engine:
         main(cls, arguments)
 
     def entities(self, env: int) -> Sequence[Entity]:
-        """Returns the entities of an environment, for the service scene. Their ids are 1, 2, ... in each."""
+        """Returns the entities of an environment, for the service scene. Their ids are 1, 2, ... in each.
+
+        An engine with cameras gets this call once before the first reset, too.
+        """
         raise Unsupported("scene: this engine has no entities")
 
     def move_entity(self, env: int, entity_id: int, transform: Transform) -> None:
@@ -161,11 +164,17 @@ class Engine:
         raise Unsupported("scene: this engine cannot move its entities")
 
     def joints(self, env: int) -> tuple[ArrayLike, ArrayLike]:
-        """Returns float32[nq] positions and float32[nv] velocities, for the services mujoco and telemetry."""
+        """Returns float32[nq] positions and float32[nv] velocities, for the services mujoco and telemetry.
+
+        It is also called once before the first reset.
+        """
         raise Unsupported("mujoco: this engine has no joints")
 
     def controls(self, env: int) -> ArrayLike:
-        """Returns the control of each actuator: the last step's, or a later one of `set_control`."""
+        """Returns the control of each actuator: the last step's, or a later one of `set_control`.
+
+        If there are as many actuators as float32 actions, it is also the action of a step that no client requested.
+        """
         return np.zeros(len(self.actuators))
 
     def set_control(self, env: int, actuator: int, value: float) -> None:

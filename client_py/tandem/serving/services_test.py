@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 import tandem
-from tandem.services import CameraKind, DebugArrow, Entity, SimulationContract, Transform
+from tandem.services import CameraKind, DebugArrow, Entity, SimulationContract, SimulationMode, Transform
 from tandem.serving.engine import Actuator, DebugMark
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
+    unique_name,
     watchdog,
 )
 from tandem.testing.python_engines import Counter, serving
@@ -174,6 +176,38 @@ def test_invalid_results_fail_the_call_alone(change: dict[str, Any], call: Any, 
         with pytest.raises(tandem.EngineFailed, match=text):
             call(client)
         client.step(client.actions)
+
+
+def test_a_step_without_an_exchange_takes_the_controls() -> None:
+    """If they fail, this step fails alone; in real time, too."""
+
+    class Driven(Furnished):
+        action_space = spaces.Box(-9, 9, (2,))
+
+    engine = Driven()
+    with serving(engine) as name, tandem.SharedMemoryClient(name) as client:
+        client.scene.pause()
+        engine.control[:] = [3, 4]
+        assert client.scene.single_step() == 1
+        engine.controls = lambda env: [1 / 0]  # type: ignore[method-assign]
+        with pytest.raises(tandem.EngineFailed, match="ZeroDivisionError"):
+            client.scene.single_step()
+        client.scene.set_simulation_mode(SimulationMode.REALTIME)
+        client.scene.resume()
+        assert client.step(client.actions)[1].tolist() == [7, 7, 7]
+
+
+def test_actuators_need_controls() -> None:
+    """The message names the method."""
+
+    class Uncontrolled(Counter):
+        actuators = (Actuator("left"),)
+
+        def joints(self, env: int) -> tuple[ArrayLike, ArrayLike]:
+            return [0], [0]
+
+    with pytest.raises(tandem.InvalidArgument, match="controls: expected a method of Uncontrolled"):
+        tandem.serve(Uncontrolled(), name=unique_name())
 
 
 def test_an_engine_without_methods_has_no_services() -> None:
