@@ -49,7 +49,7 @@ class HalfCheetah(tandem.Engine):
         self._initial = np.zeros(mujoco.mj_stateSize(model, kind))
         mujoco.mj_getState(model, self._datas[0], self._initial, kind)
         self._states = np.tile(self._initial, (num_envs, 1))
-        self._controls = np.zeros((num_envs, model.nu))
+        self._controls: NDArray[np.float64] = np.zeros((num_envs, model.nu))
         self._steps = np.zeros(num_envs, np.int64)
         self._random = [np.random.default_rng() for _ in range(num_envs)]
         self.step_secs = float(model.opt.timestep * frame_skip)

@@ -1,5 +1,7 @@
 """`Engine`: the base class of engines in Python."""
 
+from __future__ import annotations  # short signatures in `help`
+
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -49,9 +51,9 @@ class Engine:
     """Environments that are simulated together, as a batch. `tandem.serve` serves them to a trainer in any language.
 
     A subclass sets `num_envs`, `observation_space` and `action_space`, and defines `reset` and `step`. Both get the
-    arrays of all environments, and write the rows of some. Actions, observations and results stay in shared memory:
-    nothing is copied. Autoreset modes are the host's work: an environment whose episode has ended continues until the
-    host calls `reset` for it.
+    arrays of all environments, and write the rows of some: `obs`, `rewards`, `terminateds`, `truncateds` and `infos`
+    (`help(tandem.serving.arrays.EngineArrays)`). They are shared memory, so nothing is copied. Autoreset modes are the
+    host's work: an environment whose episode has ended continues until the host calls `reset` for it.
 
     >>> import numpy as np
     >>> import tandem
@@ -71,10 +73,10 @@ class Engine:
     ...         arrays.terminateds[envs] = False
     ...         arrays.truncateds[envs] = self.count[envs] >= 100
 
-    `tandem.serve(Counter(4), name="demo")` serves it until Ctrl-C, and `Counter.main()` by a command line. The methods
-    below `main` are optional: each makes a service of the engine available (docs/commands.md). One thread calls all
-    methods, one at a time. If a method raises, the call fails with `EngineFailed` and the exception's text, the
-    traceback goes to the engine's log, and the engine continues to serve. A method may also raise
+    `tandem.serve(Counter(4), name="demo")` serves it until Ctrl-C, and `Counter.main()` by a command line. All methods
+    but `reset` and `step` are optional: most make a service of the engine available (docs/commands.md). One thread
+    calls all methods, one at a time. If a method raises, the call fails with `EngineFailed` and the exception's text,
+    the traceback goes to the engine's log, and the engine continues to serve. A method may also raise
     `tandem.Unsupported` or `tandem.InvalidArgument`, which the caller of a service gets as such.
 
     Attributes:
