@@ -102,7 +102,7 @@ class HalfCheetah(tandem.Engine):
 
     def controls(self, env: int) -> NDArray[np.float64]:
         """Returns the last step's controls."""
-        return self._controls[env]
+        return np.copy(self._controls[env])
 
 
 if __name__ == "__main__":
