@@ -3,6 +3,7 @@
     make_vec            any of Gymnasium's environments, in processes of their own; FrameOptions, ImageOptions,
                         EngineOptions; list_tasks has those that run in C++
     Attendant           calls an engine's services in addition to its client, from another process
+    Engine, serve       an engine in Python, and the function that serves it to trainers in any language
     launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
     publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
     TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
@@ -60,16 +61,20 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
         TandemError,
         Unsupported,
     )
+
+    # Besides FastLaneReader, names of MOSAIC's.
+    from tandem.fastlane import FastLaneConfig as FastLaneConfig
+    from tandem.fastlane import FastLaneFrame as FastLaneFrame
+    from tandem.fastlane import FastLaneMetrics as FastLaneMetrics
     from tandem.fastlane import (
-        FastLaneConfig,
-        FastLaneFrame,
-        FastLaneMetrics,
         FastLaneReader,
-        FastLaneWriter,
         apply_fastlane_environment,
         publish_frames,
         tile_frames,
     )
+    from tandem.fastlane import FastLaneWriter as FastLaneWriter
+    from tandem.serving.engine import Engine
+    from tandem.serving.serve import serve
 
     register_tasks()
 
@@ -84,6 +89,7 @@ __all__ = [
     "BrokenPeer",
     "ClientClosed",
     "ConcurrentUse",
+    "Engine",
     "EngineFailed",
     "EngineOptions",
     "EngineProcess",
@@ -120,6 +126,7 @@ __all__ = [
     "make_vec",
     "publish_frames",
     "sdk",
+    "serve",
     "services",
     "telemetry",
     "tile_frames",

@@ -60,7 +60,7 @@ def test_help_for_the_package_is_a_screen() -> None:
     assert _lines(text) - len(only_here) <= _SCREEN[1]
 
 
-@pytest.mark.parametrize("function", [tandem.make_vec, tandem.launch_engine])
+@pytest.mark.parametrize("function", [tandem.make_vec, tandem.launch_engine, tandem.serve])
 def test_help_for_a_function_is_a_screen(function: object) -> None:
     """The signature counts as well."""
     assert _lines(pydoc.plain(pydoc.render_doc(function))) <= _SCREEN[1]

@@ -1,4 +1,4 @@
-"""The stub of the native module declares exactly the module's names."""
+"""The stubs of the native modules declare exactly the modules' names."""
 
 import ast
 import inspect
@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tandem import _native
+from tandem import _engine, _native
 from tools.testing import pytest_main
 
-_STUB = ast.parse(Path(__file__).with_name("_native.pyi").read_text("utf-8"))
+_STUBS = {
+    module: ast.parse(Path(__file__).with_name(f"{module.__name__.rpartition('.')[2]}.pyi").read_text("utf-8"))
+    for module in (_engine, _native)
+}
+_STUB = _STUBS[_native]
 
 
 def _declared(body: list[ast.stmt]) -> set[str]:
@@ -24,9 +28,10 @@ def _present(owner: types.ModuleType | type) -> set[str]:
     return {name for name in vars(owner) if not name.startswith("_")}
 
 
-def test_module_is_as_declared() -> None:
+@pytest.mark.parametrize("module", _STUBS, ids=lambda module: module.__name__)
+def test_module_is_as_declared(module: types.ModuleType) -> None:
     """The declared functions, classes and constants are the module's."""
-    assert _declared(_STUB.body) == _present(_native)
+    assert _declared(_STUBS[module].body) == _present(module)
 
 
 @pytest.mark.parametrize(

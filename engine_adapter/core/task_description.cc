@@ -157,6 +157,16 @@ Space SpaceFrom(const json& object, const char* what, uint32_t size) {
   return box;
 }
 
+// Returns the JSON of a space of fields; empty: there is none.
+std::string FieldsFrom(const json& all, const char* what) {
+  if (!all.contains(what)) return "";
+  if (!all[what].is_object()) {
+    throw std::invalid_argument(absl::StrCat("expected an object as ", what,
+                                             ", found ", all[what].dump()));
+  }
+  return all[what].dump();
+}
+
 InfoField InfoFrom(const json& object) {
   AllowKeys(object, "an info", {"name", "length", "dtype", "at_reset"});
   InfoField field = {.name = object.at("name").get<std::string>()};
@@ -175,7 +185,9 @@ TaskDescription DescriptionFrom(const json& all, uint32_t obs_size,
       all, "the description",
       {"observation_space", "action_space", "max_episode_steps", "infos"});
   TaskDescription description;
-  if (all.contains("observation_space")) {
+  if (obs_size == 0) {
+    description.observation_fields = FieldsFrom(all, "observation_space");
+  } else if (all.contains("observation_space")) {
     const Space space =
         SpaceFrom(all["observation_space"], "observation_space", obs_size);
     if (!std::holds_alternative<BoxSpace>(space)) {
@@ -183,7 +195,9 @@ TaskDescription DescriptionFrom(const json& all, uint32_t obs_size,
     }
     description.observation_space = std::get<BoxSpace>(space);
   }
-  if (all.contains("action_space")) {
+  if (act_size == 0) {
+    description.action_fields = FieldsFrom(all, "action_space");
+  } else if (all.contains("action_space")) {
     description.action_space =
         SpaceFrom(all["action_space"], "action_space", act_size);
   }
@@ -241,19 +255,23 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
   }
   json all = {{"max_episode_steps", description.max_episode_steps},
               {"infos", infos}};
-  if (obs_size != 0) {
-    all["observation_space"] =
-        SpaceToJson(description.observation_space, obs_size);
-  }
-  if (act_size != 0) {
-    all["action_space"] = SpaceToJson(description.action_space, act_size);
-  }
   try {
+    if (obs_size != 0) {
+      all["observation_space"] =
+          SpaceToJson(description.observation_space, obs_size);
+    } else if (!description.observation_fields.empty()) {
+      all["observation_space"] = json::parse(description.observation_fields);
+    }
+    if (act_size != 0) {
+      all["action_space"] = SpaceToJson(description.action_space, act_size);
+    } else if (!description.action_fields.empty()) {
+      all["action_space"] = json::parse(description.action_fields);
+    }
     return all.dump();
   } catch (const json::exception& error) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("task description: expected names in UTF-8, "
-                                  "found: ",
+                                  "and JSON of fields, found: ",
                                   error.what()));
   }
 }

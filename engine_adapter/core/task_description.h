@@ -55,6 +55,9 @@ struct InfoField {
 struct TaskDescription {
   BoxSpace observation_space = {};
   Space action_space = {};
+  // JSON of a space of size 0, whose values are in fields; empty: unknown.
+  std::string observation_fields = {};
+  std::string action_fields = {};
   uint32_t max_episode_steps = 0;  // the time limit; 0: none
   std::vector<InfoField> infos = {};
 };
@@ -62,16 +65,17 @@ struct TaskDescription {
 // Returns the number of columns in one row of infos.
 uint32_t InfoSize(const TaskDescription& description);
 
-// Returns the JSON, without a space of size 0: fields hold such observations or
-// actions. kInvalidArgument if the spaces do not have these sizes, if a bound
-// is NaN or a low one above the high one, if two infos have one name, or if a
-// name is not UTF-8. The text names the field.
+// Returns the JSON. A space of size 0 is that of the fields, and absent if it
+// is unknown. kInvalidArgument if the spaces do not have these sizes, if a
+// bound is NaN or a low one above the high one, if two infos have one name, or
+// if a text is not UTF-8 or not JSON. The text names the field.
 absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                    uint32_t obs_size, uint32_t act_size);
 
 // Reads such JSON; a missing key is the default, but a space needs its type
-// (and n), an info its name. kInvalidArgument: it is no such JSON, or a key is
-// unknown, or a shape is not [obs_size] or [act_size].
+// (and n), an info its name. A space of size 0 may be any JSON object.
+// kInvalidArgument: it is no such JSON, or a key is unknown, or a shape is not
+// [obs_size] or [act_size].
 absl::StatusOr<TaskDescription> TaskDescriptionFrom(absl::string_view text,
                                                     uint32_t obs_size,
                                                     uint32_t act_size);

@@ -102,6 +102,25 @@ TEST(TaskDescription, ReadsWhatItWrites) {
             plain);
 }
 
+TEST(TaskDescription, KeepsTheSpacesOfFields) {
+  const std::string json =
+      ToJson({.observation_fields = R"({"type": "Dict", "spaces": []})",
+              .action_fields = R"({"type": "Discrete", "n": 3})"},
+             0, 0)
+          .value();
+  EXPECT_TRUE(absl::StrContains(json, "Dict")) << json;
+  const auto read = TaskDescriptionFrom(json, 0, 0);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToJson(*read, 0, 0).value(), json);
+  // Float32 rows have a space of their own.
+  EXPECT_FALSE(absl::StrContains(ToJson(*read, 2, 2).value(), "Dict"));
+  EXPECT_EQ(CodeOf(ToJson({.action_fields = "{"}, 1, 0).status()),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(
+      CodeOf(TaskDescriptionFrom(R"({"action_space": 3})", 1, 0).status()),
+      ErrorCode::kInvalidArgument);
+}
+
 TEST(TaskDescription, RefusesOtherJson) {
   for (const char* text :
        {"", "[", "[]", "3", R"({"actionspace": {}})",

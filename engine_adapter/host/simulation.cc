@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/base/guarded.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "transport/base/error.h"
 
@@ -84,8 +85,17 @@ bool Simulation::BeginDueStep() {
     return false;
   }
   if (side_->HasExchange()) return false;  // the exchange is the step
+  std::span<const float> actions;
+  const absl::Status held = Guarded([&] {
+    actions = HeldActions();
+    return absl::OkStatus();
+  });
+  if (!held.ok()) {  // the engine has not stepped
+    EndDueStep(held);
+    return false;
+  }
   side_->ShowRealTimeStep(true);
-  runner_->BeginUnrequestedStep(HeldActions(), side_->autoreset_mode());
+  runner_->BeginUnrequestedStep(actions, side_->autoreset_mode());
   return true;
 }
 

@@ -7,6 +7,7 @@ the requirements of the wheel's metadata, and mujoco where a test needs it. tool
 import stat
 import subprocess
 import sys
+import uuid
 import zipfile
 from pathlib import Path
 
@@ -47,6 +48,38 @@ def test_works_beside_the_mujoco_package(environment: CleanEnvironment) -> None:
     alone = check_installed(environment, tandem.__version__)
     environment.link("mujoco")
     assert check_installed(environment, tandem.__version__, modules=("mujoco",)) == alone
+
+
+def test_serves_an_engine_in_python(environment: CleanEnvironment) -> None:
+    """The engine's module and its codecs are the wheel's; a trainer does not load them."""
+    program = """
+import sys, threading
+import tandem
+from gymnasium import spaces
+class Still(tandem.Engine):
+    num_envs, observation_space, action_space = 2, spaces.Box(-1, 1, (3,)), spaces.Box(-1, 1, (1,))
+    def reset(self, envs, seeds, arrays):
+        arrays.obs[envs] = 0
+    def step(self, envs, arrays):
+        arrays.obs[envs] = 1
+assert "tandem._engine" not in sys.modules
+stop = threading.Event()
+thread = threading.Thread(target=tandem.serve, args=[Still()], kwargs={"name": sys.argv[1], "stop": stop})
+thread.start()
+with tandem.SharedMemoryClient(sys.argv[1]) as client:
+    assert client.step(client.actions)[0].min() == 1
+print(*sorted({line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}), sep="\\n")
+stop.set()
+thread.join()
+"""
+    files = [
+        Path(line)
+        for line in environment.run("python", "-c", program, f"wheel-{uuid.uuid4().hex}").splitlines()
+        if "/" in line
+    ]
+    ours = [file for file in files if file.name.startswith(("_engine", "_native", "libabsl", "libjpeg", "libpng"))]
+    assert {file.name.partition("-")[0].partition(".")[0] for file in ours} >= {"_engine", "libjpeg", "libpng16"}
+    assert all(file.is_relative_to(environment.folder) for file in ours), ours
 
 
 def test_trainer_client_needs_the_extras_packages(environment: CleanEnvironment) -> None:

@@ -17,7 +17,10 @@ _ABSL = ["@com_google_absl//:absl"]
 
 # What every source begins with, precompiled: by the package, or else of all code and of all tests; each without and
 # with the messages' header, which takes seconds to read, for targets with one of _READ_MESSAGES.
-_HEADERS = {"client_py/bindings": "//client_py/bindings:headers"}
+_HEADERS = {
+    "client_py/bindings": "//client_py/bindings:headers",
+    "client_py/engine_bindings": "//client_py/bindings:headers",
+}
 _READ_MESSAGES = [
     ":engine_host",
     "//engine_adapter/host:engine_host",

@@ -1,13 +1,15 @@
 """Checks over the build graph that dependencies between the project's layers point down only.
 
     client_py, engine_adapter, viz, slow_lane  ->  program, transport  ->  schema;  sdk  ->  engine_adapter
+    client_py/tandem:_engine.so  ->  client_py/engine_bindings  ->  client_py, engine_adapter
     within transport: rpc -> session -> frames, ring -> wait, memory -> base;  monitoring -> session
     program -> transport/base
 
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
 
 The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests),
-or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. No layer depends on
+or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. Only the extension
+module for engines in Python uses engine_adapter (docs/decisions/0050-engines-in-python.md). No layer depends on
 tests/ or tools/, except that test rules may use //tools/testing and //transport/testing. Each layer may use the files
 of the root folder, such as the licence. A folder that is not in the table is a problem: its place among the layers has
 to be decided first.
@@ -38,8 +40,11 @@ _BELOW["transport/rpc"] = _BELOW["transport/session"] | {"transport/session"}
 _TOP = ("client_py", "engine_adapter", "viz", "slow_lane")
 _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 _BELOW["sdk"] = _BELOW["engine_adapter"] | {"engine_adapter"}
+_ENGINE_BINDINGS = "client_py/engine_bindings"
+_BELOW[_ENGINE_BINDINGS] = _BELOW["sdk"] | {"client_py"}
 
 _INSTALLED = "//sdk:installed"
+_ENGINE_MODULE = "//client_py/tandem:_engine.so"
 
 _SEE_EVERYTHING = ("tests", "tools")
 _TESTING = ("//tools/testing:", "//transport/testing:")
@@ -101,6 +106,8 @@ def folder_of(label: str) -> str:
 
 def layer_of(label: str) -> str:
     """Returns the layer of a label, "transport/ring" of //transport/ring:spsc; its first folder if it has none."""
+    if folder_of(label) == _ENGINE_BINDINGS:
+        return _ENGINE_BINDINGS
     parts = folder_of(label).split("/")
     return "/".join(parts[:2]) if parts[0] == "transport" else parts[0]
 
@@ -125,6 +132,8 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
             if names_only and target in _TOP and kinds.get(used, "").endswith("_binary"):
                 continue
             if names_only and used == _INSTALLED:
+                continue
+            if rule.label == _ENGINE_MODULE and target == _ENGINE_BINDINGS:
                 continue
             allowed = ", ".join(sorted(_BELOW[layer])) or "nothing"
             yield f"{rule.label}: {layer} may depend on {allowed}; found {used}"

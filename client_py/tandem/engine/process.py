@@ -84,8 +84,8 @@ def launch_engine(
       images: A size, such as (64, 64), or `ImageOptions`: each step also draws every environment, into
         `SharedMemoryClient.images`; None: no images.
       timeout: Seconds that the engine may take to start.
-      server: The engine's program; None: the environment variable TANDEM_ENGINE_SERVER, else the program in the
-        package, else the one that was built beside the package.
+      server: The engine's program, or a Python file that ends with `MyEngine.main()`; None: the environment variable
+        TANDEM_ENGINE_SERVER, else the program in the package, else the one that was built beside the package.
       flags: Further flags for the program.
 
     Raises:
@@ -105,7 +105,7 @@ def launch_engine(
     check_region_name(text("name", name))
     if (pid := _engine_pid(name)) is not None:
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
-    command = [str(program.find(server)), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
+    command = [*program.command(server), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
         command.append(f"--task={text('task', task)}")
     if model is not None:

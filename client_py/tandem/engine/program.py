@@ -36,6 +36,12 @@ def find(server: str | os.PathLike[str] | None = None) -> Path:
     )
 
 
+def command(server: str | os.PathLike[str] | None = None) -> list[str]:
+    """Returns the words that run the program: a file *.py runs in this Python. Raises as `find`."""
+    found = find(server)
+    return [sys.executable, str(found)] if found.suffix == ".py" else [str(found)]
+
+
 def variables() -> dict[str, str]:
     """Returns this process's variables, and RUNFILES_DIR, by which a program of a build tree finds its data."""
     runfiles = _PACKAGE.parent.parent.parent

@@ -1,0 +1,136 @@
+#include "client_py/engine_bindings/engine_arrays.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "schema/layout/field.h"
+#include "transport/memory/region_mapping.h"
+#include "transport/session/field_array.h"
+#include "transport/session/step_arrays.h"
+
+namespace tandem {
+namespace py = pybind11;
+namespace {
+
+using SharedMapping = std::shared_ptr<const RegionMapping>;
+using Shape = std::vector<py::ssize_t>;
+
+template <typename T>
+py::array_t<T> View(std::span<T> values, Shape shape,
+                    const py::capsule& keeper) {
+  return py::array_t<T>(std::move(shape), values.data(), keeper);
+}
+
+template <typename T>
+py::array_t<T> Zeros(const Shape& shape) {
+  py::array_t<T> array(shape);
+  std::fill_n(array.mutable_data(), array.size(), T{0});
+  return array;
+}
+
+py::dict FieldViews(const StepArrays& arrays, const py::capsule& keeper) {
+  py::dict views;
+  for (const FieldArray& field : arrays.fields) {
+    Shape shape = {arrays.num_envs};
+    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+    const py::tuple key =
+        py::make_tuple(py::str(NameOf(field.role)), py::str(field.path));
+    views[key] = py::array(py::dtype(NameOf(field.type)), std::move(shape),
+                           field.data.data(), keeper);
+  }
+  return views;
+}
+
+template <typename T, typename Array>
+void CopyIn(std::span<T> from, Array* to) {
+  std::ranges::copy(from, to->mutable_data());
+}
+
+template <typename T, typename Array>
+void CopyOut(const Array& from, std::span<T> to) {
+  std::copy_n(from.data(), to.size(), to.begin());
+}
+
+}  // namespace
+
+EngineArrays::EngineArrays(const EngineSide& side, py::object make)
+    : num_envs_(side.arrays().num_envs),
+      obs_size_(side.arrays().obs_size),
+      act_size_(side.arrays().act_size),
+      info_size_(side.arrays().info_size),
+      region_obs_(side.arrays().obs.data()),
+      make_(std::move(make)) {
+  const StepArrays& arrays = side.arrays();
+  const py::capsule keeper(new SharedMapping(side.mapping()), [](void* shared) {
+    delete static_cast<SharedMapping*>(shared);
+  });
+  region_ = {.obs = View(arrays.obs, {num_envs_, obs_size_}, keeper),
+             .actions = View(arrays.actions, {num_envs_, act_size_}, keeper),
+             .rewards = View(arrays.rewards, {num_envs_}, keeper),
+             .terminateds = View(arrays.terminateds, {num_envs_}, keeper),
+             .truncateds = View(arrays.truncateds, {num_envs_}, keeper),
+             .infos = View(arrays.infos, {num_envs_, info_size_}, keeper),
+             .object = {}};
+  Finish(&region_, FieldViews(arrays, keeper));
+}
+
+void EngineArrays::Finish(Set* set, const py::dict& fields) const {
+  set->object = make_(set->obs, set->actions, set->rewards, set->terminateds,
+                      set->truncateds, set->infos, fields);
+}
+
+// Work without an exchange: the host has no fields then.
+EngineArrays::Set& EngineArrays::Copies() {
+  if (!copies_) {
+    Set made = {.obs = Zeros<float>({num_envs_, obs_size_}),
+                .actions = Zeros<float>({num_envs_, act_size_}),
+                .rewards = Zeros<float>({num_envs_}),
+                .terminateds = Zeros<uint8_t>({num_envs_}),
+                .truncateds = Zeros<uint8_t>({num_envs_}),
+                .infos = Zeros<double>({num_envs_, info_size_}),
+                .object = {}};
+    Finish(&made, {});
+    copies_ = std::move(made);
+  }
+  return *copies_;
+}
+
+PyObject* EngineArrays::Begin(const StepIo& io) {
+  if (IsRegion(io.obs.data())) return region_.object.ptr();
+  Set& set = Copies();
+  CopyIn(io.actions, &set.actions);
+  CopyIn(io.obs, &set.obs);
+  CopyIn(io.rewards, &set.rewards);
+  CopyIn(io.terminateds, &set.terminateds);
+  CopyIn(io.truncateds, &set.truncateds);
+  CopyIn(io.infos, &set.infos);
+  return set.object.ptr();
+}
+
+PyObject* EngineArrays::Begin(const ResetIo& io) {
+  if (IsRegion(io.obs.data())) return region_.object.ptr();
+  Set& set = Copies();
+  CopyIn(io.obs, &set.obs);
+  CopyIn(io.infos, &set.infos);
+  return set.object.ptr();
+}
+
+void EngineArrays::End(const StepIo& io) {
+  if (IsRegion(io.obs.data())) return;
+  CopyOut(copies_->obs, io.obs);
+  CopyOut(copies_->rewards, io.rewards);
+  CopyOut(copies_->terminateds, io.terminateds);
+  CopyOut(copies_->truncateds, io.truncateds);
+  CopyOut(copies_->infos, io.infos);
+}
+
+void EngineArrays::End(const ResetIo& io) {
+  if (IsRegion(io.obs.data())) return;
+  CopyOut(copies_->obs, io.obs);
+  CopyOut(copies_->infos, io.infos);
+}
+
+}  // namespace tandem

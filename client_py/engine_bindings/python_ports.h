@@ -1,0 +1,138 @@
+// PythonPorts: the interfaces of the RPC services for an engine in Python.
+//
+// Data flow: services -> a port -> the GIL -> a method of
+// tandem.serving.adaptor.Adaptor -> the engine's optional method.
+// Ownership: PythonEngine owns it. The stepping thread calls it between
+// exchanges.
+//
+//   PythonPorts ports(&adaptor, num_envs);
+//   EnginePorts given = ports.ports();  // those that the engine has
+
+#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_
+#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client_py/engine_bindings/python_adaptor.h"
+#include "engine_adapter/ports/debug_canvas.h"
+#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/ports/image_queue.h"
+#include "schema/messages/hazel_rpc_generated.h"
+
+namespace tandem {
+
+class PythonScene final : public ScenePort {
+ public:
+  explicit PythonScene(PythonAdaptor* adaptor);
+
+  std::string scene_name() const override { return name_; }
+  std::string scene_path() const override { return ""; }
+  uint32_t entity_count() const override;
+  std::vector<rpc::EntityInfoT> Entities(uint32_t env,
+                                         Wanted wanted) const override;
+  std::optional<rpc::EntityInfoT> Entity(uint32_t env,
+                                         uint64_t id) const override;
+  std::optional<uint64_t> IdOf(absl::string_view name) const override;
+  absl::Status SetTransform(uint32_t env, uint64_t id,
+                            const rpc::TransformT& transform) override;
+
+ private:
+  PythonAdaptor* adaptor_;
+  std::string name_;
+};
+
+class PythonJoints final : public MujocoPort {
+ public:
+  explicit PythonJoints(PythonAdaptor* adaptor);
+
+  const Info& info() const override { return info_; }
+  rpc::JointStateT Joints(uint32_t env) const override;
+  std::vector<float> Controls(uint32_t env) const override;
+  void SetControl(uint32_t env, uint32_t actuator, float value) override;
+
+ private:
+  PythonAdaptor* adaptor_;
+  Info info_;
+};
+
+// The marks of each environment, which the engine gets when they change.
+class PythonDebug final : public DebugPort {
+ public:
+  PythonDebug(PythonAdaptor* adaptor, uint32_t num_envs)
+      : adaptor_(adaptor), num_envs_(num_envs), canvas_(num_envs) {}
+
+  absl::Status Draw(const rpc::DebugDrawRequestT& request) override;
+  void Clear() override;
+
+ private:
+  absl::Status Show(uint32_t env);
+
+  PythonAdaptor* adaptor_;
+  uint32_t num_envs_;
+  DebugCanvas canvas_;
+};
+
+// The engine renders in the stepping thread, between two exchanges; the queue's
+// thread encodes the image without the GIL.
+class PythonCamera final : public CameraPort {
+ public:
+  explicit PythonCamera(PythonAdaptor* adaptor);
+
+  const std::vector<rpc::CameraInfoT>& Cameras() const override {
+    return cameras_;
+  }
+  const std::vector<std::string>& Viewports() const override {
+    return viewports_;
+  }
+  absl::Status Draw(const ImageRequest& request,
+                    std::weak_ptr<const void> wanted, Done done) override;
+
+ private:
+  PythonAdaptor* adaptor_;
+  std::vector<rpc::CameraInfoT> cameras_;
+  std::vector<std::string> viewports_ = {"main"};  // the first camera's view
+  uint32_t default_width_ = 0;
+  uint32_t default_height_ = 0;
+  ImageQueue queue_;
+};
+
+class PythonRandomization final : public RandomizationPort {
+ public:
+  explicit PythonRandomization(PythonAdaptor* adaptor) : adaptor_(adaptor) {}
+
+  absl::StatusOr<std::vector<std::string>> SetContract(
+      std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
+      std::optional<uint64_t> seed) override;
+
+ private:
+  PythonAdaptor* adaptor_;
+};
+
+class PythonPorts {
+ public:
+  // Needs the GIL. Makes the ports that Adaptor.ports names.
+  PythonPorts(PythonAdaptor* adaptor, uint32_t num_envs);
+
+  EnginePorts ports();
+  // Removes the marks of all environments.
+  void Clear();
+
+ private:
+  std::optional<PythonScene> scene_;
+  std::optional<PythonJoints> joints_;
+  std::optional<PythonDebug> debug_;
+  std::optional<PythonCamera> camera_;
+  std::optional<PythonRandomization> randomization_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_

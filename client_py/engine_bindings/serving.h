@@ -1,0 +1,55 @@
+// Serve, ServeByCommandLine: the loops of an engine in Python.
+//
+// Data flow: tandem.serving -> PythonEngine, EngineHost -> clients, until a
+// request to stop.
+// Ownership: the caller's thread serves, and owns engine and host. Both need
+// the GIL, and release it while no Python code runs.
+//
+//   Serve(adaptor, {.name = "demo"}, stopping);
+
+#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_SERVING_H_
+#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_SERVING_H_
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+struct ServeOptions {
+  std::string name;
+  std::optional<uint64_t> seed = {};
+  std::string wait = "adaptive";  // a WaitStrategy's name
+  std::string services = "all";   // as ParseServices has them
+  bool group_access = false;
+};
+
+// Serves until `stopping`, called ten times a second and after each signal,
+// returns true. Then the region is removed. Raises:
+//  - the exception of a signal handler, or of `stopping`;
+//  - that of the engine's first reset; later ones only if they are no
+//    Exception, such as SystemExit;
+//  - the errors of EngineHost::Create.
+void Serve(const pybind11::object& adaptor, const ServeOptions& options,
+           const pybind11::object& stopping);
+
+// A flag of the engine, and its default.
+using FlagRow = std::pair<std::string, double>;
+
+// The main function of an engine's program: RunServer of
+// engine_adapter/host/server_main.h, which has the flags and the exit codes.
+// `make` gets num_envs and the values of `flags`, and returns an adaptor. The
+// signal handlers for SIGINT and SIGTERM are the server's from here on.
+// Raises InvalidArgument if a flag has the name of a standard flag.
+int ServeByCommandLine(const std::vector<std::string>& arguments,
+                       const std::string& usage,
+                       const std::vector<FlagRow>& flags,
+                       const pybind11::object& make);
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_SERVING_H_

@@ -1,0 +1,205 @@
+"""`Engine`: the base class of engines in Python."""
+
+from __future__ import annotations  # short signatures in `help`
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, NoReturn
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from tandem.errors import Unsupported
+from tandem.services.contract import SimulationContract
+from tandem.services.scene import Entity, Transform
+from tandem.serving.arrays import EngineArrays
+
+Index = slice | NDArray[np.int64]
+
+
+class Actuator(NamedTuple):
+    """An actuator of an engine's `joints`.
+
+    Attributes:
+      name: Its name; "" for none.
+      low: `send_control` clips its value to this range by default.
+      high: The end of the range.
+    """
+
+    name: str
+    low: float = -np.inf
+    high: float = np.inf
+
+
+class DebugMark(NamedTuple):
+    """A line or an arrow to draw in an environment's images.
+
+    Attributes:
+      is_arrow: Whether it is an arrow from `start` to `end`.
+      start: (x, y, z), metres in world coordinates.
+      end: (x, y, z).
+      rgba: Red, green, blue and alpha, 0 to 1.
+    """
+
+    is_arrow: bool
+    start: tuple[float, float, float]
+    end: tuple[float, float, float]
+    rgba: tuple[float, float, float, float]
+
+
+class Engine:
+    """Environments that are simulated together, as a batch. `tandem.serve` serves them to a trainer in any language.
+
+    A subclass sets `num_envs`, `observation_space` and `action_space`, and defines `reset` and `step`. Both get the
+    arrays of all environments, and write the rows of some: `obs`, `rewards`, `terminateds`, `truncateds` and `infos`
+    (`help(tandem.serving.arrays.EngineArrays)`). They are shared memory, so nothing is copied. Autoreset modes are the
+    host's work: an environment whose episode has ended continues until the host calls `reset` for it.
+
+    >>> import numpy as np
+    >>> import tandem
+    >>> from gymnasium import spaces
+    >>> class Counter(tandem.Engine):
+    ...     observation_space = spaces.Box(0, np.inf, (1,))
+    ...     action_space = spaces.Box(-1, 1, (2,))
+    ...     def __init__(self, num_envs):
+    ...         self.num_envs = num_envs
+    ...         self.count = np.zeros(num_envs)
+    ...     def reset(self, envs, seeds, arrays):
+    ...         self.count[envs] = arrays.obs[envs, 0] = 0
+    ...     def step(self, envs, arrays):
+    ...         self.count[envs] += 1
+    ...         arrays.obs[envs, 0] = self.count[envs]
+    ...         arrays.rewards[envs] = arrays.actions[envs].sum(axis=1)
+    ...         arrays.terminateds[envs] = False
+    ...         arrays.truncateds[envs] = self.count[envs] >= 100
+
+    `tandem.serve(Counter(4), name="demo")` serves it until Ctrl-C, and `Counter.main()` by a command line. All methods
+    but `reset` and `step` are optional: most make a service of the engine available (docs/commands.md). One thread
+    calls all methods, one at a time. If a method raises, the call fails with `EngineFailed` and the exception's text,
+    the traceback goes to the engine's log, and the engine continues to serve. A method may also raise
+    `tandem.Unsupported` or `tandem.InvalidArgument`, which the caller of a service gets as such.
+
+    Attributes:
+      num_envs: Number of environments.
+      observation_space: Of one environment. `EngineArrays` has the arrays of each kind of space.
+      action_space: Of one environment.
+      task: The task's name, at most 63 bytes; by default the class's name.
+      max_episode_steps: The time limit that `truncateds` reports, for display; 0: none.
+      step_secs: Simulated seconds of a step; 0: unknown. Real time needs it.
+      info_sizes: Infos that steps and resets write: the number of values, or None for one number.
+      observation_names: For display: empty, or a name for each value of a float32 observation.
+      action_names: For display, as `observation_names`.
+      scene_name: For `entities`.
+      joint_names: For `joints`.
+      position_names: For `joints`, if joints have several positions: a name for each; else `joint_names`.
+      actuators: For `controls` and `set_control`: each an `Actuator`.
+      cameras: For `render`: the names of the cameras; the first is the viewport's.
+      image_size: For `render`: (width, height) of an image whose caller names no size.
+    """
+
+    num_envs: int
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    task: str = ""
+    max_episode_steps: int = 0
+    step_secs: float = 0.0
+    info_sizes: ClassVar[Mapping[str, int | None]] = {}
+    observation_names: Sequence[str] = ()
+    action_names: Sequence[str] = ()
+    scene_name: str = ""
+    joint_names: Sequence[str] = ()
+    position_names: Sequence[str] = ()
+    actuators: Sequence[Actuator] = ()
+    cameras: Sequence[str] = ("camera",)
+    image_size: tuple[int, int] = (320, 240)
+
+    def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
+        """Starts a new episode in some environments. Writes their rows of `obs` and `infos`, and no other row.
+
+        Args:
+          envs: int64[n], indices of the environments, each once.
+          seeds: A seed for each of `envs`: its random stream starts again from the seed. None: the stream continues.
+          arrays: Of all environments.
+        """
+        raise NotImplementedError
+
+    def step(self, envs: Index, arrays: EngineArrays) -> None:
+        """Steps some environments once. Writes their rows of all arrays except `actions`, and no other row.
+
+        Args:
+          envs: An index of arrays: `slice(None)` for all environments, else int64[n], ascending. Both work in
+            `array[envs]` on either side of an assignment.
+          arrays: Of all environments.
+        """
+        raise NotImplementedError
+
+    def clear_client_state(self) -> None:
+        """Undoes changes of services, such as moved entities and contracts. A reset of all environments follows."""
+
+    @classmethod
+    def main(cls, arguments: Sequence[str] | None = None) -> NoReturn:
+        """Serves this engine by a command line, and ends the program; `launch_engine(server="engine.py")` starts it.
+
+        The flags are those of every engine's program, such as --name, --num_envs and --seed, and one for each argument
+        of the class that has a number as default. The class is called with num_envs and these numbers.
+
+        Args:
+          arguments: The words of the command line; None: those of the program.
+
+        Raises:
+          SystemExit: At the end: 0 stopped, 1 failed, 2 a wrong flag, or InvalidArgument from the class.
+          InvalidArgument: The class has an argument without a default, or one with the name of a standard flag.
+        """
+        from tandem.serving.command_line import main
+
+        main(cls, arguments)
+
+    def entities(self, env: int) -> Sequence[Entity]:
+        """Returns the entities of an environment, for the service scene. Their ids are 1, 2, ... in each.
+
+        An engine with cameras gets this call once before the first reset, too.
+        """
+        raise Unsupported("scene: this engine has no entities")
+
+    def move_entity(self, env: int, entity_id: int, transform: Transform) -> None:
+        """Moves an entity, for the service scene. Parts of the transform that are None stay unchanged."""
+        raise Unsupported("scene: this engine cannot move its entities")
+
+    def joints(self, env: int) -> tuple[ArrayLike, ArrayLike]:
+        """Returns float32[nq] positions and float32[nv] velocities, for the services mujoco and telemetry.
+
+        It is also called once before the first reset.
+        """
+        raise Unsupported("mujoco: this engine has no joints")
+
+    def controls(self, env: int) -> ArrayLike:
+        """Returns the control of each actuator: the last step's, or a later one of `set_control`.
+
+        If there are as many actuators as float32 actions, it is also the action of a step that no client requested.
+        """
+        return np.zeros(len(self.actuators))
+
+    def set_control(self, env: int, actuator: int, value: float) -> None:
+        """Sets the control of an actuator for the next step, in place of the action's value."""
+        raise Unsupported("mujoco: this engine's actuators cannot be set")
+
+    def render(self, env: int, camera: str, width: int, height: int) -> NDArray[np.uint8]:
+        """Returns an image, uint8[height, width, 3], for the services camera and viewport. No step runs meanwhile."""
+        raise Unsupported("camera: this engine does not render")
+
+    def show_marks(self, env: int, marks: Sequence[DebugMark]) -> None:
+        """Takes the marks for later images of an environment, in place of its earlier ones, for the service debug."""
+        raise Unsupported("debug: this engine draws no marks")
+
+    def set_contract(self, envs: Sequence[int], contract: SimulationContract | None, seed: int | None) -> Sequence[str]:
+        """Randomises later resets of some environments, for `reset(contract=...)` and the service agent.
+
+        Args:
+          envs: Indices of the environments.
+          contract: From which they draw their physics; None: no randomisation.
+          seed: Environment i draws from the seed + i; None: the engine chooses.
+
+        Returns:
+          Names of given fields without effect on this task.
+        """
+        raise Unsupported("agent: this engine has no domain randomisation")

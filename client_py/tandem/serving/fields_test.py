@@ -1,0 +1,109 @@
+"""Engines in Python whose observations and actions are fields."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+import tandem
+from tandem.serving.arrays import EngineArrays
+from tandem.spaces.space_json import space_from_json
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    nothing_left_behind,
+    watchdog,
+)
+from tandem.testing.python_engines import serving
+from tools.testing import pytest_main
+
+
+class Camera(tandem.Engine):
+    """Shows the action in an image."""
+
+    observation_space = spaces.Dict(
+        image=spaces.Box(0, 255, (2, 2, 3), np.uint8), arm=spaces.Tuple([spaces.Discrete(5), spaces.Box(-1, 1, (2, 1))])
+    )
+    action_space = spaces.Discrete(200, start=-3)
+    num_envs = 3
+
+    def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
+        """Shows 1, and no arm."""
+        arrays.obs["image"][envs] = 1
+        arrays.obs["arm"][0][envs] = 0
+        arrays.obs["arm"][1][envs] = 0
+
+    def step(self, envs: Any, arrays: EngineArrays) -> None:
+        """Ends the episode if the action is 100."""
+        action = arrays.actions[envs]
+        arrays.obs["image"][envs] = action[:, None, None, None]
+        arrays.obs["arm"][0][envs] = 4
+        arrays.obs["arm"][1][envs, 1] = 0.5
+        arrays.rewards[envs] = action
+        arrays.terminateds[envs] = action == 100
+        arrays.truncateds[envs] = False
+
+
+def test_fields_move_between_client_and_engine() -> None:
+    """With SAME_STEP the host keeps the last observation of every field."""
+    with serving(Camera()) as name, tandem.SharedMemoryClient(name) as client:
+        fields = client.fields
+        assert (client.obs_size, client.act_size) == (0, 0)
+        assert fields["obs", "/image"].dtype == np.uint8 and fields["action", ""].dtype == np.int64
+        assert (fields["obs", "/image"] == 1).all()
+        fields["action", ""][:] = [3, 100, 7]
+        _, rewards, dones = client.step(client.actions)
+        assert rewards.tolist() == [3, 100, 7] and dones.tolist() == [0, 1, 0]
+        assert fields["obs", "/image"][:, 0, 0, 0].tolist() == [3, 1, 7]
+        assert fields["final_obs", "/image"][1, 0, 0, 0] == 100
+        assert fields["obs", "/arm/0"].tolist() == [4, 0, 4]
+        assert fields["obs", "/arm/1"][:, :, 0].tolist() == [[0, 0.5], [0, 0], [0, 0.5]]
+
+
+def test_the_description_has_the_spaces() -> None:
+    """A client can make Gymnasium's spaces from it."""
+    with serving(Camera()) as name, tandem.SharedMemoryClient(name) as client:
+        said = json.loads(client.description)
+    assert space_from_json(said["observation_space"]) == Camera.observation_space
+    assert space_from_json(said["action_space"]) == Camera.action_space
+
+
+def test_rows_and_fields_can_be_mixed() -> None:
+    """Float32 observations are rows, and actions are fields."""
+
+    class Mixed(tandem.Engine):
+        num_envs, observation_space, action_space = 2, spaces.Box(-9, 9, (1,)), spaces.MultiDiscrete([3, 4])
+
+        def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
+            arrays.obs[envs] = 0
+
+        def step(self, envs: Any, arrays: EngineArrays) -> None:
+            arrays.obs[envs, 0] = arrays.actions[envs].sum(axis=1)
+
+    with serving(Mixed()) as name, tandem.SharedMemoryClient(name) as client:
+        assert (client.obs_size, client.act_size) == (1, 0)
+        client.fields["action", ""][:] = [[1, 2], [0, 3]]
+        assert client.step(client.actions)[0].tolist() == [[3], [3]]
+
+
+def test_actions_are_read_only() -> None:
+    """Also in a tree."""
+    seen: list[Any] = []
+
+    class Watching(Camera):
+        action_space = spaces.Dict(a=spaces.Discrete(2))  # type: ignore[assignment]
+
+        def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
+            super().reset(envs, seeds, arrays)
+            seen.append(arrays.actions)
+
+    with serving(Watching()) as name, tandem.SharedMemoryClient(name):
+        pass
+    with pytest.raises(ValueError, match="read-only"):
+        seen[0]["a"][0] = 1
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,165 @@
+"""Engines in Python in processes of their own: signals, kills, exceptions."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    nothing_left_behind,
+    start_python,
+    unique_name,
+    watchdog,
+)
+from tandem.testing.python_engines import FAIL, HANG
+from tools.testing import pytest_main
+
+_PROGRAM = """
+import sys
+import tandem
+from tandem.testing.python_engines import Counter
+tandem.serve(Counter(), name=sys.argv[1])
+print("after serve")
+"""
+
+
+@pytest.fixture
+def name() -> str:
+    """A region's name."""
+    return unique_name()
+
+
+@pytest.fixture
+def engine(name: str) -> Iterator["subprocess.Popen[str]"]:
+    """Starts a program that calls `serve`."""
+    process = start_python(_PROGRAM, name)
+    yield process
+    process.terminate()
+    process.communicate(timeout=30)
+
+
+def _attach(name: str) -> tandem.SharedMemoryClient:
+    return tandem.SharedMemoryClient(name, timeout=30, attach_timeout=60)
+
+
+def _actions(first: float = 0) -> NDArray[np.float32]:
+    actions = np.zeros((3, 3), np.float32)
+    actions[0, 0] = first
+    return actions
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_serve(engine: "subprocess.Popen[str]", name: str, number: signal.Signals) -> None:
+    """The region is removed, and the program goes on; two signals at once are one."""
+    with _attach(name) as client:
+        client.step(_actions())
+        engine.send_signal(number)
+        engine.send_signal(number)
+        out, err = engine.communicate(timeout=30)
+        assert (engine.returncode, out) == (0, "after serve\n"), err
+        assert "Traceback" not in err
+        with pytest.raises(tandem.PeerGone):
+            client.step(_actions())
+    assert not Path("/dev/shm", name).exists()
+
+
+def test_a_second_ctrl_c_ends_a_step_that_hangs(engine: "subprocess.Popen[str]", name: str) -> None:
+    """It raises KeyboardInterrupt, a second after the first."""
+    with _attach(name) as client:
+        client.send(_actions(HANG))
+        with pytest.raises(tandem.StepTimeout):
+            client.recv(0.5)
+        engine.send_signal(signal.SIGINT)
+        time.sleep(1.5)  # the rule's second
+        engine.send_signal(signal.SIGINT)
+        _, err = engine.communicate(timeout=30)
+        assert engine.returncode == -signal.SIGINT or "KeyboardInterrupt" in err
+        with pytest.raises((tandem.PeerGone, tandem.EngineFailed)):
+            client.recv()
+
+
+def test_a_killed_engine_is_gone_and_starts_again(engine: "subprocess.Popen[str]", name: str) -> None:
+    """In a step; the next engine takes over the name."""
+    with _attach(name) as client:
+        client.send(_actions(HANG))
+        engine.kill()
+        with pytest.raises(tandem.PeerGone):
+            client.recv()
+        again = start_python(_PROGRAM, name)
+        try:
+            client.reconnect(60)
+            assert client.step(_actions())[0][:, 0].tolist() == [1, 1, 1]
+        finally:
+            again.send_signal(signal.SIGTERM)
+            again.communicate(timeout=30)
+
+
+def test_an_exception_in_a_step_is_in_the_log(engine: "subprocess.Popen[str]", name: str) -> None:
+    """The client gets its last line, and continues."""
+    with _attach(name) as client:
+        with pytest.raises(tandem.EngineFailed, match="^.*ValueError: no step for you$"):
+            client.step(_actions(FAIL))
+        client.step(_actions())
+    engine.send_signal(signal.SIGTERM)
+    _, err = engine.communicate(timeout=30)
+    assert 'raise ValueError("no step for you")' in err
+    assert "step failed: ValueError: no step for you" in err
+
+
+def test_a_killed_client_is_replaced(engine: "subprocess.Popen[str]", name: str) -> None:
+    """The engine resets all environments for the next client."""
+    child = os.fork()
+    if child == 0:
+        client = _attach(name)
+        client.step(_actions())
+        client.send(_actions())
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    with _attach(name) as client:
+        assert client.step(_actions())[0][:, 0].tolist() == [1, 1, 1]
+
+
+def test_a_daemon_thread_ends_with_the_program(name: str) -> None:
+    """The interpreter's exit stops `serve` first, which removes the region."""
+    program = (
+        "import sys, threading, tandem\n"
+        "from tandem.testing.python_engines import Counter\n"
+        "threading.Thread(target=tandem.serve, args=[Counter()], kwargs={'name': sys.argv[1]}, daemon=True).start()\n"
+        "with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:\n"
+        "    client.step(client.actions)\n"
+    )
+    process = start_python(program, name)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert not Path("/dev/shm", name).exists()
+
+
+def test_a_programs_own_handler_stays(name: str) -> None:
+    """What it raises ends `serve`."""
+    program = (
+        "import signal, sys, tandem\n"
+        "from tandem.testing.python_engines import Counter\n"
+        "def stop(number, frame):\n"
+        "    raise RuntimeError('mine')\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "try:\n"
+        "    tandem.serve(Counter(), name=sys.argv[1])\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+    )
+    process = start_python(program, name)
+    with _attach(name):
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "mine\n"), err
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

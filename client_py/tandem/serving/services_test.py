@@ -1,0 +1,230 @@
+"""The optional methods of an engine as services."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+import tandem
+from tandem.services import CameraKind, DebugArrow, Entity, SimulationContract, SimulationMode, Transform
+from tandem.serving.engine import Actuator, DebugMark
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    nothing_left_behind,
+    unique_name,
+    watchdog,
+)
+from tandem.testing.python_engines import Counter, serving
+from tools.testing import pytest_main
+
+
+class Furnished(Counter):
+    """Has every optional method."""
+
+    scene_name = "counters"
+    joint_names = ("count",)
+    actuators = (Actuator("left", -1, 1), Actuator("right"))
+    cameras = ("front", "top")
+    image_size = (8, 6)
+
+    def __init__(self) -> None:
+        """Makes three environments."""
+        super().__init__(3)
+        self.place = np.zeros((3, 3), np.float32)
+        self.control = np.zeros((3, 2))
+        self.marks: dict[int, Sequence[DebugMark]] = {}
+        self.contracts: list[Any] = []
+        self.image: NDArray[np.uint8] | None = None
+
+    def clear_client_state(self) -> None:
+        """Moves the counters back."""
+        self.place[:] = 0
+
+    def entities(self, env: int) -> Sequence[Entity]:
+        """Returns the world and the counter."""
+        place = Transform(self.place[env], np.array([0, 0, 0, 1], np.float32), None)
+        return [Entity(1, "world", None, ()), Entity(2, "counter", place, ("body",))]
+
+    def move_entity(self, env: int, entity_id: int, transform: Transform) -> None:
+        """Moves the counter alone."""
+        if entity_id != 2 or transform.position is None:
+            raise tandem.Unsupported("transform: expected a position of the counter")
+        self.place[env] = transform.position
+
+    def joints(self, env: int) -> tuple[ArrayLike, ArrayLike]:
+        """Returns the count."""
+        return [self.count[env]], [0.5]
+
+    def controls(self, env: int) -> ArrayLike:
+        """Returns what was set."""
+        return list(self.control[env])
+
+    def set_control(self, env: int, actuator: int, value: float) -> None:
+        """Sets it."""
+        self.control[env, actuator] = value
+
+    def render(self, env: int, camera: str, width: int, height: int) -> NDArray[np.uint8]:
+        """Shows the environment's number and the camera."""
+        if self.image is not None:
+            return self.image
+        image = np.zeros((height, width, 3), np.uint8)
+        image[0, 0] = (env, self.cameras.index(camera), 7)
+        return image
+
+    def show_marks(self, env: int, marks: Sequence[DebugMark]) -> None:
+        """Keeps them."""
+        self.marks[env] = marks
+
+    def set_contract(self, envs: Sequence[int], contract: SimulationContract | None, seed: int | None) -> Sequence[str]:
+        """Keeps it, and uses the friction."""
+        self.contracts.append((list(envs), contract, seed))
+        return [name for name in contract.given() if name != "friction_range"] if contract else []
+
+
+def test_scene() -> None:
+    """Entities are read and moved; the next client finds them where they were."""
+    engine = Furnished()
+    with serving(engine) as name:
+        with tandem.SharedMemoryClient(name) as client:
+            assert client.scene.info().scene_name == "counters"
+            assert client.scene.info().entity_count == 2
+            client.scene.set_transform("counter", position=[1, 2, 3], env_id=1)
+            entity = client.scene.entity("counter", env_id=1)
+            assert (entity.id, entity.components) == (2, ("body",))
+            assert entity.transform is not None and entity.transform.position is not None
+            assert entity.transform.position.tolist() == [1, 2, 3]
+            assert entity.transform.scale is None
+            with pytest.raises(tandem.Unsupported, match="expected a position of the counter"):
+                client.scene.set_transform(1, position=[1, 2, 3])
+        with tandem.SharedMemoryClient(name) as client:
+            assert not engine.place.any()
+
+
+def test_joints_controls_and_telemetry() -> None:
+    """The services mujoco and telemetry; values are clipped to an actuator's range."""
+    engine = Furnished()
+    with serving(engine) as name, tandem.SharedMemoryClient(name) as client:
+        info = client.mujoco.info()
+        assert (info.nq, info.nv, info.nu) == (1, 1, 2)
+        assert (info.joint_names, info.actuator_names) == (("count",), ("left", "right"))
+        client.step(client.actions)
+        state = client.mujoco.joint_state([2])[0]
+        assert (state.positions.tolist(), state.velocities.tolist()) == ([1], [0.5])
+        client.mujoco.send_control({"left": 5.0, "right": 5.0}, env_ids=[1])
+        assert engine.control.tolist() == [[0, 0], [1, 5], [0, 0]]
+        with client.telemetry.stream([1]) as frames:
+            assert next(frames)
+
+
+def test_camera_and_viewport() -> None:
+    """The viewport has the first camera's view; images are encoded."""
+    with serving(Furnished()) as name, tandem.SharedMemoryClient(name) as client:
+        assert [(each.id, each.name) for each in client.camera.list()] == [(3, "front"), (4, "top")]
+        image = client.camera.frame("top", env_id=2)
+        assert image.pixels.shape == (6, 8, 3) and image.pixels[0, 0].tolist() == [2, 1, 7]
+        assert client.viewport.frame(width=3, height=2).pixels[0, 0].tolist() == [0, 0, 7]
+        assert client.camera.frame("front", format="png").encoded.startswith(b"\x89PNG")
+        with pytest.raises(tandem.Unsupported, match="DEPTH"):
+            client.camera.frame("front", kind=CameraKind.DEPTH)
+
+
+def test_marks() -> None:
+    """The engine gets all marks of an environment when they change."""
+    engine = Furnished()
+    with serving(engine) as name:
+        with tandem.SharedMemoryClient(name) as client:
+            client.debug.line([0, 0, 0], [1, 0, 0], color=(1, 0, 0), env_id=1)
+            client.debug.draw(arrows=[DebugArrow([0, 0, 1], [0, 2, 0])], env_id=1)
+            line, arrow = engine.marks[1]
+            assert line == DebugMark(False, (0, 0, 0), (1, 0, 0), (1, 0, 0, 1))
+            assert arrow[:3] == (True, (0, 0, 1), (0, 2, 1))
+        with tandem.SharedMemoryClient(name):
+            assert engine.marks == {1: []}
+
+
+def test_contracts() -> None:
+    """The engine gets the given fields; unused ones are reported."""
+    engine = Furnished()
+    with serving(engine) as name, tandem.SharedMemoryClient(name) as client:
+        contract = SimulationContract(friction_range=(0.5, 1), mass_scale_range=(1, 2), terrain_type="moon")
+        assert client.agent.set_contract(contract, [0, 2], seed=4) == ("mass_scale_range", "terrain_type")
+        assert client.agent.set_contract(SimulationContract(), [1]) == ()
+    (envs, given, seed), (others, none, _) = engine.contracts
+    assert (envs, seed, others, none) == ([0, 2], 4, [1], None)
+    assert given == contract
+
+
+@pytest.mark.parametrize(
+    ("change", "call", "text"),
+    [
+        ({"image": np.zeros((6, 8))}, lambda client: client.camera.frame("top"), "expected uint8\\[6, 8, 3\\], found"),
+        ({"joints": lambda env: ([1, 2], [3])}, lambda client: client.mujoco.joint_state(), "expected 1 numbers"),
+        ({"entities": lambda env: [Entity(7, "x", None, ())]}, lambda client: client.scene.info(), "the ids 1, 2"),
+        ({"move_entity": lambda *_: 1 / 0}, lambda client: client.scene.set_transform(2, position=[0] * 3), "Zero"),
+        ({"set_control": lambda *_: 1 / 0}, lambda client: client.mujoco.send_control([0]), "ZeroDivision"),
+    ],
+    ids=["image", "joints", "entities", "move", "control"],
+)  # fmt: skip
+def test_invalid_results_fail_the_call_alone(change: dict[str, Any], call: Any, text: str) -> None:
+    """The text names the method, what was expected and what was found."""
+    engine = Furnished()
+    with serving(engine) as name, tandem.SharedMemoryClient(name) as client:
+        for attribute, value in change.items():
+            setattr(engine, attribute, value)
+        with pytest.raises(tandem.EngineFailed, match=text):
+            call(client)
+        client.step(client.actions)
+
+
+def test_a_step_without_an_exchange_takes_the_controls() -> None:
+    """If they fail, this step fails alone; in real time, too."""
+
+    class Driven(Furnished):
+        action_space = spaces.Box(-9, 9, (2,))
+
+    engine = Driven()
+    with serving(engine) as name, tandem.SharedMemoryClient(name) as client:
+        client.scene.pause()
+        engine.control[:] = [3, 4]
+        assert client.scene.single_step() == 1
+        engine.controls = lambda env: [1 / 0]  # type: ignore[method-assign]
+        with pytest.raises(tandem.EngineFailed, match="ZeroDivisionError"):
+            client.scene.single_step()
+        client.scene.set_simulation_mode(SimulationMode.REALTIME)
+        client.scene.resume()
+        assert client.step(client.actions)[1].tolist() == [7, 7, 7]
+
+
+def test_actuators_need_controls() -> None:
+    """The message names the method."""
+
+    class Uncontrolled(Counter):
+        actuators = (Actuator("left"),)
+
+        def joints(self, env: int) -> tuple[ArrayLike, ArrayLike]:
+            return [0], [0]
+
+    with pytest.raises(tandem.InvalidArgument, match="controls: expected a method of Uncontrolled"):
+        tandem.serve(Uncontrolled(), name=unique_name())
+
+
+def test_an_engine_without_methods_has_no_services() -> None:
+    """Each call is Unsupported."""
+    with serving(Counter()) as name, tandem.SharedMemoryClient(name) as client:
+        for call in (client.scene.entities, client.mujoco.info, lambda: client.camera.frame("camera")):
+            with pytest.raises(tandem.Unsupported):
+                call()
+
+
+def test_services_are_chosen_by_name() -> None:
+    """The others are off."""
+    with serving(Furnished(), services=["scene"]) as name, tandem.SharedMemoryClient(name) as client:
+        client.scene.info()
+        with pytest.raises(tandem.Unsupported):
+            client.mujoco.info()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
