@@ -58,7 +58,7 @@ def make_vec(
     """Starts processes with environments, and returns these; `close`, or the end of this process, ends the processes.
 
     A task of Tandem runs in an engine in C++, any other environment in Python, in worker processes. Environment i of
-    `reset(seed=s)` starts as Gymnasium's starts with seed s + i. docs/tasks.md and docs/environments.md list differences.
+    `reset(seed=s)` starts as Gymnasium's with seed s + i. docs/tasks.md and docs/environments.md list differences.
 
     >>> import tandem
     >>> envs = tandem.make_vec("CartPole-v1", num_envs=3)
@@ -69,7 +69,7 @@ def make_vec(
     >>> envs.close()
 
     Args:
-      task: A task of Tandem (`tandem.list_tasks`), such as "Ant-v5"; or an id of Gymnasium's registry; or a function that
+      task: A task of Tandem (`tandem.list_tasks`), such as "Ant-v5"; an id of Gymnasium's registry; a function that
         makes an environment; or a sequence of such functions.
       num_envs: Number of environments; None: 1, or the number of functions.
       backend: "native": an id's task in C++; "python": Gymnasium's environment; None: C++ if there is such a task.

@@ -337,8 +337,8 @@ def functions_of(task: Any, num_envs: int | None) -> Sequence[Any]:
     functions = list(task) if isinstance(task, Sequence) else [task]
     if not functions or not all(callable(function) for function in functions):
         raise InvalidArgument(
-            f"task: expected a task's name, a function that makes an environment, or a sequence of such functions, found "
-            f"{shown(task)}"
+            "task: expected a task's name, a function that makes an environment, or a sequence of such functions, "
+            f"found {shown(task)}"
         )
     if num_envs not in (None, len(functions)):
         raise InvalidArgument(
