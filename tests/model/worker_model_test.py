@@ -60,7 +60,7 @@ class Setting(NamedTuple):
 SETTINGS = (
     Setting(workers=2, exchanges=(1, 1)),
     Setting(workers=2, exchanges=(2,), deaths=1, lags=True),
-    Setting(workers=2, exchanges=(2, 1), clients_die=False, stranger=True, lags=True),
+    Setting(workers=2, exchanges=(2, 1), clients_die=False, stranger=True),
     Setting(workers=2, exchanges=(2,), deaths=1, restarts=True, lags=True),
     Setting(workers=3, exchanges=(2,), clients_die=False),
     Setting(workers=3, exchanges=(1,), deaths=1, restarts=True, clients_die=False),

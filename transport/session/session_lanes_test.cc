@@ -20,6 +20,7 @@
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
+#include "transport/session/testing/held_workers.h"
 #include "transport/session/testing/worker_rig.h"
 
 namespace tandem {

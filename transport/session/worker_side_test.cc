@@ -24,6 +24,7 @@
 #include "transport/session/engine_side.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/testing/echo_engine.h"
+#include "transport/session/testing/held_workers.h"
 #include "transport/session/testing/worker_rig.h"
 #include "transport/session/worker_error.h"
 

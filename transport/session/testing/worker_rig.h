@@ -31,14 +31,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "schema/layout/lrbc.h"
-#include "schema/layout/worker_slot.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/step_arrays.h"
-#include "transport/session/testing/echo_engine.h"
 #include "transport/session/worker_side.h"
 
 namespace tandem {
@@ -278,26 +276,6 @@ inline void ExpectRows(const ClientSide& client, float count, float action) {
     EXPECT_EQ(arrays.obs[3 * env], count) << env;
     EXPECT_EQ(arrays.obs[3 * env + 1], action) << env;
   }
-}
-
-// Waits until all workers have acknowledged an order to hold, which the
-// supervisor has a cause to send.
-inline void AwaitHeldWorkers(const ClientSide& client) {
-  const LrbcHeader& plan = client.plan();
-  const auto* const head =
-      client.mapping()->At<WorkersHeader>(plan.workers_offset);
-  const auto* const slots =
-      client.mapping()->At<WorkerSlot>(WorkerSlotOffset(plan, 0));
-  AwaitTrue([&] {
-    // relaxed: only compared, here and below.
-    const uint32_t order = head->order.load(std::memory_order_relaxed);
-    bool held = head->order_kind.load(std::memory_order_relaxed) ==
-                static_cast<uint32_t>(WorkerOrder::kHold);
-    for (uint32_t worker = 0; worker < plan.num_workers; ++worker) {
-      held = held && slots[worker].ack.load(std::memory_order_relaxed) == order;
-    }
-    return held;
-  });
 }
 
 inline ErrorCode StepAll(ClientSide& client, float action) {
