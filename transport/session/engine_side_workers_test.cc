@@ -22,7 +22,6 @@
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
-#include "transport/session/testing/held_workers.h"
 #include "transport/session/testing/worker_rig.h"
 #include "transport/session/worker_side.h"
 
@@ -57,27 +56,6 @@ TEST(Supervision, EnvironmentsThatSteppedAfterALoweredCountAreReset) {
   for (int i = 0; i < 2; ++i) ASSERT_EQ(StepAll(client, 2), ErrorCode::kOk);
   ASSERT_TRUE(client.Reconnect(20).ok());
   ExpectRows(client, 0, 0);
-}
-
-TEST(Supervision, AScribbledCountAtAnAttachDropsThePendingExchange) {
-  const std::string name = UniqueRegionName("supervision");
-  WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
-  ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
-  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
-  AwaitHeldWorkers(client);
-  ASSERT_EQ(client.Send(std::vector<float>(2, 5)), ErrorCode::kOk);
-  // relaxed: as a foreign program would.
-  client.mapping()
-      ->At<WorkerSlot>(WorkerSlotOffset(client.plan(), 1))
-      ->done.store(77, std::memory_order_relaxed);
-  ASSERT_TRUE(client.Reconnect(20).ok());
-  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
-  for (int i = 1; i <= 3; ++i) {
-    const float x = static_cast<float>(10 * i);
-    ASSERT_EQ(StepAll(client, x), ErrorCode::kOk);
-    ExpectRows(client, static_cast<float>(i), x);
-  }
 }
 
 // The supervisor, two workers of one environment each, and a foreign client, on
@@ -121,15 +99,16 @@ class Orders : public testing::Test {
     while (Pump() != event) {
     }
   }
+  WorkerSlot* slot(uint32_t worker) const {
+    return side_->mapping()->At<WorkerSlot>(WorkerSlotOffset(*header_, worker));
+  }
   WorkerOrder order_kind() const {
     return static_cast<WorkerOrder>(
         head_->order_kind.load(std::memory_order_relaxed));
   }
   void PumpUntilTheyGo() {
-    const auto* const slots =
-        side_->mapping()->At<WorkerSlot>(WorkerSlotOffset(*header_, 0));
     const auto acknowledged = [&](uint32_t worker) {
-      return slots[worker].ack.load(std::memory_order_relaxed) ==
+      return slot(worker)->ack.load(std::memory_order_relaxed) ==
              head_->order.load(std::memory_order_relaxed);
     };
     while (order_kind() != WorkerOrder::kGo || !acknowledged(0) ||
@@ -178,6 +157,30 @@ class Orders : public testing::Test {
   std::vector<std::unique_ptr<CountingWorker>> workers_;
   std::unique_ptr<RegionLock> client_;
 };
+
+TEST_F(Orders, AScribbledCountAtAnAttachDropsThePendingExchange) {
+  AdmitClient(AutoresetMode::kSameStep);
+  Step(3);
+  // A pause, so that no worker does the next exchange before the attach.
+  side_->ShowPaused(true);
+  while (order_kind() != WorkerOrder::kHold) (void)Pump();
+  header_->action_seq.store(2, std::memory_order_release);
+  slot(1)->done.store(77, std::memory_order_relaxed);
+  LeaveClientSlot();
+  TakeClientSlot(2);
+  SayHello(AutoresetMode::kSameStep);
+  PumpUntil(EngineEvent::kClientArrived);
+  side_->AcknowledgeAttach(absl::OkStatus());
+  EXPECT_EQ(header_->frame_seq.load(std::memory_order_relaxed), 2u);
+  side_->ShowPaused(false);
+  PumpUntilTheyGo();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  EXPECT_EQ(count(0), 0);
+  EXPECT_EQ(count(1), 0);
+  Step(4);
+  EXPECT_EQ(count(0), 1);
+  EXPECT_EQ(count(1), 1);
+}
 
 TEST_F(Orders, NoEndAfterAStopIsADeath) {
   side_->StopWorkers();
