@@ -77,7 +77,7 @@ class Orders : public testing::Test {
     side_->ResetWorkers(std::nullopt);
     PumpUntil(EngineEvent::kWorkersReady);
     ASSERT_TRUE(side_->Open().ok());
-    PumpUntilTheyGo();
+    PumpUntilAll(WorkerOrder::kGo);
   }
   void TearDown() override { workers_.clear(); }
 
@@ -106,16 +106,16 @@ class Orders : public testing::Test {
     return static_cast<WorkerOrder>(
         head_->order_kind.load(std::memory_order_relaxed));
   }
-  void PumpUntilTheyGo() {
+  // Until all have carried out this order, and the supervisor has seen that.
+  void PumpUntilAll(WorkerOrder order) {
     const auto acknowledged = [&](uint32_t worker) {
       return slot(worker)->ack.load(std::memory_order_relaxed) ==
              head_->order.load(std::memory_order_relaxed);
     };
-    while (order_kind() != WorkerOrder::kGo || !acknowledged(0) ||
-           !acknowledged(1)) {
+    while (order_kind() != order || !acknowledged(0) || !acknowledged(1)) {
       EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
     }
-    EXPECT_EQ(Pump(), EngineEvent::kTimedOut);  // it has seen them
+    EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
   }
 
   // What a client does before it waits for the acknowledgement.
@@ -135,7 +135,7 @@ class Orders : public testing::Test {
     SayHello(mode);
     PumpUntil(EngineEvent::kClientArrived);
     side_->AcknowledgeAttach(absl::OkStatus());
-    PumpUntilTheyGo();
+    PumpUntilAll(WorkerOrder::kGo);
   }
   void LeaveClientSlot() { client_.reset(); }
   // Sends an exchange; all do it.
@@ -163,7 +163,7 @@ TEST_F(Orders, AScribbledCountAtAnAttachDropsThePendingExchange) {
   Step(3);
   // A pause, so that no worker does the next exchange before the attach.
   side_->ShowPaused(true);
-  while (order_kind() != WorkerOrder::kHold) (void)Pump();
+  PumpUntilAll(WorkerOrder::kHold);
   header_->action_seq.store(2, std::memory_order_release);
   slot(1)->done.store(77, std::memory_order_relaxed);
   LeaveClientSlot();
@@ -173,7 +173,7 @@ TEST_F(Orders, AScribbledCountAtAnAttachDropsThePendingExchange) {
   side_->AcknowledgeAttach(absl::OkStatus());
   EXPECT_EQ(header_->frame_seq.load(std::memory_order_relaxed), 2u);
   side_->ShowPaused(false);
-  PumpUntilTheyGo();
+  PumpUntilAll(WorkerOrder::kGo);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
   EXPECT_EQ(count(0), 0);
   EXPECT_EQ(count(1), 0);
