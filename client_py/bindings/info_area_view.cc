@@ -71,6 +71,9 @@ absl::Status InfoAreaView::ReadHeader(InfoAreaHeader* header) {
   if (header->version != kInfoAreaVersion) {
     return Broken("version", kInfoAreaVersion, header->version);
   }
+  if (header->header_bytes != sizeof(InfoAreaHeader)) {
+    return Broken("header_bytes", sizeof(InfoAreaHeader), header->header_bytes);
+  }
   if (header->rows != rows_) return Broken("rows", rows_, header->rows);
   if (header->log_bytes > plan_.blob - plan_.log) {
     return Broken("log", absl::StrCat("at most ", plan_.blob - plan_.log),
@@ -87,7 +90,10 @@ absl::Status InfoAreaView::ReadLog(uint64_t log_bytes) {
   while (log_read_ < log_bytes) {
     const uint64_t offset = plan_.log + log_read_;
     const uint64_t left = log_bytes - log_read_;
-    if (left < sizeof(InfoPattern)) return Broken("record", "16 bytes", left);
+    if (left < sizeof(InfoPattern)) {
+      return Broken("record", absl::StrCat("at least ", sizeof(InfoPattern)),
+                    left);
+    }
     // Both kinds of record begin with these members.
     const auto head = Copied<InfoPattern>(area_, offset);
     if (head.bytes < sizeof(head) || head.bytes > left ||
@@ -104,7 +110,10 @@ absl::Status InfoAreaView::ReadLog(uint64_t log_bytes) {
 }
 
 absl::Status InfoAreaView::AddColumn(uint64_t offset, uint64_t bytes) {
-  if (bytes < sizeof(InfoColumn)) return Broken("column", "48 bytes", bytes);
+  if (bytes < sizeof(InfoColumn)) {
+    return Broken("column", absl::StrCat("at least ", sizeof(InfoColumn)),
+                  bytes);
+  }
   const auto record = Copied<InfoColumn>(area_, offset);
   const bool typed = HasValues(record.value);
   if (!IsKnown(record.value) || record.part > InfoPart::kFinal ||

@@ -1,9 +1,12 @@
 #include "client_py/bindings/info_writer.h"
 
+#include <pybind11/gil_safe_call_once.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -33,9 +36,14 @@ uint64_t NewGeneration() {
 
 // Whether a type is numpy.number or derived from it.
 bool IsNumpyNumber(PyTypeObject* type) {
-  static PyObject* const number =
-      py::object(py::module_::import("numpy").attr("number")).release().ptr();
-  return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(number)) != 0;
+  // Not a static of the function: the import may let another thread run, which
+  // would wait for the static with the GIL held.
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> number;
+  number.call_once_and_store_result([]() -> py::object {
+    return py::module_::import("numpy").attr("number");
+  });
+  return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(
+                                    number.get_stored().ptr())) != 0;
 }
 
 bool IsKey(PyObject* key, const py::object& expected) {
@@ -92,19 +100,20 @@ InfoWriter::InfoWriter(std::span<std::byte> area, uint32_t rows,
     RaiseInvalid(absl::StrCat("info_area: expected an address divisible by ",
                               kInfoAlign, ", found another"));
   }
-  *header() = {.magic = kInfoAreaMagic,
-               .version = kInfoAreaVersion,
-               .header_bytes = sizeof(InfoAreaHeader),
-               .generation = NewGeneration(),
-               .rows = rows,
-               .rows_with_infos = 0,
-               .log_bytes = 0,
-               .blob_bytes = 0,
-               .reserved_48 = {}};
-  Begin();
 }
 
 void InfoWriter::Begin() {
+  if (!std::exchange(begun_, true)) {
+    *header() = {.magic = kInfoAreaMagic,
+                 .version = kInfoAreaVersion,
+                 .header_bytes = sizeof(InfoAreaHeader),
+                 .generation = NewGeneration(),
+                 .rows = rows_,
+                 .rows_with_infos = 0,
+                 .log_bytes = 0,
+                 .blob_bytes = 0,
+                 .reserved_48 = {}};
+  }
   std::fill_n(words_, size_t{2} * rows_, kNoInfo);
   blob_end_ = plan_.blob;
   header()->blob_bytes = 0;

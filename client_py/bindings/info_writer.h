@@ -34,13 +34,13 @@ namespace tandem {
 // (kFinal before kInfo). The area is then complete.
 class InfoWriter {
  public:
-  // Writes the header of an empty area. Raises InvalidArgument if the area is
-  // too small, too large or not aligned.
+  // Writes nothing: the trainer may still read a predecessor's infos. Raises
+  // InvalidArgument if the area is too small, too large or not aligned.
   InfoWriter(std::span<std::byte> area, uint32_t rows, uint32_t first_env);
   InfoWriter(const InfoWriter&) = delete;
   InfoWriter& operator=(const InfoWriter&) = delete;
 
-  // Begins an exchange: no row has an info.
+  // Begins an exchange: no row has an info. The first call begins a new log.
   void Begin();
 
   // The next calls are for this row, which is higher than the ones before.
@@ -120,6 +120,7 @@ class InfoWriter {
   const uint32_t rows_;
   const uint32_t first_env_;
   const InfoAreaPlan plan_;
+  bool begun_ = false;
   uint32_t* const words_;
   uint32_t row_ = 0;
   uint64_t log_end_;

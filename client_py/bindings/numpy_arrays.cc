@@ -1,5 +1,7 @@
 #include "client_py/bindings/numpy_arrays.h"
 
+#include <pybind11/gil_safe_call_once.h>
+
 namespace tandem {
 namespace py = pybind11;
 namespace {
@@ -30,8 +32,11 @@ int NumberOf(PyObject* descriptor) {
 }  // namespace
 
 const std::array<NumpyType, kFieldTypes.size()>& NumpyTypes() {
-  static const std::array<NumpyType, kFieldTypes.size()> types = MakeTypes();
-  return types;
+  // Not a static of the function: MakeTypes may let another thread run, which
+  // would wait for the static with the GIL held.
+  using Types = std::array<NumpyType, kFieldTypes.size()>;
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<Types> types;
+  return types.call_once_and_store_result(MakeTypes).get_stored();
 }
 
 std::optional<FieldType> TypeOfScalar(const PyTypeObject* type) {

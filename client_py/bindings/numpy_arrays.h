@@ -75,6 +75,11 @@ inline bool IsContiguous(PyObject* array) {
   return (Proxy(array)->flags & kFlags) == kFlags;
 }
 
+// Whether NumPy lets its array be written.
+inline bool IsWritable(PyObject* array) {
+  return (Proxy(array)->flags & NumpyApi::NPY_ARRAY_WRITEABLE_) != 0;
+}
+
 template <typename T>
 T* Data(PyObject* array) {
   return reinterpret_cast<T*>(Proxy(array)->data);

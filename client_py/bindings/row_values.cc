@@ -46,6 +46,7 @@ std::optional<RowValues::Field> RowValues::FieldOf(const py::object& array,
   Field field = {
       .keeper = array,
       .data = proxy->data,
+      .writable = IsWritable(array.ptr()),
       .value_bytes = ElementBytes(*type),
       .type = *type,
       .numpy = &NumpyTypeOf(*type),
@@ -57,7 +58,7 @@ std::optional<RowValues::Field> RowValues::FieldOf(const py::object& array,
 }
 
 void RowValues::Write(size_t row, PyObject* value) {
-  if (field_.has_value() &&
+  if (field_.has_value() && field_->writable &&
       TryWrite(field_->data + row * field_->value_bytes, value)) {
     return;
   }

@@ -32,7 +32,8 @@ class RowValues {
   // raises, and InvalidArgument if the array has another number of rows.
   RowValues(pybind11::object values, size_t rows);
 
-  // Raises what `write_row` raises; the row may then be partly written.
+  // Raises what `write_row` raises, also if the array is not writable; the row
+  // may then be partly written.
   void Write(size_t row, PyObject* value);
 
   // Returns a new object, or one that cannot change. Raises what `row` raises.
@@ -43,6 +44,7 @@ class RowValues {
   struct Field {
     pybind11::object keeper;
     char* data;
+    bool writable;
     size_t value_bytes;
     FieldType type;
     const NumpyType* numpy;

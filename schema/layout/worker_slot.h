@@ -67,7 +67,8 @@ struct WorkersHeader {
   SharedWord<uint32_t> order;  // number of the last order; publishes the next
                                // two; wraps, compared for equality only; 0 at
                                // birth, which counts as kHold
-  SharedWord<uint32_t> order_kind;  // a WorkerOrder
+  SharedWord<uint32_t> order_kind;  // a WorkerOrder; kHold while the
+                                    // supervisor writes another value
   SharedWord<uint64_t> order_value;
   uint8_t reserved_16[112];
 

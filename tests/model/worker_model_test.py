@@ -4,10 +4,12 @@
     looks for an order, looks for an exchange     WorkerSide::Ready, each load a step
     carries out, acknowledges                     WorkerSide::TakeOrder, its caller's reset; WorkerSide::Acknowledge
     reads the kind, applies                       WorkerSide::TakeExchange; its caller's step
-    stores done, fences, scans, elects            WorkerSide::Finish; AllDone; Elect
-    prepares, publishes                           PublishExchange, up to the store of frame_seq; that store
-    supervisor holds .. goes                      EngineWorkers::Advance, one step for each stage
-    supervisor competes, learns of a death        EngineWorkers::TakeOver; EngineWorkers::Replace, or the region's end
+    stores done, fences, scans, elects            WorkerSide::FinishExchange; WorkerElection::AllDone; Win
+    prepares, publishes                           WorkerElection::Publish, up to the store of frame_seq; that store
+    supervisor holds .. goes                      EngineSide::AdvanceWorkers, one step for each stage
+    supervisor competes, scans, elects            EngineWorkers::TakeOver: its loads; AllDone, in one step; WinFrom
+    supervisor takes over, starts a replacement   EngineWorkers::TakeOver for a dead winner; Replace
+    supervisor ends the region                    EngineSide's destructor
     comes .. judges, leaves, dies                 ClientSide, as in session_client.py
 
 A worker's store of `done` waits in a buffer until a separate step writes it to memory, before the worker's next release
@@ -20,6 +22,8 @@ rows instead of stepping them. In one setting a foreign program lowers action_se
 - An exchange that recv reports as Ok was applied once to each row, in its session, after a reset at the session's
   start, or after its worker's restart.
 - From every state, without further deaths, each wait ends; without any death, also if the supervisor never competes.
+
+The supervisor competes at any time. The code first waits for some milliseconds; the model has no time.
 
 Length: one model, whose parts are one state.
 
@@ -50,13 +54,14 @@ class Setting(NamedTuple):
     restarts: bool = False  # whether the supervisor starts a replacement; else it ends the region
     clients_die: bool = True  # else they only leave
     stranger: bool = False  # a foreign program lowers action_seq once
+    lags: bool = False  # whether the supervisor loads, scans and elects in three steps; else in one
 
 
 SETTINGS = (
     Setting(workers=2, exchanges=(1, 1)),
-    Setting(workers=2, exchanges=(2,), deaths=1),
+    Setting(workers=2, exchanges=(2,), deaths=1, lags=True),
     Setting(workers=2, exchanges=(2, 1), clients_die=False, stranger=True),
-    Setting(workers=2, exchanges=(2,), deaths=1, restarts=True),
+    Setting(workers=2, exchanges=(2,), deaths=1, restarts=True, lags=True),
     Setting(workers=3, exchanges=(2,), clients_die=False),
     Setting(workers=3, exchanges=(1,), deaths=1, restarts=True, clients_die=False),
     Setting(workers=2, exchanges=(1, 1), deaths=1, restarts=True, clients_die=False),
@@ -73,6 +78,7 @@ MUTATIONS = {
     "worker: a replacement counts from frame_seq": "not from its slot's done",
     "worker: a replacement steps at once": "its environments were not reset",
     "supervisor: never competes": "the last finisher's death leaves an exchange open",
+    "supervisor: elects by a late read": "it reads the winner after its scan: other exchanges may have come meanwhile",
     "supervisor: leaves a dead winner's exchange": "it does not publish in its place",
     "supervisor: publishes for a live winner": "it does not look at the winner's lock",
     "supervisor: restarts before it takes over": "the replacement holds the dead winner's lock",
@@ -125,7 +131,10 @@ class State(NamedTuple):
     at: str = "idle"  # its stage
     stage_of: str = ""  # arrival, departure or resynchronisation
     arriving: int = 0
-    publishing: str = ""
+    competing: str = ""  # its next step in an election
+    saw: tuple[int, int] = (0, 0)  # `publisher`, as it was when it began to compete
+    publishing: str = ""  # its next step in the end of an exchange
+    number: int = 0  # of the exchange for which it competes, or which it publishes
     has_client: bool = False
     fresh_at: int = 0  # frame_seq at the last reset; -1: a row was changed since
     deaths: int = 0  # so far
@@ -316,13 +325,20 @@ def _ordered(s: State, kind: str, value: int = 0) -> State:
     return s._replace(at=_STAGES[s.at], order=s.order + 1, order_kind=kind, order_value=value)
 
 
+def _publishes(s: State, number: int) -> State:
+    return s._replace(publishing="prepares", competing="", saw=(0, 0), number=number)
+
+
 def _supervisor_steps(s: State, setting: Setting, mutation: str) -> Iterator[Step[State]]:
     if s.publishing:
         label = f"supervisor {s.publishing}"
         if s.publishing == "prepares":
-            yield label, _prepared(s._replace(publishing="publishes"), s.frame_seq + 1)
+            yield label, _prepared(s._replace(publishing="publishes"), s.number)
         else:
-            yield label, _published(s._replace(publishing=""), s.frame_seq + 1)
+            yield label, _published(s._replace(publishing="", number=0), s.number)
+        return
+    if s.competing:
+        yield f"supervisor {s.competing}", _competed(s, mutation)
         return
     waits = s.at == "idle" or s.at.startswith("awaits")
     if waits:
@@ -354,7 +370,7 @@ def _supervisor_steps(s: State, setting: Setting, mutation: str) -> Iterator[Ste
             number = s.frame_seq + 1
             if all(w.done == number for w in s.workers):
                 # All are held: no worker publishes it.
-                yield label, s._replace(at="resets", publisher=(number, SUPERVISOR), publishing="prepares")
+                yield label, _publishes(s._replace(at="resets"), number)
             elif mutation == "supervisor: goes back to frame_seq" and begun:
                 yield label, s._replace(at="counts", stage_of="resynchronisation")
             elif (begun or pending) and not skips:
@@ -367,7 +383,7 @@ def _supervisor_steps(s: State, setting: Setting, mutation: str) -> Iterator[Ste
             # All have acknowledged: no worker is in an election.
             number = s.frame_seq + 1
             if all(w.done == number for w in s.workers):
-                yield label, following._replace(publisher=(number, SUPERVISOR), publishing="prepares")
+                yield label, _publishes(following, number)
             else:
                 yield label, following
         case "resets":
@@ -382,7 +398,7 @@ def _supervisor_steps(s: State, setting: Setting, mutation: str) -> Iterator[Ste
                 yield label, _ordered(s, RESET)
         case "clears":
             arrives = s.stage_of == "arrival"
-            count = s.action_seq if arrives and s.action_seq - s.frame_seq not in (0, 1) else s.frame_seq
+            count = s.action_seq if arrives else s.frame_seq
             cleared = following._replace(frame_seq=count, fresh_at=count)
             if arrives or s.action_seq == count:
                 cleared = cleared._replace(kind=None)
@@ -412,10 +428,13 @@ def _watch_steps(s: State, setting: Setting, mutation: str) -> Iterator[Step[Sta
     elected, winner = s.publisher
     competes = mutation != "supervisor: never competes"
     counts = s.at == "awaits counted" and mutation != "supervisor: competes while it sets another count"
+    # Loads before all have done the exchange lead to the same elections as these, or to none.
     if competes and not counts and elected != number and all(w.done == number for w in s.workers):
-        yield "supervisor competes", s._replace(publisher=(number, SUPERVISOR), publishing="prepares")
+        loaded = s._replace(competing="scans", saw=s.publisher, number=number)
+        at_once = _competed(loaded._replace(competing="elects"), mutation)
+        yield "supervisor competes", loaded if setting.lags else at_once
     if mutation == "supervisor: publishes for a live winner" and elected == number:
-        yield "supervisor takes over", s._replace(publishing="prepares")
+        yield "supervisor takes over", _publishes(s, number)
     for index, w in enumerate(s.workers):
         if w.at != "dead":
             continue
@@ -431,12 +450,23 @@ def _watch_steps(s: State, setting: Setting, mutation: str) -> Iterator[Step[Sta
             "supervisor: restarts before it takes over",
         )
         if won and not keeps:
-            yield "supervisor takes over", s._replace(publishing="prepares")
+            yield "supervisor takes over", _publishes(s, number)
             continue
         yield "supervisor starts a replacement", _replaced(s, index, mutation)
     if mutation == "supervisor: restarts before it takes over" and elected == number and winner != SUPERVISOR:
         if s.workers[winner].at == "dead":
-            yield "supervisor takes over", s._replace(publishing="prepares")
+            yield "supervisor takes over", _publishes(s, number)
+
+
+def _competed(s: State, mutation: str) -> State:
+    """Returns the state after a step of the supervisor's election."""
+    lost = s._replace(competing="", saw=(0, 0), number=0)
+    if s.competing == "scans":
+        return s._replace(competing="elects") if all(w.done == s.number for w in s.workers) else lost
+    late = mutation == "supervisor: elects by a late read"
+    if s.publisher[0] == s.number or (s.publisher != s.saw and not late):
+        return lost
+    return _publishes(s._replace(publisher=(s.number, SUPERVISOR)), s.number)
 
 
 def _replaced(s: State, index: int, mutation: str) -> State:
@@ -545,7 +575,7 @@ def explore_setting(setting: Setting, mutation: str = "") -> Result[State]:
 
     def at_rest(s: State) -> bool:
         at_ease = s.client in ("chooses", "lost") or (s.client == "comes" and s.at == "gone")
-        quiet = s.at == "gone" or (s.at == "idle" and not s.publishing)
+        quiet = s.at == "gone" or (s.at == "idle" and not s.publishing and not s.competing)
         wait = all(w.at in ("looks for an order", "looks for an exchange", "dead") for w in s.workers)
         return (at_ease or s.who > len(setting.exchanges)) and quiet and wait
 

@@ -60,20 +60,24 @@ absl::StatusOr<ClientSide> ClientSide::Attach(absl::string_view name,
   }
 }
 
+ClientSide::Session::Session(AttachedRegion attached, WaitStrategy wait)
+    : region(std::move(attached)),
+      arrays(StepArrays::Of(*region.mapping(), region.plan(), region.fields())),
+      own_bell(&region.mapping()->header()->client_doorbell,
+               &region.mapping()->header()->client_sleepers),
+      engine_bell(&region.mapping()->header()->engine_doorbell,
+                  &region.mapping()->header()->engine_sleepers),
+      waiter(own_bell, wait),
+      chosen((region.plan().feature_bits & kFeatureSubsets) != 0
+                 ? region.plan().num_envs
+                 : 0) {}
+
 ClientSide::ClientSide(absl::string_view name, const Options& options,
                        AttachedRegion region)
     : name_(name.data(), name.size()),
       options_(options),
-      region_(std::move(region)),
-      arrays_(
-          StepArrays::Of(*region_.mapping(), region_.plan(), region_.fields())),
-      waiter_(Doorbell(&header()->client_doorbell, &header()->client_sleepers),
-              options.wait),
-      own_bell_(&header()->client_doorbell, &header()->client_sleepers),
-      engine_bell_(&header()->engine_doorbell, &header()->engine_sleepers),
       born_in_(ForkCount()),
-      chosen_((plan().feature_bits & kFeatureSubsets) != 0 ? plan().num_envs
-                                                           : 0),
+      session_(std::move(region), options.wait),
       in_use_(std::make_unique<std::atomic<bool>>(false)) {}
 
 ClientSide::ClientSide(ClientSide&&) noexcept = default;
@@ -84,7 +88,7 @@ ClientSide::~ClientSide() {
 
 absl::Status ClientSide::RequestAttach(Deadline deadline) {
   LrbcHeader* const shared = header();
-  if (!region_.AcquireLock(kClientLockByte)) {
+  if (!session_.region.AcquireLock(kClientLockByte)) {
     return MakeError(
         ErrorCode::kAlreadyAttached,
         absl::StrCat("region '", name_, "' has a client already (pid ",
@@ -94,32 +98,36 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
   }
   // From here on this process writes the client's words.
   Become(State::kIdle);
-  sent_at_ns_ = waiter_.NowNs();
-  own_bell_.ClearSleepers();
+  session_.sent_at_ns = session_.waiter.NowNs();
+  session_.own_bell.ClearSleepers();
   ClearStepTimes(&shared->client_round_trips);
   // relaxed: labels for display.
   shared->client_pid.store(static_cast<uint32_t>(getpid()),
                            std::memory_order_relaxed);
-  SetPhase(Phase::kAttaching, sent_at_ns_);
+  SetPhase(Phase::kAttaching, session_.sent_at_ns);
   // relaxed: attach_request publishes it.
   shared->autoreset_mode.store(static_cast<uint32_t>(options_.autoreset),
                                std::memory_order_relaxed);
   // A new number, and not one that the engine has answered before.
   // relaxed: our own word, and one that is only compared.
-  attach_number_ = shared->attach_request.load(std::memory_order_relaxed) + 1;
-  if (attach_number_ == shared->attach_ack.load(std::memory_order_relaxed)) {
-    ++attach_number_;
+  session_.attach_number =
+      shared->attach_request.load(std::memory_order_relaxed) + 1;
+  if (session_.attach_number ==
+      shared->attach_ack.load(std::memory_order_relaxed)) {
+    ++session_.attach_number;
   }
   // SYNC(attach.hello): release; the mode before the request.
-  shared->attach_request.store(attach_number_, std::memory_order_release);
-  engine_bell_.NotifyIfWaiting();
+  shared->attach_request.store(session_.attach_number,
+                               std::memory_order_release);
+  session_.engine_bell.NotifyIfWaiting();
 
-  Watch watch(region_, options_.interrupted, 0, /*judges_frames=*/false);
-  const ErrorCode code = waiter_.Until(
+  Watch watch(session_.region, options_.interrupted, 0,
+              /*judges_frames=*/false);
+  const ErrorCode code = session_.waiter.Until(
       [&] {
         // SYNC(attach.welcome): acquire; the answer, then what it publishes.
         return shared->attach_ack.load(std::memory_order_acquire) ==
-               attach_number_;
+               session_.attach_number;
       },
       deadline, watch);
   absl::Status status = code == ErrorCode::kOk ? EngineStatus() : Explain(code);
@@ -128,13 +136,13 @@ absl::Status ClientSide::RequestAttach(Deadline deadline) {
     return status;
   }
   // relaxed: attach_ack published it.
-  seq_ = shared->frame_seq.load(std::memory_order_relaxed);
+  session_.seq = shared->frame_seq.load(std::memory_order_relaxed);
   // relaxed: our own word, equal to that unless the peer overwrote it.
-  shared->action_seq.store(seq_, std::memory_order_relaxed);
-  engine_steps_at_attach_ = SnapshotOf(shared->engine_step_times);
+  shared->action_seq.store(session_.seq, std::memory_order_relaxed);
+  session_.engine_steps_at_attach = SnapshotOf(shared->engine_step_times);
   CloseLanes();
-  received_at_ns_ = waiter_.NowNs();
-  SetPhase(Phase::kIdle, received_at_ns_);
+  session_.received_at_ns = session_.waiter.NowNs();
+  SetPhase(Phase::kIdle, session_.received_at_ns);
   return absl::OkStatus();
 }
 
@@ -168,17 +176,19 @@ ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
   if (in_use.refused()) return Refusal();
   const ErrorCode code = PostActions(actions);
   if (code != ErrorCode::kOk) return code;
-  return AwaitResults(Deadline::After(timeout_secs, sent_at_ns_), on_long_wait);
+  return AwaitResults(Deadline::After(timeout_secs, session_.sent_at_ns),
+                      on_long_wait);
 }
 
 ErrorCode ClientSide::PostActions(std::span<const float> actions) {
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
-  if (actions.size() != arrays_.actions.size() || !AllFinite(actions)) {
-    return CheckActions(actions, arrays_.num_envs);  // for Explain
+  if (actions.size() != session_.arrays.actions.size() || !AllFinite(actions)) {
+    return CheckActions(actions, session_.arrays.num_envs);  // for Explain
   }
   // Without float32 rows the caller has written fields of actions in place.
-  if (!actions.empty() && actions.data() != arrays_.actions.data()) {
-    std::memmove(arrays_.actions.data(), actions.data(), actions.size_bytes());
+  if (!actions.empty() && !IsInPlace(actions)) {
+    std::memmove(session_.arrays.actions.data(), actions.data(),
+                 actions.size_bytes());
   }
   Post(ExchangeKind::kStep);
   return ErrorCode::kOk;
@@ -189,7 +199,7 @@ ErrorCode ClientSide::CheckActions(std::span<const float> actions,
                                    size_t envs) {
   bad_action_ = -1;
   envs_of_actions_ = envs;
-  if (actions.size() != envs * arrays_.act_size) {
+  if (actions.size() != envs * session_.arrays.act_size) {
     return ErrorCode::kInvalidAction;
   }
   const auto bad = std::ranges::find_if_not(actions, IsFinite);
@@ -209,14 +219,15 @@ ErrorCode ClientSide::SendReset(
     return ErrorCode::kInvalidArgument;
   }
   for (const int64_t env : env_ids) {
-    if (env < 0 || env >= arrays_.num_envs) return ErrorCode::kInvalidArgument;
+    if (env < 0 || env >= session_.arrays.num_envs)
+      return ErrorCode::kInvalidArgument;
   }
   for (size_t k = 0; k < env_ids.size(); ++k) {
     const size_t at = static_cast<size_t>(env_ids[k]);
-    arrays_.resets[at] = kResetRequested;
+    session_.arrays.resets[at] = kResetRequested;
     if (!seeds.empty() && seeds[k]) {
-      arrays_.resets[at] |= kResetSeeded;
-      arrays_.reset_seeds[at] = *seeds[k];
+      session_.arrays.resets[at] |= kResetSeeded;
+      session_.arrays.reset_seeds[at] = *seeds[k];
     }
   }
   Post(ExchangeKind::kResetOnly);
@@ -228,12 +239,13 @@ void ClientSide::Post(ExchangeKind kind) {
   // relaxed: action_seq publishes it.
   StoreIfOther(&shared->exchange_kind, static_cast<uint32_t>(kind));
   // SYNC(lockstep.action): release; actions, resets and kind before the number.
-  shared->action_seq.store(seq_ + 1, std::memory_order_release);
+  shared->action_seq.store(session_.seq + 1, std::memory_order_release);
   // An engine that spins runs already; the statistics are updated in parallel.
-  sent_at_ns_ = waiter_.NowNs();
-  engine_bell_.NotifyIfWaiting();
-  AddTo(&policy_ns_, static_cast<uint64_t>(sent_at_ns_ - received_at_ns_));
-  SetPhase(Phase::kWaiting, sent_at_ns_);
+  session_.sent_at_ns = session_.waiter.NowNs();
+  session_.engine_bell.NotifyIfWaiting();
+  AddTo(&session_.policy_ns,
+        static_cast<uint64_t>(session_.sent_at_ns - session_.received_at_ns));
+  SetPhase(Phase::kWaiting, session_.sent_at_ns);
   Become(State::kPending);
 }
 
@@ -250,52 +262,41 @@ ErrorCode ClientSide::Recv(Deadline deadline,
 ErrorCode ClientSide::AwaitResults(Deadline deadline,
                                    absl::FunctionRef<void()> on_long_wait) {
   LrbcHeader* const shared = header();
-  Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/true,
-              on_long_wait);
+  Watch watch(session_.region, options_.interrupted, session_.seq,
+              /*judges_frames=*/true, on_long_wait);
   ErrorCode code =
-      waiter_.Until([this] { return HasResults(); }, deadline, watch);
+      session_.waiter.Until([this] { return HasResults(); }, deadline, watch);
   if (code != ErrorCode::kOk) {
-    if (code == ErrorCode::kStepTimeout) code = AwaitPause(deadline, watch);
+    if (code == ErrorCode::kStepTimeout) {
+      code = AwaitPause([this] { return HasResults(); }, deadline, watch);
+    }
     if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) {
       return Lost(code);
     }
     if (code != ErrorCode::kOk) return code;
   }
-  // The engine acknowledged another client, and therefore reset the
-  // environments.
-  // relaxed: frame_seq published it.
-  if (shared->attach_ack.load(std::memory_order_relaxed) != attach_number_) {
-    return Lost(ErrorCode::kBrokenPeer);
-  }
-  ++seq_;
-  AddTo(&exchanges_, 1);
+  if (IsAnotherSession()) return Lost(ErrorCode::kBrokenPeer);
+  ++session_.seq;
+  AddTo(&session_.exchanges, 1);
   Become(State::kIdle);
-  received_at_ns_ = waiter_.CameAtNs();
-  SetPhase(Phase::kIdle, received_at_ns_);
-  RecordStepTime(&shared->client_round_trips,
-                 static_cast<uint64_t>(received_at_ns_ - sent_at_ns_));
+  session_.received_at_ns = session_.waiter.CameAtNs();
+  SetPhase(Phase::kIdle, session_.received_at_ns);
+  RecordStepTime(
+      &shared->client_round_trips,
+      static_cast<uint64_t>(session_.received_at_ns - session_.sent_at_ns));
   // relaxed: frame_seq published it.
   const auto status = static_cast<ErrorCode>(
       shared->exchange_status.load(std::memory_order_relaxed));
   if (status == ErrorCode::kOk) return status;
   unsupported_ = nullptr;
-  failed_lane_of_ = -1;
+  session_.failed_lane_of = -1;
   return status == ErrorCode::kBrokenPeer ? Lost(status) : EngineCode(status);
 }
 
 bool ClientSide::HasResults() const {
   // SYNC(lockstep.frame): acquire; the number, then the results.
-  return header()->frame_seq.load(std::memory_order_acquire) == seq_ + 1;
-}
-
-// The deadline has passed: waits on if an attendant paused the engine
-// meanwhile. Not a part of AwaitResults, whose wait is then inlined.
-ErrorCode ClientSide::AwaitPause(Deadline deadline, Watch& watch) {
-  ErrorCode code = ErrorCode::kStepTimeout;
-  while (code == ErrorCode::kStepTimeout && watch.Extend(&deadline)) {
-    code = waiter_.Until([this] { return HasResults(); }, deadline, watch);
-  }
-  return code;
+  return header()->frame_seq.load(std::memory_order_acquire) ==
+         session_.seq + 1;
 }
 
 ErrorCode ClientSide::AwaitFrame(Deadline deadline) {
@@ -304,7 +305,7 @@ ErrorCode ClientSide::AwaitFrame(Deadline deadline) {
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   if (!has_frames()) return Unsupported("expected an engine with frames");
   LrbcHeader* const shared = header();
-  frame_asked_at_ns_ = MonotonicNanos();
+  session_.frame_asked_at_ns = MonotonicNanos();
   // Another number than the last one, and than the last answer.
   // relaxed: our own word, and one that is only compared.
   uint32_t request = shared->frame_request.load(std::memory_order_relaxed) + 1;
@@ -313,9 +314,10 @@ ErrorCode ClientSide::AwaitFrame(Deadline deadline) {
   }
   // relaxed: it publishes no data; it requests the engine's own state.
   shared->frame_request.store(request, std::memory_order_relaxed);
-  engine_bell_.NotifyIfWaiting();
-  Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/false);
-  const ErrorCode code = waiter_.Until(
+  session_.engine_bell.NotifyIfWaiting();
+  Watch watch(session_.region, options_.interrupted, session_.seq,
+              /*judges_frames=*/false);
+  const ErrorCode code = session_.waiter.Until(
       [&] {
         // SYNC(frames.answer): acquire; the number, then the frame.
         return shared->frame_answer.load(std::memory_order_acquire) == request;
@@ -343,21 +345,7 @@ absl::Status ClientSide::Reconnect(double timeout_secs) {
   options.timeout_secs = timeout_secs;
   TANDEM_ASSIGN_OR_RETURN(ClientSide next, Attach(name_, options));
   TANDEM_RETURN_IF_ERROR(CheckSameSchema(plan(), next.plan()));
-  region_ = std::move(next.region_);
-  arrays_ = std::move(next.arrays_);
-  waiter_ = next.waiter_;
-  own_bell_ = next.own_bell_;
-  engine_bell_ = next.engine_bell_;
-  seq_ = next.seq_;
-  attach_number_ = next.attach_number_;
-  engine_steps_at_attach_ = next.engine_steps_at_attach_;
-  // relaxed: statistics.
-  exchanges_.store(0, std::memory_order_relaxed);
-  policy_ns_.store(0, std::memory_order_relaxed);
-  received_at_ns_ = next.received_at_ns_;
-  chosen_ = std::move(next.chosen_);
-  lanes_ = std::move(next.lanes_);
-  open_lanes_ = 0;
+  session_ = std::move(next.session_);
   Become(State::kIdle);
   next.in_use_.reset();  // moved from: its destructor has no effect
   return absl::OkStatus();
@@ -373,21 +361,21 @@ ErrorCode ClientSide::Close() {
 }
 
 void ClientSide::Leave() {
-  if (born_in_ != ForkCount() || !region_.HoldsLock()) return;
+  if (born_in_ != ForkCount() || !session_.region.HoldsLock()) return;
   // SYNC(attach.leave): release; our last reads before the engine may reset.
   header()->client_phase.store(PackPhase(Phase::kStopped, MonotonicNanos()),
                                std::memory_order_release);
-  region_.ReleaseLock();
-  engine_bell_.NotifyIfWaiting();
+  session_.region.ReleaseLock();
+  session_.engine_bell.NotifyIfWaiting();
 }
 
 ClientStats ClientSide::Stats() const {
   // relaxed: statistics, of which another thread may be the writer.
-  return {.exchanges = exchanges_.load(std::memory_order_relaxed),
-          .policy_ns = policy_ns_.load(std::memory_order_relaxed),
+  return {.exchanges = session_.exchanges.load(std::memory_order_relaxed),
+          .policy_ns = session_.policy_ns.load(std::memory_order_relaxed),
           .round_trips = SnapshotOf(header()->client_round_trips),
           .engine_steps = SnapshotOf(header()->engine_step_times)
-                              .Since(engine_steps_at_attach_)};
+                              .Since(session_.engine_steps_at_attach)};
 }
 
 void ClientSide::SetPhase(Phase phase, int64_t now_ns) {

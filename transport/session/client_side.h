@@ -164,7 +164,9 @@ class ClientSide final : public RpcSide {
   // kUnsupported. A worker's environments can step without those of the others,
   // in a *lane*. While a lane is open, the rows of its worker belong to the
   // worker.
-  std::span<const WorkerRows> workers() const { return region_.workers(); }
+  std::span<const WorkerRows> workers() const {
+    return session_.region.workers();
+  }
 
   // Opens lanes: requests a step of all environments of these workers. A reset
   // flag in arrays().resets resets the environment instead; kSkip does neither.
@@ -217,10 +219,12 @@ class ClientSide final : public RpcSide {
   absl::StatusOr<RingReader> RpcRingReader() override;
   absl::StatusOr<RingWriter> RpcRingWriter() override;
   ImagePlace image_place() const override;
-  Waiter RpcWaiter() const override { return Waiter(own_bell_, options_.wait); }
+  Waiter RpcWaiter() const override {
+    return Waiter(session_.own_bell, options_.wait);
+  }
   void AnnounceRpcs() override {}  // nothing to do: the engine polls this ring
   std::string EnginePhase() const override;
-  bool EngineAlive() const override { return region_.EngineAlive(); }
+  bool EngineAlive() const override { return session_.region.EngineAlive(); }
 
   // Ends the session, if there is one, and attaches to the engine that now has
   // the name. Blocks. On success arrays() is in the new region's mapping. The
@@ -255,11 +259,11 @@ class ClientSide final : public RpcSide {
   bool closed() const { return state() == State::kClosed; }
   ClientStats Stats() const;
 
-  const StepArrays& arrays() const { return arrays_; }
+  const StepArrays& arrays() const { return session_.arrays; }
   const std::string& name() const override { return name_; }
-  const LrbcHeader& plan() const { return region_.plan(); }
+  const LrbcHeader& plan() const { return session_.region.plan(); }
   const std::shared_ptr<const RegionMapping>& mapping() const {
-    return region_.mapping();
+    return session_.region.mapping();
   }
 
  private:
@@ -269,6 +273,32 @@ class ClientSide final : public RpcSide {
     uint64_t number = 0;  // of the last one
     bool open = false;
     bool chosen = false;  // by the call in progress
+  };
+  // All that belongs to one attach; Reconnect replaces it as a whole.
+  struct Session {
+    Session(AttachedRegion attached, WaitStrategy wait);
+
+    AttachedRegion region;
+    StepArrays arrays;
+    Doorbell own_bell;
+    Doorbell engine_bell;
+    Waiter waiter;
+    uint64_t seq = 0;               // exchanges completed in this region
+    uint32_t attach_number = 0;     // this client's attach_request
+    int64_t frame_asked_at_ns = 0;  // the last AwaitFrame; 0: none
+
+    std::vector<uint8_t> chosen;   // of each environment; with subsets only
+    std::vector<Lane> lanes = {};  // of each worker
+    size_t open_lanes = 0;
+    int64_t failed_lane_of = -1;  // the worker of the last kEnvFailed; -1: none
+
+    int64_t sent_at_ns = 0;
+    int64_t received_at_ns = 0;
+    StepTimesSnapshot engine_steps_at_attach = {};
+    // Writer: the thread inside a call. Readers: any thread. No word publishes
+    // another.
+    SharedWord<uint64_t> exchanges{};
+    SharedWord<uint64_t> policy_ns{};
   };
   class Watch;
   class InUse;
@@ -303,6 +333,11 @@ class ClientSide final : public RpcSide {
   static void DoNothing() {}
   ErrorCode PostActions(std::span<const float> actions);
   ErrorCode CheckActions(std::span<const float> actions, size_t envs);
+  // Whether these are arrays().actions, which need no copy.
+  bool IsInPlace(std::span<const float> actions) const {
+    return actions.data() == session_.arrays.actions.data() &&
+           actions.size() == session_.arrays.actions.size();
+  }
   ErrorCode Unsupported(const char* what) {
     unsupported_ = what;
     return ErrorCode::kUnsupported;
@@ -315,50 +350,41 @@ class ClientSide final : public RpcSide {
   void CloseLanes();
   ErrorCode AwaitResults(Deadline deadline,
                          absl::FunctionRef<void()> on_long_wait);
-  ErrorCode AwaitPause(Deadline deadline, Watch& watch);
+  template <typename Ready>
+  ErrorCode AwaitPause(Ready ready, Deadline deadline, Watch& watch);
   bool HasResults() const;
+  // Whether the engine has acknowledged another client, and therefore reset the
+  // environments.
+  bool IsAnotherSession() const {
+    // relaxed: only compared; the wait's acquire orders what came before it.
+    return header()->attach_ack.load(std::memory_order_relaxed) !=
+           session_.attach_number;
+  }
   ErrorCode MaySend() const;
   ErrorCode MayUse() const;
   void Post(ExchangeKind kind);
   ErrorCode Lost(ErrorCode code);
   void SetPhase(Phase phase, int64_t now_ns);
-  LrbcHeader* header() const { return region_.mapping()->header(); }
+  LrbcHeader* header() const { return mapping()->header(); }
 
   static constexpr int64_t kGraceNs = 100'000'000;
 
   std::string name_;
   Options options_;
-  AttachedRegion region_;
-  StepArrays arrays_;
-  Waiter waiter_;
-  Doorbell own_bell_;
-  Doorbell engine_bell_;
   uint32_t born_in_;  // ForkCount() of the process that made this client
 
-  // Writer: the thread inside a call. Readers: any thread. No word publishes
-  // another.
+  // Writer: the thread inside a call. Readers: any thread. Publishes nothing.
   SharedWord<uint32_t> state_{};
-  SharedWord<uint64_t> exchanges_{};
-  SharedWord<uint64_t> policy_ns_{};
   ErrorCode lost_to_ = ErrorCode::kPeerGone;
-  uint64_t seq_ = 0;               // exchanges completed in this region
-  uint32_t attach_number_ = 0;     // this client's attach_request
-  int64_t frame_asked_at_ns_ = 0;  // the last AwaitFrame; 0: none
-  int64_t bad_action_ = -1;
-  float bad_value_ = 0;
-  size_t envs_of_actions_ = 0;  // that the last call was to send
-  const char* unsupported_ =
-      nullptr;  // of the last kUnsupported, if it is ours
   bool serves_environments_ = false;
 
-  std::vector<uint8_t> chosen_;  // of each environment; with subsets only
-  std::vector<Lane> lanes_;      // of each worker
-  size_t open_lanes_ = 0;
-  int64_t failed_lane_of_ = -1;  // the worker of the last kEnvFailed; -1: none
+  Session session_;
 
-  int64_t sent_at_ns_ = 0;
-  int64_t received_at_ns_ = 0;
-  StepTimesSnapshot engine_steps_at_attach_;
+  // Of the last error, for Explain.
+  int64_t bad_action_ = -1;
+  float bad_value_ = 0;
+  size_t envs_of_actions_ = 0;         // that the call was to send
+  const char* unsupported_ = nullptr;  // if the kUnsupported is ours
 
   // True while a thread is inside a call. Writers: threads of this process.
   std::unique_ptr<std::atomic<bool>> in_use_;

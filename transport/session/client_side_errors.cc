@@ -42,11 +42,11 @@ std::string EndText(const WorkersHeader& head) {
 
 std::string ClientSide::AwaitedWorkers(int64_t now_ns) const {
   constexpr size_t kMostNamed = 3;
-  const std::vector<WorkerRows>& workers = region_.workers();
+  const std::vector<WorkerRows>& workers = session_.region.workers();
   std::vector<std::string> awaited;
   size_t done = 0;
   for (size_t worker = 0; worker < workers.size(); ++worker) {
-    if (state() == State::kLanes && !lanes_[worker].open) {
+    if (state() == State::kLanes && !session_.lanes[worker].open) {
       ++done;
       continue;
     }
@@ -55,7 +55,7 @@ std::string ClientSide::AwaitedWorkers(int64_t now_ns) const {
     const bool is_done =
         state() == State::kLanes
             ? LaneIsDone(worker)
-            : slot.done.load(std::memory_order_relaxed) == seq_ + 1;
+            : slot.done.load(std::memory_order_relaxed) == session_.seq + 1;
     if (is_done) {
       ++done;
     } else {
@@ -76,14 +76,15 @@ std::string ClientSide::AwaitedWorkers(int64_t now_ns) const {
 }
 
 std::string ClientSide::FailureText() const {
-  const std::vector<WorkerRows>& workers = region_.workers();
+  const std::vector<WorkerRows>& workers = session_.region.workers();
   for (size_t worker = 0; worker < workers.size(); ++worker) {
     const WorkerSlot& slot = *SlotOf(worker);
     const bool is_it =
-        failed_lane_of_ >= 0
-            ? static_cast<size_t>(failed_lane_of_) == worker
+        session_.failed_lane_of >= 0
+            ? static_cast<size_t>(session_.failed_lane_of) == worker
             // relaxed: done published it, and frame_seq that.
-            : slot.failed_exchange.load(std::memory_order_relaxed) == seq_;
+            : slot.failed_exchange.load(std::memory_order_relaxed) ==
+                  session_.seq;
     if (!is_it) continue;
     const WorkerError error = WorkerErrorOf(slot);
     return absl::StrCat("environment ", error.env, " of worker ", worker,
@@ -118,9 +119,9 @@ std::string ClientSide::Explanation(ErrorCode code) const {
     return "another thread is inside a call on this client; give each thread "
            "its own client and engine, or lock around the calls";
   }
-  // sent_at_ns_ is a time of the waiter's clock, which may be slightly ahead of
-  // MonotonicNanos.
-  const int64_t now = std::max(MonotonicNanos(), sent_at_ns_);
+  // The time of sending is one of the waiter's clock, which may be slightly
+  // ahead of MonotonicNanos.
+  const int64_t now = std::max(MonotonicNanos(), session_.sent_at_ns);
   const auto secs_since = [now](int64_t then) {
     return static_cast<double>(now - then) / 1e9;
   };
@@ -138,7 +139,7 @@ std::string ClientSide::Explanation(ErrorCode code) const {
       serves_environments_ ? kNextOfEnvironments : "reconnect(), or close()";
   switch (code) {
     case ErrorCode::kPeerGone:
-      if (!region_.workers().empty()) {
+      if (!session_.region.workers().empty()) {
         const std::string end =
             EndText(*mapping()->At<WorkersHeader>(plan().workers_offset));
         if (!end.empty()) {
@@ -157,29 +158,29 @@ std::string ClientSide::Explanation(ErrorCode code) const {
                              "; "),
           serves_environments_ ? "" : "start it again and call ", next);
     case ErrorCode::kStepTimeout:
-      if (state() == State::kIdle && frame_asked_at_ns_ != 0) {
+      if (state() == State::kIdle && session_.frame_asked_at_ns != 0) {
         return absl::StrFormat(
             "%s drew no frame for %.2f s; it has been %s; drawing without a "
             "graphics card takes up to 0.1 s for each environment: ask again, "
             "with a longer timeout, or for smaller images",
-            engine, secs_since(frame_asked_at_ns_), doing);
+            engine, secs_since(session_.frame_asked_at_ns), doing);
       }
       if (state() == State::kLanes) {
         return absl::StrFormat(
             "%s did not answer for %.2f s; %sno lane was closed: RecvLanes "
             "waits again, %s",
-            engine, secs_since(sent_at_ns_), AwaitedWorkers(now), next);
+            engine, secs_since(session_.sent_at_ns), AwaitedWorkers(now), next);
       }
       if (state() != State::kPending) {
         return absl::StrFormat(
             "%s did not answer a new client for %.2f s; it has been %s; is it "
             "stopped, or stuck? Try again, or restart it",
-            engine, secs_since(sent_at_ns_), doing);
+            engine, secs_since(session_.sent_at_ns), doing);
       }
       return absl::StrFormat(
           "%s did not answer for %.2f s; it has been %s; %sthe step or reset "
           "is still pending: recv() waits again, %s, close() ends the session",
-          engine, secs_since(sent_at_ns_), doing, AwaitedWorkers(now),
+          engine, secs_since(session_.sent_at_ns), doing, AwaitedWorkers(now),
           serves_environments_ ? "reset() waits and then starts new episodes"
                                : "reconnect() starts a new session");
     case ErrorCode::kBrokenPeer:
@@ -187,43 +188,53 @@ std::string ClientSide::Explanation(ErrorCode code) const {
           "%s is in another session: expected frame_seq %d or %d and "
           "attach_ack %d, found %d and %d; does another program write to the "
           "region? %s",
-          engine, seq_, seq_ + 1, attach_number_,
+          engine, session_.seq, session_.seq + 1, session_.attach_number,
           // relaxed: both numbers are only displayed.
           shared.frame_seq.load(std::memory_order_relaxed),
           shared.attach_ack.load(std::memory_order_relaxed), next);
     case ErrorCode::kInvalidAction:
-      if (bad_action_ < 0 && arrays_.act_size == 0) {
+      if (bad_action_ < 0 && session_.arrays.act_size == 0) {
         return "actions: expected none, since the actions of this region are "
                "fields, which the client writes in place; nothing was sent";
       }
       if (bad_action_ < 0) {
         return absl::StrFormat(
             "actions: expected float32[%d, %d]; nothing was sent",
-            envs_of_actions_ == 0 ? arrays_.num_envs : envs_of_actions_,
-            arrays_.act_size);
+            envs_of_actions_ == 0 ? session_.arrays.num_envs : envs_of_actions_,
+            session_.arrays.act_size);
       }
       return absl::StrFormat(
           "actions: expected finite values, found %g at [%d, %d]; nothing was "
           "sent",
-          bad_value_, bad_action_ / arrays_.act_size,
-          bad_action_ % arrays_.act_size);
+          bad_value_, bad_action_ / session_.arrays.act_size,
+          bad_action_ % session_.arrays.act_size);
     case ErrorCode::kInvalidArgument:
       return absl::StrCat(
-          "env_ids: expected indices in 0 .. ", arrays_.num_envs - 1,
+          "env_ids: expected indices in 0 .. ", session_.arrays.num_envs - 1,
           ", each once at most in a step, with no seeds or one for each",
-          lanes_.empty()
+          session_.lanes.empty()
               ? ""
               : absl::StrCat("; workers: expected indices in 0 .. ",
-                             lanes_.size() - 1, ", each once at most"),
+                             session_.lanes.size() - 1, ", each once at most"),
           "; nothing was sent");
     case ErrorCode::kStepPending:
-      return absl::StrCat(region,
-                          "the last step or reset was not received; call "
-                          "recv() first",
-                          serves_environments_ ? "" : ", or reconnect()");
+      return absl::StrCat(
+          region,
+          state() == State::kLanes
+              ? "open lanes were not received; call RecvLanes first"
+              : "the last step or reset was not received; call recv() first",
+          serves_environments_ ? "" : ", or reconnect()");
     case ErrorCode::kNoStepPending:
-      return absl::StrCat(region,
-                          "nothing was sent; call send() before recv()");
+      return absl::StrCat(
+          region,
+          state() == State::kLanes
+              ? "lanes are open, no step or reset is pending; call RecvLanes"
+          : state() == State::kPending
+              ? "a step or reset is pending, no lane is open; call recv()"
+          : session_.lanes.empty()
+              ? "nothing was sent; call send() before recv()"
+              : "nothing was sent; call send() before recv(), and SendLanes "
+                "before RecvLanes");
     case ErrorCode::kForkedChild:
       return absl::StrCat(region,
                           "this client belongs to the parent of this process; "
@@ -239,6 +250,8 @@ std::string ClientSide::Explanation(ErrorCode code) const {
       return absl::StrCat("interrupted while waiting for ", engine,
                           state() == State::kPending
                               ? "; the step or reset is still pending"
+                          : state() == State::kLanes
+                              ? "; no lane was closed: RecvLanes waits again"
                               : "; no step or reset is pending: call again");
     case ErrorCode::kEnvFailed:
       return FailureText();

@@ -1,5 +1,17 @@
 // What client_side.cc and client_side_workers.cc share: how a ClientSide waits,
 // and how it refuses a second thread.
+//
+// Data flow: a call -> InUse refuses it during another call -> Waiter::Until
+// with a Watch -> AwaitPause, if an attendant has paused the engine.
+// Ownership: each call of a ClientSide makes its own objects, on its stack.
+//
+//   const InUse in_use(this);
+//   if (in_use.refused()) return Refusal();
+//   Watch watch(session_.region, options_.interrupted, session_.seq, true);
+//   ErrorCode code = session_.waiter.Until(ready, deadline, watch);
+//   if (code == ErrorCode::kStepTimeout) {
+//     code = AwaitPause(ready, deadline, watch);
+//   }
 
 #ifndef TANDEM_TRANSPORT_SESSION_CLIENT_SIDE_INTERNAL_H_
 #define TANDEM_TRANSPORT_SESSION_CLIENT_SIDE_INTERNAL_H_
@@ -111,6 +123,19 @@ class ClientSide::Watch final : public WaitWatch {
   int64_t paused_before_ns_;
   int64_t extended_ns_;
 };
+
+// The deadline has passed: waits on if an attendant paused the engine
+// meanwhile. Not inline: the wait before it then is.
+template <typename Ready>
+[[gnu::noinline]] ErrorCode ClientSide::AwaitPause(Ready ready,
+                                                   Deadline deadline,
+                                                   Watch& watch) {
+  ErrorCode code = ErrorCode::kStepTimeout;
+  while (code == ErrorCode::kStepTimeout && watch.Extend(&deadline)) {
+    code = session_.waiter.Until(ready, deadline, watch);
+  }
+  return code;
+}
 
 // Refuses a second thread.
 class ClientSide::InUse {

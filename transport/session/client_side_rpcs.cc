@@ -7,13 +7,13 @@ namespace tandem {
 absl::StatusOr<RingReader> ClientSide::RpcRingReader() {
   auto* const ring = mapping()->At<RingHeader>(plan().cmd_s2c_offset);
   return RingReader::Attach(ring, RingDataOf(ring, plan().cmd_ring_size),
-                            engine_bell_);
+                            session_.engine_bell);
 }
 
 absl::StatusOr<RingWriter> ClientSide::RpcRingWriter() {
   auto* const ring = mapping()->At<RingHeader>(plan().cmd_c2s_offset);
   return RingWriter::Attach(ring, RingDataOf(ring, plan().cmd_ring_size),
-                            engine_bell_);
+                            session_.engine_bell);
 }
 
 ImagePlace ClientSide::image_place() const {

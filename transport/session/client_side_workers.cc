@@ -14,33 +14,33 @@ ErrorCode ClientSide::Send(std::span<const float> actions,
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
-  if (chosen_.empty()) {
+  if (session_.chosen.empty()) {
     return Unsupported(
         "subsets: expected an engine that knows them, found one that steps all "
         "environments; nothing was sent");
   }
-  const bool in_place = actions.data() == arrays_.actions.data() &&
-                        actions.size() == arrays_.actions.size();
-  const size_t envs = in_place ? arrays_.num_envs : env_ids.size();
+  const bool in_place = IsInPlace(actions);
+  const size_t envs = in_place ? session_.arrays.num_envs : env_ids.size();
   if (const ErrorCode code = CheckActions(actions, envs);
       code != ErrorCode::kOk) {
     return code;
   }
-  std::ranges::fill(chosen_, uint8_t{0});
+  std::ranges::fill(session_.chosen, uint8_t{0});
   for (const int64_t env : env_ids) {
-    if (env < 0 || env >= arrays_.num_envs) return ErrorCode::kInvalidArgument;
-    uint8_t& chosen = chosen_[static_cast<size_t>(env)];
+    if (env < 0 || env >= session_.arrays.num_envs)
+      return ErrorCode::kInvalidArgument;
+    uint8_t& chosen = session_.chosen[static_cast<size_t>(env)];
     if (chosen != 0) return ErrorCode::kInvalidArgument;
     chosen = 1;
   }
   for (size_t k = 0; k < env_ids.size() && !in_place; ++k) {
     const std::span<const float> row =
-        actions.subspan(k * arrays_.act_size, arrays_.act_size);
-    std::ranges::copy(
-        row, arrays_.actions.begin() + env_ids[k] * int64_t{arrays_.act_size});
+        actions.subspan(k * session_.arrays.act_size, session_.arrays.act_size);
+    std::ranges::copy(row, session_.arrays.actions.begin() +
+                               env_ids[k] * int64_t{session_.arrays.act_size});
   }
-  for (size_t env = 0; env < chosen_.size(); ++env) {
-    if (chosen_[env] == 0) arrays_.resets[env] = kSkip;
+  for (size_t env = 0; env < session_.chosen.size(); ++env) {
+    if (session_.chosen[env] == 0) session_.arrays.resets[env] = kSkip;
   }
   Post(ExchangeKind::kStep);
   return ErrorCode::kOk;
@@ -51,14 +51,14 @@ ErrorCode ClientSide::Send(std::span<const float> actions,
 ErrorCode ClientSide::CheckLanes(std::span<const uint32_t> workers,
                                  size_t* envs) {
   *envs = 0;
-  for (Lane& lane : lanes_) lane.chosen = false;
+  for (Lane& lane : session_.lanes) lane.chosen = false;
   for (const uint32_t worker : workers) {
-    if (worker >= lanes_.size() || lanes_[worker].chosen) {
+    if (worker >= session_.lanes.size() || session_.lanes[worker].chosen) {
       return ErrorCode::kInvalidArgument;
     }
-    if (lanes_[worker].open) return ErrorCode::kStepPending;
-    lanes_[worker].chosen = true;
-    *envs += region_.workers()[worker].num_envs;
+    if (session_.lanes[worker].open) return ErrorCode::kStepPending;
+    session_.lanes[worker].chosen = true;
+    *envs += session_.region.workers()[worker].num_envs;
   }
   return ErrorCode::kOk;
 }
@@ -70,7 +70,7 @@ ErrorCode ClientSide::SendLanes(std::span<const uint32_t> workers,
   if (state() != State::kLanes || born_in_ != ForkCount()) {
     if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   }
-  if (lanes_.empty()) {
+  if (session_.lanes.empty()) {
     return Unsupported(
         "lanes: expected an engine with workers, found one without; nothing "
         "was sent");
@@ -80,47 +80,47 @@ ErrorCode ClientSide::SendLanes(std::span<const uint32_t> workers,
       code != ErrorCode::kOk) {
     return code;
   }
-  const bool in_place = actions.data() == arrays_.actions.data() &&
-                        actions.size() == arrays_.actions.size();
+  const bool in_place = IsInPlace(actions);
   if (const ErrorCode code =
-          CheckActions(actions, in_place ? arrays_.num_envs : envs);
+          CheckActions(actions, in_place ? session_.arrays.num_envs : envs);
       code != ErrorCode::kOk) {
     return code;
   }
   for (const uint32_t worker : workers) {
     if (in_place) break;
-    const WorkerRows& rows = region_.workers()[worker];
-    const size_t values = size_t{rows.num_envs} * arrays_.act_size;
-    std::ranges::copy(actions.first(values),
-                      arrays_.actions.begin() +
-                          int64_t{rows.first_env} * int64_t{arrays_.act_size});
+    const WorkerRows& rows = session_.region.workers()[worker];
+    const size_t values = size_t{rows.num_envs} * session_.arrays.act_size;
+    std::ranges::copy(
+        actions.first(values),
+        session_.arrays.actions.begin() +
+            int64_t{rows.first_env} * int64_t{session_.arrays.act_size});
     actions = actions.subspan(values);
   }
   for (const uint32_t worker : workers) {
-    Lane& lane = lanes_[worker];
+    Lane& lane = session_.lanes[worker];
     lane.open = true;
     ++lane.number;
     // SYNC(lanes.go): release; the actions and flags of the worker's rows
     // before the number.
     SlotOf(worker)->lane_go.store(lane.number, std::memory_order_release);
   }
-  engine_bell_.NotifyIfWaiting();
-  open_lanes_ += workers.size();
-  sent_at_ns_ = waiter_.NowNs();
-  if (open_lanes_ != 0) Become(State::kLanes);
+  session_.engine_bell.NotifyIfWaiting();
+  session_.open_lanes += workers.size();
+  session_.sent_at_ns = session_.waiter.NowNs();
+  if (session_.open_lanes != 0) Become(State::kLanes);
   return ErrorCode::kOk;
 }
 
 bool ClientSide::LaneIsDone(size_t worker) const {
   // SYNC(lanes.done): acquire; the number, then the worker's rows.
-  return lanes_[worker].open &&
+  return session_.lanes[worker].open &&
          SlotOf(worker)->lane_done.load(std::memory_order_acquire) ==
-             lanes_[worker].number;
+             session_.lanes[worker].number;
 }
 
 size_t ClientSide::LanesReady() const {
   size_t ready = 0;
-  for (size_t worker = 0; worker < lanes_.size(); ++worker) {
+  for (size_t worker = 0; worker < session_.lanes.size(); ++worker) {
     ready += LaneIsDone(worker) ? 1 : 0;
   }
   return ready;
@@ -135,40 +135,46 @@ ErrorCode ClientSide::RecvLanes(size_t min_count, Deadline deadline,
   if (const ErrorCode code = MayUse(); code != ErrorCode::kOk) return code;
   if (state() == State::kLost) return lost_to_;
   if (state() != State::kLanes) return ErrorCode::kNoStepPending;
-  const size_t wanted = std::min(min_count, open_lanes_);
-  SetPhase(Phase::kWaiting, waiter_.NowNs());
-  Watch watch(region_, options_.interrupted, seq_, /*judges_frames=*/false,
-              on_long_wait);
-  const ErrorCode code = waiter_.Until(
-      [this, wanted] { return LanesReady() >= wanted; }, deadline, watch);
+  const size_t wanted = std::min(min_count, session_.open_lanes);
+  SetPhase(Phase::kWaiting, session_.waiter.NowNs());
+  Watch watch(session_.region, options_.interrupted, session_.seq,
+              /*judges_frames=*/false, on_long_wait);
+  const auto ready = [this, wanted] {
+    return LanesReady() >= wanted || IsAnotherSession();
+  };
+  ErrorCode code = session_.waiter.Until(ready, deadline, watch);
+  if (code == ErrorCode::kStepTimeout)
+    code = AwaitPause(ready, deadline, watch);
   if (code == ErrorCode::kPeerGone) return Lost(code);
   if (code != ErrorCode::kOk) return code;
-  received_at_ns_ = waiter_.CameAtNs();
-  SetPhase(Phase::kIdle, received_at_ns_);
-  failed_lane_of_ = -1;
-  for (size_t worker = 0; worker < lanes_.size(); ++worker) {
+  if (IsAnotherSession()) return Lost(ErrorCode::kBrokenPeer);
+  session_.received_at_ns = session_.waiter.CameAtNs();
+  SetPhase(Phase::kIdle, session_.received_at_ns);
+  session_.failed_lane_of = -1;
+  for (size_t worker = 0; worker < session_.lanes.size(); ++worker) {
     if (!LaneIsDone(worker)) continue;
-    lanes_[worker].open = false;
-    --open_lanes_;
+    session_.lanes[worker].open = false;
+    --session_.open_lanes;
     workers->push_back(static_cast<uint32_t>(worker));
     // relaxed: lane_done published it.
     const uint64_t failed =
         SlotOf(worker)->failed_lane.load(std::memory_order_relaxed);
-    if (failed == lanes_[worker].number && failed_lane_of_ < 0) {
-      failed_lane_of_ = static_cast<int64_t>(worker);
+    if (failed == session_.lanes[worker].number &&
+        session_.failed_lane_of < 0) {
+      session_.failed_lane_of = static_cast<int64_t>(worker);
     }
   }
-  if (open_lanes_ == 0) Become(State::kIdle);
-  return failed_lane_of_ < 0 ? ErrorCode::kOk : ErrorCode::kEnvFailed;
+  if (session_.open_lanes == 0) Become(State::kIdle);
+  return session_.failed_lane_of < 0 ? ErrorCode::kOk : ErrorCode::kEnvFailed;
 }
 
 // The engine has admitted this client: no lane is open.
 void ClientSide::CloseLanes() {
-  lanes_.assign(region_.workers().size(), Lane());
-  open_lanes_ = 0;
-  for (size_t worker = 0; worker < lanes_.size(); ++worker) {
+  session_.lanes.assign(session_.region.workers().size(), Lane());
+  session_.open_lanes = 0;
+  for (size_t worker = 0; worker < session_.lanes.size(); ++worker) {
     // relaxed: attach_ack published it.
-    lanes_[worker].number =
+    session_.lanes[worker].number =
         SlotOf(worker)->lane_done.load(std::memory_order_relaxed);
   }
 }

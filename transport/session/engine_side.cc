@@ -179,14 +179,19 @@ EngineEvent EngineSide::Take(int64_t seen_at_ns) {
   autoreset_mode_ = static_cast<AutoresetMode>(
       header_->autoreset_mode.load(std::memory_order_relaxed));
   if (autoreset_mode_ > AutoresetMode::kDisabled) {
+    const bool left = has_client_;
     AcknowledgeAttach(
-        MakeError(ErrorCode::kUnsupported,
-                  absl::StrCat("autoreset_mode: expected 0 to 2, found ",
-                               static_cast<uint32_t>(autoreset_mode_))));
-    return EngineEvent::kTimedOut;
+        UnknownMode(std::exchange(autoreset_mode_, AutoresetMode::kSameStep)));
+    return left ? EngineEvent::kClientLeft : EngineEvent::kTimedOut;
   }
   SetPhase(Phase::kResetting, MonotonicNanos());
   return EngineEvent::kClientArrived;
+}
+
+absl::Status EngineSide::UnknownMode(AutoresetMode mode) {
+  return MakeError(ErrorCode::kUnsupported,
+                   absl::StrCat("autoreset_mode: expected 0 to 2, found ",
+                                static_cast<uint32_t>(mode)));
 }
 
 // Handles requests of both kinds of peers beside steps; kTimedOut if there are
@@ -313,7 +318,9 @@ void EngineSide::ForgetClient() {
   if (header_->action_seq.load(std::memory_order_relaxed) == frame_seq_) {
     ClearRequests();
   }
-  // relaxed: labels; no client is attached that could act on them.
+  // The next client may have stored its labels already.
+  if (region_.PeerAlive(kClientLockByte)) return;
+  // relaxed: labels, for display.
   header_->client_pid.store(0, std::memory_order_relaxed);
   header_->client_phase.store(PackPhase(Phase::kAbsent, MonotonicNanos()),
                               std::memory_order_relaxed);
@@ -362,10 +369,10 @@ void EngineSide::AcknowledgeAttach(const absl::Status& status) {
   const uint64_t action_seq =
       header_->action_seq.load(std::memory_order_relaxed);
   // The last client may have written an invalid number, or overwritten
-  // frame_seq.
-  if (action_seq - frame_seq_ > 1) frame_seq_ = action_seq;
-  // With workers no exchange of an earlier client is pending here.
-  if (supervision_ != nullptr) frame_seq_ = action_seq;
+  // frame_seq. With workers no exchange of an earlier client is pending here.
+  if (action_seq - frame_seq_ > 1 || supervision_ != nullptr) {
+    frame_seq_ = action_seq;
+  }
   // relaxed: attach_ack publishes it.
   header_->frame_seq.store(frame_seq_, std::memory_order_relaxed);
   count_grace_.Clear();

@@ -71,7 +71,7 @@ namespace tandem {
 enum class [[nodiscard]] EngineEvent : uint8_t{
     kExchange,       // act on kind(), arrays(), then Publish
     kClientArrived,  // reset everything, then AcknowledgeAttach
-    kClientLeft,     // reset everything
+    kClientLeft,     // reset everything. Also if the next client was refused
     kFrameWanted,    // a client or WakeStepThread asks: read frame_request()
     kRpcs,           // the client has written into its RPC ring; or, after
                      // PollRpcsAgain, something may be left in it
@@ -285,6 +285,7 @@ class EngineSide {
   void ClearRequests();
   void ForgetClient();
   void Resynchronise();
+  static absl::Status UnknownMode(AutoresetMode mode);
   void RestoreNameNowAndThen(int64_t now_ns);
   void SetStatus(ErrorCode code, absl::string_view text);
   void SetPhase(Phase phase, int64_t now_ns);
@@ -297,6 +298,7 @@ class EngineSide {
   EngineEvent TakeOfSupervisor();
   bool IsHot(int64_t now_ns) const;
   void PollWorkers(int64_t now_ns);
+  void TestLocksNowAndThen(int64_t now_ns);
   bool CountIsBroken();
   void AdvanceWorkers();
   bool BeginStage();

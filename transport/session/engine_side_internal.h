@@ -4,6 +4,13 @@
 // Data flow of Supervision: a cause (a new client, a client that left, an
 // invalid count, a pause, a message) -> the workers are held -> what the cause
 // requires -> they go on.
+// Ownership: an EngineSide with workers has one Supervision; only its thread
+// uses it. Each wait of an EngineSide makes a Watch on its stack.
+//
+//   supervision_->messages = true;  // a cause
+//   AdvanceWorkers();               // orders kHold
+//   ... until all have acknowledged ...
+//   AdvanceWorkers();               // orders kMessage, and so on
 
 #ifndef TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_INTERNAL_H_
 #define TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_INTERNAL_H_
@@ -11,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "transport/memory/owned_region.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/engine_workers.h"
@@ -69,8 +77,9 @@ class EngineSide::Watch final : public WaitWatch {
 //  kHeld       -        kHolding, for a cause; kStarting, when a pause ends
 //  kStopping   kStop    -
 //
-// LetWorkersGo leads to kCounting if a worker has another count than frame_seq,
-// to kHeld during a pause, and otherwise to kStarting.
+// A new client that is refused skips kArrived. LetWorkersGo leads to kCounting
+// if a worker has another count than frame_seq, to kHeld during a pause, and
+// otherwise to kStarting.
 struct EngineSide::Supervision {
   enum class Stage : uint8_t {
     kGoing,
@@ -116,6 +125,7 @@ struct EngineSide::Supervision {
   bool count_broken = false;
   bool pauses = false;
   bool messages = false;
+  absl::Status refusal = absl::OkStatus();  // of the new client; Ok: none
   // Whether all environments are as their last reset left them, if Activity is
   // still `fresh_at`.
   bool fresh = false;

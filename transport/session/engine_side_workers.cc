@@ -6,8 +6,6 @@
 #include <cassert>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/engine_side_internal.h"
 
@@ -52,7 +50,8 @@ bool EngineSide::ReplaceWorker(uint32_t worker) {
   supervision_->fresh = false;
   return supervision_->workers.Replace(
       worker, region_,
-      /*takes_over=*/supervision_->stage != Supervision::Stage::kCounting);
+      /*takes_over=*/supervision_->stage != Supervision::Stage::kCounting,
+      waiter_.NowNs());
 }
 
 std::string EngineSide::WorkerText(uint32_t worker) const {
@@ -123,7 +122,7 @@ void EngineSide::PollWorkers(int64_t now_ns) {
   Supervision& s = *supervision_;
   // While counts change, the old ones may look like those of the next exchange.
   if (s.stage != Supervision::Stage::kCounting) {
-    (void)s.workers.TakeOver(region_);
+    (void)s.workers.TakeOver(region_, now_ns);
   }
   const uint64_t activity = s.workers.Activity();
   if (std::exchange(s.activity, activity) != activity) {
@@ -137,11 +136,21 @@ void EngineSide::PollWorkers(int64_t now_ns) {
   s.client_left =
       s.opened && has_client_ && !region_.PeerAlive(kClientLockByte);
   s.count_broken = s.opened && s.IsResting() && CountIsBroken();
-  if (!s.dead && now_ns - s.locks_tested_ns >= kTestLocksNs) {
-    s.locks_tested_ns = now_ns;
-    s.dead = s.workers.FindDead(region_);
-  }
+  TestLocksNowAndThen(now_ns);
   AdvanceWorkers();
+}
+
+// Begins a round over all workers every kTestLocksNs; a poll tests some of
+// them.
+void EngineSide::TestLocksNowAndThen(int64_t now_ns) {
+  Supervision& s = *supervision_;
+  // After kStop each worker ends.
+  if (s.dead || s.stage == Supervision::Stage::kStopping) return;
+  if (s.workers.TestedAll()) {
+    if (now_ns - s.locks_tested_ns < kTestLocksNs) return;
+    s.locks_tested_ns = now_ns;
+  }
+  s.dead = s.workers.FindDead(region_);
 }
 
 // Whether action_seq has been invalid for the whole grace period.
@@ -266,13 +275,10 @@ void EngineSide::WorkersAreHeld() {
       // relaxed: attach_request published it.
       autoreset_mode_ = static_cast<AutoresetMode>(
           header_->autoreset_mode.load(std::memory_order_relaxed));
+      s.refusal = absl::OkStatus();
       if (autoreset_mode_ > AutoresetMode::kDisabled) {
-        const auto found = static_cast<uint32_t>(
+        s.refusal = UnknownMode(
             std::exchange(autoreset_mode_, AutoresetMode::kSameStep));
-        AcknowledgeAttach(MakeError(
-            ErrorCode::kUnsupported,
-            absl::StrCat("autoreset_mode: expected 0 to 2, found ", found)));
-        return;
       }
       break;
     case Supervision::Cause::kDeparture:
@@ -313,7 +319,14 @@ void EngineSide::WorkersAreReset() {
   s.fresh_at = s.workers.Activity();
   if (s.cause == Supervision::Cause::kArrival) {
     s.stage = Supervision::Stage::kArrived;
-    s.news = EngineEvent::kClientArrived;
+    if (s.refusal.ok()) {
+      s.news = EngineEvent::kClientArrived;
+      return;
+    }
+    const bool left = has_client_;
+    if (left) ForgetClient();
+    AcknowledgeAttach(s.refusal);
+    if (left) s.news = EngineEvent::kClientLeft;
     return;
   }
   if (s.cause == Supervision::Cause::kOpening) {
@@ -327,9 +340,10 @@ void EngineSide::WorkersAreReset() {
   LetWorkersGo();
 }
 
-// Legal while the workers are held.
+// Legal while the workers are held. Without effect after kStop.
 void EngineSide::LetWorkersGo() {
   Supervision& s = *supervision_;
+  if (s.stage == Supervision::Stage::kStopping) return;
   s.cause = Supervision::Cause::kNone;
   // Not by one order with kGo: a worker that goes already would compare its new
   // count with another worker's old one.

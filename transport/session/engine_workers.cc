@@ -1,7 +1,9 @@
 #include "transport/session/engine_workers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "transport/session/worker_text.h"
@@ -23,10 +25,18 @@ EngineWorkers::EngineWorkers(const OwnedRegion& region)
 
 void EngineWorkers::Order(WorkerOrder order, uint64_t value) {
   ++order_;
-  // relaxed: order publishes both.
-  head_->order_kind.store(static_cast<uint32_t>(order),
+  // All workers have acknowledged the order before, but the replacement of one
+  // that died may read its kind and value at any time.
+  // relaxed: the fence orders it before the value.
+  head_->order_kind.store(static_cast<uint32_t>(WorkerOrder::kHold),
                           std::memory_order_relaxed);
+  // SYNC(workers.kind): fence; the kind `hold`, then another order's value.
+  std::atomic_thread_fence(std::memory_order_release);
+  // relaxed: the kind publishes it.
   head_->order_value.store(value, std::memory_order_relaxed);
+  // SYNC(workers.kind): release; the value before its kind.
+  head_->order_kind.store(static_cast<uint32_t>(order),
+                          std::memory_order_release);
   // SYNC(workers.order): release; kind and value, and all that the supervisor
   // has written, before the number.
   head_->order.store(order_, std::memory_order_release);
@@ -78,7 +88,7 @@ void EngineWorkers::Publish(uint64_t exchange) {
   client_bell_.NotifyIfWaiting();
 }
 
-bool EngineWorkers::TakeOver(const OwnedRegion& region) {
+bool EngineWorkers::TakeOver(const OwnedRegion& region, int64_t now_ns) {
   // Before frame_seq: if workers publish this exchange and another one while
   // this process is preempted, the word is another one, and WinFrom fails.
   // SYNC(workers.publisher): acquire; the winner, then frame_seq.
@@ -88,6 +98,8 @@ bool EngineWorkers::TakeOver(const OwnedRegion& region) {
   const uint64_t exchange = frame_seq + 1;
   if (!election_.AllDone(exchange)) return false;
   if (!HasPublisher(publisher, exchange)) {
+    if (std::exchange(overdue_, exchange) != exchange) overdue_at_ns_ = now_ns;
+    if (now_ns - overdue_at_ns_ < kPatienceNs) return false;
     if (!election_.WinFrom(&publisher, exchange)) return false;
   } else {
     const uint32_t winner = PublisherIndex(publisher);
@@ -104,26 +116,25 @@ bool EngineWorkers::TakeOver(const OwnedRegion& region) {
 }
 
 std::optional<uint32_t> EngineWorkers::FindDead(const OwnedRegion& region) {
-  const size_t most = std::min(kLocksPerCall, slots_.size());
-  for (size_t tested = 0; tested < most; ++tested) {
-    const size_t worker = next_lock_;
+  for (size_t tested = 0; tested < kLocksPerCall; ++tested) {
+    const auto worker = static_cast<uint32_t>(next_lock_);
     next_lock_ = next_lock_ + 1 == slots_.size() ? 0 : next_lock_ + 1;
     // SYNC(workers.hello): acquire; the label, then the lock: it was held.
-    if (slots_[worker].pid.load(std::memory_order_acquire) == 0 ||
-        known_dead_[worker] || IsAlive(static_cast<uint32_t>(worker), region)) {
-      continue;
+    if (slots_[worker].pid.load(std::memory_order_acquire) != 0 &&
+        !known_dead_[worker] && !IsAlive(worker, region)) {
+      known_dead_[worker] = true;
+      return worker;
     }
-    known_dead_[worker] = true;
-    return static_cast<uint32_t>(worker);
+    if (TestedAll()) break;
   }
   return std::nullopt;
 }
 
 bool EngineWorkers::Replace(uint32_t worker, const OwnedRegion& region,
-                            bool takes_over) {
+                            bool takes_over, int64_t now_ns) {
   if (IsAlive(worker, region)) return false;
   // Afterwards a winner's lock may be its replacement's.
-  if (takes_over) (void)TakeOver(region);
+  if (takes_over) (void)TakeOver(region, now_ns);
   known_dead_[worker] = false;
   // relaxed: a label; the replacement stores its own.
   slots_[worker].pid.store(0, std::memory_order_relaxed);

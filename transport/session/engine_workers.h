@@ -41,10 +41,11 @@ class EngineWorkers {
 
   uint32_t size() const { return static_cast<uint32_t>(rows_.size()); }
 
-  // Sends an order, and wakes the workers. Legal while AllAcknowledged.
+  // Sends an order, and wakes the workers. Legal while AllAcknowledged; `go`
+  // never follows `go`. One system call if a worker sleeps.
   void Order(WorkerOrder order, uint64_t value = 0);
-  // Whether each worker has carried out the last order. In a region whose
-  // workers have not attached yet, the first order counts as carried out.
+  // Whether each worker has carried out the last order. Before the first order
+  // it holds, also while no worker has attached.
   bool AllAcknowledged() const;
 
   // How far the workers are with the exchange after `frame_seq`. Legal while
@@ -67,18 +68,23 @@ class EngineWorkers {
   // held, and all have done it.
   void Publish(uint64_t exchange);
   // Publishes the pending exchange if all workers have done it, and none of
-  // them publishes it: the last, or the winner of the election, died. Returns
+  // them publishes it: the winner of the election died; or the last to finish
+  // died, and an earlier call found the same at least kPatienceNs ago. Returns
   // whether it did. Illegal while a kCount order is not acknowledged. A system
   // call only if a worker has won an election and has not published yet.
-  bool TakeOver(const OwnedRegion& region);
+  bool TakeOver(const OwnedRegion& region, int64_t now_ns);
 
-  // Returns a worker that died and was not returned before. Makes at most
-  // kLocksPerCall system calls of 1 to 2 us.
+  // Returns a worker that died and was not returned before. Continues where the
+  // last call ended; ends behind the last worker, and after kLocksPerCall
+  // system calls of 1 to 2 us.
   std::optional<uint32_t> FindDead(const OwnedRegion& region);
+  // Whether FindDead begins with worker 0: it has tested all workers.
+  bool TestedAll() const { return next_lock_ == 0; }
   // Makes a dead worker's slot free for its replacement, which continues where
   // the dead one stopped. Publishes in its place first, if `takes_over`, as
   // TakeOver. False: its process still holds the slot.
-  bool Replace(uint32_t worker, const OwnedRegion& region, bool takes_over);
+  bool Replace(uint32_t worker, const OwnedRegion& region, bool takes_over,
+               int64_t now_ns);
   // Whether a process has this slot. One system call.
   bool IsAlive(uint32_t worker, const OwnedRegion& region) const {
     return region.PeerAlive(LockByte(worker));
@@ -94,6 +100,9 @@ class EngineWorkers {
 
  private:
   static constexpr size_t kLocksPerCall = 64;
+  // A last finisher that lives publishes within this time, unless it is
+  // preempted. Shorter than the time between two polls of the supervisor, 5 ms.
+  static constexpr int64_t kPatienceNs = 4'000'000;
 
   int64_t LockByte(uint32_t worker) const {
     return static_cast<int64_t>(first_lock_byte_ + worker * sizeof(WorkerSlot));
@@ -111,6 +120,10 @@ class EngineWorkers {
   uint32_t order_ = 0;            // private truth
   std::vector<bool> known_dead_;  // returned by FindDead
   size_t next_lock_ = 0;          // that FindDead tests
+  // The last exchange that TakeOver found done by all, without a winner; and
+  // when it found that first.
+  uint64_t overdue_ = 0;
+  int64_t overdue_at_ns_ = 0;
 };
 
 }  // namespace tandem

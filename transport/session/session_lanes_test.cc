@@ -2,18 +2,25 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/memory/region_lock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
+#include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
+#include "transport/session/testing/held_workers.h"
 #include "transport/session/testing/worker_rig.h"
 
 namespace tandem {
@@ -84,6 +91,13 @@ TEST(Lanes, AndExchangesExcludeEachOther) {
   EXPECT_EQ(client.SendReset({}, {}), ErrorCode::kStepPending);
   EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
+  // The texts name the call of lanes.
+  for (const ErrorCode code :
+       {ErrorCode::kStepPending, ErrorCode::kNoStepPending,
+        ErrorCode::kInterrupted}) {
+    EXPECT_TRUE(absl::StrContains(Explained(client, code), "RecvLanes"))
+        << Explained(client, code);
+  }
   EXPECT_EQ(
       client.SendLanes(std::vector<uint32_t>{1, 1}, std::vector<float>(4)),
       ErrorCode::kInvalidArgument);
@@ -95,6 +109,10 @@ TEST(Lanes, AndExchangesExcludeEachOther) {
   ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
   ASSERT_EQ(client.Send(std::vector<float>(4)), ErrorCode::kOk);
   EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
+  EXPECT_EQ(client.RecvLanes(1, Deadline::Now(), &ready),
+            ErrorCode::kNoStepPending);
+  EXPECT_TRUE(absl::StrContains(Explained(client, ErrorCode::kNoStepPending),
+                                "call recv()"));
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
 }
 
@@ -146,6 +164,52 @@ TEST(Lanes, OpenLanesEndWithTheSession) {
   ExpectRows(client, 0, 0);
   ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   ExpectRows(client, 1, 1);
+}
+
+TEST(Lanes, AnAttendantsPauseExtendsTheDeadline) {
+  const std::string name = UniqueRegionName("lanes");
+  WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  std::optional<RegionLock> attendant;  // that lives
+  rig.OnSupervisor([&](EngineSide& side) {
+    attendant = RegionLock::On(side.region().fd()).value();
+    EXPECT_TRUE(attendant->TryAcquire(AttendantLockByte(client.plan(), 0)));
+    side.ShowPaused(true, /*by_attendant=*/true);
+  });
+  AwaitHeldWorkers(client);
+  const std::vector<uint32_t> both = {0, 1};
+  ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, 2}), ErrorCode::kOk);
+  // The pause is longer than the wait would be.
+  constexpr double kTimeoutSecs = 0.3;
+  std::thread resumes([&] {
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(2 * kTimeoutSecs));
+    rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
+  });
+  std::vector<uint32_t> ready;
+  EXPECT_EQ(client.RecvLanes(2, Deadline::After(kTimeoutSecs), &ready),
+            ErrorCode::kOk);
+  EXPECT_EQ(ready, both);
+  resumes.join();
+}
+
+TEST(Lanes, EndIfTheEngineAcknowledgesAnotherClient) {
+  const std::string name = UniqueRegionName("lanes");
+  WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  // A pause, so that no worker begins its lane before it is dropped.
+  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
+  AwaitHeldWorkers(client);
+  std::vector<uint32_t> ready = {0, 1};
+  ASSERT_EQ(client.SendLanes(ready, std::vector<float>{1, 2}), ErrorCode::kOk);
+  // relaxed: as a foreign program would.
+  client.mapping()->header()->attach_request.fetch_add(
+      1, std::memory_order_relaxed);
+  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready),
+            ErrorCode::kBrokenPeer);
+  EXPECT_TRUE(ready.empty());
+  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{0}, std::vector<float>{1}),
+            ErrorCode::kBrokenPeer);
 }
 
 TEST(Lanes, NeedWorkers) {

@@ -252,6 +252,26 @@ TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
   ClientSide next = AttachOrFail(name);  // The client freed the place.
 }
 
+TEST(Session, AReconnectFindsWhetherTheNewEngineKnowsSubsets) {
+  const std::string name = UniqueRegionName("restart");
+  RegionSpec with = EchoSpec();
+  with.subsets = true;
+  auto engine = std::make_unique<EchoEngine>(name, with);
+  ClientSide client = AttachOrFail(name);
+  const auto restart = [&](const RegionSpec& spec) {
+    engine.reset();
+    engine = std::make_unique<EchoEngine>(name, spec);
+    EXPECT_TRUE(client.Reconnect(20).ok());
+  };
+  const auto send = [&] {
+    return client.Send(std::vector<float>{1, 2}, std::vector<int64_t>{0});
+  };
+  restart(EchoSpec());
+  EXPECT_EQ(send(), ErrorCode::kUnsupported);
+  restart(with);
+  EXPECT_EQ(send(), ErrorCode::kOk);
+}
+
 TEST(Session, ReconnectToALiveEngineAbandonsThePendingExchange) {
   const std::string name = UniqueRegionName("again");
   EchoEngine engine(name, EchoSpec());

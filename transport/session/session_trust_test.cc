@@ -141,6 +141,31 @@ TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
             ErrorCode::kUnsupported);
 }
 
+TEST(SessionTrust, ARefusedClientDoesNotHideADeparture) {
+  const std::string name = UniqueRegionName("refused");
+  absl::StatusOr<EngineSide> engine = EngineSide::Create(name, EchoSpec(), {});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  ASSERT_TRUE(engine->Open().ok());
+  std::thread welcoming([&] {
+    EXPECT_EQ(engine->Next(Deadline::After(20)), EngineEvent::kClientArrived);
+    engine->AcknowledgeAttach(absl::OkStatus());
+  });
+  ClientSide client = AttachOrFail(name);
+  welcoming.join();
+  LrbcHeader* const header = client.mapping()->header();
+  ASSERT_EQ(client.Close(), ErrorCode::kOk);
+  // Before the engine looks, as a foreign client would.
+  // relaxed: here and below, this thread acts for both sides.
+  header->autoreset_mode.store(7, std::memory_order_relaxed);
+  const uint32_t request =
+      header->attach_request.fetch_add(1, std::memory_order_relaxed) + 1;
+  EXPECT_EQ(engine->Next(Deadline::After(20)), EngineEvent::kClientLeft);
+  EXPECT_EQ(header->attach_ack.load(std::memory_order_relaxed), request);
+  EXPECT_EQ(header->exchange_status.load(std::memory_order_relaxed),
+            static_cast<uint32_t>(ErrorCode::kUnsupported));
+  EXPECT_EQ(engine->Next(Deadline::After(0.01)), EngineEvent::kTimedOut);
+}
+
 TEST(SessionTrust, ActiveClientDelaysAttachRequestByOneExchange) {
   const std::string name = UniqueRegionName("hello");
   absl::StatusOr<EngineSide> engine = EngineSide::Create(name, EchoSpec(), {});

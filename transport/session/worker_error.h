@@ -3,6 +3,8 @@
 //
 // Data flow: a worker's traceback -> the slot -> the exchange's error text, and
 // the client's.
+// Ownership: only the slot's worker stores, in an exchange or lane. The
+// publisher and the client read copies afterwards.
 //
 //   StoreWorkerError(5, traceback, slot);       // the worker
 //   WorkerErrorOf(*slot).last_line;             // the publisher, the client

@@ -62,6 +62,11 @@ absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
                      slot->pid.load(std::memory_order_relaxed),
                      " in it; start one process for each worker"));
   }
+  // Before the constructor reads the predecessor's words. If it was killed, the
+  // kernel released its lock after its last write.
+  // SYNC(workers.leave): acquire; the phase, then what a predecessor left.
+  (void)mapping->At<WorkerSlot>(WorkerSlotOffset(parts.plan, worker))
+      ->phase.load(std::memory_order_acquire);
   return WorkerSide(std::move(parts), std::move(lock), std::move(mapping),
                     worker, options.wait);
 }
@@ -82,27 +87,17 @@ WorkerSide::WorkerSide(RegionParts parts, RegionLock lock,
               wait),
       engine_bell_(&header_->engine_doorbell, &header_->engine_sleepers),
       client_bell_(&header_->client_doorbell, &header_->client_sleepers),
-      // A predecessor's; the kernel released its lock after its last write.
-      // relaxed: only this slot's worker writes them, one at a time: the lock
-      // orders them.
+      // A predecessor's.
+      // relaxed: Attach has acquired them.
       count_(slot_->done.load(std::memory_order_relaxed)),
       // relaxed: as above.
       lane_(slot_->lane_done.load(std::memory_order_relaxed)),
       // relaxed: as above.
       took_(slot_->ack.load(std::memory_order_relaxed)),
       restarted_(took_ != 0 || count_ != 0) {
-  // SYNC(workers.leave): acquire; the phase, then what a predecessor left.
-  (void)slot_->phase.load(std::memory_order_acquire);
-  // SYNC(workers.order): acquire; the order, then its kind and value.
-  const uint32_t order = head_->order.load(std::memory_order_acquire);
-  // relaxed: order published both.
-  const uint32_t kind = head_->order_kind.load(std::memory_order_relaxed);
-  const uint64_t value = head_->order_value.load(std::memory_order_relaxed);
   // If the predecessor had carried out the last order, so has this worker.
-  going_ = order == took_ && kind == static_cast<uint32_t>(WorkerOrder::kGo);
-  if (going_ && value <= static_cast<uint64_t>(AutoresetMode::kDisabled)) {
-    autoreset_mode_ = static_cast<AutoresetMode>(value);
-  }
+  // SYNC(workers.order): acquire; the order, then its kind and value.
+  if (head_->order.load(std::memory_order_acquire) == took_) ContinueOrder();
   SetPhase(Phase::kIdle, waiter_.NowNs());
   // SYNC(workers.hello): release; our lock before the label.
   slot_->pid.store(static_cast<uint32_t>(getpid()), std::memory_order_release);
@@ -116,6 +111,29 @@ WorkerSide::~WorkerSide() {
                      std::memory_order_release);
   lock_.Release();
   engine_bell_.NotifyIfWaiting();
+}
+
+// The predecessor has carried out the last order. So the supervisor may be
+// writing the next one; `order` has its number only afterwards.
+void WorkerSide::ContinueOrder() {
+  // SYNC(workers.kind): acquire; the kind, then its value.
+  const uint32_t kind = head_->order_kind.load(std::memory_order_acquire);
+  // relaxed: valid only if the kind is the same before and after it.
+  const uint64_t value = head_->order_value.load(std::memory_order_relaxed);
+  // SYNC(workers.kind): fence; the value, then the kind again.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  // relaxed: the fence orders it.
+  if (head_->order_kind.load(std::memory_order_relaxed) == kind) {
+    BeginOrder(static_cast<WorkerOrder>(kind), value);
+  }
+}
+
+// Whether this worker takes exchanges from now on, and in which mode.
+void WorkerSide::BeginOrder(WorkerOrder kind, uint64_t value) {
+  going_ = kind == WorkerOrder::kGo;
+  if (going_ && value <= static_cast<uint64_t>(AutoresetMode::kDisabled)) {
+    autoreset_mode_ = static_cast<AutoresetMode>(value);
+  }
 }
 
 bool WorkerSide::HasExchange() const {
@@ -197,13 +215,8 @@ WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
   const auto kind = static_cast<WorkerOrder>(
       head_->order_kind.load(std::memory_order_relaxed));
   const uint64_t value = head_->order_value.load(std::memory_order_relaxed);
-  going_ = kind == WorkerOrder::kGo;
+  BeginOrder(kind, value);
   switch (kind) {
-    case WorkerOrder::kGo:
-      if (value <= static_cast<uint64_t>(AutoresetMode::kDisabled)) {
-        autoreset_mode_ = static_cast<AutoresetMode>(value);
-      }
-      break;
     case WorkerOrder::kReset:
     case WorkerOrder::kSeededReset:
       first_seed_.reset();
@@ -228,6 +241,7 @@ WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
     case WorkerOrder::kStop:
       return WorkerEvent::kStop;
     case WorkerOrder::kHold:
+    case WorkerOrder::kGo:
       break;
   }
   Acknowledge();  // also of an order that this version does not know

@@ -142,6 +142,8 @@ class WorkerSide {
   bool HasLane() const;
   WorkerEvent Take(int64_t seen_at_ns);
   WorkerEvent TakeOrder(uint32_t order, int64_t seen_at_ns);
+  void ContinueOrder();
+  void BeginOrder(WorkerOrder kind, uint64_t value);
   WorkerEvent TakeExchange(int64_t seen_at_ns);
   void FinishExchange(int64_t now_ns);
   void FinishLane();

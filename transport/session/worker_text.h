@@ -1,5 +1,8 @@
 // WorkerText: a worker and its activity as text, for people.
 //
+// Data flow: a slot's labels -> a text of the supervisor or of the client.
+// Ownership: the caller has the slot's mapping; the worker may write meanwhile.
+//
 //   WorkerText(slot, 2, rows, MonotonicNanos());
 //   // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for
 //   // 1.20 s"

@@ -282,6 +282,27 @@ def test_arrays_that_do_not_fit(change: dict[str, Any], text: str) -> None:
         _native.EnvRows(workers.envs, arrays, **keywords)  # type: ignore[arg-type]
 
 
+def test_observations_of_a_read_only_array() -> None:
+    """NumPy refuses the write: the memory may be mapped for reading only."""
+    workers = RowWorkers([ScriptedEnv()], num_workers=1)
+    array = workers.observations.array
+    assert array is not None
+    array.setflags(write=False)
+    rows = _native.EnvRows(
+        workers.envs,
+        workers.arrays,
+        observations=workers.observations,
+        final_observations=workers.final_observations,
+        actions=workers.actions,
+        info_area=workers.areas[0].area,
+        current=workers.current,
+        stop=Stop,
+    )
+    workers.arrays.resets[:] = RESET
+    ((_, error, _),) = rows.run(RESET_ONLY, 0)
+    assert isinstance(error, ValueError) and "read-only" in str(error)
+
+
 def test_unknown_kind_and_mode() -> None:
     """The numbers come from the region."""
     workers = RowWorkers([ScriptedEnv()], num_workers=1)

@@ -261,6 +261,16 @@ def test_new_writer_of_an_area() -> None:
         assert list(infos.read()) == [key for name in info for key in (name, f"_{name}")]
 
 
+def test_infos_outlive_their_writer() -> None:
+    """A worker process dies after an exchange, and its replacement starts while the trainer reads."""
+    workers = RowWorkers([_with_info({"a": 1})], num_workers=1)
+    workers.reset()
+    expected = workers.infos.read()
+    assert list(expected) == ["a", "_a"]
+    RowWorkers([_with_info({"b": 2})], num_workers=1, info_areas=[workers.areas[0].area])
+    assert_same(workers.infos.read(), expected)
+
+
 def test_failed_environment_has_no_infos() -> None:
     """Its pickled final info is taken back."""
 
@@ -306,7 +316,7 @@ def test_log_that_is_full() -> None:
 
 
 # Offsets in InfoAreaHeader.
-_MAGIC, _VERSION, _ROWS, _ROWS_WITH_INFOS, _LOG_BYTES, _BLOB_BYTES, _WORDS = 0, 8, 24, 28, 32, 40, 64
+_MAGIC, _VERSION, _HEADER_BYTES, _ROWS, _ROWS_WITH_INFOS, _LOG_BYTES, _BLOB_BYTES, _WORDS = 0, 8, 12, 24, 28, 32, 40, 64
 
 
 def _area(*infos: Any) -> NDArray[np.uint8]:
@@ -320,9 +330,10 @@ def _area(*infos: Any) -> NDArray[np.uint8]:
     [
         (_MAGIC, 1, "magic"),
         (_VERSION, 2, "version: expected 1, found 2"),
+        (_HEADER_BYTES, 32, "header_bytes: expected 64, found 32"),
         (_ROWS, 3, "rows: expected 2, found 3"),
         (_LOG_BYTES, 2**31, "log: expected at most"),
-        (_LOG_BYTES, 8, "record: expected 16 bytes, found 8"),
+        (_LOG_BYTES, 8, "record: expected at least 16, found 8"),
         (_BLOB_BYTES, 2**31, "blob: expected at most"),
         (_BLOB_BYTES, 0, "blob: expected a pickle for each row that needs one, found none for row 0"),
         (_WORDS, 7, "word: expected one of 2 patterns, found 7"),

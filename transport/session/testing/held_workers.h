@@ -1,0 +1,45 @@
+// AwaitHeldWorkers: waits until no worker of a region takes exchanges.
+//
+// Data flow: the words of orders and acknowledgements -> the test goes on.
+// Ownership: the test has the client; the supervisor is on another thread.
+//
+//   rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
+//   AwaitHeldWorkers(client);
+
+#ifndef TANDEM_TRANSPORT_SESSION_TESTING_HELD_WORKERS_H_
+#define TANDEM_TRANSPORT_SESSION_TESTING_HELD_WORKERS_H_
+
+#include <cstdint>
+
+#include "schema/layout/lrbc.h"
+#include "schema/layout/worker_slot.h"
+#include "transport/session/client_side.h"
+#include "transport/session/testing/echo_engine.h"
+
+namespace tandem {
+
+// The supervisor must have a cause to hold them, such as a pause.
+inline void AwaitHeldWorkers(const ClientSide& client) {
+  const LrbcHeader& plan = client.plan();
+  const auto* const head =
+      client.mapping()->At<WorkersHeader>(plan.workers_offset);
+  const auto* const slots =
+      client.mapping()->At<WorkerSlot>(WorkerSlotOffset(plan, 0));
+  AwaitTrue([&] {
+    // relaxed: only compared.
+    const uint32_t order = head->order.load(std::memory_order_relaxed);
+    // relaxed: as above.
+    bool held = head->order_kind.load(std::memory_order_relaxed) ==
+                static_cast<uint32_t>(WorkerOrder::kHold);
+    for (uint32_t worker = 0; worker < plan.num_workers; ++worker) {
+      // relaxed: as above.
+      const uint32_t ack = slots[worker].ack.load(std::memory_order_relaxed);
+      held = held && ack == order;
+    }
+    return held;
+  });
+}
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_SESSION_TESTING_HELD_WORKERS_H_
