@@ -1,11 +1,14 @@
 // Workers of one region, between real processes. Tests kill or freeze a worker
-// at instructions spread over its part of an exchange, and at every system call
-// of its attach; a client in all of its calls; and the supervisor.
+// at every access to shared memory of its part of an exchange, and at every
+// system call of its attach; a client in all of its calls; and the supervisor
+// at every access during an exchange and an attach.
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,10 +24,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/faults/every_access.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/memory/attached_region.h"
+#include "transport/memory/region_mapping.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/worker_rig.h"
@@ -182,7 +188,7 @@ class HeldWorkers {
 
 class WorkerFaults : public FaultTest {
  protected:
-  static constexpr int kDraws = 60;
+  static constexpr int kDraws = 2 * kEachAccess.draws;
 
   // The instructions of the prey's part of an exchange.
   int CountPreysInstructions() {
@@ -195,8 +201,28 @@ class WorkerFaults : public FaultTest {
     return count;
   }
 
-  // A process that is the supervisor of two others, which end with it.
+  struct Runs {
+    int count;
+    std::string text;
+  };
+  // Calls `there` for points spread over the prey's part of an exchange, and
+  // for each of its accesses.
+  Runs AtPoints(EveryAccess::Kind kind,
+                const std::function<void(const Advance& advance)>& there) {
+    const int length = CountPreysInstructions();
+    const int places = AtPlaces(
+        kDraws, length, [&](int place) { there(ByInstructions(place)); });
+    const size_t accesses = AtEachAccess(kind, there);
+    return {.count = places + static_cast<int>(accesses),
+            .text = absl::StrCat(places, " of ", length,
+                                 " instructions, and each of ", accesses,
+                                 " places")};
+  }
+
+  // A process that is the supervisor of two others, which end with it. It
+  // serves up to its second mark, which is at Hold, and then without end.
   std::unique_ptr<Victim> StartSupervisor() {
+    hold_.Set(false);
     auto supervisor = std::make_unique<Victim>([this] {
       std::unique_ptr<EngineSide> side = CreateSide(name_);
       const int fd = side->region().fd();
@@ -210,10 +236,69 @@ class WorkerFaults : public FaultTest {
       }
       if (!side->Open().ok()) _exit(98);
       Victim::Mark();
+      Supervise(side, nullptr, [this] { return hold_.Get(); });
+      Victim::Mark();
       Supervise(side, nullptr, [] { return false; });
     });
     EXPECT_TRUE(supervisor->RunToMark());
     return supervisor;
+  }
+
+  // A client steps once. Then the supervisor is held, and the client has sent
+  // its second exchange.
+  struct HeldSupervisor {
+    std::unique_ptr<Victim> process;
+    std::unique_ptr<ClientSide> client;
+    bool IsAnswered() const {
+      // relaxed: only compared.
+      return client->mapping()->header()->frame_seq.load(
+                 std::memory_order_relaxed) == 2;
+    }
+  };
+  HeldSupervisor HoldInAnExchange() {
+    std::unique_ptr<Victim> supervisor = StartSupervisor();
+    supervisor->RunOn();
+    absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, {});
+    EXPECT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ(client->Step(HeldWorkers::Actions(1), 20), ErrorCode::kOk);
+    hold_.Set(true);
+    EXPECT_TRUE(supervisor->AwaitMark());
+    EXPECT_EQ(client->Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
+    return {std::move(supervisor),
+            std::make_unique<ClientSide>(*std::move(client))};
+  }
+
+  // The supervisor is held, and a process attaches, steps, and exits with the
+  // first error's code.
+  struct HeldAttach {
+    std::unique_ptr<Victim> supervisor;
+    std::unique_ptr<Victim> client;
+    std::shared_ptr<const RegionMapping> region;
+    bool IsDone() const {
+      // relaxed: only compared.
+      return region->header()->frame_seq.load(std::memory_order_relaxed) > 0;
+    }
+    ErrorCode AwaitCode() {
+      return static_cast<ErrorCode>(WEXITSTATUS(client->AwaitExit()));
+    }
+  };
+  HeldAttach HoldInAnAttach() {
+    std::unique_ptr<Victim> supervisor = StartSupervisor();
+    supervisor->RunOn();
+    hold_.Set(true);
+    EXPECT_TRUE(supervisor->AwaitMark());
+    auto client = std::make_unique<Victim>([this] {
+      Victim::Mark();
+      absl::StatusOr<ClientSide> side = ClientSide::Attach(name_, {});
+      if (!side.ok()) _exit(static_cast<int>(CodeOf(side.status())));
+      const ErrorCode code = side->Step(HeldWorkers::Actions(1), 20);
+      _exit(static_cast<int>(code));
+    });
+    EXPECT_TRUE(client->RunToMark());
+    client->Release();
+    absl::StatusOr<AttachedRegion> region = AttachedRegion::Open(name_);
+    EXPECT_TRUE(region.ok()) << region.status();
+    return {std::move(supervisor), std::move(client), region->mapping()};
   }
 
   // A new client's environments count from 1.
@@ -230,15 +315,17 @@ class WorkerFaults : public FaultTest {
       }
     }
   }
+
+ private:
+  SharedFlag hold_;
 };
 
 TEST_F(WorkerFaults, AWorkerKilledAnywhereIsReplaced) {
-  const int length = CountPreysInstructions();
   int restarted = 0;
-  const int places = AtPlaces(kDraws, length, [&](int place) {
+  const Runs runs = AtPoints(EveryAccess::kStores, [&](const Advance& advance) {
     HeldWorkers held(name_, /*restarts=*/true);
     ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    held.prey().Advance(Victim::kInstruction, place);
+    advance(held.prey(), nullptr);
     held.prey().Kill();
     ErrorCode code = held.client().Recv(Deadline::After(20));
     ASSERT_EQ(code, ErrorCode::kOk) << held.client().Explain(code);
@@ -256,19 +343,18 @@ TEST_F(WorkerFaults, AWorkerKilledAnywhereIsReplaced) {
     EXPECT_EQ(held.client().Step(HeldWorkers::Actions(4), 20), ErrorCode::kOk);
     held.ExpectRows(4);
   });
-  std::printf("killed a worker at %d of %d instructions; %d before its end\n",
-              places, length, restarted);
+  std::printf("killed a worker at %s; %d before its end\n", runs.text.c_str(),
+              restarted);
   EXPECT_GT(restarted, 0);
-  EXPECT_LT(restarted, places);
+  EXPECT_LT(restarted, runs.count);
 }
 
 TEST_F(WorkerFaults, AWorkerKilledAnywhereEndsTheRegionWithItsText) {
-  const int length = CountPreysInstructions();
   int published = 0;
-  const int places = AtPlaces(kDraws, length, [&](int place) {
+  const Runs runs = AtPoints(EveryAccess::kStores, [&](const Advance& advance) {
     HeldWorkers held(name_, /*restarts=*/false);
     ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    held.prey().Advance(Victim::kInstruction, place);
+    advance(held.prey(), nullptr);
     held.prey().Kill();
     ErrorCode code = held.client().Recv(Deadline::After(20));
     if (code == ErrorCode::kOk) {
@@ -281,38 +367,38 @@ TEST_F(WorkerFaults, AWorkerKilledAnywhereEndsTheRegionWithItsText) {
     EXPECT_TRUE(absl::StrContains(text, "worker 1 (pid ")) << text;
     EXPECT_TRUE(absl::StrContains(text, "environments 2 to 3")) << text;
   });
-  std::printf("killed a worker at %d of %d instructions; %d published\n",
-              places, length, published);
+  std::printf("killed a worker at %s; %d published\n", runs.text.c_str(),
+              published);
   EXPECT_GT(published, 0);
-  EXPECT_LT(published, places);
+  EXPECT_LT(published, runs.count);
 }
 
 TEST_F(WorkerFaults, AWorkerFrozenAnywhereTimesOutAndThenGoesOn) {
-  const int length = CountPreysInstructions();
   int late = 0;
-  const int places = AtPlaces(kDraws, length, [&](int place) {
-    HeldWorkers held(name_, /*restarts=*/true);
-    ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    const bool within = held.prey().Advance(Victim::kInstruction, place);
-    ErrorCode code = held.client().Recv(Deadline::After(0.03));
-    if (within) {
-      EXPECT_TRUE(held.prey().RunToMark());
-    }
-    held.prey().Release();
-    if (code != ErrorCode::kOk) {
-      ++late;
-      ASSERT_EQ(code, ErrorCode::kStepTimeout);
-      const std::string text(held.client().Explain(code).message());
-      EXPECT_TRUE(absl::StrContains(text, "workers are done")) << text;
-      code = held.client().Recv(Deadline::After(20));
-    }
-    ASSERT_EQ(code, ErrorCode::kOk) << held.client().Explain(code);
-    held.ExpectRows(2);
-    EXPECT_EQ(held.client().Step(HeldWorkers::Actions(3), 20), ErrorCode::kOk);
-    held.ExpectRows(3);
-  });
-  std::printf("froze a worker at %d of %d instructions; %d were late\n", places,
-              length, late);
+  const Runs runs =
+      AtPoints(EveryAccess::kLoadsAndStores, [&](const Advance& advance) {
+        HeldWorkers held(name_, /*restarts=*/true);
+        ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
+        const bool within = advance(held.prey(), nullptr);
+        ErrorCode code = held.client().Recv(Deadline::After(0.03));
+        if (within) {
+          EXPECT_TRUE(held.prey().RunToMark());
+        }
+        held.prey().Release();
+        if (code != ErrorCode::kOk) {
+          ++late;
+          ASSERT_EQ(code, ErrorCode::kStepTimeout);
+          const std::string text(held.client().Explain(code).message());
+          EXPECT_TRUE(absl::StrContains(text, "workers are done")) << text;
+          code = held.client().Recv(Deadline::After(20));
+        }
+        ASSERT_EQ(code, ErrorCode::kOk) << held.client().Explain(code);
+        held.ExpectRows(2);
+        EXPECT_EQ(held.client().Step(HeldWorkers::Actions(3), 20),
+                  ErrorCode::kOk);
+        held.ExpectRows(3);
+      });
+  std::printf("froze a worker at %s; %d were late\n", runs.text.c_str(), late);
   EXPECT_GT(late, 0);
 }
 
@@ -399,6 +485,93 @@ TEST_F(WorkerFaults, ASupervisorsDeathEndsItsWorkersAndFreesTheName) {
     next->Release();
     ExpectAFreshSession();
   }
+}
+
+TEST_F(WorkerFaults, ASupervisorKilledAnywhereInAnExchangeIsGone) {
+  int answered = 0;
+  const size_t stores =
+      AtEachAccess(EveryAccess::kStores, [&](const Advance& advance) {
+        const HeldSupervisor held = HoldInAnExchange();
+        advance(*held.process, [&] { return held.IsAnswered(); });
+        held.process->Kill();
+        ErrorCode code = held.client->Recv(Deadline::After(20));
+        for (float count = 3; code == ErrorCode::kOk; ++count) {
+          if (count == 3) ++answered;
+          code = held.client->Step(HeldWorkers::Actions(count), 20);
+        }
+        EXPECT_EQ(code, ErrorCode::kPeerGone) << held.client->Explain(code);
+        EXPECT_EQ(held.client->Close(), ErrorCode::kOk);
+        const std::unique_ptr<Victim> next = StartSupervisor();
+        next->Release();
+        ExpectAFreshSession();
+      });
+  std::printf("killed a supervisor at each of %zu places; %d answered\n",
+              stores, answered);
+}
+
+TEST_F(WorkerFaults, ASupervisorFrozenAnywhereInAnExchangeContinues) {
+  int late = 0;
+  const size_t accesses =
+      AtEachAccess(EveryAccess::kLoadsAndStores, [&](const Advance& advance) {
+        const HeldSupervisor held = HoldInAnExchange();
+        advance(*held.process, [&] { return held.IsAnswered(); });
+        ErrorCode code = held.client->Recv(Deadline::After(0.05));
+        if (code == ErrorCode::kOk) {
+          // Workers do exchanges without it.
+          EXPECT_EQ(held.client->Step(HeldWorkers::Actions(3), 20),
+                    ErrorCode::kOk);
+        }
+        held.process->Release();
+        if (code != ErrorCode::kOk) {
+          ++late;  // it has won the election
+          ASSERT_EQ(code, ErrorCode::kStepTimeout);
+          code = held.client->Recv(Deadline::After(20));
+        }
+        ASSERT_EQ(code, ErrorCode::kOk) << held.client->Explain(code);
+        EXPECT_EQ(held.client->Step(HeldWorkers::Actions(4), 20),
+                  ErrorCode::kOk);
+        EXPECT_EQ(held.client->Close(), ErrorCode::kOk);
+        ExpectAFreshSession();
+      });
+  std::printf("froze a supervisor at each of %zu places; %d were late\n",
+              accesses, late);
+}
+
+TEST_F(WorkerFaults, ASupervisorKilledAnywhereInAnAttachIsFollowedByAnother) {
+  int lost = 0;
+  const size_t stores =
+      AtEachAccess(EveryAccess::kStores, [&](const Advance& advance) {
+        HeldAttach held = HoldInAnAttach();
+        advance(*held.supervisor, [&] { return held.IsDone(); });
+        held.supervisor->Kill();
+        const std::unique_ptr<Victim> next = StartSupervisor();
+        next->Release();
+        // A client that was not acknowledged attaches to the next region.
+        const ErrorCode code = held.AwaitCode();
+        if (code != ErrorCode::kOk) {
+          ++lost;
+          EXPECT_EQ(code, ErrorCode::kPeerGone) << NameOf(code);
+        }
+        ExpectAFreshSession();
+      });
+  std::printf("killed a supervisor at each of %zu places; %d PeerGone\n",
+              stores, lost);
+  EXPECT_GT(stores, 5u);
+}
+
+TEST_F(WorkerFaults, ASupervisorFrozenAnywhereInAnAttachThenAcknowledges) {
+  const size_t accesses =
+      AtEachAccess(EveryAccess::kLoadsAndStores, [&](const Advance& advance) {
+        HeldAttach held = HoldInAnAttach();
+        advance(*held.supervisor, [&] { return held.IsDone(); });
+        usleep(2000);  // the others do what they can
+        held.supervisor->Release();
+        const ErrorCode code = held.AwaitCode();
+        EXPECT_EQ(code, ErrorCode::kOk) << NameOf(code);
+        ExpectAFreshSession();
+      });
+  std::printf("froze a supervisor at each of %zu places\n", accesses);
+  EXPECT_GT(accesses, 5u);
 }
 
 }  // namespace
