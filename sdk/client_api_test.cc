@@ -17,6 +17,7 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "sdk/tandem.h"
 #include "sdk/testing/api_fixture.h"
+#include "sdk/testing/pair_engine.h"
 #include "transport/rpc/packed_call.h"
 
 namespace tandem {
@@ -220,42 +221,8 @@ TEST_F(RpcApiTest, TooLargeRequestsAreNotSent) {
   EXPECT_EQ(Call(call), TANDEM_OK) << LastError();
 }
 
-// Observes its actions: int16[2] in the field "/pair", and their count.
-class PairEngine final : public Engine {
- public:
-  const EngineSchema& schema() const override { return schema_; }
-  absl::Status Reset(std::span<const ResetRequest>, const ResetIo&) override {
-    return absl::OkStatus();
-  }
-  absl::Status Step(std::span<const uint32_t>, const StepIo& io) override {
-    std::ranges::copy(
-        FindField(io.fields, FieldRole::kAction, "")->data,
-        FindField(io.fields, FieldRole::kObs, "/pair")->data.begin());
-    FindField(io.fields, FieldRole::kReward, "")->Values<double>()[0] = 0.1;
-    return absl::OkStatus();
-  }
-
- private:
-  EngineSchema schema_ = {
-      .task = "Pair",
-      .num_envs = 1,
-      .obs_size = 0,
-      .act_size = 0,
-      .fields = {
-          {.role = FieldRole::kObs,
-           .type = FieldType::kInt16,
-           .shape = {2},
-           .path = "/pair"},
-          {.role = FieldRole::kObs,
-           .type = FieldType::kFloat16,
-           .shape = {1, 1, 1, 1},
-           .path = "/deep"},
-          {.role = FieldRole::kAction, .type = FieldType::kInt16, .shape = {2}},
-          {.role = FieldRole::kReward, .type = FieldType::kFloat64}}};
-};
-
 TEST_F(ApiTest, FieldsHaveNamesTypesAndShapes) {
-  PairEngine engine;
+  PairEngine engine(/*num_envs=*/1);
   auto host = EngineHost::Create(&engine, {.name = name_});
   ASSERT_TRUE(host.ok()) << host.status();
   (*host)->Start();

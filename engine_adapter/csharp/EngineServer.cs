@@ -85,7 +85,15 @@ namespace Tandem
         // region failed; 2: a wrong flag. Errors are lines on stderr.
         public int Serve(string[] args, string usage)
         {
-            Native.CheckVersion();
+            try
+            {
+                Native.CheckVersion();
+            }
+            catch (TandemException e)
+            {
+                Console.Error.WriteLine("tandem error: " + e.Message);
+                return 1;
+            }
             GCHandle self = GCHandle.Alloc(this);
             try
             {

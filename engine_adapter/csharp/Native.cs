@@ -14,10 +14,20 @@ namespace Tandem
         private const CallingConvention C = CallingConvention.Cdecl;
         private const uint AbiMajor = 1;
 
-        // Throws if the library has another major version than this assembly.
+        // Throws if the library is not found, or has another major version than this assembly.
         internal static void CheckVersion()
         {
-            uint found = tandem_abi_version();
+            uint found;
+            try
+            {
+                found = tandem_abi_version();
+            }
+            catch (DllNotFoundException e)
+            {
+                throw new TandemException(ErrorCode.Unsupported, Library + ": expected the library of the SDK, found no "
+                    + "loadable one; set LD_LIBRARY_PATH to the SDK's folder lib, or copy the library beside "
+                    + "Tandem.dll (" + e.Message + ")");
+            }
             if (found >> 16 != AbiMajor)
             {
                 throw new TandemException(ErrorCode.Unsupported, Library + ": expected version " + AbiMajor

@@ -128,8 +128,10 @@ EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
       options_(std::move(options)),
       side_(std::move(side)),
       runner_(&side_.arrays()),
-      simulation_(engine, &side_, &runner_, FirstMode(options_),
-                  [this] { StartWork(Purpose::kServiceReset); }),
+      simulation_(
+          engine, &side_, &runner_, FirstMode(options_),
+          [this] { StartWork(Purpose::kServiceReset); },
+          [this](bool begun, size_t caller) { LogPause(begun, caller); }),
       rpcs_(std::make_unique<RpcHost>(
           options_.rpc, engine, &simulation_,
           RpcHost::Links{

@@ -206,7 +206,9 @@ class EngineHost {
   void ServeCallers();
   void ServeAttendants();
   void ServeRpcs();
+  std::string CallerText(size_t caller) const;
   void LogBrokenRings(size_t caller);
+  void LogPause(bool begun, size_t caller) const;
   void CountForFrames(const StepArrays& arrays, bool stepped);
   void ServeFrames();
   void LogFailure(const absl::Status& status);

@@ -345,6 +345,33 @@ TEST_F(EngineHostAttendantsTest, TheLogNamesAnAttendantThatHasLeft) {
             absl::StrCat("attendant 'panel' (pid ", getpid(), ") left"));
 }
 
+TEST_F(EngineHostAttendantsTest, TheLogNamesAnAttendantThatPauses) {
+  const std::string name = UniqueRegionName("host_log");
+  std::vector<std::string> pauses;
+  CountingEngine engine;
+  const auto host = EngineHost::Create(
+      &engine, {.name = name, .log = [&](absl::string_view line) {
+                  if (absl::StrContains(line, "pause")) {
+                    pauses.emplace_back(line);
+                  }
+                }});
+  ASSERT_TRUE(host.ok()) << host.status();
+  (*host)->Start();
+  {
+    Panel panel(name);
+    EXPECT_TRUE(panel.SetPaused(true).ok());
+    EXPECT_TRUE(panel.SetPaused(true).ok());  // no change, no line
+    EXPECT_TRUE(panel.SetPaused(false).ok());
+  }
+  (*host)->Stop();
+  const std::string attendant =
+      absl::StrCat("attendant 'panel' (pid ", getpid(), ")");
+  EXPECT_EQ(pauses,
+            (std::vector<std::string>{
+                absl::StrCat("paused by ", attendant),
+                absl::StrCat("the pause of ", attendant, " has ended")}));
+}
+
 TEST_F(EngineHostAttendantsTest, ALabelThatIsTooLongIsRefused) {
   const absl::Status status =
       AttendantSide::Attach(name_,

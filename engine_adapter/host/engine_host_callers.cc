@@ -71,12 +71,20 @@ void EngineHost::ServeRpcs() {
   }
 }
 
+std::string EngineHost::CallerText(size_t caller) const {
+  return caller == kClientCaller
+             ? "the client"
+             : "attendant " + side_.AttendantText(caller - 1);
+}
+
 void EngineHost::LogBrokenRings(size_t caller) {
-  Log(absl::StrCat("RPCs: the rings of ",
-                   caller == kClientCaller
-                       ? "the client"
-                       : "attendant " + side_.AttendantText(caller - 1),
+  Log(absl::StrCat("RPCs: the rings of ", CallerText(caller),
                    " are invalid; none is answered"));
+}
+
+void EngineHost::LogPause(bool begun, size_t caller) const {
+  Log(begun ? absl::StrCat("paused by ", CallerText(caller))
+            : absl::StrCat("the pause of ", CallerText(caller), " has ended"));
 }
 
 }  // namespace tandem

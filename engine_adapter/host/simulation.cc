@@ -45,13 +45,15 @@ absl::Status Simulation::Check(const EngineBase& engine,
                                 "step_secs, or omit the mode"));
 }
 
-Simulation::Simulation(EngineBase* engine, EngineSide* side,
-                       ExchangeRunner* runner, rpc::SimulationMode mode,
-                       std::function<void()> reset_begun)
+Simulation::Simulation(
+    EngineBase* engine, EngineSide* side, ExchangeRunner* runner,
+    rpc::SimulationMode mode, std::function<void()> reset_begun,
+    std::function<void(bool begun, size_t caller)> pause_changed)
     : engine_(engine),
       side_(side),
       runner_(runner),
       reset_begun_(std::move(reset_begun)),
+      pause_changed_(std::move(pause_changed)),
       first_mode_(mode),
       period_ns_(std::llround(engine->step_secs() * 1e9)) {
   TakeMode(mode);
@@ -133,8 +135,10 @@ void Simulation::SetPaused(bool paused) {
   StopSingleSteps();  // no step begins after a pause, also a repeated one
   const bool changes = paused != paused_;
   if (!changes && (!paused || pauser_ == caller_)) return;
+  const size_t caller = paused ? caller_ : pauser_;
   pauser_ = paused ? caller_ : 0;
   side_->ShowPaused(paused, /*by_attendant=*/pauser_ != 0);
+  if (pause_changed_) pause_changed_(paused, caller);
   if (!changes) return;
   paused_ = paused;
   due_ns_ = MonotonicNanos() + period_ns_;

@@ -52,9 +52,11 @@ class Simulation final : public SimulationPort {
   static absl::Status Check(const EngineBase& engine, rpc::SimulationMode mode);
   // Starts in `mode`, which Check has accepted. The three pointers must outlive
   // this object. It calls `reset_begun` after a service's reset has given work
-  // to `runner`; when that ends, the host calls EndReset.
+  // to `runner`; when that ends, the host calls EndReset. It calls
+  // `pause_changed` when a pause of `caller` has begun or ended.
   Simulation(EngineBase* engine, EngineSide* side, ExchangeRunner* runner,
-             rpc::SimulationMode mode, std::function<void()> reset_begun);
+             rpc::SimulationMode mode, std::function<void()> reset_begun,
+             std::function<void(bool begun, size_t caller)> pause_changed = {});
 
   // Whether to serve the received exchange now; if not, the host holds it.
   // Reads a clock only in real time.
@@ -113,6 +115,7 @@ class Simulation final : public SimulationPort {
   EngineSide* side_;
   ExchangeRunner* runner_;
   const std::function<void()> reset_begun_;
+  const std::function<void(bool begun, size_t caller)> pause_changed_;
   const rpc::SimulationMode first_mode_;
   const int64_t period_ns_;  // 0: unknown
   rpc::SimulationMode mode_;

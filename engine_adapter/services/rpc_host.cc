@@ -272,7 +272,7 @@ void RpcHost::SwitchOff(const Method& method) {
   const std::string why = absl::StrCat(
       rpc::EnumNameMethodId(method.id), ": service ", NameOf(method.service),
       " is switched off; switch it on by SetService, or start "
-      "the engine with it among --services");
+      "the engine with this service");
   dispatcher_.SwitchOff(method.id, why);
   for (const auto& caller : callers_) {
     caller->EndStreams(method.id, MakeError(ErrorCode::kUnsupported, why));

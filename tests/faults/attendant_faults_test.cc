@@ -1,6 +1,8 @@
 // Attendants beside a trainer, between real processes. Tests kill or freeze an
 // attendant while it attaches, calls and leaves; and the engine while it admits
-// an attendant, answers its call, and sees that it has left.
+// an attendant, answers its call, and sees that it has left: before each access
+// to shared memory, which with the attendant's system calls are all points that
+// differ (every_access.h).
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -19,6 +21,7 @@
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
+#include "tests/faults/every_access.h"
 #include "tests/faults/host_fault_test.h"
 #include "tests/faults/victim.h"
 #include "transport/base/clock.h"
@@ -57,7 +60,7 @@ ErrorCode AwaitCode(Victim& process) {
 
 class AttendantFaults : public HostFaultTest {
  protected:
-  static constexpr int kDraws = 20;
+  static constexpr int kDraws = kEachAccess.draws;
 
   // The trainer steps, and a new attendant calls. Returns the attendant's slot.
   size_t ExpectAllAreServed(Caller& trainer) {
@@ -77,15 +80,15 @@ class AttendantFaults : public HostFaultTest {
     const std::unique_ptr<Victim> host = StartHost();
     Caller trainer(name_);
     KillEverywhere([] {}, attendant,
-                   [&] { EXPECT_EQ(ExpectAllAreServed(trainer), 0u); }, kDraws);
+                   [&] { EXPECT_EQ(ExpectAllAreServed(trainer), 0u); });
   }
   // Freezes such an attendant. Others are served meanwhile.
   void FreezeTheAttendant(const std::function<void()>& attendant) {
     const std::unique_ptr<Victim> host = StartHost();
     Caller trainer(name_);
-    FreezeEverywhere(
-        [] {}, attendant, [&] { EXPECT_LE(ExpectAllAreServed(trainer), 1u); },
-        {0}, [&] { EXPECT_EQ(ExpectAllAreServed(trainer), 0u); }, kDraws);
+    FreezeEverywhere([] {}, attendant,
+                     [&] { EXPECT_LE(ExpectAllAreServed(trainer), 1u); }, {0},
+                     [&] { EXPECT_EQ(ExpectAllAreServed(trainer), 0u); });
   }
 
   // Bodies of the attendants above.
@@ -225,11 +228,10 @@ class AttendantFaults : public HostFaultTest {
   }
 
   void KillTheEngine(const Start& start, int draws = kDraws) {
-    const int length = InstructionsUntilSeen(start);
     int lost = 0;
-    const int places = AtPlaces(draws, length, [&](int place) {
+    const auto kill = [&](const Advance& advance) {
       const Unseen unseen = start(20);
-      unseen.host->Advance(Victim::kInstruction, place);
+      advance(*unseen.host, unseen.seen);
       unseen.host->Kill();
       const std::unique_ptr<Victim> next = StartHost();
       // An attendant that was not admitted is admitted by the next engine.
@@ -242,18 +244,26 @@ class AttendantFaults : public HostFaultTest {
       const absl::Status status = unseen.trainer->Reconnect();
       ASSERT_TRUE(status.ok()) << status;
       ExpectAllAreServed(*unseen.trainer);
-    });
-    std::printf("killed the engine at %d of %d instructions; %d PeerGone\n",
-                places, length, lost);
+    };
+    const int length = InstructionsUntilSeen(start);
+    const int places = AtPlaces(
+        draws, length, [&](int place) { kill(ByInstructions(place)); });
+    const size_t stores = AtEachAccess(EveryAccess::kStores, kill);
+    std::printf(
+        "killed the engine at %d of %d instructions and each of %zu places; "
+        "%d PeerGone\n",
+        places, length, stores, lost);
   }
 
   void FreezeTheEngine(const Start& start, int draws = kDraws / 2) {
-    const int length = InstructionsUntilSeen(start);
     int late = 0;
-    const int places = AtPlaces(draws, length, [&](int place) {
+    const auto freeze = [&](const Advance& advance, double timeout_secs) {
       const Unseen unseen = start(0.05);
-      unseen.host->Advance(Victim::kInstruction, place);
-      EXPECT_EQ(unseen.trainer->Step(0.01), ErrorCode::kStepTimeout);
+      advance(*unseen.host, unseen.seen);
+      EXPECT_EQ(unseen.trainer->Step(timeout_secs == 0
+                                         ? Deadline::Now()
+                                         : Deadline::After(timeout_secs)),
+                ErrorCode::kStepTimeout);
       const ErrorCode code = Outcome(unseen, 0.01);
       if (code != ErrorCode::kOk) {
         ++late;
@@ -265,9 +275,18 @@ class AttendantFaults : public HostFaultTest {
         EXPECT_EQ(Outcome(unseen, 20), ErrorCode::kOk);
       }
       ExpectAllAreServed(*unseen.trainer);
-    });
-    std::printf("froze the engine at %d of %d instructions; %d were late\n",
-                places, length, late);
+    };
+    const int length = InstructionsUntilSeen(start);
+    const int places = AtPlaces(
+        draws, length, [&](int place) { freeze(ByInstructions(place), 0.01); });
+    // An attendant's pause would extend a deadline by up to a second.
+    const size_t accesses =
+        AtEachAccess(EveryAccess::kLoadsAndStores,
+                     [&](const Advance& advance) { freeze(advance, 0); });
+    std::printf(
+        "froze the engine at %d of %d instructions and each of %zu places; "
+        "%d were late\n",
+        places, length, accesses, late);
   }
 };
 

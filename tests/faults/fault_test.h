@@ -23,17 +23,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "tests/faults/counting_peers.h"
+#include "tests/faults/every_access.h"
 #include "tests/faults/victim.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
@@ -60,6 +63,18 @@ class SharedFlag {
  private:
   std::atomic<bool>* flag_;
 };
+
+// Where a victim stops: at each of its system calls, and at these.
+struct FaultPoints {
+  // Before each store to shared memory, or before each access. With the system
+  // calls these are all points that differ (every_access.h).
+  std::optional<EveryAccess::Kind> accesses = std::nullopt;
+  // Instructions, spread evenly. They check that the others are enough.
+  int draws = EveryAccess::kSupported ? 4 : 25;
+};
+inline constexpr FaultPoints kEachStore = {.accesses = EveryAccess::kStores};
+inline constexpr FaultPoints kEachAccess = {.accesses =
+                                                EveryAccess::kLoadsAndStores};
 
 class FaultTest : public testing::Test {
  protected:
@@ -90,27 +105,28 @@ class FaultTest : public testing::Test {
     ExpectFreshSession(*client);
   }
 
-  // Runs `body` between its marks, and kills it: at each of its system calls,
-  // and at `draws` instructions, spread evenly. Calls `before` before each run,
-  // and `check` after each kill.
+  // Runs `body` between its marks, and kills it at these points. Calls `before`
+  // before each run, and `check` after each kill.
   void KillEverywhere(const std::function<void()>& before,
                       const std::function<void()>& body,
-                      const std::function<void()>& check, int draws = 25) {
-    AtEachPoint(before, body, draws, [&](Victim& victim, bool) {
+                      const std::function<void()>& check,
+                      const FaultPoints& points = kEachStore) {
+    AtEachPoint(before, body, points, [&](Victim& victim, bool) {
       victim.Kill();
       check();
     });
   }
 
-  // Runs `body` between its marks, and freezes it at such points. Calls
+  // Runs `body` between its marks, and freezes it at these points. Calls
   // `others` meanwhile. The released body must exit with one of `exits`; then
   // calls `check`.
   void FreezeEverywhere(const std::function<void()>& before,
                         const std::function<void()>& body,
                         const std::function<void()>& others,
                         const std::set<int>& exits,
-                        const std::function<void()>& check, int draws = 0) {
-    AtEachPoint(before, body, draws, [&](Victim& victim, bool within) {
+                        const std::function<void()>& check,
+                        const FaultPoints& points = kEachAccess) {
+    AtEachPoint(before, body, points, [&](Victim& victim, bool within) {
       others();
       if (within) victim.RunToMark();
       victim.Release();
@@ -121,7 +137,7 @@ class FaultTest : public testing::Test {
     });
   }
 
-  // For long runs: multiplies the numbers of draws.
+  // More than 1 for long runs (docs/protocol.md): multiplies numbers of draws.
   static int DrawsTimes() {
     const char* const times = std::getenv("TANDEM_FAULT_DRAWS_TIMES");
     return times == nullptr ? 1 : std::max(1, std::atoi(times));
@@ -148,36 +164,76 @@ class FaultTest : public testing::Test {
     return draws;
   }
 
+  // Advances a victim to the point at which the test kills or freezes it.
+  // `done` is for a victim without a further mark (EveryAccess). False: the
+  // victim is past all points.
+  using Advance =
+      std::function<bool(Victim& victim, const std::function<bool()>& done)>;
+  static Advance ByInstructions(int count) {
+    return [count](Victim& victim, const std::function<bool()>&) {
+      return victim.Advance(Victim::kInstruction, count);
+    };
+  }
+  // Calls `there` for each access, until a failure. `there` calls `advance`
+  // once. Returns the number of accesses.
+  static size_t AtEachAccess(
+      EveryAccess::Kind kind,
+      const std::function<void(const Advance& advance)>& there) {
+    if (!EveryAccess::kSupported) return 0;
+    EveryAccess accesses(kind);
+    bool within = true;
+    const auto advance = [&](Victim& victim,
+                             const std::function<bool()>& done) {
+      return within = accesses.AdvanceToNew(victim, done);
+    };
+    while (within && !HasFailure()) {
+      SCOPED_TRACE(testing::Message() << accesses.places() << " accesses");
+      there(advance);
+    }
+    return accesses.places();
+  }
+
   const std::string name_ = UniqueRegionName("faults");
 
  private:
   // Calls `there` at each point; it gets whether the body is before its second
   // mark.
   void AtEachPoint(const std::function<void()>& before,
-                   const std::function<void()>& body, int draws,
+                   const std::function<void()>& body, const FaultPoints& points,
                    const std::function<void(Victim&, bool within)>& there) {
     int between_marks = 0;  // the number of such points
-    const auto run = [&](Victim::Stride stride, int count) {
+    const auto run = [&](const std::function<bool(Victim&)>& advance) {
+      before();
+      Victim victim(body);
+      EXPECT_TRUE(victim.RunToMark());
+      const bool within = advance(victim);
+      if (within) ++between_marks;
+      there(victim, within);
+      return within;
+    };
+    const auto run_for = [&](Victim::Stride stride, int count) {
       SCOPED_TRACE(testing::Message()
                    << count
                    << (stride == Victim::kInstruction ? " instructions"
                                                       : " system call stops"));
-      before();
-      Victim victim(body);
-      EXPECT_TRUE(victim.RunToMark());
-      const bool within = victim.Advance(stride, count);
-      if (within && count > 0) ++between_marks;
-      there(victim, within);
-      return within;
+      return run([&](Victim& victim) { return victim.Advance(stride, count); });
     };
     int calls = 0;
-    while (run(Victim::kSystemCall, calls) && !HasFailure()) ++calls;
-    const int length = draws == 0 ? 0 : CountInstructions(before, body);
-    const int places = AtPlaces(
-        draws, length, [&](int place) { run(Victim::kInstruction, place); });
-    std::printf("%d system call stops and %d of %d instructions\n", calls,
-                places, length);
-    EXPECT_GT(between_marks, 3);
+    while (run_for(Victim::kSystemCall, calls) && !HasFailure()) ++calls;
+    const int length = points.draws == 0 ? 0 : CountInstructions(before, body);
+    const int places = AtPlaces(points.draws, length, [&](int place) {
+      run_for(Victim::kInstruction, place);
+    });
+    size_t accesses = 0;
+    if (points.accesses) {
+      accesses = AtEachAccess(*points.accesses, [&](const Advance& advance) {
+        return run([&](Victim& victim) { return advance(victim, nullptr); });
+      });
+    }
+    std::printf(
+        "%d system call stops, %d of %d instructions, each of %zu places\n",
+        calls, places, length, accesses);
+    EXPECT_GT(between_marks, 4);
   }
 
   static int CountInstructions(const std::function<void()>& before,

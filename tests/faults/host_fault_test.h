@@ -63,14 +63,14 @@ struct Caller {
   ErrorCode Call(Deadline deadline = Deadline::After(20), size_t bytes = 0) {
     return CodeOf(rpc->Call(SchemaCall(bytes), deadline).status());
   }
-  ErrorCode Step(double timeout_secs = 20) {
+  ErrorCode Step(Deadline deadline = Deadline::After(20)) {
     const std::array<float, 1> actions = {++action};
     const ErrorCode code = side.Send(actions);
-    return code == ErrorCode::kOk ? Recv(timeout_secs) : code;
+    return code == ErrorCode::kOk ? Recv(deadline) : code;
   }
   // Checks that the results are those of the last Step's action.
-  ErrorCode Recv(double timeout_secs = 20) {
-    const ErrorCode code = side.Recv(Deadline::After(timeout_secs));
+  ErrorCode Recv(Deadline deadline = Deadline::After(20)) {
+    const ErrorCode code = side.Recv(deadline);
     if (code == ErrorCode::kOk) {
       EXPECT_EQ(side.arrays().obs[CountingEngine::kEcho], action);
     }

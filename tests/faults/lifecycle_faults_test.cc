@@ -1,5 +1,6 @@
 // Kills either side at every system call of creation, take-over, stop, attach,
-// reconnect and close, and at instructions spread over these calls.
+// reconnect and close; a client before every store of these calls, an engine at
+// instructions spread over them.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "tests/faults/counting_peers.h"
+#include "tests/faults/every_access.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
 #include "transport/base/error.h"
@@ -20,6 +22,15 @@ namespace {
 
 class LifecycleFaults : public FaultTest {
  protected:
+  // Of a long case: a birth has 180,000 instructions, each of which takes 20 us
+  // by ptrace. It has 500 accesses, nearly all before the region has a name.
+  // Only long runs stop at each access, which takes a minute for each case.
+  static FaultPoints OfALongCase(EveryAccess::Kind kind, int draws) {
+    FaultPoints points = {.draws = draws};
+    if (DrawsTimes() > 1) points.accesses = kind;
+    return points;
+  }
+
   void LeaveADeadRegion() {
     Victim engine([this] {
       CountingServer side(name_);
@@ -58,9 +69,6 @@ class LifecycleFaults : public FaultTest {
   }
 };
 
-// A birth has 200,000 instructions: each step by ptrace takes 20 us.
-constexpr int kBirthDraws = 8;
-
 TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {
   KillEverywhere([] {},
                  [this] {
@@ -68,7 +76,8 @@ TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {
                    CountingServer side(name_);
                    Victim::Mark();
                  },
-                 [this] { ExpectAFreshPair(); }, kBirthDraws);
+                 [this] { ExpectAFreshPair(); },
+                 OfALongCase(EveryAccess::kStores, 8));
 }
 
 TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
@@ -78,7 +87,8 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
                    CountingServer side(name_);
                    Victim::Mark();
                  },
-                 [this] { ExpectAFreshPair(); }, kBirthDraws);
+                 [this] { ExpectAFreshPair(); },
+                 OfALongCase(EveryAccess::kStores, 8));
 }
 
 TEST_F(LifecycleFaults, AnEngineKilledWhileItStopsLeavesTheNameToTheNext) {
@@ -133,14 +143,16 @@ TEST_F(LifecycleFaults, AnEngineFrozenFromBirthToEndStopsNoOther) {
   constexpr int kRefused = static_cast<int>(ErrorCode::kAlreadyAttached);
   FreezeEverywhere([] {}, [this] { StartAndStop(); },
                    [this] { ExpectAnotherEngineIsServedOrRefused(); },
-                   {0, kRefused}, [this] { ExpectAFreshPair(); });
+                   {0, kRefused}, [this] { ExpectAFreshPair(); },
+                   OfALongCase(EveryAccess::kLoadsAndStores, 0));
 }
 
 TEST_F(LifecycleFaults, AnEngineFrozenWhileItTakesOverStopsNoOther) {
   constexpr int kRefused = static_cast<int>(ErrorCode::kAlreadyAttached);
   FreezeEverywhere([this] { LeaveADeadRegion(); }, [this] { StartAndStop(); },
                    [this] { ExpectAnotherEngineIsServedOrRefused(); },
-                   {0, kRefused}, [this] { ExpectAFreshPair(); });
+                   {0, kRefused}, [this] { ExpectAFreshPair(); },
+                   OfALongCase(EveryAccess::kLoadsAndStores, 0));
 }
 
 TEST_F(LifecycleFaults, ClientFrozenFromAttachToCloseKeepsItsLock) {
@@ -163,7 +175,8 @@ TEST_F(LifecycleFaults, ClientFrozenFromAttachToCloseKeepsItsLock) {
                                                    ErrorCode::kAlreadyAttached)
                          << other.status();
                    },
-                   {0}, [this] { ExpectANewClientIsServed(); });
+                   {0}, [this] { ExpectANewClientIsServed(); },
+                   OfALongCase(EveryAccess::kLoadsAndStores, 0));
 }
 
 TEST_F(LifecycleFaults, ClientTriesNextEngineAfterKillDuringAttach) {

@@ -46,7 +46,7 @@ void Victim::Mark() { raise(SIGSTOP); }
 void Victim::RunOn() { Resume(PTRACE_CONT); }
 
 bool Victim::AwaitMark() {
-  while (AwaitStop()) Resume(PTRACE_CONT);
+  while (AwaitStop() != 0) Resume(PTRACE_CONT);
   return !gone_;
 }
 
@@ -58,10 +58,15 @@ bool Victim::RunToMark() {
 bool Victim::Advance(Stride stride, int count) {
   bool within = true;
   for (int i = 0; within && i < count; ++i) {
-    Resume(stride == kInstruction ? PTRACE_SINGLESTEP : PTRACE_SYSCALL);
-    within = AwaitStop();
+    within = ResumeToStop(stride == kInstruction ? PTRACE_SINGLESTEP
+                                                 : PTRACE_SYSCALL) != 0;
   }
   return within;
+}
+
+int Victim::ResumeToStop(int request) {
+  Resume(request);
+  return AwaitStop();
 }
 
 void Victim::Resume(int request) {
@@ -71,12 +76,12 @@ void Victim::Resume(int request) {
   }
 }
 
-bool Victim::AwaitStop() {
-  if (gone_) return false;
+int Victim::AwaitStop() {
+  if (gone_) return 0;
   int status = 0;
   if (waitpid(pid_, &status, 0) != pid_) Fail("waitpid");
   gone_ = !WIFSTOPPED(status);
-  return !gone_ && WSTOPSIG(status) != SIGSTOP;
+  return gone_ || WSTOPSIG(status) == SIGSTOP ? 0 : WSTOPSIG(status);
 }
 
 void Victim::Kill() {

@@ -49,6 +49,9 @@ class Victim {
   // Runs `count` instructions, or up to the `count`-th next entry to or exit
   // from a system call. False: the child is at its next mark or has exited.
   bool Advance(Stride stride, int count = 1);
+  // Resumes it by this ptrace(2) request, and waits for its next stop of any
+  // kind. Returns the stop's signal; 0: it is at its next mark or has exited.
+  int ResumeToStop(int request);
   // Sends SIGKILL, and waits until the child has ended.
   void Kill();
   // Lets the child run freely until it exits or is killed.
@@ -61,11 +64,13 @@ class Victim {
   int AwaitExit();
 
   pid_t pid() const { return pid_; }
+  // Whether its exit or death has been seen.
+  bool gone() const { return gone_; }
 
  private:
   void Resume(int request);
-  // Awaits the next stop. False: a mark or an exit.
-  bool AwaitStop();
+  // Returns the next stop's signal. 0: a mark or an exit.
+  int AwaitStop();
 
   pid_t pid_ = -1;
   bool gone_ = false;

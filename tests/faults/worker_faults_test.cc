@@ -1,14 +1,14 @@
 // Workers of one region, between real processes. Tests kill or freeze a worker
-// at instructions spread over its part of an exchange, and at every system call
-// of its attach; a client in all of its calls; and the supervisor.
+// before each access to shared memory of its part of an exchange, and kill it
+// before each store of its attach.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,8 +21,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/faults/every_access.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
+#include "tests/faults/worker_fault_test.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/session/client_side.h"
@@ -33,19 +35,8 @@
 namespace tandem {
 namespace {
 
-constexpr uint32_t kEnvs = 4;
-constexpr uint32_t kWorkers = 2;
 // The one that the tests kill: it has the environments 2 and 3.
 constexpr uint32_t kPrey = 1;
-
-std::unique_ptr<CountingWorker> AttachWorker(int fd, uint32_t worker) {
-  absl::StatusOr<WorkerSide> side = WorkerSide::Attach(fd, worker, {});
-  if (!side.ok()) {
-    std::fprintf(stderr, "%s\n", side.status().ToString().c_str());
-    _exit(97);
-  }
-  return std::make_unique<CountingWorker>(*std::move(side));
-}
 
 // Serves until an exchange is done. The process ends with its supervisor.
 void ServeAnExchange(CountingWorker& worker) {
@@ -55,42 +46,6 @@ void ServeAnExchange(CountingWorker& worker) {
     if (event == WorkerEvent::kSupervisorGone) _exit(0);
     if (event == WorkerEvent::kStop) _exit(0);
   }
-}
-
-// Serves until `stops`. A worker that died is replaced by the process that
-// waits for `standby`; without one, the region ends.
-void Supervise(std::unique_ptr<EngineSide>& side, SharedFlag* standby,
-               const std::function<bool()>& stops) {
-  while (!stops()) {
-    switch (side->Next(Deadline::After(0.002))) {
-      case EngineEvent::kClientArrived:
-        side->AcknowledgeAttach(absl::OkStatus());
-        break;
-      case EngineEvent::kWorkerDied: {
-        const uint32_t worker = side->dead_worker();
-        if (standby == nullptr) {
-          side->End(ErrorCode::kEngineFailed,
-                    absl::StrCat(side->WorkerText(worker), ", died"));
-          side.reset();
-          return;
-        }
-        if (side->ReplaceWorker(worker)) standby->Set(true);
-        break;
-      }
-      default:
-        break;
-    }
-  }
-}
-
-std::unique_ptr<EngineSide> CreateSide(const std::string& name) {
-  absl::StatusOr<EngineSide> side =
-      EngineSide::Create(name, WorkerSpec(kEnvs, kWorkers), {});
-  if (!side.ok()) {
-    std::fprintf(stderr, "%s\n", side.status().ToString().c_str());
-    std::abort();
-  }
-  return std::make_unique<EngineSide>(*std::move(side));
 }
 
 // The supervisor of this process, on a thread, and its workers in others. The
@@ -144,9 +99,6 @@ class HeldWorkers {
     thread_.join();
   }
 
-  static std::vector<float> Actions(float action) {
-    return std::vector<float>(kEnvs, action);
-  }
   Victim& prey() { return *prey_; }
   ClientSide& client() { return *client_; }
 
@@ -182,12 +134,12 @@ class HeldWorkers {
 
 class WorkerFaults : public FaultTest {
  protected:
-  static constexpr int kDraws = 60;
+  static constexpr int kDraws = 2 * kEachAccess.draws;
 
   // The instructions of the prey's part of an exchange.
   int CountPreysInstructions() {
     HeldWorkers held(name_, /*restarts=*/false);
-    EXPECT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
+    EXPECT_EQ(held.client().Send(Actions(2)), ErrorCode::kOk);
     int count = 0;
     while (held.prey().Advance(Victim::kInstruction)) ++count;
     held.prey().Release();
@@ -195,57 +147,38 @@ class WorkerFaults : public FaultTest {
     return count;
   }
 
-  // A process that is the supervisor of two others, which end with it.
-  std::unique_ptr<Victim> StartSupervisor() {
-    auto supervisor = std::make_unique<Victim>([this] {
-      std::unique_ptr<EngineSide> side = CreateSide(name_);
-      const int fd = side->region().fd();
-      for (uint32_t worker = 0; worker < kWorkers; ++worker) {
-        if (fork() != 0) continue;
-        AttachWorker(fd, worker)->Serve();
-        _exit(0);
-      }
-      side->ResetWorkers(std::nullopt);
-      while (side->Next(Deadline::After(0.01)) != EngineEvent::kWorkersReady) {
-      }
-      if (!side->Open().ok()) _exit(98);
-      Victim::Mark();
-      Supervise(side, nullptr, [] { return false; });
-    });
-    EXPECT_TRUE(supervisor->RunToMark());
-    return supervisor;
-  }
-
-  // A new client's environments count from 1.
-  void ExpectAFreshSession() {
-    absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, {});
-    ASSERT_TRUE(client.ok()) << client.status();
-    for (int step = 1; step <= 3; ++step) {
-      const float count = static_cast<float>(step);
-      const ErrorCode code = client->Step(HeldWorkers::Actions(count), 20);
-      ASSERT_EQ(code, ErrorCode::kOk) << client->Explain(code);
-      for (uint32_t env = 0; env < kEnvs; ++env) {
-        EXPECT_EQ(client->arrays().obs[3 * env], count) << env;
-        EXPECT_EQ(client->arrays().obs[3 * env + 1], count) << env;
-      }
-    }
+  struct Runs {
+    int count;
+    std::string text;
+  };
+  // Calls `there` for points spread over the prey's part of an exchange, and
+  // for each of its accesses.
+  Runs AtPoints(EveryAccess::Kind kind,
+                const std::function<void(const Advance& advance)>& there) {
+    const int length = CountPreysInstructions();
+    const int places = AtPlaces(
+        kDraws, length, [&](int place) { there(ByInstructions(place)); });
+    const size_t accesses = AtEachAccess(kind, there);
+    return {.count = places + static_cast<int>(accesses),
+            .text = absl::StrCat(places, " of ", length,
+                                 " instructions, and each of ", accesses,
+                                 " places")};
   }
 };
 
 TEST_F(WorkerFaults, AWorkerKilledAnywhereIsReplaced) {
-  const int length = CountPreysInstructions();
   int restarted = 0;
-  const int places = AtPlaces(kDraws, length, [&](int place) {
+  const Runs runs = AtPoints(EveryAccess::kStores, [&](const Advance& advance) {
     HeldWorkers held(name_, /*restarts=*/true);
-    ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    held.prey().Advance(Victim::kInstruction, place);
+    ASSERT_EQ(held.client().Send(Actions(2)), ErrorCode::kOk);
+    advance(held.prey(), nullptr);
     held.prey().Kill();
     ErrorCode code = held.client().Recv(Deadline::After(20));
     ASSERT_EQ(code, ErrorCode::kOk) << held.client().Explain(code);
     // It did its part, or its replacement has reset its rows instead.
     const bool in_this_step = held.NoteRestart(2);
     held.ExpectRows(2);
-    code = held.client().Step(HeldWorkers::Actions(3), 20);
+    code = held.client().Step(Actions(3), 20);
     ASSERT_EQ(code, ErrorCode::kOk) << held.client().Explain(code);
     if (in_this_step) {
       ++restarted;
@@ -253,66 +186,64 @@ TEST_F(WorkerFaults, AWorkerKilledAnywhereIsReplaced) {
       EXPECT_TRUE(held.NoteRestart(3));
     }
     held.ExpectRows(3);
-    EXPECT_EQ(held.client().Step(HeldWorkers::Actions(4), 20), ErrorCode::kOk);
+    EXPECT_EQ(held.client().Step(Actions(4), 20), ErrorCode::kOk);
     held.ExpectRows(4);
   });
-  std::printf("killed a worker at %d of %d instructions; %d before its end\n",
-              places, length, restarted);
+  std::printf("killed a worker at %s; %d before its end\n", runs.text.c_str(),
+              restarted);
   EXPECT_GT(restarted, 0);
-  EXPECT_LT(restarted, places);
+  EXPECT_LT(restarted, runs.count);
 }
 
 TEST_F(WorkerFaults, AWorkerKilledAnywhereEndsTheRegionWithItsText) {
-  const int length = CountPreysInstructions();
   int published = 0;
-  const int places = AtPlaces(kDraws, length, [&](int place) {
+  const Runs runs = AtPoints(EveryAccess::kStores, [&](const Advance& advance) {
     HeldWorkers held(name_, /*restarts=*/false);
-    ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    held.prey().Advance(Victim::kInstruction, place);
+    ASSERT_EQ(held.client().Send(Actions(2)), ErrorCode::kOk);
+    advance(held.prey(), nullptr);
     held.prey().Kill();
     ErrorCode code = held.client().Recv(Deadline::After(20));
     if (code == ErrorCode::kOk) {
       ++published;
       held.ExpectRows(2);
-      code = held.client().Step(HeldWorkers::Actions(3), 20);
+      code = held.client().Step(Actions(3), 20);
     }
     ASSERT_EQ(code, ErrorCode::kPeerGone) << held.client().Explain(code);
     const std::string text(held.client().Explain(code).message());
     EXPECT_TRUE(absl::StrContains(text, "worker 1 (pid ")) << text;
     EXPECT_TRUE(absl::StrContains(text, "environments 2 to 3")) << text;
   });
-  std::printf("killed a worker at %d of %d instructions; %d published\n",
-              places, length, published);
+  std::printf("killed a worker at %s; %d published\n", runs.text.c_str(),
+              published);
   EXPECT_GT(published, 0);
-  EXPECT_LT(published, places);
+  EXPECT_LT(published, runs.count);
 }
 
 TEST_F(WorkerFaults, AWorkerFrozenAnywhereTimesOutAndThenGoesOn) {
-  const int length = CountPreysInstructions();
   int late = 0;
-  const int places = AtPlaces(kDraws, length, [&](int place) {
-    HeldWorkers held(name_, /*restarts=*/true);
-    ASSERT_EQ(held.client().Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    const bool within = held.prey().Advance(Victim::kInstruction, place);
-    ErrorCode code = held.client().Recv(Deadline::After(0.03));
-    if (within) {
-      EXPECT_TRUE(held.prey().RunToMark());
-    }
-    held.prey().Release();
-    if (code != ErrorCode::kOk) {
-      ++late;
-      ASSERT_EQ(code, ErrorCode::kStepTimeout);
-      const std::string text(held.client().Explain(code).message());
-      EXPECT_TRUE(absl::StrContains(text, "workers are done")) << text;
-      code = held.client().Recv(Deadline::After(20));
-    }
-    ASSERT_EQ(code, ErrorCode::kOk) << held.client().Explain(code);
-    held.ExpectRows(2);
-    EXPECT_EQ(held.client().Step(HeldWorkers::Actions(3), 20), ErrorCode::kOk);
-    held.ExpectRows(3);
-  });
-  std::printf("froze a worker at %d of %d instructions; %d were late\n", places,
-              length, late);
+  const Runs runs =
+      AtPoints(EveryAccess::kLoadsAndStores, [&](const Advance& advance) {
+        HeldWorkers held(name_, /*restarts=*/true);
+        ASSERT_EQ(held.client().Send(Actions(2)), ErrorCode::kOk);
+        const bool within = advance(held.prey(), nullptr);
+        ErrorCode code = held.client().Recv(Deadline::After(0.03));
+        if (within) {
+          EXPECT_TRUE(held.prey().RunToMark());
+        }
+        held.prey().Release();
+        if (code != ErrorCode::kOk) {
+          ++late;
+          ASSERT_EQ(code, ErrorCode::kStepTimeout);
+          const std::string text(held.client().Explain(code).message());
+          EXPECT_TRUE(absl::StrContains(text, "workers are done")) << text;
+          code = held.client().Recv(Deadline::After(20));
+        }
+        ASSERT_EQ(code, ErrorCode::kOk) << held.client().Explain(code);
+        held.ExpectRows(2);
+        EXPECT_EQ(held.client().Step(Actions(3), 20), ErrorCode::kOk);
+        held.ExpectRows(3);
+      });
+  std::printf("froze a worker at %s; %d were late\n", runs.text.c_str(), late);
   EXPECT_GT(late, 0);
 }
 
@@ -333,72 +264,6 @@ TEST_F(WorkerFaults, AWorkerKilledWhileItAttachesLeavesItsSlot) {
                    EXPECT_TRUE(side->ReplaceWorker(kPrey));
                    EXPECT_TRUE(WorkerSide::Attach(fd, kPrey, {}).ok());
                  });
-}
-
-TEST_F(WorkerFaults, AClientKilledAnywhereIsFollowedByAFreshOne) {
-  const std::unique_ptr<Victim> supervisor = StartSupervisor();
-  supervisor->Release();
-  KillEverywhere(
-      [] {},
-      [this] {
-        Victim::Mark();
-        absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, {});
-        if (!client.ok()) _exit(96);
-        if (client->Step(HeldWorkers::Actions(7), 20) != ErrorCode::kOk) {
-          _exit(95);
-        }
-        if (client->Send(HeldWorkers::Actions(8)) != ErrorCode::kOk) {
-          _exit(94);
-        }
-        Victim::Mark();
-      },
-      [this] { ExpectAFreshSession(); });
-}
-
-TEST_F(WorkerFaults, AClientKilledInALaneIsFollowedByAFreshOne) {
-  const std::unique_ptr<Victim> supervisor = StartSupervisor();
-  supervisor->Release();
-  KillEverywhere([] {},
-                 [this] {
-                   absl::StatusOr<ClientSide> client =
-                       ClientSide::Attach(name_, {});
-                   if (!client.ok()) _exit(96);
-                   const std::vector<uint32_t> workers = {1, 0};
-                   std::vector<uint32_t> ready;
-                   Victim::Mark();
-                   if (client->SendLanes(workers, HeldWorkers::Actions(7)) !=
-                       ErrorCode::kOk) {
-                     _exit(95);
-                   }
-                   if (client->RecvLanes(1, Deadline::After(20), &ready) !=
-                       ErrorCode::kOk) {
-                     _exit(94);
-                   }
-                   Victim::Mark();
-                 },
-                 [this] { ExpectAFreshSession(); });
-}
-
-TEST_F(WorkerFaults, ASupervisorsDeathEndsItsWorkersAndFreesTheName) {
-  for (int run = 0; run < 20 && !HasFailure(); ++run) {
-    const std::unique_ptr<Victim> supervisor = StartSupervisor();
-    supervisor->Release();
-    absl::StatusOr<ClientSide> client = ClientSide::Attach(name_, {});
-    ASSERT_TRUE(client.ok()) << client.status();
-    ASSERT_EQ(client->Step(HeldWorkers::Actions(1), 20), ErrorCode::kOk);
-    ASSERT_EQ(client->Send(HeldWorkers::Actions(2)), ErrorCode::kOk);
-    supervisor->Kill();
-    // The workers publish this exchange without it, and then end.
-    ErrorCode code = client->Recv(Deadline::After(20));
-    for (float count = 3; code == ErrorCode::kOk; ++count) {
-      code = client->Step(HeldWorkers::Actions(count), 20);
-    }
-    EXPECT_EQ(code, ErrorCode::kPeerGone) << client->Explain(code);
-    EXPECT_EQ(client->Close(), ErrorCode::kOk);
-    const std::unique_ptr<Victim> next = StartSupervisor();
-    next->Release();
-    ExpectAFreshSession();
-  }
 }
 
 }  // namespace

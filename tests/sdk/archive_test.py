@@ -126,6 +126,23 @@ def test_client_in_c_steps_an_engine(by_cmake: Path) -> None:
     with tandem.launch_engine(server=by_cmake / "c_engine/c_engine", num_envs=3) as engine:
         seen = _run(by_cmake / "c_client/c_client", engine.name)
         assert seen == "3 environments, 1000 steps, return 500 of the first\n"
+    assert _run(by_cmake / "c_client/c_client", "--help").startswith("Usage: c_client [NAME]")
+
+
+def test_client_in_cpp_reads_typed_fields(sdk: Path, tmp_path: Path) -> None:
+    """By the element types of their dtypes; another type is refused."""
+    program = tmp_path / "fields_client"
+    _run("g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-o", program, f"-I{sdk}/include",
+         Path("tests/sdk/fields_client.cc"), sdk / "lib/libtandem.so.1")  # fmt: skip
+    with tandem.launch_engine(server=Path("sdk/pair_server").absolute(), num_envs=2) as engine:
+        seen = _run(program, engine.name, LD_LIBRARY_PATH=str(sdk / "lib")).splitlines()
+    assert seen == [
+        "2 x 2: -7 -6 -5 -4",
+        "reward 0.1",
+        "reward 0.1",
+        "obs/pair: InvalidArgument",
+        "obs/deep: Unsupported",
+    ]
 
 
 def test_programs_of_today_run_with_longer_structs(by_cmake: Path) -> None:

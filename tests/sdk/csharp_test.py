@@ -21,6 +21,7 @@ pytest_plugins = ["tests.sdk.unpacked_archive"]
 
 PROGRAMS = Path("engine_adapter/csharp").absolute()
 REFERENCE = Path("engine_adapter/reference/server").absolute()
+FIELDS = Path("sdk/pair_server").absolute()
 
 
 def _checks() -> list[str]:
@@ -135,6 +136,27 @@ def test_client_steps_the_reference_engine(environment: dict[str, str]) -> None:
             command: list[str | Path] = ["mono", client, engine.name]
             second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             assert second.returncode == 1 and "AlreadyAttached: " in second.stderr
+
+
+def test_client_reads_typed_fields(environment: dict[str, str]) -> None:
+    """By the element types of their dtypes; another type is refused."""
+    with tandem.launch_engine(server=FIELDS, num_envs=2) as engine:
+        assert run("mono", PROGRAMS / "Checks.exe", "Fields", engine.name, environment=environment) == "ok\n"
+
+
+@pytest.mark.parametrize("program", ["Client.exe", "CounterEngine.exe"])
+def test_missing_library_is_named_with_the_next_action(environment: dict[str, str], program: str) -> None:
+    """Without LD_LIBRARY_PATH."""
+    without = {name: value for name, value in environment.items() if name != "LD_LIBRARY_PATH"}
+    command: list[str | Path] = ["mono", PROGRAMS / program]
+    refused = subprocess.run(command, env=without, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1, refused.stderr
+    assert "libtandem.so.1" in refused.stderr and "LD_LIBRARY_PATH" in refused.stderr, refused.stderr
+
+
+def test_help_of_the_client_is_printed(environment: dict[str, str]) -> None:
+    """Without an engine."""
+    assert run("mono", PROGRAMS / "Client.exe", "--help", environment=environment).startswith("Usage: ")
 
 
 def test_killed_engine_is_gone_for_a_trainer(counter: Path) -> None:

@@ -48,7 +48,8 @@ absl::StatusOr<AttachedFrames> AttachedFrames::OpenRegion(
     return MakeError(ErrorCode::kUnsupported,
                      absl::StrCat("region '", region_name,
                                   "': expected frames, found an engine that "
-                                  "makes none; start it with --frames=WxH"));
+                                  "makes none; start one that does "
+                                  "(tandem-engine: --frames=WxH)"));
   }
   return Make(region_name, found.fd.get(), std::move(found.lock),
               found.plan.flan_offset, found.plan.flan_size);

@@ -20,12 +20,11 @@ namespace tandem {
 namespace {
 
 absl::Status NotReady(absl::string_view name, absl::string_view found) {
-  return MakeError(
-      ErrorCode::kNotReady,
-      absl::StrCat("region '", name, "': expected an engine that serves it, ",
-                   found,
-                   "; start one with that --name, or check the name "
-                   "(LUCKY_SHM_NAME sets the default)"));
+  return MakeError(ErrorCode::kNotReady,
+                   absl::StrCat("region '", name,
+                                "': expected an engine that serves it, ", found,
+                                "; start one with that name, or check the name "
+                                "(LUCKY_SHM_NAME sets the default)"));
 }
 
 // Copies the table of fields, of at most kMaxFields records; empty if the

@@ -33,7 +33,7 @@ absl::Status NotMine(absl::string_view name, const struct stat& status,
       ErrorCode::kAccessDenied,
       absl::StrCat("'", Printable(name), "' belongs to ", OwnerOf(status), why,
                    "; run as that user, or let the engine give its group "
-                   "access (--group_access)"));
+                   "access (its option group_access)"));
 }
 
 }  // namespace

@@ -233,12 +233,31 @@ std::string NamesText(const std::vector<std::string>& names) {
   return names.empty() ? "none" : absl::StrJoin(names, ", ");
 }
 
+// Returns "17 observed and 6 acted values". Without rows it counts the fields:
+// "3 observed fields and 6 acted values".
+std::string SizesText(const RegionReport& region) {
+  const auto fields = [&region](absl::string_view role) {
+    return std::ranges::count(region.fields, role, &FieldReport::role);
+  };
+  const bool obs_fields = region.obs_size == 0 && fields("obs") > 0;
+  const bool act_fields = region.act_size == 0 && fields("action") > 0;
+  return absl::StrCat(
+      obs_fields ? absl::StrCat(fields("obs")) : CountText(region.obs_size),
+      " observed ",
+      obs_fields == act_fields ? ""
+      : obs_fields             ? "fields "
+                               : "values ",
+      "and ",
+      act_fields ? absl::StrCat(fields("action")) : CountText(region.act_size),
+      " acted ", act_fields ? "fields" : "values");
+}
+
 std::string TaskText(const RegionReport& region) {
-  std::string text = absl::StrFormat(
-      "%s, %s environment%s of %s observed and %s acted values",
-      region.task.empty() ? "(no name)" : region.task,
-      CountText(region.num_envs), region.num_envs == 1 ? "" : "s",
-      CountText(region.obs_size), CountText(region.act_size));
+  std::string text =
+      absl::StrFormat("%s, %s environment%s of %s",
+                      region.task.empty() ? "(no name)" : region.task,
+                      CountText(region.num_envs),
+                      region.num_envs == 1 ? "" : "s", SizesText(region));
   if (region.info_size != 0) {
     absl::StrAppend(&text, ", ", region.info_size, " infos");
   }

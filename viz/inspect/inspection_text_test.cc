@@ -80,6 +80,18 @@ TEST(InspectionText, ManyFieldsAreCounted) {
   EXPECT_FALSE(absl::StrContains(Text(inspection), "fields"));
 }
 
+TEST(InspectionText, FieldsWithoutRowsAreCountedInTheTask) {
+  Inspection inspection = SampleInspection();
+  inspection.region.obs_size = 0;
+  inspection.region.act_size = 0;
+  inspection.region.fields = {{.role = "obs", .path = "/image"},
+                              {.role = "obs", .path = "/joints"},
+                              {.role = "action", .path = ""}};
+  ExpectHas(Text(inspection), {"of 2 observed and 1 acted fields"});
+  inspection.region.act_size = 6;
+  ExpectHas(Text(inspection), {"2 observed fields and 6 acted values"});
+}
+
 TEST(InspectionText, ManyWorkersAreCounted) {
   Inspection inspection = SampleInspection();
   inspection.region.workers.resize(64);

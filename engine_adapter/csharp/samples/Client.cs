@@ -11,6 +11,14 @@ namespace Tandem.Samples
     {
         public static int Main(string[] args)
         {
+            if (args.Length > 1 || (args.Length > 0 && args[0].StartsWith("-", StringComparison.Ordinal)))
+            {
+                bool helps = args[0] == "--help" || args[0] == "-h";
+                (helps ? Console.Out : Console.Error).WriteLine("Usage: mono Client.exe [NAME]\n\n"
+                    + "Steps the engine of the region NAME 1,000 times, and calls an RPC.\n"
+                    + "Default: $LUCKY_SHM_NAME, else tandem.");
+                return helps ? 0 : 2;
+            }
             try
             {
                 using (Tandem.Client client = Tandem.Client.Attach(args.Length > 0 ? args[0] : null)) Run(client);

@@ -2,6 +2,7 @@
 //
 //   mono Checks.exe             prints the names of the checks
 //   mono Checks.exe CHECK NAME  runs one with the region NAME; exit code 0 and "ok": it passed
+//   mono Checks.exe Fields NAME runs FieldChecks with the engine of the region NAME; prints "ok"
 //   mono Checks.exe Structs     prints "struct size field:offset ..." for each struct of NativeStructs.cs
 
 using System;
@@ -35,7 +36,14 @@ namespace Tandem.Testing
                 PrintStructs();
                 return 0;
             }
-            checks[args[0]].Invoke(null, new object[] { args[1] });
+            if (args[0] == "Fields")
+            {
+                FieldChecks.Run(args[1]);
+            }
+            else
+            {
+                checks[args[0]].Invoke(null, new object[] { args[1] });
+            }
             Console.WriteLine("ok");
             return 0;
         }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tandem.h>
 
 static void check(tandem_code code) {
@@ -18,6 +19,16 @@ int main(int argc, char** argv) {
   tandem_array actions = {.struct_size = sizeof actions}, rewards = actions;
   tandem_client* client;
   double sum = 0;
+  if (argc > 2 || (argc > 1 && argv[1][0] == '-')) {
+    const int helps =
+        strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
+    fputs(
+        "Usage: c_client [NAME]\n\n"
+        "Steps the engine of the region NAME 1,000 times.\n"
+        "Default: $LUCKY_SHM_NAME, else tandem.\n",
+        helps ? stdout : stderr);
+    return helps ? 0 : 2;
+  }
   check(tandem_client_attach(&options, &client));
   check(tandem_client_array(client, "actions", &actions));
   check(tandem_client_array(client, "rewards", &rewards));

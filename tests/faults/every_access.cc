@@ -1,0 +1,250 @@
+#include "tests/faults/every_access.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+#ifdef __x86_64__
+
+namespace {
+
+[[noreturn]] void Fail(const char* what) {
+  std::perror(what);
+  std::abort();
+}
+
+// A system call's instruction, which has the same address in a forked victim.
+constexpr int kCallBytes = 2;
+// The kernel neither makes nor restarts this one.
+constexpr uint64_t kNoCall = ~uint64_t{0};
+[[gnu::naked, gnu::noinline]] void SystemCall() { asm("syscall\n ret"); }
+
+// The shared mappings of one stopped victim.
+class ProtectedVictim {
+ public:
+  // `usual`: the protection while it runs, PROT_READ or PROT_NONE.
+  ProtectedVictim(Victim* victim, int usual) : victim_(*victim), usual_(usual) {
+    FindMappings();
+    Protect(usual_);
+  }
+  ProtectedVictim(const ProtectedVictim&) = delete;
+  ProtectedVictim& operator=(const ProtectedVictim&) = delete;
+  // The victim may run freely again.
+  ~ProtectedVictim() {
+    if (!victim_.gone()) Protect(PROT_READ | PROT_WRITE);
+  }
+
+  enum class Stop { kAccess, kCall, kEnd };
+  // Runs it up to just before its next access that `usual` forbids, or to the
+  // entry to its next system call. kEnd: it is at its mark or has exited.
+  Stop Run() {
+    for (;;) {
+      const int signal = victim_.ResumeToStop(PTRACE_SYSCALL);
+      if (signal == 0) return Stop::kEnd;
+      if (signal == SIGSEGV) return Stop::kAccess;
+      if (signal != (SIGTRAP | 0x80)) continue;  // a signal that it ignores
+      in_call_ = !in_call_;
+      if (in_call_) return Stop::kCall;
+      AfterCall();
+    }
+  }
+  EveryAccess::Place PlaceOfCall() {
+    const user_regs_struct call = Registers();
+    return {stores_, call.rip, call.rsp,
+            ++calls_[{stores_, call.rip, call.rsp}]};
+  }
+  // Moves it back from the entry to before the call's instruction.
+  void LeaveCall() {
+    user_regs_struct call = Registers();
+    const auto number = call.orig_rax;
+    call.orig_rax = kNoCall;
+    SetRegisters(call);
+    if (victim_.ResumeToStop(PTRACE_SYSCALL) != (SIGTRAP | 0x80)) Fail("exit");
+    in_call_ = false;
+    Repeat(number);
+  }
+  // Lets it make this access if it is a load. False: it is a store, and the
+  // victim is still before it.
+  bool TryLoad() {
+    if (protection_ == PROT_NONE) Protect(PROT_READ);
+    if (!StepOver()) return false;
+    Protect(usual_);
+    return true;
+  }
+  void Store() {
+    Protect(PROT_READ | PROT_WRITE);
+    if (!StepOver()) Fail("a fault of the victim");
+    Protect(usual_);
+    ++stores_;
+  }
+  EveryAccess::Place PlaceOfAccess() const {
+    siginfo_t fault = {};
+    if (ptrace(PTRACE_GETSIGINFO, victim_.pid(), nullptr, &fault) != 0) {
+      Fail("PTRACE_GETSIGINFO");
+    }
+    const auto address = reinterpret_cast<uint64_t>(fault.si_addr);
+    for (const Mapping& mapping : mappings_) {
+      if (address - mapping.start >= mapping.bytes) continue;
+      return {stores_, Registers().rip, address - mapping.start};
+    }
+    Fail("a fault of the victim outside shared memory");
+  }
+
+ private:
+  struct Mapping {
+    uint64_t start;
+    uint64_t bytes;
+  };
+
+  user_regs_struct Registers() const {
+    user_regs_struct registers = {};
+    if (ptrace(PTRACE_GETREGS, victim_.pid(), nullptr, &registers) != 0) {
+      Fail("PTRACE_GETREGS");
+    }
+    return registers;
+  }
+  void SetRegisters(user_regs_struct registers) const {
+    if (ptrace(PTRACE_SETREGS, victim_.pid(), nullptr, &registers) != 0) {
+      Fail("PTRACE_SETREGS");
+    }
+  }
+  // Runs one instruction. False: it has faulted, without an effect.
+  bool StepOver() {
+    const int signal = victim_.ResumeToStop(PTRACE_SINGLESTEP);
+    if (signal != SIGTRAP && signal != SIGSEGV) Fail("single step");
+    return signal == SIGTRAP;
+  }
+
+  // The victim calls mprotect(2) for the test.
+  void Protect(int protection) {
+    const user_regs_struct before = Registers();
+    for (const Mapping& mapping : mappings_) {
+      user_regs_struct call = before;
+      call.rip = reinterpret_cast<uint64_t>(&SystemCall);
+      call.rax = SYS_mprotect;
+      call.orig_rax = kNoCall;
+      call.rdi = mapping.start;
+      call.rsi = mapping.bytes;
+      call.rdx = static_cast<uint64_t>(protection);
+      SetRegisters(call);
+      if (!StepOver() || Registers().rax != 0) Fail("mprotect in the victim");
+    }
+    SetRegisters(before);
+    protection_ = protection;
+  }
+  // Those that it may write. Protected ones are found by their addresses.
+  void FindMappings() {
+    std::ifstream maps("/proc/" + std::to_string(victim_.pid()) + "/maps");
+    std::vector<Mapping> found;
+    for (std::string line; std::getline(maps, line);) {
+      std::istringstream words(line);
+      Mapping mapping = {};
+      uint64_t end = 0;
+      char dash = 0;
+      std::string permissions;
+      words >> std::hex >> mapping.start >> dash >> end >> permissions;
+      mapping.bytes = end - mapping.start;
+      if (line.find(" /dev/shm/") == std::string::npos) continue;
+      if (permissions == "rw-s" || Has(mapping)) found.push_back(mapping);
+    }
+    mappings_ = std::move(found);
+  }
+  bool Has(const Mapping& wanted) const {
+    for (const Mapping& mapping : mappings_) {
+      if (mapping.start == wanted.start) return true;
+    }
+    return false;
+  }
+  // At the exit from a system call: it is made next.
+  void Repeat(uint64_t number) const {
+    user_regs_struct call = Registers();
+    call.rip -= kCallBytes;
+    call.rax = number;
+    call.orig_rax = kNoCall;
+    SetRegisters(call);
+  }
+  // At the exit from a system call.
+  void AfterCall() {
+    const user_regs_struct call = Registers();
+    const bool populates =  // the last call of RegionMapping::Map
+        call.orig_rax == SYS_madvise && call.rdx == MADV_POPULATE_WRITE;
+    if (populates || call.orig_rax == SYS_munmap) {
+      FindMappings();
+      Protect(usual_);
+    } else if (static_cast<int64_t>(call.rax) == -EFAULT) {
+      // The kernel reads a word of shared memory: a futex.
+      Protect(PROT_READ | PROT_WRITE);
+      Repeat(call.orig_rax);
+      for (const char* stop : {"entry", "exit"}) {
+        const int signal = victim_.ResumeToStop(PTRACE_SYSCALL);
+        if (signal != (SIGTRAP | 0x80)) Fail(stop);
+      }
+      Protect(usual_);
+    }
+  }
+
+  Victim& victim_;
+  const int usual_;
+  int protection_ = PROT_READ | PROT_WRITE;
+  bool in_call_ = false;
+  uint64_t stores_ = 0;
+  std::map<EveryAccess::Place, uint64_t> calls_;  // from each place, so far
+  std::vector<Mapping> mappings_;
+};
+
+}  // namespace
+
+bool EveryAccess::AdvanceToNew(Victim& victim,
+                               const std::function<bool()>& done) {
+  constexpr int kAfterDone = 100;
+  constexpr uint64_t kRepeatedCalls = 4;
+  int after_done = 0;
+  // A victim that polls makes no stores, and is stopped for `done` all the
+  // same.
+  const bool sees_loads = kind_ == kLoadsAndStores || done != nullptr;
+  ProtectedVictim shared(&victim, sees_loads ? PROT_NONE : PROT_READ);
+  using Stop = ProtectedVictim::Stop;
+  for (Stop stop; (stop = shared.Run()) != Stop::kEnd;) {
+    if (done != nullptr && done() && ++after_done > kAfterDone) {
+      if (stop == Stop::kCall) shared.LeaveCall();
+      return false;
+    }
+    if (stop == Stop::kCall) {
+      const Place place = shared.PlaceOfCall();
+      if (place.back() > kRepeatedCalls) continue;
+      if (!places_.insert(place).second) continue;
+      shared.LeaveCall();
+      return true;
+    }
+    const Place place = shared.PlaceOfAccess();
+    if (kind_ == kStores && sees_loads && shared.TryLoad()) continue;
+    if (places_.insert(place).second) return true;
+    if (kind_ == kLoadsAndStores && shared.TryLoad()) continue;
+    shared.Store();
+  }
+  return false;
+}
+
+#else
+
+bool EveryAccess::AdvanceToNew(Victim&, const std::function<bool()>&) {
+  return false;
+}
+
+#endif
+
+}  // namespace tandem

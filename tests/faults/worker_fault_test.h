@@ -1,0 +1,89 @@
+// The common parts of the tests that kill or freeze the processes of a region
+// with workers.
+//
+// Data flow: CreateSide -> Supervise, in the supervisor; AttachWorker in each
+// worker -> CountingWorker.
+//
+//   const std::unique_ptr<EngineSide> side = CreateSide(name_);
+//   Victim worker([&] { AttachWorker(side->region().fd(), 0)->Serve(); });
+
+#ifndef TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_
+#define TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "tests/faults/fault_test.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/session/engine_side.h"
+#include "transport/session/testing/worker_rig.h"
+#include "transport/session/worker_side.h"
+
+namespace tandem {
+
+inline constexpr uint32_t kEnvs = 4;
+inline constexpr uint32_t kWorkers = 2;
+
+inline std::vector<float> Actions(float action) {
+  return std::vector<float>(kEnvs, action);
+}
+
+inline std::unique_ptr<CountingWorker> AttachWorker(int fd, uint32_t worker) {
+  absl::StatusOr<WorkerSide> side = WorkerSide::Attach(fd, worker, {});
+  if (!side.ok()) {
+    std::fprintf(stderr, "%s\n", side.status().ToString().c_str());
+    _exit(97);
+  }
+  return std::make_unique<CountingWorker>(*std::move(side));
+}
+
+// Serves until `stops`. A worker that died is replaced by the process that
+// waits for `standby`; without one, the region ends.
+inline void Supervise(std::unique_ptr<EngineSide>& side, SharedFlag* standby,
+                      const std::function<bool()>& stops) {
+  while (!stops()) {
+    switch (side->Next(Deadline::After(0.002))) {
+      case EngineEvent::kClientArrived:
+        side->AcknowledgeAttach(absl::OkStatus());
+        break;
+      case EngineEvent::kWorkerDied: {
+        const uint32_t worker = side->dead_worker();
+        if (standby == nullptr) {
+          side->End(ErrorCode::kEngineFailed,
+                    absl::StrCat(side->WorkerText(worker), ", died"));
+          side.reset();
+          return;
+        }
+        if (side->ReplaceWorker(worker)) standby->Set(true);
+        break;
+      }
+      default:
+        break;
+    }
+  }
+}
+
+inline std::unique_ptr<EngineSide> CreateSide(const std::string& name) {
+  absl::StatusOr<EngineSide> side =
+      EngineSide::Create(name, WorkerSpec(kEnvs, kWorkers), {});
+  if (!side.ok()) {
+    std::fprintf(stderr, "%s\n", side.status().ToString().c_str());
+    std::abort();
+  }
+  return std::make_unique<EngineSide>(*std::move(side));
+}
+
+}  // namespace tandem
+
+#endif  // TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_
