@@ -1,7 +1,6 @@
 """Simulation engines in processes of their own, stepped through shared memory.
 
-    make_vec            any of Gymnasium's environments, in processes of their own; FrameOptions, ImageOptions,
-                        EngineOptions; list_tasks has those that run in C++
+    make_vec            any of Gymnasium's environments, in processes of their own; list_tasks: those that run in C++
     Attendant           calls an engine's services in addition to its client, from another process
     Engine, serve       an engine in Python, and the function that serves it to trainers in any language
     launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv

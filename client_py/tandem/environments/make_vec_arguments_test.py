@@ -20,8 +20,8 @@ _SIZED = "expected .width, height., a text such as '320x240', or tandem"
 _REFUSED: list[tuple[dict[str, Any], str]] = [
     # Tasks and models.
     (
-        {"task": "HalfCheetah-v4"},
-        f"task: unknown task: {_TASKS}, found 'HalfCheetah-v4'; did you mean 'HalfCheetah-v5'?{_NOWHERE}",
+        {"task": "HalfCheetah-v9"},
+        f"task: unknown task: {_TASKS}, found 'HalfCheetah-v9'; did you mean 'HalfCheetah-v5'?{_NOWHERE}",
     ),
     ({"task": "tandem/Ant-v4"}, f"task: unknown task: {_TASKS}, found 'Ant-v4'; did you mean 'Ant-v5'?{_NOWHERE}"),
     ({"task": "Breakout"}, f"task: unknown task: {_TASKS}, found 'Breakout'{_NOWHERE}"),
