@@ -1,9 +1,13 @@
 """`start_workers`: starts the processes for environments in Python, and attaches to them."""
 
+import contextlib
 import functools
 import os
+import sys
+import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.machinery import PathFinder
 from typing import Any
 
 import cloudpickle
@@ -84,13 +88,47 @@ def function_of_id(
     return functools.partial(gymnasium.make, spec, **arguments), preload
 
 
+def _module_of(env_fn: Any) -> types.ModuleType | None:
+    """Returns the module of a function, if a new program cannot import it, such as a test module of pytest."""
+    while isinstance(env_fn, functools.partial):
+        env_fn = env_fn.func
+    name = getattr(env_fn, "__module__", None)
+    module = sys.modules.get(name) if isinstance(name, str) and name != "__main__" else None
+    try:
+        # A module that is loaded already has a spec, whether it can be found or not.
+        found = module is None or PathFinder.find_spec(module.__name__.rpartition(".")[2], _path_of(module)) is not None
+    except (ImportError, ValueError):
+        found = False
+    return None if found else module
+
+
+def _path_of(module: types.ModuleType) -> list[str] | None:
+    """Returns where the module's package is searched for; None: on sys.path."""
+    package = sys.modules.get(module.__name__.rpartition(".")[0])
+    return None if package is None else list(getattr(package, "__path__", []))
+
+
+@contextlib.contextmanager
+def _by_value(module: types.ModuleType | None) -> Iterator[None]:
+    """Lets cloudpickle pickle what belongs to a module by value, as it does for the main program."""
+    if module is None or module.__name__ in cloudpickle.list_registry_pickle_by_value():
+        yield
+        return
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
 def _pickled(env_fns: Sequence[EnvFn]) -> list[bytes]:
     """Returns a pickle of each function; equal functions share one object."""
     pickles: dict[int, bytes] = {}
     for index, env_fn in enumerate(env_fns):
         if id(env_fn) not in pickles:
             try:
-                pickles[id(env_fn)] = cloudpickle.dumps(env_fn, protocol=5)
+                with _by_value(_module_of(env_fn)):
+                    pickles[id(env_fn)] = cloudpickle.dumps(env_fn, protocol=5)
             except Exception as error:  # of any object's __reduce__
                 raise InvalidArgument(
                     f"env_fns[{index}]: expected a function that cloudpickle can pickle, found {shown(env_fn)}: "
