@@ -319,7 +319,9 @@ PYBIND11_MODULE(_native, module) {
       .def("post_lanes", &NativeClient::PostLanes, py::arg("workers"))
       .def("await_lanes", &NativeClient::AwaitLanes, py::arg("min_count"),
            py::arg("timeout") = py::none())
-      .def_property_readonly("received_lanes", &NativeClient::ReceivedLanes)
+      .def("take_lanes", &NativeClient::TakeLanes, py::arg("workers"))
+      .def_property_readonly("open_lanes", &NativeClient::OpenLanes)
+      .def_property_readonly("ready_lanes", &NativeClient::ReadyLanes)
       .def_property_readonly("worker_rows", &NativeClient::WorkerRowsOf)
       .def("drawn_frame", &NativeClient::DrawnFrame,
            py::arg("timeout") = py::none())

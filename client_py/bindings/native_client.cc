@@ -1,7 +1,9 @@
 #include "client_py/bindings/native_client.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client_py/bindings/errors.h"
@@ -102,17 +104,28 @@ void NativeClient::PostLanes(const std::vector<uint32_t>& workers) {
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
-std::vector<uint32_t> NativeClient::AwaitLanes(
-    size_t min_count, std::optional<double> timeout_secs) {
+void NativeClient::AwaitLanes(size_t min_count,
+                              std::optional<double> timeout_secs) {
   const InCall in_call(this);
+  std::vector<uint32_t> received;
   const Deadline deadline =
       Deadline::After(timeout_secs.value_or(timeout_secs_));
   const ErrorCode code =
       KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
-        return client_.RecvLanes(min_count, deadline, &lanes_, on_long_wait);
+        const ErrorCode result =
+            client_.RecvLanes(min_count, deadline, &received, on_long_wait);
+        // Before a signal handler's exception is raised.
+        ready_lanes_.insert(ready_lanes_.end(), received.begin(),
+                            received.end());
+        return result;
       });
   if (code != ErrorCode::kOk) RaiseCode(code);
-  return lanes_;
+}
+
+void NativeClient::TakeLanes(const std::vector<uint32_t>& workers) {
+  std::erase_if(ready_lanes_, [&](uint32_t worker) {
+    return std::ranges::find(workers, worker) != workers.end();
+  });
 }
 
 std::vector<std::pair<uint32_t, uint32_t>> NativeClient::WorkerRowsOf() const {

@@ -50,12 +50,14 @@ class NativeClient {
   void PostChosen(std::span<const int64_t> env_ids);
   // Sends the region's own actions, of these workers.
   void PostLanes(const std::vector<uint32_t>& workers);
-  // Waits for the results of at least so many workers, and returns these.
-  // EnvFailed: ReceivedLanes() returns them.
-  std::vector<uint32_t> AwaitLanes(size_t min_count,
-                                   std::optional<double> timeout_secs);
-  // The result of the last AwaitLanes.
-  const std::vector<uint32_t>& ReceivedLanes() const { return lanes_; }
+  // Waits for the results of at least so many open lanes, and appends their
+  // workers to ReadyLanes(), also if it raises EnvFailed.
+  void AwaitLanes(size_t min_count, std::optional<double> timeout_secs);
+  std::vector<uint32_t> OpenLanes() const { return client_.OpenLanes(); }
+  // Workers whose lanes were received and not taken, the first one first.
+  const std::vector<uint32_t>& ReadyLanes() const { return ready_lanes_; }
+  // Removes workers from ReadyLanes().
+  void TakeLanes(const std::vector<uint32_t>& workers);
   // The first environment and the number of environments of each worker; empty
   // without workers.
   std::vector<std::pair<uint32_t, uint32_t>> WorkerRowsOf() const;
@@ -108,7 +110,7 @@ class NativeClient {
   // Guarded by the GIL. ClientSide refuses a second thread during its own
   // calls; in_call_ also covers the end of the RPC session in Reconnect and
   // Close.
-  std::vector<uint32_t> lanes_;
+  std::vector<uint32_t> ready_lanes_;
   bool in_call_ = false;
   bool reconnecting_ = false;
 };

@@ -69,8 +69,11 @@ void NativeWorker::Advance(EnvRows* rows) {
       rows->Run(side_.kind(), side_.autoreset_mode(), options);
   for (const py::handle failure : failures) {
     const auto [row, exception, text] =
-        failure.cast<std::tuple<uint32_t, py::object, std::string>>();
-    side_.Fail(side_.first_env() + row, text);
+        failure.cast<std::tuple<uint32_t, py::object, py::str>>();
+    // Its text may have lone surrogates, which UTF-8 has not.
+    const auto utf8 = py::reinterpret_steal<py::bytes>(
+        PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+    side_.Fail(side_.first_env() + row, std::string(utf8));
   }
   side_.CountSteps(side_.num_envs());
   side_.Finish();

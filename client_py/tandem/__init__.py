@@ -1,18 +1,15 @@
-"""Simulation engines in processes of their own, stepped through shared memory.
+"""Simulation engines in processes of their own, stepped through shared memory. dir(tandem) lists every name.
 
-    make_vec            any of Gymnasium's environments, in processes of their own; list_tasks: those that run in C++
-    Attendant           calls an engine's services in addition to its client, from another process
-    Engine, serve       an engine in Python, and the function that serves it to trainers in any language
-    launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
-    publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
-    TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
-    tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
-    tandem.telemetry    jobs and their events, with tandem-daemon
-    tandem.vector       Gymnasium's AsyncVectorEnv with Tandem's workers, WorkerVectorEnv; tandem.sb3: SubprocVecEnv
-    tandem.sdk          `python -m tandem.sdk`: the compiler's flags for engines and clients in C and C++
-    tandem.doctor       `python -m tandem.doctor`: whether this machine can run Tandem
-
-help(tandem.make_vec) begins with an example; dir(tandem) lists every name.
+make_vec            any of Gymnasium's environments, in processes of their own; list_tasks: those that run in C++
+Attendant           calls an engine's services in addition to its client, from another process
+Engine, serve       an engine in Python, and the function that serves it to trainers in any language
+launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
+publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
+TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
+tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
+tandem.telemetry    jobs and their events, with tandem-daemon
+tandem.vector       AsyncVectorEnv and, in tandem.sb3, SubprocVecEnv, with Tandem's workers
+tandem.doctor, .sdk  programs: `python -m tandem.doctor` checks this machine; tandem.sdk prints flags for C and C++
 """
 
 import importlib

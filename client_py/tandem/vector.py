@@ -18,7 +18,7 @@ from tandem.environments.client_vector import ClientVectorEnv, Obs, StepResults
 from tandem.environments.python_backend import start_workers
 from tandem.environments.vector_arguments import Seed
 from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
-from tandem.errors import NoStepPending, StepPending, StepTimeout, Unsupported
+from tandem.errors import EngineFailed, NoStepPending, StepPending, StepTimeout, Unsupported
 
 __all__ = ["AsyncVectorEnv", "CallPending", "ClientVectorEnv", "NoCallPending", "WorkerVectorEnv"]
 
@@ -164,6 +164,8 @@ class AsyncVectorEnv(WorkerVectorEnv):
         if self._client.pending and timeout is not None and not terminate:
             try:
                 self.recv(timeout)
+            except EngineFailed:  # its results are dropped
+                pass
             except StepTimeout:
                 gymnasium.logger.warn(f"a step did not end within {timeout} s; its workers are killed")
         if terminate:

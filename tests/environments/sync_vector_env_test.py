@@ -64,7 +64,13 @@ _FUNCTIONS: dict[str, Callable[[], gymnasium.Env[Any, Any]]] = {
     "dm_control/walker-walk-v0": functools.partial(_made, "dm_control/walker-walk-v0", shimmy, max_episode_steps=150),
 }
 # Steps of these take milliseconds.
-_SLOW = ("CarRacing-v3", "dm_control/walker-walk-v0", "Humanoid-v5", "ALE/Pong-v5, 84x84, stack of 4", "ALE/Breakout-v5")
+_SLOW = (
+    "CarRacing-v3",
+    "dm_control/walker-walk-v0",
+    "Humanoid-v5",
+    "ALE/Pong-v5, 84x84, stack of 4",
+    "ALE/Breakout-v5",
+)
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)

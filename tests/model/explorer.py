@@ -4,6 +4,7 @@ It uses Python and breadth-first search instead of Spin: no package is necessary
 mutation is an argument.
 """
 
+import gc
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -68,6 +69,22 @@ def explore(
     Raises:
       RuntimeError: The model has more states than `limit`.
     """
+    gc.collect()
+    gc.disable()  # it would visit all states again and again, and none is garbage
+    try:
+        return _explored(initial, steps, problem_in, at_rest, is_failure, limit)
+    finally:
+        gc.enable()
+
+
+def _explored(
+    initial: S,
+    steps: Callable[[S], Iterable[Step[S]]],
+    problem_in: Callable[[S], str],
+    at_rest: Callable[[S], bool],
+    is_failure: Callable[[str], bool],
+    limit: int,
+) -> Result[S]:
     came_from: dict[S, Step[S] | None] = {initial: None}
     queue = [initial]
     leads_here: dict[S, list[S]] = {}

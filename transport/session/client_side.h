@@ -180,6 +180,8 @@ class ClientSide final : public RpcSide {
   // Makes a system call only to wake workers that sleep: one for all.
   ErrorCode SendLanes(std::span<const uint32_t> workers,
                       std::span<const float> actions);
+  // The workers whose lanes are open.
+  std::vector<uint32_t> OpenLanes() const;
   // The number of open lanes whose results are there.
   size_t LanesReady() const;
   // Waits until at least `min_count` open lanes (all, if fewer are open) have
@@ -333,6 +335,7 @@ class ClientSide final : public RpcSide {
   static void DoNothing() {}
   ErrorCode PostActions(std::span<const float> actions);
   ErrorCode CheckActions(std::span<const float> actions, size_t envs);
+  ErrorCode CheckRows(size_t first_env, size_t envs);
   // Whether these are arrays().actions, which need no copy.
   bool IsInPlace(std::span<const float> actions) const {
     return actions.data() == session_.arrays.actions.data() &&

@@ -20,10 +20,9 @@ ErrorCode ClientSide::Send(std::span<const float> actions,
         "environments; nothing was sent");
   }
   const bool in_place = IsInPlace(actions);
-  const size_t envs = in_place ? session_.arrays.num_envs : env_ids.size();
-  if (const ErrorCode code = CheckActions(actions, envs);
-      code != ErrorCode::kOk) {
-    return code;
+  if (!in_place) {
+    const ErrorCode code = CheckActions(actions, env_ids.size());
+    if (code != ErrorCode::kOk) return code;
   }
   std::ranges::fill(session_.chosen, uint8_t{0});
   for (const int64_t env : env_ids) {
@@ -32,6 +31,9 @@ ErrorCode ClientSide::Send(std::span<const float> actions,
     uint8_t& chosen = session_.chosen[static_cast<size_t>(env)];
     if (chosen != 0) return ErrorCode::kInvalidArgument;
     chosen = 1;
+    if (!in_place) continue;
+    const ErrorCode code = CheckRows(static_cast<size_t>(env), 1);
+    if (code != ErrorCode::kOk) return code;
   }
   for (size_t k = 0; k < env_ids.size() && !in_place; ++k) {
     const std::span<const float> row =
@@ -44,6 +46,19 @@ ErrorCode ClientSide::Send(std::span<const float> actions,
   }
   Post(ExchangeKind::kStep);
   return ErrorCode::kOk;
+}
+
+// Checks the actions in place of some environments; those of others may be
+// anything.
+ErrorCode ClientSide::CheckRows(size_t first_env, size_t envs) {
+  const size_t of_each = session_.arrays.act_size;
+  const ErrorCode code = CheckActions(
+      session_.arrays.actions.subspan(first_env * of_each, envs * of_each),
+      envs);
+  envs_of_actions_ = session_.arrays.num_envs;
+  if (bad_action_ >= 0)
+    bad_action_ += static_cast<int64_t>(first_env * of_each);
+  return code;
 }
 
 // Checks the workers of a SendLanes; `*envs` is the number of their
@@ -81,14 +96,17 @@ ErrorCode ClientSide::SendLanes(std::span<const uint32_t> workers,
     return code;
   }
   const bool in_place = IsInPlace(actions);
-  if (const ErrorCode code =
-          CheckActions(actions, in_place ? session_.arrays.num_envs : envs);
-      code != ErrorCode::kOk) {
-    return code;
+  if (!in_place) {
+    const ErrorCode code = CheckActions(actions, envs);
+    if (code != ErrorCode::kOk) return code;
   }
   for (const uint32_t worker : workers) {
-    if (in_place) break;
     const WorkerRows& rows = session_.region.workers()[worker];
+    if (in_place) {
+      const ErrorCode code = CheckRows(rows.first_env, rows.num_envs);
+      if (code != ErrorCode::kOk) return code;
+      continue;
+    }
     const size_t values = size_t{rows.num_envs} * session_.arrays.act_size;
     std::ranges::copy(
         actions.first(values),
@@ -116,6 +134,15 @@ bool ClientSide::LaneIsDone(size_t worker) const {
   return session_.lanes[worker].open &&
          SlotOf(worker)->lane_done.load(std::memory_order_acquire) ==
              session_.lanes[worker].number;
+}
+
+std::vector<uint32_t> ClientSide::OpenLanes() const {
+  std::vector<uint32_t> open;
+  for (size_t worker = 0; worker < session_.lanes.size(); ++worker) {
+    if (session_.lanes[worker].open)
+      open.push_back(static_cast<uint32_t>(worker));
+  }
+  return open;
 }
 
 size_t ClientSide::LanesReady() const {

@@ -32,8 +32,10 @@ inline std::string WorkerText(const WorkerSlot& slot, size_t worker,
       phase.phase == Phase::kStepping || phase.phase == Phase::kResetting;
   const double secs =
       static_cast<double>(std::max<int64_t>(now_ns - phase.since_ns, 0)) / 1e9;
+  // Between two environments the word has no valid number.
+  const bool has_env = works && env - rows.first_env < rows.num_envs;
   const std::string where =
-      works ? absl::StrFormat(" environment %d", env) : "";
+      has_env ? absl::StrFormat(" environment %d", env) : "";
   // relaxed: as above.
   const uint32_t pid = slot.pid.load(std::memory_order_relaxed);
   return absl::StrFormat(

@@ -152,9 +152,12 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
         # Before it is sent: an interrupt may come at any time.
         self._stepper.expect_reset(mask)
         self._chosen = ids
-        self._reset_chosen(mask, seed, options)
+        try:
+            self._reset_chosen(mask, seed, options)
+        finally:
+            if not self._client.pending:
+                self._chosen = None
         self._ready = True
-        self._chosen = None
         obs, infos = self._stepper.reset_results()
         return (obs, infos) if ids is None else (self._observations_of(ids, obs), chosen_infos(infos, ids))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tandem.arguments import integer
-from tandem.client import SharedMemoryClient
+from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.chosen import chosen_infos
 from tandem.environments.client_vector import StepResults
 from tandem.errors import EnvFailed, InvalidArgument, NoStepPending, StepPending
@@ -19,12 +19,10 @@ from tandem.workers.infos import VectorInfos
 
 
 class Lanes:
-    """The lanes of a client's workers.
+    """The lanes of a client's workers. Which are open and which are ready is known to the native client alone.
 
     Attributes:
       rows: First environment and number of environments of each worker.
-      open: Workers whose step was sent and not received.
-      ready: Workers whose results have come and were not taken, the first one first.
     """
 
     def __init__(
@@ -35,8 +33,16 @@ class Lanes:
         self._observations, self._actions, self._infos = observations, actions, infos
         self._reward = client.fields["reward", ""]
         self.rows = self._native.worker_rows
-        self.open: set[int] = set()
-        self.ready: list[int] = []
+
+    @property
+    def open(self) -> list[int]:
+        """Workers whose step was sent, and whose results have not come."""
+        return self._native.open_lanes
+
+    @property
+    def ready(self) -> list[int]:
+        """Workers whose results have come and were not taken, the first one first."""
+        return self._native.ready_lanes
 
     def env_ids(self, workers: Sequence[int]) -> list[int]:
         """Returns the environments of some workers."""
@@ -47,18 +53,26 @@ class Lanes:
 
         Raises:
           StepPending: One of them is in a step, or its results were not taken.
+          InvalidArgument: With autoreset disabled: an episode has ended and was not reset.
           TandemError: As `WorkerVectorEnv.step`, without the errors of waiting.
         """
-        if busy := sorted(worker for worker in workers if worker in self.open or worker in self.ready):
+        if busy := sorted({*workers} & {*self.open, *self.ready}):
             raise StepPending(
                 f"expected workers whose results were received, found workers {busy} in a step; nothing was sent; call "
                 "recv() first"
             )
-        if not self.open and self._client.pending:
-            self._native.post_lanes(workers)  # raises StepPending: an exchange is pending
+        client = self._client
+        if client.pending or client.closed:
+            self._native.post_lanes(workers)  # raises the reason
+        if client.autoreset_mode is AutoresetMode.DISABLED:
+            ids = np.asarray(env_ids)
+            if (ended := ids[(client.dones[ids] != 0) & (client.resets[ids] == 0)]).size:
+                raise InvalidArgument(
+                    "expected no ended episode at a step with autoreset disabled, found environments "
+                    f"{ended.tolist()}; nothing was sent; reset(env_ids=...) starts their next"
+                )
         self._actions.write_rows(env_ids, actions)
         self._native.post_lanes(workers)
-        self.open.update(workers)
 
     def await_more(self, count: int, timeout: float | None = None) -> None:
         """Waits until at least `count` of the open lanes are ready.
@@ -67,37 +81,30 @@ class Lanes:
           EnvFailed: An environment raised an exception; the lanes are ready nevertheless.
           TandemError: As `WorkerVectorEnv.step`.
         """
-        try:
-            self._take(self._native.await_lanes(count, timeout))
-        except EnvFailed:
-            self._take(self._native.received_lanes)
-            raise
-
-    def _take(self, workers: list[int]) -> None:
-        self.open.difference_update(workers)
-        self.ready += workers
+        self._native.await_lanes(count, timeout)
 
     def drop(self) -> None:
         """Waits for all open lanes, and drops their results."""
-        while self.open:
+        while waiting := len(self.open):
             with contextlib.suppress(EnvFailed):
-                self.await_more(len(self.open))
-        self.ready.clear()
+                self.await_more(waiting)
+        self._native.take_lanes(self.ready)
 
     def results(self, workers: Sequence[int]) -> StepResults:
         """Takes the results of workers that are ready."""
-        self.ready = [worker for worker in self.ready if worker not in workers]
         ids = self.env_ids(workers)
         index = np.asarray(ids)
         infos = chosen_infos(self._infos.read(sorted(workers)), ids)
         client = self._client
-        return (
+        results = (
             self._observations.rows(ids),
             self._reward[index],
             client.terminateds[index].astype(bool),
             client.truncateds[index].astype(bool),
             infos,
         )
+        self._native.take_lanes(workers)
+        return results
 
 
 class Halves:
@@ -124,8 +131,8 @@ class Halves:
         """Returns the results of a half, as `WorkerVectorEnv.step`."""
         workers = self._workers[integer("half", half, 0, 1)]
         lanes = self._lanes
-        while missing := [worker for worker in workers if worker not in lanes.ready]:
-            if not lanes.open.issuperset(missing):
+        while missing := {*workers} - {*lanes.ready}:
+            if not missing <= {*lanes.open}:
                 raise NoStepPending(
                     f"recv: expected a step of half {half}, found none; call send(actions, half={half})"
                 )
@@ -161,13 +168,12 @@ class Batches:
     def recv(self, timeout: float | None = None) -> StepResults:
         """Returns the results of the next batch."""
         lanes, count = self._lanes, self._workers_of_a_batch
-        if len(lanes.ready) + len(lanes.open) < count:
+        if (found := len(lanes.ready) + len(lanes.open)) < count:
             raise NoStepPending(
-                f"recv: expected {count} workers in a step, found {len(lanes.ready) + len(lanes.open)}; call "
-                "send(actions, env_ids) first"
+                f"recv: expected {count} workers in a step, found {found}; call send(actions, env_ids) first"
             )
-        if len(lanes.ready) < count:
-            lanes.await_more(count - len(lanes.ready), timeout)
+        if (missing := count - len(lanes.ready)) > 0:
+            lanes.await_more(missing, timeout)
         workers = sorted(lanes.ready[:count])
         results = lanes.results(workers)
         results[4]["env_id"] = np.asarray(lanes.env_ids(workers))

@@ -17,7 +17,7 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
-from tandem.environments.python_backend import EnvFn, function_of_id, start_workers
+from tandem.environments.python_backend import EnvFn, function_of_id, limited, start_workers
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.restart import RestartingVectorEnv
 from tandem.environments.vector import SharedMemoryVectorEnv
@@ -81,7 +81,7 @@ def make_vec(
       autoreset_mode: When an ended episode is followed by the next: a `gymnasium.vector.AutoresetMode`, or its value.
       copy: False: observations are the region's own arrays, which the next step overwrites; in C++ float32.
       dtype: C++, of observations; None: Gymnasium's (float64 for MuJoCo, from float32), float32 if copy=False.
-      max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own. Not with a function.
+      max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own.
       model: C++: an MJCF file to simulate in place of a task.
       render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it. Not with a function.
       frames: C++: a size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render mode.
@@ -207,8 +207,11 @@ def _in_python(
     count = None if given["num_envs"] is None else integer("num_envs", given["num_envs"], 1, 2**24)
     preload: list[str] = []
     if spec is None:
-        _refuse(given, ("env_kwargs", "render_mode", "max_episode_steps"), "of a function; pass functools.partial(...)")
+        _refuse(given, ("env_kwargs", "render_mode"), "of a function; pass functools.partial(...)")
         env_fns = functions_of(given["task"], count)
+        if (steps := given["max_episode_steps"]) not in (None, 0, -1):
+            steps = integer("max_episode_steps", steps, 1)
+            env_fns = [functools.partial(limited, env_fn, steps) for env_fn in env_fns]
     else:
         function, preload = function_of_id(
             spec, given["env_kwargs"] or {}, given["render_mode"], given["max_episode_steps"]

@@ -131,6 +131,39 @@ def test_halves() -> None:
         envs.step(np.zeros(NUM_ENVS, int))
 
 
+@pytest.mark.parametrize("backend", ["native", "python"])
+def test_action_that_is_not_finite(backend: str) -> None:
+    """It is refused, and does not hinder steps of other environments."""
+    with closing(_made("Pendulum-v1", backend=backend)) as envs:
+        envs.reset(seed=1)
+        with pytest.raises(tandem.InvalidAction):
+            envs.step(np.full((1, 1), np.nan, np.float32), [3])
+        assert envs.step(np.zeros((2, 1), np.float32), [1, 5])[1].shape == (2,)
+        if backend == "python":
+            with pytest.raises(tandem.InvalidAction):
+                envs.send(np.full((4, 1), np.nan, np.float32), half=1)  # type: ignore[call-arg]
+            envs.send(np.zeros((len(envs.half_ids(0)), 1), np.float32), half=0)  # type: ignore[attr-defined, call-arg]
+
+
+def test_halves_without_autoreset() -> None:
+    """An episode that has ended must be reset first."""
+    with closing(_made(lambda: ScriptedEnv(length=1), num_workers=2, autoreset_mode="Disabled")) as envs:
+        envs.reset(seed=1)
+        for _ in range(2):
+            envs.send([0, 0, 0], half=1)  # type: ignore[call-arg]
+            assert envs.recv(half=1)[2].all()  # type: ignore[call-arg]
+            with pytest.raises(tandem.InvalidArgument, match=r"found environments \[3, 4, 5\]"):
+                envs.send([0, 0, 0], half=1)  # type: ignore[call-arg]
+            envs.reset(env_ids=[3, 4, 5])
+
+
+def test_no_batches_for_stable_baselines3() -> None:
+    """It steps all environments."""
+    with closing(_made(ScriptedEnv, num_workers=2, batch_size=3)) as envs:
+        with pytest.raises(tandem.InvalidArgument, match="batch_size=3"):
+            envs.as_sb3()
+
+
 def test_batches() -> None:
     """`recv` returns those that are ready first; each environment sees its own actions in their order."""
     with closing(_made(ENVS["CartPole"], num_workers=6, batch_size=2, autoreset_mode="SameStep")) as envs:

@@ -94,9 +94,12 @@ def _module_of(env_fn: Any) -> types.ModuleType | None:
         env_fn = env_fn.func
     name = getattr(env_fn, "__module__", None)
     module = sys.modules.get(name) if isinstance(name, str) and name != "__main__" else None
+    if getattr(module, "__file__", None) is None:  # such as builtins
+        return None
+    assert module is not None
     try:
         # A module that is loaded already has a spec, whether it can be found or not.
-        found = module is None or PathFinder.find_spec(module.__name__.rpartition(".")[2], _path_of(module)) is not None
+        found = PathFinder.find_spec(module.__name__.rpartition(".")[2], _path_of(module)) is not None
     except (ImportError, ValueError):
         found = False
     return None if found else module
@@ -119,6 +122,11 @@ def _by_value(module: types.ModuleType | None) -> Iterator[None]:
         yield
     finally:
         cloudpickle.unregister_pickle_by_value(module)
+
+
+def limited(env_fn: EnvFn, max_episode_steps: int) -> gymnasium.Env[Any, Any]:
+    """Makes an environment whose episodes are truncated."""
+    return gymnasium.wrappers.TimeLimit(env_fn(), max_episode_steps)
 
 
 def _pickled(env_fns: Sequence[EnvFn]) -> list[bytes]:

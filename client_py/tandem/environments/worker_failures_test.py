@@ -234,6 +234,147 @@ def test_call_that_does_not_end() -> None:
     _await_ends(pids, envs.client.name)
 
 
+class Called(Faulty):
+    """Has methods for `call`."""
+
+    def ask(self, secs: float = 0.0, dies: bool = False, raises: str = "") -> int:
+        """Waits, or dies, or raises an exception with this text; returns the process's number."""
+        time.sleep(secs)
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if raises:
+            raise ValueError(raises)
+        return os.getpid()
+
+    def step(self, action: Any) -> Any:
+        """Raises an exception whose text UTF-8 cannot have, or whose methods raise exceptions."""
+        if action == RAISE:
+            raise ValueError("a lone \udcff")
+        if action == DIE:
+            raise _OddError
+        return super().step(action)
+
+
+class _OddError(Exception):
+    def add_note(self, note: str) -> None:
+        raise RuntimeError(note)
+
+
+def _called(**options: Any) -> tandem.vector.WorkerVectorEnv:
+    options.setdefault("engine", tandem.EngineOptions(timeout=30.0))
+    envs = tandem.make_vec(Called, 4, num_workers=2, **options)
+    envs.reset(seed=1)
+    return envs
+
+
+def test_answers_of_an_earlier_call_are_dropped() -> None:
+    """After a time-out the next call gets its own answers."""
+    with closing(_called(engine=tandem.EngineOptions(timeout=0.3))) as envs:
+        with pytest.raises(tandem.StepTimeout):
+            envs.call("ask", secs=1.0)
+        deadline = time.monotonic() + _ENDS_SECS
+        while time.monotonic() < deadline:
+            try:
+                assert envs.get_attr("steps") == (0,) * 4
+                break
+            except tandem.StepTimeout:
+                pass
+        else:
+            pytest.fail("no answer")
+
+
+def test_worker_that_dies_in_a_call() -> None:
+    """The call raises PeerGone; the started worker serves steps and calls."""
+    with closing(_called(restart_workers=True)) as envs:
+        with pytest.raises(tandem.PeerGone, match=r"worker 0 \(pid \d+, environments 0 to 1\)"):
+            envs.call_chosen([1], "ask", dies=True)
+        assert envs.step(np.zeros(4, int))[3].tolist() == [True, True, False, False]
+        assert len(set(envs.call("ask"))) == 2
+        envs.step(np.zeros(4, int))
+
+
+def test_exceptions_of_calls() -> None:
+    """A missing attribute is an AttributeError, too; threads may not call at the same time."""
+    with closing(_called()) as envs:
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            envs.get_attr("nothing")
+        with pytest.raises(tandem.EnvFailed, match="ValueError: the text"):
+            envs.call("ask", raises="the text")
+        thread = threading.Thread(target=lambda: envs.call("ask", secs=0.5))
+        thread.start()
+        time.sleep(0.1)
+        with pytest.raises(tandem.ConcurrentUse):
+            envs.call("ask")
+        thread.join()
+        assert len(envs.call("ask")) == 4
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [(RAISE, r"ValueError: a lone \\udcff"), (DIE, "_OddError, of which no traceback can be made: RuntimeError")],
+    ids=["surrogate", "odd"],
+)
+def test_odd_exceptions(action: int, text: str) -> None:
+    """They are EnvFailed, too."""
+    with closing(_called()) as envs, pytest.raises(tandem.EnvFailed, match=text):
+        envs.step(np.array([0, action, 0, 0]))
+
+
+def test_reset_of_some_that_fails() -> None:
+    """The next step is of all environments."""
+    with closing(_called()) as envs:
+        with pytest.raises(tandem.InvalidArgument, match="options: expected what can be pickled"):
+            envs.reset(options={"lock": threading.Lock()}, env_ids=[2])
+        envs.send(np.zeros(4, int))
+        assert envs.recv()[1].shape == (4,)
+
+
+def test_killed_supervisor() -> None:
+    """PeerGone; no process and no region is left after close()."""
+    envs = _called()
+    pids = _processes(envs)
+    os.kill(pids[0], signal.SIGKILL)
+    with pytest.raises(tandem.PeerGone):
+        for _ in range(10000):
+            envs.step(np.zeros(4, int))
+    envs.close()
+    _await_ends(pids, envs.client.name)
+
+
+def test_each_environment_is_closed(tmp_path: Path) -> None:
+    """close() lets the workers close their environments, whatever the supervisor is doing."""
+
+    class Closes(Faulty):
+        def close(self) -> None:
+            Path(tmp_path, f"{os.getpid()}-{id(self)}").touch()
+
+    for _ in range(8):
+        envs = tandem.make_vec(Closes, 4, num_workers=2)
+        envs.reset(seed=1)
+        envs.step(np.zeros(4, int))
+        envs.close()
+        closed = list(tmp_path.iterdir())
+        assert len(closed) == 4
+        for each in closed:
+            each.unlink()
+
+
+def test_too_few_descriptors() -> None:
+    """The error names the limit."""
+    program = """
+        import resource, tandem
+        from tandem.environments.worker_failures_test import Faulty
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+        try:
+            tandem.make_vec(Faulty, 20, num_workers=20)
+        except tandem.TandemError as error:
+            print(error, flush=True)
+    """
+    trainer = start_python(textwrap.dedent(program))
+    output, _ = trainer.communicate(timeout=60)
+    assert "this process may have 40 open files; raise `ulimit -n`" in output or "Too many open files" in output
+
+
 class _Broken(Faulty):
     def __init__(self) -> None:
         raise OSError("no such arena")

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
@@ -19,6 +19,9 @@ from tandem.spaces.batches import Actions, Observations
 from tandem.workers.infos import VectorInfos
 from tandem.workers.processes import WorkerProcesses
 from tandem.workers.row_fields import arrays_of
+
+if TYPE_CHECKING:
+    from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
 
 _CLOSE_SECS = 5.0  # for environments to close
 _PENDING_SECS = 0.5  # the same, after a step that was not received
@@ -67,6 +70,19 @@ class WorkerVectorEnv(ClientVectorEnv):
         self.spec = workers.spec
         super().__init__(client, copy=copy, engine=workers, spaces=(workers.observation_space, workers.action_space))
 
+    def _attach(self, client: SharedMemoryClient) -> None:
+        super()._attach(client)
+        self._ready = False  # also after as_sb3: a new client's environments await their reset
+
+    def as_sb3(self) -> "SharedMemoryVecEnv":
+        """As `ClientVectorEnv.as_sb3`; InvalidArgument also if there is a batch size."""
+        if self._batch_size is not None:
+            raise InvalidArgument(
+                "as_sb3: expected environments without a batch size, as Stable-Baselines3 steps all of them, found "
+                f"batch_size={self._batch_size}"
+            )
+        return super().as_sb3()
+
     def _metadata(self) -> dict[str, Any]:
         return self._workers.metadata
 
@@ -103,7 +119,7 @@ class WorkerVectorEnv(ClientVectorEnv):
 
     def _reset_chosen(self, mask: Mask, seed: Seed, options: Mapping[str, Any] | None) -> None:
         self._lanes.drop()
-        self._workers.reset_options.write(options)
+        self._workers.set_reset_options(options)
         try:
             self._client.reset(mask, seed=seed)
         except EnvFailed:

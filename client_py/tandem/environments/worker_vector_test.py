@@ -8,6 +8,7 @@ import warnings
 from contextlib import closing
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -168,6 +169,21 @@ def test_random_numbers_differ_between_workers() -> None:
 
     with closing(tandem.make_vec([Draws] * 3, num_workers=3)) as envs:
         assert len(set(envs.call("draw"))) == 3
+
+
+def test_registered_with_our_entry_point() -> None:
+    """gymnasium.make_vec then makes Tandem's environments, with the time limit of the registration."""
+    gymnasium.register(
+        "Scripted-v0",
+        entry_point=lambda **options: ScriptedEnv(**options),
+        vector_entry_point=functools.partial(tandem.make_vec, ScriptedEnv),
+        max_episode_steps=2,
+    )
+    with closing(gymnasium.make_vec("Scripted-v0", 4)) as envs:
+        assert isinstance(envs, tandem.vector.WorkerVectorEnv)
+        envs.reset(seed=1)
+        assert [bool(envs.step([0] * 4)[3].all()) for _ in range(2)] == [False, True]
+    del gymnasium.registry["Scripted-v0"]
 
 
 def test_choice_of_the_backend() -> None:

@@ -8,13 +8,18 @@ Messages are pickled. Each end trusts the other: one process has started the oth
 """
 
 import contextlib
+import errno
 import pickle
+import resource
+import select
 import socket
 import struct
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from typing import Any
+
+from tandem.errors import SystemCallFailed
 
 _HEAD = struct.Struct("<QB")  # bytes of the pickle, number of descriptors
 _MOST_FDS = 16
@@ -62,13 +67,26 @@ class Channel:
         Raises:
           TimeoutError: No message came in time. If only its beginning came, the channel is of no use any more.
           EOFError: The other end is closed.
+          SystemCallFailed: This process has too many open files for the descriptors.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         head, fds, _, _ = socket.recv_fds(self._until(deadline), _HEAD.size, _MOST_FDS)
         head += self._exactly(_HEAD.size - len(head), deadline)
         size, count = _HEAD.unpack(head)
-        assert len(fds) == count
+        if len(fds) < count:
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            raise SystemCallFailed(
+                errno.EMFILE,
+                f"recvmsg: expected {count} descriptors, found {len(fds)}: this process may have {limit} open files; "
+                "raise `ulimit -n`, or use fewer workers",
+            )
         return pickle.loads(self._exactly(size, deadline)), fds
+
+    def has_room(self) -> bool:
+        """Returns whether `send` of a short message would not block."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLOUT)
+        return bool(poll.poll(0))
 
     def is_readable(self) -> bool:
         """Returns whether a message has come, or the other end is closed."""

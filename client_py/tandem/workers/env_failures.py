@@ -24,10 +24,18 @@ def failure(env: gymnasium.Env[Any, Any], env_id: int, error: BaseException) -> 
       env_id: Its number.
       error: What its `step` or `reset` raised, or what is wrong with their results.
     """
-    error.add_note(f"in environment {env_id}, {_described(env)}")
-    text = "".join(traceback.format_exception(error))
+    text = failure_text(error, f"in environment {env_id}, {_described(env)}")
     error.__traceback__ = None
     return text
+
+
+def failure_text(error: BaseException, place: str) -> str:
+    """Returns the traceback of any exception, with `place` as its last line."""
+    try:
+        error.add_note(place)
+        return "".join(traceback.format_exception(error))
+    except Exception as other:  # of any exception's methods
+        return f"{type(error).__name__}, of which no traceback can be made: {type(other).__name__}\n{place}\n"
 
 
 def _described(env: gymnasium.Env[Any, Any]) -> str:

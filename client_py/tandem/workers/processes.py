@@ -4,15 +4,14 @@ import contextlib
 import mmap
 import os
 import pickle
-import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -20,7 +19,9 @@ import cloudpickle
 import numpy as np
 
 from tandem import _native, errors
+from tandem.arguments import shown
 from tandem.errors import (
+    ConcurrentUse,
     EngineStartFailed,
     EnvFailed,
     ForkedChild,
@@ -32,13 +33,14 @@ from tandem.errors import (
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.workers.channel import Channel
 from tandem.workers.infos import InfoArea
-from tandem.workers.reset_options import ResetOptions
 from tandem.workers.row_fields import FieldsPlan, plan_fields
+from tandem.workers.shared_value import SharedValue
 from tandem.workers.supervisor import Start
-from tandem.workers.worker import STACK_SIGNAL, Report, Serving, different_spaces
+from tandem.workers.worker import Serving, different_spaces
+from tandem.workers.worker_handle import WorkerHandle
 
-_GRACE_SECS = 5.0  # for environments to close
 _STACK_SECS = 0.3  # for a worker to write its stacks
+_GRACE_SECS = 5.0  # for environments to close
 # Libraries that compute with as many threads as there are cores, in each process: several workers would share the
 # cores with many times more threads.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -56,32 +58,8 @@ def _close_channels_in_child() -> None:
 os.register_at_fork(after_in_child=_close_channels_in_child)
 
 
-@dataclass
-class _Worker:
-    """What the trainer knows of a worker.
-
-    Attributes:
-      first_env: Its first environment.
-      num_envs: The number of its environments.
-      channel: To its process.
-      pid: Of its process; 0 before its first message.
-      process: A pidfd.
-      stacks: The file that gets its stacks.
-      report: What its environments are like.
-    """
-
-    first_env: int
-    num_envs: int
-    channel: Channel | None = None
-    pid: int = 0
-    process: int = -1
-    stacks: int = -1
-    report: Report | None = None
-
-    def __str__(self) -> str:
-        last = self.first_env + self.num_envs - 1
-        envs = f"environment {last}" if self.num_envs == 1 else f"environments {self.first_env} to {last}"
-        return f"pid {self.pid}, {envs}"
+class EnvAttributeError(EnvFailed, AttributeError):
+    """An environment has no attribute of this name."""
 
 
 class WorkerProcesses(ClosesOnExit, NotPicklable):
@@ -97,7 +75,6 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
       spec: Of the first environment.
       fields: What the region's fields are.
       info_areas: Of all workers.
-      reset_options: What the environments' `reset` gets.
     """
 
     _instead = "its workers belong to this process; pass the environment functions, and start workers there"
@@ -137,19 +114,21 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         each, more = divmod(self.num_envs, num_workers)  # as PlanWorkers in C++
         counts = [each + (index < more) for index in range(num_workers)]
         firsts = [sum(counts[:index]) for index in range(num_workers)]
-        self._workers = [_Worker(first, count) for first, count in zip(firsts, counts, strict=True)]
+        self._workers = [WorkerHandle(first, count) for first, count in zip(firsts, counts, strict=True)]
         most = max(counts)
         self._info_bytes = _whole_pages(2**16 + 2**10 * most if info_bytes is None else info_bytes)
         self._info_file = os.memfd_create("tandem-infos", os.MFD_CLOEXEC)
-        self._options_offset = self._info_bytes * num_workers
-        os.truncate(self._info_file, self._options_offset + mmap.PAGESIZE)
-        self.reset_options = ResetOptions(self._info_file, self._options_offset)
+        os.truncate(self._info_file, self._info_bytes * num_workers)
+        self._options, self._requests = SharedValue.new("tandem-options"), SharedValue.new("tandem-requests")
+        self._has_options = False
+        self._in_call = threading.Lock()
         deadline = time.monotonic() + start_timeout
+        self._files = [self._info_file, self._options.fd, self._requests.fd]
         self._process, self._supervisor = _launched()
         try:
             rows = [(worker.first_env, worker.num_envs) for worker in self._workers]
             start = Start(list(sys.path), _environ(), list(preload), list(env_fns), rows, restarts)
-            self._supervisor.send(("start", start), [self._info_file])
+            self._supervisor.send(("start", start), [self._info_file, self._options.fd, self._requests.fd])
             self._await_environments(deadline)
             self.fields = self._plan(object_bytes)
             self._open(wait_strategy, deadline)
@@ -182,7 +161,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         """Makes the region, and lets the workers take their slots."""
         first = self._workers[0]
         assert first.report is not None
-        serving = Serving(self.name, first.report.spaces, self._info_bytes, self._options_offset, wait_strategy)
+        serving = Serving(self.name, first.report.spaces, self._info_bytes, wait_strategy)
         spec = {
             "num_envs": self.num_envs,
             "num_workers": len(self._workers),
@@ -200,7 +179,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             worker.channel.send(("serve", serving), [region])
         os.close(region)
         self._next_of_supervisor("opened", deadline)
-        areas = np.frombuffer(mmap.mmap(self._info_file, self._options_offset), np.uint8)
+        areas = np.frombuffer(mmap.mmap(self._info_file, self._info_bytes * len(self._workers)), np.uint8)
         self.info_areas = [
             InfoArea(worker.first_env, worker.num_envs, area)
             for worker, area in zip(self._workers, np.split(areas, len(self._workers)), strict=True)
@@ -215,7 +194,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                 raise EngineStartFailed(
                     f"workers: expected them to serve in time, found none;{self.stacks()}"
                 ) from None
-            except (EOFError, OSError):
+            except (EOFError, ConnectionError):
                 raise EngineStartFailed(
                     f"workers: expected a supervisor that serves, found that it ended: {self._how_supervisor_ended()}"
                 ) from None
@@ -232,6 +211,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         if worker.channel is not None:
             worker.channel.close()
         worker.channel = Channel.of_fd(fd)
+        _channels.add(worker.channel)
 
     def _await_environments(self, deadline: float) -> None:
         while any(worker.report is None for worker in self._workers):
@@ -248,25 +228,28 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                 if fd in ready:
                     self._take_report(worker)
             if self._supervisor.fileno() in ready:
-                self._take_news()
+                try:
+                    self._take_news()
+                except PeerGone as error:
+                    raise EngineStartFailed(str(error)) from None
 
     def _take_news(self) -> None:
         """Takes the channels of workers that the supervisor has started."""
         while self._supervisor.is_readable():
             try:
                 message, fds = self._supervisor.receive()
-            except (EOFError, OSError):
+            except (EOFError, ConnectionError):
                 raise PeerGone(
                     f"workers: expected a supervisor, found that it ended: {self._how_supervisor_ended()}"
                 ) from None
             if message[0] == "worker":
                 self._adopt(message[1], fds[0])
 
-    def _take_report(self, worker: _Worker) -> None:
+    def _take_report(self, worker: WorkerHandle) -> None:
         assert worker.channel is not None
         try:
             message, fds = worker.channel.receive()
-        except (EOFError, OSError):
+        except (EOFError, ConnectionError):
             raise EngineStartFailed(
                 f"workers: expected environments, found that the worker of {worker} ended while it made them"
             ) from None
@@ -274,14 +257,12 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             raise EngineStartFailed(f"workers: an environment could not be made:\n{message[1]}")
         self._note(worker, message, fds)
 
-    def _note(self, worker: _Worker, message: Any, fds: list[int]) -> None:
+    def _note(self, worker: WorkerHandle, message: Any, fds: list[int]) -> None:
         """Notes what a process says of itself."""
         if message[0] == "hello":
             worker.pid = message[1]
-            for old in (worker.process, worker.stacks):
-                if old >= 0:
-                    os.close(old)
-            worker.stacks, worker.process = fds[0], -1
+            worker.close()
+            worker.stacks, worker.answers = fds
             with contextlib.suppress(OSError):  # it has ended
                 worker.process = os.pidfd_open(worker.pid)
         elif message[0] == "made":
@@ -308,45 +289,51 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         """
         if self._owner != os.getpid():
             raise ForkedChild("workers: expected the process that started them, found a forked child; make new ones")
+        if not self._in_call.acquire(blocking=False):
+            raise ConcurrentUse(f"{what}: expected one call at a time, found another thread inside one")
         try:
-            message = ("apply", cloudpickle.dumps(function), env_ids)
-        except Exception as error:  # of any object's __reduce__
-            raise InvalidArgument(f"{what}: expected arguments that can be pickled, found others: {error}") from error
-        deadline = time.monotonic() + timeout
-        self._take_news()
-        self._supervisor.send(("message",))
-        for worker in self._workers:
-            assert worker.channel is not None
-            with contextlib.suppress(OSError):  # found when the answer is awaited
-                worker.channel.send(message)
+            deadline = time.monotonic() + timeout
+            try:
+                number = self._requests.write((cloudpickle.dumps(function), env_ids))
+            except Exception as error:  # of any object's __reduce__
+                raise InvalidArgument(
+                    f"{what}: expected arguments that can be pickled, found others: {error}"
+                ) from error
+            self._take_news()
+            self._supervisor.send(("message",))
+            answers = [self._answer(index, number, deadline) for index in range(len(self._workers))]
+        finally:
+            self._in_call.release()
         results: list[Any] = []
-        failures = []
-        for index, worker in enumerate(self._workers):
-            kind, answer = self._answer(index, worker, deadline)
-            if kind == "raised":
-                failures.append(f"worker {index} ({worker}):\n{answer}")
-            else:
-                results += pickle.loads(answer)
-        if failures:
-            raise EnvFailed(f"{what}: an environment raised an exception; {failures[0]}")
+        for worker, (kind, data) in zip(self._workers, answers, strict=True):
+            answer = pickle.loads(data)
+            if kind == "results":
+                results += answer
+                continue
+            missing, text = answer
+            error_class = EnvAttributeError if missing else EnvFailed
+            raise error_class(f"{what}: an environment raised an exception; worker of {worker}:\n{text}")
         return results
 
-    def _answer(self, index: int, worker: _Worker, deadline: float) -> Any:
-        assert worker.channel is not None
+    def _answer(self, index: int, number: int, deadline: float) -> tuple[str, bytes]:
+        """Awaits a worker's answer to a request; drops answers to earlier ones."""
+        worker = self._workers[index]
         while True:
+            assert worker.channel is not None
             try:
                 message, fds = worker.channel.receive(max(deadline - time.monotonic(), 0.0))
             except TimeoutError:
                 raise StepTimeout(
                     f"workers: expected answers in time, found none of worker {index} ({worker});{self.stacks()}"
                 ) from None
-            except (EOFError, OSError):
+            except (EOFError, ConnectionError):
                 raise PeerGone(
                     f"workers: expected an answer of worker {index} ({worker}), found that it has ended"
                 ) from None
-            if message[0] in ("results", "raised"):
-                return message
-            self._note(worker, message, fds)
+            if message[0] not in ("results", "raised"):
+                self._note(worker, message, fds)
+            elif message[1] == number:
+                return message[0], worker.read_answer(message[2])
 
     def stacks(self, workers: Sequence[int] | None = None) -> str:
         """Returns the Python stacks of workers' processes, as text for an error message; "" if there are none.
@@ -359,21 +346,11 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         if self._owner != os.getpid():
             return ""
         chosen = range(len(self._workers)) if workers is None else workers
-        asked = []
-        for index in chosen:
-            worker = self._workers[index]
-            if worker.process < 0:
-                continue
-            os.truncate(worker.stacks, 0)
-            os.lseek(worker.stacks, 0, os.SEEK_SET)
-            with contextlib.suppress(OSError):
-                signal.pidfd_send_signal(worker.process, STACK_SIGNAL)
-                asked.append((index, worker))
+        asked = [index for index in chosen if self._workers[index].ask_for_stack()]
         deadline = time.monotonic() + _STACK_SECS
-        text = ""
-        for index, worker in asked:
-            text += f"\nworker {index} ({worker}): {_written(worker, deadline)}"
-        return text
+        return "".join(
+            f"\nworker {index} ({self._workers[index]}): {self._workers[index].stack(deadline)}" for index in asked
+        )
 
     def poll(self) -> int | None:
         """Returns the exit code of the supervisor, or None while it runs."""
@@ -399,20 +376,36 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         except subprocess.TimeoutExpired:  # the supervisor is stopped
             self._process.kill()  # the kernel kills the workers with it
             self._process.wait()
-            with contextlib.suppress(TandemError):
-                _native.remove_if_dead(self.name)
         finally:
-            self._supervisor.close()
-            for worker in self._workers:
-                if worker.channel is not None:
-                    worker.channel.close()
-                for fd in (worker.process, worker.stacks):
-                    if fd >= 0:
-                        os.close(fd)
-                worker.process = worker.stacks = -1
-            if self._info_file >= 0:
-                os.close(self._info_file)
-                self._info_file = -1
+            self._release()
+            with contextlib.suppress(TandemError):  # a supervisor that was killed leaves it
+                _native.remove_if_dead(self.name)
+
+    def _release(self) -> None:
+        """Closes all descriptors; the supervisor then ends. A second call has no effect."""
+        self._supervisor.close()
+        for worker in self._workers:
+            if worker.channel is not None:
+                worker.channel.close()
+            worker.close()
+        for fd in self._files:
+            os.close(fd)
+        self._files = []
+
+    def __del__(self) -> None:
+        """Ends the processes, without waiting, if `close` was not called."""
+        if hasattr(self, "_supervisor"):
+            self._release()
+
+    def set_reset_options(self, options: Any) -> None:
+        """Sets what the environments' `reset` gets; InvalidArgument: it cannot be pickled."""
+        if options is None and not self._has_options:
+            return
+        try:
+            self._options.write(options)
+        except Exception as error:  # of any object's __reduce__
+            raise InvalidArgument(f"options: expected what can be pickled, found {shown(options)}: {error}") from error
+        self._has_options = options is not None
 
 
 def _launched() -> tuple["subprocess.Popen[bytes]", Channel]:
@@ -451,24 +444,3 @@ def _whole_pages(count: int) -> int:
 def _task_name(spec: Any) -> str:
     """Returns the text that inspectors show; at most 63 bytes."""
     return (spec.id if spec is not None else "Python").encode()[:63].decode(errors="ignore")
-
-
-def _written(worker: _Worker, deadline: float) -> str:
-    """Awaits the stacks of a worker's process, and returns them."""
-    size = -1
-    while time.monotonic() < deadline:
-        before, size = size, os.fstat(worker.stacks).st_size
-        if size > 0 and size == before:
-            return os.pread(worker.stacks, size, 0).decode(errors="replace").rstrip()
-        time.sleep(0.005)
-    return f"no stack within {_STACK_SECS} s; its state is {_state_of(worker.pid)!r}"
-
-
-def _state_of(pid: int) -> str:
-    """Returns a process's state as the kernel names it, such as "T (stopped)"."""
-    with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith("State:"):
-                    return line.partition(":")[2].strip()
-    return "ended"

@@ -4,7 +4,7 @@ The trainer executes it as `python -m tandem.workers FD`. It is not on the path 
 
 | message | from | meaning |
 |---|---|---|
-| ("start", Start), with the info file | trainer | fork the workers |
+| ("start", Start), with its Files | trainer | fork the workers |
 | ("worker", index), with a channel | supervisor | a worker was started, or started again |
 | ("region", name, spec, Serving) | trainer | make the region |
 | ("region",), with the region | supervisor | it is made, without a name |
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the region is removed
     trainer = Channel.of_fd(int(arguments[0]))
     try:
-        (_, start), (info_file,) = trainer.receive()
+        (_, start), fds = trainer.receive()
         sys.path[:] = start.path
         os.environ.clear()
         os.environ.update(start.environ)
@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> int:
                 importlib.import_module(module)
         gc.collect()
         gc.freeze()  # so that collections in the workers do not copy these objects
-        _Supervisor(trainer, start, info_file).run()
+        _Supervisor(trainer, start, worker_process.Files(*fds)).run()
     except (EOFError, BrokenPipeError):
         return 1  # the kernel kills the workers: PR_SET_PDEATHSIG
     return 0
@@ -120,8 +120,11 @@ class _Process:
 
 
 class _Supervisor:
-    def __init__(self, trainer: Channel, start: Start, info_file: int) -> None:
-        self._trainer, self._start, self._info_file = trainer, start, info_file
+    def __init__(self, trainer: Channel, start: Start, files: worker_process.Files) -> None:
+        self._trainer, self._start, self._files = trainer, start, files
+        # Channels of workers that were started again, for which the trainer's channel has no room yet: it reads them
+        # when it next needs them.
+        self._unsent: dict[int, Channel] = {}
         self._workers: list[_Process] = []
         self._region: _native.NativeSupervisor | None = None
         self._serving: worker_process.Serving | None = None
@@ -132,6 +135,8 @@ class _Supervisor:
         try:
             for index in range(len(self._start.rows)):
                 self._workers.append(self._forked(index, []))
+                while self._unsent:  # the trainer reads them now
+                    self._send_channels()
             (kind, *arguments), _ = self._trainer.receive()  # the trainer awaits the environments meanwhile
             if kind == "region" and self._makes_region(*arguments):
                 secs = self._serve()
@@ -153,9 +158,17 @@ class _Supervisor:
                 os._exit(1)
         worker_end.close()
         process = _Process(pid, os.pidfd_open(pid), [*starts, time.monotonic()])
-        self._trainer.send(("worker", index), [trainer_end.fileno()])
-        trainer_end.close()
+        if index in self._unsent:
+            self._unsent[index].close()
+        self._unsent[index] = trainer_end
+        self._send_channels()
         return process
+
+    def _send_channels(self) -> None:
+        while self._unsent and self._trainer.has_room():
+            index, channel = self._unsent.popitem()
+            self._trainer.send(("worker", index), [channel.fileno()])
+            channel.close()
 
     def _become_worker(self, index: int, trainer: Channel, supervisor: int) -> NoReturn:
         # The supervisor has one thread, so the signal comes when it ends, for whatever reason.
@@ -166,6 +179,8 @@ class _Supervisor:
         self._trainer.close()
         for process in self._workers:
             process.close()
+        for channel in self._unsent.values():
+            channel.close()
         random.seed()
         np.random.seed()  # else all workers would draw the same numbers
         first_env, count = self._start.rows[index]
@@ -173,7 +188,7 @@ class _Supervisor:
         if self._region is not None and self._serving is not None:
             rejoin = os.dup(self._region.fd), self._serving
         env_fns = self._start.env_fns[first_env : first_env + count]
-        worker_process.run(index, env_fns, first_env, trainer, supervisor, self._info_file, rejoin)
+        worker_process.run(index, env_fns, first_env, trainer, supervisor, self._files, rejoin)
 
     def _makes_region(self, name: str, spec: dict[str, Any], serving: worker_process.Serving) -> bool:
         try:
@@ -201,6 +216,7 @@ class _Supervisor:
                 self._trainer.send(("opened",))
             elif event == "input" and self._trainer.is_readable():
                 (kind, *arguments), _ = self._trainer.receive()
+                self._send_channels()
                 if kind == "close":
                     return float(arguments[0])
                 region.message_workers()
@@ -229,14 +245,13 @@ class _Supervisor:
     def _stop(self, secs: float) -> None:
         """Waits for the workers' ends for at most these seconds."""
         deadline = time.monotonic() + secs
-        if self._region is not None:
-            self._region.stop_workers()
         while time.monotonic() < deadline and not self._trainer.other_end_is_closed():
             for process in self._workers:
                 process.ended()
             if all(process.awaited for process in self._workers):
                 return
             if self._region is not None:
+                self._region.stop_workers()  # without effect while an earlier order is carried out
                 self._region.next(0.002, [])
             else:
                 time.sleep(0.002)

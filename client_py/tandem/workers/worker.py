@@ -4,12 +4,14 @@ The supervisor forks it. Its messages with the trainer, by its own channel:
 
 | message | from | meaning |
 |---|---|---|
-| ("hello", pid), with a file | worker | it begins to make its environments; the file gets its stacks |
+| ("hello", pid), with two files | worker | it begins to make its environments; stacks and answers go into the files |
 | ("made", report) | worker | they are made: a `Report` |
 | ("failed", text) | worker | one could not be made; the worker ends |
 | ("serve", Serving), with the region | trainer | take the slot in the region |
-| ("apply", function, env_ids) | trainer | see `_Worker.answer`; after the supervisor's order |
-| ("results", bytes), ("raised", text) | worker | the answer |
+| ("results" or "raised", number, bytes) | worker | the answer to a request is in the file, with so many bytes |
+
+A request is a value of `Files.requests`: a pickled function and the environments that are meant (None: all). The
+supervisor's order `message` makes the workers read it.
 """
 
 import contextlib
@@ -33,15 +35,31 @@ from tandem import _native
 from tandem.errors import InvalidArgument
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.channel import Channel
-from tandem.workers.reset_options import ResetOptions
+from tandem.workers.env_failures import failure_text
 from tandem.workers.row_arrays import RowArrays
 from tandem.workers.row_fields import arrays_of
+from tandem.workers.shared_value import SharedValue
 
 # Makes faulthandler write the stacks. Programs rarely use signals of this kind.
 STACK_SIGNAL = signal.SIGRTMIN + 7
 
 _WAIT_SECS = 0.2  # between two looks at whether the trainer lives
 _PR_SET_PDEATHSIG = 1
+_PART_BYTES = 2**30  # of one write, which the kernel limits to 2 GiB
+
+
+class Files(NamedTuple):
+    """Memory files that the trainer has made, by their descriptors.
+
+    Attributes:
+      infos: The info areas of all workers, in their order.
+      options: The options of a reset, a SharedValue.
+      requests: A SharedValue; see above.
+    """
+
+    infos: int
+    options: int
+    requests: int
 
 
 class Report(NamedTuple):
@@ -63,14 +81,12 @@ class Serving(NamedTuple):
       name: Of the region.
       spaces: As in `Report`.
       info_bytes: Of each worker's info area.
-      options_offset: Where the file of the info areas has the options of a reset.
       wait: How to wait, as for `SharedMemoryClient`.
     """
 
     name: str
     spaces: bytes
     info_bytes: int
-    options_offset: int
     wait: str
 
 
@@ -89,7 +105,7 @@ def run(
     first_env: int,
     trainer: Channel,
     supervisor: int,
-    info_file: int,
+    files: Files,
     rejoin: tuple[int, Serving] | None,
 ) -> NoReturn:
     """Makes the environments, serves them, and ends the process.
@@ -100,24 +116,25 @@ def run(
       first_env: The number of the first environment.
       trainer: The channel to the trainer.
       supervisor: The pid of the supervisor.
-      info_file: A file with the info areas of all workers, in their order.
+      files: Of the trainer.
       rejoin: For a worker that replaces another one: the region's file, and how it is served.
     """
     code = 1
     try:
         stacks = os.memfd_create("tandem-stacks", os.MFD_CLOEXEC)
+        answers = os.memfd_create("tandem-answers", os.MFD_CLOEXEC)
         faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
-        trainer.send(("hello", os.getpid()), [stacks])
+        trainer.send(("hello", os.getpid()), [stacks, answers])
         envs = _made(env_fns, first_env, trainer)
         if envs is not None:
             if rejoin is None:
                 (_, serving), (region,) = trainer.receive()
             else:
                 region, serving = rejoin
-            options = ResetOptions(info_file, serving.options_offset)
-            side = _native.NativeWorker(region, worker, serving.wait, options.read)
+            options = SharedValue(files.options)
+            side = _native.NativeWorker(region, worker, serving.wait, lambda: options.read()[1])
             os.close(region)
-            _Worker(worker, envs, side, serving, info_file, trainer, supervisor).serve()
+            _Worker(worker, envs, side, serving, files, trainer, supervisor, answers).serve()
             code = 0
     except (EOFError, BrokenPipeError):  # the trainer is gone
         pass
@@ -151,8 +168,8 @@ def _made(env_fns: Sequence[bytes], first_env: int, trainer: Channel) -> list[gy
         attributes = {"metadata": first.metadata, "render_mode": first.render_mode, "spec": first.spec}
         report = Report(cloudpickle.dumps((first.observation_space, first.action_space)), cloudpickle.dumps(attributes))
     except BaseException as error:
-        error.add_note(f"when environment {first_env + len(envs)} was made")
-        trainer.send(("failed", "".join(traceback.format_exception(error))))
+        text = failure_text(error, f"when environment {first_env + len(envs)} was made")
+        trainer.send(("failed", text))
         return None
     trainer.send(("made", report))
     return envs
@@ -181,15 +198,19 @@ class _Worker:
         envs: list[gymnasium.Env[Any, Any]],
         side: _native.NativeWorker,
         serving: Serving,
-        info_file: int,
+        files: Files,
         trainer: Channel,
         supervisor: int,
+        answers: int,
     ) -> None:
         self._envs, self._side, self._trainer, self._supervisor = envs, side, trainer, supervisor
+        self._requests, self._answers = SharedValue(files.requests), answers
+        # A replacement repeats its predecessor's order, but not the call in which that may have died.
+        self._answered = self._requests.number() if side.restarted else 0
         self._name = serving.name
         observation_space, action_space = pickle.loads(serving.spaces)
         first, count = side.first_env, side.num_envs
-        area = mmap.mmap(info_file, serving.info_bytes, offset=worker * serving.info_bytes)
+        area = mmap.mmap(files.infos, serving.info_bytes, offset=worker * serving.info_bytes)
         columns: Any = {name: array[first : first + count] for name, array in side.arrays.items()} | {
             role: side.fields[role, ""][first : first + count]
             for role in ("reward", "status", "episode_return", "episode_length")
@@ -223,7 +244,7 @@ class _Worker:
         """Steps the environments until the supervisor stops it, or the trainer is gone; then closes them."""
         while (event := self._side.serve(self._rows, _WAIT_SECS)) in ("message", "timed out"):
             if event == "message":
-                self._trainer.send(self.answer(*self._trainer.receive()[0]))
+                self._answer()
                 self._side.acknowledge()
             elif self._trainer.other_end_is_closed():
                 self._end_all()
@@ -240,12 +261,13 @@ class _Worker:
             time.sleep(0.001)
         _native.remove_if_dead(self._name)
 
-    def answer(self, kind: str, pickled: bytes, env_ids: Sequence[int] | None) -> tuple[str, Any]:
-        """Handles a message of the trainer: calls a pickled function(env, env_id) for each of its environments.
-
-        `env_ids` are the environments of all workers that are meant; None: all.
-        """
+    def _answer(self) -> None:
+        """Calls the function(env, env_id) of the latest request for each of its environments that is meant."""
+        number = self._requests.number()
+        if number <= self._answered:
+            return
         try:
+            number, (pickled, env_ids) = self._requests.read()
             function = pickle.loads(pickled)
             first = self._side.first_env
             results = [
@@ -253,6 +275,12 @@ class _Worker:
                 for row, env in enumerate(self._envs)
                 if env_ids is None or first + row in env_ids
             ]
-            return "results", cloudpickle.dumps(results)
+            kind, data = "results", cloudpickle.dumps(results)
         except Exception as error:
-            return "raised", "".join(traceback.format_exception(error))
+            missing = isinstance(error, AttributeError)
+            kind, data = "raised", pickle.dumps((missing, "".join(traceback.format_exception(error))))
+        os.truncate(self._answers, 0)
+        for begin in range(0, len(data), _PART_BYTES):
+            os.pwrite(self._answers, data[begin : begin + _PART_BYTES], begin)
+        self._answered = number
+        self._trainer.send((kind, number, len(data)))

@@ -1,0 +1,69 @@
+"""`SharedValue`: the latest value of one process, for others that read it whenever they need it.
+
+    value = SharedValue.new()  # the descriptor of its memory file goes to the other processes
+    number = value.write({"x": 1})
+    SharedValue(fd).read()  # in another process: number, {"x": 1}
+
+A value is a record of the file: its number, its length, its pickle. The first word of the file is the place of the
+latest record. Earlier records stay, so a reader that is late reads an old value, never a part of a new one.
+"""
+
+import mmap
+import os
+import pickle
+import struct
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+_RECORD = struct.Struct("<QQ")
+_FULL_BYTES = 2**26  # then the records begin again at the start
+
+
+class SharedValue:
+    """One writer, any number of readers, which trust the writer: they unpickle what it writes."""
+
+    def __init__(self, fd: int) -> None:
+        """Takes over the descriptor of a value's memory file."""
+        self.fd = fd
+        self._place = np.frombuffer(mmap.mmap(fd, mmap.PAGESIZE), np.uint64, 1)
+        self._end = mmap.PAGESIZE
+        self._number = 0
+
+    @classmethod
+    def new(cls, name: str) -> "SharedValue":
+        """Makes a memory file; `name` is for people who look into /proc."""
+        fd = os.memfd_create(name, os.MFD_CLOEXEC)
+        os.truncate(fd, mmap.PAGESIZE)
+        return cls(fd)
+
+    def write(self, value: Any) -> int:
+        """Pickles a value and returns its number, from 1 on.
+
+        Raises:
+          Exception: What pickling raises; the earlier value stays.
+        """
+        data = cloudpickle.dumps(value, protocol=5)
+        if self._end > _FULL_BYTES:
+            self._end = mmap.PAGESIZE
+        self._number += 1
+        os.pwrite(self.fd, _RECORD.pack(self._number, len(data)) + data, self._end)
+        self._place[0] = self._end
+        self._end += (_RECORD.size + len(data) + 7) // 8 * 8
+        return self._number
+
+    def read(self) -> tuple[int, Any]:
+        """Returns number and value; 0 and None before the first."""
+        number, place, length = self._latest()
+        return number, pickle.loads(os.pread(self.fd, length, place)) if number else None
+
+    def number(self) -> int:
+        """Returns the number of the latest value."""
+        return self._latest()[0]
+
+    def _latest(self) -> tuple[int, int, int]:
+        """Returns the number, and the place and length of the pickle."""
+        place = int(self._place[0])
+        number, length = _RECORD.unpack(os.pread(self.fd, _RECORD.size, place)) if place else (0, 0)
+        return number, place + _RECORD.size, length
