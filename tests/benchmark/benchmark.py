@@ -20,13 +20,26 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from tests.benchmark import calls, engines, environments, micro, pictures, slow_lane, steps, together, worker
+from tests.benchmark import (
+    calls,
+    engines,
+    environments,
+    micro,
+    pictures,
+    python_environments,
+    slow_lane,
+    steps,
+    together,
+    worker,
+)
 from tests.benchmark.harness import Measurement, Plan, figures_of
 from tests.benchmark.interpreters import make_interpreter
 from tests.benchmark.rows import Suite
 
-_NAMES = "steps busy engines make_vec mujoco scaling start training deaths frames messages calls together slow_lane"
-_ALL = [module.SUITES for module in (steps, engines, environments, calls, micro, together, slow_lane)]
+_NAMES = (
+    "steps busy engines make_vec workers mujoco scaling start training deaths frames messages calls together slow_lane"
+)
+_ALL = [module.SUITES for module in (steps, engines, environments, python_environments, calls, micro, together, slow_lane)]
 SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES.split()}
 
 

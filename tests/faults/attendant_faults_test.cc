@@ -314,6 +314,18 @@ TEST_F(AttendantFaults, AnAttendantFrozenWhileItCallsDelaysNoOther) {
   FreezeTheAttendant(Calls());
 }
 
+// The trainer waits for the end of the pause.
+TEST_F(AttendantFaults, AnAttendantFrozenWhileItPausesDelaysNoOtherAttendant) {
+  const std::unique_ptr<Victim> host = StartHost();
+  Caller trainer(name_);
+  const auto others = [&] {
+    Panel panel(name_);
+    EXPECT_EQ(panel.Call(), ErrorCode::kOk);
+  };
+  FreezeEverywhere([] {}, Pauses(), others, {0},
+                   [&] { EXPECT_EQ(ExpectAllAreServed(trainer), 0u); });
+}
+
 TEST_F(AttendantFaults, AnAttendantFrozenWhileItLeavesDelaysNoOther) {
   FreezeTheAttendant(Leaves());
 }
