@@ -39,7 +39,9 @@ from tests.benchmark.rows import Suite
 _NAMES = (
     "steps busy engines make_vec workers mujoco scaling start training deaths frames messages calls together slow_lane"
 )
-_ALL = [module.SUITES for module in (steps, engines, environments, python_environments, calls, micro, together, slow_lane)]
+_ALL = [
+    module.SUITES for module in (steps, engines, environments, python_environments, calls, micro, together, slow_lane)
+]
 SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES.split()}
 
 
