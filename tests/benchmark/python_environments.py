@@ -1,7 +1,7 @@
 """Environments in Python: Tandem's workers, compared with a bare loop, a sketch in plain Python, and AsyncVectorEnv.
 
-The bare loop is the bound: two processes, each of which steps its environments and drops the results. The sketch is what
-one writes first: rows of shared memory, and one byte by a pipe for each worker and step.
+The bare loop is the bound: two processes, each of which steps its environments and drops the results. The sketch is
+what one writes first: rows of shared memory, and one byte by a pipe for each worker and step.
 """
 
 import contextlib
