@@ -293,6 +293,15 @@ def test_worker_that_dies_in_a_call() -> None:
         envs.step(np.zeros(4, int))
 
 
+def test_calls_after_many_restarts() -> None:
+    """The trainer takes the channels of new processes when it calls; until then steps go on."""
+    with closing(_started(restart_workers=True)) as envs:
+        for _ in range(4):
+            for env_id in (0, 2, 4):
+                envs.step(_acting(env_id, DIE))
+        assert len(envs.get_attr("steps")) == NUM_ENVS
+
+
 def test_exceptions_of_calls() -> None:
     """A missing attribute is an AttributeError, too; threads may not call at the same time."""
     with closing(_called()) as envs:

@@ -39,6 +39,7 @@ from tandem.workers.supervisor import Start
 from tandem.workers.worker import Serving, different_spaces
 from tandem.workers.worker_handle import WorkerHandle
 
+_NEWS_SECS = 0.2  # for the supervisor to start a worker again
 _STACK_SECS = 0.3  # for a worker to write its stacks
 _GRACE_SECS = 5.0  # for environments to close
 # Libraries that compute with as many threads as there are cores, in each process: several workers would share the
@@ -121,6 +122,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         os.truncate(self._info_file, self._info_bytes * num_workers)
         self._options, self._requests = SharedValue.new("tandem-options"), SharedValue.new("tandem-requests")
         self._has_options = False
+        self._restarts = restarts
         self._in_call = threading.Lock()
         deadline = time.monotonic() + start_timeout
         self._files = [self._info_file, self._options.fd, self._requests.fd]
@@ -260,7 +262,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
     def _note(self, worker: WorkerHandle, message: Any, fds: list[int]) -> None:
         """Notes what a process says of itself."""
         if message[0] == "hello":
-            worker.pid = message[1]
+            worker.pid, worker.answered = message[1:]
             worker.close()
             worker.stacks, worker.answers = fds
             with contextlib.suppress(OSError):  # it has ended
@@ -318,22 +320,31 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
     def _answer(self, index: int, number: int, deadline: float) -> tuple[str, bytes]:
         """Awaits a worker's answer to a request; drops answers to earlier ones."""
         worker = self._workers[index]
+        gone = PeerGone(f"workers: expected an answer of worker {index} ({worker}), found that it has ended")
         while True:
-            assert worker.channel is not None
+            channel = worker.channel
+            assert channel is not None
             try:
-                message, fds = worker.channel.receive(max(deadline - time.monotonic(), 0.0))
+                message, fds = channel.receive(max(deadline - time.monotonic(), 0.0))
             except TimeoutError:
                 raise StepTimeout(
                     f"workers: expected answers in time, found none of worker {index} ({worker});{self.stacks()}"
                 ) from None
             except (EOFError, ConnectionError):
-                raise PeerGone(
-                    f"workers: expected an answer of worker {index} ({worker}), found that it has ended"
-                ) from None
-            if message[0] not in ("results", "raised"):
-                self._note(worker, message, fds)
-            elif message[1] == number:
-                return message[0], worker.read_answer(message[2])
+                if not self._restarts:
+                    raise gone from None
+                wait([self._supervisor.fileno()], _NEWS_SECS)
+                self._take_news()
+                if worker.channel is channel:  # it was not started again
+                    raise gone from None
+                continue
+            if message[0] in ("results", "raised"):
+                if message[1] == number:
+                    return message[0], worker.read_answer(message[2])
+                continue
+            self._note(worker, message, fds)
+            if worker.answered >= number:  # it was started after the request, in which another process may have died
+                raise gone
 
     def stacks(self, workers: Sequence[int] | None = None) -> str:
         """Returns the Python stacks of workers' processes, as text for an error message; "" if there are none.

@@ -4,7 +4,8 @@ The supervisor forks it. Its messages with the trainer, by its own channel:
 
 | message | from | meaning |
 |---|---|---|
-| ("hello", pid), with two files | worker | it begins to make its environments; stacks and answers go into the files |
+| ("hello", pid, number), with two files | worker | it begins to make its environments, and will answer requests after
+    this one; stacks and answers go into the files |
 | ("made", report) | worker | they are made: a `Report` |
 | ("failed", text) | worker | one could not be made; the worker ends |
 | ("serve", Serving), with the region | trainer | take the slot in the region |
@@ -124,7 +125,9 @@ def run(
         stacks = os.memfd_create("tandem-stacks", os.MFD_CLOEXEC)
         answers = os.memfd_create("tandem-answers", os.MFD_CLOEXEC)
         faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
-        trainer.send(("hello", os.getpid()), [stacks, answers])
+        # A replacement repeats its predecessor's order, but not the request in which that may have died.
+        answered = 0 if rejoin is None else SharedValue(files.requests).number()
+        trainer.send(("hello", os.getpid(), answered), [stacks, answers])
         envs = _made(env_fns, first_env, trainer)
         if envs is not None:
             if rejoin is None:
@@ -134,7 +137,7 @@ def run(
             options = SharedValue(files.options)
             side = _native.NativeWorker(region, worker, serving.wait, lambda: options.read()[1])
             os.close(region)
-            _Worker(worker, envs, side, serving, files, trainer, supervisor, answers).serve()
+            _Worker(worker, envs, side, serving, files, trainer, supervisor, answers, answered).serve()
             code = 0
     except (EOFError, BrokenPipeError):  # the trainer is gone
         pass
@@ -202,11 +205,11 @@ class _Worker:
         trainer: Channel,
         supervisor: int,
         answers: int,
+        answered: int,
     ) -> None:
         self._envs, self._side, self._trainer, self._supervisor = envs, side, trainer, supervisor
         self._requests, self._answers = SharedValue(files.requests), answers
-        # A replacement repeats its predecessor's order, but not the call in which that may have died.
-        self._answered = self._requests.number() if side.restarted else 0
+        self._answered = answered
         self._name = serving.name
         observation_space, action_space = pickle.loads(serving.spaces)
         first, count = side.first_env, side.num_envs

@@ -24,6 +24,7 @@ class WorkerHandle:
       process: A pidfd.
       stacks: The file that gets its stacks.
       answers: The file that gets its answers.
+      answered: Its process answers requests after this one.
       report: What its environments are like.
     """
 
@@ -34,6 +35,7 @@ class WorkerHandle:
     process: int = -1
     stacks: int = -1
     answers: int = -1
+    answered: int = 0
     report: Report | None = None
 
     def stack(self, deadline: float) -> str:
