@@ -5,6 +5,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,13 +124,18 @@ def test_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
+@pytest.fixture(name="open_path")
+def open_path_fixture() -> Iterator[Path]:
+    """Makes a folder that every user reaches. Not below tmp_path: each new pytest closes its root to other users."""
+    with tempfile.TemporaryDirectory(prefix="tandem-test-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 @pytest.fixture(name="other_users_daemon")
-def others_daemon_fixture(tmp_path: Path) -> Iterator[tuple[str, ...]]:
+def others_daemon_fixture(open_path: Path) -> Iterator[tuple[str, ...]]:
     """Returns the command that starts a daemon as a user other than root."""
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.stat().st_uid == os.geteuid() and len(parent.parts) > 2:
-            parent.chmod(0o755)
-    program = tmp_path / "tandem-daemon"
+    program = open_path / "tandem-daemon"
     shutil.copy(DAEMON, program)
     yield ("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", str(program))
     program.unlink()
@@ -138,16 +144,16 @@ def others_daemon_fixture(tmp_path: Path) -> Iterator[tuple[str, ...]]:
 @needs_users
 @pytest.mark.parametrize("mode", [0o500, 0o300, 0o000])
 def test_folder_that_cannot_be_written_is_refused_with_the_command(
-    tmp_path: Path, other_users_daemon: tuple[str, ...], mode: int
+    open_path: Path, other_users_daemon: tuple[str, ...], mode: int
 ) -> None:
     """For the user's own folder the error proposes chmod; for a folder in another user's, another path."""
-    folder = tmp_path / "own"
+    folder = open_path / "own"
     folder.mkdir()
     os.chown(folder, OTHER, OTHER)
     folder.chmod(mode)
     text = complaint(folder, command=other_users_daemon)
     assert f"chmod 700 {folder}" in text, text
-    text = complaint(tmp_path / "new", command=other_users_daemon)
+    text = complaint(open_path / "new", command=other_users_daemon)
     assert "Permission denied" in text and "next: --data_dir=" in text, text
 
 
