@@ -111,12 +111,7 @@ class AsyncVectorEnv(WorkerVectorEnv):
         attached, workers = start_workers(
             functions_of(env_fns, None), num_workers=num_workers, mode=client.AutoresetMode(mode.value), options=options
         )
-        try:
-            super().__init__(attached, workers, copy=copy, timeout=options.timeout)
-        except BaseException:
-            attached.close()
-            workers.close()
-            raise
+        super().__init__(attached, workers, copy=copy, timeout=options.timeout)
 
     def step_async(self, actions: Any) -> None:
         """Starts a step, as `send`."""

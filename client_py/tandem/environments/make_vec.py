@@ -226,12 +226,7 @@ def _in_python(
         mode=mode,
         options=options,
     )
-    try:
-        return WorkerVectorEnv(client, workers, copy=given["copy"], timeout=options.timeout, batch_size=batch_size)
-    except BaseException:
-        client.close()
-        workers.close()
-        raise
+    return WorkerVectorEnv(client, workers, copy=given["copy"], timeout=options.timeout, batch_size=batch_size)
 
 
 def _refuse(given: dict[str, Any], names: tuple[str, ...], of_what: str) -> None:

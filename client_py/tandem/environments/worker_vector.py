@@ -30,7 +30,7 @@ _PENDING_SECS = 0.5  # the same, after a step that was not received
 class WorkerVectorEnv(ClientVectorEnv):
     """Gymnasium environments in worker processes; `make_vec` makes one.
 
-    Results are those of `gymnasium.vector.SyncVectorEnv`, digit for digit; docs/gymnasium.md lists the differences.
+    Results are those of `gymnasium.vector.SyncVectorEnv`, digit for digit; docs/environments.md lists the differences.
 
     Attributes:
       num_envs: Number of environments.
@@ -56,7 +56,7 @@ class WorkerVectorEnv(ClientVectorEnv):
         timeout: float = 10.0,
         batch_size: int | None = None,
     ) -> None:
-        """Takes over the workers and a client that is attached to them.
+        """Takes over the workers and a client that is attached to them; closes both if it raises an exception.
 
         Args:
           client: Idle; its `autoreset_mode` is the environments'.
@@ -68,7 +68,13 @@ class WorkerVectorEnv(ClientVectorEnv):
         self._workers, self._timeout, self._batch_size = workers, timeout, batch_size
         self.render_mode = workers.render_mode
         self.spec = workers.spec
-        super().__init__(client, copy=copy, engine=workers, spaces=(workers.observation_space, workers.action_space))
+        spaces = workers.observation_space, workers.action_space
+        try:
+            super().__init__(client, copy=copy, engine=workers, spaces=spaces)
+        except BaseException:
+            client.close()
+            workers.close()
+            raise
 
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)

@@ -10,7 +10,7 @@ The constructors read the space once and make a tree of parts (batch_parts.py). 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -22,21 +22,10 @@ from tandem.errors import InvalidAction
 from tandem.spaces.batch_parts import Objects, Site, part_of
 
 
-class Observations:
-    """Observations of all environments.
+class _Values:
+    """The values of a space in all environments, in the arrays of its fields."""
 
-    A worker process writes rows; the trainer process reads the batch. Neither locks: the caller orders the two.
-
-    >>> import numpy as np
-    >>> from gymnasium import spaces
-    >>> space = spaces.Dict(mode=spaces.Discrete(3), speed=spaces.Box(-1, 1, (2,)))
-    >>> arrays = {"/speed": np.zeros((2, 2), np.float32), "/mode": np.zeros(2, np.int64)}
-    >>> observations = Observations(space, 2, arrays)
-    >>> observations.write_row(1, {"speed": [0.5, 1], "mode": 2})
-    >>> observations.batch()
-    {'mode': array([0, 2]), 'speed': array([[0. , 0. ],
-           [0.5, 1. ]], dtype=float32)}
-    """
+    _is_action: ClassVar[bool]
 
     def __init__(
         self,
@@ -62,12 +51,31 @@ class Observations:
           Unsupported: As `layout`.
         """
         self._space = space
-        self._root = part_of(space, Site(False, num_envs, arrays, objects or {}, first_env))
+        self._root = part_of(space, Site(self._is_action, num_envs, arrays, objects or {}, first_env))
 
     @property
     def array(self) -> NDArray[Any] | None:
         """The one field, dtype[num_envs, *shape], if each value is an array or number; else None."""
         return self._root.array
+
+
+class Observations(_Values):
+    """Observations of all environments.
+
+    A worker process writes rows; the trainer process reads the batch. Neither locks: the caller orders the two.
+
+    >>> import numpy as np
+    >>> from gymnasium import spaces
+    >>> space = spaces.Dict(mode=spaces.Discrete(3), speed=spaces.Box(-1, 1, (2,)))
+    >>> arrays = {"/speed": np.zeros((2, 2), np.float32), "/mode": np.zeros(2, np.int64)}
+    >>> observations = Observations(space, 2, arrays)
+    >>> observations.write_row(1, {"speed": [0.5, 1], "mode": 2})
+    >>> observations.batch()
+    {'mode': array([0, 2]), 'speed': array([[0. , 0. ],
+           [0.5, 1. ]], dtype=float32)}
+    """
+
+    _is_action = False
 
     def batch(self, *, copy: bool = True) -> Any:
         """Returns the observations of all environments.
@@ -115,7 +123,7 @@ class Observations:
         self._root.write_row(index, value)
 
 
-class Actions:
+class Actions(_Values):
     """Actions for all environments.
 
     The trainer process writes the batch; a worker process reads rows. Neither locks: the caller orders the two.
@@ -128,23 +136,7 @@ class Actions:
     np.int64(2)
     """
 
-    def __init__(
-        self,
-        space: spaces.Space[Any],
-        num_envs: int,
-        arrays: Mapping[str, NDArray[Any]],
-        objects: Mapping[str, Objects] | None = None,
-        *,
-        first_env: int = 0,
-    ) -> None:
-        """Takes the arrays of a space's fields; arguments and errors are those of `Observations`."""
-        self._space = space
-        self._root = part_of(space, Site(True, num_envs, arrays, objects or {}, first_env))
-
-    @property
-    def array(self) -> NDArray[Any] | None:
-        """The one field, dtype[num_envs, *shape], if each value is an array or number; else None."""
-        return self._root.array
+    _is_action = True
 
     def write(self, actions: Any) -> None:
         """Writes the actions that the caller of `VectorEnv.step` passes.
