@@ -80,8 +80,9 @@ def test_a_daemon_with_a_backlog_ends_within_five_seconds_and_loses_nothing(lane
     lane.open("end")
     for run_id in runs:
         lane.wait_for(run_id, TERM, secs=_SECS)
-        assert _kept(lane, run_id) == _printed(lane, run_id)
-        assert _printed(lane, run_id)[0] == 10_001 * portions
+        printed = _printed(lane, run_id)
+        assert _kept(lane, run_id) == printed
+        assert printed[0] == 10_001 * portions
     assert max(stops) < _STOP_SECS
 
 
