@@ -1,24 +1,29 @@
 """PPO with torch in one file, in the style of CleanRL: trains HalfCheetah-v5 in half a minute.
 
-Proximal policy optimisation (Schulman and others, 2017) for continuous actions. The environments are a Gymnasium vector
-environment with Gymnasium's wrappers; only the call of tandem.make_vec names Tandem. Run it by tools/torch_python.
+Proximal policy optimisation (Schulman and others, 2017) for continuous and discrete actions, from vectors or, with
+ALE/..., from images of Atari games. The environments are a Gymnasium vector environment with Gymnasium's wrappers; only
+the calls of tandem.make_vec name Tandem. Run it by tools/torch_python.
 
 Prints the steps, the mean return of the last episodes, and the time. Ctrl-C ends the training early.
 """
 
 import argparse
+import functools
+import importlib
 import math
 import sys
 import time
 
+import gymnasium
 import numpy as np
 import torch
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete, Space
 from gymnasium.vector import VectorEnv
+from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from gymnasium.wrappers import vector as wrappers
 from numpy.typing import NDArray
 from torch import nn
-from torch.distributions import Normal
+from torch.distributions import Categorical, Distribution, Independent, Normal
 
 import tandem
 
@@ -35,9 +40,25 @@ LIMIT = 10.0  # of normalised observations and rewards
 LAST_EPISODES = 32  # whose mean is the return
 
 
+def atari(task: str) -> gymnasium.Env:
+    """Makes a game of Atari, whose observations are its last four images: uint8[4, 84, 84]."""
+    gymnasium.register_envs(importlib.import_module("ale_py"))
+    return FrameStackObservation(AtariPreprocessing(gymnasium.make(task, frameskip=1)), 4)
+
+
+def make(task: str, num_envs: int, backend: str | None) -> VectorEnv:
+    """Makes the environments of a task."""
+    if task.startswith("ALE/"):
+        return tandem.make_vec(functools.partial(atari, task), num_envs)
+    return tandem.make_vec(task, num_envs, backend=backend)
+
+
 def wrap(envs: VectorEnv) -> VectorEnv:
-    """Adds statistics of episodes, and normalises observations and rewards."""
-    envs = wrappers.NormalizeObservation(wrappers.RecordEpisodeStatistics(envs))
+    """Adds statistics of episodes, and normalises observations and rewards; of images, the rewards' signs are left."""
+    envs = wrappers.RecordEpisodeStatistics(envs)
+    if len(envs.single_observation_space.shape) > 1:
+        return wrappers.TransformReward(envs, np.sign)
+    envs = wrappers.NormalizeObservation(envs)
     envs = wrappers.TransformObservation(envs, lambda obs: np.clip(obs, -LIMIT, LIMIT))
     envs = wrappers.NormalizeReward(envs, gamma=GAMMA)
     return wrappers.TransformReward(envs, lambda rewards: np.clip(rewards, -LIMIT, LIMIT))
@@ -54,31 +75,60 @@ def network(inputs: int, outputs: int, last_gain: float) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-class Agent(nn.Module):
-    """A Gaussian policy whose deviation does not depend on the observation, and a value of observations."""
+class Images(nn.Module):
+    """The layers of Mnih and others (2015): of uint8[n, channels, 84, 84], float32[n, 512]."""
 
-    def __init__(self, obs_size: int, act_size: int) -> None:
-        """Starts from small actions."""
+    def __init__(self, channels: int) -> None:
+        """Makes three convolutions and a linear layer, with orthogonal weights."""
         super().__init__()
-        self.actor = network(obs_size, act_size, 0.01)
-        self.critic = network(obs_size, 1, 1.0)
-        self.log_deviation = nn.Parameter(torch.full((act_size,), -0.5))
+        layers: list[nn.Module] = []
+        for size_in, size_out, side, stride in ((channels, 32, 8, 4), (32, 64, 4, 2), (64, 64, 3, 1)):
+            layers += [nn.Conv2d(size_in, size_out, side, stride), nn.ReLU()]
+        layers += [nn.Flatten(), nn.Linear(64 * 7 * 7, 512), nn.ReLU()]
+        for layer in layers:
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                nn.init.orthogonal_(layer.weight, math.sqrt(2))
+                nn.init.zeros_(layer.bias)
+        self.layers = nn.Sequential(*layers)
 
-    def policy(self, obs: torch.Tensor) -> Normal:
-        """Returns the distribution of actions: of float32[n, obs_size], float32[n, act_size]."""
-        return Normal(self.actor(obs), self.log_deviation.exp(), validate_args=False)
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Computes the features."""
+        return self.layers(images / 255.0)
+
+
+class Agent(nn.Module):
+    """A policy, and a value of observations. The deviation of continuous actions does not depend on the observation."""
+
+    def __init__(self, obs_space: Box, act_space: Space) -> None:
+        """Starts from small actions, or from a nearly uniform choice."""
+        super().__init__()
+        from_images = len(obs_space.shape) > 1
+        self.body = Images(obs_space.shape[0]) if from_images else nn.Identity()
+        features = 512 if from_images else obs_space.shape[0]
+        self.discrete = isinstance(act_space, Discrete)
+        outputs = int(act_space.n) if isinstance(act_space, Discrete) else act_space.shape[0]
+        self.actor = network(features, outputs, 0.01)
+        self.critic = network(features, 1, 1.0)
+        self.log_deviation = nn.Parameter(torch.full((0 if self.discrete else outputs,), -0.5))
+
+    def policy(self, obs: torch.Tensor) -> Distribution:
+        """Returns the distribution of actions: of [n, *obs], float32[n, act_size], or int64[n] if they are discrete."""
+        outputs = self.actor(self.body(obs))
+        if self.discrete:
+            return Categorical(logits=outputs, validate_args=False)
+        return Independent(Normal(outputs, self.log_deviation.exp(), validate_args=False), 1, validate_args=False)
 
     def value(self, obs: torch.Tensor) -> torch.Tensor:
-        """Returns the expected return: of float32[..., obs_size], float32[...]."""
-        return self.critic(obs).squeeze(-1)
+        """Returns the expected return: of [n, *obs], float32[n]."""
+        return self.critic(self.body(obs)).squeeze(-1)
 
 
 class Trainer:
     """Proximal policy optimisation.
 
     Attributes:
-      obs: float32[ROLLOUT + 1, num_envs, obs_size], of a rollout; the last one follows its last step.
-      actions: float32[ROLLOUT, num_envs, act_size], before they are clipped.
+      obs: [ROLLOUT + 1, num_envs, *obs], of a rollout, float32 or images' uint8; the last one follows its last step.
+      actions: float32[ROLLOUT, num_envs, act_size], before they are clipped; int64[ROLLOUT, num_envs] if discrete.
       rewards: float32[ROLLOUT, num_envs].
       terminated: bool[ROLLOUT, num_envs]: the step reached a terminal state.
       done: bool[ROLLOUT + 1, num_envs]: the step before ended an episode, so that this step is a reset.
@@ -89,13 +139,15 @@ class Trainer:
         """Resets the environments."""
         self.envs = envs
         obs_space, act_space = envs.single_observation_space, envs.single_action_space
-        if not isinstance(obs_space, Box) or not isinstance(act_space, Box) or len(obs_space.shape) != 1:
-            sys.exit(f"--task: expected continuous observations and actions, found {obs_space} and {act_space}")
-        self.low, self.high = act_space.low, act_space.high
-        self.agent = Agent(obs_space.shape[0], act_space.shape[0])
+        if not isinstance(obs_space, Box) or not isinstance(act_space, Box | Discrete):
+            sys.exit(f"--task: expected a Box to observe, and a Box or Discrete to act, found {obs_space}, {act_space}")
+        self.limits = None if isinstance(act_space, Discrete) else (act_space.low, act_space.high)
+        self.agent = Agent(obs_space, act_space)
         self.optimizer = torch.optim.Adam(self.agent.parameters(), lr=LEARNING_RATE, eps=1e-5)
-        self.obs = torch.empty((ROLLOUT + 1, envs.num_envs, *obs_space.shape))
-        self.actions = torch.empty((ROLLOUT, envs.num_envs, *act_space.shape))
+        obs_type = torch.uint8 if obs_space.dtype == np.uint8 else torch.float32
+        self.obs = torch.empty((ROLLOUT + 1, envs.num_envs, *obs_space.shape), dtype=obs_type)
+        act_type = torch.float32 if self.limits else torch.int64
+        self.actions = torch.empty((ROLLOUT, envs.num_envs, *(act_space.shape or ())), dtype=act_type)
         self.rewards = np.empty((ROLLOUT, envs.num_envs), dtype=np.float32)
         self.terminated = np.empty((ROLLOUT, envs.num_envs), dtype=np.bool_)
         self.done = np.zeros((ROLLOUT + 1, envs.num_envs), dtype=np.bool_)
@@ -108,7 +160,9 @@ class Trainer:
         for at in range(ROLLOUT):
             with torch.no_grad():
                 self.actions[at] = self.agent.policy(self.obs[at]).sample()
-            actions = np.clip(self.actions[at].numpy(), self.low, self.high)
+            actions = self.actions[at].numpy()
+            if self.limits:
+                actions = np.clip(actions, *self.limits)
             obs, self.rewards[at], self.terminated[at], truncated, infos = self.envs.step(actions)
             self.obs[at + 1] = torch.as_tensor(obs)
             self.done[at + 1] = self.terminated[at] | truncated
@@ -119,18 +173,18 @@ class Trainer:
         """Improves policy and value by the rollout."""
         self.optimizer.param_groups[0]["lr"] = learning_rate
         with torch.no_grad():
-            values = self.agent.value(self.obs)
-            log_probs = self.agent.policy(self.obs[:-1]).log_prob(self.actions).sum(-1).flatten()
+            values = self.agent.value(self.obs.flatten(0, 1)).view(ROLLOUT + 1, -1)
+            obs, actions = self.obs[:-1].flatten(0, 1), self.actions.flatten(0, 1)
+            log_probs = self.agent.policy(obs).log_prob(actions)
         advantages = torch.as_tensor(self.advantages(values.numpy())).flatten()
         targets = advantages + values[:-1].flatten()
-        obs, actions = self.obs[:-1].flatten(0, 1), self.actions.flatten(0, 1)
 
         steps = torch.as_tensor(np.flatnonzero(~self.done[:-1]))  # without resets, which the policy does not choose
         advantages = (advantages - advantages[steps].mean()) / (advantages[steps].std() + 1e-8)
         for _ in range(EPOCHS):
             for batch in steps[torch.randperm(len(steps))].split(MINIBATCH):
                 policy = self.agent.policy(obs[batch])
-                ratio = (policy.log_prob(actions[batch]).sum(-1) - log_probs[batch]).exp()
+                ratio = (policy.log_prob(actions[batch]) - log_probs[batch]).exp()
                 clipped = ratio.clamp(1 - CLIP, 1 + CLIP)
                 gain = torch.minimum(ratio * advantages[batch], clipped * advantages[batch]).mean()
                 value_loss = 0.5 * (self.agent.value(obs[batch]) - targets[batch]).square().mean()
@@ -176,14 +230,15 @@ def train(envs: VectorEnv, steps: int, seed: int) -> None:
 def main() -> None:
     """Trains."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", default="HalfCheetah-v5", help="one with continuous actions")
+    parser.add_argument("--task", default="HalfCheetah-v5", help="one of Tandem, of Gymnasium, or of Atari (ALE/...)")
+    parser.add_argument("--backend", choices=("native", "python"), help="of tandem.make_vec")
     parser.add_argument("--steps", type=int, default=300_000, help="of all environments together; whole rollouts")
     parser.add_argument("--num_envs", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0, help="of the networks, the actions and the environments")
     asked = parser.parse_args()
     if asked.steps < 1 or asked.num_envs < 1 or asked.seed < 0:
         parser.error("--steps, --num_envs and --seed: expected positive numbers")
-    envs = wrap(tandem.make_vec(asked.task, asked.num_envs))
+    envs = wrap(make(asked.task, asked.num_envs, asked.backend))
     try:
         train(envs, asked.steps, asked.seed)
     except KeyboardInterrupt:

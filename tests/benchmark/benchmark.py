@@ -42,6 +42,7 @@ _NAMES = (
 _ALL = [
     module.SUITES for module in (steps, engines, environments, python_environments, calls, micro, together, slow_lane)
 ]
+_LARGE = ("torch",)  # gigabytes: its rows are measured if tools/extra_env has made it
 SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES.split()}
 
 
@@ -108,13 +109,13 @@ def why_unwritable(folder: Path) -> str | None:
     return None
 
 
-def choose(names: Sequence[str], patterns: str, without: str = "") -> list[tuple[Suite, frozenset[str]]]:
+def choose(names: Sequence[str], patterns: str, *, peers: bool = True) -> list[tuple[Suite, frozenset[str]]]:
     """Selects suites and rows.
 
     Args:
       names: The suites' names; empty: all suites.
       patterns: Patterns of row keys, separated by commas.
-      without: An interpreter environment whose rows to leave out.
+      peers: Whether to select rows that need another Python environment, too.
 
     Returns:
       The suites, each with the keys of its rows and of the rows that they are compared with.
@@ -130,7 +131,7 @@ def choose(names: Sequence[str], patterns: str, without: str = "") -> list[tuple
             )
     chosen = []
     for suite in suites:
-        rows = [row for case in suite.cases for row in case.rows if not without or row.python != without]
+        rows = [row for case in suite.cases for row in case.rows if peers or not row.python]
         there = {row.key for row in rows}
         wanted = [row for row in rows if any(fnmatch(row.key, pattern) for pattern in patterns.split(","))]
         keys = {row.key for row in wanted}
@@ -189,9 +190,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(list_of([suite for suite, _ in chosen]))
         return 0
     if parsed.no_peers or parsed.against:
-        chosen = choose(parsed.suites, parsed.rows, "peers")
-    elif any(row.python for suite, keys in chosen for case in suite.cases for row in case.rows if row.key in keys):
-        make_interpreter("peers")
+        chosen = choose(parsed.suites, parsed.rows, peers=False)
+    rows = [row for suite, keys in chosen for case in suite.cases for row in case.rows if row.key in keys]
+    for name in sorted({row.python for row in rows} - {"", *_LARGE}):
+        make_interpreter(name)
     if not chosen:
         given = {"--no_peers": parsed.no_peers, "--against": parsed.against}
         flags = " and ".join(flag for flag, value in given.items() if value)

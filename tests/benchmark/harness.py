@@ -151,7 +151,7 @@ class Measurement:
         self.failed: set[str] = set()
         few, many = (1, 3) if suite.slow else (2, 7)
         self.rounds = plan.rounds or (few if plan.quick else many)
-        self._workers: dict[tuple[str, str], Worker] = {}
+        self._workers: dict[tuple[str, str, str], Worker] = {}  # by build, row and Python environment
         self.found = []
         for case in suite.cases:
             rows = [row for row in case.rows if row.key in plan.rows and (row.is_tandem or not plan.against)]
@@ -203,7 +203,7 @@ class Measurement:
             self.failed.add(f"{self.suite.name} {row.key}")
 
     def _measure(self, found: Found, row: Row, number: int, build: str) -> dict[str, float]:
-        worker = self._workers.get((build, row.key)) or self._start(row, build)
+        worker = self._workers.get((build, row.key, row.python)) or self._start(row, build)
         return worker.measure(
             case=self.suite.cases.index(found.case),
             name=f"{self.plan.prefix}-{build}-{row.key}",
@@ -220,8 +220,8 @@ class Measurement:
             variables = dict(os.environ)
         elif row.python:
             variables, command[0] = variables_of_interpreter(), python_of(row.python)
-        self._workers[build, row.key] = Worker(command, variables)
-        return self._workers[build, row.key]
+        worker = self._workers[build, row.key, row.python] = Worker(command, variables)
+        return worker
 
 
 def figures_of(found: Sequence[Found]) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
-"""Environments in Python: Tandem's workers, compared with a bare loop, a sketch in plain Python, and AsyncVectorEnv.
+"""Environments in Python: Tandem's workers, compared with a bare loop, a sketch in plain Python, and other programs.
 
-The bare loop is the bound: two processes, each of which steps its environments and drops the results. The sketch is
-what one writes first: rows of shared memory, and one byte by a pipe for each worker and step.
+The bare loop is the bound: as many processes as workers, each of which steps its environments and drops the results.
+The sketch is what one writes first: rows of shared memory, and one byte by a pipe for each worker and step.
 """
 
 import contextlib
 import functools
+import importlib
 import itertools
 import mmap
 import multiprocessing
@@ -20,11 +21,12 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
+from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 import tandem
+from tests.benchmark import waiting_environments
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn
 
-_WORKERS = 2
 _BATCHES = 64  # batches of actions, used repeatedly
 _LOOPS = 20  # steps of a bound's environments between two looks at the clock
 
@@ -50,20 +52,38 @@ class Cell:
     """The environments that all rows of a case step.
 
     Attributes:
-      name: An id of Gymnasium, or "nothing" for Null.
-      each: The number of environments of each of two workers.
+      name: An id of Gymnasium, or "nothing" for Null. Atari's images are 84 x 84, the last four in a stack.
+      each: The number of environments of each worker.
+      workers: The number of workers.
     """
 
     name: str
     each: int
+    workers: int = 2
 
     def __str__(self) -> str:
         """Formats the cell for titles."""
-        return f"{_WORKERS} workers with {self.each} {self.name} each"
+        return f"{self.workers} workers with {self.each} {self.name} each"
+
+    @property
+    def envs(self) -> int:
+        """The number of environments."""
+        return self.workers * self.each
+
+    @property
+    def is_atari(self) -> bool:
+        """Whether it is a game of Atari, which needs a package of its own."""
+        return self.name.startswith("ALE/")
 
     def make(self) -> gymnasium.Env[Any, Any]:
         """Makes one environment."""
-        return Null() if self.name == "nothing" else gymnasium.make(self.name)
+        if self.name == "nothing":
+            return Null()
+        if not self.is_atari:
+            return gymnasium.make(self.name)
+        gymnasium.register_envs(importlib.import_module("ale_py"))
+        game = AtariPreprocessing(gymnasium.make(self.name, frameskip=1))
+        return FrameStackObservation(game, 4)
 
     def actions(self, envs: int) -> list[Any]:
         """Draws batches of random actions."""
@@ -77,8 +97,7 @@ def _rate(envs: int, steps: float, secs: float) -> Figures:
 
 
 def _stepping(step: Callable[[Any], object], cell: Cell) -> Turn:
-    envs = _WORKERS * cell.each
-    actions = itertools.cycle(cell.actions(envs))
+    actions = itertools.cycle(cell.actions(cell.envs))
 
     def turn(seconds: float) -> Figures:
         now = time.perf_counter
@@ -86,7 +105,7 @@ def _stepping(step: Callable[[Any], object], cell: Cell) -> Turn:
         while (last := now()) < began + seconds:
             step(next(actions))
             steps += 1
-        return _rate(envs, steps, last - began)
+        return _rate(cell.envs, steps, last - began)
 
     turn(0.1)
     return turn
@@ -96,18 +115,23 @@ def _stepping(step: Callable[[Any], object], cell: Cell) -> Turn:
 def _vector(make: Callable[[Cell], Any], cell: Cell, name: str) -> Iterator[Turn]:
     envs = make(cell)
     try:
-        envs.reset(seed=0)
+        envs.reset()
         yield _stepping(envs.step, cell)
     finally:
         envs.close()
 
 
 def _workers(cell: Cell) -> Any:
-    return tandem.make_vec([cell.make] * (_WORKERS * cell.each), num_workers=_WORKERS, autoreset_mode="SameStep")
+    return tandem.make_vec([cell.make] * cell.envs, num_workers=cell.workers, autoreset_mode="SameStep")
 
 
 def _async(cell: Cell) -> Any:
-    return AsyncVectorEnv([cell.make] * (_WORKERS * cell.each), autoreset_mode=AutoresetMode.SAME_STEP)
+    return AsyncVectorEnv([cell.make] * cell.envs, autoreset_mode=AutoresetMode.SAME_STEP)
+
+
+def _subproc(cell: Cell) -> Any:
+    vec_env = importlib.import_module("stable_baselines3.common.vec_env")
+    return vec_env.SubprocVecEnv([cell.make] * cell.envs)
 
 
 def _bound_worker(cell: Cell, pipe: Connection) -> None:
@@ -170,7 +194,7 @@ class _Rows:
 @contextlib.contextmanager
 def _bound(cell: Cell, name: str) -> Iterator[Turn]:
     context = multiprocessing.get_context("fork")
-    pipes = [context.Pipe() for _ in range(_WORKERS)]
+    pipes = [context.Pipe() for _ in range(cell.workers)]
     processes = [context.Process(target=_bound_worker, args=(cell, theirs), daemon=True) for _, theirs in pipes]
     for process in processes:
         process.start()
@@ -179,7 +203,7 @@ def _bound(cell: Cell, name: str) -> Iterator[Turn]:
         for ours, _ in pipes:
             ours.send(seconds)
         rates = [ours.recv() for ours, _ in pipes]
-        return _rate(_WORKERS * cell.each, sum(rates) / _WORKERS, 1.0)
+        return _rate(cell.envs, sum(rates) / cell.workers, 1.0)
 
     try:
         turn(0.1)
@@ -194,8 +218,8 @@ def _bound(cell: Cell, name: str) -> Iterator[Turn]:
 @contextlib.contextmanager
 def _sketch(cell: Cell, name: str) -> Iterator[Turn]:
     context = multiprocessing.get_context("fork")
-    rows = _Rows(cell, _WORKERS * cell.each)
-    pipes = [(os.pipe(), os.pipe()) for _ in range(_WORKERS)]
+    rows = _Rows(cell, cell.envs)
+    pipes = [(os.pipe(), os.pipe()) for _ in range(cell.workers)]
     processes = []
     for worker, (there, back) in enumerate(pipes):
         part = rows.part(worker * cell.each, cell.each)
@@ -224,32 +248,38 @@ def _sketch(cell: Cell, name: str) -> Iterator[Turn]:
 
 def _case(cell: Cell, quick: bool) -> Case:
     def row(key: str, label: str, opened: Any, python: str = "") -> Row:
+        python = "environments" if cell.is_atari else python
         return Row(key, label, functools.partial(opened, cell), ("bound",), python)
 
     rows = [
-        row("bound", "bare loop in two processes", _bound),
+        row("bound", "bare loop in as many processes", _bound),
         row("workers", "Tandem, make_vec", functools.partial(_vector, _workers)),
         row("sketch", "rows of mmap, bytes by pipes", _sketch),
         row("gymnasium_async", "Gymnasium AsyncVectorEnv", functools.partial(_vector, _async), "peers"),
     ]
+    if not cell.is_atari:
+        rows.append(row("sb3_subproc", "SB3 SubprocVecEnv", functools.partial(_vector, _subproc), "torch"))
     return Case(str(cell), rows, ("K steps/s",), quick=quick)
 
+
+_CELLS = [
+    Cell("CartPole-v1", 1),
+    Cell("CartPole-v1", 16),
+    Cell("CartPole-v1", 64),
+    Cell("CartPole-v1", 4, workers=8),
+    Cell("HalfCheetah-v5", 4),
+    Cell("HalfCheetah-v5", 16),
+    Cell("HalfCheetah-v5", 64),
+    Cell("ALE/Pong-v5", 4),
+    Cell("ALE/Pong-v5", 16),
+    Cell("nothing", 64),
+]
 
 SUITES = {
     "workers": Suite(
         "workers",
-        "environments in Python, compared with a bare loop, a sketch in plain Python, and Gymnasium's AsyncVectorEnv",
-        [
-            _case(Cell(name, each), quick=(name, each) == ("CartPole-v1", 16))
-            for name, each in (
-                ("CartPole-v1", 1),
-                ("CartPole-v1", 16),
-                ("CartPole-v1", 64),
-                ("HalfCheetah-v5", 4),
-                ("HalfCheetah-v5", 16),
-                ("nothing", 64),
-            )
-        ],
+        "environments in Python, compared with a bare loop, a sketch in plain Python, and other programs",
+        [*(_case(cell, quick=cell == _CELLS[1]) for cell in _CELLS), *waiting_environments.cases()],
         __name__,
         stays_open=True,
     )

@@ -17,10 +17,11 @@ class Curve:
     """The results of a training, and the fields of its file."""
 
     task: str
+    backend: str | None
     vector: str
     seed: int
     num_envs: int
-    float64: bool
+    float64: bool  # whether Gymnasium's values are not rounded
     asked_steps: int
     steps: int = 0
     wall_secs: float = 0
@@ -54,6 +55,7 @@ def run(train: Callable[[Curve], None]) -> None:
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--task", required=True)
+    parser.add_argument("--backend", choices=("native", "python"))
     parser.add_argument("--vector", choices=("tandem", "sync"), required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--num_envs", type=int, default=64)
@@ -61,7 +63,7 @@ def run(train: Callable[[Curve], None]) -> None:
     parser.add_argument("--float64", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
-    curve = Curve(asked.task, asked.vector, asked.seed, asked.num_envs, asked.float64, asked.steps)
+    curve = Curve(asked.task, asked.backend, asked.vector, asked.seed, asked.num_envs, asked.float64, asked.steps)
     with contextlib.suppress(KeyboardInterrupt):
         train(curve)
         curve.finished = True

@@ -55,6 +55,8 @@ def parse_arguments(arguments: Sequence[str] | None, scripts: Sequence[str]) -> 
     )
     parser.add_argument("--task", default="HalfCheetah-v5")
     parser.add_argument("--scripts", nargs="+", choices=scripts, default=scripts)
+    parser.add_argument("--num_envs", type=int, default=64)
+    parser.add_argument("--backend", choices=("native", "python"), help="of tandem.make_vec")
     parser.add_argument("--float64", action="store_true", help="do not round values of Gymnasium's own environments")
     return trainings.parse(parser, arguments, steps=300_000, seeds=(0, 1, 2), out="learning")
 
@@ -70,7 +72,9 @@ def job(run: Run, script: Path, parsed: argparse.Namespace) -> Job:
     Returns:
       The job.
     """
-    rounding = "-float64" if parsed.float64 else ""
+    # Environments in Python keep their float64.
+    float64 = parsed.float64 or parsed.backend == "python"
+    variant = f"{'-float64' if float64 else ''}{f'-{parsed.backend}' if parsed.backend else ''}"
     command = [
         sys.executable,
         str(script.absolute()),
@@ -78,9 +82,12 @@ def job(run: Run, script: Path, parsed: argparse.Namespace) -> Job:
         f"--vector={run.vector}",
         f"--steps={parsed.steps}",
         f"--seed={run.seed}",
-        *(["--float64"] if parsed.float64 else []),
+        f"--num_envs={parsed.num_envs}",
+        *(["--float64"] if float64 else []),
+        *([f"--backend={parsed.backend}"] if parsed.backend else []),
     ]
-    out = parsed.out / f"{run.script}-{parsed.task}-{parsed.steps}{rounding}-{run.vector}-seed{run.seed}.json"
+    task = f"{parsed.task.replace('/', '-')}x{parsed.num_envs}"
+    out = parsed.out / f"{run.script}-{task}-{parsed.steps}{variant}-{run.vector}-seed{run.seed}.json"
     return Job(str(run), command, out)
 
 
@@ -96,7 +103,7 @@ def main(arguments: Sequence[str] | None = None, scripts: Mapping[str, Path] = S
     """
     parsed = parse_arguments(arguments, list(scripts))
     runs = plan(parsed.scripts, parsed.seeds)
-    title = f"{parsed.task}, {parsed.steps:,} steps"
+    title = f"{parsed.task}, {parsed.steps:,} steps{', in Python' if parsed.backend == 'python' else ''}"
     trainings.announce(title, len(runs))
     jobs = [job(run, scripts[run.script], parsed) for run in runs]
     found = dict(zip(runs, trainings.train_all(jobs, VectorTraining), strict=True))

@@ -1,12 +1,12 @@
 """Runs client_py/examples/train_ppo_cleanrl.py with Tandem or SyncVectorEnv; tools/learning starts it."""
 
+import functools
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.wrappers import vector as wrappers
 
-import tandem
 from examples import train_ppo_cleanrl
 from tests.learning.curve import Curve, as_float32, run
 
@@ -34,7 +34,9 @@ class Recorder(VectorWrapper):
 def _make(curve: Curve) -> VectorEnv:
     envs: VectorEnv
     if curve.vector == "tandem":
-        envs = tandem.make_vec(curve.task, curve.num_envs)
+        envs = train_ppo_cleanrl.make(curve.task, curve.num_envs, curve.backend)
+    elif curve.task.startswith("ALE/"):
+        envs = SyncVectorEnv([functools.partial(train_ppo_cleanrl.atari, curve.task)] * curve.num_envs)
     else:
         envs = gymnasium.make_vec(curve.task, curve.num_envs, vectorization_mode="sync")
     if curve.float64:

@@ -52,7 +52,7 @@ class Recorder(BaseCallback):
 
 def _make(curve: Curve) -> VecEnv:
     if curve.vector == "tandem":
-        return tandem.make_vec(curve.task, curve.num_envs).as_sb3()
+        return tandem.make_vec(curve.task, curve.num_envs, backend=curve.backend).as_sb3()
 
     def make_one() -> gymnasium.Env[Any, Any]:
         env = gymnasium.make(curve.task)

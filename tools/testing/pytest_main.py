@@ -25,15 +25,6 @@ class _Shard:
         items[:] = items[int(os.environ.get("TEST_SHARD_INDEX", "0")) :: int(os.environ.get("TEST_TOTAL_SHARDS") or 1)]
 
 
-def _keep_shaders() -> None:
-    """Lets Mesa keep compiled shaders: half of what an engine computes until its first frame.
-
-    The sandbox forbids Mesa its usual folder, so .bazelrc says that it keeps none.
-    """
-    if os.environ.pop("MESA_SHADER_CACHE_DISABLE", None):
-        os.environ["MESA_SHADER_CACHE_DIR"] = f"/tmp/mesa-shaders-of-tests-{os.getuid()}"
-
-
 def run(*paths: str) -> NoReturn:
     """Runs the tests in the given files and exits the process with pytest's code.
 
@@ -46,7 +37,6 @@ def run(*paths: str) -> NoReturn:
     Raises:
       SystemExit: Always, with pytest's exit code; no test found counts as failure.
     """
-    _keep_shaders()
     arguments = ["-c", os.devnull, "-p", "no:cacheprovider", "--import-mode=importlib", "--doctest-modules"]
     if report := os.environ.get("XML_OUTPUT_FILE"):
         arguments.append(f"--junit-xml={report}")
