@@ -99,6 +99,7 @@ class OwnStep:
         self._resetting = np.ones(num_envs, np.bool_)
         self._stepping = np.zeros(num_envs, np.bool_)
         self._is_unread = False  # its flags were not read
+        self._exchanges = -1  # before a reset that may not have been sent
         # Of a step whose ended environments are being reset: its results, and those environments.
         self._ending: tuple[StepResults, Mask] | None = None
         self._steps = np.zeros(num_envs, np.int64)
@@ -158,6 +159,7 @@ class OwnStep:
 
     def _sent(self, resetting: Mask, stepping: Mask) -> None:
         self._resetting, self._stepping, self._is_unread, self._ending = resetting, stepping, True, None
+        self._exchanges = -1
 
     def recv(self, timeout: float | None = None) -> StepResults:
         """Waits for the results of what was sent, and calls the functions."""
@@ -182,9 +184,11 @@ class OwnStep:
 
     def expect_reset(self, mask: Mask) -> None:
         """Notes the environments that the next exchange resets."""
-        if self._is_unread and not self._client.pending:  # a step whose results were dropped
+        exchanges = self._client.stats().exchanges
+        if self._is_unread and exchanges > self._exchanges:  # of an exchange whose results were dropped
             self._read_flags()
         self._sent(mask.copy(), np.zeros_like(mask))
+        self._exchanges = exchanges
         self._step.expect_reset(mask)
 
     def reset_results(self) -> tuple[Any, dict[str, Any]]:

@@ -297,6 +297,21 @@ def test_a_time_out_of_the_reset_loses_no_results() -> None:
         assert envs.step(zeros)[1].tolist() == [11.0] * _ENVS
 
 
+def test_a_refused_reset_resets_nothing() -> None:
+    """After it, an ended episode is still ended."""
+    with closing(_made(terminated=lambda step: step.steps == 1, autoreset_mode="Disabled")) as envs:
+        envs.reset(seed=0)
+        zeros = np.zeros((_ENVS, 3), np.float32)
+        envs.step(zeros)
+        with pytest.raises(tandem.InvalidArgument, match="seed"):
+            envs.reset(seed=-1)
+        envs.reset(env_ids=[1, 2, 3, 4])
+        with pytest.raises(tandem.InvalidArgument, match="found environments \\[0\\]"):
+            envs.step(zeros)
+        envs.reset(env_ids=[0])
+        envs.step(zeros)
+
+
 def test_wrappers_of_gymnasium_work() -> None:
     """RecordEpisodeStatistics has the returns and lengths of episodes whose ends and rewards are the functions'."""
     functions = {"reward": lambda step: np.ones(_ENVS), "terminated": lambda step: step.steps == 4}
