@@ -9,6 +9,7 @@ TandemError         the base of all errors, such as InvalidArgument, PeerGone an
 tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
 tandem.telemetry    jobs and their events, with tandem-daemon
 tandem.vector       AsyncVectorEnv and, in tandem.sb3, SubprocVecEnv, with Tandem's workers
+tandem.pettingzoo   environments of PettingZoo, with a row for each agent
 tandem.doctor, .sdk  programs: `python -m tandem.doctor` checks this machine; tandem.sdk prints flags for C and C++
 """
 
@@ -75,7 +76,7 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv):
     register_tasks()
 
 if TYPE_CHECKING:
-    from tandem import doctor, sdk, services, telemetry, vector
+    from tandem import doctor, pettingzoo, sdk, services, telemetry, vector
 
 __all__ = [
     "AccessDenied",
@@ -120,6 +121,7 @@ __all__ = [
     "launch_engine",
     "list_tasks",
     "make_vec",
+    "pettingzoo",
     "publish_frames",
     "sdk",
     "serve",
@@ -141,6 +143,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> ModuleType:
     """Imports a submodule when it is first used."""
-    if name in ("doctor", "sdk", "services", "telemetry", "vector"):
+    if name in ("doctor", "pettingzoo", "sdk", "services", "telemetry", "vector"):
         return importlib.import_module(f"tandem.{name}")
     raise AttributeError(f"module 'tandem' has no attribute {name!r}")

@@ -20,7 +20,7 @@ _ERRORS = {
     for name, value in vars(module).items()
     if inspect.isclass(value) and issubclass(value, errors.TandemError)
 }
-_SUBMODULES = {"doctor", "sdk", "services", "telemetry", "vector"}
+_SUBMODULES = {"doctor", "pettingzoo", "sdk", "services", "telemetry", "vector"}
 
 
 def _lines(text: str) -> int:

@@ -15,12 +15,22 @@ from tandem import client
 from tandem.arguments import integer, shown
 from tandem.engine.options import EngineOptions
 from tandem.environments.client_vector import ClientVectorEnv, Obs, StepResults
+from tandem.environments.own_rewards import OwnRewardsVectorEnv
 from tandem.environments.python_backend import start_workers
+from tandem.environments.transition import Transition
 from tandem.environments.vector_arguments import Seed
 from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
 from tandem.errors import EngineFailed, NoStepPending, StepPending, StepTimeout, Unsupported
 
-__all__ = ["AsyncVectorEnv", "CallPending", "ClientVectorEnv", "NoCallPending", "WorkerVectorEnv"]
+__all__ = [
+    "AsyncVectorEnv",
+    "CallPending",
+    "ClientVectorEnv",
+    "NoCallPending",
+    "OwnRewardsVectorEnv",
+    "Transition",
+    "WorkerVectorEnv",
+]
 
 # Gymnasium's own class waits without a limit. A worker's death ends the wait at once.
 _TIMEOUT_SECS = 600.0

@@ -136,6 +136,27 @@ std::pair<double, double> TaskOptions::Range(
   return default_value;
 }
 
+std::vector<std::string> TaskOptions::Names(
+    const std::string& name, const std::vector<std::string>& known) {
+  const json* const value = Find(name);
+  if (value == nullptr) return {};
+  std::vector<std::string> names;
+  const auto is_new = [&](const json& one) {
+    return one.is_string() &&
+           std::ranges::find(known, one.get<std::string>()) != known.end() &&
+           std::ranges::find(names, one.get<std::string>()) == names.end();
+  };
+  bool fits = value->is_array();
+  for (size_t i = 0; fits && i < value->size(); ++i) {
+    fits = is_new((*value)[i]);
+    if (fits) names.push_back((*value)[i].get<std::string>());
+  }
+  if (fits) return names;
+  Refuse(name, absl::StrCat("an array of different names, of ",
+                            absl::StrJoin(known, ", ")));
+  return {};
+}
+
 std::string TaskOptions::TextOrIndex(const std::string& name,
                                      const std::string& default_value) {
   const json* const value = Find(name);

@@ -20,6 +20,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -54,6 +55,9 @@ class TaskOptions {
   // allowed.
   std::pair<double, double> Range(const std::string& name,
                                   std::pair<double, double> default_value);
+  // An array of different texts of `known`. Default: none.
+  std::vector<std::string> Names(const std::string& name,
+                                 const std::vector<std::string>& known);
   // A text, or an integer of at least 0; Ant's main_body has this type.
   std::string TextOrIndex(const std::string& name,
                           const std::string& default_value);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,7 @@ absl::Status AskAll(TaskOptions options) {
   options.Text("xml_file", "ant.xml");
   options.Range("z_range", {0, 1});
   options.TextOrIndex("main_body", "1");
+  options.Names("state", {"qpos", "qvel"});
   return options.Finish();
 }
 
@@ -35,6 +37,7 @@ TEST(TaskOptions, GivesDefaultsForUnsetOptions) {
   EXPECT_EQ(options.Text("xml_file", "ant.xml"), "ant.xml");
   EXPECT_EQ(options.Range("z_range", {0, 1}), Pair(0, 1));
   EXPECT_EQ(options.TextOrIndex("main_body", "1"), "1");
+  EXPECT_TRUE(options.Names("state", {"qpos"}).empty());
   EXPECT_TRUE(options.Finish().ok());
 }
 
@@ -42,7 +45,7 @@ TEST(TaskOptions, ReturnsGivenValues) {
   TaskOptions options =
       TaskOptions::Parse(R"({"weight": 2, "ends": false, "frame_skip": 3,
                              "xml_file": "./a.xml", "z_range": ["-inf", "inf"],
-                             "main_body": 4})")
+                             "main_body": 4, "state": ["qvel", "qpos"]})")
           .value();
   EXPECT_EQ(options.Number("weight", 0.5), 2);
   EXPECT_EQ(options.Bool("ends", true), false);
@@ -50,6 +53,8 @@ TEST(TaskOptions, ReturnsGivenValues) {
   EXPECT_EQ(options.Text("xml_file", "ant.xml"), "./a.xml");
   EXPECT_EQ(options.Range("z_range", {0, 1}), Pair(-kInf, kInf));
   EXPECT_EQ(options.TextOrIndex("main_body", "1"), "4");
+  EXPECT_EQ(options.Names("state", {"qpos", "qvel"}),
+            (std::vector<std::string>{"qvel", "qpos"}));
   EXPECT_TRUE(options.Finish().ok());
 }
 
@@ -78,6 +83,9 @@ TEST(TaskOptions, NamesTheOptionTheExpectedAndTheFound) {
       {R"({"xml_file": "ant.xml\u0000x"})", "NUL"},
       {R"({"z_range": [[1], 2]})", "array of 2"},
       {R"({"z_range": {"low": 1}})", "object of 1"},
+      {R"({"state": "qpos"})", "array of different names, of qpos, qvel"},
+      {R"({"state": ["qpos", "xpos"]})", "xpos"},
+      {R"({"state": ["qpos", "qpos"]})", "different"},
   };
   for (const auto& [text, fact] : kWrong) {
     const absl::Status status = AskAll(TaskOptions::Parse(text).value());

@@ -104,7 +104,7 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data,
     task.Reset(data, random);
     mj_forward(&model, data);
     InfoWriter infos(&description.infos, /*at_reset=*/true);
-    task.PutResetInfos(*data, infos);
+    task.PutInfosOfState(*data, infos);
     *reset_infos = infos.count();
     const std::vector<float> action(schema.act_size);
     InfoWriter step_infos(&description.infos, /*at_reset=*/false);

@@ -24,7 +24,8 @@ namespace tandem {
 std::vector<std::string> MujocoTasks();
 
 // All tasks take Gymnasium's keyword options, except those of rendering. The
-// option xml_file: see FindModelFile.
+// option xml_file: see FindModelFile. The option state is a list of mjData's
+// arrays (model/state_arrays.cc) that become infos.
 //   kInvalidArgument     an unknown task or option (the text has the known
 //                        ones), or a model that lacks what the task needs
 //   kEngineFailed        MuJoCo cannot load or step the model

@@ -184,6 +184,36 @@ TEST_F(MujocoTasksTest, InfosMayBeArrays) {
   EXPECT_EQ(without.Column("distance_from_origin"), 2);
 }
 
+TEST_F(MujocoTasksTest, StateIsPartOfTheInfosOfResetsAndSteps) {
+  EngineRig rig = Rig("Walker2d-v5", R"({"state": ["qvel", "xpos"],
+      "exclude_current_positions_from_observation": false})");
+  const std::vector<InfoField>& fields = rig.schema().description.infos;
+  EXPECT_EQ(fields[2].name, "qvel");
+  EXPECT_EQ(fields[2].length, std::optional(9U));
+  EXPECT_EQ(fields[3].name, "xpos");
+  EXPECT_EQ(fields[3].length, std::optional(8U * 3));
+  const auto velocity = [&rig](size_t index) {
+    return rig.infos[rig.Column("qvel") + index];
+  };
+  ASSERT_TRUE(rig.ResetAll(0).ok());
+  EXPECT_NE(velocity(0), 0);
+  ASSERT_TRUE(rig.Step().ok());
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(static_cast<float>(velocity(i)), rig.obs[9 + i]);
+  }
+}
+
+TEST_F(MujocoTasksTest, RefusesStateThatAModelLacks) {
+  ExpectRefused(
+      MakeModelEngine(Pendulum(), Request(R"({"state": ["sensordata"]})"))
+          .status(),
+      {"at least 1 values of sensordata", "found 0"});
+  ExpectRefused(
+      MakeModelEngine(Pendulum(), Request(R"({"state": ["position"]})"))
+          .status(),
+      {"qpos, qvel", "position"});
+}
+
 TEST_F(MujocoTasksTest, ResetKeepsInfosThatOnlyAStepSets) {
   EngineRig rig = Rig("Walker2d-v5");
   rig.infos.assign(rig.infos.size(), 77);

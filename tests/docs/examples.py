@@ -35,6 +35,7 @@ NEEDS = {
     "clone": "a clone of this repository, on Debian 12",
     "daemon": "the slow lane's programs on PATH, and grpcio",
     "display": "a display",
+    "environments": "packages with environments, by tools/environments_test",
     "frameworks": "torch and the frameworks, by tools/frameworks_test",
     "minutes": "minutes of time, or of download",
     "pygame": "Gymnasium's extra classic-control",

@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecCheckNan, VecEnv, V
 
 import tandem
 from tandem.sb3 import SubprocVecEnv
+from tandem.testing.parallel_envs import Tag
 
 _ENVS = 3
 _TASKS = ["CartPole-v1", "Hopper-v5", "Reacher-v5"]
@@ -187,4 +188,34 @@ def test_unsupported_calls_of_environments_are_refused() -> None:
     with pytest.raises(IndexError):
         sb3.get_attr("render_mode", _ENVS)
     assert sb3.env_is_wrapped(gymnasium.Wrapper) == [False] * _ENVS
+    sb3.close()
+
+
+def test_own_rewards_and_ends() -> None:
+    """Rewards and dones are those of the functions, and VecMonitor has the episodes."""
+    functions = {"reward": lambda step: np.ones(_ENVS), "terminated": lambda step: step.steps == 7}
+    sb3 = VecMonitor(_ours("Hopper-v5", autoreset_mode="Disabled", **functions))
+    agent = PPO("MlpPolicy", sb3, n_steps=64, device="cpu").learn(3 * 64)
+    assert {(episode["r"], episode["l"]) for episode in agent.ep_info_buffer} == {(7.0, 7)}
+    sb3.close()
+
+
+def test_agents_as_rows() -> None:
+    """Each agent of a ParallelEnv is an environment; its last observation is in the infos of its last step."""
+    sb3 = VecMonitor(tandem.pettingzoo.parallel_vec(Tag, 4, num_workers=2, autoreset_mode="NextStep").as_sb3())
+    assert sb3.num_envs == 12
+    sb3.seed(3)
+    PPO("MlpPolicy", sb3, n_steps=16, device="cpu").learn(12 * 16)
+    sb3.reset()
+    steps = np.zeros(12, int)
+    for _ in range(40):
+        _, _, dones, infos = sb3.step(np.ones(12, int))
+        steps += 1
+        for row in np.flatnonzero(dones):
+            if infos[row]["active"]:
+                assert infos[row]["terminal_observation"][1] == steps[row] == infos[row]["episode"]["l"]
+        steps[dones] = 0
+    assert sb3.get_attr("possible_agents", [0, 11]) == [["red", "green", "blue"]] * 2
+    assert sb3.env_method("render", indices=[4])[0].shape == (4, 4, 3)
+    assert len(sb3.get_images()) == 4
     sb3.close()

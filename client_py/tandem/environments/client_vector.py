@@ -76,9 +76,17 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
     def _attach(self, client: SharedMemoryClient) -> None:
         self._client = client
         client._native.serve_environments()
-        self.autoreset_mode = gymnasium.vector.AutoresetMode[client.autoreset_mode.name]
+        self.autoreset_mode = gymnasium.vector.AutoresetMode[self._autoreset_of(client).name]
         self.metadata = {**self._metadata(), "autoreset_mode": self.autoreset_mode}
         self._stepper = self._make_stepper(client)
+
+    def _autoreset_of(self, client: SharedMemoryClient) -> AutoresetMode:
+        """Returns the environments' autoreset mode."""
+        return client.autoreset_mode
+
+    def _change_autoreset(self, mode: AutoresetMode) -> None:
+        """Changes the autoreset mode; all environments are reset."""
+        self._attach(self._client.replaced(mode))
 
     def _metadata(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -284,8 +292,8 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
                 name=error.name,
             ) from error
 
-        if self._client.autoreset_mode is not AutoresetMode.SAME_STEP:
-            self._attach(self._client.replaced(AutoresetMode.SAME_STEP))
+        if self.autoreset_mode.name != AutoresetMode.SAME_STEP.name:
+            self._change_autoreset(AutoresetMode.SAME_STEP)
         return SharedMemoryVecEnv(self)
 
     def _closed_error(self, call: str) -> EnvironmentClosed:

@@ -1,5 +1,8 @@
 """`make_vec`: environments in processes of their own: tasks of an engine, or any of Gymnasium's."""
 
+# For help(), which prints annotations that are no texts in full.
+from __future__ import annotations
+
 import functools
 import inspect
 import os
@@ -17,9 +20,11 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
+from tandem.environments.own_rewards import OwnRewardsVectorEnv
 from tandem.environments.python_backend import EnvFn, function_of_id, limited, start_workers
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.restart import RestartingVectorEnv
+from tandem.environments.transition import Function, OwnFunctions
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
 from tandem.errors import InvalidArgument, Unsupported
@@ -46,9 +51,12 @@ def make_vec(
     threads: int = 0,
     autoreset_mode: AutoresetMode | gymnasium.vector.AutoresetMode | str = AutoresetMode.NEXT_STEP,
     copy: bool = True,
-    dtype: "DTypeLike | None" = None,  # quoted for help(), which prints a page of it otherwise
+    dtype: DTypeLike | None = None,
     max_episode_steps: int | None = None,
     model: str | os.PathLike[str] | None = None,
+    reward: Function | None = None,
+    terminated: Function | None = None,
+    observation: Function | None = None,
     render_mode: str | None = None,
     frames: FrameOptions | Size | None = None,
     images: ImageOptions | Size | None = None,
@@ -69,8 +77,7 @@ def make_vec(
     >>> envs.close()
 
     Args:
-      task: A task of Tandem (`tandem.list_tasks`), such as "Ant-v5"; an id of Gymnasium's registry; a function that
-        makes an environment; or a sequence of such functions.
+      task: A task of Tandem, such as "Ant-v5"; an id of Gymnasium's registry; or functions that make environments.
       num_envs: Number of environments; None: 1, or the number of functions.
       backend: "native": an id's task in C++; "python": Gymnasium's environment; None: C++ if there is such a task.
       num_workers: Python: processes that share the environments; None: as many as cores and environments allow.
@@ -83,12 +90,14 @@ def make_vec(
       dtype: C++, of observations; None: Gymnasium's (float64 for MuJoCo, from float32), float32 if copy=False.
       max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own.
       model: C++: an MJCF file to simulate in place of a task.
+      reward: C++: a function of a `tandem.vector.Transition` that returns all rewards (docs/tasks.md).
+      terminated: C++: the same for terminations, bool[num_envs].
+      observation: C++: the same for observations, [num_envs, ...].
       render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it. Not with a function.
       frames: C++: a size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render mode.
       images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
-      task_options: C++: the keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height
-        of the images of `render`, Gymnasium's by default.
+      task_options: C++: options of Gymnasium's environment, such as ctrl_cost_weight=0.1; `state`; width and height.
 
     Raises:
       InvalidArgument: An unknown task or option, or an invalid value; the message names the nearest.
@@ -100,7 +109,7 @@ def make_vec(
     engine_options = EngineOptions() if engine is None else engine
     if not isinstance(engine_options, EngineOptions):
         raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(engine)}")
-    mode = _autoreset_mode(autoreset_mode)
+    mode = autoreset_mode_of(autoreset_mode)
     spec = _python_spec(task, backend, engine_options)
     if spec is not None or not isinstance(task, str | None):
         return _in_python(spec, given, mode, engine_options)
@@ -109,6 +118,7 @@ def make_vec(
         ("num_workers", "restart_workers", "batch_size"),
         "of a task in C++; see `threads` and EngineOptions.restart",
     )
+    functions = _own_functions(reward, terminated, observation, dtype, engine_options)
     num_envs = 1 if num_envs is None else num_envs
     task_options = {**(env_kwargs or {}), **task_options}
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
@@ -156,7 +166,8 @@ def make_vec(
         if render_mode is None:
             raise
         raise InvalidArgument(re.sub(r"^(frames|FrameOptions\.\w+):", "render_mode:", str(error))) from None
-    envs = _attached(launched, launch, engine_options, mode, copy=copy, dtype=dtype, render_mode=render_mode)
+    arguments = {"copy": copy, "dtype": dtype, "render_mode": render_mode}
+    envs = _attached(launched, launch, engine_options, mode, functions, **arguments)
     envs.spec = _spec(task, {**given, "num_envs": num_envs, "task_options": task_options, "autoreset_mode": mode})
     return envs
 
@@ -194,6 +205,8 @@ def _in_python(
     """Makes the environments of a spec, or of the functions that `task` is."""
     unused = ("threads", "dtype", "model", "frames", "images")
     _refuse(given, unused, "of environments in Python")
+    own = ("reward", "terminated", "observation")
+    _refuse(given, own, "of environments in Python, where a wrapper of the environment does this")
     if given["task_options"]:
         name = next(iter(given["task_options"]))
         raise InvalidArgument(
@@ -256,11 +269,33 @@ def _spec(task: str | None, given: dict[str, Any]) -> EnvSpec | None:
     return spec
 
 
+def _own_functions(
+    reward: Function | None,
+    terminated: Function | None,
+    observation: Function | None,
+    dtype: DTypeLike | None,
+    options: EngineOptions,
+) -> OwnFunctions:
+    """Returns the functions; refuses options that need the engine's own rewards and observations."""
+    functions = OwnFunctions(reward, terminated, observation)
+    if functions and options.restart:
+        raise InvalidArgument(
+            "EngineOptions.restart: expected False with reward, terminated or observation, found True; PeerGone says "
+            "that the engine died: call make_vec again"
+        )
+    if observation is not None and dtype is not None:
+        raise InvalidArgument(
+            f"dtype: expected None with observation, whose arrays have the dtype, found {shown(dtype)}; omit it"
+        )
+    return functions
+
+
 def _attached(
     engine: EngineProcess,
-    launch: "functools.partial[EngineProcess]",
+    launch: functools.partial[EngineProcess],
     options: EngineOptions,
     mode: AutoresetMode,
+    functions: OwnFunctions,
     **arguments: Any,
 ) -> SharedMemoryVectorEnv:
     """Makes the environments of an engine, with further arguments of their class; ends the engine if that fails."""
@@ -271,8 +306,10 @@ def _attached(
             timeout=options.timeout,
             attach_timeout=options.start_timeout,
             wait=options.wait,
-            autoreset_mode=mode,
+            autoreset_mode=AutoresetMode.DISABLED if functions else mode,
         )
+        if functions:
+            return OwnRewardsVectorEnv(client, functions=functions, mode=mode, engine=engine, **arguments)
         if not options.restart:
             return SharedMemoryVectorEnv(client, engine=engine, **arguments)
         return RestartingVectorEnv(
@@ -289,7 +326,8 @@ def _attached(
         raise
 
 
-def _autoreset_mode(asked: AutoresetMode | gymnasium.vector.AutoresetMode | str) -> AutoresetMode:
+def autoreset_mode_of(asked: AutoresetMode | gymnasium.vector.AutoresetMode | str) -> AutoresetMode:
+    """Returns the mode; InvalidArgument: it is none."""
     try:
         return AutoresetMode(asked if isinstance(asked, str) else asked.value)
     except (ValueError, AttributeError):

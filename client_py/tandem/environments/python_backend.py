@@ -90,8 +90,8 @@ def function_of_id(
 
 def _module_of(env_fn: Any) -> types.ModuleType | None:
     """Returns the module of a function, if a new program cannot import it, such as a test module of pytest."""
-    while isinstance(env_fn, functools.partial):
-        env_fn = env_fn.func
+    if isinstance(env_fn, functools.partial):
+        return next(filter(None, map(_module_of, (env_fn.func, *env_fn.args))), None)
     name = getattr(env_fn, "__module__", None)
     module = sys.modules.get(name) if isinstance(name, str) and name != "__main__" else None
     if getattr(module, "__file__", None) is None:  # such as builtins

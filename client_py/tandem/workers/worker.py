@@ -46,6 +46,7 @@ STACK_SIGNAL = signal.SIGRTMIN + 7
 
 _WAIT_SECS = 0.2  # between two looks at whether the trainer lives
 _PR_SET_PDEATHSIG = 1
+_PARALLEL = "; tandem.pettingzoo.parallel_vec takes environments of PettingZoo"
 _PART_BYTES = 2**30  # of one write, which the kernel limits to 2 GiB
 
 
@@ -163,7 +164,7 @@ def _made(env_fns: Sequence[bytes], first_env: int, trainer: Channel) -> list[gy
             if not isinstance(env, gymnasium.Env):
                 raise InvalidArgument(
                     f"env_fns[{first_env + len(envs)}]: expected a function that returns a gymnasium.Env, found one "
-                    f"that returns a {type(env).__name__}"
+                    f"that returns a {type(env).__name__}{_PARALLEL if hasattr(env, 'possible_agents') else ''}"
                 )
             envs.append(env)
             _check_spaces(env, envs[0], first_env + len(envs) - 1, first_env)

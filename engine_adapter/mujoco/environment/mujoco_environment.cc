@@ -134,7 +134,7 @@ void MujocoEnvironment::TakeActions(std::span<const float> actions) {
 
 void MujocoEnvironment::PutRow(const EnvironmentRow& row) const {
   InfoWriter infos(row.infos.first(reset_infos_));
-  task_->PutResetInfos(*data_, infos);
+  task_->PutInfosOfState(*data_, infos);
   CheckCount(infos.count(), reset_infos_, "infos of a reset");
   ObsWriter obs(row.obs);
   task_->Observe(*data_, obs);

@@ -15,7 +15,8 @@ void PutVelocityCommand(std::span<const mjtNum, 3> command, ObsWriter& obs) {
 Task::Task(TaskSetup& setup)
     : model_(setup.shared_model()),
       frame_skip_(setup.frame_skip()),
-      step_secs_(model_->opt.timestep * frame_skip_) {}
+      step_secs_(model_->opt.timestep * frame_skip_),
+      state_(setup) {}
 
 void Task::Simulate(mjData* data) const {
   for (uint32_t i = 0; i < frame_skip_; ++i) mj_step(model_.get(), data);

@@ -29,6 +29,7 @@
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/row_writer.h"
+#include "engine_adapter/mujoco/model/state_arrays.h"
 #include "engine_adapter/mujoco/model/task_setup.h"
 
 namespace tandem {
@@ -94,6 +95,12 @@ class Task {
   virtual void PutResetInfos(const mjData& /*data*/,
                              InfoWriter& /*infos*/) const {}
 
+  // Puts them, then the arrays of the option "state".
+  void PutInfosOfState(const mjData& data, InfoWriter& infos) const {
+    PutResetInfos(data, infos);
+    state_.Put(data, infos);
+  }
+
   // Steps. The caller has copied `action` to `data`->ctrl. Puts the step's
   // other infos.
   virtual StepOutcome Step(std::span<const float> action, mjData* data,
@@ -135,6 +142,7 @@ class Task {
   std::shared_ptr<const mjModel> model_;
   uint32_t frame_skip_;
   double step_secs_;
+  StateArrays state_;
 };
 
 // A task with noise on the model's initial state, which observes positions and

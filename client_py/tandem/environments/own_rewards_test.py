@@ -1,0 +1,363 @@
+"""`make_vec` with functions for rewards, terminations and observations, compared with environments of Gymnasium."""
+
+import inspect
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.envs.mujoco import MujocoEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from numpy.typing import NDArray
+
+import tandem
+from tandem.testing.engines import watchdog  # noqa: F401, the fixture
+from tandem.testing.sample_spaces import assert_same
+from tandem.vector import Transition
+from tools.testing import pytest_main
+
+_ENVS = 5
+_STEP_SECS = 0.01
+_XML = str(Path(inspect.getfile(MujocoEnv)).parent / "assets" / "hopper.xml")
+_MODEL: dict[str, Any] = {
+    "model": _XML,
+    "frame_skip": 5,
+    "reset_noise_scale": 0.05,
+    "state": ("qpos", "qvel", "xpos", "cfrc_ext"),
+    "max_episode_steps": 30,
+}
+
+
+class _Jumper(MujocoEnv):
+    """The reference: Gymnasium's hopper with another reward, other ends and other observations."""
+
+    metadata = {"render_modes": ["human", "rgb_array", "depth_array", "rgbd_tuple"], "render_fps": 100}
+
+    def __init__(self) -> None:
+        space = spaces.Box(-np.inf, np.inf, (11,), np.float64)
+        super().__init__(_XML, 5, observation_space=space)
+
+    def step(self, action: Any) -> Any:
+        """Steps as `_reward`, `_terminated` and `_observation` say."""
+        before = self.data.qpos[0]
+        self.do_simulation(action, self.frame_skip)
+        drive = action[0] * action[0] + action[1] * action[1] + action[2] * action[2]
+        reward = (self.data.qpos[0] - before) / _STEP_SECS + self.data.xpos[4, 2] - 0.5 * np.float64(drive)
+        return self._observed(), reward, bool(self.data.qpos[1] < 1.2), False, self._infos()
+
+    def reset_model(self) -> Any:
+        """Adds noise to the first state."""
+        random = self.np_random
+        qpos = self.init_qpos + random.uniform(-0.05, 0.05, self.model.nq)
+        qvel = self.init_qvel + 0.05 * random.standard_normal(self.model.nv)
+        self.set_state(qpos, qvel)  # type: ignore[no-untyped-call]
+        return self._observed()
+
+    def _observed(self) -> Any:
+        return np.concatenate([self.data.qpos[1:], np.clip(self.data.qvel, -10, 10)])
+
+    def _infos(self) -> dict[str, Any]:
+        data = self.data
+        return {name: getattr(data, name).ravel().copy() for name in _MODEL["state"]}
+
+    _get_reset_info = _infos
+
+
+def _reward(step: Transition) -> Any:
+    speed = (step.state["qpos"][:, 0] - step.previous_state["qpos"][:, 0]) / _STEP_SECS
+    a = step.actions
+    drive = a[:, 0] * a[:, 0] + a[:, 1] * a[:, 1] + a[:, 2] * a[:, 2]
+    return speed + step.state["xpos"][:, 4, 2] - 0.5 * drive.astype(np.float64)
+
+
+def _terminated(step: Transition) -> NDArray[np.bool_]:
+    return step.state["qpos"][:, 1] < 1.2
+
+
+def _observation(step: Transition) -> NDArray[np.float64]:
+    return np.concatenate([step.state["qpos"][:, 1:], np.clip(step.state["qvel"], -10, 10)], axis=1)
+
+
+def _made(**options: Any) -> Any:
+    return tandem.make_vec(num_envs=_ENVS, **(_MODEL | options))
+
+
+def _in_order(infos: dict[str, Any]) -> dict[str, Any]:
+    """Returns infos with sorted keys: those of Gymnasium depend on which environment was the first to have them."""
+    return {key: _in_order(infos[key]) if isinstance(infos[key], dict) else infos[key] for key in sorted(infos)}
+
+
+def _same(found: Any, expected: Any) -> None:
+    assert_same((*found[:-1], _in_order(found[-1])), (*expected[:-1], _in_order(expected[-1])))
+
+
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+def test_equals_an_environment_of_gymnasium(mode: AutoresetMode, copy: bool) -> None:
+    """Observations, rewards, flags and infos have Gymnasium's digits, also after resets by seeds and masks."""
+    theirs = SyncVectorEnv([lambda: TimeLimit(_Jumper(), 30)] * _ENVS, autoreset_mode=mode)
+    functions = {"reward": _reward, "terminated": _terminated, "observation": _observation}
+    with closing(theirs), closing(_made(autoreset_mode=mode, copy=copy, **functions)) as ours:
+        assert ours.observation_space == theirs.observation_space
+        assert ours.action_space == theirs.action_space
+        assert ours.autoreset_mode is mode and ours.metadata["autoreset_mode"] is mode
+        _same(ours.reset(seed=4), theirs.reset(seed=4))
+        theirs.action_space.seed(5)
+        rng = np.random.default_rng(6)
+        counts = np.zeros(2, int)
+        for step in range(300):
+            actions = theirs.action_space.sample()
+            expected = theirs.step(actions)
+            _same(ours.step(actions), expected)
+            counts += expected[2].sum(), expected[3].sum()
+            mask = expected[2] | expected[3]
+            if mode is not AutoresetMode.DISABLED:
+                mask = rng.random(_ENVS) < (0.5 if step % 37 == 0 else 0)
+            if mask.any():
+                seed = None if step % 2 else step
+                results = [envs.reset(seed=seed, options={"reset_mask": mask.copy()}) for envs in (ours, theirs)]
+                _same(*results)
+        assert (counts > 5).all(), counts
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+def test_a_task_of_tandem_with_its_own_rules(mode: AutoresetMode) -> None:
+    """Functions that repeat the rules of HalfCheetah and of Hopper change nothing in the results of the tasks."""
+    options: dict[str, Any] = {"num_envs": 4, "autoreset_mode": mode, "max_episode_steps": 25}
+
+    def cheetah(step: Transition) -> NDArray[Any]:
+        return step.rewards
+
+    def fallen(step: Transition) -> NDArray[np.bool_]:
+        assert (step.terminations <= step.stepped).all()
+        return step.terminations.copy()
+
+    for task, functions in (("HalfCheetah-v5", {"reward": cheetah}), ("Hopper-v5", {"terminated": fallen})):
+        with (
+            closing(tandem.make_vec(task, **options)) as plain,
+            closing(tandem.make_vec(task, **options, **functions)) as own,
+        ):
+            assert own.single_observation_space == plain.single_observation_space
+            assert_same(own.reset(seed=1), plain.reset(seed=1))
+            plain.action_space.seed(1)
+            for _ in range(80):
+                actions = plain.action_space.sample()
+                expected = plain.step(actions)
+                assert_same(own.step(actions), expected)
+                ended = expected[2] | expected[3]
+                if mode is AutoresetMode.DISABLED and ended.any():
+                    assert_same(*(envs.reset(options={"reset_mask": ended.copy()}) for envs in (own, plain)))
+
+
+def _hinge_terms(step: Transition) -> Any:
+    return step.steps == 3 + np.arange(len(step.steps))
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+def test_subsets_follow_the_mode(mode: AutoresetMode) -> None:
+    """`step(env_ids=...)` steps and resets these environments alone; the others keep their steps."""
+    with closing(_made(autoreset_mode=mode, terminated=_hinge_terms, reward=lambda step: step.steps)) as envs:
+        envs.reset(seed=0)
+        zeros = np.zeros((2, 3), np.float32)
+        for step in (1, 2, 3):
+            _, rewards, terminations, _, infos = envs.step(zeros, env_ids=[4, 0])
+            assert rewards.tolist() == [step, step]
+            assert terminations.tolist() == [False, step == 3]
+        assert ("final_obs" in infos) == (mode is AutoresetMode.SAME_STEP)
+        if mode is AutoresetMode.DISABLED:
+            with pytest.raises(tandem.InvalidArgument, match="found environments \\[0\\]"):
+                envs.step(zeros, env_ids=[4, 0])
+            envs.reset(env_ids=[0])
+        rewards, terminations = envs.step(zeros, env_ids=[4, 0])[1:3]
+        assert rewards.tolist() == [4, 0 if mode is AutoresetMode.NEXT_STEP else 1]
+        _, rewards, terminations, _, _ = envs.step(np.zeros((_ENVS, 3), np.float32))
+        assert rewards.tolist() == [1 if mode is AutoresetMode.NEXT_STEP else 2, 1, 1, 1, 5]
+
+
+def test_functions_see_the_whole_transition() -> None:
+    """Arrays have the documented shapes and dtypes, are read-only, and show resets."""
+    seen: list[dict[str, Any]] = []
+
+    def reward(step: Transition) -> NDArray[np.float64]:
+        seen.append({name: value for name, value in vars(step).items() if "state" not in name})
+        seen[-1] = {name: value.copy() for name, value in seen[-1].items()}
+        assert step.state["cfrc_ext"].shape == step.previous_state["cfrc_ext"].shape == (_ENVS, 5, 6)
+        assert step.state["qvel"].shape == (_ENVS, 6) and step.state["qvel"].dtype == np.float64
+        state = np.hstack([step.state["qpos"], step.state["qvel"]])
+        np.testing.assert_array_equal(step.obs, state.astype(np.float32))
+        with pytest.raises(ValueError, match="read-only"):
+            step.state["qvel"][0] = 1
+        with pytest.raises(ValueError, match="read-only"):
+            step.obs[0] = 1
+        return np.zeros(_ENVS)
+
+    with closing(_made(reward=reward, max_episode_steps=2)) as envs:
+        first, _ = envs.reset(seed=0)
+        actions = np.full((_ENVS, 3), 0.5, np.float32)
+        observations = [first] + [envs.step(actions)[0] for _ in range(3)]
+    kinds = {name: (value.dtype.name, value.shape) for name, value in seen[0].items()}
+    assert kinds == {
+        "obs": ("float32", (_ENVS, 12)),
+        "previous_obs": ("float32", (_ENVS, 12)),
+        "actions": ("float32", (_ENVS, 3)),
+        "rewards": ("float32", (_ENVS,)),
+        "terminations": ("bool", (_ENVS,)),
+        "truncations": ("bool", (_ENVS,)),
+        "steps": ("int64", (_ENVS,)),
+        "stepped": ("bool", (_ENVS,)),
+    }
+    assert [step["truncations"].all() for step in seen] == [False, True]
+    assert [step["steps"].tolist() for step in seen] == [[1] * _ENVS, [2] * _ENVS]
+    for step, before, after in zip(seen, observations, observations[1:], strict=False):
+        np.testing.assert_array_equal(step["previous_obs"], before)
+        np.testing.assert_array_equal(step["obs"], after)
+        np.testing.assert_array_equal(step["actions"], actions)
+
+
+@pytest.mark.parametrize(
+    ("functions", "text"),
+    [
+        ({"reward": lambda step: step.rewards[:2]}, "reward: .* float64\\[5\\], found float32\\[2\\]"),
+        ({"reward": lambda step: 1.0}, "reward: .* found float64\\[\\]"),
+        ({"reward": lambda step: ["a"] * _ENVS}, "reward: .* found <U1\\[5\\]"),
+        ({"reward": lambda step: np.where(step.steps == 1, np.inf, 0)}, "reward: .* found inf for environment 0"),
+        ({"terminated": lambda step: step.steps}, "terminated: .* bool\\[5\\], found int64\\[5\\]"),
+        (
+            {"observation": lambda step: step.obs[:, : 2 - step.steps.max()]},
+            "observation: .* float32\\[5, 2\\] as in its first call, found float32\\[5, 1\\]",
+        ),
+    ],
+)
+def test_results_are_checked(functions: dict[str, Callable[[Transition], Any]], text: str) -> None:
+    """Errors have what was expected and found."""
+    with closing(_made(**functions)) as envs:
+        envs.reset(seed=0)
+        with pytest.raises(tandem.InvalidArgument, match=text):
+            envs.step(np.zeros((_ENVS, 3), np.float32))
+        assert not envs.client.pending
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP], ids=lambda mode: mode.name)
+def test_exceptions_leave_the_environments_usable(mode: AutoresetMode) -> None:
+    """The exception comes as it is. Episodes that ended in this step are reset by the next one."""
+    reasons: Iterator[Exception | None] = iter([None, None, KeyError("mine"), None, None])
+
+    def reward(step: Transition) -> NDArray[np.int64]:
+        if (reason := next(reasons)) is not None:
+            raise reason
+        return step.steps
+
+    with closing(_made(reward=reward, autoreset_mode=mode, max_episode_steps=3)) as envs:
+        envs.reset(seed=0)
+        zeros = np.zeros((_ENVS, 3), np.float32)
+        for _ in range(2):
+            envs.step(zeros)
+        with pytest.raises(KeyError, match="mine"):
+            envs.step(zeros)
+        assert envs.step(zeros)[1].tolist() == [0] * _ENVS  # all are reset
+        assert envs.step(zeros)[1].tolist() == [1] * _ENVS
+        envs.reset(seed=1)
+        assert envs.step(zeros)[1].tolist() == [1] * _ENVS
+
+
+def test_a_time_out_of_the_reset_loses_no_results() -> None:
+    """With SAME_STEP, `recv` continues where the second exchange of a step timed out; `reset` drops its results."""
+    stops = iter([False, True, False, True, False])
+
+    def terminated(step: Transition) -> Any:
+        if next(stops):
+            os.kill(envs.client.engine_pid, signal.SIGSTOP)  # between the exchanges
+        return step.steps == 2
+
+    options = {"engine": tandem.EngineOptions(timeout=0.2), "reward": lambda step: step.steps + 10}
+    with closing(_made(terminated=terminated, autoreset_mode="SameStep", **options)) as envs:
+        zeros = np.zeros((_ENVS, 3), np.float32)
+        for call in ("recv", "reset"):
+            envs.reset(seed=0)
+            before = envs.step(zeros)[0]
+            with pytest.raises(tandem.StepTimeout):
+                envs.step(zeros)
+            assert envs.client.pending
+            with pytest.raises(tandem.StepPending):
+                envs.step(zeros)
+            os.kill(envs.client.engine_pid, signal.SIGCONT)
+            if call == "recv":
+                obs, rewards, terminations, _, infos = envs.recv(10)
+                assert rewards.tolist() == [12.0] * _ENVS and terminations.all() and infos["_final_obs"].all()
+                assert not np.array_equal(infos["final_obs"][0], obs[0]) and not np.array_equal(before, obs)
+        envs.reset()
+        assert envs.step(zeros)[1].tolist() == [11.0] * _ENVS
+
+
+def test_a_refused_reset_resets_nothing() -> None:
+    """After it, an ended episode is still ended."""
+    with closing(_made(terminated=lambda step: step.steps == 1, autoreset_mode="Disabled")) as envs:
+        envs.reset(seed=0)
+        zeros = np.zeros((_ENVS, 3), np.float32)
+        envs.step(zeros)
+        with pytest.raises(tandem.InvalidArgument, match="seed"):
+            envs.reset(seed=-1)
+        envs.reset(env_ids=[1, 2, 3, 4])
+        with pytest.raises(tandem.InvalidArgument, match="found environments \\[0\\]"):
+            envs.step(zeros)
+        envs.reset(env_ids=[0])
+        envs.step(zeros)
+
+
+def test_wrappers_of_gymnasium_work() -> None:
+    """RecordEpisodeStatistics has the returns and lengths of episodes whose ends and rewards are the functions'."""
+    functions = {"reward": lambda step: np.ones(_ENVS), "terminated": lambda step: step.steps == 4}
+    with closing(RecordEpisodeStatistics(_made(autoreset_mode="SameStep", **functions))) as envs:
+        envs.reset(seed=0)
+        for step in range(1, 9):
+            infos = envs.step(envs.action_space.sample())[4]
+            assert ("episode" in infos) == (step % 4 == 0)
+        assert infos["episode"]["r"].tolist() == [4.0] * _ENVS and infos["episode"]["l"].tolist() == [4] * _ENVS
+
+
+def test_one_environment_and_discrete_actions() -> None:
+    """`gymnasium.make` takes the functions, too; a discrete action is a number in the transition."""
+    actions: list[float] = []
+
+    def reward(step: Transition) -> list[float]:
+        actions.append(float(step.actions[0, 0]))
+        return [7.0]
+
+    env = gymnasium.make("tandem/CartPole-v1", reward=reward, terminated=lambda step: step.steps == 2)
+    with closing(env):
+        env.reset(seed=0)
+        assert [env.step(action)[1:3] for action in (1, 0)] == [(7.0, False), (7.0, True)]
+    assert actions == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"reward": 1.0}, "reward: expected a function of a tandem.vector.Transition, found 1.0"),
+        (
+            {"terminated": lambda step: step, "engine": tandem.EngineOptions(restart=True)},
+            "EngineOptions.restart: expected False with reward",
+        ),
+        ({"observation": lambda step: step.obs, "dtype": "float32"}, "dtype: expected None with observation"),
+        ({"task": "Acrobot-v1", "model": None, "reward": lambda step: step}, "reward: .* in Python"),
+        ({"state": ("qpos", "speed")}, "state: expected an array of different names, of qpos, .* found .*speed"),
+        ({"observation": lambda step: np.zeros(3)}, "observation: .* with a row for each environment"),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, Any], text: str) -> None:
+    """Nothing is left running."""
+    given = {"task": None, "num_envs": 2, "model": _XML} | arguments
+    with pytest.raises(tandem.InvalidArgument, match=text):
+        tandem.make_vec(**given)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,288 @@
+"""`ParallelVectorEnv`: environments of PettingZoo as a `gymnasium.vector.VectorEnv` with a row for each agent."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from tandem.arguments import described
+from tandem.client import SharedMemoryClient
+from tandem.environments.chosen import distinct_ids
+from tandem.environments.client_vector import EnvIds, Obs, StepResults
+from tandem.environments.row_infos import Infos, copied, final_infos, infos_of_groups, merged_infos, split_infos
+from tandem.environments.vector_arguments import Mask, Seed, reset_mask, seed_of_chosen
+from tandem.environments.worker_vector import WorkerVectorEnv
+from tandem.errors import InvalidAction, InvalidArgument
+from tandem.handles import NotPicklable
+
+if TYPE_CHECKING:
+    from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
+
+
+class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray[Any]]):
+    """ParallelEnvs in worker processes; `tandem.pettingzoo.parallel_vec` makes one.
+
+    Row `i * len(possible_agents) + k` is agent k of environment i. An environment is reset when all its agents have
+    ended. Until then, the row of an agent that ended earlier has zeros, no flags, and False in `infos["active"]`; its
+    action has no effect. In the environment's last step this row is truncated: each row is a sequence of episodes, of
+    which those that are never active are padding. Autoreset modes hold for each row: with SAME_STEP a row that ends has
+    its last observation in `infos["final_obs"]`, and already shows its next one.
+
+    Attributes:
+      num_envs: Number of rows: environments times agents.
+      num_parallel_envs: Number of environments.
+      possible_agents: Names of the agents of each environment, in the order of their rows.
+      single_observation_space: Of one agent.
+      observation_space: Of all rows, as `gymnasium.vector.utils.batch_space` makes it.
+      single_action_space: Of one agent.
+      action_space: Of all rows, in the same way.
+      autoreset_mode: When the end of an environment is followed by its reset.
+      metadata: Of the first environment, and "autoreset_mode".
+      render_mode: Of the first environment.
+    """
+
+    _instead = (
+        "its workers have one client, in this process; call parallel_vec with the same arguments in the other process"
+    )
+
+    def __init__(self, joint: WorkerVectorEnv) -> None:
+        """Takes over environments of `JointEnv`; `close` closes them.
+
+        Raises:
+          InvalidArgument: The environments have different agents.
+        """
+        self._joint = joint
+        agents = joint.get_attr("possible_agents")
+        for env_id, others in enumerate(agents):
+            if others != agents[0]:
+                raise InvalidArgument(
+                    f"env_fn: expected environments with the same agents, found {others} in environment {env_id}, and "
+                    f"{agents[0]} in environment 0"
+                )
+        self.possible_agents = list(agents[0])
+        self.num_parallel_envs = joint.num_envs
+        self.num_envs = joint.num_envs * len(self.possible_agents)
+        ((self.single_observation_space, self.single_action_space),) = joint.call_chosen([0], "single_spaces")
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.render_mode = joint.render_mode
+        self._adopt_mode()
+
+    def _adopt_mode(self) -> None:
+        self.autoreset_mode = self._joint.autoreset_mode
+        self.metadata = self._joint.metadata
+        # Agents that have ended, in environments that have not.
+        self._gone = np.zeros((self.num_parallel_envs, len(self.possible_agents)), np.bool_)
+        self._rows: Obs = None  # what was returned last
+
+    def __len__(self) -> int:
+        """Returns the number of rows."""
+        return self.num_envs
+
+    @property
+    def client(self) -> SharedMemoryClient:
+        """The client of the workers: `stats()`, `name`."""
+        return self._joint.client
+
+    def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+        """Starts new episodes of whole environments.
+
+        Args:
+          seed: Environment i starts from seed + i; or, of a sequence with a seed for each row, from that of its first
+            row; None: each environment's random stream continues.
+          options: None, or a mapping, which each environment's `reset` gets without "reset_mask". "reset_mask",
+            bool[num_envs]: the environments are reset whose rows are all True. In other environments only rows of
+            agents that have ended may be True: their padding starts.
+
+        Returns:
+          Observations of all rows, and infos of the environments that were reset.
+
+        Raises:
+          InvalidArgument: An invalid seed or mask.
+          TandemError: As `WorkerVectorEnv.reset`.
+        """
+        rows = self._of_agents(reset_mask(options, self.num_envs, None))
+        chosen: Mask = np.asarray(rows.all(axis=1))
+        padding = rows & ~chosen[:, np.newaxis]
+        if (wrong := (padding & ~self._gone).any(axis=1)).any():
+            raise InvalidArgument(
+                "reset_mask: expected all agents of an environment, which is reset as a whole, found only some of "
+                f"environments {np.flatnonzero(wrong).tolist()}, and not all of these have ended; nothing was sent"
+            )
+        first_rows = np.arange(self.num_envs) % len(self.possible_agents) == 0
+        seed = seed_of_chosen(seed, first_rows)
+        others = {key: value for key, value in (options or {}).items() if key != "reset_mask"}
+        if isinstance(options, dict):
+            options.pop("reset_mask", None)  # as Gymnasium's own vector environments
+        infos: dict[str, Any] = {}
+        if chosen.any():
+            given = None if options is None else {**others, "reset_mask": chosen}
+            obs, of_joint = self._joint.reset(seed=seed, options=given)
+            self._gone &= ~chosen[:, np.newaxis]
+            self._rows, infos = self._rows_of(obs["obs"]), self._infos_of(of_joint)
+        self._rows = copied(self._rows)
+        _assign(self._rows, padding.reshape(-1), 0)
+        return self._rows, infos
+
+    def step(self, actions: Any) -> StepResults:
+        """Steps every environment once.
+
+        Args:
+          actions: An element of `action_space`: an action for each row.
+
+        Returns:
+          Observations, the caller's to keep; rewards float64[num_envs]; terminations and truncations bool[num_envs];
+          infos, with "active", bool[num_envs]: whether the environment returned results of the agent. It is in
+          "final_info", too.
+
+        Raises:
+          InvalidAction: Actions of another structure, shape or kind; nothing was sent.
+          TandemError: As `WorkerVectorEnv.step`.
+        """
+        self.send(actions)
+        return self.recv()
+
+    def send(self, actions: Any) -> None:
+        """Starts a step and returns at once; `recv` returns its results."""
+        self._joint.send(self._joint_actions(actions))
+
+    def recv(self, timeout: float | None = None) -> StepResults:
+        """Waits for the results of what was sent; results and errors are those of `step`."""
+        obs, _, ends, cut, infos = self._joint.recv(timeout)
+        over: Mask = ends | cut
+        kept = {name: obs[name].copy() for name in ("rewards", "terminations", "truncations", "active")}
+        last: Any = infos.get("final_obs", ())
+        for env_id in np.flatnonzero(over) if len(last) else ():
+            for name, values in kept.items():
+                values[env_id] = last[env_id][name]
+        rewards, active = kept["rewards"], kept["active"] != 0
+        terminations, truncations = kept["terminations"] != 0, kept["truncations"] != 0
+        # Of a worker that was started again: what its environments returned before is old.
+        rewards[cut], terminations[cut], truncations[cut] = 0, False, True
+        ended = terminations | truncations
+        self._gone = (self._gone | ended) & ~over[:, np.newaxis]
+        self._rows, of_rows = self._rows_of(obs["obs"]), self._infos_of(infos)
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
+            of_rows = self._started_next(of_rows, infos, ended, over)
+            now = ended.reshape(-1)
+            of_rows["final_info"] |= {"active": active.reshape(-1) & now, "_active": now}
+        of_rows["active"], of_rows["_active"] = active.reshape(-1), np.ones(self.num_envs, np.bool_)
+        return self._rows, rewards.reshape(-1), terminations.reshape(-1), truncations.reshape(-1), of_rows
+
+    def _started_next(self, of_rows: Infos, infos: Infos, ended: Mask, over: Mask) -> Infos:
+        """Starts the padding of agents that ended, and returns all infos, with the last observations and infos."""
+        padding = (ended & ~over[:, np.newaxis]).reshape(-1)
+        now, of_padding = split_infos(of_rows, padding)
+        final_info = merged_infos(self._infos_of(infos.get("final_info", {})), of_padding)
+        last, count = copied(self._rows), len(self.possible_agents)
+        for env_id in np.flatnonzero(over):  # its rows show the next episode
+            _assign(last, slice(env_id * count, (env_id + 1) * count), infos["final_obs"][env_id]["obs"])
+        _assign(self._rows, padding, 0)
+        return now | final_infos(last, final_info, ended.reshape(-1), self.observation_space)
+
+    def _of_agents(self, rows: Mask) -> Mask:
+        """Returns flags of rows as [environments, agents]."""
+        return rows.reshape(self.num_parallel_envs, -1)
+
+    def _rows_of(self, obs: Any) -> Any:
+        """Returns arrays [environments, agents, ...] as [rows, ...]."""
+        if isinstance(obs, dict):
+            return {key: self._rows_of(value) for key, value in obs.items()}
+        if isinstance(obs, tuple):
+            return tuple(map(self._rows_of, obs))
+        return obs.reshape(self.num_envs, *obs.shape[2:])
+
+    def _joint_actions(self, actions: Any) -> Any:
+        """Returns arrays [rows, ...] as [environments, agents, ...]."""
+        if isinstance(actions, dict):
+            return {key: self._joint_actions(value) for key, value in actions.items()}
+        if isinstance(actions, tuple):
+            return tuple(map(self._joint_actions, actions))
+        array = np.asarray(actions)
+        if array.ndim == 0 or len(array) != self.num_envs:
+            raise InvalidAction(
+                f"actions: expected one for each of {self.num_envs} rows, found {described(array)}; nothing was sent; "
+                "action_space.sample() shows what fits"
+            )
+        return array.reshape(self.num_parallel_envs, len(self.possible_agents), *array.shape[1:])
+
+    def _infos_of(self, infos: Infos) -> Infos:
+        """Returns the infos of agents by their rows, and those of an environment in each of its rows."""
+        count = len(self.possible_agents)
+        of_agents = infos.get("agents", {})
+        rows = infos_of_groups([of_agents.get(str(agent), {}) for agent in self.possible_agents])
+        for name, values in infos.items():
+            if f"_{name}" in infos and name not in ("agents", "final_obs", "final_info"):
+                rows[name], rows[f"_{name}"] = (np.repeat(each, count, axis=0) for each in (values, infos[f"_{name}"]))
+        return rows
+
+    def as_sb3(self) -> "SharedMemoryVecEnv":
+        """Makes a Stable-Baselines3 VecEnv of the rows; imports that package, and so torch.
+
+        Their autoreset mode becomes SAME_STEP. `get_attr` and `env_method` of a row are those of its environment.
+
+        Raises:
+          ModuleNotFoundError: Stable-Baselines3 is not installed.
+          TandemError: As `WorkerVectorEnv.as_sb3`.
+        """
+        self._joint.as_sb3()  # changes the mode
+        self._adopt_mode()
+        from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
+
+        return SharedMemoryVecEnv(self)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Returns what `render` of each environment returns."""
+        return self._joint.render()
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Calls a method of every environment; returns the value of another attribute. As `WorkerVectorEnv.call`."""
+        return self._joint.call(name, *args, **kwargs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Returns a copy of an attribute of every environment."""
+        return self._joint.get_attr(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of every environment; `values` as for `WorkerVectorEnv.set_attr`."""
+        self._joint.set_attr(name, values)
+
+    def call_chosen(self, rows: EnvIds, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Calls a method of the environments of some rows, once of each; returns a result for each row."""
+        return self._for_rows(rows, lambda env_ids: self._joint.call_chosen(env_ids, name, *args, **kwargs))
+
+    def set_chosen(self, rows: EnvIds, name: str, value: Any) -> None:
+        """Sets an attribute of the environments of some rows to one value."""
+        self._for_rows(rows, lambda env_ids: self._set_each(env_ids, name, value))
+
+    def _set_each(self, env_ids: list[int], name: str, value: Any) -> list[None]:
+        self._joint.set_chosen(env_ids, name, value)
+        return [None] * len(env_ids)
+
+    def is_wrapped(self, wrapper: type[gymnasium.Wrapper[Any, Any, Any, Any]], rows: EnvIds = None) -> tuple[bool, ...]:
+        """Returns False for each row: wrappers of Gymnasium do not take a ParallelEnv."""
+        return (False,) * (self.num_envs if rows is None else len(distinct_ids(rows, self.num_envs)))
+
+    def _for_rows(self, rows: EnvIds, call: Any) -> tuple[Any, ...]:
+        count = len(self.possible_agents)
+        chosen = list(range(self.num_envs)) if rows is None else distinct_ids(rows, self.num_envs)
+        env_ids = sorted({row // count for row in chosen})
+        results = dict(zip(env_ids, call(env_ids), strict=True))
+        return tuple(results[row // count] for row in chosen)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes the environments and their workers; `close` calls this."""
+        self._joint.close()
+
+
+def _assign(obs: Any, rows: Any, values: Any) -> None:
+    """Sets rows of arrays, in dictionaries and tuples, to those of `values`, or to a number."""
+    if isinstance(obs, dict | tuple):
+        for key in obs if isinstance(obs, dict) else range(len(obs)):
+            _assign(obs[key], rows, values[key] if isinstance(values, dict | tuple) else values)
+    else:
+        obs[rows] = values

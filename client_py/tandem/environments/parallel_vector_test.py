@@ -1,0 +1,152 @@
+"""`tandem.pettingzoo.parallel_vec` with environments that need no package; tests/environments has PettingZoo's own."""
+
+import functools
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import tandem
+from tandem.testing.engines import watchdog  # noqa: F401, the fixture
+from tandem.testing.parallel_envs import LoopedEnvs, Tag, assert_rows
+from tools.testing import pytest_main
+
+
+class _DictTag(Tag):
+    """Has observations in a Dict, as environments with masks of actions do, and actions in a Box."""
+
+    def observation_space(self, agent: str) -> Any:
+        """Returns a Dict."""
+        return spaces.Dict(action_mask=spaces.MultiBinary(3), observation=super().observation_space(agent))
+
+    def action_space(self, agent: str) -> Any:
+        """Returns a Box."""
+        return spaces.Box(-1, 1, (1,), np.float32)
+
+    def _observed(self, agent: str) -> Any:
+        return {"action_mask": np.array([1, 0, 1], np.int8), "observation": super()._observed(agent)}
+
+
+class _Unequal(Tag):
+    """Its agents have different action spaces."""
+
+    def action_space(self, agent: str) -> Any:
+        """Returns a space of this agent."""
+        return spaces.Discrete(3 + (agent == "blue"))
+
+
+@pytest.mark.parametrize("env", [Tag, _DictTag])
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+def test_equals_a_loop(mode: AutoresetMode, env: type[Tag]) -> None:
+    """Rows, infos and resets are those of environments that are stepped in a loop; agents end before others."""
+    with closing(tandem.pettingzoo.parallel_vec(env, 4, num_workers=2, autoreset_mode=mode)) as ours:
+        assert ours.num_envs == 12 and ours.num_parallel_envs == 4 and ours.possible_agents == ["red", "green", "blue"]
+        assert ours.autoreset_mode is mode
+        counts = assert_rows(ours, LoopedEnvs([env() for _ in range(4)], mode), 100, seed=3)
+        assert min(counts.values()) > 20, counts
+
+
+def test_statistics_of_episodes() -> None:
+    """RecordEpisodeStatistics has the returns and lengths of each agent's episodes."""
+    with closing(RecordEpisodeStatistics(tandem.pettingzoo.parallel_vec(Tag, 2))) as envs:
+        _, infos = envs.reset(seed=0)
+        last = np.minimum(infos["last"], 12)
+        lengths = np.zeros(6, int)
+        for _ in range(12):
+            infos = envs.step(np.ones(6, int))[4]
+            if "episode" in infos:
+                new = infos["_episode"] & (lengths == 0)
+                lengths[new] = infos["episode"]["l"][new]
+        assert lengths.tolist() == last.tolist()
+
+
+def test_seeds_and_masks() -> None:
+    """A seed of an environment is that of its first row. Parts of a live environment are refused."""
+    with closing(tandem.pettingzoo.parallel_vec(Tag, 2, autoreset_mode="Disabled")) as envs:
+        first, _ = envs.reset(seed=[7, 0, 0, 9, 0, 0])
+        again, _ = envs.reset(seed=[7, 1, 1, 9, 1, 1])
+        np.testing.assert_array_equal(first, again)
+        assert not np.array_equal(first[:3], first[3:])
+        with pytest.raises(tandem.InvalidArgument, match="all agents of an environment.*environments \\[1\\]"):
+            envs.reset(options={"reset_mask": np.array([1, 1, 1, 1, 0, 0], bool)})
+        with pytest.raises(tandem.InvalidArgument, match="seed: expected 6 seeds"):
+            envs.reset(seed=[1, 2])
+        with pytest.raises(tandem.InvalidAction, match="each of 6 rows, found int64\\[3\\]"):
+            envs.step(np.zeros(3, int))
+        assert envs.step(np.zeros(6, int))[0].shape == (6, 2)
+
+
+def test_attributes_are_those_of_environments() -> None:
+    """`call`, `get_attr` and `render` give a value for each environment; `call_chosen` one for each row."""
+    with closing(tandem.pettingzoo.parallel_vec(Tag, 2)) as envs:
+        envs.reset(seed=0)
+        envs.step(np.zeros(6, int))
+        assert [image.shape for image in envs.render() or ()] == [(4, 4, 3)] * 2
+        envs.set_attr("color", [1, 2])
+        assert envs.get_attr("color") == (1, 2)
+        assert envs.call_chosen([5, 0, 1], "color") == (2, 1, 1)
+        assert envs.metadata["name"] == "tag" and envs.render_mode == "rgb_array"
+
+
+@pytest.mark.parametrize(
+    ("env_fn", "text"),
+    [
+        (_Unequal, "action_space: expected equal spaces.*Discrete\\(3\\) of 'red' and Discrete\\(4\\) of 'blue'"),
+        (int, "expected a function that returns a pettingzoo.ParallelEnv, found a int without possible_agents"),
+    ],
+)
+def test_other_environments_are_refused(env_fn: Any, text: str) -> None:
+    """The text has the agents, the spaces, and what to use."""
+    with pytest.raises(tandem.EngineStartFailed, match=text):
+        tandem.pettingzoo.parallel_vec(env_fn, 2)
+
+
+def test_different_agents_are_refused() -> None:
+    """Environments have the same agents."""
+    others = functools.partial(Tag, ("a", "b", "c"))
+    with pytest.raises(tandem.InvalidArgument, match="expected environments with the same agents"):
+        tandem.pettingzoo.parallel_vec([Tag, others])
+
+
+def test_make_vec_names_the_function_to_use() -> None:
+    """A ParallelEnv is no environment of Gymnasium."""
+    with pytest.raises(tandem.EngineStartFailed, match="parallel_vec takes environments of PettingZoo"):
+        tandem.make_vec(Tag, 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP], ids=lambda mode: mode.name)
+def test_a_worker_that_is_started_again(mode: AutoresetMode) -> None:
+    """All rows of its environments are truncated with reward 0, and marked."""
+
+    class Fatal(Tag):
+        """Kills its process if an agent acts by 2."""
+
+        def step(self, actions: dict[str, Any]) -> Any:
+            """Steps, or dies."""
+            if 2 in actions.values():
+                import os
+                import signal
+
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().step(actions)
+
+    with closing(
+        tandem.pettingzoo.parallel_vec(Fatal, 2, num_workers=2, restart_workers=True, autoreset_mode=mode)
+    ) as envs:
+        envs.reset(seed=1)
+        envs.step(np.zeros(6, int))
+        _, rewards, terminations, truncations, infos = envs.step(np.array([0, 0, 0, 0, 2, 0]))
+        assert truncations.tolist() == [False] * 3 + [True] * 3 and not terminations.any()
+        assert rewards[3:].tolist() == [0, 0, 0] and (rewards[:3] != 0).all()
+        marked = infos["final_info"] if mode is AutoresetMode.SAME_STEP else infos
+        assert marked["_worker_restarted"].tolist() == truncations.tolist()
+        for _ in range(20):
+            envs.step(np.zeros(6, int))
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

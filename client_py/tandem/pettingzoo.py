@@ -1,0 +1,72 @@
+"""Environments of PettingZoo in worker processes, as one vector environment with a row for each agent.
+
+envs = tandem.pettingzoo.parallel_vec(mpe2.simple_spread_v3.parallel_env, 8)
+
+SuperSuit's `concat_vec_envs_v1(pettingzoo_env_to_vec_env_v1(env), 8)` has the same rows.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+
+from tandem import client
+from tandem.arguments import flag, integer, shown
+from tandem.engine.options import EngineOptions
+from tandem.environments.make_vec import autoreset_mode_of
+from tandem.environments.parallel_vector import ParallelVectorEnv
+from tandem.environments.python_backend import start_workers
+from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
+from tandem.errors import InvalidArgument
+from tandem.workers.joint_env import JointEnv
+
+__all__ = ["ParallelVectorEnv", "parallel_vec"]
+
+
+def parallel_vec(
+    env_fn: Callable[[], Any] | Sequence[Callable[[], Any]],
+    num_envs: int | None = None,
+    *,
+    num_workers: int | None = None,
+    restart_workers: bool = False,
+    autoreset_mode: client.AutoresetMode | gymnasium.vector.AutoresetMode | str = client.AutoresetMode.SAME_STEP,
+    engine: EngineOptions | None = None,
+) -> ParallelVectorEnv:
+    """Starts workers with ParallelEnvs; `close`, or the end of this process, ends them.
+
+    Args:
+      env_fn: A function that returns a `pettingzoo.ParallelEnv`, or a sequence of them. All its agents have equal
+        spaces: Box, Discrete, MultiDiscrete, MultiBinary, or Dict or Tuple of them.
+      num_envs: Number of environments, each with a row for every agent; None: 1, or the number of functions.
+      num_workers: As for `tandem.make_vec`.
+      restart_workers: As for `tandem.make_vec`.
+      autoreset_mode: When the end of an environment is followed by its reset; SuperSuit's is SAME_STEP.
+      engine: As for `tandem.make_vec`.
+
+    Raises:
+      EngineStartFailed: An environment could not be made; the message has the traceback. It is no ParallelEnv, or its
+        agents have different spaces.
+      TandemError: As `tandem.make_vec`.
+    """
+    options = EngineOptions() if engine is None else engine
+    if not isinstance(options, EngineOptions) or options.restart:
+        raise InvalidArgument(f"engine: expected tandem.EngineOptions without restart, found {shown(engine)}")
+    count = None if num_envs is None else integer("num_envs", num_envs, 1, 2**24)
+    joint_fns: dict[int, Callable[[], JointEnv]] = {}
+    env_fns = functions_of(env_fn, count)
+    for each in env_fns:
+        joint_fns.setdefault(id(each), functools.partial(JointEnv, each))
+    attached, workers = start_workers(
+        [joint_fns[id(each)] for each in env_fns],
+        num_workers=num_workers,
+        restarts=flag("restart_workers", restart_workers, after=""),
+        mode=autoreset_mode_of(autoreset_mode),
+        options=options,
+    )
+    joint = WorkerVectorEnv(attached, workers, timeout=options.timeout)
+    try:
+        return ParallelVectorEnv(joint)
+    except BaseException:
+        joint.close()
+        raise
