@@ -58,12 +58,18 @@ std::string EngineSide::WorkerText(uint32_t worker) const {
   return supervision_->workers.TextOf(worker, MonotonicNanos());
 }
 
+uint64_t EngineSide::worker_steps() const {
+  return supervision_->workers.Steps();
+}
+
 void EngineSide::End(ErrorCode code, absl::string_view text) {
   supervision_->workers.ShowEnd(code, text);
 }
 
+// While an order is carried out, the workers wait for the supervisor: it then
+// sleeps on the doorbell, which they ring.
 bool EngineSide::IsHot(int64_t now_ns) const {
-  return supervision_ != nullptr &&
+  return supervision_ != nullptr && !supervision_->AwaitsWorkers() &&
          now_ns - supervision_->active_at_ns < kHotNs;
 }
 

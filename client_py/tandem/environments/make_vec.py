@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from tandem.arguments import flag, integer, one_of, shown, text
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size, group_of
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.python_backend import EnvFn, function_of_id, limited, start_workers
@@ -84,7 +84,8 @@ def make_vec(
       max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own.
       model: C++: an MJCF file to simulate in place of a task.
       render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it. Not with a function.
-      frames: C++: a size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render mode.
+      frames: A size such as (320, 240), or `FrameOptions`: viewers show the environments. C++: not with a render mode;
+        Python: only with "rgb_array".
       images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
       task_options: C++: the keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height
@@ -113,7 +114,7 @@ def make_vec(
     task_options = {**(env_kwargs or {}), **task_options}
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
         raise Unsupported(f"render_mode: expected None or 'rgb_array', found {shown(render_mode)}")
-    if (task is None) == (model is None):
+    if (task is None) == (model is None) and (task is not None or engine_options.server is None):
         raise InvalidArgument(
             f"task, model: expected one of them, found {'neither' if task is None else 'both'}; "
             "pass a task such as 'Ant-v5', or model='robot.xml'"
@@ -192,7 +193,7 @@ def _in_python(
     spec: EnvSpec | None, given: dict[str, Any], mode: AutoresetMode, options: EngineOptions
 ) -> WorkerVectorEnv:
     """Makes the environments of a spec, or of the functions that `task` is."""
-    unused = ("threads", "dtype", "model", "frames", "images")
+    unused = ("threads", "dtype", "model", "images")
     _refuse(given, unused, "of environments in Python")
     if given["task_options"]:
         name = next(iter(given["task_options"]))
@@ -225,6 +226,7 @@ def _in_python(
         preload=preload,
         mode=mode,
         options=options,
+        frames=None if given["frames"] is None else group_of("frames", given["frames"], FrameOptions),
     )
     return WorkerVectorEnv(client, workers, copy=given["copy"], timeout=options.timeout, batch_size=batch_size)
 
