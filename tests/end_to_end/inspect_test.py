@@ -159,7 +159,7 @@ def test_workers_of_environments_in_python_are_listed() -> None:
         seen = inspection_of(name, FINE)
         assert (seen["state"], seen["problems"], seen["num_envs"]) == ("ok", [], 5)
         assert (seen["engine"]["life"], seen["engine"]["phase"]) == ("alive", "idle")
-        assert seen["commands"]["services"] == ["agent", "scene"]
+        assert seen["commands"]["services_on"] == ["agent", "scene"]
         assert [(each["life"], each["pid"], each["first_env"], each["num_envs"]) for each in seen["workers"]] == [
             ("alive", workers[0].pid, 0, 3),
             ("alive", workers[1].pid, 3, 2),
