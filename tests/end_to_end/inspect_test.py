@@ -165,7 +165,8 @@ def test_workers_of_environments_in_python_are_listed() -> None:
             ("alive", workers[1].pid, 3, 2),
         ]
         assert [each["steps"] for each in seen["workers"]] == [603, 402]
-        assert {each["phase"] for each in seen["workers"]} == {"idle"} and all(each["done"] for each in seen["workers"])
+        assert {(each["phase"], each["env"]) for each in seen["workers"]} == {("idle", None)}
+        assert all(each["done"] for each in seen["workers"])
         assert seen["step_times"]["count"] == seen["round_trips"]["count"] == 201
         with tandem.Attendant(name, label="panel") as panel:
             panel.scene.pause()
@@ -178,7 +179,8 @@ def test_workers_of_environments_in_python_are_listed() -> None:
         seen = inspection_of(name, FINE)
         assert (seen["exchange"], seen["state"]) == ("pending", "look")
         assert [each["done"] for each in seen["workers"]] == [True, False]
-        assert f"pid {workers[1].pid}" in inspect(name).stdout
+        (remark,) = seen["remarks"]
+        assert f"pid {workers[1].pid}" in remark and "SIGSTOP" in remark
         os.kill(workers[1].pid, signal.SIGCONT)
         envs.recv()
 
