@@ -92,7 +92,7 @@ TEST(InspectionText, FieldsWithoutRowsAreCountedInTheTask) {
   ExpectHas(Text(inspection), {"2 observed fields and 6 acted values"});
   inspection.region.obs_size = 4;
   inspection.region.act_size = 0;
-  ExpectHas(Text(inspection), {"4 observed values and 1 acted field;"});
+  ExpectHas(Text(inspection), {"4 observed values and 1 acted field,"});
 }
 
 TEST(InspectionText, ManyWorkersAreCounted) {

@@ -84,8 +84,7 @@ def make_vec(
       max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own.
       model: C++: an MJCF file to simulate in place of a task.
       render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it. Not with a function.
-      frames: A size such as (320, 240), or `FrameOptions`: viewers show the environments. C++: not with a render mode;
-        Python: only with "rgb_array".
+      frames: A size, or `FrameOptions`: viewers show the environments. C++: without a render mode; Python: with one.
       images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
       task_options: C++: the keyword options of Gymnasium's environment, such as ctrl_cost_weight=0.1; width and height
