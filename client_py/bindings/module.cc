@@ -13,6 +13,7 @@
 #include "client_py/bindings/env_rows.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/field_step.h"
+#include "client_py/bindings/fitted_image.h"
 #include "client_py/bindings/info_reader.h"
 #include "client_py/bindings/native_attendant.h"
 #include "client_py/bindings/native_client.h"
@@ -140,6 +141,8 @@ void DefineVectorStep(py::module_& module) {
 
 void DefineEnvRows(py::module_& module) {
   module.attr("NO_ENVIRONMENT") = kNoEnvironment;
+  module.def("fit_image", &FitImage, py::arg("target").noconvert(),
+             py::arg("image"));
   py::class_<EnvRows>(module, "EnvRows")
       .def(py::init([](const py::sequence& envs, const py::object& arrays,
                        const py::object& observations,

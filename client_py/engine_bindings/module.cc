@@ -72,7 +72,7 @@ PYBIND11_MODULE(_engine, module) {
       .def("answer_frame", &NativeSupervisor::AnswerFrame)
       .def_property_readonly("dead_worker", &NativeSupervisor::dead_worker)
       .def_property_readonly("fd", &NativeSupervisor::fd)
-      .def_property_readonly("frame_seq", &NativeSupervisor::frame_seq)
+      .def_property_readonly("answered_at", &NativeSupervisor::answered_at)
       .def_property_readonly("steps", &NativeSupervisor::steps);
   module.def("serve_by_command_line", &ServeByCommandLine, py::arg("arguments"),
              py::arg("usage"), py::arg("flags"), py::arg("make"));

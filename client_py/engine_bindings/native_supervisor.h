@@ -80,8 +80,8 @@ class NativeSupervisor {
   void AnswerFrame() {
     host_->side().AnswerFrame(host_->side().frame_request());
   }
-  // Exchanges since birth; a lane is none.
-  uint64_t frame_seq() const { return host_->side().frame_seq(); }
+  // At "workers answered": the exchanges and lanes before.
+  uint64_t answered_at() const { return host_->side().answered_at(); }
   // Steps of environments since birth, with those that were skipped.
   uint64_t steps() const { return host_->side().worker_steps(); }
 

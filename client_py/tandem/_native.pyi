@@ -248,6 +248,9 @@ class NativeWorker:
     @property
     def current(self) -> NDArray[np.uint32]: ...
 
+# client_py/bindings/fitted_image.h documents it.
+def fit_image(target: NDArray[np.uint8], image: NDArray[np.uint8]) -> None: ...
+
 # client_py/bindings/env_rows.h documents it.
 class EnvRows:
     def __init__(

@@ -104,6 +104,8 @@ def test_a_frame_has_images_of_one_state_and_its_metadata() -> None:
             assert not frame.pixels[6:, 8:].any()  # the fourth place is empty
             steps = int(tiles[0, 0])
             assert (tiles[:, 0] == steps).all()
+            # Exchange 1 was the reset; each episode is followed by another one.
+            assert steps == (frame.metadata["step"] - 1) % (_LENGTH + 1)
             episodes = frame.metadata["episodes"]
             assert episodes % _NUM_ENVS == 0
             rolling = _LENGTH * (_LENGTH + 1) / 2 if episodes else steps * (steps + 1) / 2

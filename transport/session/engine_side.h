@@ -139,6 +139,9 @@ class EngineSide {
   // Orders all workers to read a message of the caller's, between two
   // exchanges.
   void MessageWorkers();
+  // At kWorkersAnswered: the exchanges and lanes that had ended when the
+  // workers read it; frame_seq, if there were no lanes.
+  uint64_t answered_at() const;
   // Orders all workers to end. No other order follows. The caller awaits the
   // ends of their processes. Without effect while an order is not acknowledged;
   // then the workers end with this object.

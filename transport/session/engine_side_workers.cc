@@ -38,6 +38,8 @@ void EngineSide::ResetWorkers(std::optional<uint64_t> first_seed) {
 
 void EngineSide::MessageWorkers() { supervision_->messages = true; }
 
+uint64_t EngineSide::answered_at() const { return supervision_->answered_at; }
+
 void EngineSide::StopWorkers() {
   if (!supervision_->workers.AllAcknowledged()) return;
   supervision_->stage = Supervision::Stage::kStopping;
@@ -256,6 +258,7 @@ void EngineSide::EndStage() {
       return;
     case Supervision::Stage::kMessaging:
       s.fresh = false;  // the message may have changed environments
+      s.answered_at = s.workers.Activity();
       s.news = EngineEvent::kWorkersAnswered;
       LetWorkersGo();
       return;

@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem._native import EnvRows
+from tandem._native import EnvRows, fit_image
 from tandem.fastlane.tiling import checked_image, tile_frames
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class FramePainter:
         for place, row in self._places:
             image, error = board.images[place], b""
             try:
-                draw_fitted(image, checked_image(self._envs[row].render()))
+                fit_image(image, checked_image(self._envs[row].render()))
             except Exception as raised:  # of the environment
                 image[:] = 0
                 error = f"{type(raised).__name__}: {raised}".encode(errors="replace")[:_ERROR_BYTES]
@@ -164,33 +164,6 @@ class FramePainter:
         own["ended_ns"][: len(ended_ns)] = ended_ns
         own["returns"][: len(returns)] = returns
         own["episodes"], own["kept"], own["seconds"] = episodes, len(returns), time.monotonic() - begin
-
-
-def draw_fitted(target: NDArray[np.uint8], image: NDArray[np.uint8]) -> None:
-    """Draws an image in the middle of another one: as large as fits, with its proportions, on black.
-
-    A pixel of a smaller image is the mean of those that it stands for.
-
-    Args:
-      target: uint8[height, width, 3].
-      image: uint8[rows, columns, 3 or 4]; of 4 the last is ignored.
-    """
-    image = image[:, :, :3]
-    if image.shape == target.shape:
-        target[:] = image
-        return
-    scale = min(target.shape[0] / image.shape[0], target.shape[1] / image.shape[1])
-    sums: NDArray[Any] = image
-    area: NDArray[Any] = np.ones((1, 1, 1))
-    for axis in (0, 1):
-        size = min(max(round(image.shape[axis] * scale), 1), target.shape[axis])
-        edges = np.arange(size) * image.shape[axis] // size
-        sums = np.add.reduceat(sums, edges, axis, dtype=np.uint32)
-        counts = np.maximum(np.diff(edges, append=image.shape[axis]), 1)  # of a larger image: one
-        area = area * np.expand_dims(counts, tuple({0, 1, 2} - {axis}))
-    target[:] = 0
-    top, left = (target.shape[0] - sums.shape[0]) // 2, (target.shape[1] - sums.shape[1]) // 2
-    target[top : top + sums.shape[0], left : left + sums.shape[1]] = sums / area + 0.5
 
 
 class FramePace:
@@ -207,6 +180,7 @@ class FramePace:
         self._asked = False
         self._requested = False  # by the client
         self._steps = -1  # at the last frame that was asked for
+        self._exchange = 0  # that the board shows
         self._published_at = 0.0
         self._rate_from = 0.0, 0  # time and steps
 
@@ -245,7 +219,7 @@ class FramePace:
         if not self._asked or not (self._board.tiles["number"] == self._board.wanted[0]).all():
             return
         now = time.monotonic()
-        self._asked = False
+        self._asked, self._exchange = False, self._region.answered_at
         self._publish(now)
         if self._requested:
             self._requested = False
@@ -258,7 +232,7 @@ class FramePace:
         tiles, workers = self._board.tiles, self._board.workers
         rows, columns = self._plan.grid
         metadata = {
-            "step": self._region.frame_seq,
+            "step": self._exchange,
             "envs": self._plan.envs,
             "rows": rows,
             "columns": columns,

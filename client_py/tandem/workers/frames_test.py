@@ -5,14 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tandem
+from tandem._native import fit_image
 from tandem.fastlane.tiling import tile_frames
-from tandem.workers.frames import FrameBoard, FramePlan, draw_fitted, rolling_return
+from tandem.workers.frames import FrameBoard, FramePlan, rolling_return
 from tools.testing import pytest_main
 
 
 def _fitted(image: Any, height: int, width: int) -> Any:
     target = np.full((height, width, 3), 9, np.uint8)
-    draw_fitted(target, image)
+    fit_image(target, image)
     return target
 
 
@@ -52,6 +54,21 @@ def test_the_mean_of_one_color_is_this_color() -> None:
         fitted = _fitted(np.full((rows, columns, 3), 255, np.uint8), height, width)
         assert set(np.unique(fitted)) <= {0, 255} and 255 in fitted
         assert (fitted == 255).all(axis=(1, 2)).any() or (fitted == 255).all(axis=(0, 2)).any()
+
+
+def test_images_of_any_strides_are_fitted() -> None:
+    """Such as one that is upside down."""
+    image = np.random.default_rng(4).integers(0, 256, (6, 8, 3), np.uint8)
+    np.testing.assert_array_equal(_fitted(image[::-1], 3, 4), _fitted(image[::-1].copy(), 3, 4))
+
+
+def test_other_arrays_are_refused() -> None:
+    """Nothing is drawn."""
+    target = np.zeros((2, 2, 3), np.uint8)
+    for shape in ((2, 2), (2, 2, 2), (0, 2, 3)):
+        with pytest.raises(tandem.InvalidArgument, match="fit_image"):
+            fit_image(target, np.ones(shape, np.uint8))
+    assert not target.any()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 16, 17])
