@@ -26,9 +26,9 @@ size_t End(size_t i, size_t from, size_t size) {
 
 void FitImage(py::array_t<uint8_t, py::array::c_style>& target,
               const py::array_t<uint8_t, py::array::c_style>& image) {
-  if (target.ndim() != 3 || target.shape(2) != kChannels || image.ndim() != 3 ||
-      (image.shape(2) != 3 && image.shape(2) != 4) || target.size() == 0 ||
-      image.size() == 0) {
+  if (target.ndim() != 3 || target.shape(2) != py::ssize_t{kChannels} ||
+      image.ndim() != 3 || (image.shape(2) != 3 && image.shape(2) != 4) ||
+      target.size() == 0 || image.size() == 0) {
     Raise(MakeError(ErrorCode::kInvalidArgument,
                     "fit_image: expected uint8[height, width, 3] and "
                     "uint8[rows, columns, 3 or 4], found others"),
@@ -39,11 +39,12 @@ void FitImage(py::array_t<uint8_t, py::array::c_style>& target,
   const auto rows = static_cast<size_t>(image.shape(0));
   const auto columns = static_cast<size_t>(image.shape(1));
   const auto channels = static_cast<size_t>(image.shape(2));
-  const double scale = std::min(static_cast<double>(height) / rows,
-                                static_cast<double>(width) / columns);
+  const double scale =
+      std::min(static_cast<double>(height) / static_cast<double>(rows),
+               static_cast<double>(width) / static_cast<double>(columns));
   const auto scaled = [scale](size_t from, size_t most) {
-    return std::clamp<size_t>(static_cast<size_t>(std::lround(from * scale)), 1,
-                              most);
+    const double size = std::round(static_cast<double>(from) * scale);
+    return std::clamp<size_t>(static_cast<size_t>(size), 1, most);
   };
   const size_t fit_rows = scaled(rows, height);
   const size_t fit_columns = scaled(columns, width);
@@ -55,7 +56,7 @@ void FitImage(py::array_t<uint8_t, py::array::c_style>& target,
   for (size_t y = 0; y < fit_rows; ++y) {
     const size_t first = Begin(y, rows, fit_rows);
     const size_t last = End(y, rows, fit_rows);
-    std::fill(sums.begin(), sums.end(), 0);
+    std::ranges::fill(sums, 0u);
     for (size_t row = first; row < last; ++row) {
       const uint8_t* const from = image.data() + row * columns * channels;
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += from[i];
