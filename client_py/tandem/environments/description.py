@@ -64,6 +64,8 @@ def describe(client: SharedMemoryClient) -> TaskDescription:
         return TaskDescription(_unbounded(client.obs_size), _unbounded(client.act_size), (), None)
     try:
         said = json.loads(client.description)
+        observation_space: spaces.Space[Any]
+        action_space: spaces.Space[Any]
         if has_rows(client):
             observation_space = _space(said["observation_space"], client.obs_size)
             action_space = _space(said["action_space"], client.act_size)

@@ -76,7 +76,7 @@ class FramePlan(NamedTuple):
         shape = tile_frames([np.zeros((1, 1), np.uint8)] * len(self.envs)).shape
         return shape[0], shape[1]
 
-    def region_options(self) -> dict[str, int]:
+    def region_options(self) -> dict[str, Any]:
         """Returns the arguments of NativeSupervisor."""
         rows, columns = self.grid
         return {
