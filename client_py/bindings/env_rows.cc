@@ -11,6 +11,7 @@
 #include "client_py/bindings/numpy_arrays.h"
 #include "client_py/bindings/one_call.h"
 #include "schema/layout/field.h"
+#include "transport/base/clock.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -180,6 +181,8 @@ void EnvRows::Step(uint32_t row, bool resets_at_end) {
   if (state.ended) {
     arrays_.episode_return[row] = state.episode_return;
     arrays_.episode_length[row] = state.episode_length;
+    ended_[episodes_++ % kEpisodes] = {.at_ns = MonotonicNanos(),
+                                       .episode_return = state.episode_return};
   }
   if (state.ended && resets_at_end) {
     // Before the reset, which may overwrite the observation's memory.
@@ -259,6 +262,24 @@ void EnvRows::Fail(uint32_t row, const py::object& exception) {
   const py::object text =
       failure_of_(state.env, options_.first_env + row, exception);
   state.failure = py::make_tuple(row, exception, text);
+}
+
+py::tuple EnvRows::Episodes() const {
+  const auto count =
+      static_cast<py::ssize_t>(std::min<uint64_t>(episodes_, kEpisodes));
+  py::array_t<int64_t> times(count);
+  py::array_t<double> returns(count);
+  for (py::ssize_t i = 0; i < count; ++i) {
+    const Ended& ended =
+        ended_[(episodes_ - static_cast<uint64_t>(count - i)) % kEpisodes];
+    times.mutable_at(i) = ended.at_ns;
+    returns.mutable_at(i) = ended.episode_return;
+  }
+  py::array_t<double> running(static_cast<py::ssize_t>(rows_.size()));
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    running.mutable_at(row) = rows_[row].episode_return;
+  }
+  return py::make_tuple(episodes_, times, returns, running);
 }
 
 py::tuple EnvRows::Items(uint32_t row, py::object result,

@@ -16,6 +16,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -83,6 +84,15 @@ class EnvRows {
   pybind11::list Run(ExchangeKind kind, AutoresetMode mode,
                      const pybind11::object& options);
 
+  // Of the episodes that have ended since birth or ForgetEpisodes: their
+  // number; when the last kEpisodes of them ended, int64 nanoseconds of
+  // CLOCK_MONOTONIC, and their returns, float64, the oldest first; and the
+  // return so far of each row's episode, float64[rows]. Copies. Episodes of a
+  // dead worker do not count.
+  pybind11::tuple Episodes() const;
+  void ForgetEpisodes() { episodes_ = 0; }
+  static constexpr size_t kEpisodes = 100;
+
  private:
   struct Row {
     pybind11::object env;
@@ -141,6 +151,12 @@ class EnvRows {
   const pybind11::tuple reset_arguments_;  // ("seed", "options")
   const pybind11::object failure_of_;
   const pybind11::dict restart_info_;
+  struct Ended {
+    int64_t at_ns = 0;
+    double episode_return = 0;
+  };
+  std::array<Ended, kEpisodes> ended_ = {};  // a ring
+  uint64_t episodes_ = 0;
   bool busy_ = false;
 };
 

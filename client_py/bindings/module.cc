@@ -12,12 +12,13 @@
 
 #include "client_py/bindings/env_rows.h"
 #include "client_py/bindings/errors.h"
+#include "client_py/bindings/field_step.h"
+#include "client_py/bindings/fitted_image.h"
 #include "client_py/bindings/info_reader.h"
 #include "client_py/bindings/native_attendant.h"
 #include "client_py/bindings/native_client.h"
 #include "client_py/bindings/native_frames.h"
 #include "client_py/bindings/native_rpc.h"
-#include "client_py/bindings/native_supervisor.h"
 #include "client_py/bindings/native_worker.h"
 #include "client_py/bindings/region_views.h"
 #include "client_py/bindings/step_method.h"
@@ -101,6 +102,25 @@ void DefineVectorStep(py::module_& module) {
            py::arg("client"), py::arg("infos"), py::arg("wide"),
            py::arg("copy"), py::arg("autoreset"), py::arg("choices"),
            py::arg("convert"), py::keep_alive<1, 2>());
+  py::class_<FieldStep, VectorStep>(module, "FieldStep")
+      .def(py::init([](NativeClient* client, const py::sequence& infos,
+                       const py::object& observations,
+                       const py::object& final_observations,
+                       const py::object& actions, bool copy,
+                       uint32_t autoreset) {
+             return std::make_unique<FieldStep>(
+                 client,
+                 FieldStep::Options{
+                     .infos = infos,
+                     .observations = observations,
+                     .final_observations = final_observations,
+                     .actions = actions,
+                     .copy = copy,
+                     .autoreset = static_cast<AutoresetMode>(autoreset)});
+           }),
+           py::arg("client"), py::arg("infos"), py::arg("observations"),
+           py::arg("final_observations"), py::arg("actions"), py::arg("copy"),
+           py::arg("autoreset"), py::keep_alive<1, 2>());
   py::class_<WorkerStep, VectorStep>(module, "WorkerStep")
       .def(py::init([](NativeClient* client, const py::object& observations,
                        const py::object& actions, const py::object& infos,
@@ -121,6 +141,8 @@ void DefineVectorStep(py::module_& module) {
 
 void DefineEnvRows(py::module_& module) {
   module.attr("NO_ENVIRONMENT") = kNoEnvironment;
+  module.def("fit_image", &FitImage, py::arg("target").noconvert(),
+             py::arg("image"));
   py::class_<EnvRows>(module, "EnvRows")
       .def(py::init([](const py::sequence& envs, const py::object& arrays,
                        const py::object& observations,
@@ -153,7 +175,8 @@ void DefineEnvRows(py::module_& module) {
                             static_cast<AutoresetMode>(autoreset), options);
           },
           py::arg("kind"), py::arg("autoreset_mode"),
-          py::arg("options") = py::none());
+          py::arg("options") = py::none())
+      .def("episodes", &EnvRows::Episodes);
   py::class_<InfoReader>(module, "InfoReader")
       .def(py::init<uint32_t, const py::sequence&, py::function>(),
            py::arg("num_envs"), py::arg("areas"), py::arg("final_obs"))
@@ -174,33 +197,6 @@ void DefineWorkers(py::module_& module) {
       .def_property_readonly("arrays", &NativeWorker::arrays)
       .def_property_readonly("fields", &NativeWorker::fields)
       .def_property_readonly("current", &NativeWorker::current);
-  py::class_<NativeSupervisor>(module, "NativeSupervisor")
-      .def(py::init([](const std::string& name, uint32_t num_envs,
-                       uint32_t num_workers, uint32_t obs_size,
-                       uint32_t act_size, const std::string& task,
-                       const std::string& description,
-                       const py::sequence& fields, const std::string& wait) {
-             return std::make_unique<NativeSupervisor>(
-                 name,
-                 SpecOfWorkers(num_envs, num_workers, obs_size, act_size, task,
-                               description, fields),
-                 wait);
-           }),
-           py::arg("name"), py::arg("num_envs"), py::arg("num_workers"),
-           py::arg("obs_size"), py::arg("act_size"), py::arg("task"),
-           py::arg("description"), py::arg("fields"), py::arg("wait"))
-      .def("open", &NativeSupervisor::Open)
-      .def("next", &NativeSupervisor::Next, py::arg("timeout"), py::arg("fds"))
-      .def("reset_workers", &NativeSupervisor::ResetWorkers)
-      .def("message_workers", &NativeSupervisor::MessageWorkers)
-      .def("stop_workers", &NativeSupervisor::StopWorkers)
-      .def("replace_worker", &NativeSupervisor::ReplaceWorker,
-           py::arg("worker"))
-      .def("worker_text", &NativeSupervisor::WorkerText, py::arg("worker"))
-      .def("end", &NativeSupervisor::End, py::arg("text"))
-      .def("close", &NativeSupervisor::Close)
-      .def_property_readonly("dead_worker", &NativeSupervisor::dead_worker)
-      .def_property_readonly("fd", &NativeSupervisor::fd);
 }
 
 void DefineFrames(py::module_& module) {

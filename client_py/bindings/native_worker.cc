@@ -44,6 +44,7 @@ py::str NativeWorker::Serve(EnvRows* rows, double timeout_secs) {
         Advance(rows);
         break;
       case WorkerEvent::kReset:
+        rows->ForgetEpisodes();
         side_.Acknowledge();
         break;
       case WorkerEvent::kMessage:

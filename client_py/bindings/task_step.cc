@@ -219,26 +219,28 @@ py::object TaskStep::Infos(std::span<const double> rows, const Mask& stepped,
 }
 
 void TaskStep::AddFinal(const py::object& infos, const Mask& ended) const {
-  const StepArrays& now = arrays();
-  const size_t of_each = now.obs_size;
   const py::object observations = Owned(NewArray(
       Descriptor<PyObject*>(), {static_cast<py::ssize_t>(ended.size())}));
   auto* const slots = Data<PyObject*>(observations.ptr());
   for (size_t env = 0; env < ended.size(); ++env) {
     py::object last = py::none();
-    if (ended[env] != 0) {
-      last = Owned(
-          NewArray(options_.wide ? Descriptor<double>() : Descriptor<float>(),
-                   {static_cast<py::ssize_t>(of_each)}));
-      CopyObservations(now.final_obs.subspan(env * of_each, of_each),
-                       options_.wide, last.ptr());
-    }
+    if (ended[env] != 0) last = FinalObservation(env);
     Py_XSETREF(slots[env], last.release().ptr());
   }
   Set(infos, py::str("final_obs"), observations);
   Set(infos, py::str("_final_obs"), FlagsOf(ended));
-  Set(infos, py::str("final_info"), Infos(now.final_infos, ended, ended));
+  Set(infos, py::str("final_info"), Infos(arrays().final_infos, ended, ended));
   Set(infos, py::str("_final_info"), FlagsOf(ended));
+}
+
+py::object TaskStep::FinalObservation(size_t env) const {
+  const size_t of_each = arrays().obs_size;
+  const py::object last =
+      Owned(NewArray(options_.wide ? Descriptor<double>() : Descriptor<float>(),
+                     {static_cast<py::ssize_t>(of_each)}));
+  CopyObservations(arrays().final_obs.subspan(env * of_each, of_each),
+                   options_.wide, last.ptr());
+  return last;
 }
 
 }  // namespace tandem

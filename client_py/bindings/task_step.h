@@ -1,5 +1,5 @@
 // TaskStep: the steps of an engine's environments, whose observations and
-// actions are float32 rows.
+// actions are float32 rows. FieldStep derives from it.
 //
 // Data flow: actions -> float32 -> VectorStep -> observations in the task's
 // dtype; the region's columns of infos -> a dict of arrays.
@@ -14,6 +14,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,7 +26,7 @@
 
 namespace tandem {
 
-class TaskStep final : public VectorStep {
+class TaskStep : public VectorStep {
  public:
   struct Options {
     // Rows of (name, first column, length or None, dtype, whether a reset has
@@ -67,6 +68,8 @@ class TaskStep final : public VectorStep {
   pybind11::object Infos(std::span<const double> rows, const Mask& stepped,
                          const Mask& present) const;
   void AddFinal(const pybind11::object& infos, const Mask& ended) const;
+  // Returns the last observation of an environment whose episode has ended.
+  virtual pybind11::object FinalObservation(size_t env) const;
 
   const Options options_;
   std::vector<InfoField> infos_;

@@ -1,5 +1,8 @@
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tandem.serving.adaptor import Adaptor
 
 # engine_bindings/serving.h documents both.
@@ -19,3 +22,50 @@ def serve_by_command_line(
     flags: Sequence[tuple[str, float]],
     make: Callable[[int, list[float]], Adaptor],
 ) -> int: ...
+
+# engine_bindings/native_supervisor.h documents it.
+class NativeSupervisor:
+    def __init__(
+        self,
+        name: str,
+        num_envs: int,
+        num_workers: int,
+        obs_size: int,
+        act_size: int,
+        task: str,
+        # role, type, shape, path
+        fields: Sequence[tuple[str, str, Sequence[int], str]],
+        *,
+        frame_width: int = 0,
+        frame_height: int = 0,
+        # 0: no frames
+        frame_slots: int = 0,
+        metadata_bytes: int = 0,
+    ) -> None: ...
+    def open(self) -> None: ...
+    def next(self, timeout: float, fds: Sequence[int]) -> str: ...
+    def reset_workers(self) -> None: ...
+    def message_workers(self) -> None: ...
+    def stop_workers(self) -> None: ...
+    def replace_worker(self, worker: int) -> bool: ...
+    def worker_text(self, worker: int) -> str: ...
+    def end(self, text: str) -> None: ...
+    def close(self) -> None: ...
+    def frames_watched(self) -> bool: ...
+    def publish_frame(
+        self,
+        frame: NDArray[np.uint8],
+        last_reward: float,
+        rolling_return: float,
+        step_rate_hz: float,
+        metadata: str,
+    ) -> None: ...
+    def answer_frame(self) -> None: ...
+    @property
+    def dead_worker(self) -> int: ...
+    @property
+    def fd(self) -> int: ...
+    @property
+    def answered_at(self) -> int: ...
+    @property
+    def steps(self) -> int: ...

@@ -204,6 +204,19 @@ class TaskStep(VectorStep):
         convert: Callable[[Any], NDArray[np.float32]],
     ) -> None: ...
 
+class FieldStep(VectorStep):
+    def __init__(
+        self,
+        client: NativeClient,
+        # name, first column, length, dtype, whether a reset gives it
+        infos: Sequence[tuple[str, int, int | None, np.dtype[Any], bool]],
+        observations: Observations,
+        final_observations: Observations,
+        actions: Actions,
+        copy: bool,
+        autoreset: int,
+    ) -> None: ...
+
 class WorkerStep(VectorStep):
     def __init__(
         self,
@@ -235,34 +248,8 @@ class NativeWorker:
     @property
     def current(self) -> NDArray[np.uint32]: ...
 
-# client_py/bindings/native_supervisor.h documents it.
-class NativeSupervisor:
-    def __init__(
-        self,
-        name: str,
-        num_envs: int,
-        num_workers: int,
-        obs_size: int,
-        act_size: int,
-        task: str,
-        description: str,
-        # role, type, shape, path
-        fields: Sequence[tuple[str, str, Sequence[int], str]],
-        wait: str,
-    ) -> None: ...
-    def open(self) -> None: ...
-    def next(self, timeout: float, fds: Sequence[int]) -> str: ...
-    def reset_workers(self) -> None: ...
-    def message_workers(self) -> None: ...
-    def stop_workers(self) -> None: ...
-    def replace_worker(self, worker: int) -> bool: ...
-    def worker_text(self, worker: int) -> str: ...
-    def end(self, text: str) -> None: ...
-    def close(self) -> None: ...
-    @property
-    def dead_worker(self) -> int: ...
-    @property
-    def fd(self) -> int: ...
+# client_py/bindings/fitted_image.h documents it.
+def fit_image(target: NDArray[np.uint8], image: NDArray[np.uint8]) -> None: ...
 
 # client_py/bindings/env_rows.h documents it.
 class EnvRows:
@@ -287,6 +274,8 @@ class EnvRows:
     def run(
         self, kind: int, autoreset_mode: int, options: dict[str, Any] | None = None
     ) -> list[tuple[int, BaseException, str]]: ...
+    # Number of ended episodes; end times, returns of the last ones; returns so far of all rows.
+    def episodes(self) -> tuple[int, NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]: ...
 
 # client_py/bindings/info_reader.h documents it; tandem.workers.infos.VectorInfos uses it.
 class InfoReader:

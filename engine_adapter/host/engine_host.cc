@@ -9,14 +9,11 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/lrbc.h"
-#include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_writer.h"
-#include "transport/frames/image_slot.h"
-#include "transport/ring/ring.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {
@@ -98,7 +95,6 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                          options.side));
   std::unique_ptr<EngineHost> host(
       new EngineHost(engine, std::move(options), std::move(side)));
-  host->side_.ShowServices(host->rpcs_->enabled_services());
   if (host->options_.images) {
     TANDEM_RETURN_IF_ERROR(
         host->StartImages(engine->images(), schema.num_envs));
@@ -131,21 +127,11 @@ EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
       simulation_(
           engine, &side_, &runner_, FirstMode(options_),
           [this] { StartWork(Purpose::kServiceReset); },
-          [this](bool begun, size_t caller) { LogPause(begun, caller); }),
-      rpcs_(std::make_unique<RpcHost>(
-          options_.rpc, engine, &simulation_,
-          RpcHost::Links{
-              .wake = [this] { side_.WakeStepThread(); },
-              .client_text =
-                  [this] { return side_.ClientText(MonotonicNanos()); },
-              .switched =
-                  [this] { side_.ShowServices(rpcs_->enabled_services()); },
-              .image_place =
-                  [this](size_t caller) {
-                    // No other process has the region yet.
-                    return ImagePlace::Of(side_.mapping(),
-                                          *side_.mapping()->header(), caller);
-                  }})) {}
+          [this](bool begun, size_t caller) {
+            callers_.LogPause(begun, caller);
+          }),
+      callers_(options_.rpc, engine, &simulation_, &side_,
+               [this](absl::string_view line) { Log(line); }) {}
 
 EngineHost::~EngineHost() { Stop(); }
 
@@ -215,7 +201,7 @@ const EngineWork* EngineHost::Next(Deadline deadline) {
   // A client that keeps calling does not hold the engine up.
   constexpr int kMostTurns = 8;
   if (taken_) {
-    ServeCallers();
+    callers_.ServeBesideExchange();
     return nullptr;
   }
   if (!opening_.ok() || side_.StopRequested()) return nullptr;
@@ -252,7 +238,7 @@ absl::Status EngineHost::Done(const absl::Status& result) {
 }
 
 absl::Status EngineHost::EnableService(Service service, bool enabled) {
-  return rpcs_->EnableLater(service, enabled);
+  return callers_.EnableLater(service, enabled);
 }
 
 void EngineHost::Serve(EngineEvent event) {
@@ -267,13 +253,13 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     case EngineEvent::kFrameWanted:
       ServeFrames();
-      ServeRpcs();
+      callers_.Serve();
       return;
     case EngineEvent::kRpcs:
-      ServeRpcs();
+      callers_.Serve();
       return;
     case EngineEvent::kAttendants:
-      ServeAttendants();
+      callers_.ServeAttendants();
       return;
     case EngineEvent::kClientArrived:
       StartAnew(Purpose::kArrival);
@@ -285,7 +271,7 @@ void EngineHost::Serve(EngineEvent event) {
       Log(side_.BrokenClientText());
       return;
     case EngineEvent::kTimedOut:
-      ServeRpcs();
+      callers_.Serve();
       return;
     case EngineEvent::kInterrupted:
     case EngineEvent::kStopRequested:
@@ -356,8 +342,8 @@ void EngineHost::EndExchange() {
   // After Publish: the client already computes with its results.
   ServeFrames();
   simulation_.Served(kind);
-  if (side_.HasRpcs() || side_.AttendantsRang() || !rpcs_->IsQuiet()) {
-    ServeCallers();
+  if (side_.HasRpcs() || side_.AttendantsRang() || !callers_.IsQuiet()) {
+    callers_.ServeBesideExchange();
   }
 }
 
@@ -367,9 +353,7 @@ void EngineHost::EndArrival(const absl::Status& status) {
                   : MakeError(ErrorCode::kEngineFailed, status.message()));
   Log(status.ok() ? "client attached"
                   : absl::StrCat("client refused: ", status.message()));
-  if (status.ok()) {
-    BeginRpcs(kClientCaller, side_.RpcRingReader(), side_.RpcRingWriter());
-  }
+  if (status.ok()) callers_.ClientArrived();
   if (frames_ != nullptr) frames_->ClearClientState();
   ServeFrames();
 }
@@ -383,7 +367,7 @@ void EngineHost::EndDeparture(const absl::Status& status) {
 
 // Removes the effects of the last client before the next one starts.
 void EngineHost::StartAnew(Purpose purpose) {
-  rpcs_->Stop(kClientCaller);
+  callers_.ClientLeft();
   const bool fresh = fresh_at_ == simulation_.changes();
   simulation_.Restart();
   if (fresh) {
@@ -432,16 +416,14 @@ void EngineHost::EndDueStep() {
   if (!runner_.status().ok()) return;
   CountForFrames(runner_.accumulated_arrays(), true);
   ServeFrames();
-  if (!rpcs_->IsQuiet()) ServeRpcs();
+  if (!callers_.IsQuiet()) callers_.Serve();
 }
 
 // The time of the next work if no event arrives.
 Deadline EngineHost::NextDue() const {
   std::optional<int64_t> due = simulation_.DueNs();
-  if (!rpcs_->IsQuiet()) {  // the call reads a clock
-    const std::optional<int64_t> then = rpcs_->DueNs(MonotonicNanos());
-    if (then) due = std::min(due.value_or(*then), *then);
-  }
+  const std::optional<int64_t> then = callers_.DueNs();
+  if (then) due = std::min(due.value_or(*then), *then);
   return due ? Deadline::At(*due) : Deadline::Infinite();
 }
 

@@ -51,18 +51,16 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
 #include "engine_adapter/frames/image_thread.h"
+#include "engine_adapter/host/callers.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/host/simulation.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "schema/layout/service.h"
 #include "transport/base/clock.h"
-#include "transport/ring/ring.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
-
-class RpcHost;
 
 // States: open (after Create) -> running (Run or Start) -> stopped (after Run
 // has returned, or Stop). Poll is legal while open. The region exists from
@@ -201,14 +199,6 @@ class EngineHost {
   void EndDueStep();
   void StartAnew(Purpose purpose);
   Deadline NextDue() const;
-  void BeginRpcs(size_t caller, absl::StatusOr<RingReader> reader,
-                 absl::StatusOr<RingWriter> writer);
-  void ServeCallers();
-  void ServeAttendants();
-  void ServeRpcs();
-  std::string CallerText(size_t caller) const;
-  void LogBrokenRings(size_t caller);
-  void LogPause(bool begun, size_t caller) const;
   void CountForFrames(const StepArrays& arrays, bool stepped);
   void ServeFrames();
   void LogFailure(const absl::Status& status);
@@ -228,7 +218,7 @@ class EngineHost {
   std::optional<uint64_t> fresh_at_;
   absl::Status last_failure_;  // the status of the last step
   Simulation simulation_;
-  std::unique_ptr<RpcHost> rpcs_;
+  Callers callers_;
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::unique_ptr<ImageThread> images_;  // nullptr without images
   std::thread thread_;

@@ -148,6 +148,43 @@ def test_switching_services_of_no_engine_is_refused() -> None:
     assert inspect("tandem-test-nothing-here", "--enable=camra").returncode == USAGE
 
 
+def test_workers_of_environments_in_python_are_listed() -> None:
+    """Environments, life, phase and steps of each; a stopped one, and what is pending, in text and JSON."""
+    with contextlib.closing(tandem.make_vec("CartPole-v1", 5, num_workers=2, backend="python")) as envs:
+        name = envs.client.name
+        workers = envs._workers._workers
+        envs.reset(seed=0)
+        for _ in range(200):
+            envs.step(envs.action_space.sample())
+        seen = inspection_of(name, FINE)
+        assert (seen["state"], seen["problems"], seen["num_envs"]) == ("ok", [], 5)
+        assert (seen["engine"]["life"], seen["engine"]["phase"]) == ("alive", "idle")
+        assert seen["commands"]["services_on"] == ["agent", "scene"]
+        assert [(each["life"], each["pid"], each["first_env"], each["num_envs"]) for each in seen["workers"]] == [
+            ("alive", workers[0].pid, 0, 3),
+            ("alive", workers[1].pid, 3, 2),
+        ]
+        assert [each["steps"] for each in seen["workers"]] == [603, 402]
+        assert {(each["phase"], each["env"]) for each in seen["workers"]} == {("idle", None)}
+        assert all(each["done"] for each in seen["workers"])
+        assert seen["step_times"]["count"] == seen["round_trips"]["count"] == 201
+        with tandem.Attendant(name, label="panel") as panel:
+            panel.scene.pause()
+            assert [each["label"] for each in inspection_of(name, FINE)["attendants"]] == ["panel"]
+            assert "paused by an attendant" in inspect(name).stdout
+        stop(workers[1].pid)
+        envs.send(envs.action_space.sample())
+        with pytest.raises(tandem.StepTimeout):
+            envs.recv(timeout=1.5)
+        seen = inspection_of(name, FINE)
+        assert (seen["exchange"], seen["state"]) == ("pending", "look")
+        assert [each["done"] for each in seen["workers"]] == [True, False]
+        (remark,) = seen["remarks"]
+        assert f"pid {workers[1].pid}" in remark and "SIGSTOP" in remark
+        os.kill(workers[1].pid, signal.SIGCONT)
+        envs.recv()
+
+
 _STEPPING = """
 import sys
 import numpy as np, tandem

@@ -1,5 +1,7 @@
 #include "transport/monitoring/region_verdict.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -58,8 +60,10 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
         NameOf(engine.phase), engine.phase_secs));
     return;
   }
-  const bool asked = report.exchange == ExchangeState::kPending ||
-                     client.phase == Phase::kAttaching;
+  // JudgeWorkers names the workers that an exchange waits for.
+  const bool asked =
+      (report.exchange == ExchangeState::kPending && report.workers.empty()) ||
+      client.phase == Phase::kAttaching;
   if (asked && !works && engine.phase_secs > kLongSecs &&
       client.phase_secs > kLongSecs) {
     verdict->remarks.push_back(absl::StrFormat(
@@ -92,11 +96,23 @@ void JudgeWorkers(const RegionReport& report, RegionVerdict* verdict) {
       slowest->phase_secs <= kLongSecs) {
     return;
   }
+  const bool works =
+      slowest->phase == Phase::kStepping || slowest->phase == Phase::kResetting;
+  // A worker that is idle may have been so before the exchange. The supervisor
+  // holds workers in a pause.
+  if (!works && (report.client.phase_secs <= kLongSecs ||
+                 report.engine.phase == Phase::kPaused ||
+                 report.engine.phase == Phase::kPausedByAttendant)) {
+    return;
+  }
+  const std::string where =
+      works ? absl::StrCat(", in environment ", slowest->env)
+            : ": it is stopped (SIGSTOP, a debugger), or no core is free";
   verdict->remarks.push_back(absl::StrFormat(
       "%d of %d workers are done; the client waits for worker %d (pid %d), "
-      "which is %s for %.1f s, in environment %d",
+      "which is %s for %.1f s%s",
       done, report.workers.size(), slowest - report.workers.data(),
-      slowest->pid, NameOf(slowest->phase), slowest->phase_secs, slowest->env));
+      slowest->pid, NameOf(slowest->phase), slowest->phase_secs, where));
 }
 
 void JudgeRing(const RingFill& ring, absl::string_view reader,

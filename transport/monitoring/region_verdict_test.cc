@@ -70,6 +70,25 @@ TEST(RegionVerdict, TheSlowestWorkerIsNamed) {
   ExpectRemark(report, "worker 1 (pid 12) died");
 }
 
+TEST(RegionVerdict, AWorkerThatDoesNotBeginIsNamedInPlaceOfTheEngine) {
+  RegionReport report = Healthy();
+  report.exchange = ExchangeState::kPending;
+  report.engine.phase = Phase::kIdle;
+  report.engine.phase_secs = report.client.phase_secs = 2;
+  report.workers = {{.life = Life::kAlive, .pid = 11, .done = true},
+                    {.life = Life::kAlive,
+                     .pid = 12,
+                     .env = 0xffffffff,
+                     .phase = Phase::kIdle,
+                     .phase_secs = 2}};
+  ExpectRemark(report,
+               "worker 1 (pid 12), which is idle for 2.0 s: it is "
+               "stopped (SIGSTOP");
+  // It was idle before the exchange.
+  report.client.phase_secs = 0.1;
+  EXPECT_TRUE(JudgeRegion(report).remarks.empty());
+}
+
 TEST(RegionVerdict, ADeadClientIsAProblem) {
   RegionReport report = Healthy();
   report.client.life = Life::kDead;

@@ -101,8 +101,8 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
 //
 // With workers: Next is legal while prepared, too; there is no exchange, no
 // other call hands results to the client, and arrays() belong to the workers.
-// In arrival, and at kClientLeft, the workers have reset already. A frame ring
-// and images are not supported.
+// In arrival, and at kClientLeft, the workers have reset already. Images are
+// not supported.
 class EngineSide {
  public:
   struct Options {
@@ -139,6 +139,9 @@ class EngineSide {
   // Orders all workers to read a message of the caller's, between two
   // exchanges.
   void MessageWorkers();
+  // At kWorkersAnswered: the exchanges and lanes that had ended when the
+  // workers read it; frame_seq, if there were no lanes.
+  uint64_t answered_at() const;
   // Orders all workers to end. No other order follows. The caller awaits the
   // ends of their processes. Without effect while an order is not acknowledged;
   // then the workers end with this object.
@@ -148,6 +151,9 @@ class EngineSide {
   // which continues where it stopped. Call it before the other process starts.
   // False: a process still has the slot.
   bool ReplaceWorker(uint32_t worker);
+  // Steps of environments since birth, as the workers have counted them for
+  // display.
+  uint64_t worker_steps() const;
   // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for 1.20
   // s", for people.
   std::string WorkerText(uint32_t worker) const;

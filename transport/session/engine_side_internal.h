@@ -125,6 +125,7 @@ struct EngineSide::Supervision {
   bool count_broken = false;
   bool pauses = false;
   bool messages = false;
+  uint64_t answered_at = 0;                 // Activity at kWorkersAnswered
   absl::Status refusal = absl::OkStatus();  // of the new client; Ok: none
   // Whether all environments are as their last reset left them, if Activity is
   // still `fresh_at`.

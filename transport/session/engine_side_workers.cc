@@ -38,6 +38,8 @@ void EngineSide::ResetWorkers(std::optional<uint64_t> first_seed) {
 
 void EngineSide::MessageWorkers() { supervision_->messages = true; }
 
+uint64_t EngineSide::answered_at() const { return supervision_->answered_at; }
+
 void EngineSide::StopWorkers() {
   if (!supervision_->workers.AllAcknowledged()) return;
   supervision_->stage = Supervision::Stage::kStopping;
@@ -58,12 +60,18 @@ std::string EngineSide::WorkerText(uint32_t worker) const {
   return supervision_->workers.TextOf(worker, MonotonicNanos());
 }
 
+uint64_t EngineSide::worker_steps() const {
+  return supervision_->workers.Steps();
+}
+
 void EngineSide::End(ErrorCode code, absl::string_view text) {
   supervision_->workers.ShowEnd(code, text);
 }
 
+// While an order is carried out, the workers wait for the supervisor: it then
+// sleeps on the doorbell, which they ring.
 bool EngineSide::IsHot(int64_t now_ns) const {
-  return supervision_ != nullptr &&
+  return supervision_ != nullptr && !supervision_->AwaitsWorkers() &&
          now_ns - supervision_->active_at_ns < kHotNs;
 }
 
@@ -250,6 +258,7 @@ void EngineSide::EndStage() {
       return;
     case Supervision::Stage::kMessaging:
       s.fresh = false;  // the message may have changed environments
+      s.answered_at = s.workers.Activity();
       s.news = EngineEvent::kWorkersAnswered;
       LetWorkersGo();
       return;

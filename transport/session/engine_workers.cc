@@ -151,6 +151,15 @@ uint64_t EngineWorkers::Activity() const {
   return sum;
 }
 
+uint64_t EngineWorkers::Steps() const {
+  uint64_t sum = 0;
+  for (const WorkerSlot& slot : slots_) {
+    // relaxed: for display.
+    sum += slot.steps.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
 std::string EngineWorkers::TextOf(uint32_t worker, int64_t now_ns) const {
   return WorkerText(slots_[worker], worker, rows_[worker], now_ns);
 }

@@ -92,6 +92,9 @@ class EngineWorkers {
 
   // A number that changes with each exchange and each lane.
   uint64_t Activity() const;
+  // Steps of environments since birth, as the workers have counted them for
+  // display.
+  uint64_t Steps() const;
   // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for 1.20
   // s", for people: any numbers.
   std::string TextOf(uint32_t worker, int64_t now_ns) const;

@@ -241,15 +241,17 @@ std::string SizesText(const RegionReport& region) {
   };
   const bool obs_fields = region.obs_size == 0 && fields("obs") > 0;
   const bool act_fields = region.act_size == 0 && fields("action") > 0;
+  const auto noun = [&fields](bool is_fields, absl::string_view role) {
+    if (!is_fields) return "values";
+    return fields(role) == 1 ? "field" : "fields";
+  };
+  const bool shared = obs_fields == act_fields;
   return absl::StrCat(
       obs_fields ? absl::StrCat(fields("obs")) : CountText(region.obs_size),
-      " observed ",
-      obs_fields == act_fields ? ""
-      : obs_fields             ? "fields "
-                               : "values ",
+      " observed ", shared ? "" : absl::StrCat(noun(obs_fields, "obs"), " "),
       "and ",
       act_fields ? absl::StrCat(fields("action")) : CountText(region.act_size),
-      " acted ", act_fields ? "fields" : "values");
+      " acted ", shared && act_fields ? "fields" : noun(act_fields, "action"));
 }
 
 std::string TaskText(const RegionReport& region) {

@@ -90,6 +90,9 @@ TEST(InspectionText, FieldsWithoutRowsAreCountedInTheTask) {
   ExpectHas(Text(inspection), {"of 2 observed and 1 acted fields"});
   inspection.region.act_size = 6;
   ExpectHas(Text(inspection), {"2 observed fields and 6 acted values"});
+  inspection.region.obs_size = 4;
+  inspection.region.act_size = 0;
+  ExpectHas(Text(inspection), {"4 observed values and 1 acted field,"});
 }
 
 TEST(InspectionText, ManyWorkersAreCounted) {

@@ -45,8 +45,8 @@ class TaskDescription:
       max_episode_steps: Steps that truncate an episode; None: no limit.
     """
 
-    observation_space: spaces.Box
-    action_space: "spaces.Box | spaces.Discrete[np.int64]"  # quoted: Gymnasium 1.1 cannot subscript it
+    observation_space: spaces.Space[Any]  # a Box, and a Box or Discrete, if they are float32 rows
+    action_space: spaces.Space[Any]
     infos: tuple[InfoField, ...]
     max_episode_steps: int | None
 
@@ -56,33 +56,51 @@ def describe(client: SharedMemoryClient) -> TaskDescription:
 
     Raises:
       LayoutMismatch: The description is invalid, or does not fit the region's arrays.
-      Unsupported: The observations or actions are not float32 rows.
+      Unsupported: The observations or actions are fields, and the description has no space for them.
     """
-    if client.obs_size == 0 or client.act_size == 0:
-        raise Unsupported(
-            f"region {client.name!r}: expected observations and actions in float32 rows, found fields of other types, "
-            "which these environments do not read yet; use SharedMemoryClient.fields"
-        )
     if not client.description:
+        if not has_rows(client):
+            raise _without_spaces(client, "no description")
         return TaskDescription(_unbounded(client.obs_size), _unbounded(client.act_size), (), None)
     try:
         said = json.loads(client.description)
-        observation_space = _space(said["observation_space"], client.obs_size)
-        action_space = _space(said["action_space"], client.act_size)
-        if not isinstance(observation_space, spaces.Box):
-            raise ValueError(f"expected a Box of observations, found {observation_space}")
+        observation_space: spaces.Space[Any]
+        action_space: spaces.Space[Any]
+        if has_rows(client):
+            observation_space = _space(said["observation_space"], client.obs_size)
+            action_space = _space(said["action_space"], client.act_size)
+            if not isinstance(observation_space, spaces.Box):
+                raise ValueError(f"expected a Box of observations, found {observation_space}")
+        else:
+            observation_space = space_from_json(said["observation_space"])
+            action_space = space_from_json(said["action_space"])
         return TaskDescription(
             observation_space,
             action_space,
             _infos(said["infos"], client.infos.shape[1]),
             int(said["max_episode_steps"]) or None,
         )
+    except Unsupported as error:
+        raise _without_spaces(client, str(error)) from error
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise LayoutMismatch(
             f"region {client.name!r}: expected the description of a task that fits its arrays (observations "
             f"[{client.obs_size}], actions [{client.act_size}], infos [{client.infos.shape[1]}]), found "
             f"{client.description[:200]!r} ({error!r}). Engine and client must be of the same Tandem version"
         ) from error
+
+
+def has_rows(client: SharedMemoryClient) -> bool:
+    """Returns whether observations and actions are float32 rows, not fields."""
+    return client.obs_size != 0 and client.act_size != 0
+
+
+def _without_spaces(client: SharedMemoryClient, found: str) -> Unsupported:
+    fields = [key for key in client.fields if key[0] in ("action", "obs")]
+    return Unsupported(
+        f"region {client.name!r}: expected the spaces of the fields {fields}, found {found}; use them as "
+        f"client.fields{list(fields[0])}, between calls of client.step(client.actions)"
+    )
 
 
 def _unbounded(size: int) -> spaces.Box:

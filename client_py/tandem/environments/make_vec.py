@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 
 from tandem.arguments import flag, integer, one_of, shown, text
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size, group_of
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
@@ -94,7 +94,7 @@ def make_vec(
       terminated: C++: the same for terminations, bool[num_envs].
       observation: C++: the same for observations, [num_envs, ...].
       render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it. Not with a function.
-      frames: C++: a size such as (320, 240), or `FrameOptions`: viewers show the environments. Not with a render mode.
+      frames: A size, or `FrameOptions`: viewers show the environments. C++: without a render mode; Python: with one.
       images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
       task_options: C++: options of Gymnasium's environment, such as ctrl_cost_weight=0.1; `state`; width and height.
@@ -123,7 +123,7 @@ def make_vec(
     task_options = {**(env_kwargs or {}), **task_options}
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
         raise Unsupported(f"render_mode: expected None or 'rgb_array', found {shown(render_mode)}")
-    if (task is None) == (model is None):
+    if (task is None) == (model is None) and (task is not None or engine_options.server is None):
         raise InvalidArgument(
             f"task, model: expected one of them, found {'neither' if task is None else 'both'}; "
             "pass a task such as 'Ant-v5', or model='robot.xml'"
@@ -203,7 +203,7 @@ def _in_python(
     spec: EnvSpec | None, given: dict[str, Any], mode: AutoresetMode, options: EngineOptions
 ) -> WorkerVectorEnv:
     """Makes the environments of a spec, or of the functions that `task` is."""
-    unused = ("threads", "dtype", "model", "frames", "images")
+    unused = ("threads", "dtype", "model", "images")
     _refuse(given, unused, "of environments in Python")
     own = ("reward", "terminated", "observation")
     _refuse(given, own, "of environments in Python, where a wrapper of the environment does this")
@@ -238,6 +238,7 @@ def _in_python(
         preload=preload,
         mode=mode,
         options=options,
+        frames=None if given["frames"] is None else group_of("frames", given["frames"], FrameOptions),
     )
     return WorkerVectorEnv(client, workers, copy=given["copy"], timeout=options.timeout, batch_size=batch_size)
 

@@ -16,11 +16,15 @@ from gymnasium.envs.registration import EnvSpec
 
 from tandem.arguments import integer, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine.options import EngineOptions
+from tandem.engine.options import EngineOptions, FrameOptions, size_of
 from tandem.errors import InvalidArgument
+from tandem.workers.frames import FramePlan
 from tandem.workers.processes import WorkerProcesses
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
+
+# Of frames; as engine_adapter/frames/frame_options.h has them.
+_MOST_SIDE, _MOST_SHOWN, _MOST_HZ, _MOST_SLOTS = 8192, 1024, 1000, 1024
 
 
 def start_workers(
@@ -31,11 +35,12 @@ def start_workers(
     preload: Sequence[str] = (),
     mode: AutoresetMode = AutoresetMode.NEXT_STEP,
     options: EngineOptions,
+    frames: FrameOptions | None = None,
 ) -> tuple[SharedMemoryClient, WorkerProcesses]:
     """Starts workers for the environments of these functions, and attaches a client to them.
 
     Raises:
-      InvalidArgument: An invalid number of workers, or a function that cannot be pickled.
+      InvalidArgument: An invalid number of workers, a function that cannot be pickled, or invalid frames.
       EngineStartFailed: An environment could not be made.
     """
     most = len(env_fns)
@@ -51,6 +56,7 @@ def start_workers(
         object_bytes=options.object_bytes,
         wait_strategy=options.wait,
         start_timeout=options.start_timeout,
+        frames=None if frames is None else _frame_plan(frames, most, num_workers),
     )
     try:
         if workers.fields.pickled:
@@ -70,6 +76,26 @@ def start_workers(
         workers.close()
         raise
     return client, workers
+
+
+def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FramePlan:
+    """Returns the plan for these options; InvalidArgument: an unknown environment, or an option of engines in C++."""
+    if frames.effects or frames.camera != "follow":
+        raise InvalidArgument(
+            "FrameOptions.effects, camera: expected the defaults for environments in Python, which draw themselves, "
+            f"found {frames.effects!r} and {frames.camera!r}; env_kwargs={{...}} has the environment's own options"
+        )
+    envs = range(min(num_envs, 4)) if frames.envs is None else range(num_envs) if frames.envs == "all" else frames.envs
+    indices = tuple(integer(f"FrameOptions.envs[{at}]", env, 0, num_envs - 1) for at, env in enumerate(envs))
+    integer("FrameOptions.envs: number", len(indices), 1, _MOST_SHOWN)
+    width, height = (
+        integer(f"FrameOptions.size[{at}]", side, 1, _MOST_SIDE)
+        for at, side in enumerate(size_of("FrameOptions.size", frames.size))
+    )
+    if frames.hz > _MOST_HZ:
+        raise InvalidArgument(f"FrameOptions.hz: expected 0 to {_MOST_HZ}, found {frames.hz}")
+    slots = integer("FrameOptions.slots", frames.slots, 1, _MOST_SLOTS)
+    return FramePlan(width, height, indices, frames.hz, slots, num_workers)
 
 
 def function_of_id(

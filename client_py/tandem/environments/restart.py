@@ -13,9 +13,10 @@ from tandem._native import NEXT_OF_ENVIRONMENTS
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.process import EngineProcess
 from tandem.environments.client_vector import EnvIds, Obs, StepResults
+from tandem.environments.description import has_rows
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
-from tandem.errors import AlreadyAttached, LayoutMismatch, NotReady, PeerGone, StepTimeout, Unsupported
+from tandem.errors import AlreadyAttached, InvalidArgument, LayoutMismatch, NotReady, PeerGone, StepTimeout, Unsupported
 from tandem.services.contract import SimulationContract
 
 _log = logging.getLogger("tandem")
@@ -57,6 +58,10 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         `relaunch` starts an equal engine that serves the region of the given name. `start_timeout` is the number of
         seconds that a restarted engine may take to answer.
         """
+        if not has_rows(client):
+            raise InvalidArgument(
+                "EngineOptions.restart: expected False for an engine with fields, whose episodes end with it"
+            )
         super().__init__(client, copy=copy, dtype=dtype, render_mode=render_mode, engine=engine)
         self._relaunch = relaunch
         self._start_timeout = start_timeout
@@ -111,7 +116,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         if not self._ready:
             raise self._not_ready_error("send")
         if self._unreported:
-            as_floats(self._task.action_space, self.action_space, actions)  # refuses invalid actions
+            as_floats(self._row_actions, self.action_space, actions)  # refuses invalid actions
             return
         flags = self._flags()
         flags[self._cut_short[: len(flags)]] = 1

@@ -10,17 +10,19 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import DTypeLike, NDArray
 
-from tandem._native import AUTORESET_MODES, TaskStep
+from tandem._native import AUTORESET_MODES, FieldStep, TaskStep
 from tandem.arguments import contract_seed, env_indices, seeds_of, shown
 from tandem.client import SharedMemoryClient
 from tandem.engine.process import EngineProcess
-from tandem.environments.client_vector import ClientVectorEnv
-from tandem.environments.description import describe
+from tandem.environments.client_vector import ClientVectorEnv, Obs
+from tandem.environments.description import describe, has_rows
 from tandem.environments.images import separate
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, obs_dtype
-from tandem.errors import InvalidArgument, Unsupported
+from tandem.errors import InvalidArgument, LayoutMismatch, Unsupported
 from tandem.services.contract import SimulationContract
+from tandem.spaces.batches import Actions, Observations
+from tandem.spaces.fields import layout
 
 _UNKNOWN_SEED = -1  # Gymnasium's number
 
@@ -30,9 +32,9 @@ class SharedMemoryVectorEnv(ClientVectorEnv):
 
     Attributes:
       num_envs: Number of environments.
-      single_observation_space: Box[obs_size] of the task.
+      single_observation_space: Box[obs_size] of the task; of an engine with fields, any space.
       observation_space: The same for all environments, Box[num_envs, obs_size].
-      single_action_space: Box[act_size] or Discrete of the task.
+      single_action_space: Box[act_size] or Discrete of the task; of an engine with fields, any space.
       action_space: The same for all environments: Box[num_envs, act_size] or MultiDiscrete[num_envs].
       autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
       metadata: Has "autoreset_mode", "render_modes" and "render_fps".
@@ -71,15 +73,19 @@ class SharedMemoryVectorEnv(ClientVectorEnv):
         Raises:
           InvalidArgument: No client, or an invalid dtype.
           LayoutMismatch: The engine's description of its task is invalid.
-          Unsupported: The engine's observations or actions are fields, not float32 rows.
+          Unsupported: The engine's observations or actions are fields, and it does not describe their spaces.
         """
         if not isinstance(client, SharedMemoryClient):
             raise InvalidArgument(f"client: expected a tandem.SharedMemoryClient, found {shown(client)}")
         self._task = describe(client)
-        self._dtype = obs_dtype(self._task.observation_space.dtype, dtype, copy)
         single = self._task.observation_space
-        low, high = single.low.astype(self._dtype), single.high.astype(self._dtype)
-        single = spaces.Box(low, high, single.shape, self._dtype.type)
+        if has_rows(client):
+            assert isinstance(single, spaces.Box)
+            self._dtype = obs_dtype(single.dtype, dtype, copy)
+            low, high = single.low.astype(self._dtype), single.high.astype(self._dtype)
+            single = spaces.Box(low, high, single.shape, self._dtype.type)
+        elif dtype is not None:
+            raise InvalidArgument(f"dtype: expected None for an engine with fields, which have theirs, found {dtype}")
         self.render_mode = render_mode
         # The contract of each environment, and the seed that the engine got with it.
         self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * client.num_envs
@@ -92,8 +98,10 @@ class SharedMemoryVectorEnv(ClientVectorEnv):
             "render_fps": TASKS.get(self._client.task, OTHER_TASK).render_fps,
         }
 
-    def _make_stepper(self, client: SharedMemoryClient) -> TaskStep:
-        single = self._task.action_space
+    def _make_stepper(self, client: SharedMemoryClient) -> TaskStep | FieldStep:
+        if not has_rows(client):
+            return self._make_field_stepper(client)
+        single = self._row_actions
         return TaskStep(
             client._native,
             self._task.infos,
@@ -102,6 +110,40 @@ class SharedMemoryVectorEnv(ClientVectorEnv):
             autoreset=AUTORESET_MODES[client.autoreset_mode.name],
             choices=int(single.n) if isinstance(single, spaces.Discrete) else None,
             convert=functools.partial(as_floats, single, self.action_space),
+        )
+
+    @property
+    def _row_actions(self) -> "spaces.Box | spaces.Discrete[np.int64]":  # quoted: Gymnasium 1.1 cannot subscript it
+        """The action space of one environment whose actions are float32 rows."""
+        space = self._task.action_space
+        assert isinstance(space, spaces.Box | spaces.Discrete)
+        return space
+
+    def _make_field_stepper(self, client: SharedMemoryClient) -> FieldStep:
+        def arrays(role: str, space: spaces.Space[Any]) -> dict[str, NDArray[Any]]:
+            return {
+                leaf.path: client.fields[role, leaf.path].reshape(self.num_envs, *leaf.shape)
+                for leaf in layout(space).leaves
+            }
+
+        observed, acting = self._task.observation_space, self._task.action_space
+        try:
+            self._observations = Observations(observed, self.num_envs, arrays("obs", observed))
+            final = Observations(observed, self.num_envs, arrays("final_obs", observed))
+            self._actions = Actions(acting, self.num_envs, arrays("action", acting))
+        except (KeyError, ValueError) as error:
+            raise LayoutMismatch(
+                f"region {client.name!r}: expected the fields of its spaces {observed} and {acting}, found "
+                f"{list(client.fields)} ({error!r})"
+            ) from error
+        return FieldStep(
+            client._native,
+            self._task.infos,
+            self._observations,
+            final,
+            self._actions,
+            copy=self._copy,
+            autoreset=AUTORESET_MODES[client.autoreset_mode.name],
         )
 
     @property
@@ -114,8 +156,14 @@ class SharedMemoryVectorEnv(ClientVectorEnv):
         self._client.reset(mask, seed=seed, contract=contract)
         self._note_reset(contract, mask, seed)
 
+    def _observations_of(self, env_ids: list[int], obs: Obs) -> Obs:
+        return super()._observations_of(env_ids, obs) if has_rows(self._client) else self._observations.rows(env_ids)
+
     def _write_actions(self, env_ids: list[int], actions: Any) -> None:
-        single = self._task.action_space
+        if not has_rows(self._client):
+            self._actions.write_rows(env_ids, actions)
+            return
+        single = self._row_actions
         self._client.actions[env_ids] = as_floats(single, batch_space(single, len(env_ids)), actions)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:

@@ -13,10 +13,10 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from tandem._native import EpisodeReturns
-from tandem.arguments import described, rate
+from tandem.arguments import rate
 from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
-from tandem.fastlane.tiling import tile_frames
+from tandem.fastlane.tiling import checked_image, described_images, tile_frames
 from tandem.fastlane.worker_environment import WorkerSettings
 from tandem.fastlane.writer import FastLaneWriter
 
@@ -144,16 +144,16 @@ class _Publisher:
         """Makes one frame of the result of `render`, and the metadata that names the environments of its tiles."""
         envs = {"envs": list(self._shown)}
         if not self._frames_of_many:
-            return _checked(rendered), envs
+            return checked_image(rendered), envs
         # An image for each environment, or one that the environment has tiled itself.
         if isinstance(rendered, np.ndarray) and rendered.ndim == 3:
-            return _checked(rendered), {}
+            return checked_image(rendered), {}
         if not isinstance(rendered, Sequence | np.ndarray) or len(rendered) <= max(self._shown):
             raise InvalidArgument(
-                f"env.render(): expected a frame for each environment, found {_described(rendered)}; "
+                f"env.render(): expected a frame for each environment, found {described_images(rendered)}; "
                 f"environments {list(self._shown)} were to be shown"
             )
-        return _checked(tile_frames([rendered[i] for i in self._shown])), envs
+        return checked_image(tile_frames([rendered[i] for i in self._shown])), envs
 
     def _fitting(self, frame: NDArray[np.uint8]) -> FastLaneWriter | None:
         """Returns the segment for frames of this shape; closes a segment of another shape first."""
@@ -295,21 +295,3 @@ def _shown(settings: WorkerSettings, num_envs: int | None) -> Sequence[int]:
             )
         return range(settings.slot, settings.slot + 1)
     return range(min(settings.grid_limit, num_envs))
-
-
-def _checked(frame: Any) -> NDArray[np.uint8]:
-    if not (
-        isinstance(frame, np.ndarray)
-        and frame.dtype == np.uint8
-        and frame.ndim == 3
-        and frame.shape[2] in (3, 4)
-        and 0 not in frame.shape
-    ):
-        raise InvalidArgument(f"env.render(): expected uint8[height, width, 3 or 4], found {_described(frame)}")
-    return frame
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return f"{len(value)} of {type(value).__name__}"
-    return described(value)

@@ -246,10 +246,14 @@ def test_the_wrapped_environment_has_equal_results(task: str, run_id: str, clock
 
 
 @pytest.mark.usefixtures("no_display")
-@pytest.mark.parametrize("mode", ["sync", "vector_entry_point"])
-def test_frames_of_gymnasiums_vectors_are_published(mode: str, run_id: str, clock: Clock) -> None:
-    """The frame has the first four environments' images as tiles."""
-    inner = gymnasium.make_vec("CartPole-v1", 5, vectorization_mode=mode, render_mode="rgb_array")
+@pytest.mark.parametrize("mode", ["sync", "vector_entry_point", "workers"])
+def test_frames_of_vectors_are_published(mode: str, run_id: str, clock: Clock) -> None:
+    """The frame has the first four environments' images as tiles, also of environments in worker processes."""
+    inner: Any
+    if mode == "workers":
+        inner = tandem.make_vec("CartPole-v1", 5, backend="python", num_workers=2, render_mode="rgb_array")
+    else:
+        inner = gymnasium.make_vec("CartPole-v1", 5, vectorization_mode=mode, render_mode="rgb_array")
     envs = tandem.publish_frames(inner, run_id)
     envs.reset(seed=3)
     for _ in range(3):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem.arguments import described
 from tandem.errors import InvalidArgument
 
 
@@ -43,3 +44,27 @@ def tile_frames(frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for number, array in enumerate(arrays):
         grid[number // cols, :, number % cols] = array
     return grid.reshape(rows * height, cols * width, *rest)
+
+
+def checked_image(image: Any) -> NDArray[np.uint8]:
+    """Returns what an environment's `render` has returned, if it is uint8[height, width, 3 or 4].
+
+    Raises:
+      InvalidArgument: It is something else.
+    """
+    if not (
+        isinstance(image, np.ndarray)
+        and image.dtype == np.uint8
+        and image.ndim == 3
+        and image.shape[2] in (3, 4)
+        and 0 not in image.shape
+    ):
+        raise InvalidArgument(f"env.render(): expected uint8[height, width, 3 or 4], found {described_images(image)}")
+    return image
+
+
+def described_images(value: Any) -> str:
+    """Returns a text for error messages: an array's shape and dtype, or the length of a sequence."""
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return f"{len(value)} of {type(value).__name__}"
+    return described(value)

@@ -88,6 +88,38 @@ def test_rows_and_fields_can_be_mixed() -> None:
         assert client.step(client.actions)[0].tolist() == [[3], [3]]
 
 
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_vector_environment_has_the_engines_spaces(copy: bool) -> None:
+    """Observations, actions, last observations, and steps of some environments."""
+    with serving(Camera()) as name:
+        envs = tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(name), copy=copy)
+        assert envs.single_observation_space == Camera.observation_space
+        assert envs.single_action_space == Camera.action_space
+        first, infos = envs.reset(seed=0)
+        assert first in envs.observation_space and infos == {}
+        obs, rewards, terminations, truncations, infos = envs.step(np.array([3, 100, 7]))
+        assert obs["image"][:, 0, 0, 0].tolist() == [3, 1, 7] and obs["arm"][0].tolist() == [4, 0, 4]
+        assert (first["image"] == 1).all() == copy
+        assert rewards.tolist() == [3, 100, 7] and rewards.dtype == np.float64
+        assert terminations.tolist() == [False, True, False] and not truncations.any()
+        assert infos["_final_obs"].tolist() == [False, True, False]
+        last = infos["final_obs"][1]
+        assert last in Camera.observation_space and last["image"][0, 0, 0] == 100 and last["arm"][0] == 4
+        obs, rewards, *_ = envs.step([9, 8], env_ids=[2, 0])
+        assert obs["image"][:, 0, 0, 0].tolist() == [9, 8] and rewards.tolist() == [9, 8]
+        assert envs.step(envs.action_space.sample())[0] in envs.observation_space
+        with pytest.raises(tandem.InvalidAction):
+            envs.step(np.array([3.5, 1, 0]))
+        envs.close()
+
+
+def test_vector_environments_of_fields_refuse_what_they_have_not() -> None:
+    """A dtype of the observations, and a restart."""
+    with serving(Camera()) as name, tandem.SharedMemoryClient(name) as client:
+        with pytest.raises(tandem.InvalidArgument, match="dtype: expected None .* fields"):
+            tandem.SharedMemoryVectorEnv(client, dtype=np.float32)
+
+
 def test_actions_are_read_only() -> None:
     """Also in a tree."""
     seen: list[Any] = []

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
+from tandem.testing import python_engines
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     start_python,
@@ -98,6 +100,14 @@ def test_a_killed_engine_is_gone_and_starts_again(engine: "subprocess.Popen[str]
         finally:
             again.send_signal(signal.SIGTERM)
             again.communicate(timeout=30)
+
+
+def test_make_vec_starts_a_program_without_a_task() -> None:
+    """It has one task, its own."""
+    engine = tandem.EngineOptions(server=Path(python_engines.__file__))
+    with closing(tandem.make_vec(num_envs=2, engine=engine)) as envs:
+        assert envs.reset()[0].shape == (2, 2)
+        assert envs.step(np.ones((2, 3), np.float32))[1].tolist() == [3, 3]
 
 
 def test_an_exception_in_a_step_is_in_the_log(engine: "subprocess.Popen[str]", name: str) -> None:

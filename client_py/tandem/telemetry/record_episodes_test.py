@@ -27,7 +27,11 @@ def _tandem(task: str, num_envs: int, mode: AutoresetMode) -> VectorEnv:
     return tandem.make_vec(task, num_envs, autoreset_mode=mode)
 
 
-_MAKERS = pytest.mark.parametrize("make", [_sync, _tandem], ids=["sync", "tandem"])
+def _workers(task: str, num_envs: int, mode: AutoresetMode) -> VectorEnv:
+    return tandem.make_vec(task, num_envs, backend="python", num_workers=2, autoreset_mode=mode)
+
+
+_MAKERS = pytest.mark.parametrize("make", [_sync, _tandem, _workers], ids=["sync", "tandem", "workers"])
 _MODES = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 
 

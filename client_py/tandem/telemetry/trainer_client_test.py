@@ -96,6 +96,30 @@ def test_run_from_submission_to_end(client: TrainerClient, gate: Gate) -> None:
     assert run.created_at <= run.updated_at <= datetime.now(UTC)
 
 
+_PYTHON_ENVIRONMENTS = """
+import numpy as np, tandem
+from tandem.telemetry import RecordEpisodes
+envs = RecordEpisodes(tandem.make_vec("CartPole-v1", 4, backend="python", num_workers=2), steps=True)
+envs.reset(seed=0)
+while envs.episode_count < 8:
+    envs.step(np.ones(4, np.int64))
+envs.close()
+"""
+
+
+def test_a_run_of_environments_in_python_has_its_events(client: TrainerClient) -> None:
+    """The daemon stores each step and episode of the workers' environments, and the run ends without a process left."""
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run_id = client.submit(run_config(sys.executable, "-c", _PYTHON_ENVIRONMENTS, **variables)).run_id
+    steps = list(client.steps(run_id))
+    episodes = list(client.episodes(run_id))
+    assert len(episodes) >= 8 and {each.metadata["env"] for each in episodes} == {0, 1, 2, 3}
+    for episode in episodes:
+        own = [each for each in steps if each.episode_index == episode.episode_index]
+        assert len(own) == episode.steps and sum(each.reward for each in own) == episode.total_reward
+    assert _until(client, run_id, RunStatus.TERM)[-1].final
+
+
 _AT_THE_LIMITS = """
 from tandem.telemetry import EventWriter
 from tandem.telemetry.json_lines import MAX_DEPTH

@@ -32,6 +32,7 @@ from tandem.errors import (
 )
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.workers.channel import Channel
+from tandem.workers.frames import FrameBoard, FramePlan
 from tandem.workers.infos import InfoArea
 from tandem.workers.row_fields import FieldsPlan, plan_fields
 from tandem.workers.shared_value import SharedValue
@@ -91,6 +92,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         object_bytes: int = 2**16,
         wait_strategy: str = "adaptive",
         start_timeout: float = 60.0,
+        frames: FramePlan | None = None,
     ) -> None:
         """Starts the processes; returns when all environments are made and served.
 
@@ -103,10 +105,12 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
           object_bytes: Longest pickle of a part of an observation or action without a type of its own.
           wait_strategy: How workers wait, as for `SharedMemoryClient`.
           start_timeout: Seconds that making the environments may take.
+          frames: What viewers are shown; None: nothing.
 
         Raises:
           EngineStartFailed: An environment could not be made, or not in time; the message has the traceback or stacks.
-          InvalidArgument: The environments have different spaces.
+          InvalidArgument: The environments have different spaces; or they have another render mode than "rgb_array",
+            and there are frames.
           Unsupported: As `tandem.spaces.fields.layout`.
         """
         self.name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
@@ -126,11 +130,15 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         self._in_call = threading.Lock()
         deadline = time.monotonic() + start_timeout
         self._files = [self._info_file, self._options.fd, self._requests.fd]
+        self._frames = frames
+        if frames is not None:
+            self._files.append(os.memfd_create("tandem-frames", os.MFD_CLOEXEC))
+            os.truncate(self._files[-1], FrameBoard.bytes_of(frames))
         self._process, self._supervisor = _launched()
         try:
             rows = [(worker.first_env, worker.num_envs) for worker in self._workers]
             start = Start(list(sys.path), _environ(), list(preload), list(env_fns), rows, restarts)
-            self._supervisor.send(("start", start), [self._info_file, self._options.fd, self._requests.fd])
+            self._supervisor.send(("start", start), self._files)
             self._await_environments(deadline)
             self.fields = self._plan(object_bytes)
             self._open(wait_strategy, deadline)
@@ -153,26 +161,35 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                 if one != other:
                     text = different_spaces(name, worker.first_env, one, first.first_env, other)
                     raise InvalidArgument(text)
+        self._check_render_modes()
         attributes = pickle.loads(first.report.attributes)
         self.metadata: dict[str, Any] = attributes["metadata"]
         self.render_mode: str | None = attributes["render_mode"]
         self.spec = attributes["spec"]
         return plan_fields(self.observation_space, self.action_space, object_bytes)
 
+    def _check_render_modes(self) -> None:
+        for env_id in () if self._frames is None else self._frames.envs:
+            worker = next(each for each in self._workers if env_id < each.first_env + each.num_envs)
+            assert worker.report is not None
+            if (mode := pickle.loads(worker.report.attributes)["render_mode"]) != "rgb_array":
+                raise InvalidArgument(
+                    f"frames: expected environments with render_mode 'rgb_array', found {mode!r}; pass "
+                    'env_kwargs={"render_mode": "rgb_array"}, or a function that makes them so'
+                )
+
     def _open(self, wait_strategy: str, deadline: float) -> None:
         """Makes the region, and lets the workers take their slots."""
         first = self._workers[0]
         assert first.report is not None
-        serving = Serving(self.name, first.report.spaces, self._info_bytes, wait_strategy)
+        serving = Serving(self.name, first.report.spaces, self._info_bytes, wait_strategy, self._frames)
         spec = {
             "num_envs": self.num_envs,
             "num_workers": len(self._workers),
             "obs_size": self.fields.obs_size,
             "act_size": self.fields.act_size,
             "task": _task_name(self.spec),
-            "description": "",
             "fields": self.fields.fields,
-            "wait": "block",  # it should not take a core from the workers
         }
         self._supervisor.send(("region", self.name, spec, serving))
         (region,) = self._next_of_supervisor("region", deadline)

@@ -25,15 +25,18 @@ import random
 import signal
 import sys
 import time
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tandem import _native
 from tandem.errors import TandemError
 from tandem.workers import worker as worker_process
 from tandem.workers.channel import Channel
+from tandem.workers.frames import FrameBoard, FramePace
 from tandem.workers.worker import set_parent_death_signal
+
+if TYPE_CHECKING:
+    from tandem._engine import NativeSupervisor
 
 _LONG_SECS = 3600.0
 # A worker that ends more often than so many times in so many seconds is not started again.
@@ -126,8 +129,9 @@ class _Supervisor:
         # when it next needs them.
         self._unsent: dict[int, Channel] = {}
         self._workers: list[_Process] = []
-        self._region: _native.NativeSupervisor | None = None
+        self._region: NativeSupervisor | None = None
         self._serving: worker_process.Serving | None = None
+        self._frames: FramePace | None = None
 
     def run(self) -> None:
         """Serves until the trainer closes it, or is gone, or a worker has died."""
@@ -137,6 +141,7 @@ class _Supervisor:
                 self._workers.append(self._forked(index, []))
                 while self._unsent:  # the trainer reads them now
                     self._send_channels()
+            importlib.import_module("tandem._engine")  # while the workers make their environments
             (kind, *arguments), _ = self._trainer.receive()  # the trainer awaits the environments meanwhile
             if kind == "region" and self._makes_region(*arguments):
                 secs = self._serve()
@@ -191,12 +196,17 @@ class _Supervisor:
         worker_process.run(index, env_fns, first_env, trainer, supervisor, self._files, rejoin)
 
     def _makes_region(self, name: str, spec: dict[str, Any], serving: worker_process.Serving) -> bool:
+        from tandem import _engine  # which trainers, who import this module too, do not load
+
+        plan = serving.frames
         try:
-            self._region = _native.NativeSupervisor(name, **spec)
+            self._region = _engine.NativeSupervisor(name, **spec, **({} if plan is None else plan.region_options()))
         except TandemError as error:
             self._trainer.send(("refused", type(error).__name__, str(error)))
             return False
         self._serving = serving
+        if plan is not None:
+            self._frames = FramePace(self._region, FrameBoard(self._files.frames, plan), plan)
         self._trainer.send(("region",), [self._region.fd])
         self._region.reset_workers()
         return True
@@ -205,8 +215,13 @@ class _Supervisor:
         """Returns the seconds that the workers have for their end."""
         region = self._region
         assert region is not None
+        frames = self._frames
         while True:
-            event = region.next(_LONG_SECS, [self._trainer.fileno(), *(each.end for each in self._workers)])
+            secs = _LONG_SECS
+            if frames is not None:
+                frames.look()
+                secs = max(min(frames.due - time.monotonic(), secs), 0.0)
+            event = region.next(secs, [self._trainer.fileno(), *(each.end for each in self._workers)])
             if event == "workers ready":
                 try:
                     region.open()
@@ -214,6 +229,12 @@ class _Supervisor:
                     self._trainer.send(("refused", type(error).__name__, str(error)))
                     return 0.0
                 self._trainer.send(("opened",))
+                if frames is not None:
+                    frames.start()
+            elif frames is not None and event == "frame wanted":
+                frames.request()
+            elif frames is not None and event == "workers answered":
+                frames.answered()
             elif event == "input" and self._trainer.is_readable():
                 (kind, *arguments), _ = self._trainer.receive()
                 self._send_channels()
@@ -223,7 +244,7 @@ class _Supervisor:
             elif event in ("input", "worker died") and not self._replaces_the_dead(region):
                 return 0.0
 
-    def _replaces_the_dead(self, region: _native.NativeSupervisor) -> bool:
+    def _replaces_the_dead(self, region: "NativeSupervisor") -> bool:
         """Starts workers that have died again; returns False if that is not wanted, or does not help."""
         for index, process in enumerate(self._workers):
             if (status := process.ended()) is None:

@@ -12,7 +12,7 @@ The supervisor forks it. Its messages with the trainer, by its own channel:
 | ("results" or "raised", number, bytes) | worker | the answer to a request is in the file, with so many bytes |
 
 A request is a value of `Files.requests`: a pickled function and the environments that are meant (None: all). The
-supervisor's order `message` makes the workers read it.
+supervisor's order `message` makes the workers read it, and draw the frame that the supervisor wants.
 """
 
 import contextlib
@@ -37,6 +37,7 @@ from tandem.errors import InvalidArgument
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.channel import Channel
 from tandem.workers.env_failures import failure_text
+from tandem.workers.frames import FrameBoard, FramePainter, FramePlan
 from tandem.workers.row_arrays import RowArrays
 from tandem.workers.row_fields import arrays_of
 from tandem.workers.shared_value import SharedValue
@@ -57,11 +58,13 @@ class Files(NamedTuple):
       infos: The info areas of all workers, in their order.
       options: The options of a reset, a SharedValue.
       requests: A SharedValue; see above.
+      frames: A FrameBoard; -1: there are no frames.
     """
 
     infos: int
     options: int
     requests: int
+    frames: int = -1
 
 
 class Report(NamedTuple):
@@ -84,12 +87,14 @@ class Serving(NamedTuple):
       spaces: As in `Report`.
       info_bytes: Of each worker's info area.
       wait: How to wait, as for `SharedMemoryClient`.
+      frames: What viewers are shown; None: nothing.
     """
 
     name: str
     spaces: bytes
     info_bytes: int
     wait: str
+    frames: FramePlan | None
 
 
 class Stop(BaseException):
@@ -243,12 +248,20 @@ class _Worker:
             first_env=first,
             restarted=side.restarted,
         )
+        self._painter = None
+        if serving.frames is not None:
+            board = FrameBoard(files.frames, serving.frames)
+            self._painter = FramePainter(
+                board, serving.frames, worker, first, envs, self._rows, side.fields["reward", ""][first : first + count]
+            )
 
     def serve(self) -> None:
         """Steps the environments until the supervisor stops it, or the trainer is gone; then closes them."""
         while (event := self._side.serve(self._rows, _WAIT_SECS)) in ("message", "timed out"):
             if event == "message":
                 self._answer()
+                if self._painter is not None:
+                    self._painter.paint()
                 self._side.acknowledge()
             elif self._trainer.other_end_is_closed():
                 self._end_all()

@@ -1,4 +1,4 @@
-#include "client_py/bindings/native_supervisor.h"
+#include "client_py/engine_bindings/native_supervisor.h"
 
 #include <poll.h>
 #include <pybind11/stl.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -18,7 +19,6 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/field_plan.h"
-#include "transport/wait/wait_strategy.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -27,12 +27,12 @@ namespace {
 // How often Next looks at the descriptors.
 constexpr double kLookSecs = 0.004;
 
-EngineSide CreateOrRaise(const std::string& name, const RegionSpec& spec,
-                         const std::string& wait) {
-  absl::StatusOr<EngineSide> side = EngineSide::Create(
-      name, spec, {.region = {}, .wait = WaitStrategyNamed(wait).value()});
-  if (!side.ok()) Raise(side.status(), name);
-  return *std::move(side);
+std::unique_ptr<SupervisorHost> CreateOrRaise(const std::string& name,
+                                              const RegionSpec& spec) {
+  absl::StatusOr<std::unique_ptr<SupervisorHost>> host =
+      SupervisorHost::Create(name, spec);
+  if (!host.ok()) Raise(host.status(), name);
+  return *std::move(host);
 }
 
 bool AnyReadable(const std::vector<int>& fds) {
@@ -59,13 +59,12 @@ uint8_t NumberOf(const Names& names, const std::string& name, const char* what,
 }  // namespace
 
 NativeSupervisor::NativeSupervisor(const std::string& name,
-                                   const RegionSpec& spec,
-                                   const std::string& wait)
-    : side_(CreateOrRaise(name, spec, wait)) {}
+                                   const RegionSpec& spec)
+    : host_(CreateOrRaise(name, spec)) {}
 
 void NativeSupervisor::Open() {
-  const absl::Status status = side_->Open();
-  if (!status.ok()) Raise(status, side_->region().name());
+  const absl::Status status = host_->side().Open();
+  if (!status.ok()) Raise(status, host_->side().region().name());
 }
 
 py::str NativeSupervisor::Next(double timeout_secs,
@@ -73,14 +72,11 @@ py::str NativeSupervisor::Next(double timeout_secs,
   const Deadline deadline = Deadline::After(timeout_secs);
   for (;;) {
     const EngineEvent event = WithoutGil([&] {
-      return side_->Next(Deadline::At(
+      return host_->Next(Deadline::At(
           std::min(deadline.at_ns(), Deadline::After(kLookSecs).at_ns())));
     });
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     switch (event) {
-      case EngineEvent::kClientArrived:
-        side_->AcknowledgeAttach(absl::OkStatus());
-        break;
       case EngineEvent::kClientLeft:
         return "client left";
       case EngineEvent::kWorkersReady:
@@ -89,6 +85,8 @@ py::str NativeSupervisor::Next(double timeout_secs,
         return "workers answered";
       case EngineEvent::kWorkerDied:
         return "worker died";
+      case EngineEvent::kFrameWanted:
+        return "frame wanted";
       default:
         break;
     }
@@ -98,19 +96,30 @@ py::str NativeSupervisor::Next(double timeout_secs,
 }
 
 void NativeSupervisor::End(const std::string& text) {
-  side_->End(ErrorCode::kPeerGone, text);
+  host_->side().End(ErrorCode::kPeerGone, text);
+}
+
+void NativeSupervisor::PublishFrame(const py::array_t<uint8_t>& frame,
+                                    double last_reward, double rolling_return,
+                                    double step_rate_hz,
+                                    const std::string& metadata) {
+  host_->PublishFrame(std::as_bytes(std::span<const uint8_t>(
+                          frame.data(), static_cast<size_t>(frame.nbytes()))),
+                      {.last_reward = last_reward,
+                       .rolling_return = rolling_return,
+                       .step_rate_hz = step_rate_hz},
+                      metadata);
 }
 
 RegionSpec SpecOfWorkers(uint32_t num_envs, uint32_t num_workers,
                          uint32_t obs_size, uint32_t act_size,
-                         const std::string& task,
-                         const std::string& description,
-                         const py::sequence& fields) {
+                         const std::string& task, const py::sequence& fields,
+                         const FrameGeometry& frames) {
   RegionSpec spec = {.num_envs = num_envs,
                      .obs_size = obs_size,
                      .act_size = act_size,
                      .task = task,
-                     .description = description,
+                     .frames = frames,
                      .workers = num_workers,
                      .subsets = true};
   for (const py::handle row : fields) {

@@ -1,0 +1,105 @@
+// NativeSupervisor: the Python interface of SupervisorHost, for the supervisor
+// of a region with workers.
+//
+// Data flow: clients that attach and leave, workers that die -> Next -> the
+// caller -> the calls of EngineSide for supervisors.
+// Ownership: tandem.workers.supervisor holds one, and one thread calls it. All
+// calls need the GIL; Next releases it while it waits.
+//
+//   NativeSupervisor supervisor("demo", spec);
+//   ... start the workers, with supervisor.fd() ...
+//   supervisor.ResetWorkers();
+//   while (supervisor.Next(1.0, {}) != "workers ready") ...
+//   supervisor.Open();
+
+#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_
+#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine_adapter/host/supervisor_host.h"
+#include "transport/base/frame_geometry.h"
+#include "transport/memory/region_plan.h"
+#include "transport/session/engine_side.h"
+
+namespace tandem {
+
+class NativeSupervisor {
+ public:
+  // Makes the region, without its name. Raises the errors of
+  // SupervisorHost::Create.
+  NativeSupervisor(const std::string& name, const RegionSpec& spec);
+  NativeSupervisor(const NativeSupervisor&) = delete;
+  NativeSupervisor& operator=(const NativeSupervisor&) = delete;
+
+  // Gives the region its name.
+  void Open();
+
+  // Waits for the next event. Clients are admitted, invalid counts and RPCs
+  // answered, and attendants served, without the caller. Looks at the
+  // descriptors every few milliseconds. Returns
+  //  - "input": one of `fds` is readable, or its other end is closed;
+  //  - "workers ready", "workers answered", "worker died", "client left":
+  //    as EngineEvent; dead_worker() is the dead one;
+  //  - "frame wanted": as EngineEvent: call PublishFrame, then AnswerFrame;
+  //  - "timed out": `timeout_secs` have passed.
+  // Raises what signal handlers raise.
+  pybind11::str Next(double timeout_secs, const std::vector<int>& fds);
+
+  void ResetWorkers() { host_->side().ResetWorkers(std::nullopt); }
+  void MessageWorkers() { host_->side().MessageWorkers(); }
+  void StopWorkers() { host_->side().StopWorkers(); }
+  uint32_t dead_worker() const { return host_->side().dead_worker(); }
+  bool ReplaceWorker(uint32_t worker) {
+    return host_->side().ReplaceWorker(worker);
+  }
+  std::string WorkerText(uint32_t worker) const {
+    return host_->side().WorkerText(worker);
+  }
+  // Tells the client why the region ends: its PeerGone has this text.
+  void End(const std::string& text);
+  // Removes the region. A second call has no effect; others are illegal.
+  void Close() { host_.reset(); }
+
+  // Whether a viewer has the region's frames open; false: it has none. One
+  // system call.
+  bool FramesWatched() const { return host_->side().region().FramesWatched(); }
+  // Copies a frame, uint8[height, width, 3], into the region's ring. Legal with
+  // frames.
+  void PublishFrame(const pybind11::array_t<uint8_t>& frame, double last_reward,
+                    double rolling_return, double step_rate_hz,
+                    const std::string& metadata);
+  // The client's last request has its frame.
+  void AnswerFrame() {
+    host_->side().AnswerFrame(host_->side().frame_request());
+  }
+  // At "workers answered": the exchanges and lanes before.
+  uint64_t answered_at() const { return host_->side().answered_at(); }
+  // Steps of environments since birth, with those that were skipped.
+  uint64_t steps() const { return host_->side().worker_steps(); }
+
+  // Of the region's file, for workers.
+  int fd() const { return host_->side().region().fd(); }
+
+ private:
+  std::unique_ptr<SupervisorHost> host_;
+};
+
+// Raises InvalidArgument. `fields` has rows of (role, type, shape, path), with
+// the names of field.h; `frames` of capacity 0 are none.
+RegionSpec SpecOfWorkers(uint32_t num_envs, uint32_t num_workers,
+                         uint32_t obs_size, uint32_t act_size,
+                         const std::string& task,
+                         const pybind11::sequence& fields,
+                         const FrameGeometry& frames);
+
+}  // namespace tandem
+
+#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_

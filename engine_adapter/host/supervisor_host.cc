@@ -1,0 +1,77 @@
+#include "engine_adapter/host/supervisor_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+
+SupervisorHost::WorkersEngine::WorkersEngine(const RegionSpec& spec)
+    : schema_{.task = spec.task,
+              .num_envs = spec.num_envs,
+              .obs_size = spec.obs_size,
+              .act_size = spec.act_size,
+              .fields = spec.fields} {}
+
+absl::StatusOr<std::unique_ptr<SupervisorHost>> SupervisorHost::Create(
+    absl::string_view name, RegionSpec spec) {
+  spec.commands = true;
+  spec.attendants = true;
+  TANDEM_ASSIGN_OR_RETURN(auto side, EngineSide::Create(name, spec, {}));
+  std::unique_ptr<SupervisorHost> host(
+      new SupervisorHost(spec, std::move(side)));
+  const auto& region = host->side_.region();
+  if (!region.frame_ring().empty()) {
+    TANDEM_ASSIGN_OR_RETURN(
+        host->frames_,
+        FrameWriter::Create(region.frame_ring(), region.frame_geometry()));
+  }
+  return host;
+}
+
+SupervisorHost::SupervisorHost(const RegionSpec& spec, EngineSide side)
+    : engine_(spec),
+      side_(std::move(side)),
+      runner_(&side_.arrays()),
+      simulation_(&engine_, &side_, &runner_, rpc::SimulationMode::FAST, [] {}),
+      callers_({}, &engine_, &simulation_, &side_, [](absl::string_view) {}) {}
+
+EngineEvent SupervisorHost::Next(Deadline deadline) {
+  if (const auto due_ns = callers_.DueNs()) {
+    deadline = Deadline::At(std::min(deadline.at_ns(), *due_ns));
+  }
+  const EngineEvent event = side_.Next(deadline);
+  switch (event) {
+    case EngineEvent::kClientArrived:
+      // Before it is admitted: its workers are not to be held.
+      callers_.ClientLeft();
+      simulation_.Restart();
+      side_.AcknowledgeAttach(absl::OkStatus());
+      callers_.ClientArrived();
+      return EngineEvent::kTimedOut;
+    case EngineEvent::kClientLeft:
+      callers_.ClientLeft();
+      simulation_.Restart();
+      return event;
+    case EngineEvent::kAttendants:
+      callers_.ServeAttendants();
+      return EngineEvent::kTimedOut;
+    case EngineEvent::kRpcs:
+      callers_.Serve();
+      return EngineEvent::kTimedOut;
+    default:
+      if (!callers_.IsQuiet()) callers_.Serve();
+      return event;
+  }
+}
+
+void SupervisorHost::PublishFrame(std::span<const std::byte> frame,
+                                  const FrameMetrics& metrics,
+                                  absl::string_view metadata) {
+  (void)frames_->Publish(frame, metrics, metadata);
+}
+
+}  // namespace tandem
