@@ -3,8 +3,7 @@
     python mujoco_engine.py --num_envs 64 --name demo
     python mujoco_engine.py --num_envs 64 --num_threads 8 --frame_skip 10
 
-It needs `pip install mujoco gymnasium[mujoco]`, for the model. To simulate on a GPU, replace `mujoco.rollout` by MuJoCo
-Warp or MJX: copy `arrays.actions` to the device, and the results into `arrays`.
+It needs `pip install mujoco gymnasium[mujoco]`, for the model. `warp_engine.py` simulates the same on a GPU.
 """
 
 import os

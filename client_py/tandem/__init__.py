@@ -8,7 +8,7 @@ publish_frames      shows what any Gymnasium environment renders to viewers; Fas
 TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
 tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
 tandem.telemetry    jobs and their events, with tandem-daemon
-tandem.vector       AsyncVectorEnv and, in tandem.sb3, SubprocVecEnv, with Tandem's workers
+tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou: the same for these packages, with Tandem's workers
 tandem.pettingzoo   environments of PettingZoo, with a row for each agent
 tandem.doctor, .sdk  programs: `python -m tandem.doctor` checks this machine; tandem.sdk prints flags for C and C++
 """

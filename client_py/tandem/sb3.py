@@ -4,12 +4,14 @@ SharedMemoryVecEnv  what `make_vec(...).as_sb3()` returns
 SubprocVecEnv       Stable-Baselines3's class of this name, with Tandem's workers: only the import changes
 """
 
+import multiprocessing
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
 from gymnasium.vector import AutoresetMode
 
+from tandem.arguments import one_of
 from tandem.engine.options import EngineOptions
 from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
 from tandem.vector import AsyncVectorEnv
@@ -35,13 +37,16 @@ class SubprocVecEnv(SharedMemoryVecEnv):
 
         Args:
           env_fns: A function for each environment.
-          start_method: Without effect: workers are new programs, and no `if __name__ == "__main__"` is needed.
+          start_method: None, or one of `multiprocessing.get_all_start_methods()`. Without effect: workers are new
+            programs, and no `if __name__ == "__main__"` is needed.
           num_workers: Worker processes; None: as many as cores and environments allow.
           engine: Time-outs and waiting; None: a step may take 600 s, as for `tandem.vector.AsyncVectorEnv`.
 
         Raises:
           TandemError: As `tandem.make_vec`.
         """
+        if start_method is not None:
+            one_of("start_method", start_method, tuple(multiprocessing.get_all_start_methods()))
         super().__init__(
             AsyncVectorEnv(env_fns, autoreset_mode=AutoresetMode.SAME_STEP, num_workers=num_workers, engine=engine)
         )

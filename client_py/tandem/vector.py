@@ -5,26 +5,30 @@ from tandem.vector import AsyncVectorEnv  # was: from gymnasium.vector import As
 envs = AsyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 64)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 from gymnasium.vector import AutoresetMode
 
 from tandem import client
-from tandem.arguments import integer, shown
+from tandem.arguments import integer, one_of, seconds, shown
 from tandem.engine.options import EngineOptions
-from tandem.environments.client_vector import ClientVectorEnv, Obs, StepResults
+from tandem.environments.client_vector import ClientVectorEnv, EnvIds, Obs, StepResults
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
 from tandem.environments.python_backend import start_workers
 from tandem.environments.transition import Transition
 from tandem.environments.vector_arguments import Seed
-from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
-from tandem.errors import EngineFailed, NoStepPending, StepPending, StepTimeout, Unsupported
+from tandem.environments.worker_vector import WorkerVectorEnv, call_of_each, functions_of
+from tandem.errors import EngineFailed, NoStepPending, PeerGone, StepPending, StepTimeout, TandemError, Unsupported
+from tandem.workers.processes import Request
 
 __all__ = [
     "AsyncVectorEnv",
     "CallPending",
+    "CallTimeout",
     "ClientVectorEnv",
     "NoCallPending",
     "OwnRewardsVectorEnv",
@@ -40,12 +44,12 @@ class CallPending(StepPending, gymnasium.error.AlreadyPendingCallError):
     """A call was begun and its results were not taken. Call its `..._wait` first.
 
     Attributes:
-      name: The call.
+      name: The call that was refused.
     """
 
-    def __init__(self, name: str) -> None:
-        """Takes the call."""
-        text = f"{name}: expected no call whose results were not taken, found one; take them first, by its ..._wait()"
+    def __init__(self, name: str, pending: str) -> None:
+        """Takes the call that is refused, and the one that was begun: "step", "reset" or "call"."""
+        text = f"{name}: expected no results to be taken, found those of {pending}_async; call {pending}_wait() first"
         gymnasium.error.AlreadyPendingCallError.__init__(self, text, name)
 
 
@@ -62,11 +66,17 @@ class NoCallPending(NoStepPending, gymnasium.error.NoAsyncCallError):
         gymnasium.error.NoAsyncCallError.__init__(self, text, name)
 
 
+class CallTimeout(StepTimeout, multiprocessing.TimeoutError):
+    """The results of a call that was begun did not come in time. It is still pending: call its `..._wait` again."""
+
+
 class AsyncVectorEnv(WorkerVectorEnv):
     """A `WorkerVectorEnv` with the constructor and the methods of `gymnasium.vector.AsyncVectorEnv`.
 
     Exceptions of environments are `tandem.EnvFailed` here, with the traceback as text. After one, the other
-    environments can still be used.
+    environments can still be used. Each `..._async` starts something and returns at once; until its `..._wait`, other
+    calls are refused by CallPending. Only `close` is legal, and `reset` after `step_async` or `reset_async`, whose
+    results are then dropped.
     """
 
     def __init__(
@@ -100,7 +110,8 @@ class AsyncVectorEnv(WorkerVectorEnv):
           engine: Time-outs and waiting; None: a step may take 600 s.
 
         Raises:
-          Unsupported: Another `worker` or `observation_mode`.
+          InvalidArgument: An unknown `observation_mode`.
+          Unsupported: Another `worker`, or an `observation_mode` for different spaces.
           TandemError: As `make_vec`.
         """
         if worker is not None:
@@ -108,6 +119,8 @@ class AsyncVectorEnv(WorkerVectorEnv):
                 f"worker: expected None, found {shown(worker)}: Tandem's workers are processes of its own; put what it "
                 "does into a wrapper of the environment"
             )
+        if isinstance(observation_mode, str):
+            one_of("observation_mode", observation_mode, ("same", "different"))
         if not isinstance(observation_mode, str) or observation_mode != "same":
             raise Unsupported(
                 f"observation_mode: expected 'same', found {shown(observation_mode)}: all environments share one region"
@@ -116,47 +129,87 @@ class AsyncVectorEnv(WorkerVectorEnv):
             num_workers = min(integer("max_concurrency", max_concurrency, 1), len(env_fns))
         options = EngineOptions(timeout=_TIMEOUT_SECS) if engine is None else engine
         mode = autoreset_mode if isinstance(autoreset_mode, AutoresetMode) else AutoresetMode(autoreset_mode)
-        self._reset_results: tuple[Obs, dict[str, Any]] | None = None
-        self._call_results: tuple[Any, ...] | None = None
+        # What was begun by an `..._async` and not awaited: "step", "reset" or "call".
+        self._awaited: str | None = None
+        self._was_ready = False  # `_ready` before it
+        self._request: Request | None = None
         attached, workers = start_workers(
             functions_of(env_fns, None), num_workers=num_workers, mode=client.AutoresetMode(mode.value), options=options
         )
         super().__init__(attached, workers, copy=copy, timeout=options.timeout)
 
     def step_async(self, actions: Any) -> None:
-        """Starts a step, as `send`."""
+        """Starts a step and returns at once; errors are those of `send`, and CallPending."""
         self._refuse_pending("step_async")
         self.send(actions)
+        self._begin("step")
 
     def step_wait(self, timeout: float | None = None) -> StepResults:
-        """Returns the results of the step that `step_async` began, as `recv`."""
-        if not self._client.pending:
-            raise NoCallPending("step_wait")
-        return self.recv(timeout)
+        """Returns the results of the step that `step_async` began, as `recv`.
+
+        Args:
+          timeout: Seconds; None: as the constructor's `engine` says.
+
+        Raises:
+          NoCallPending: None was begun.
+          CallTimeout: It did not end in time; it is still pending.
+          TandemError: As `recv`.
+        """
+        self._expect("step")
+        with _in_time():
+            return self.recv(timeout)
 
     def reset_async(self, seed: Seed = None, options: Mapping[str, Any] | None = None) -> None:
-        """Resets the environments; `reset_wait` returns the results. It does not return before the reset is done."""
+        """Starts a reset and returns at once; errors are those of `reset` before it waits, and CallPending."""
         self._refuse_pending("reset_async")
-        self._reset_results = self.reset(seed=seed, options=options)
+        self._send_reset(*self._expect_reset("reset_async", seed, options, None)[:2], options)
+        self._begin("reset")
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Obs, dict[str, Any]]:
-        """Returns the results of `reset_async`."""
-        if self._reset_results is None:
-            raise NoCallPending("reset_wait")
-        results, self._reset_results = self._reset_results, None
-        return results
+        """Returns the results of the reset that `reset_async` began; arguments and errors are those of `step_wait`."""
+        self._expect("reset")
+        with _in_time():
+            obs, _, _, _, infos = self.recv(timeout)
+        return obs, infos
+
+    def recv(self, timeout: float | None = None, *, half: int | None = None) -> StepResults:
+        """As `WorkerVectorEnv.recv`."""
+        try:
+            return super().recv(timeout, half=half)
+        finally:
+            if self._awaited in ("step", "reset") and not self._client.pending:
+                self._end()
+
+    def reset(
+        self, *, seed: Seed = None, options: Mapping[str, Any] | None = None, env_ids: EnvIds = None
+    ) -> tuple[Obs, dict[str, Any]]:
+        """As `WorkerVectorEnv.reset`; CallPending: the results of `call_async` were not taken."""
+        self._refuse_call("reset")
+        try:
+            return super().reset(seed=seed, options=options, env_ids=env_ids)
+        finally:
+            if not self._client.pending:
+                self._awaited = None
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Calls a method of all environments; `call_wait` returns the results. It returns after the calls."""
+        """Calls a method of all environments, and returns at once; errors are those of `call`, and CallPending."""
         self._refuse_pending("call_async")
-        self._call_results = self.call(name, *args, **kwargs)
+        self._request = self._workers.request(*call_of_each(name, args, kwargs))
+        self._begin("call")
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
-        """Returns the results of `call_async`."""
-        if self._call_results is None:
-            raise NoCallPending("call_wait")
-        results, self._call_results = self._call_results, None
-        return results
+        """Returns the results of `call_async`; arguments and errors are those of `step_wait` and `call`."""
+        self._expect("call")
+        limit = self._timeout if timeout is None else seconds("timeout", timeout)
+        assert self._request is not None
+        try:
+            with _in_time():
+                results = self._workers.results(self._request, limit)
+        except (EngineFailed, PeerGone):
+            self._end()
+            raise
+        self._end()
+        return tuple(results)
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False, **kwargs: Any) -> None:
         """Closes client and workers.
@@ -166,6 +219,8 @@ class AsyncVectorEnv(WorkerVectorEnv):
           terminate: Whether workers are killed at once.
           kwargs: Not used.
         """
+        if self._awaited is not None:
+            gymnasium.logger.warn(f"close: {self._awaited}_async was called without {self._awaited}_wait")
         if self._client.pending and timeout is not None and not terminate:
             try:
                 self.recv(timeout)
@@ -177,6 +232,43 @@ class AsyncVectorEnv(WorkerVectorEnv):
             self._workers.close(0.0)
         super().close_extras()
 
+    def _apply(self, what: str, function: Callable[[Any, int], Any], env_ids: EnvIds) -> tuple[Any, ...]:
+        self._refuse_call(what)
+        return super()._apply(what, function, env_ids)
+
+    def _not_ready_error(self, call: str) -> TandemError:
+        if self._awaited is None or self.closed:
+            return super()._not_ready_error(call)
+        return CallPending(call, self._awaited)
+
     def _refuse_pending(self, call: str) -> None:
-        if self._client.pending or self._reset_results is not None or self._call_results is not None:
-            raise CallPending(call)
+        if self.closed:
+            raise self._closed_error(call)
+        if self._awaited is not None or self._client.pending:
+            raise CallPending(call, self._awaited or "step")
+
+    def _refuse_call(self, call: str) -> None:
+        if self._awaited == "call" and not self.closed:
+            raise CallPending(call, "call")
+
+    def _expect(self, kind: str) -> None:
+        if self.closed:
+            raise self._closed_error(f"{kind}_wait")
+        if self._awaited != kind:
+            raise NoCallPending(f"{kind}_wait")
+
+    def _begin(self, kind: str) -> None:
+        self._awaited, self._was_ready = kind, self._ready or kind == "reset"
+        self._ready = False  # so that step() and send() ask `_not_ready_error`
+
+    def _end(self) -> None:
+        self._awaited, self._ready = None, self._was_ready
+
+
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    """Turns a StepTimeout into a CallTimeout."""
+    try:
+        yield
+    except StepTimeout as error:
+        raise CallTimeout(str(error)) from None

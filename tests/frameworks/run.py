@@ -5,8 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import sb3s_tests
+
+sys.path.append(str(Path(__file__).parents[1] / "environments"))
+from their_tests import TheirTests
 
 _FOLDER = Path(__file__).parent
+_TESTS_OF_SB3 = Path(os.environ["SB3_TESTS"])
 _FACE_OF_SB3 = _FOLDER.parent / "learning" / "sb3_face_test.py"
 
 
@@ -42,7 +47,9 @@ def main() -> None:
     counter = _Counter()
     settings = ["-c", "/dev/null", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={_FOLDER}"]
     files = [str(path) for path in [*sorted(_FOLDER.glob("*_test.py")), _FACE_OF_SB3]]
-    code = pytest.main([*settings, *files, *sys.argv[1:]], plugins=[counter])
+    files += [str(_TESTS_OF_SB3 / name) for name in sb3s_tests.TESTS]
+    theirs = TheirTests(_TESTS_OF_SB3, sb3s_tests.replace, fails=sb3s_tests.FAILS, other_texts=sb3s_tests.OTHER_TEXTS)
+    code = pytest.main([*settings, *files, *sys.argv[1:]], plugins=[counter, theirs])
     print(f"{counter.passed} passed, {counter.failed} failed", flush=True)
     sys.exit(code)
 

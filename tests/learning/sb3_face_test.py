@@ -93,6 +93,8 @@ def test_attributes_and_methods_of_chosen_environments() -> None:
                 envs.get_attr("length"),
                 envs.get_attr("length", 1),
                 envs.env_method("get_wrapper_attr", "gravity", indices=[2]),
+                envs.get_attr("length", [-1, 0, 0, 1]),
+                envs.env_is_wrapped(gymnasium.wrappers.TimeLimit, [-1, -1]),
                 envs.env_is_wrapped(gymnasium.wrappers.TimeLimit),
                 envs.env_is_wrapped(gymnasium.wrappers.FlattenObservation, [1]),
                 [image.shape for image in envs.get_images()],
@@ -100,6 +102,50 @@ def test_attributes_and_methods_of_chosen_environments() -> None:
         )
         envs.close()
     assert found[1] == found[0]
+
+
+class _Keeps(gymnasium.Env[Any, Any]):
+    """Has a Dict of actions, and remembers the options of its reset."""
+
+    observation_space = gymnasium.spaces.Box(0, 100, (1,), np.float32)
+    action_space = gymnasium.spaces.Dict(
+        {"move": gymnasium.spaces.Discrete(5), "force": gymnasium.spaces.Box(0, 9, (2,))}
+    )
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.options = options
+        return np.zeros(1, np.float32), {"options": str(options)}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.full(1, action["move"] + action["force"].sum(), np.float32), 0.0, False, False, {}
+
+
+def test_options_and_structured_actions() -> None:
+    """Each environment can have its own options, for one reset; actions of a Dict come one for each environment."""
+    found = []
+    for make in (DummyVecEnv, lambda functions: SubprocVecEnv(functions, num_workers=2)):
+        envs = make([_Keeps] * _ENVS)
+        result: list[Any] = []
+        for options in ({"level": 1}, [{"level": 2}, {}, {"level": np.arange(2)}], None):
+            if options is not None:
+                envs.set_options(options)
+            result += [
+                envs.reset(),
+                [dict(each) for each in envs.reset_infos],
+                [str(each) for each in envs.get_attr("options")],
+            ]
+        actions = [{"move": np.int64(index), "force": np.full(2, index, np.float32)} for index in range(_ENVS)]
+        result.append(envs.step(actions)[0])
+        found.append(result)
+        envs.close()
+    _assert_same(found[1], found[0])
+
+
+def test_unknown_start_methods_are_refused() -> None:
+    """As Stable-Baselines3 does; the others have no effect."""
+    with pytest.raises(tandem.InvalidArgument, match="start_method: expected one of"):
+        SubprocVecEnv([_Keeps], start_method="thread")
+    SubprocVecEnv([_Keeps], start_method="fork").close()
 
 
 def test_make_vec_env_with_our_class() -> None:

@@ -36,3 +36,15 @@ def chosen_infos(infos: dict[str, Any], env_ids: Sequence[int]) -> dict[str, Any
             continue
         chosen[name] = chosen_infos(values, ids.tolist()) if isinstance(values, dict) else values[ids]
     return chosen
+
+
+def infos_of_each(infos: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
+    """Turns arrays under names into one dictionary for each environment."""
+    each: list[dict[str, Any]] = [{} for _ in range(num_envs)]
+    for name, values in infos.items():
+        if f"_{name}" not in infos:
+            continue
+        rows = infos_of_each(values, num_envs) if isinstance(values, dict) else values
+        for index in np.flatnonzero(infos[f"_{name}"]):
+            each[index][name] = rows[index]
+    return each

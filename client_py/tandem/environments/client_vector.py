@@ -138,8 +138,31 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
           InvalidArgument: An invalid seed, mask, index or option.
           TandemError: As `SharedMemoryClient.reset`.
         """
+        mask, seed, ids = self._expect_reset("reset", seed, options, env_ids)
+        obs, infos = self._reset_expected(mask, seed, options)
+        return (obs, infos) if ids is None else (self._observations_of(ids, obs), chosen_infos(infos, ids))
+
+    def _reset_expected(self, mask: Mask, seed: Seed, options: Any) -> tuple[Obs, dict[str, Any]]:
+        """Resets what `_expect_reset` returned; returns observations and infos of all environments."""
+        try:
+            self._reset_chosen(mask, seed, options)
+        finally:
+            if not self._client.pending:
+                self._chosen = None
+        self._ready = True
+        results: tuple[Obs, dict[str, Any]] = self._stepper.reset_results()
+        return results
+
+    def _expect_reset(
+        self, call: str, seed: Seed, options: Mapping[str, Any] | None, env_ids: EnvIds
+    ) -> tuple[Mask, Seed, list[int] | None]:
+        """Checks the arguments of a reset, and receives what is pending; the reset may be sent now.
+
+        Returns:
+          The environments to reset, their seeds, and their indices if the caller gave some.
+        """
         if self.closed:
-            raise self._closed_error("reset")
+            raise self._closed_error(call)
         mask = reset_mask(options, self.num_envs, self._reset_options)
         ids = None
         if env_ids is None:
@@ -160,14 +183,7 @@ class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray
         # Before it is sent: an interrupt may come at any time.
         self._stepper.expect_reset(mask)
         self._chosen = ids
-        try:
-            self._reset_chosen(mask, seed, options)
-        finally:
-            if not self._client.pending:
-                self._chosen = None
-        self._ready = True
-        obs, infos = self._stepper.reset_results()
-        return (obs, infos) if ids is None else (self._observations_of(ids, obs), chosen_infos(infos, ids))
+        return mask, seed, ids
 
     def step(self, actions: Any, env_ids: EnvIds = None) -> StepResults:
         """Steps every environment once, or some.

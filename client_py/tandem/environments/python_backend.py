@@ -7,7 +7,6 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.machinery import PathFinder
 from typing import Any
 
 import cloudpickle
@@ -124,17 +123,31 @@ def _module_of(env_fn: Any) -> types.ModuleType | None:
         return None
     assert module is not None
     try:
-        # A module that is loaded already has a spec, whether it can be found or not.
-        found = PathFinder.find_spec(module.__name__.rpartition(".")[2], _path_of(module)) is not None
-    except (ImportError, ValueError):
-        found = False
+        file = _file_of(module.__name__)
+    except (ImportError, ValueError, KeyError):
+        file = None
+    found = (
+        file is not None and module.__file__ is not None and os.path.realpath(file) == os.path.realpath(module.__file__)
+    )
     return None if found else module
 
 
-def _path_of(module: types.ModuleType) -> list[str] | None:
-    """Returns where the module's package is searched for; None: on sys.path."""
-    package = sys.modules.get(module.__name__.rpartition(".")[0])
-    return None if package is None else list(getattr(package, "__path__", []))
+def _file_of(name: str) -> str | None:
+    """Returns the file that a new program would load as this module; None: it would find none.
+
+    `importlib.util.find_spec` asks the modules that are loaded, which may have been loaded from anywhere.
+    """
+    path: list[str] | None = None
+    file: str | None = None
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        its_name = ".".join(parts[:count])
+        specs = (finder.find_spec(its_name, path) for finder in sys.meta_path)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None:
+            return None
+        path, file = list(spec.submodule_search_locations or ()), spec.origin
+    return file
 
 
 @contextlib.contextmanager

@@ -1,14 +1,17 @@
 """`SharedMemoryVecEnv`: environments as a Stable-Baselines3 VecEnv. Importing this imports torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import concatenate, create_empty_array
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from tandem.environments.chosen import infos_of_each
 from tandem.errors import InvalidArgument, Unsupported
 
 
@@ -46,20 +49,28 @@ class SharedMemoryVecEnv(VecEnv):
         """Starts new episodes from the seeds that `seed` gave; returns their observations, [num_envs, obs_size]."""
         options: list[dict[str, Any]] = self._options
         self._reset_options()
-        if any(options) and (not self._in_python or any(each != options[0] for each in options)):
-            raise Unsupported(
-                "set_options: expected "
-                + ("the same options for all environments" if self._in_python else "none, as an engine takes none")
-                + ", found others"
-            )
+        if any(options) and not self._in_python:
+            raise Unsupported("set_options: expected none, as an engine takes none, found others")
         # None where `seed` set none: the random stream of that environment continues.
-        obs, infos = self._envs.reset(seed=self._seeds, options=dict(options[0]) if any(options) else None)
-        self.reset_infos = _by_environment(infos, self.num_envs)
+        if any(options):
+            obs, parts = self._envs.reset_each([each or None for each in options], seed=self._seeds)
+        else:
+            obs, infos = self._envs.reset(seed=self._seeds)
+            parts = [(range(self.num_envs), infos)]
+        self.reset_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for indices, infos in parts:
+            each = infos_of_each(infos, self.num_envs)
+            for index in indices:
+                self.reset_infos[index] = each[index]
         self._reset_seeds()
         return obs
 
-    def step_async(self, actions: np.ndarray[Any, Any]) -> None:
-        """Starts a step; the actions are those of `SharedMemoryVectorEnv.step`."""
+    def step_async(self, actions: Any) -> None:
+        """Starts a step; `actions` has one action for each environment."""
+        space = self.action_space
+        if isinstance(space, spaces.Dict | spaces.Tuple):  # Stable-Baselines3 does not batch these
+            batch: Any = create_empty_array(space, self.num_envs)
+            actions = concatenate(space, list(actions), batch)
         self._envs.send(actions)
 
     def step_wait(self) -> VecEnvStepReturn:
@@ -69,9 +80,9 @@ class SharedMemoryVecEnv(VecEnv):
         final_obs = infos.pop("final_obs", None)
         final_infos = infos.pop("final_info", {})
         restarted = infos.pop("engine_restarted", None)
-        each = _by_environment(infos, self.num_envs)
+        each = infos_of_each(infos, self.num_envs)
         if final_obs is not None:
-            of_ended = _by_environment(final_infos, self.num_envs)
+            of_ended = infos_of_each(final_infos, self.num_envs)
             for index in np.flatnonzero(dones):
                 self.reset_infos[index] = each[index]
                 each[index] = {
@@ -97,17 +108,17 @@ class SharedMemoryVecEnv(VecEnv):
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Returns an attribute of the chosen environments; in an engine, one of `SharedMemoryVectorEnv.get_attr`."""
         if self._in_python:
-            return list(self._envs.call_chosen(self._chosen(indices), attr_name))
+            return self._of_each(indices, self._envs.call_chosen, attr_name)
         try:
             values = self._envs.get_attr(attr_name)
         except Unsupported:
             values = (getattr(self._envs, attr_name),) * self.num_envs
-        return [values[index] for index in self._get_indices(indices)]
+        return [values[index] for index in self._chosen(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Sets an attribute of the chosen environments; Unsupported: they are in an engine."""
         if self._in_python:
-            self._envs.set_chosen(self._chosen(indices), attr_name, value)
+            self._envs.set_chosen(sorted(set(self._chosen(indices))), attr_name, value)
         else:
             self._envs.set_attr(attr_name, value)
 
@@ -116,7 +127,7 @@ class SharedMemoryVecEnv(VecEnv):
     ) -> list[Any]:
         """Calls a method of the chosen environments; Unsupported: they are in an engine."""
         if self._in_python:
-            return list(self._envs.call_chosen(self._chosen(indices), method_name, *method_args, **method_kwargs))
+            return self._of_each(indices, self._envs.call_chosen, method_name, *method_args, **method_kwargs)
         raise Unsupported(
             f"env_method({method_name!r}): the environments are in the engine's process, not Python objects; "
             "make_vec takes the task's options"
@@ -127,24 +138,25 @@ class SharedMemoryVecEnv(VecEnv):
     ) -> list[bool]:
         """Returns whether each chosen environment has this wrapper; in an engine none has."""
         if self._in_python:
-            return list(self._envs.is_wrapped(wrapper_class, self._chosen(indices)))
-        return [False] * len(list(self._get_indices(indices)))
+            return self._of_each(indices, lambda ids: self._envs.is_wrapped(wrapper_class, ids))
+        return [False] * len(self._chosen(indices))
 
     @property
     def _in_python(self) -> bool:
         return hasattr(self._envs, "call_chosen")
 
     def _chosen(self, indices: VecEnvIndices) -> list[int]:
-        return list(self._get_indices(indices))
+        """Returns the environments of some indices, which may be negative; IndexError: one is out of range."""
+        return [range(self.num_envs)[index] for index in self._get_indices(indices)]
 
-
-def _by_environment(infos: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Turns arrays under names into one dictionary for each environment."""
-    each: list[dict[str, Any]] = [{} for _ in range(num_envs)]
-    for name, values in infos.items():
-        if f"_{name}" not in infos:
-            continue
-        rows = _by_environment(values, num_envs) if isinstance(values, dict) else values
-        for index in np.flatnonzero(infos[f"_{name}"]):
-            each[index][name] = rows[index]
-    return each
+    def _of_each(
+        self, indices: VecEnvIndices, call: Callable[..., Sequence[Any]], *args: Any, **kwargs: Any
+    ) -> list[Any]:
+        """Returns call(env_ids, ...) for these indices; an environment that comes twice is called twice."""
+        left = self._chosen(indices)
+        results: list[Any] = []
+        while left:
+            count = next((at for at in range(len(left)) if left[at] in left[:at]), len(left))
+            results += call(left[:count], *args, **kwargs)
+            left = left[count:]
+        return results

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 from tandem._native import AUTORESET_MODES, WorkerStep
-from tandem.arguments import shown, text
+from tandem.arguments import env_indices, seeds_of, shown, text
 from tandem.client import SharedMemoryClient
 from tandem.environments.chosen import distinct_ids
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, Obs, StepResults
@@ -19,6 +19,7 @@ from tandem.spaces.batches import Actions, Observations
 from tandem.workers.infos import VectorInfos
 from tandem.workers.processes import WorkerProcesses
 from tandem.workers.row_fields import arrays_of
+from tandem.workers.worker import OptionsOfWorkers
 
 if TYPE_CHECKING:
     from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
@@ -124,13 +125,18 @@ class WorkerVectorEnv(ClientVectorEnv):
         return self._observations.rows(env_ids)
 
     def _reset_chosen(self, mask: Mask, seed: Seed, options: Mapping[str, Any] | None) -> None:
-        self._lanes.drop()
-        self._workers.set_reset_options(options)
+        self._send_reset(mask, seed, options)
         try:
-            self._client.reset(mask, seed=seed)
+            self._client.recv()
         except EnvFailed:
             self._ready = True  # the other environments were reset
             raise
+
+    def _send_reset(self, mask: Mask, seed: Seed, options: Any) -> None:
+        self._lanes.drop()
+        self._workers.set_reset_options(options)
+        indices = env_indices(mask, self.num_envs)
+        self._client._native.send_reset(indices, seeds_of(seed, indices))
 
     def reset(
         self, *, seed: Seed = None, options: Mapping[str, Any] | None = None, env_ids: EnvIds = None
@@ -157,6 +163,42 @@ class WorkerVectorEnv(ClientVectorEnv):
             return super().reset(seed=seed, options=options, env_ids=env_ids)
         except StepTimeout as error:
             raise self._with_stacks(error) from None
+
+    def reset_each(
+        self, options: Sequence[Mapping[str, Any] | None], *, seed: Seed = None
+    ) -> tuple[Obs, list[tuple[list[int], dict[str, Any]]]]:
+        """Resets all environments, each with options of its own.
+
+        One environment of each worker is reset at a time.
+
+        Args:
+          options: What each environment's `reset` gets.
+          seed: As for `reset`.
+
+        Returns:
+          Observations of all environments, and a list of parts: the environments that were reset together, and their
+          infos, as `reset` returns them.
+
+        Raises:
+          TandemError: As `reset`.
+        """
+        if len(options) != self.num_envs:
+            raise InvalidArgument(f"options: expected {self.num_envs}, one for each environment, found {len(options)}")
+        seeds = seeds_of(seed, list(range(self.num_envs)))
+        rows = self._client._native.worker_rows
+        obs: Obs = None
+        parts: list[tuple[list[int], dict[str, Any]]] = []
+        try:
+            for turn in range(max(count for _, count in rows)):
+                ids = [first + turn for first, count in rows if turn < count]
+                its = OptionsOfWorkers([options[first + turn] if turn < count else None for first, count in rows])
+                its_seeds = [seeds[index] for index in ids if seeds] or None
+                mask, chosen_seeds, _ = self._expect_reset("reset", its_seeds, None, ids)
+                obs, infos = self._reset_expected(mask, chosen_seeds, its)
+                parts.append((ids, infos))
+        except StepTimeout as error:
+            raise self._with_stacks(error) from None
+        return obs, parts
 
     def step(self, actions: Any, env_ids: EnvIds = None) -> StepResults:
         """Steps every environment once, or some.
@@ -245,6 +287,11 @@ class WorkerVectorEnv(ClientVectorEnv):
         except StepTimeout as error:
             raise self._with_stacks(error) from None
 
+    @property
+    def lanes(self) -> Lanes:
+        """Steps of single workers, for other packages' vector environments."""
+        return self._lanes
+
     def half_ids(self, half: int) -> list[int]:
         """Returns the environments of a half, 0 or 1: those of the first workers, or of the others."""
         return self._halves.env_ids(half)
@@ -286,8 +333,7 @@ class WorkerVectorEnv(ClientVectorEnv):
 
     def call_chosen(self, env_ids: EnvIds, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Does as `call`, for some environments: int[n], or a mask bool[num_envs]; None: for all."""
-        function = functools.partial(_call, text("name", name), args, kwargs)
-        return self._apply(f"call({name!r})", function, env_ids)
+        return self._apply(*call_of_each(name, args, kwargs), env_ids)
 
     def is_wrapped(
         self, wrapper: type[gymnasium.Wrapper[Any, Any, Any, Any]], env_ids: EnvIds = None
@@ -328,6 +374,11 @@ class WorkerVectorEnv(ClientVectorEnv):
         ids = distinct_ids(env_ids, self.num_envs)
         results = dict(zip(sorted(ids), self._workers.apply(what, function, self._timeout, ids), strict=True))
         return tuple(results[env_id] for env_id in ids)
+
+
+def call_of_each(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Callable[[Any, int], Any]]:
+    """Returns a call's text for messages, and the function(env, env_id) that makes it."""
+    return f"call({name!r})", functools.partial(_call, text("name", name), args, kwargs)
 
 
 # In the workers; pickled by their names.

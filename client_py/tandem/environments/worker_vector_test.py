@@ -1,11 +1,14 @@
 """Environments in Python, in worker processes: results, attributes, options and arguments of `make_vec`."""
 
 import functools
+import importlib
 import os
 import sys
 import threading
+import types
 import warnings
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -101,6 +104,25 @@ def test_options_of_a_reset() -> None:
         assert envs.get_attr("options") == (None,) * NUM_ENVS
 
 
+def test_options_of_each_environment() -> None:
+    """Each environment gets its own; observations, infos and seeds are those of one reset."""
+    infos = functools.partial(ScriptedEnv, infos=lambda calls: {"calls": calls})
+    with closing(_made(infos)) as envs:
+        envs.reset(seed=0)
+        envs.step(np.zeros(NUM_ENVS, int))
+        options = [{"level": 0}, None, *({"level": index} for index in range(2, NUM_ENVS))]
+        obs, parts = envs.reset_each(options, seed=9)
+        assert obs[:, 0].tolist() == [0] * NUM_ENVS
+        assert envs.get_attr("options") == tuple(options)
+        assert [calls[-1] for calls in envs.get_attr("calls")] == [("reset", 9 + index) for index in range(NUM_ENVS)]
+        assert sorted(index for ids, _ in parts for index in ids) == list(range(NUM_ENVS))
+        assert all(each["calls"][ids].tolist() == [3] * len(ids) for ids, each in parts)
+        envs.reset()
+        assert envs.get_attr("options") == (None,) * NUM_ENVS
+        with pytest.raises(tandem.InvalidArgument, match=f"options: expected {NUM_ENVS}"):
+            envs.reset_each(options[1:])
+
+
 def test_observations_without_copies() -> None:
     """With copy=False they are the region's memory; with copies each step has arrays of its own."""
     with closing(_made(ENVS["image"], copy=False)) as envs:
@@ -158,6 +180,19 @@ def test_workers_are_new_programs() -> None:
     assert all(path == sys.path and variable == "x" and threads == 1 for path, variable, threads, _, _ in facts)
     assert {session for *_, session, _ in facts} != {os.getsid(0)}
     assert len({pid for *_, pid in facts}) == 4
+
+
+def test_function_of_a_module_that_workers_cannot_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a test module, to which pytest has given a package."""
+    (tmp_path / "odd.py").write_text(
+        "from tandem.testing.sample_envs import ScriptedEnv\nclass Odd(ScriptedEnv): ...\n"
+    )
+    package = types.ModuleType("nowhere")
+    package.__path__ = [str(tmp_path)]
+    monkeypatch.setitem(sys.modules, "nowhere", package)
+    with closing(_made(importlib.import_module("nowhere.odd").Odd)) as envs:
+        envs.reset(seed=1)
+    del sys.modules["nowhere.odd"]
 
 
 def test_random_numbers_differ_between_workers() -> None:

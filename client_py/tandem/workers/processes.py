@@ -4,16 +4,16 @@ import contextlib
 import mmap
 import os
 import pickle
-import socket
+import signal
 import subprocess
 import sys
 import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle
 import numpy as np
@@ -34,6 +34,7 @@ from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.workers.channel import Channel
 from tandem.workers.frames import FrameBoard, FramePlan
 from tandem.workers.infos import InfoArea
+from tandem.workers.launch import environ, launched
 from tandem.workers.row_fields import FieldsPlan, plan_fields
 from tandem.workers.shared_value import SharedValue
 from tandem.workers.supervisor import Start
@@ -43,9 +44,6 @@ from tandem.workers.worker_handle import WorkerHandle
 _NEWS_SECS = 0.2  # for the supervisor to start a worker again
 _STACK_SECS = 0.3  # for a worker to write its stacks
 _GRACE_SECS = 5.0  # for environments to close
-# Libraries that compute with as many threads as there are cores, in each process: several workers would share the
-# cores with many times more threads.
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 # Channels to supervisors. When this process's end closes, its supervisor knows that the trainer is gone. A forked child
 # must not keep it open.
@@ -62,6 +60,20 @@ os.register_at_fork(after_in_child=_close_channels_in_child)
 
 class EnvAttributeError(EnvFailed, AttributeError):
     """An environment has no attribute of this name."""
+
+
+class Request(NamedTuple):
+    """A request of the trainer's to all workers.
+
+    Attributes:
+      what: The call, for error messages.
+      number: Of the request.
+      answers: Kind and pickle of each worker's answer, once it has come.
+    """
+
+    what: str
+    number: int
+    answers: list[tuple[str, bytes] | None]
 
 
 class WorkerProcesses(ClosesOnExit, NotPicklable):
@@ -109,8 +121,8 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
 
         Raises:
           EngineStartFailed: An environment could not be made, or not in time; the message has the traceback or stacks.
-          InvalidArgument: The environments have different spaces; or they have another render mode than "rgb_array",
-            and there are frames.
+            Or the environments have different spaces.
+          InvalidArgument: The environments have another render mode than "rgb_array", and there are frames.
           Unsupported: As `tandem.spaces.fields.layout`.
         """
         self.name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
@@ -134,10 +146,11 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         if frames is not None:
             self._files.append(os.memfd_create("tandem-frames", os.MFD_CLOEXEC))
             os.truncate(self._files[-1], FrameBoard.bytes_of(frames))
-        self._process, self._supervisor = _launched()
+        self._process, self._supervisor = launched()
+        _channels.add(self._supervisor)
         try:
             rows = [(worker.first_env, worker.num_envs) for worker in self._workers]
-            start = Start(list(sys.path), _environ(), list(preload), list(env_fns), rows, restarts)
+            start = Start(list(sys.path), environ(), list(preload), list(env_fns), rows, restarts)
             self._supervisor.send(("start", start), self._files)
             self._await_environments(deadline)
             self.fields = self._plan(object_bytes)
@@ -160,7 +173,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             ):
                 if one != other:
                     text = different_spaces(name, worker.first_env, one, first.first_env, other)
-                    raise InvalidArgument(text)
+                    raise EngineStartFailed(f"workers: {text}")
         self._check_render_modes()
         attributes = pickle.loads(first.report.attributes)
         self.metadata: dict[str, Any] = attributes["metadata"]
@@ -306,25 +319,49 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
           PeerGone: A worker has ended.
           StepTimeout: A worker did not answer in time; the message has its stack.
         """
+        deadline = time.monotonic() + timeout
+        with self._alone_in(what):
+            return self._results(self._requested(what, function, env_ids), deadline)
+
+    def request(self, what: str, function: Callable[[Any, int], Any], env_ids: Sequence[int] | None = None) -> Request:
+        """Does as `apply`, but returns at once; `results` returns the results."""
+        with self._alone_in(what):
+            return self._requested(what, function, env_ids)
+
+    def results(self, request: Request, timeout: float) -> list[Any]:
+        """Awaits the results of the latest request; errors are those of `apply`. After a StepTimeout it may go on."""
+        deadline = time.monotonic() + timeout
+        with self._alone_in(request.what):
+            return self._results(request, deadline)
+
+    @contextlib.contextmanager
+    def _alone_in(self, what: str) -> Iterator[None]:
         if self._owner != os.getpid():
             raise ForkedChild("workers: expected the process that started them, found a forked child; make new ones")
         if not self._in_call.acquire(blocking=False):
             raise ConcurrentUse(f"{what}: expected one call at a time, found another thread inside one")
         try:
-            deadline = time.monotonic() + timeout
-            try:
-                number = self._requests.write((cloudpickle.dumps(function), env_ids))
-            except Exception as error:  # of any object's __reduce__
-                raise InvalidArgument(
-                    f"{what}: expected arguments that can be pickled, found others: {error}"
-                ) from error
-            self._take_news()
-            self._supervisor.send(("message",))
-            answers = [self._answer(index, number, deadline) for index in range(len(self._workers))]
+            yield
         finally:
             self._in_call.release()
+
+    def _requested(self, what: str, function: Callable[[Any, int], Any], env_ids: Sequence[int] | None) -> Request:
+        try:
+            number = self._requests.write((cloudpickle.dumps(function), env_ids))
+        except Exception as error:  # of any object's __reduce__
+            raise InvalidArgument(f"{what}: expected arguments that can be pickled, found others: {error}") from error
+        self._take_news()
+        self._supervisor.send(("message",))
+        return Request(what, number, [None] * len(self._workers))
+
+    def _results(self, request: Request, deadline: float) -> list[Any]:
+        what, answers = request.what, request.answers
+        for index, known in enumerate(answers):
+            answers[index] = self._answer(index, request.number, deadline) if known is None else known
         results: list[Any] = []
-        for worker, (kind, data) in zip(self._workers, answers, strict=True):
+        for worker, answered in zip(self._workers, answers, strict=True):
+            assert answered is not None
+            kind, data = answered
             answer = pickle.loads(data)
             if kind == "results":
                 results += answer
@@ -399,9 +436,10 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             return
         with contextlib.suppress(OSError):
             self._supervisor.send(("close", secs))
+            self._process.send_signal(signal.SIGCONT)  # it may be stopped
         try:
             self._process.wait(secs + 2.0)
-        except subprocess.TimeoutExpired:  # the supervisor is stopped
+        except subprocess.TimeoutExpired:  # a debugger has stopped it
             self._process.kill()  # the kernel kills the workers with it
             self._process.wait()
         finally:
@@ -434,35 +472,6 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         except Exception as error:  # of any object's __reduce__
             raise InvalidArgument(f"options: expected what can be pickled, found {shown(options)}: {error}") from error
         self._has_options = options is not None
-
-
-def _launched() -> tuple["subprocess.Popen[bytes]", Channel]:
-    """Starts a supervisor; returns its process and the channel to it."""
-    ours, theirs = socket.socketpair()
-    path = os.pathsep.join(os.path.abspath(each) for each in sys.path)
-    try:
-        process = subprocess.Popen(
-            [sys.executable, *_interpreter_flags(), "-m", "tandem.workers", str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            env={**_environ(), "PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C in the trainer does not reach it
-        )
-    finally:
-        theirs.close()
-    channel = Channel(ours)
-    _channels.add(channel)
-    return process, channel
-
-
-def _interpreter_flags() -> list[str]:
-    """Returns the options of this interpreter, such as -X dev, as `multiprocessing` passes them on."""
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    return flags
-
-
-def _environ() -> dict[str, str]:
-    return dict.fromkeys(_THREAD_VARIABLES, "1") | dict(os.environ)
 
 
 def _whole_pages(count: int) -> int:

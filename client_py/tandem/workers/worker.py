@@ -97,6 +97,16 @@ class Serving(NamedTuple):
     frames: FramePlan | None
 
 
+class OptionsOfWorkers(NamedTuple):
+    """The options of a reset that differ between workers.
+
+    Attributes:
+      options: Of each worker.
+    """
+
+    options: list[Any]
+
+
 class Stop(BaseException):
     """Ends the worker; raised by nothing yet: the supervisor kills a worker that does not stop."""
 
@@ -141,7 +151,7 @@ def run(
             else:
                 region, serving = rejoin
             options = SharedValue(files.options)
-            side = _native.NativeWorker(region, worker, serving.wait, lambda: options.read()[1])
+            side = _native.NativeWorker(region, worker, serving.wait, lambda: _own_options(options.read()[1], worker))
             os.close(region)
             _Worker(worker, envs, side, serving, files, trainer, supervisor, answers, answered).serve()
             code = 0
@@ -196,6 +206,10 @@ def different_spaces(name: str, env_id: int, found: Any, first_id: int, expected
         f"env_fns: expected environments with equal spaces, found {name} {found} of environment {env_id}, and "
         f"{expected} of environment {first_id}"
     )
+
+
+def _own_options(options: Any, worker: int) -> Any:
+    return options.options[worker] if isinstance(options, OptionsOfWorkers) else options
 
 
 class _Worker:

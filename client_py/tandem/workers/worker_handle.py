@@ -45,7 +45,8 @@ class WorkerHandle:
             before, size = size, os.fstat(self.stacks).st_size
             if size > 0 and size == before:
                 return os.pread(self.stacks, size, 0).decode(errors="replace").rstrip()
-            if time.monotonic() > deadline and before == size:
+            late = time.monotonic() > deadline or _state_of(self.pid)[:1] in "Tt"
+            if late and before == size:
                 return f"no stack in time; its state is {_state_of(self.pid)!r}"
             time.sleep(0.005)
 

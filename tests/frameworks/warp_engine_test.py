@@ -1,0 +1,66 @@
+"""The example with MuJoCo Warp, on the CPU; Warp compiles its kernels in the first run."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+import pytest
+
+import tandem
+
+_PROGRAM = Path(__file__).parents[2] / "client_py" / "examples" / "warp_engine.py"
+_ENVS = 3
+_START_SECS = 600.0  # of which compilation takes most
+_FRAME_SKIP = 5
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[tandem.EngineProcess]:
+    """Starts the engine once, with short episodes."""
+    with tandem.launch_engine(
+        server=_PROGRAM, num_envs=_ENVS, flags=("--max_episode_steps=30",), timeout=_START_SECS
+    ) as process:
+        yield process
+
+
+def test_steps_are_mujocos(engine: tandem.EngineProcess) -> None:
+    """Each step gives what MuJoCo gives from the same observation, up to rounding to float32."""
+    theirs: Any = gymnasium.make("HalfCheetah-v5").unwrapped
+    model, data = theirs.model, theirs.data
+    with closing(tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name, timeout=60))) as envs:
+        assert envs.single_action_space == theirs.action_space
+        envs.action_space.seed(0)
+        obs, infos = envs.reset(seed=1)
+        for _ in range(25):
+            actions = envs.action_space.sample()
+            after, rewards, _, _, next_infos = envs.step(actions)
+            for env in range(_ENVS):
+                data.qpos[:] = np.concatenate([infos["x_position"][[env]], obs[env, : model.nq - 1]])
+                data.qvel[:] = obs[env, model.nq - 1 :]
+                data.ctrl[:] = actions[env]
+                mujoco.mj_step(model, data, _FRAME_SKIP)
+                np.testing.assert_allclose(after[env, : model.nq - 1], data.qpos[1:], rtol=1e-3, atol=1e-3)
+                np.testing.assert_allclose(after[env, model.nq - 1 :], data.qvel, rtol=2e-2, atol=5e-2)
+                velocity = (next_infos["x_position"][env] - infos["x_position"][env]) / (0.01 * _FRAME_SKIP)
+                np.testing.assert_allclose(next_infos["x_velocity"][env], velocity, rtol=1e-3, atol=1e-3)
+                reward = next_infos["x_velocity"][env] - 0.1 * np.square(actions[env]).sum()
+                np.testing.assert_allclose(rewards[env], reward, rtol=1e-3, atol=1e-3)
+            obs, infos = after, next_infos
+
+
+def test_steps_of_some_leave_the_others(engine: tandem.EngineProcess) -> None:
+    """An environment's episode is the same, whichever others are stepped meanwhile; episodes end in time."""
+    with closing(tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(engine.name, timeout=60))) as envs:
+        envs.reset(seed=5)
+        together = [envs.step(np.full((_ENVS, 6), 0.3, np.float32))[0] for _ in range(10)]
+        envs.reset(seed=5)
+        for step in range(10):
+            for env in (2, 0, 1):
+                obs = envs.step(np.full((1, 6), 0.3, np.float32), env_ids=[env])[0]
+                np.testing.assert_allclose(obs[0], together[step][env], rtol=1e-4, atol=1e-4)
+        truncations = [envs.step(np.zeros((_ENVS, 6), np.float32))[3].tolist() for _ in range(20)]
+        assert truncations == [[False] * _ENVS] * 19 + [[True] * _ENVS]
