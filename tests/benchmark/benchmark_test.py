@@ -27,7 +27,7 @@ ROWS = {
     "busy": "host_spin host_adaptive host_block",
     "engines": "allowed tick c csharp",
     "make_vec": "make_vec tandem",
-    "workers": "bound workers sketch",
+    "workers": "bound lock_step workers sketch",
     "mujoco": "loop tandem tandem_halves",
     "scaling": "spin_1_32 python_adaptive_1_32",
     "start": "make_vec",

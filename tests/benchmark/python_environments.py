@@ -1,7 +1,8 @@
 """Environments in Python: Tandem's workers, compared with a bare loop, a sketch in plain Python, and other programs.
 
 The bare loop is the bound: as many processes as workers, each of which steps its environments and drops the results.
-The sketch is what one writes first: rows of shared memory, and one byte by a pipe for each worker and step.
+In lock-step, these processes wait for one another after each step, as a trainer needs it; still without a trainer. The
+sketch is what one writes first: rows of shared memory, and one byte by a pipe for each worker and step.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -134,22 +136,51 @@ def _subproc(cell: Cell) -> Any:
     return vec_env.SubprocVecEnv([cell.make] * cell.envs)
 
 
-def _bound_worker(cell: Cell, pipe: Connection) -> None:
-    envs = [cell.make() for _ in range(cell.each)]
-    for index, env in enumerate(envs):
-        env.reset(seed=index)
-    batches = itertools.cycle(cell.actions(cell.each))
+class _BareLoop:
+    """Environments that are stepped without a trainer."""
+
+    def __init__(self, cell: Cell) -> None:
+        """Makes a worker's environments."""
+        self._envs = [cell.make() for _ in range(cell.each)]
+        for index, env in enumerate(self._envs):
+            env.reset(seed=index)
+        self._batches = itertools.cycle(cell.actions(cell.each))
+
+    def step(self) -> None:
+        """Steps each environment once, and resets those whose episode has ended."""
+        for env, action in zip(self._envs, next(self._batches), strict=True):
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+
+
+def _bound_worker(cell: Cell, worker: int, done: Any, pipe: Connection) -> None:
+    loop = _BareLoop(cell)
     while (seconds := pipe.recv()) is not None:
         now = time.perf_counter
         steps, began = 0, now()
         while (last := now()) < began + seconds:
             for _ in range(_LOOPS):
-                for env, action in zip(envs, next(batches), strict=True):
-                    _, _, terminated, truncated, _ = env.step(action)
-                    if terminated or truncated:
-                        env.reset()
-                steps += 1
-        pipe.send(steps / (last - began))
+                loop.step()
+            steps += _LOOPS
+        pipe.send((last - began) / steps)
+
+
+def _lock_step_worker(cell: Cell, worker: int, done: Any, pipe: Connection) -> None:
+    """Steps for as long as a step has taken so far, so that all workers make the same number of steps."""
+    loop, steps, step_secs = _BareLoop(cell), 0, 0.001
+    others = [other for other in range(cell.workers) if other != worker]
+    while (seconds := pipe.recv()) is not None:
+        began = time.perf_counter()
+        count = max(1, int(seconds / step_secs))
+        for _ in range(count):
+            loop.step()
+            steps += 1
+            done[worker] = steps
+            while any(done[other] < steps for other in others):
+                os.sched_yield()
+        pipe.send((time.perf_counter() - began) / count)
+        step_secs = pipe.recv()
 
 
 def _sketch_worker(cell: Cell, pipe: tuple[int, int], rows: "_Rows") -> None:
@@ -192,18 +223,26 @@ class _Rows:
 
 
 @contextlib.contextmanager
-def _bound(cell: Cell, name: str) -> Iterator[Turn]:
+def _bare(target: Callable[[Cell, int, Any, Connection], None], cell: Cell, name: str) -> Iterator[Turn]:
     context = multiprocessing.get_context("fork")
+    done = np.frombuffer(mmap.mmap(-1, 8 * cell.workers), np.int64)
     pipes = [context.Pipe() for _ in range(cell.workers)]
-    processes = [context.Process(target=_bound_worker, args=(cell, theirs), daemon=True) for _, theirs in pipes]
+    processes = [
+        context.Process(target=target, args=(cell, worker, done, theirs), daemon=True)
+        for worker, (_, theirs) in enumerate(pipes)
+    ]
     for process in processes:
         process.start()
 
     def turn(seconds: float) -> Figures:
         for ours, _ in pipes:
             ours.send(seconds)
-        rates = [ours.recv() for ours, _ in pipes]
-        return _rate(cell.envs, sum(rates) / cell.workers, 1.0)
+        step_secs = [ours.recv() for ours, _ in pipes]
+        mean = len(step_secs) / sum(1 / each for each in step_secs)  # of the rates
+        if target is _lock_step_worker:
+            for ours, _ in pipes:
+                ours.send(mean)
+        return _rate(cell.envs, 1, mean)
 
     try:
         turn(0.1)
@@ -247,12 +286,13 @@ def _sketch(cell: Cell, name: str) -> Iterator[Turn]:
 
 
 def _case(cell: Cell, quick: bool) -> Case:
-    def row(key: str, label: str, opened: Any, python: str = "") -> Row:
+    def row(key: str, label: str, opened: Callable[..., AbstractContextManager[Turn]], python: str = "") -> Row:
         python = "environments" if cell.is_atari else python
         return Row(key, label, functools.partial(opened, cell), ("bound",), python)
 
     rows = [
-        row("bound", "bare loop in as many processes", _bound),
+        row("bound", "bare loop in as many processes", functools.partial(_bare, _bound_worker)),
+        row("lock_step", "the same in lock-step", functools.partial(_bare, _lock_step_worker)),
         row("workers", "Tandem, make_vec", functools.partial(_vector, _workers)),
         row("sketch", "rows of mmap, bytes by pipes", _sketch),
         row("gymnasium_async", "Gymnasium AsyncVectorEnv", functools.partial(_vector, _async), "peers"),

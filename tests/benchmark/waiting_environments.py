@@ -157,13 +157,13 @@ def cases() -> list[Case]:
     """Returns the cases, for the suite `workers`."""
     policy = f"the policy computes {1e3 * _HALF_SECS:g} ms for a half"
     each = f"{_ENVS} workers with an environment each, whose steps wait 1 ms"
-    lock_step = "Tandem, lock-step"
+    lock_step = "Tandem, all environments at once"
     return [
         Case(
             f"{each}; {policy}",
             [
-                Row("lock_step", lock_step, functools.partial(_lock_step, False, 2 * _HALF_SECS)),
-                Row("halves", "Tandem, two halves in turn", _halves, ("lock_step",)),
+                Row("all", lock_step, functools.partial(_lock_step, False, 2 * _HALF_SECS)),
+                Row("halves", "Tandem, two halves in turn", _halves, ("all",)),
             ],
             ("K steps/s",),
             quick=False,
@@ -171,8 +171,8 @@ def cases() -> list[Case]:
         Case(
             f"{each}, and one in 100 waits 20 ms; no policy",
             [
-                Row("lock_step", lock_step, functools.partial(_lock_step, True, 0.0)),
-                Row("batches", "Tandem, batch_size=8", _batches, ("lock_step",)),
+                Row("all", lock_step, functools.partial(_lock_step, True, 0.0)),
+                Row("batches", "Tandem, batch_size=8", _batches, ("all",)),
             ],
             ("K steps/s",),
             quick=False,
