@@ -189,16 +189,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
-    if parsed.no_peers or parsed.against:
+    peers = not (parsed.no_peers or parsed.against)
+    if not peers:
         chosen = choose(parsed.suites, parsed.rows, peers=False)
-    rows = [row for suite, keys in chosen for case in suite.cases for row in case.rows if row.key in keys]
-    for name in sorted({row.python for row in rows} - {"", *_LARGE}):
-        make_interpreter(name)
     if not chosen:
         given = {"--no_peers": parsed.no_peers, "--against": parsed.against}
         flags = " and ".join(flag for flag, value in given.items() if value)
         print(f"tandem: expected a row to measure, found only rows excluded by {flags}", file=sys.stderr)
         return 1
+    # Containers may share /dev/shm, so a process id is not unique.
+    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
+    asked = parsed.rounds, parsed.seconds, parsed.quick
+    planned = [
+        (suite, Plan(keys, *asked, f"{prefix}-{suite.name}", parsed.against, peers)) for suite, keys in chosen
+    ]
+    for name in sorted({row.python for suite, plan in planned for case in suite.cases for row in plan.rows_of(case)}):
+        if name and name not in _LARGE:
+            make_interpreter(name)
     on = machine()
     about = {
         "command": shlex.join(["tools/benchmark", *(sys.argv[1:] if arguments is None else arguments)]),
@@ -214,11 +221,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     figures: dict[str, Any] = {}
     failed: list[str] = []
-    # Containers may share /dev/shm, so a process id is not unique.
-    prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
-    for suite, keys in chosen:
+    for suite, plan in planned:
         began = time.monotonic()
-        plan = Plan(keys, parsed.rounds, parsed.seconds, parsed.quick, f"{prefix}-{suite.name}", parsed.against)
         measurement = Measurement(suite, plan)
         with names_removed(plan.prefix):
             found = measurement.run()

@@ -38,6 +38,7 @@ class Plan:
       quick: Whether a few rough figures are enough.
       prefix: The prefix of the names of regions, sockets and temporary folders.
       against: The folder of another checkout, built; None: measures this build only.
+      peers: Whether to measure rows that need another Python environment.
     """
 
     rows: frozenset[str]
@@ -46,6 +47,14 @@ class Plan:
     quick: bool
     prefix: str
     against: Path | None = None
+    peers: bool = True
+
+    def rows_of(self, case: Case) -> list[Row]:
+        """Returns a case's rows to measure."""
+        if self.quick and not case.quick:
+            return []
+        rows = [row for row in case.rows if row.key in self.rows and (self.peers or not row.python)]
+        return [row for row in rows if row.is_tandem or not self.against]
 
 
 @dataclass
@@ -154,8 +163,7 @@ class Measurement:
         self._workers: dict[tuple[str, str, str], Worker] = {}  # by build, row and Python environment
         self.found = []
         for case in suite.cases:
-            rows = [row for row in case.rows if row.key in plan.rows and (row.is_tandem or not plan.against)]
-            if rows and (case.quick or not plan.quick):
+            if rows := plan.rows_of(case):
                 self.found.append(Found(case, rows))
 
     def run(self) -> list[Found]:

@@ -17,10 +17,10 @@ from tools.testing import pytest_main
 _TRAINER = """
 import argparse, json, pathlib, signal, sys
 parser = argparse.ArgumentParser()
-for flag in ("--task", "--vector", "--out"):
+for flag in ("--task", "--backend", "--vector", "--out"):
     parser.add_argument(flag)
-parser.add_argument("--steps", type=int)
-parser.add_argument("--seed", type=int)
+for flag in ("--num_envs", "--steps", "--seed"):
+    parser.add_argument(flag, type=int)
 parser.add_argument("--float64", action="store_true")
 asked = parser.parse_args()
 here = pathlib.Path(__file__).parent
