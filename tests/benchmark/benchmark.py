@@ -200,9 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Containers may share /dev/shm, so a process id is not unique.
     prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
     asked = parsed.rounds, parsed.seconds, parsed.quick
-    planned = [
-        (suite, Plan(keys, *asked, f"{prefix}-{suite.name}", parsed.against, peers)) for suite, keys in chosen
-    ]
+    planned = [(suite, Plan(keys, *asked, f"{prefix}-{suite.name}", parsed.against, peers)) for suite, keys in chosen]
     for name in sorted({row.python for suite, plan in planned for case in suite.cases for row in plan.rows_of(case)}):
         if name and name not in _LARGE:
             make_interpreter(name)
