@@ -297,7 +297,7 @@ def _case(cell: Cell, quick: bool) -> Case:
         row("sketch", "rows of mmap, bytes by pipes", _sketch),
         row("gymnasium_async", "Gymnasium AsyncVectorEnv", functools.partial(_vector, _async), "peers"),
     ]
-    if not cell.is_atari:
+    if not cell.is_atari and cell.envs <= 32:  # each of its processes imports torch: a quarter of a GB
         rows.append(row("sb3_subproc", "SB3 SubprocVecEnv", functools.partial(_vector, _subproc), "torch"))
     return Case(str(cell), rows, ("K steps/s",), quick=quick)
 
