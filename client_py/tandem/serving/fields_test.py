@@ -10,6 +10,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 import tandem
+from tandem.environments.own_rewards import OwnRewardsVectorEnv
+from tandem.environments.restart import RestartingVectorEnv
+from tandem.environments.transition import OwnFunctions
 from tandem.serving.arrays import EngineArrays
 from tandem.spaces.space_json import space_from_json
 from tandem.testing.engines import (  # noqa: F401, the fixtures
@@ -114,10 +117,19 @@ def test_a_vector_environment_has_the_engines_spaces(copy: bool) -> None:
 
 
 def test_vector_environments_of_fields_refuse_what_they_have_not() -> None:
-    """A dtype of the observations, and a restart."""
+    """A dtype of the observations, a restart, and own rewards."""
+
+    def unused(*_: Any) -> Any:
+        raise AssertionError
+
     with serving(Camera()) as name, tandem.SharedMemoryClient(name) as client:
         with pytest.raises(tandem.InvalidArgument, match="dtype: expected None .* fields"):
             tandem.SharedMemoryVectorEnv(client, dtype=np.float32)
+        engine: Any = None
+        with pytest.raises(tandem.InvalidArgument, match="EngineOptions.restart: expected False .* fields"):
+            RestartingVectorEnv(client, engine=engine, relaunch=unused)
+        with pytest.raises(tandem.Unsupported, match="reward, terminated, observation: .* float32 rows"):
+            OwnRewardsVectorEnv(client, functions=OwnFunctions(reward=unused), mode=tandem.AutoresetMode.NEXT_STEP)
 
 
 def test_actions_are_read_only() -> None:
