@@ -119,7 +119,10 @@ class AsyncVectorEnv(WorkerVectorEnv):
         self._reset_results: tuple[Obs, dict[str, Any]] | None = None
         self._call_results: tuple[Any, ...] | None = None
         attached, workers = start_workers(
-            functions_of(env_fns, None), num_workers=num_workers, mode=client.AutoresetMode(mode.value), options=options
+            functions_of(env_fns, None, argument="env_fns"),
+            num_workers=num_workers,
+            mode=client.AutoresetMode(mode.value),
+            options=options,
         )
         super().__init__(attached, workers, copy=copy, timeout=options.timeout)
 

@@ -21,7 +21,7 @@ from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Siz
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
-from tandem.environments.python_backend import EnvFn, function_of_id, limited, start_workers
+from tandem.environments.python_backend import RESTART_REFUSED, EnvFn, function_of_id, limited, start_workers
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.restart import RestartingVectorEnv
 from tandem.environments.transition import Function, OwnFunctions
@@ -213,9 +213,7 @@ def _in_python(
             f"{name}: expected an argument of make_vec, found another; env_kwargs={{...}} has those of the environment"
         )
     if options.restart:
-        raise InvalidArgument(
-            "EngineOptions.restart: expected False for environments in Python; use restart_workers=True"
-        )
+        raise InvalidArgument(RESTART_REFUSED)
     flag("restart_workers", given["restart_workers"], after="")
     count = None if given["num_envs"] is None else integer("num_envs", given["num_envs"], 1, 2**24)
     preload: list[str] = []
