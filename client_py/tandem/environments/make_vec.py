@@ -97,7 +97,7 @@ def make_vec(
       frames: A size, or `FrameOptions`: viewers show the environments. C++: without a render mode; Python: with one.
       images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
-      task_options: C++: options of Gymnasium's environment, such as ctrl_cost_weight=0.1; `state`; width and height.
+      task_options: C++: options of the task (docs/tasks.md), such as ctrl_cost_weight=0.1; `render`'s width and height.
 
     Raises:
       InvalidArgument: An unknown task or option, or an invalid value; the message names the nearest.
@@ -126,7 +126,8 @@ def make_vec(
     if (task is None) == (model is None) and (task is not None or engine_options.server is None):
         raise InvalidArgument(
             f"task, model: expected one of them, found {'neither' if task is None else 'both'}; "
-            "pass a task such as 'Ant-v5', or model='robot.xml'"
+            "pass a task such as 'Ant-v5', or model='robot.xml'; an engine of your own, by EngineOptions(server=...), "
+            "needs neither"
         )
     if task is not None:
         task = text("task", task).removeprefix("tandem/")  # the prefix in Gymnasium's registry

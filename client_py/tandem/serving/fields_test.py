@@ -89,6 +89,11 @@ def test_rows_and_fields_can_be_mixed() -> None:
         assert (client.obs_size, client.act_size) == (1, 0)
         client.fields["action", ""][:] = [[1, 2], [0, 3]]
         assert client.step(client.actions)[0].tolist() == [[3], [3]]
+        envs = tandem.SharedMemoryVectorEnv(client)
+        assert envs.single_observation_space == Mixed.observation_space
+        assert envs.reset(seed=0)[0].tolist() == [[0], [0]]
+        assert envs.step(np.array([[2, 2], [0, 1]]))[0].tolist() == [[4], [1]]
+        envs.close()
 
 
 @pytest.mark.parametrize("copy", [True, False])
