@@ -139,8 +139,9 @@ def test_different_agents_are_refused() -> None:
 )
 def test_arguments_are_checked(arguments: dict[str, Any], text: str) -> None:
     """Errors name the argument."""
+    given: dict[str, Any] = {"env_fn": Tag} | arguments
     with pytest.raises(tandem.InvalidArgument, match=text):
-        tandem.pettingzoo.parallel_vec(**({"env_fn": Tag} | arguments))
+        tandem.pettingzoo.parallel_vec(**given)
 
 
 def test_make_vec_names_the_function_to_use() -> None:
