@@ -84,11 +84,13 @@ class EnvRows {
   pybind11::list Run(ExchangeKind kind, AutoresetMode mode,
                      const pybind11::object& options);
 
-  // Of the episodes that have ended since birth or ForgetEpisodes: their
-  // number; when the last kEpisodes of them ended, int64 nanoseconds of
-  // CLOCK_MONOTONIC, and their returns, float64, the oldest first; and the
-  // return so far of each row's episode, float64[rows]. Copies. Episodes of a
-  // dead worker do not count.
+  // Returns a tuple of copies:
+  //  - the number n of episodes that have ended in this process since
+  //    ForgetEpisodes;
+  //  - int64[min(n, kEpisodes)]: when the last of them ended, in nanoseconds of
+  //    CLOCK_MONOTONIC, the oldest first;
+  //  - float64, of the same length: their returns;
+  //  - float64[rows]: the return so far of each row's episode.
   pybind11::tuple Episodes() const;
   void ForgetEpisodes() { episodes_ = 0; }
   static constexpr size_t kEpisodes = 100;

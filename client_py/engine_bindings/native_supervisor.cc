@@ -99,10 +99,9 @@ void NativeSupervisor::End(const std::string& text) {
   host_->side().End(ErrorCode::kPeerGone, text);
 }
 
-void NativeSupervisor::PublishFrame(const py::array_t<uint8_t>& frame,
-                                    double last_reward, double rolling_return,
-                                    double step_rate_hz,
-                                    const std::string& metadata) {
+void NativeSupervisor::PublishFrame(
+    const py::array_t<uint8_t, py::array::c_style>& frame, double last_reward,
+    double rolling_return, double step_rate_hz, const std::string& metadata) {
   host_->PublishFrame(std::as_bytes(std::span<const uint8_t>(
                           frame.data(), static_cast<size_t>(frame.nbytes()))),
                       {.last_reward = last_reward,

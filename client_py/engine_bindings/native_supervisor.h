@@ -68,21 +68,21 @@ class NativeSupervisor {
   // Removes the region. A second call has no effect; others are illegal.
   void Close() { host_.reset(); }
 
-  // Whether a viewer has the region's frames open; false: it has none. One
+  // Whether a viewer reads the region's frames; false also without frames. One
   // system call.
   bool FramesWatched() const { return host_->side().region().FramesWatched(); }
-  // Copies a frame, uint8[height, width, 3], into the region's ring. Legal with
-  // frames.
-  void PublishFrame(const pybind11::array_t<uint8_t>& frame, double last_reward,
-                    double rolling_return, double step_rate_hz,
-                    const std::string& metadata);
-  // The client's last request has its frame.
+  // Copies a frame, uint8[height, width, 3], into the region's ring. Legal if
+  // the region has frames of this size.
+  void PublishFrame(
+      const pybind11::array_t<uint8_t, pybind11::array::c_style>& frame,
+      double last_reward, double rolling_return, double step_rate_hz,
+      const std::string& metadata);
+  // The newest frame answers the client's last request.
   void AnswerFrame() {
     host_->side().AnswerFrame(host_->side().frame_request());
   }
-  // At "workers answered": the exchanges and lanes before.
+  // These two as EngineSide's.
   uint64_t answered_at() const { return host_->side().answered_at(); }
-  // Steps of environments since birth, with those that were skipped.
   uint64_t steps() const { return host_->side().worker_steps(); }
 
   // Of the region's file, for workers.

@@ -1,6 +1,6 @@
 """Environments of PettingZoo in worker processes, as one vector environment with a row for each agent.
 
-envs = tandem.pettingzoo.parallel_vec(mpe2.simple_spread_v3.parallel_env, 8)
+    envs = tandem.pettingzoo.parallel_vec(mpe2.simple_spread_v3.parallel_env, 8)
 
 SuperSuit's `concat_vec_envs_v1(pettingzoo_env_to_vec_env_v1(env), 8)` has the same rows.
 """
@@ -16,7 +16,7 @@ from tandem.arguments import flag, integer, shown
 from tandem.engine.options import EngineOptions
 from tandem.environments.make_vec import autoreset_mode_of
 from tandem.environments.parallel_vector import ParallelVectorEnv
-from tandem.environments.python_backend import start_workers
+from tandem.environments.python_backend import RESTART_REFUSED, start_workers
 from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
 from tandem.errors import InvalidArgument
 from tandem.workers.joint_env import JointEnv
@@ -41,20 +41,24 @@ def parallel_vec(
       num_envs: Number of environments, each with a row for every agent; None: 1, or the number of functions.
       num_workers: As for `tandem.make_vec`.
       restart_workers: As for `tandem.make_vec`.
-      autoreset_mode: When the end of an environment is followed by its reset; SuperSuit's is SAME_STEP.
+      autoreset_mode: When the end of an environment is followed by its reset. SuperSuit has SAME_STEP.
       engine: As for `tandem.make_vec`.
 
     Raises:
-      EngineStartFailed: An environment could not be made; the message has the traceback. It is no ParallelEnv, or its
-        agents have different spaces.
+      EngineStartFailed: An environment could not be made; the message has the traceback. Also: it is no ParallelEnv, or
+        its agents have different spaces.
+      InvalidArgument: An invalid argument, or environments with different agents.
       TandemError: As `tandem.make_vec`.
     """
     options = EngineOptions() if engine is None else engine
-    if not isinstance(options, EngineOptions) or options.restart:
-        raise InvalidArgument(f"engine: expected tandem.EngineOptions without restart, found {shown(engine)}")
+    if not isinstance(options, EngineOptions):
+        raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(engine)}")
+    if options.restart:
+        raise InvalidArgument(RESTART_REFUSED)
     count = None if num_envs is None else integer("num_envs", num_envs, 1, 2**24)
+    env_fns = functions_of(env_fn, count, argument="env_fn")
+    # One object for each function, by its id: start_workers pickles each object once.
     joint_fns: dict[int, Callable[[], JointEnv]] = {}
-    env_fns = functions_of(env_fn, count)
     for each in env_fns:
         joint_fns.setdefault(id(each), functools.partial(JointEnv, each))
     attached, workers = start_workers(

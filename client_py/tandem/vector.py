@@ -134,7 +134,10 @@ class AsyncVectorEnv(WorkerVectorEnv):
         self._was_ready = False  # `_ready` before it
         self._request: Request | None = None
         attached, workers = start_workers(
-            functions_of(env_fns, None), num_workers=num_workers, mode=client.AutoresetMode(mode.value), options=options
+            functions_of(env_fns, None, argument="env_fns"),
+            num_workers=num_workers,
+            mode=client.AutoresetMode(mode.value),
+            options=options,
         )
         super().__init__(attached, workers, copy=copy, timeout=options.timeout)
 

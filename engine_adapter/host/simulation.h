@@ -2,8 +2,10 @@
 // exchange, by the wall clock, or one step at a time while paused.
 //
 // Data flow: services agent and scene -> Simulation -> the time at which
-// EngineHost serves an exchange, and steps without an exchange.
-// Ownership: EngineHost owns it; the stepping thread calls it.
+// EngineHost serves an exchange, and steps without an exchange; in a
+// SupervisorHost, pauses alone.
+// Ownership: EngineHost or SupervisorHost owns it; the thread of the host calls
+// it.
 //
 //   case EngineEvent::kExchange:
 //     if (!simulation.Admits(side.kind())) {

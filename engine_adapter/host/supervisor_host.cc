@@ -46,7 +46,8 @@ EngineEvent SupervisorHost::Next(Deadline deadline) {
   const EngineEvent event = side_.Next(deadline);
   switch (event) {
     case EngineEvent::kClientArrived:
-      // Before it is admitted: its workers are not to be held.
+      // Before the new client is admitted: a pause of the last one ends, which
+      // would hold the workers.
       callers_.ClientLeft();
       simulation_.Restart();
       side_.AcknowledgeAttach(absl::OkStatus());
@@ -71,6 +72,7 @@ EngineEvent SupervisorHost::Next(Deadline deadline) {
 void SupervisorHost::PublishFrame(std::span<const std::byte> frame,
                                   const FrameMetrics& metrics,
                                   absl::string_view metadata) {
+  // 0 for a frame that is larger than the ring's, which the caller excludes.
   (void)frames_->Publish(frame, metrics, metadata);
 }
 

@@ -1,5 +1,5 @@
-// SupervisorHost: the supervisor of a region with workers, and what it answers
-// beside them: RPCs, attendants, and requests for frames.
+// SupervisorHost: the supervisor's side of a region with workers. It admits
+// clients, answers RPCs of the client and of attendants, and publishes frames.
 //
 // Data flow: EngineSide's events -> Next -> the caller; calls -> Callers -> the
 // simulation, which holds the workers in a pause.
@@ -48,12 +48,13 @@ class SupervisorHost {
   SupervisorHost(const SupervisorHost&) = delete;
   SupervisorHost& operator=(const SupervisorHost&) = delete;
 
-  // As EngineSide::Next, but admits clients, and serves all callers: it returns
-  // kTimedOut for their events. kFrameWanted: call PublishFrame with a frame of
-  // the current state, then side().AnswerFrame.
+  // As EngineSide::Next, but admits clients and serves all callers. It returns
+  // kTimedOut for these events, also before the deadline. At kFrameWanted, call
+  // PublishFrame with a frame of the current state, then side().AnswerFrame.
   EngineEvent Next(Deadline deadline);
 
-  // Copies a frame into the region's ring. Legal if the spec has frames.
+  // Copies a frame into the region's ring. Legal if the spec has frames of this
+  // size.
   void PublishFrame(std::span<const std::byte> frame,
                     const FrameMetrics& metrics, absl::string_view metadata);
 

@@ -139,8 +139,9 @@ class EngineSide {
   // Orders all workers to read a message of the caller's, between two
   // exchanges.
   void MessageWorkers();
-  // At kWorkersAnswered: the exchanges and lanes that had ended when the
-  // workers read it; frame_seq, if there were no lanes.
+  // Legal after kWorkersAnswered. Returns the number of exchanges and lanes
+  // that had ended when the workers read that message. Without lanes this is
+  // frame_seq.
   uint64_t answered_at() const;
   // Orders all workers to end. No other order follows. The caller awaits the
   // ends of their processes. Without effect while an order is not acknowledged;
@@ -151,8 +152,8 @@ class EngineSide {
   // which continues where it stopped. Call it before the other process starts.
   // False: a process still has the slot.
   bool ReplaceWorker(uint32_t worker);
-  // Steps of environments since birth, as the workers have counted them for
-  // display.
+  // Steps of environments since birth, for display: an exchange counts for all
+  // environments, also those that it resets or skips.
   uint64_t worker_steps() const;
   // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for 1.20
   // s", for people.

@@ -92,8 +92,8 @@ class EngineWorkers {
 
   // A number that changes with each exchange and each lane.
   uint64_t Activity() const;
-  // Steps of environments since birth, as the workers have counted them for
-  // display.
+  // Steps of environments since birth, for display: an exchange counts for all
+  // environments, also those that it resets or skips.
   uint64_t Steps() const;
   // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for 1.20
   // s", for people: any numbers.

@@ -21,7 +21,7 @@ from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Siz
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
-from tandem.environments.python_backend import EnvFn, function_of_id, limited, start_workers
+from tandem.environments.python_backend import RESTART_REFUSED, EnvFn, function_of_id, limited, start_workers
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.restart import RestartingVectorEnv
 from tandem.environments.transition import Function, OwnFunctions
@@ -97,7 +97,7 @@ def make_vec(
       frames: A size, or `FrameOptions`: viewers show the environments. C++: without a render mode; Python: with one.
       images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
-      task_options: C++: options of Gymnasium's environment, such as ctrl_cost_weight=0.1; `state`; width and height.
+      task_options: C++: options of the task (docs/tasks.md), such as ctrl_cost_weight=0.1; `render`'s width and height.
 
     Raises:
       InvalidArgument: An unknown task or option, or an invalid value; the message names the nearest.
@@ -126,7 +126,8 @@ def make_vec(
     if (task is None) == (model is None) and (task is not None or engine_options.server is None):
         raise InvalidArgument(
             f"task, model: expected one of them, found {'neither' if task is None else 'both'}; "
-            "pass a task such as 'Ant-v5', or model='robot.xml'"
+            "pass a task such as 'Ant-v5', or model='robot.xml'; an engine of your own, by EngineOptions(server=...), "
+            "needs neither"
         )
     if task is not None:
         task = text("task", task).removeprefix("tandem/")  # the prefix in Gymnasium's registry
@@ -213,9 +214,7 @@ def _in_python(
             f"{name}: expected an argument of make_vec, found another; env_kwargs={{...}} has those of the environment"
         )
     if options.restart:
-        raise InvalidArgument(
-            "EngineOptions.restart: expected False for environments in Python; use restart_workers=True"
-        )
+        raise InvalidArgument(RESTART_REFUSED)
     flag("restart_workers", given["restart_workers"], after="")
     count = None if given["num_envs"] is None else integer("num_envs", given["num_envs"], 1, 2**24)
     preload: list[str] = []

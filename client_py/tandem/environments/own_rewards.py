@@ -1,6 +1,7 @@
-"""`OwnRewardsVectorEnv`: an engine's environments whose rewards and ends functions of the trainer say."""
+"""`OwnRewardsVectorEnv`: environments of an engine, with rewards, ends and observations by functions of the trainer."""
 
 import os
+import time
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 from tandem._native import TaskStep
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.client_vector import StepResults
-from tandem.environments.description import InfoField
+from tandem.environments.description import InfoField, has_rows
 from tandem.environments.row_infos import final_infos, merged_infos, split_infos
 from tandem.environments.transition import Mask, OwnFunctions, Transition
 from tandem.environments.vector import SharedMemoryVectorEnv
+from tandem.errors import Unsupported
 
-# Values of each body, geom or site in the arrays of mjData with this name.
+# Values of each body, geom or site in the arrays of mjData with this name. state_arrays.cc has the same numbers.
 _VALUES_OF_EACH = {
     "xpos": 3,
     "xquat": 4,
@@ -37,6 +39,9 @@ class OwnRewardsVectorEnv(SharedMemoryVectorEnv):
 
     Its client has the autoreset mode DISABLED, as the engine does not know when an episode ends.
 
+    `step`, `recv` and `reset` also raise what the functions raise, and InvalidArgument if one returns another shape or
+    dtype than `OwnFunctions` lists. The step or reset has been made, and its results are lost.
+
     Attributes:
       autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
     """
@@ -51,7 +56,17 @@ class OwnRewardsVectorEnv(SharedMemoryVectorEnv):
           functions: The trainer's. `observation` is called at once, to learn its shape and dtype.
           mode: The environments' autoreset mode.
           options: As for `SharedMemoryVectorEnv`.
+
+        Raises:
+          Unsupported: The engine's observations or actions are fields.
+          InvalidArgument: `observation` returned an array that has not a row for each environment.
+          Exception: What `observation` raises.
         """
+        if not has_rows(client):
+            raise Unsupported(
+                "reward, terminated, observation: expected an engine of float32 rows, found one whose observations or "
+                "actions are fields; compute them in the engine's step, or in a wrapper of the vector environment"
+            )
         self._functions, self._mode = functions, mode
         super().__init__(client, **options)
         if (first := self._own_step.first_observations) is not None:
@@ -98,8 +113,9 @@ class OwnStep:
         # Of the exchange that was sent last: what it resets and steps.
         self._resetting = np.ones(num_envs, np.bool_)
         self._stepping = np.zeros(num_envs, np.bool_)
-        self._is_unread = False  # its flags were not read
-        self._exchanges = -1  # before a reset that may not have been sent
+        self._is_unread = False  # _read_flags has not been called for it
+        # Exchanges of the client when `expect_reset` was called: if they are no more, the reset was not sent.
+        self._exchanges = -1
         # Of a step whose ended environments are being reset: its results, and those environments.
         self._ending: tuple[StepResults, Mask] | None = None
         self._steps = np.zeros(num_envs, np.int64)
@@ -162,7 +178,11 @@ class OwnStep:
         self._exchanges = -1
 
     def recv(self, timeout: float | None = None) -> StepResults:
-        """Waits for the results of what was sent, and calls the functions."""
+        """Waits for the results of what was sent, and calls the functions.
+
+        `timeout` is for both exchanges together; None: the client's own time-out for each.
+        """
+        begin = time.monotonic()
         if self._ending is None:
             results = self._step.recv(timeout)
             self._read_flags()
@@ -176,6 +196,8 @@ class OwnStep:
             self._step.expect_reset(ended)
             self._resetting, self._stepping, self._is_unread = ended, np.zeros_like(ended), True
             self._client._native.send_reset(np.flatnonzero(ended).tolist(), [])
+            if timeout is not None:
+                timeout = max(timeout - (time.monotonic() - begin), 0.0)
         obs, _, _, _, reset_infos = self._step.recv(timeout)
         self._read_flags()
         results, ended = self._ending
@@ -208,7 +230,8 @@ class OwnStep:
         self._actions[~stepping] = 0
         self._previous_obs[resetting] = client.obs[resetting]
         self._previous_infos[resetting] = client.infos[resetting]
-        # Without the trainer's own terminations, until its function has returned.
+        # Without the trainer's own terminations, until its function has returned. By `client.dones` the native step
+        # refuses steps of ended episodes.
         ends = client.truncateds if self._functions.terminated is not None else client.dones
         self._ended[stepping] = ends[stepping] != 0
         self._ended[resetting] = False
@@ -267,5 +290,5 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Returns the least and the greatest value of an integer or bool dtype."""
-    return (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    """Returns the least and the greatest value of an integer or bool dtype; as numbers: a Box refuses a bool."""
+    return (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -222,6 +223,49 @@ def test_functions_see_the_whole_transition() -> None:
         np.testing.assert_array_equal(step["actions"], actions)
 
 
+_EVERY_ARRAY = """
+<mujoco>
+  <worldbody>
+    <body><joint name="hinge" axis="0 1 0"/><geom size="0.05"/><site/></body>
+    <body pos="0 0 1"><joint axis="0 1 0"/><geom size="0.05"/><geom size="0.04"/></body>
+  </worldbody>
+  <actuator><intvelocity joint="hinge" actrange="-1 1" ctrlrange="-1 1" ctrllimited="true"/></actuator>
+  <sensor><jointpos joint="hinge"/></sensor>
+</mujoco>
+"""
+_STATE = (
+    "qpos qvel qacc act ctrl sensordata xpos xquat xipos subtree_com cinert cvel cfrc_ext geom_xpos site_xpos "
+    "actuator_force qfrc_actuator qfrc_constraint"
+).split()
+
+
+def test_arrays_of_the_state_have_mujocos_shapes(tmp_path: Path) -> None:
+    """All that docs/tasks.md lists; those of bodies, geoms and sites have a row for each."""
+    model = tmp_path / "model.xml"
+    model.write_text(_EVERY_ARRAY)
+    data = mujoco.MjData(mujoco.MjModel.from_xml_path(str(model)))
+    expected = {name: (2, *getattr(data, name).shape) for name in _STATE}
+    found: dict[str, tuple[int, ...]] = {}
+
+    def reward(step: Transition) -> NDArray[np.float64]:
+        found.update((name, step.state[name].shape) for name in _STATE)
+        return np.zeros(2)
+
+    with closing(tandem.make_vec(model=model, num_envs=2, state=_STATE, reward=reward)) as envs:
+        envs.reset(seed=0)
+        envs.step(envs.action_space.sample())
+    assert found == expected
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int64, np.float16, np.float64])
+def test_own_observations_have_a_space_of_their_dtype(dtype: Any) -> None:
+    """With the dtype's limits."""
+    with closing(_made(observation=lambda step: (step.obs[:, :2] > 0).astype(dtype))) as envs:
+        assert envs.single_observation_space.dtype == dtype and envs.single_observation_space.shape == (2,)
+        assert envs.reset(seed=0)[0] in envs.observation_space
+        assert envs.step(np.zeros((_ENVS, 3), np.float32))[0] in envs.observation_space
+
+
 @pytest.mark.parametrize(
     ("functions", "text"),
     [
@@ -349,7 +393,7 @@ def test_one_environment_and_discrete_actions() -> None:
         ({"observation": lambda step: step.obs, "dtype": "float32"}, "dtype: expected None with observation"),
         ({"task": "Acrobot-v1", "model": None, "reward": lambda step: step}, "reward: .* in Python"),
         ({"state": ("qpos", "speed")}, "state: expected an array of different names, of qpos, .* found .*speed"),
-        ({"observation": lambda step: np.zeros(3)}, "observation: .* with a row for each environment"),
+        ({"observation": lambda step: np.zeros(3)}, "observation: .* with a row for each .* call make_vec again"),
     ],
 )
 def test_arguments_are_checked(arguments: dict[str, Any], text: str) -> None:

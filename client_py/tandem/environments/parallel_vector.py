@@ -27,10 +27,12 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
     """ParallelEnvs in worker processes; `tandem.pettingzoo.parallel_vec` makes one.
 
     Row `i * len(possible_agents) + k` is agent k of environment i. An environment is reset when all its agents have
-    ended. Until then, the row of an agent that ended earlier has zeros, no flags, and False in `infos["active"]`; its
-    action has no effect. In the environment's last step this row is truncated: each row is a sequence of episodes, of
-    which those that are never active are padding. Autoreset modes hold for each row: with SAME_STEP a row that ends has
-    its last observation in `infos["final_obs"]`, and already shows its next one.
+    ended. Until then, the row of an agent that ended earlier is padding: zeros, no flags, and False in
+    `infos["active"]`; its action has no effect. In the environment's last step the padding is truncated. So each row is
+    a sequence of episodes, and an episode that is never active is padding.
+
+    Autoreset modes hold for each row. With SAME_STEP, a row that ends has its last observation in `infos["final_obs"]`.
+    Its observation is the first one of its next episode, or of its padding.
 
     Attributes:
       num_envs: Number of rows: environments times agents.
@@ -92,14 +94,14 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         """Starts new episodes of whole environments.
 
         Args:
-          seed: Environment i starts from seed + i; or, of a sequence with a seed for each row, from that of its first
-            row; None: each environment's random stream continues.
+          seed: Environment i starts from seed + i. Of a sequence with a seed for each row, it starts from that of its
+            first row. None: each environment's random stream continues.
           options: None, or a mapping, which each environment's `reset` gets without "reset_mask". "reset_mask",
-            bool[num_envs]: the environments are reset whose rows are all True. In other environments only rows of
-            agents that have ended may be True: their padding starts.
+            bool[num_envs]: an environment is reset if all its rows are True. In other environments only rows of agents
+            that have ended may be True: their padding starts.
 
         Returns:
-          Observations of all rows, and infos of the environments that were reset.
+          Observations of all rows, as `step` returns them, and infos of the environments that were reset.
 
         Raises:
           InvalidArgument: An invalid seed or mask.
@@ -135,9 +137,9 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
           actions: An element of `action_space`: an action for each row.
 
         Returns:
-          Observations, the caller's to keep; rewards float64[num_envs]; terminations and truncations bool[num_envs];
-          infos, with "active", bool[num_envs]: whether the environment returned results of the agent. It is in
-          "final_info", too.
+          Observations, an element of `observation_space`, the caller's to keep; rewards float64[num_envs]; terminations
+          and truncations bool[num_envs]; infos. infos["active"], bool[num_envs], is whether the environment returned an
+          observation of the agent; infos["final_info"] has it, too.
 
         Raises:
           InvalidAction: Actions of another structure, shape or kind; nothing was sent.
@@ -161,7 +163,7 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
                 values[env_id] = last[env_id][name]
         rewards, active = kept["rewards"], kept["active"] != 0
         terminations, truncations = kept["terminations"] != 0, kept["truncations"] != 0
-        # Of a worker that was started again: what its environments returned before is old.
+        # JointEnv never truncates: a worker was started again, and what its environments returned before is old.
         rewards[cut], terminations[cut], truncations[cut] = 0, False, True
         ended = terminations | truncations
         self._gone = (self._gone | ended) & ~over[:, np.newaxis]
@@ -229,7 +231,7 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
           ModuleNotFoundError: Stable-Baselines3 is not installed.
           TandemError: As `WorkerVectorEnv.as_sb3`.
         """
-        self._joint.as_sb3()  # changes the mode
+        self._joint.as_sb3()  # for its checks, and for the mode
         self._adopt_mode()
         from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
 
@@ -252,11 +254,15 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         self._joint.set_attr(name, values)
 
     def call_chosen(self, rows: EnvIds, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Calls a method of the environments of some rows, once of each; returns a result for each row."""
+        """Calls a method of the environments of some rows, int[n] or bool[num_envs]; None: of all rows.
+
+        Each environment is called once, also for several rows. Returns the result of its environment for each row.
+        Errors are those of `WorkerVectorEnv.call`.
+        """
         return self._for_rows(rows, lambda env_ids: self._joint.call_chosen(env_ids, name, *args, **kwargs))
 
     def set_chosen(self, rows: EnvIds, name: str, value: Any) -> None:
-        """Sets an attribute of the environments of some rows to one value."""
+        """Sets an attribute of the environments of some rows, int[n] or bool[num_envs], to one value; None: of all."""
         self._for_rows(rows, lambda env_ids: self._set_each(env_ids, name, value))
 
     def _set_each(self, env_ids: list[int], name: str, value: Any) -> list[None]:

@@ -13,6 +13,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.parallel_envs import LoopedEnvs, Tag, assert_rows
+from tandem.workers.joint_env import JointEnv
 from tools.testing import pytest_main
 
 
@@ -92,11 +93,26 @@ def test_attributes_are_those_of_environments() -> None:
         assert envs.metadata["name"] == "tag" and envs.render_mode == "rgb_array"
 
 
+def test_a_joint_env_has_the_attributes_that_it_returns() -> None:
+    """Those of the ParallelEnv, without those of gymnasium.Env."""
+    env = JointEnv(Tag)
+    for name in ("possible_agents", "single_spaces", "render", "metadata", "agents"):
+        assert env.has_wrapper_attr(name)
+        env.get_wrapper_attr(name)
+    for name in ("np_random", "color"):
+        assert not env.has_wrapper_attr(name)
+        with pytest.raises(AttributeError):
+            env.get_wrapper_attr(name)
+    assert not env.set_wrapper_attr("color", 1, force=False) and not env.has_wrapper_attr("color")
+    assert env.set_wrapper_attr("color", 1) and env.get_wrapper_attr("color") == 1
+
+
 @pytest.mark.parametrize(
     ("env_fn", "text"),
     [
         (_Unequal, "action_space: expected equal spaces.*Discrete\\(3\\) of 'red' and Discrete\\(4\\) of 'blue'"),
         (int, "expected a function that returns a pettingzoo.ParallelEnv, found a int without possible_agents"),
+        (functools.partial(Tag, ()), "expected an environment with agents, found a Tag whose possible_agents are"),
     ],
 )
 def test_other_environments_are_refused(env_fn: Any, text: str) -> None:
@@ -110,6 +126,22 @@ def test_different_agents_are_refused() -> None:
     others = functools.partial(Tag, ("a", "b", "c"))
     with pytest.raises(tandem.InvalidArgument, match="expected environments with the same agents"):
         tandem.pettingzoo.parallel_vec([Tag, others])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"env_fn": 5}, "env_fn: expected a function that makes an environment, .*, found 5"),
+        ({"engine": 5}, "engine: expected tandem.EngineOptions, found 5"),
+        ({"engine": tandem.EngineOptions(restart=True)}, "EngineOptions.restart: .* restart_workers=True"),
+        ({"num_envs": 0}, "num_envs: "),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, Any], text: str) -> None:
+    """Errors name the argument."""
+    given: dict[str, Any] = {"env_fn": Tag} | arguments
+    with pytest.raises(tandem.InvalidArgument, match=text):
+        tandem.pettingzoo.parallel_vec(**given)
 
 
 def test_make_vec_names_the_function_to_use() -> None:

@@ -22,6 +22,10 @@ from tandem.workers.processes import WorkerProcesses
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 
+RESTART_REFUSED = (
+    "EngineOptions.restart: expected False for environments in Python, found True; use restart_workers=True"
+)
+
 # Of frames; as engine_adapter/frames/frame_options.h has them.
 _MOST_SIDE, _MOST_SHOWN, _MOST_HZ, _MOST_SLOTS = 8192, 1024, 1000, 1024
 
@@ -114,7 +118,10 @@ def function_of_id(
 
 
 def _module_of(env_fn: Any) -> types.ModuleType | None:
-    """Returns the module of a function, if a new program cannot import it, such as a test module of pytest."""
+    """Returns the module of a function, if a new program cannot import it, such as a test module of pytest.
+
+    Of a partial, the first such module of its function and its positional arguments.
+    """
     if isinstance(env_fn, functools.partial):
         return next(filter(None, map(_module_of, (env_fn.func, *env_fn.args))), None)
     name = getattr(env_fn, "__module__", None)

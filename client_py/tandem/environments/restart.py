@@ -60,7 +60,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv):
         """
         if not has_rows(client):
             raise InvalidArgument(
-                "EngineOptions.restart: expected False for an engine with fields, whose episodes end with it"
+                "EngineOptions.restart: expected False for an engine whose observations or actions are fields, found "
+                "True; PeerGone says that the engine died: call make_vec again"
             )
         super().__init__(client, copy=copy, dtype=dtype, render_mode=render_mode, engine=engine)
         self._relaunch = relaunch

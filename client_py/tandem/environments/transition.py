@@ -1,4 +1,4 @@
-"""`Transition`: what the functions see that `make_vec` takes in place of a task's own rewards."""
+"""`Transition`: the argument of the trainer's functions for rewards, terminations and observations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Transition:
-    """A step of all environments. Its arrays are read-only, and show the next step when that is made.
+    """A step of all environments. Its arrays are read-only views, which the next step or reset overwrites.
 
     Attributes:
       obs: The engine's observations after the step, float32[num_envs, obs_size].
@@ -23,11 +23,12 @@ class Transition:
       actions: float32[num_envs, act_size]; a discrete action is one number. 0 in rows that were not stepped.
       state: The engine's infos after the step, by name: float64[num_envs] or [num_envs, ...]. With the option
         state=("qpos", "xpos") of a MuJoCo task or model it has these arrays of mjData; xpos is [num_envs, bodies, 3].
-      previous_state: The same before the step. Infos that a reset does not set are old in an episode's first step.
+      previous_state: The same before the step. In the first step of an episode, infos that a reset does not set have
+        their values of the previous episode.
       rewards: The engine's own, float32[num_envs].
       terminations: The engine's own, bool[num_envs].
-      truncations: Episodes that have `max_episode_steps`, bool[num_envs].
-      steps: Steps of the episode so far, with this one, int64[num_envs].
+      truncations: Whether the episode has reached `max_episode_steps`, bool[num_envs].
+      steps: Number of steps of the episode, including this one, int64[num_envs].
       stepped: bool[num_envs]. False: the environment was reset, or is not among `env_ids`; rewards and terminations of
         this row have no effect. Where it was reset, `previous_obs` and `previous_state` are those after the reset.
     """
@@ -49,7 +50,7 @@ Function = Callable[[Transition], ArrayLike]
 
 @dataclass(frozen=True)
 class OwnFunctions:
-    """The user's functions. Each is called once a step, with all environments.
+    """The user's functions. Each is called once a step, with all environments; `observation` also after resets.
 
     Attributes:
       reward: Returns numbers[num_envs]; None: the engine's rewards.
@@ -111,19 +112,31 @@ class OwnFunctions:
         return found & transition.stepped
 
     def observations_of(self, transition: Transition, like: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Returns what `observation` returns, as an array of the caller's; `like` has the expected shape and dtype."""
+        """Returns numbers[num_envs, ...], the caller's to keep: what `observation` returns.
+
+        Args:
+          transition: The step, or the state after a reset.
+          like: Has the expected shape and dtype; None: this is the first call.
+
+        Raises:
+          InvalidArgument: The function returned another shape or dtype.
+          Exception: What the function raises.
+        """
         assert self.observation is not None
         found = np.array(self.observation(transition))
         num_envs = len(transition.stepped)
         if like is None and (found.ndim == 0 or len(found) != num_envs or found.dtype.kind not in "fiub"):
-            raise _wrong("observation", f"numbers with a row for each environment, [{num_envs}, ...]", found)
+            expected = f"numbers with a row for each environment, [{num_envs}, ...]"
+            raise _wrong("observation", expected, found, "correct the function, then call make_vec again")
         if like is not None and (found.shape != like.shape or found.dtype != like.dtype):
             raise _wrong("observation", f"{described(like)} as in its first call", found)
         return found
 
 
-_GO_ON = "the step was made, and its results are lost; correct the function, then call reset() or step()"
+_GO_ON = "the step or reset was made, and its results are lost; correct the function, then call reset() or step()"
 
 
-def _wrong(name: str, expected: str, found: NDArray[Any]) -> InvalidArgument:
-    return InvalidArgument(f"{name}: expected that the function returns {expected}, found {described(found)}; {_GO_ON}")
+def _wrong(name: str, expected: str, found: NDArray[Any], what_to_do: str = _GO_ON) -> InvalidArgument:
+    return InvalidArgument(
+        f"{name}: expected a function that returns {expected}, found {described(found)}; {what_to_do}"
+    )

@@ -85,7 +85,9 @@ class SharedMemoryVectorEnv(ClientVectorEnv):
             low, high = single.low.astype(self._dtype), single.high.astype(self._dtype)
             single = spaces.Box(low, high, single.shape, self._dtype.type)
         elif dtype is not None:
-            raise InvalidArgument(f"dtype: expected None for an engine with fields, which have theirs, found {dtype}")
+            raise InvalidArgument(
+                f"dtype: expected None for an engine with fields, which have their own, found {shown(dtype)}; omit it"
+            )
         self.render_mode = render_mode
         # The contract of each environment, and the seed that the engine got with it.
         self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * client.num_envs

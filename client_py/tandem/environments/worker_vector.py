@@ -399,8 +399,10 @@ def _is_wrapped(wrapper: type, env: Any, env_id: int) -> bool:
     return True
 
 
-def functions_of(task: Any, num_envs: int | None) -> Sequence[Any]:
+def functions_of(task: Any, num_envs: int | None, *, argument: str = "task") -> Sequence[Any]:
     """Returns a function for each environment: `task` is one function, or a sequence of them.
+
+    `argument` is the caller's name of `task`, for errors.
 
     Raises:
       InvalidArgument: Something else, none, or another number of them than `num_envs`.
@@ -409,9 +411,10 @@ def functions_of(task: Any, num_envs: int | None) -> Sequence[Any]:
         return [task] * (1 if num_envs is None else num_envs)
     functions = list(task) if isinstance(task, Sequence) else [task]
     if not functions or not all(callable(function) for function in functions):
+        name = "a task's name, " if argument == "task" else ""
         raise InvalidArgument(
-            "task: expected a task's name, a function that makes an environment, or a sequence of such functions, "
-            f"found {shown(task)}"
+            f"{argument}: expected {name}a function that makes an environment, or a sequence of such functions, found "
+            f"{shown(task)}"
         )
     if num_envs not in (None, len(functions)):
         raise InvalidArgument(

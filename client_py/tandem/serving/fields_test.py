@@ -10,6 +10,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 import tandem
+from tandem.environments.own_rewards import OwnRewardsVectorEnv
+from tandem.environments.restart import RestartingVectorEnv
+from tandem.environments.transition import OwnFunctions
 from tandem.serving.arrays import EngineArrays
 from tandem.spaces.space_json import space_from_json
 from tandem.testing.engines import (  # noqa: F401, the fixtures
@@ -86,6 +89,11 @@ def test_rows_and_fields_can_be_mixed() -> None:
         assert (client.obs_size, client.act_size) == (1, 0)
         client.fields["action", ""][:] = [[1, 2], [0, 3]]
         assert client.step(client.actions)[0].tolist() == [[3], [3]]
+        envs = tandem.SharedMemoryVectorEnv(client)
+        assert envs.single_observation_space == Mixed.observation_space
+        assert envs.reset(seed=0)[0].tolist() == [[0], [0]]
+        assert envs.step(np.array([[2, 2], [0, 1]]))[0].tolist() == [[4], [1]]
+        envs.close()
 
 
 @pytest.mark.parametrize("copy", [True, False])
@@ -114,10 +122,19 @@ def test_a_vector_environment_has_the_engines_spaces(copy: bool) -> None:
 
 
 def test_vector_environments_of_fields_refuse_what_they_have_not() -> None:
-    """A dtype of the observations, and a restart."""
+    """A dtype of the observations, a restart, and own rewards."""
+
+    def unused(*_: Any) -> Any:
+        raise AssertionError
+
     with serving(Camera()) as name, tandem.SharedMemoryClient(name) as client:
         with pytest.raises(tandem.InvalidArgument, match="dtype: expected None .* fields"):
             tandem.SharedMemoryVectorEnv(client, dtype=np.float32)
+        engine: Any = None
+        with pytest.raises(tandem.InvalidArgument, match="EngineOptions.restart: expected False .* fields"):
+            RestartingVectorEnv(client, engine=engine, relaunch=unused)
+        with pytest.raises(tandem.Unsupported, match="reward, terminated, observation: .* float32 rows"):
+            OwnRewardsVectorEnv(client, functions=OwnFunctions(reward=unused), mode=tandem.AutoresetMode.NEXT_STEP)
 
 
 def test_actions_are_read_only() -> None:

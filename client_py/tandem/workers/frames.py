@@ -4,8 +4,11 @@
     workers:    env.render() of the shown environments  ->  their tiles on the board, a memory file
     supervisor: all workers have answered  ->  one frame in the region's ring
 
-The workers draw between two exchanges, since a state in Python cannot be copied. `FramePace` makes that rare enough.
-Orders and their acknowledgements publish the board, so no word of it is atomic.
+The workers draw between two exchanges, since a state in Python cannot be copied. `FramePace` limits their time for it.
+
+Orders and their acknowledgements publish the board, so no word of it is atomic. There is one exception: a request may
+raise `FrameBoard.wanted` while workers read it for an earlier order. The word is aligned, so they read the old or the
+new number. The request's own order follows in both cases.
 """
 
 import json
@@ -24,42 +27,43 @@ from tandem.fastlane.tiling import checked_image, tile_frames
 if TYPE_CHECKING:
     from tandem._engine import NativeSupervisor  # trainers do not load the module
 
-# The most of the workers' time that drawing takes.
-_SHARE = 0.05
-_ORDER_SECS = 0.0005  # an order's own time
+_SHARE = 0.05  # of the workers' time, that drawing takes at most
+_ORDER_SECS = 0.0005  # that an order takes, in addition to the drawing
 _LOOK_SECS = 0.2  # between two looks for a viewer
 _REPEAT_SECS = 1.0  # between two frames of a run that does not step
-_EPISODES = 100  # that the rolling return is the mean of
-_ERROR_BYTES = 512
+_EPISODES = 100  # whose mean the rolling return is; EnvRows::kEpisodes of env_rows.h
+_ERROR_BYTES = 512  # of the text of an exception, in UTF-8
 
+# What a worker writes beside the image of an environment.
 _TILE = np.dtype(
     [
-        ("number", np.uint64),
-        ("reward", np.float64),
-        ("running_return", np.float64),
-        ("error", f"S{_ERROR_BYTES}"),
+        ("number", np.uint64),  # of the frame that the image belongs to
+        ("reward", np.float64),  # of the last step
+        ("running_return", np.float64),  # of the current episode
+        ("error", f"S{_ERROR_BYTES}"),  # of `render`; empty: none
     ]
 )
+# What a worker writes about itself.
 _WORKER = np.dtype(
     [
-        ("seconds", np.float64),  # for its last tiles
-        ("episodes", np.uint64),
-        ("kept", np.uint64),
-        ("ended_ns", np.int64, _EPISODES),
+        ("seconds", np.float64),  # that its last tiles took
+        ("episodes", np.uint64),  # that have ended
+        ("kept", np.uint64),  # items of the next two arrays
+        ("ended_ns", np.int64, _EPISODES),  # CLOCK_MONOTONIC
         ("returns", np.float64, _EPISODES),
     ]
 )
 
 
 class FramePlan(NamedTuple):
-    """What is drawn, how often.
+    """What is drawn, and how often.
 
     Attributes:
-      width: Of one environment's image in pixels.
-      height: The same.
-      envs: Indices of the shown environments.
+      width: Width of one environment's image, in pixels.
+      height: Height of one environment's image, in pixels.
+      envs: Indices of the shown environments, in the order of their tiles.
       hz: Most frames a second; 0: only those that the client requests.
-      slots: Of the region's ring.
+      slots: Number of frames that the region's ring holds.
       num_workers: Number of worker processes.
     """
 
@@ -77,28 +81,29 @@ class FramePlan(NamedTuple):
         return shape[0], shape[1]
 
     def region_options(self) -> dict[str, Any]:
-        """Returns the arguments of NativeSupervisor."""
+        """Returns the arguments of NativeSupervisor for these frames."""
         rows, columns = self.grid
         return {
             "frame_width": columns * self.width,
             "frame_height": rows * self.height,
             "frame_slots": self.slots,
-            "metadata_bytes": 256 + 6 * _ERROR_BYTES + 11 * len(self.envs),  # JSON escapes some characters
+            # JSON escapes a byte of the text as at most six. An index has up to eight digits.
+            "metadata_bytes": 256 + 6 * _ERROR_BYTES + 11 * len(self.envs),
         }
 
 
 class FrameBoard:
-    """The memory file that workers draw into.
+    """The arrays of the memory file that workers draw into. The mapping lives as long as one of them.
 
     Attributes:
-      wanted: uint64[1]: the number of the frame that is wanted.
-      tiles: Structured [shown environments]: what their workers say of them.
-      workers: Structured [workers].
-      images: uint8[shown environments, height, width, 3].
+      wanted: uint64[1], the number of the frame that is wanted; 0: none yet. The supervisor writes it.
+      tiles: _TILE[shown environments]. The worker of the environment writes it.
+      workers: _WORKER[num_workers]. Each worker writes its own item.
+      images: uint8[shown environments, height, width, 3]. The worker of the environment writes it.
     """
 
     def __init__(self, fd: int, plan: FramePlan) -> None:
-        """Maps the file, which has `bytes_of(plan)`; `fd` stays the caller's."""
+        """Maps the file of `bytes_of(plan)` bytes; `fd` stays the caller's."""
         memory = mmap.mmap(fd, self.bytes_of(plan))
         count = len(plan.envs)
         at = 0
@@ -123,7 +128,7 @@ class FrameBoard:
 
 
 class FramePainter:
-    """A worker's part: draws its shown environments when a new frame is wanted."""
+    """A worker's part: draws its shown environments when another frame is wanted."""
 
     def __init__(
         self,
@@ -135,7 +140,17 @@ class FramePainter:
         rows: EnvRows,
         rewards: NDArray[np.float64],
     ) -> None:
-        """Takes the worker's environments, and their last rewards, float64[envs]."""
+        """Takes the worker's environments.
+
+        Args:
+          board: The frames' memory.
+          plan: What is drawn.
+          worker: Index of the worker.
+          first_env: Index of its first environment.
+          envs: Its environments.
+          rows: Its rows, for the episodes.
+          rewards: Rewards of its environments, float64[envs]; a view of the region, read by `paint`.
+        """
         self._board, self._worker, self._envs, self._rows, self._rewards = board, worker, envs, rows, rewards
         self._places = [
             (place, env_id - first_env)
@@ -170,27 +185,31 @@ class FramePace:
     """The supervisor's part: decides when the workers draw, and publishes what they have drawn.
 
     Attributes:
-      due: `time.monotonic()` of the next look; infinity before `start`, and if only the client requests frames.
+      due: The time of the next `look`, in seconds of time.monotonic(). Infinity before `start`, and with hz = 0.
     """
 
     def __init__(self, region: "NativeSupervisor", board: FrameBoard, plan: FramePlan) -> None:
         """Takes the region; call `start` when it has its name."""
         self._region, self._board, self._plan = region, board, plan
+        self._grid = plan.grid
         self.due = np.inf
-        self._asked = False
-        self._requested = False  # by the client
+        self._asked = False  # for a frame that the workers have not drawn yet
+        self._requested = False  # by the client, and not answered
         self._steps = -1  # at the last frame that was asked for
         self._exchange = 0  # that the board shows
-        self._published_at = 0.0
-        self._rate_from = 0.0, 0  # time and steps
+        self._published_at = 0.0  # time.monotonic() of the last frame
+        self._rate_from = 0.0, 0  # time and steps at the last frame, for the step rate
 
     def start(self) -> None:
-        """The region has its name: viewers may come."""
+        """Begins to look for viewers: the region has its name."""
         self._rate_from = time.monotonic(), self._region.steps
         self.due = np.inf if self._plan.hz == 0 else 0.0
 
     def look(self) -> None:
-        """Asks the workers for a frame, if one is due. To be called from `due` on; other calls have no effect."""
+        """Orders a frame, if a viewer is attached and the run has stepped; without steps, repeats the last one.
+
+        Call it from `due` on; an earlier call has no effect. `due` is then the time of the next call.
+        """
         now = time.monotonic()
         if now < self.due:
             return
@@ -204,7 +223,7 @@ class FramePace:
             self._publish(now)
 
     def request(self) -> None:
-        """The client requests a frame of the current state."""
+        """Orders a frame that answers the client's request; call it at "frame wanted"."""
         self._requested = True
         self._ask()
 
@@ -214,8 +233,8 @@ class FramePace:
         self._region.message_workers()
 
     def answered(self) -> None:
-        """All workers have answered a message: publishes the frame, if they all have drawn it."""
-        # A message before this frame's may have been answered; and a request may have come after this message.
+        """Publishes the frame, if all workers have drawn it; call it at "workers answered"."""
+        # The answered message may be one before this frame's; and a request may have come after the message.
         if not self._asked or not (self._board.tiles["number"] == self._board.wanted[0]).all():
             return
         now = time.monotonic()
@@ -230,7 +249,7 @@ class FramePace:
 
     def _publish(self, now: float) -> None:
         tiles, workers = self._board.tiles, self._board.workers
-        rows, columns = self._plan.grid
+        rows, columns = self._grid
         metadata = {
             "step": self._exchange,
             "envs": self._plan.envs,
@@ -254,7 +273,12 @@ class FramePace:
 
 
 def rolling_return(workers: NDArray[Any], running: NDArray[np.float64]) -> float:
-    """Returns the mean return of the last episodes of all workers; before the first, the mean of `running`."""
+    """Returns the mean return of the last episodes of all workers.
+
+    Args:
+      workers: _WORKER[num_workers].
+      running: Returns of the current episodes, float64[n]; their mean is the result before the first episode has ended.
+    """
     ended = [np.stack([each["ended_ns"], each["returns"]], 1)[: int(each["kept"])] for each in workers]
     last = np.concatenate(ended)
     if not len(last):

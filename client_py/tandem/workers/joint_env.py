@@ -16,9 +16,9 @@ _NEEDED = ("possible_agents", "observation_space", "action_space", "reset", "ste
 
 
 class JointEnv(gymnasium.Env[Any, Any]):
-    """Steps all agents together. Its own reward is 0; it terminates when no agent is left.
+    """Steps all agents together. Its own reward is 0; it terminates when all agents have ended.
 
-    The observation is a Dict with an item of each agent, in the order of `possible_agents`:
+    The observation is a Dict of arrays, which have an item of each agent, in the order of `possible_agents`:
 
     | key | value |
     |---|---|
@@ -28,7 +28,7 @@ class JointEnv(gymnasium.Env[Any, Any]):
     | "truncations" | int8[agents]; 1 in the environment's last step of an agent that ended earlier |
     | "active" | int8[agents]: 1 if the environment returned results of the agent |
 
-    The info has "agents": the infos that are not empty, by agent.
+    The info has "agents": a dict of the agents' infos, without empty ones.
 
     Attributes:
       single_spaces: Observation space and action space of one agent.
@@ -41,7 +41,7 @@ class JointEnv(gymnasium.Env[Any, Any]):
           env_fn: Returns a `pettingzoo.ParallelEnv`.
 
         Raises:
-          InvalidArgument: It returns another object.
+          InvalidArgument: It returns another object, or an environment without agents.
           Unsupported: Agents have different spaces, or spaces whose values are no arrays.
         """
         self._env = env = _parallel_env(env_fn)
@@ -61,7 +61,9 @@ class JointEnv(gymnasium.Env[Any, Any]):
             }
         )
         self.action_space = batch_space(action_space, count)
+        # Reused by each step: the worker copies an observation into the region at once.
         self._observations: Any = create_empty_array(observation_space, n=count, fn=np.zeros)
+        # The observation of an agent that takes no part: zeros.
         self._nothing = next(iter(iterate(batch_space(observation_space, 1), create_empty_array(observation_space, 1))))
         self.metadata = getattr(env, "metadata", {})
         self.render_mode = getattr(env, "render_mode", None)
@@ -110,16 +112,17 @@ class JointEnv(gymnasium.Env[Any, Any]):
         """Closes the environment."""
         self._env.close()
 
+    # PettingZoo's environments have none of these three methods.
     def has_wrapper_attr(self, name: str) -> bool:
-        """Returns whether the environment has an attribute."""
-        return hasattr(self, name) or hasattr(self._env, name)
+        """Returns whether `get_wrapper_attr` finds an attribute."""
+        return name in _OWN or hasattr(self._env, name)
 
     def get_wrapper_attr(self, name: str) -> Any:
-        """Returns an attribute of the environment, or one of this class."""
+        """Returns an attribute of the ParallelEnv, or one of those that this class has in its place."""
         return getattr(self, name) if name in _OWN else getattr(self._env, name)
 
     def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
-        """Sets an attribute of the environment."""
+        """Sets an attribute of the ParallelEnv; returns False, and sets nothing, if it is new and not `force`."""
         if not force and not hasattr(self._env, name):
             return False
         setattr(self._env, name, value)
@@ -141,6 +144,11 @@ def _parallel_env(env_fn: Callable[[], Any]) -> Any:
         raise InvalidArgument(
             f"env_fn: expected a function that returns a pettingzoo.ParallelEnv, found a {type(env).__name__} without "
             f"{', '.join(missing)}; tandem.make_vec takes a gymnasium.Env"
+        )
+    if len(env.possible_agents) == 0:
+        raise InvalidArgument(
+            f"env_fn: expected an environment with agents, found a {type(env).__name__} whose possible_agents are "
+            f"{env.possible_agents!r}"
         )
     return env
 
