@@ -17,7 +17,7 @@ import time
 import gymnasium
 import numpy as np
 import torch
-from gymnasium.spaces import Box, Discrete, Space
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from gymnasium.wrappers import vector as wrappers
@@ -56,7 +56,7 @@ def make(task: str, num_envs: int, backend: str | None) -> VectorEnv:
 def wrap(envs: VectorEnv) -> VectorEnv:
     """Adds statistics of episodes, and normalises observations and rewards; of images, the rewards' signs are left."""
     envs = wrappers.RecordEpisodeStatistics(envs)
-    if len(envs.single_observation_space.shape) > 1:
+    if len(envs.single_observation_space.shape or ()) > 1:
         return wrappers.TransformReward(envs, np.sign)
     envs = wrappers.NormalizeObservation(envs)
     envs = wrappers.TransformObservation(envs, lambda obs: np.clip(obs, -LIMIT, LIMIT))
@@ -99,7 +99,7 @@ class Images(nn.Module):
 class Agent(nn.Module):
     """A policy, and a value of observations. The deviation of continuous actions does not depend on the observation."""
 
-    def __init__(self, obs_space: Box, act_space: Space) -> None:
+    def __init__(self, obs_space: Box, act_space: Box | Discrete) -> None:
         """Starts from small actions, or from a nearly uniform choice."""
         super().__init__()
         from_images = len(obs_space.shape) > 1

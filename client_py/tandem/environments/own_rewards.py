@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from tandem._native import TaskStep
+from tandem._native import VectorStep
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.client_vector import StepResults
 from tandem.environments.description import InfoField, has_rows
@@ -100,7 +100,7 @@ class OwnStep:
     def __init__(
         self,
         client: SharedMemoryClient,
-        step: TaskStep,
+        step: VectorStep,
         functions: OwnFunctions,
         mode: AutoresetMode,
         infos: tuple[InfoField, ...],
