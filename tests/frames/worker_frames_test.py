@@ -191,6 +191,7 @@ def test_a_worker_that_is_started_again_draws_again() -> None:
         ({"frames": tandem.FrameOptions((8, 6), envs=[6])}, r"FrameOptions.envs\[0\]: expected .* found 6"),
         ({"frames": tandem.FrameOptions((8, 6), effects=["shadows"])}, "FrameOptions.effects"),
         ({"frames": tandem.FrameOptions((8, 6), camera="gymnasium")}, "camera: .*'gymnasium'"),
+        ({"frames": tandem.FrameOptions((8192, 8192), envs="all")}, "frames: .* 16384, found 16384x24576 for 6 env"),
         ({"frames": (9_000, 6)}, r"FrameOptions.size\[0\]: expected .* 8192, found 9000"),
         ({"frames": tandem.FrameOptions((8, 6), hz=2000)}, "FrameOptions.hz: expected 0 to 1000"),
         ({"frames": tandem.FrameOptions((8, 6), slots=2000)}, "FrameOptions.slots: expected .* 1024"),

@@ -18,7 +18,7 @@ _Group = TypeVar("_Group", "FrameOptions", "ImageOptions")
 
 @dataclass(frozen=True)
 class FrameOptions:
-    """How an engine draws the frames that viewers show, and how often.
+    """How frames for viewers are drawn, and how often. Environments in Python draw themselves, by `render`.
 
     >>> import tandem
     >>> tandem.FrameOptions("320x240", envs=[0, 3], hz=30)
@@ -29,8 +29,8 @@ class FrameOptions:
       envs: Indices of the environments that are drawn, or "all"; None: the first four.
       hz: Frames per second at most; 0: only the frames that a client requests.
       slots: Number of frames that the region holds.
-      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
-      camera: "follow" follows a robot that moves away; "gymnasium" is the camera of Gymnasium's `render`.
+      effects: C++: some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
+      camera: C++: "follow" follows a robot that moves away; "gymnasium" is the camera of Gymnasium's `render`.
     """
 
     size: Size

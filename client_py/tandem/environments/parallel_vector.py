@@ -79,7 +79,8 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         self.metadata = self._joint.metadata
         # Agents that have ended, in environments that have not.
         self._gone = np.zeros((self.num_parallel_envs, len(self.possible_agents)), np.bool_)
-        self._rows: Obs = None  # what was returned last
+        # Rows whose padding began after the last exchange: the region still has the agent's last observation.
+        self._padded = np.zeros(self.num_envs, np.bool_)
 
     def __len__(self) -> int:
         """Returns the number of rows."""
@@ -125,10 +126,14 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
             given = None if options is None else {**others, "reset_mask": chosen}
             obs, of_joint = self._joint.reset(seed=seed, options=given)
             self._gone &= ~chosen[:, np.newaxis]
-            self._rows, infos = self._rows_of(obs["obs"]), self._infos_of(of_joint)
-        self._rows = copied(self._rows)
-        _assign(self._rows, padding.reshape(-1), 0)
-        return self._rows, infos
+            self._padded &= ~np.repeat(chosen, len(self.possible_agents))
+            infos = self._infos_of(of_joint)
+        else:
+            obs = self._joint._last_observations()
+        self._padded |= padding.reshape(-1)
+        observations = self._rows_of(obs["obs"])
+        _assign(observations, self._padded, 0)
+        return observations, infos
 
     def step(self, actions: Any) -> StepResults:
         """Steps every environment once.
@@ -167,23 +172,24 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         rewards[cut], terminations[cut], truncations[cut] = 0, False, True
         ended = terminations | truncations
         self._gone = (self._gone | ended) & ~over[:, np.newaxis]
-        self._rows, of_rows = self._rows_of(obs["obs"]), self._infos_of(infos)
+        self._padded = np.zeros(self.num_envs, np.bool_)
+        obs, of_rows = self._rows_of(obs["obs"]), self._infos_of(infos)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
-            of_rows = self._started_next(of_rows, infos, ended, over)
+            of_rows = self._started_next(obs, of_rows, infos, ended, over)
             now = ended.reshape(-1)
             of_rows["final_info"] |= {"active": active.reshape(-1) & now, "_active": now}
         of_rows["active"], of_rows["_active"] = active.reshape(-1), np.ones(self.num_envs, np.bool_)
-        return self._rows, rewards.reshape(-1), terminations.reshape(-1), truncations.reshape(-1), of_rows
+        return obs, rewards.reshape(-1), terminations.reshape(-1), truncations.reshape(-1), of_rows
 
-    def _started_next(self, of_rows: Infos, infos: Infos, ended: Mask, over: Mask) -> Infos:
-        """Starts the padding of agents that ended, and returns all infos, with the last observations and infos."""
-        padding = (ended & ~over[:, np.newaxis]).reshape(-1)
+    def _started_next(self, obs: Obs, of_rows: Infos, infos: Infos, ended: Mask, over: Mask) -> Infos:
+        """Starts the padding of agents that ended, in `obs`; returns all infos, with the last observations."""
+        self._padded = padding = (ended & ~over[:, np.newaxis]).reshape(-1)
         now, of_padding = split_infos(of_rows, padding)
         final_info = merged_infos(self._infos_of(infos.get("final_info", {})), of_padding)
-        last, count = copied(self._rows), len(self.possible_agents)
+        last, count = copied(obs), len(self.possible_agents)
         for env_id in np.flatnonzero(over):  # its rows show the next episode
             _assign(last, slice(env_id * count, (env_id + 1) * count), infos["final_obs"][env_id]["obs"])
-        _assign(self._rows, padding, 0)
+        _assign(obs, padding, 0)
         return now | final_infos(last, final_info, ended.reshape(-1), self.observation_space)
 
     def _of_agents(self, rows: Mask) -> Mask:

@@ -81,6 +81,30 @@ def test_seeds_and_masks() -> None:
         assert envs.step(np.zeros(6, int))[0].shape == (6, 2)
 
 
+@pytest.mark.parametrize("mode", [AutoresetMode.DISABLED, AutoresetMode.SAME_STEP], ids=lambda mode: mode.name)
+def test_resets_of_others_change_no_row(mode: AutoresetMode) -> None:
+    """Padding stays zero, and other rows are the environments' own, also if the caller wrote into the last results."""
+    with closing(tandem.pettingzoo.parallel_vec(Tag, 2, autoreset_mode=mode)) as envs:
+        envs.reset(seed=0)
+        ended = np.zeros(6, bool)
+        while not (some := ended.reshape(2, 3).any(axis=1) & ~ended.reshape(2, 3).all(axis=1)).any():
+            assert not ended.any()
+            obs, _, terminations, truncations, _ = envs.step(np.ones(6, int))
+            ended = terminations | truncations
+        own = np.repeat(np.arange(2) == np.argmax(some), 3)
+        padding = ended & own
+        expected = obs.copy()
+        expected[padding] = 0
+        obs[:] = 7
+        if mode is AutoresetMode.DISABLED:
+            found, infos = envs.reset(options={"reset_mask": padding.copy()})
+            assert infos == {}
+            np.testing.assert_array_equal(found[own], expected[own])
+        found, infos = envs.reset(options={"reset_mask": ~own})
+        np.testing.assert_array_equal(found[own], expected[own])
+        assert not np.array_equal(found[~own], expected[~own]) and not infos["_last"][own].any()
+
+
 def test_attributes_are_those_of_environments() -> None:
     """`call`, `get_attr` and `render` give a value for each environment; `call_chosen` one for each row."""
     with closing(tandem.pettingzoo.parallel_vec(Tag, 2)) as envs:

@@ -26,8 +26,9 @@ RESTART_REFUSED = (
     "EngineOptions.restart: expected False for environments in Python, found True; use restart_workers=True"
 )
 
-# Of frames; as engine_adapter/frames/frame_options.h has them.
+# Of frames; CheckFrameOptions of engine_adapter/frames has the same limits.
 _MOST_SIDE, _MOST_SHOWN, _MOST_HZ, _MOST_SLOTS = 8192, 1024, 1000, 1024
+_MOST_FRAME_SIDE, _MOST_FRAME_BYTES = 16384, 2**30
 
 
 def start_workers(
@@ -82,7 +83,11 @@ def start_workers(
 
 
 def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FramePlan:
-    """Returns the plan for these options; InvalidArgument: an unknown environment, or an option of engines in C++."""
+    """Returns the plan for these options.
+
+    Raises:
+      InvalidArgument: An unknown environment, a number out of its range, or an option of engines in C++.
+    """
     if frames.effects or frames.camera != "follow":
         raise InvalidArgument(
             "FrameOptions.effects, camera: expected the defaults for environments in Python, which draw themselves, "
@@ -96,9 +101,18 @@ def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FrameP
         for at, side in enumerate(size_of("FrameOptions.size", frames.size))
     )
     if frames.hz > _MOST_HZ:
-        raise InvalidArgument(f"FrameOptions.hz: expected 0 to {_MOST_HZ}, found {frames.hz}")
+        raise InvalidArgument(f"FrameOptions.hz: expected 0 to {_MOST_HZ} frames a second, found {frames.hz}")
     slots = integer("FrameOptions.slots", frames.slots, 1, _MOST_SLOTS)
-    return FramePlan(width, height, indices, frames.hz, slots, num_workers)
+    plan = FramePlan(width, height, indices, frames.hz, slots, num_workers)
+    rows, columns = plan.grid
+    frame_width, frame_height = columns * width, rows * height
+    if max(frame_width, frame_height) > _MOST_FRAME_SIDE or frame_width * frame_height * 3 > _MOST_FRAME_BYTES:
+        raise InvalidArgument(
+            f"frames: expected a frame of at most {_MOST_FRAME_BYTES} bytes and sides of at most {_MOST_FRAME_SIDE}, "
+            f"found {frame_width}x{frame_height} for {len(indices)} environments of {width}x{height}; show fewer or "
+            "smaller ones"
+        )
+    return plan
 
 
 def function_of_id(

@@ -118,6 +118,12 @@ class WorkerVectorEnv(ClientVectorEnv):
         # A worker that has not ended its step may never do so.
         self._workers.close(_PENDING_SECS if pending else _CLOSE_SECS)
 
+    def _last_observations(self) -> Obs:
+        """Returns copies of the observations of the last exchange."""
+        if self.closed:
+            raise self._closed_error("reset")
+        return self._observations.batch()
+
     def _write_actions(self, env_ids: list[int], actions: Any) -> None:
         self._actions.write_rows(env_ids, actions)
 
