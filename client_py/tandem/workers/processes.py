@@ -37,7 +37,7 @@ from tandem.workers.infos import InfoArea
 from tandem.workers.launch import environ, launched
 from tandem.workers.row_fields import FieldsPlan, plan_fields
 from tandem.workers.shared_value import SharedValue
-from tandem.workers.supervisor import Start
+from tandem.workers.supervisor import WAKE_SIGNAL, Start
 from tandem.workers.worker import Serving, different_spaces
 from tandem.workers.worker_handle import WorkerHandle
 
@@ -354,6 +354,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             raise InvalidArgument(f"{what}: expected arguments that can be pickled, found others: {error}") from error
         self._take_news()
         self._supervisor.send(("message",))
+        self._process.send_signal(WAKE_SIGNAL)
         self.is_asked = True
         return Request(what, number, [None] * len(self._workers))
 
