@@ -12,13 +12,12 @@ from typing import Any
 import gymnasium
 
 from tandem import client
-from tandem.arguments import flag, integer, shown
+from tandem.arguments import flag, integer
 from tandem.engine.options import EngineOptions
 from tandem.environments.make_vec import autoreset_mode_of
 from tandem.environments.parallel_vector import ParallelVectorEnv
-from tandem.environments.python_backend import RESTART_REFUSED, start_workers
+from tandem.environments.python_backend import start_workers
 from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
-from tandem.errors import InvalidArgument
 from tandem.workers.joint_env import JointEnv
 
 __all__ = ["ParallelVectorEnv", "parallel_vec"]
@@ -51,10 +50,6 @@ def parallel_vec(
       TandemError: As `tandem.make_vec`.
     """
     options = EngineOptions() if engine is None else engine
-    if not isinstance(options, EngineOptions):
-        raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(engine)}")
-    if options.restart:
-        raise InvalidArgument(RESTART_REFUSED)
     count = None if num_envs is None else integer("num_envs", num_envs, 1, 2**24)
     env_fns = functions_of(env_fn, count, argument="env_fn")
     # One object for each function, by its id: start_workers pickles each object once.

@@ -173,6 +173,33 @@ def test_an_error_of_render_is_in_the_frames_metadata() -> None:
         assert b"error" not in envs.client.drawn_frame()[1]
 
 
+class _Untold(Exception):
+    """Has no text."""
+
+    def __str__(self) -> str:
+        """Raises an exception."""
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(4), KeyboardInterrupt(), _Untold()], ids=lambda error: type(error).__name__
+)
+def test_no_exception_of_render_ends_the_worker(error: BaseException) -> None:
+    """The run goes on, as after such an exception of `step`."""
+
+    class Exits(Colored):
+        """Cannot be drawn."""
+
+        def render(self) -> Any:
+            """Raises an exception."""
+            raise error
+
+    with closing(tandem.make_vec(Exits, 2, frames=(8, 6))) as envs:
+        envs.reset(seed=0)
+        assert type(error).__name__.encode() in envs.client.drawn_frame()[1]
+        envs.step(np.zeros(2, np.int64))
+
+
 def test_a_worker_that_is_started_again_draws_again() -> None:
     """Its images are those of its new environments."""
     with closing(_started(restart_workers=True)) as envs, FrameWatcher(envs.client.name) as watcher:

@@ -87,6 +87,7 @@ def test_attributes_and_methods_of_chosen_environments() -> None:
     for make in (_dummy, _subproc):
         envs = make("CartPole-v1", render_mode="rgb_array")
         envs.set_attr("length", 0.7, indices=[0, 2])
+        envs.set_attr("length", 0.9, indices=[])
         envs.reset()
         found.append(
             [
@@ -264,4 +265,6 @@ def test_agents_as_rows() -> None:
     assert sb3.get_attr("possible_agents", [0, 11]) == [["red", "green", "blue"]] * 2
     assert sb3.env_method("render", indices=[4])[0].shape == (4, 4, 3)
     assert len(sb3.get_images()) == 4
+    sb3.set_options({"level": 1})
+    assert sb3.reset().shape == (12, 2)
     sb3.close()

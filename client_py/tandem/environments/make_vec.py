@@ -21,7 +21,7 @@ from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Siz
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
-from tandem.environments.python_backend import RESTART_REFUSED, EnvFn, function_of_id, limited, start_workers
+from tandem.environments.python_backend import EnvFn, function_of_id, limited, start_workers
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.restart import RestartingVectorEnv
 from tandem.environments.transition import Function, OwnFunctions
@@ -188,6 +188,8 @@ def _python_spec(task: object, backend: str | None, options: EngineOptions) -> E
         one_of("backend", backend, ("native", "python"))
         if not isinstance(task, str | None) and backend == "native":
             raise InvalidArgument("backend: expected 'python' for functions, which run in Python, found 'native'")
+        if task is None and backend == "python":
+            raise InvalidArgument("backend: expected None or 'native' without a task, found 'python'; pass an id")
     if not isinstance(task, str) or backend == "native":
         return None
     if backend is None and (task.removeprefix("tandem/") in TASKS or options.server is not None):
@@ -213,8 +215,6 @@ def _in_python(
         raise InvalidArgument(
             f"{name}: expected an argument of make_vec, found another; env_kwargs={{...}} has those of the environment"
         )
-    if options.restart:
-        raise InvalidArgument(RESTART_REFUSED)
     flag("restart_workers", given["restart_workers"], after="")
     count = None if given["num_envs"] is None else integer("num_envs", given["num_envs"], 1, 2**24)
     preload: list[str] = []

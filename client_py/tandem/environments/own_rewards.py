@@ -114,7 +114,7 @@ class OwnStep:
         self._resetting = np.ones(num_envs, np.bool_)
         self._stepping = np.zeros(num_envs, np.bool_)
         self._is_unread = False  # _read_flags has not been called for it
-        # Exchanges of the client when `expect_reset` was called: if they are no more, the reset was not sent.
+        # Exchanges of the client before a reset: if they are no more, the reset was not sent.
         self._exchanges = -1
         # Of a step whose ended environments are being reset: its results, and those environments.
         self._ending: tuple[StepResults, Mask] | None = None
@@ -156,6 +156,8 @@ class OwnStep:
         if client.pending or client.closed or os.getpid() != self._pid:
             send()  # raises the reason
             return
+        if self._is_unread:  # an interrupt came before the results
+            self._catch_up()
         flagged = np.zeros(0, np.int64)
         if self._mode is not AutoresetMode.DISABLED:
             flagged = np.flatnonzero(self._ended & chosen)
@@ -194,6 +196,7 @@ class OwnStep:
                 return results
             self._ending = (results[0].copy(), *results[1:]), ended
             self._step.expect_reset(ended)
+            self._exchanges = self._client.stats().exchanges
             self._resetting, self._stepping, self._is_unread = ended, np.zeros_like(ended), True
             self._client._native.send_reset(np.flatnonzero(ended).tolist(), [])
             if timeout is not None:
@@ -206,11 +209,9 @@ class OwnStep:
 
     def expect_reset(self, mask: Mask) -> None:
         """Notes the environments that the next exchange resets."""
-        exchanges = self._client.stats().exchanges
-        if self._is_unread and exchanges > self._exchanges:  # of an exchange whose results were dropped
-            self._read_flags()
+        self._catch_up()
         self._sent(mask.copy(), np.zeros_like(mask))
-        self._exchanges = exchanges
+        self._exchanges = self._client.stats().exchanges
         self._step.expect_reset(mask)
 
     def reset_results(self) -> tuple[Any, dict[str, Any]]:
@@ -219,12 +220,18 @@ class OwnStep:
         self._read_flags()
         return self._own_observations(obs), infos
 
+    def _catch_up(self) -> None:
+        """Reads the flags of an exchange whose results were not received."""
+        if self._is_unread and self._client.stats().exchanges > self._exchanges:
+            self._read_flags()
+
     def _read_flags(self) -> None:
-        """Brings the trainer's arrays up to date with the exchange that has ended."""
-        self._is_unread = False
+        """Brings the trainer's arrays up to date with the exchange that has ended.
+
+        An interrupt may come at any time; the next call then does all of it again.
+        """
         client, resetting, stepping = self._client, self._resetting, self._stepping
-        self._steps[stepping] += 1
-        self._steps[resetting] = 0
+        steps = np.where(resetting, 0, self._steps + stepping)
         np.copyto(self._stepped, stepping)
         np.copyto(self._actions, client.actions)
         self._actions[~stepping] = 0
@@ -236,6 +243,8 @@ class OwnStep:
         self._ended[stepping] = ends[stepping] != 0
         self._ended[resetting] = False
         client.dones[:] = self._ended
+        self._steps[:] = steps
+        self._is_unread = False
 
     def _judged(
         self, obs: Any, rewards: NDArray[np.float64], terminations: Mask, truncations: Mask, infos: dict[str, Any]

@@ -403,5 +403,24 @@ def test_arguments_are_checked(arguments: dict[str, Any], text: str) -> None:
         tandem.make_vec(**given)
 
 
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+def test_results_that_an_interrupt_dropped(mode: AutoresetMode) -> None:
+    """Episodes that ended in this step are reset by the next one."""
+    functions = {"reward": lambda step: step.steps * 1.0}
+    with closing(_made(autoreset_mode=mode, max_episode_steps=2, **functions)) as envs:
+        envs.reset(seed=0)
+        actions = np.zeros((_ENVS, 3), np.float32)
+        envs.step(actions)
+        envs.send(actions)
+        envs.client.recv()
+        if mode is AutoresetMode.DISABLED:
+            with pytest.raises(tandem.InvalidArgument, match="expected no ended episode"):
+                envs.step(actions)
+            envs.reset()
+        else:
+            assert envs.step(actions)[1].tolist() == [0.0] * _ENVS
+        assert envs.step(actions)[1].tolist() == [1.0] * _ENVS
+
+
 if __name__ == "__main__":
     pytest_main.run(__file__)

@@ -1,6 +1,6 @@
 """`ParallelVectorEnv`: environments of PettingZoo as a `gymnasium.vector.VectorEnv` with a row for each agent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -134,6 +134,33 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         observations = self._rows_of(obs["obs"])
         _assign(observations, self._padded, 0)
         return observations, infos
+
+    def reset_each(
+        self, options: Sequence[Mapping[str, Any] | None], *, seed: Seed = None
+    ) -> tuple[Obs, list[tuple[list[int], dict[str, Any]]]]:
+        """Resets all environments, each with options of its own, as `WorkerVectorEnv.reset_each`.
+
+        Args:
+          options: For each row. Those of an environment's first row are the environment's.
+          seed: As for `reset`.
+
+        Returns:
+          Observations of all rows, and a list of parts: the rows that were reset together, and their infos.
+
+        Raises:
+          TandemError: As `reset`.
+        """
+        if len(options) != self.num_envs:
+            raise InvalidArgument(f"options: expected {self.num_envs}, one for each row, found {len(options)}")
+        count = len(self.possible_agents)
+        seed = seed_of_chosen(seed, np.arange(self.num_envs) % count == 0)
+        obs, parts = self._joint.reset_each(options[::count], seed=seed)
+        self._gone[:] = False
+        self._rows = self._rows_of(obs["obs"])
+        return self._rows, [
+            ([env_id * count + agent for env_id in env_ids for agent in range(count)], self._infos_of(infos))
+            for env_ids, infos in parts
+        ]
 
     def step(self, actions: Any) -> StepResults:
         """Steps every environment once.

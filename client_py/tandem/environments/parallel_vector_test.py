@@ -105,6 +105,55 @@ def test_resets_of_others_change_no_row(mode: AutoresetMode) -> None:
         assert not np.array_equal(found[~own], expected[~own]) and not infos["_last"][own].any()
 
 
+def test_options_of_each_environment() -> None:
+    """`reset_each` is for Stable-Baselines3: the options of a row that is an environment's first are its own."""
+
+    class Told(Tag):
+        """Has its options in the infos."""
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:
+            """Starts an episode."""
+            observations, infos = super().reset(seed)
+            return observations, {agent: info | {"told": str(options)} for agent, info in infos.items()}
+
+    with closing(tandem.pettingzoo.parallel_vec(Told, 3, num_workers=2)) as envs:
+        plain, _ = envs.reset(seed=5)
+        obs, parts = envs.reset_each([{"level": row} if row < 6 else None for row in range(9)], seed=5)
+        np.testing.assert_array_equal(obs, plain)
+        told = {row: infos["told"][row] for rows, infos in parts for row in rows}
+        assert [told[row] for row in range(9)] == ["{'level': 0}"] * 3 + ["{'level': 3}"] * 3 + ["None"] * 3
+        with pytest.raises(tandem.InvalidArgument, match="options: expected 9, one for each row, found 3"):
+            envs.reset_each([None] * 3)
+
+
+class _Wrong(Tag):
+    """Returns invalid results if an agent acts by 1 or 2."""
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        """Steps, and spoils the results."""
+        observations, rewards, *others = super().step(actions)
+        if 1 in actions.values():
+            rewards["green"] = None  # type: ignore[assignment]
+        if 2 in actions.values():
+            observations["green"] = np.zeros(3, np.float32)
+        return observations, rewards, *others
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        (1, "reward of agent 'green': expected a number, found None"),
+        (2, r"observation of agent 'green': expected a value of Box\(.*, found float32\[3\]: "),
+    ],
+)
+def test_an_invalid_result_names_the_agent(action: int, text: str) -> None:
+    """The environment fails, as one of Gymnasium does."""
+    with closing(tandem.pettingzoo.parallel_vec(_Wrong, 1)) as envs:
+        envs.reset(seed=0)
+        with pytest.raises(tandem.EnvFailed, match=text):
+            envs.step(np.full(3, action))
+
+
 def test_attributes_are_those_of_environments() -> None:
     """`call`, `get_attr` and `render` give a value for each environment; `call_chosen` one for each row."""
     with closing(tandem.pettingzoo.parallel_vec(Tag, 2)) as envs:

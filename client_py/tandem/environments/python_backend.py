@@ -22,10 +22,6 @@ from tandem.workers.processes import WorkerProcesses
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 
-RESTART_REFUSED = (
-    "EngineOptions.restart: expected False for environments in Python, found True; use restart_workers=True"
-)
-
 # Of frames; CheckFrameOptions of engine_adapter/frames has the same limits.
 _MOST_SIDE, _MOST_SHOWN, _MOST_HZ, _MOST_SLOTS = 8192, 1024, 1000, 1024
 _MOST_FRAME_SIDE, _MOST_FRAME_BYTES = 16384, 2**30
@@ -44,9 +40,11 @@ def start_workers(
     """Starts workers for the environments of these functions, and attaches a client to them.
 
     Raises:
-      InvalidArgument: An invalid number of workers, a function that cannot be pickled, or invalid frames.
+      InvalidArgument: An invalid number of workers, a function that cannot be pickled, invalid frames, or options of
+        engines.
       EngineStartFailed: An environment could not be made.
     """
+    _check_options(options)
     most = len(env_fns)
     if num_workers is None:
         num_workers = min(most, len(os.sched_getaffinity(0)))
@@ -80,6 +78,20 @@ def start_workers(
         workers.close()
         raise
     return client, workers
+
+
+def _check_options(options: object) -> None:
+    if not isinstance(options, EngineOptions):
+        raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(options)}")
+    if options.restart:
+        raise InvalidArgument(
+            "EngineOptions.restart: expected False for environments in Python, found True; use restart_workers=True"
+        )
+    if options.server is not None:
+        raise InvalidArgument(
+            "EngineOptions.server: expected None for environments in Python, which workers step, found "
+            f"{shown(options.server)}; omit it"
+        )
 
 
 def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FramePlan:

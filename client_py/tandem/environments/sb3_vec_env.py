@@ -118,7 +118,8 @@ class SharedMemoryVecEnv(VecEnv):
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Sets an attribute of the chosen environments; Unsupported: they are in an engine."""
         if self._in_python:
-            self._envs.set_chosen(sorted(set(self._chosen(indices))), attr_name, value)
+            if chosen := sorted(set(self._chosen(indices))):
+                self._envs.set_chosen(chosen, attr_name, value)
         else:
             self._envs.set_attr(attr_name, value)
 

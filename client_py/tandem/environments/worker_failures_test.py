@@ -237,13 +237,15 @@ def test_call_that_does_not_end() -> None:
 class Called(Faulty):
     """Has methods for `call`."""
 
-    def ask(self, secs: float = 0.0, dies: bool = False, raises: str = "") -> int:
-        """Waits, or dies, or raises an exception with this text; returns the process's number."""
+    def ask(self, secs: float = 0.0, dies: bool = False, raises: str = "", exits: int = 0) -> int:
+        """Waits, dies, exits, or raises an exception with this text; returns the process's number."""
         time.sleep(secs)
         if dies:
             os.kill(os.getpid(), signal.SIGKILL)
         if raises:
             raise ValueError(raises)
+        if exits:
+            sys.exit(exits)
         return os.getpid()
 
     def step(self, action: Any) -> Any:
@@ -283,6 +285,26 @@ def test_answers_of_an_earlier_call_are_dropped() -> None:
             pytest.fail("no answer")
 
 
+def test_options_of_each_environment_that_one_refuses() -> None:
+    """The others are reset."""
+
+    class Picky(Faulty):
+        """Refuses options."""
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+            """Resets, or raises an exception."""
+            if options is not None:
+                raise ValueError("no options for me")
+            return super().reset(seed=seed)
+
+    with closing(tandem.make_vec(Picky, 4, num_workers=2)) as envs:
+        envs.reset()
+        envs.step(np.zeros(4, int))
+        with pytest.raises(tandem.EnvFailed, match="no options for me"):
+            envs.reset_each([{"level": 1}, None, None, None])
+        assert envs.get_attr("steps") == (1, 0, 0, 0)
+
+
 def test_worker_that_dies_in_a_call() -> None:
     """The call raises PeerGone; the started worker serves steps and calls."""
     with closing(_called(restart_workers=True)) as envs:
@@ -309,6 +331,8 @@ def test_exceptions_of_calls() -> None:
             envs.get_attr("nothing")
         with pytest.raises(tandem.EnvFailed, match="ValueError: the text"):
             envs.call("ask", raises="the text")
+        with pytest.raises(tandem.EnvFailed, match="SystemExit: 3"):
+            envs.call("ask", exits=3)
         thread = threading.Thread(target=lambda: envs.call("ask", secs=0.5))
         thread.start()
         time.sleep(0.1)

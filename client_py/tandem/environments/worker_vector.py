@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
 
 _CLOSE_SECS = 5.0  # for environments to close
-_PENDING_SECS = 0.5  # the same, after a step that was not received
+_PENDING_SECS = 0.5  # the same, after a step or call whose results were not received
 
 
 class WorkerVectorEnv(ClientVectorEnv):
@@ -115,8 +115,8 @@ class WorkerVectorEnv(ClientVectorEnv):
         )
 
     def _close_engine(self, pending: bool) -> None:
-        # A worker that has not ended its step may never do so.
-        self._workers.close(_PENDING_SECS if pending else _CLOSE_SECS)
+        # A worker that has not ended its step or call may never do so.
+        self._workers.close(_PENDING_SECS if pending or self._workers.is_asked else _CLOSE_SECS)
 
     def _last_observations(self) -> Obs:
         """Returns copies of the observations of the last exchange."""
@@ -194,16 +194,23 @@ class WorkerVectorEnv(ClientVectorEnv):
         rows = self._client._native.worker_rows
         obs: Obs = None
         parts: list[tuple[list[int], dict[str, Any]]] = []
+        failed: EnvFailed | None = None
         try:
             for turn in range(max(count for _, count in rows)):
                 ids = [first + turn for first, count in rows if turn < count]
                 its = OptionsOfWorkers([options[first + turn] if turn < count else None for first, count in rows])
                 its_seeds = [seeds[index] for index in ids if seeds] or None
                 mask, chosen_seeds, _ = self._expect_reset("reset", its_seeds, None, ids)
-                obs, infos = self._reset_expected(mask, chosen_seeds, its)
-                parts.append((ids, infos))
+                try:
+                    obs, infos = self._reset_expected(mask, chosen_seeds, its)
+                except EnvFailed as error:
+                    failed = failed or error  # the others are reset nevertheless
+                else:
+                    parts.append((ids, infos))
         except StepTimeout as error:
             raise self._with_stacks(error) from None
+        if failed is not None:
+            raise failed
         return obs, parts
 
     def step(self, actions: Any, env_ids: EnvIds = None) -> StepResults:

@@ -249,6 +249,8 @@ def test_choice_of_the_backend() -> None:
         (([], None, {}), "task: expected a task's name"),
         (([ScriptedEnv, 3], None, {}), "task: expected a task's name"),
         ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(restart=True)}), "use restart_workers=True"),
+        ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(server="x.py")}), "EngineOptions.server: expected None"),
+        ((None, 2, {"backend": "python"}), "backend: expected None or 'native' without a task"),
     ],
 )
 def test_invalid_arguments(arguments: tuple[Any, Any, dict[str, Any]], text: str) -> None:

@@ -38,6 +38,14 @@ def failure_text(error: BaseException, place: str) -> str:
         return f"{type(error).__name__}, of which no traceback can be made: {type(other).__name__}\n{place}\n"
 
 
+def one_line(error: BaseException) -> str:
+    """Returns class and text of any exception."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as other:  # of its __str__
+        return f"{type(error).__name__}, whose text raises {type(other).__name__}"
+
+
 def _described(env: gymnasium.Env[Any, Any]) -> str:
     """Returns the class of an environment without its wrappers, and its id."""
     try:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tandem._native import EnvRows, fit_image
 from tandem.fastlane.tiling import checked_image, tile_frames
+from tandem.workers.env_failures import one_line
 
 if TYPE_CHECKING:
     from tandem._engine import NativeSupervisor  # trainers do not load the module
@@ -171,9 +172,9 @@ class FramePainter:
             image, error = board.images[place], b""
             try:
                 fit_image(image, checked_image(self._envs[row].render()))
-            except Exception as raised:  # of the environment
+            except BaseException as raised:  # of the environment; also SystemExit, as its `step` may raise it
                 image[:] = 0
-                error = f"{type(raised).__name__}: {raised}".encode(errors="replace")[:_ERROR_BYTES]
+                error = one_line(raised).encode(errors="replace")[:_ERROR_BYTES]
             board.tiles[place] = number, self._rewards[row], running[row], error
         own = board.workers[self._worker]
         own["ended_ns"][: len(ended_ns)] = ended_ns

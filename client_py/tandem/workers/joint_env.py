@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
+from tandem.arguments import described, shown
 from tandem.errors import InvalidArgument, Unsupported
 
 # `agents` may be missing before the first reset.
@@ -96,13 +97,31 @@ class JointEnv(gymnasium.Env[Any, Any]):
     def _joint(self, observations: Any, rewards: Any, terminations: Any, truncations: Any) -> dict[str, Any]:
         agents = self._agents
         items = [observations.get(agent, self._nothing) for agent in agents]
+        try:
+            obs = concatenate(self.single_spaces[0], items, self._observations)
+        except Exception:  # of NumPy
+            self._refuse_observation(items)
+            raise
         return {
-            "obs": concatenate(self.single_spaces[0], items, self._observations),
-            "rewards": np.array([rewards.get(agent, 0.0) for agent in agents], np.float64),
+            "obs": obs,
+            "rewards": np.array([_number(rewards.get(agent, 0.0), agent) for agent in agents], np.float64),
             "terminations": _flags(terminations, agents),
             "truncations": _flags(truncations, agents),
             "active": np.array([agent in observations for agent in agents], np.int8),
         }
+
+    def _refuse_observation(self, items: list[Any]) -> None:
+        """Raises InvalidArgument for the first agent whose observation is not one of its space."""
+        space = self.single_spaces[0]
+        one: Any = create_empty_array(space, 1)
+        for agent, item in zip(self._agents, items, strict=True):
+            try:
+                concatenate(space, [item], one)
+            except Exception as error:  # of NumPy
+                raise InvalidArgument(
+                    f"observation of agent {agent!r}: expected a value of {space}, found {described(item)}: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
 
     def render(self) -> Any:
         """Returns what the environment's `render` returns."""
@@ -180,6 +199,13 @@ def _is_array(space: Any) -> bool:
     if isinstance(space, spaces.Tuple):
         return all(map(_is_array, space.spaces))
     return isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary)
+
+
+def _number(reward: Any, agent: Any) -> float:
+    try:
+        return float(reward)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"reward of agent {agent!r}: expected a number, found {shown(reward)}") from None
 
 
 def _flags(flags: Any, agents: list[Any]) -> Any:

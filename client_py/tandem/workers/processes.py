@@ -37,7 +37,7 @@ from tandem.workers.infos import InfoArea
 from tandem.workers.launch import environ, launched
 from tandem.workers.row_fields import FieldsPlan, plan_fields
 from tandem.workers.shared_value import SharedValue
-from tandem.workers.supervisor import Start
+from tandem.workers.supervisor import WAKE_SIGNAL, Start
 from tandem.workers.worker import Serving, different_spaces
 from tandem.workers.worker_handle import WorkerHandle
 
@@ -89,6 +89,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
       spec: Of the first environment.
       fields: What the region's fields are.
       info_areas: Of all workers.
+      is_asked: Whether answers to the latest request are awaited: a worker may be inside a call.
     """
 
     _instead = "its workers belong to this process; pass the environment functions, and start workers there"
@@ -140,6 +141,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         self._has_options = False
         self._restarts = restarts
         self._in_call = threading.Lock()
+        self.is_asked = False
         deadline = time.monotonic() + start_timeout
         self._files = [self._info_file, self._options.fd, self._requests.fd]
         self._frames = frames
@@ -156,7 +158,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             self.fields = self._plan(object_bytes)
             self._open(wait_strategy, deadline)
         except BaseException:
-            self.close()
+            self.close(0.0)  # workers that do not serve yet cannot be asked to end
             raise
 
     def _plan(self, object_bytes: int) -> FieldsPlan:
@@ -352,12 +354,19 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             raise InvalidArgument(f"{what}: expected arguments that can be pickled, found others: {error}") from error
         self._take_news()
         self._supervisor.send(("message",))
+        self._process.send_signal(WAKE_SIGNAL)
+        self.is_asked = True
         return Request(what, number, [None] * len(self._workers))
 
     def _results(self, request: Request, deadline: float) -> list[Any]:
         what, answers = request.what, request.answers
-        for index, known in enumerate(answers):
-            answers[index] = self._answer(index, request.number, deadline) if known is None else known
+        try:
+            for index, known in enumerate(answers):
+                answers[index] = self._answer(index, request.number, deadline) if known is None else known
+        except PeerGone:
+            self.is_asked = False
+            raise
+        self.is_asked = False
         results: list[Any] = []
         for worker, answered in zip(self._workers, answers, strict=True):
             assert answered is not None

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from tandem._engine import NativeSupervisor
 
 _LONG_SECS = 3600.0
+
+# The trainer sends it after a message: while the supervisor serves, it looks at its channel every 4 ms otherwise.
+WAKE_SIGNAL = signal.SIGRTMIN + 6
 # A worker that ends more often than so many times in so many seconds is not started again.
 _MOST_RESTARTS = 5
 _RESTARTS_SECS = 60.0
@@ -74,6 +77,7 @@ def main(arguments: list[str]) -> int:
         )
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the region is removed
+    signal.signal(WAKE_SIGNAL, lambda *_: None)  # ends a wait
     trainer = Channel.of_fd(int(arguments[0]))
     try:
         (_, start), fds = trainer.receive()
@@ -181,6 +185,7 @@ class _Supervisor:
         if os.getppid() != supervisor:
             os._exit(1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(WAKE_SIGNAL, signal.SIG_DFL)
         self._trainer.close()
         for process in self._workers:
             process.close()

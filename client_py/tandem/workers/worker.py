@@ -307,7 +307,7 @@ class _Worker:
                 if env_ids is None or first + row in env_ids
             ]
             kind, data = "results", cloudpickle.dumps(results)
-        except Exception as error:
+        except BaseException as error:  # of an environment; also SystemExit, as its `step` may raise it
             missing = isinstance(error, AttributeError)
             kind, data = "raised", pickle.dumps((missing, "".join(traceback.format_exception(error))))
         os.truncate(self._answers, 0)
