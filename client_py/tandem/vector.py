@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 from tandem import client
 from tandem.arguments import integer, one_of, seconds, shown
 from tandem.engine.options import EngineOptions
-from tandem.environments.client_vector import ClientVectorEnv, EnvIds, Obs, StepResults
+from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
 from tandem.environments.python_backend import start_workers
 from tandem.environments.transition import Transition
@@ -70,7 +70,7 @@ class CallTimeout(StepTimeout, multiprocessing.TimeoutError):
     """The results of a call that was begun did not come in time. It is still pending: call its `..._wait` again."""
 
 
-class AsyncVectorEnv(WorkerVectorEnv):
+class AsyncVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
     """A `WorkerVectorEnv` with the constructor and the methods of `gymnasium.vector.AsyncVectorEnv`.
 
     Exceptions of environments are `tandem.EnvFailed` here, with the traceback as text. After one, the other

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 import sb3s_tests
 
+import tandem
+
 sys.path.append(str(Path(__file__).parents[1] / "environments"))
 from their_tests import TheirTests
 
 _FOLDER = Path(__file__).parent
+tandem.__path__.append(str(_FOLDER.parents[1] / "client_py/tandem"))  # tandem.testing, which no wheel has
 _TESTS_OF_SB3 = Path(os.environ["SB3_TESTS"])
 _FACE_OF_SB3 = _FOLDER.parent / "learning" / "sb3_face_test.py"
 

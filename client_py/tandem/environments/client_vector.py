@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Obs = Any  # arrays, or dicts and tuples of arrays
 EnvIds = Sequence[int] | NDArray[np.integer] | Mask | None
+GymnasiumVectorEnv = gymnasium.vector.VectorEnv[Any, Any, NDArray[Any]]
 StepResults = tuple[Obs, NDArray[np.float64], Mask, Mask, dict[str, Any]]
 
 
@@ -42,8 +43,10 @@ class _Sb3Hint(type):
         return f"{cls!r} (Stable-Baselines3 takes envs.as_sb3())"
 
 
-class ClientVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray[Any]], metaclass=_Sb3Hint):
+class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=_Sb3Hint):
     """A Gymnasium vector environment over a `SharedMemoryClient`, and what serves the client's region.
+
+    Each derived class names Gymnasium's class as a base, too: skrl looks for it among the direct bases.
 
     Attributes:
       num_envs: Number of environments.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tandem._native import VectorStep
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.environments.client_vector import StepResults
+from tandem.environments.client_vector import GymnasiumVectorEnv, StepResults
 from tandem.environments.description import InfoField, has_rows
 from tandem.environments.row_infos import final_infos, merged_infos, split_infos
 from tandem.environments.transition import Mask, OwnFunctions, Transition
@@ -34,7 +34,7 @@ _VALUES_OF_EACH = {
 }
 
 
-class OwnRewardsVectorEnv(SharedMemoryVectorEnv):
+class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
     """A `SharedMemoryVectorEnv` with functions of the trainer; `make_vec(reward=..., terminated=...)` makes one.
 
     Its client has the autoreset mode DISABLED, as the engine does not know when an episode ends.

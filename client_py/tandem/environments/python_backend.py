@@ -1,12 +1,12 @@
 """`start_workers`: starts the processes for environments in Python, and attaches to them."""
 
-import contextlib
 import functools
+import io
 import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import cloudpickle
@@ -143,28 +143,6 @@ def function_of_id(
     return functools.partial(gymnasium.make, spec, **arguments), preload
 
 
-def _module_of(env_fn: Any) -> types.ModuleType | None:
-    """Returns the module of a function, if a new program cannot import it, such as a test module of pytest.
-
-    Of a partial, the first such module of its function and its positional arguments.
-    """
-    if isinstance(env_fn, functools.partial):
-        return next(filter(None, map(_module_of, (env_fn.func, *env_fn.args))), None)
-    name = getattr(env_fn, "__module__", None)
-    module = sys.modules.get(name) if isinstance(name, str) and name != "__main__" else None
-    if getattr(module, "__file__", None) is None:  # such as builtins
-        return None
-    assert module is not None
-    try:
-        file = _file_of(module.__name__)
-    except (ImportError, ValueError, KeyError):
-        file = None
-    found = (
-        file is not None and module.__file__ is not None and os.path.realpath(file) == os.path.realpath(module.__file__)
-    )
-    return None if found else module
-
-
 def _file_of(name: str) -> str | None:
     """Returns the file that a new program would load as this module; None: it would find none.
 
@@ -183,19 +161,6 @@ def _file_of(name: str) -> str | None:
     return file
 
 
-@contextlib.contextmanager
-def _by_value(module: types.ModuleType | None) -> Iterator[None]:
-    """Lets cloudpickle pickle what belongs to a module by value, as it does for the main program."""
-    if module is None or module.__name__ in cloudpickle.list_registry_pickle_by_value():
-        yield
-        return
-    cloudpickle.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(module)
-
-
 def limited(env_fn: EnvFn, max_episode_steps: int) -> gymnasium.Env[Any, Any]:
     """Makes an environment whose episodes are truncated."""
     return gymnasium.wrappers.TimeLimit(env_fn(), max_episode_steps)
@@ -207,11 +172,59 @@ def _pickled(env_fns: Sequence[EnvFn]) -> list[bytes]:
     for index, env_fn in enumerate(env_fns):
         if id(env_fn) not in pickles:
             try:
-                with _by_value(_module_of(env_fn)):
-                    pickles[id(env_fn)] = cloudpickle.dumps(env_fn, protocol=5)
+                pickles[id(env_fn)] = _Pickler.dumps(env_fn)
             except Exception as error:  # of any object's __reduce__
                 raise InvalidArgument(
                     f"env_fns[{index}]: expected a function that cloudpickle can pickle, found {shown(env_fn)}: "
                     f"{type(error).__name__}: {error}; make what cannot be pickled inside the function"
                 ) from error
     return [pickles[id(env_fn)] for env_fn in env_fns]
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+    """Pickles by value what belongs to modules that a new program cannot import, such as test modules of pytest."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self._by_value: dict[str, types.ModuleType | None] = {}
+
+    @classmethod
+    def dumps(cls, value: object) -> bytes:
+        """Returns the pickle of a value."""
+        file = io.BytesIO()
+        pickler = cls(file)
+        try:
+            pickler.dump(value)
+        finally:
+            for module in filter(None, pickler._by_value.values()):
+                cloudpickle.unregister_pickle_by_value(module)
+        return file.getvalue()
+
+    def reducer_override(self, value: Any) -> Any:
+        """As cloudpickle's, which is called for each function, class and module of a value."""
+        if isinstance(value, types.ModuleType):
+            self._look_at(value.__name__)
+        elif isinstance(value, types.FunctionType | type):
+            self._look_at(value.__module__)
+        return super().reducer_override(value)
+
+    def _look_at(self, name: object) -> None:
+        if not isinstance(name, str) or name in self._by_value:
+            return
+        module = None if name in cloudpickle.list_registry_pickle_by_value() else _lost_module(name)
+        self._by_value[name] = module
+        if module is not None:
+            cloudpickle.register_pickle_by_value(module)
+
+
+def _lost_module(name: str) -> types.ModuleType | None:
+    """Returns a module that is loaded, but that a new program would not find; None: there is none of this name."""
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if name == "__main__" or name.split(".")[0] in sys.stdlib_module_names or file is None:
+        return None
+    try:
+        found = _file_of(name)
+    except (ImportError, ValueError, KeyError):
+        found = None
+    return None if found is not None and os.path.realpath(found) == os.path.realpath(file) else module

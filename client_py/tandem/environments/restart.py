@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from tandem._native import NEXT_OF_ENVIRONMENTS
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.process import EngineProcess
-from tandem.environments.client_vector import EnvIds, Obs, StepResults
+from tandem.environments.client_vector import EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.description import has_rows
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
@@ -26,7 +26,7 @@ _MOST_DEATHS_IN_A_ROW = 3
 _POLL_SECS = 0.01
 
 
-class RestartingVectorEnv(SharedMemoryVectorEnv):
+class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
     """A `SharedMemoryVectorEnv` that starts a dead engine again; `make_vec` makes one by `EngineOptions(restart=True)`.
 
     The step that finds the engine dead truncates every environment, with reward 0 and the last observation that was

@@ -14,7 +14,7 @@ from tandem._native import AUTORESET_MODES, FieldStep, TaskStep
 from tandem.arguments import contract_seed, env_indices, seeds_of, shown
 from tandem.client import SharedMemoryClient
 from tandem.engine.process import EngineProcess
-from tandem.environments.client_vector import ClientVectorEnv, Obs
+from tandem.environments.client_vector import ClientVectorEnv, GymnasiumVectorEnv, Obs
 from tandem.environments.description import describe, has_rows
 from tandem.environments.images import separate
 from tandem.environments.registration import OTHER_TASK, TASKS
@@ -27,7 +27,7 @@ from tandem.spaces.fields import layout
 _UNKNOWN_SEED = -1  # Gymnasium's number
 
 
-class SharedMemoryVectorEnv(ClientVectorEnv):
+class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     """A `SharedMemoryClient`'s environments as a Gymnasium vector environment; `make_vec` makes one with its engine.
 
     Attributes:

@@ -11,7 +11,7 @@ from tandem._native import AUTORESET_MODES, WorkerStep
 from tandem.arguments import env_indices, seeds_of, shown, text
 from tandem.client import SharedMemoryClient
 from tandem.environments.chosen import distinct_ids
-from tandem.environments.client_vector import ClientVectorEnv, EnvIds, Obs, StepResults
+from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.lanes import Batches, Halves, Lanes
 from tandem.environments.vector_arguments import Mask, Seed
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout
@@ -28,7 +28,7 @@ _CLOSE_SECS = 5.0  # for environments to close
 _PENDING_SECS = 0.5  # the same, after a step or call whose results were not received
 
 
-class WorkerVectorEnv(ClientVectorEnv):
+class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     """Gymnasium environments in worker processes; `make_vec` makes one.
 
     Results are those of `gymnasium.vector.SyncVectorEnv`, digit for digit; docs/environments.md lists the differences.
