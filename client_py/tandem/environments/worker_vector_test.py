@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
@@ -182,17 +183,26 @@ def test_workers_are_new_programs() -> None:
     assert len({pid for *_, pid in facts}) == 4
 
 
-def test_function_of_a_module_that_workers_cannot_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as a test module, to which pytest has given a package."""
+@pytest.mark.parametrize("held", ["class", "partial", "closure", "module"])
+def test_what_workers_cannot_import(held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a class of a test module, to which pytest has given a package."""
     (tmp_path / "odd.py").write_text(
         "from tandem.testing.sample_envs import ScriptedEnv\nclass Odd(ScriptedEnv): ...\n"
     )
     package = types.ModuleType("nowhere")
     package.__path__ = [str(tmp_path)]
     monkeypatch.setitem(sys.modules, "nowhere", package)
-    with closing(_made(importlib.import_module("nowhere.odd").Odd)) as envs:
+    odd = importlib.import_module("nowhere.odd")
+    functions = {
+        "class": odd.Odd,
+        "partial": functools.partial(odd.Odd),
+        "closure": (lambda made: lambda: made())(odd.Odd),
+        "module": lambda: odd.Odd(),
+    }
+    with closing(_made(functions[held])) as envs:
         envs.reset(seed=1)
     del sys.modules["nowhere.odd"]
+    assert cloudpickle.list_registry_pickle_by_value() == set()
 
 
 def test_random_numbers_differ_between_workers() -> None:
