@@ -85,6 +85,14 @@ def _steps(client: tandem.SharedMemoryClient, steps: int) -> float:
     return total
 
 
+def _end(client: tandem.SharedMemoryClient, attendants: list["subprocess.Popen[str]"]) -> None:
+    """Steps until they have ended: each may be waiting for the item of a step."""
+    for attendant in attendants:
+        attendant.terminate()
+    while any(attendant.poll() is None for attendant in attendants):
+        _steps(client, 10)
+
+
 def test_four_attendants_call_beside_a_trainer(client: tandem.SharedMemoryClient) -> None:
     """The run's rewards are those of a run without attendants."""
     if STEPS > 20000:
@@ -94,8 +102,7 @@ def test_four_attendants_call_beside_a_trainer(client: tandem.SharedMemoryClient
     begin = time.monotonic()
     beside = _steps(client, STEPS)
     seconds = time.monotonic() - begin
-    for attendant in attendants:
-        attendant.terminate()
+    _end(client, attendants)
     for attendant in attendants:
         out, err = attendant.communicate()
         assert attendant.returncode == 0, err
@@ -120,9 +127,9 @@ def test_attendants_that_are_killed_and_stopped_do_not_disturb(client: tandem.Sh
         killed.communicate()
         assert _steps(client, 3000) == alone
     os.kill(stopped.pid, signal.SIGCONT)
-    stopped.terminate()
-    assert stopped.wait() == 0, stopped.communicate()
-    stopped.communicate()
+    _end(client, [stopped])
+    _, err = stopped.communicate()
+    assert stopped.returncode == 0, err
 
 
 if __name__ == "__main__":
