@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
@@ -390,83 +389,6 @@ def test_each_environment_is_closed(tmp_path: Path) -> None:
         assert len(closed) == 4
         for each in closed:
             each.unlink()
-
-
-def test_too_few_descriptors() -> None:
-    """The error names the limit."""
-    program = """
-        import resource, tandem
-        from tandem.environments.worker_failures_test import Faulty
-        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
-        try:
-            tandem.make_vec(Faulty, 20, num_workers=20)
-        except tandem.TandemError as error:
-            print(error, flush=True)
-    """
-    trainer = start_python(textwrap.dedent(program))
-    output, _ = trainer.communicate(timeout=60)
-    assert "this process may have 40 open files; raise `ulimit -n`" in output or "Too many open files" in output
-
-
-class _Broken(Faulty):
-    def __init__(self) -> None:
-        raise OSError("no such arena")
-
-
-class _Other(Faulty):
-    observation_space = spaces.Box(0, 1, (3,), np.float64)
-
-
-class _Killed(Faulty):
-    def __init__(self) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-class _Sleeper(Faulty):
-    def __init__(self) -> None:
-        time.sleep(1000)
-
-
-@pytest.mark.parametrize(
-    ("functions", "error", "text"),
-    [
-        ([Faulty, _Broken], tandem.EngineStartFailed, "OSError: no such arena\nwhen environment 1 was made"),
-        ([Faulty, _Other], tandem.EngineStartFailed, "equal spaces, found observation_space .*of environment 1"),
-        (
-            [Faulty, int],
-            tandem.EngineStartFailed,
-            r"env_fns\[1\]: expected .* gymnasium.Env, found one that returns a int",
-        ),
-        ([Faulty, _Killed], tandem.EngineStartFailed, "worker of .*environment 1 ended while it made them"),
-        ([Faulty, _Sleeper], tandem.EngineStartFailed, r"(?s)workers \[1\] still make theirs.*in __init__"),
-    ],
-    ids=["raises", "other space", "no environment", "killed", "slow"],
-)
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_environments_that_cannot_be_made(
-    functions: list[Any], error: type[Exception], text: str, num_workers: int
-) -> None:
-    """The error has the reason, and no process is left."""
-    if num_workers == 1:
-        text = text.replace(r"workers \[1\]", r"workers \[0\]").replace(
-            "environment 1 ended", "environments 0 to 1 ended"
-        )
-    with pytest.raises(error, match=text):
-        tandem.make_vec(functions, num_workers=num_workers, engine=tandem.EngineOptions(start_timeout=2.0))
-    assert _children() == []
-
-
-def _children() -> list[str]:
-    """Returns the command lines of this process's children."""
-    found = subprocess.run(["pgrep", "-a", "-P", str(os.getpid())], capture_output=True, text=True).stdout
-    return [line for line in found.splitlines() if "pgrep" not in line]
-
-
-def test_function_that_cannot_be_pickled() -> None:
-    """The error names it."""
-    lock = threading.Lock()
-    with pytest.raises(tandem.InvalidArgument, match=r"env_fns\[0\]: expected a function that cloudpickle can pickle"):
-        tandem.make_vec(lambda: lock, 1)  # type: ignore[arg-type, return-value]
 
 
 _TRAINER = """
