@@ -90,8 +90,14 @@ def test_steps_wait_for_the_end_of_an_attendants_pause(envs: Any, panel: tandem.
     with pytest.raises(tandem.StepTimeout):
         envs.client.recv(0)  # it polls once
 
-    resumed = []
-    before = signal.signal(signal.SIGALRM, lambda *_: resumed.append(panel.scene.resume()))  # runs inside recv
+    resumed = False
+
+    def resume(*_: Any) -> None:  # runs inside recv
+        nonlocal resumed
+        panel.scene.resume()
+        resumed = True
+
+    before = signal.signal(signal.SIGALRM, resume)
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
         obs = envs.recv(0.005)[0]
