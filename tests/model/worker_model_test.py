@@ -42,7 +42,7 @@ SETTINGS = (
     Setting(workers=2, exchanges=(1, 1), deaths=1, restarts=True, clients_die=False),
     Setting(workers=2, exchanges=(0, 1), lanes=(2, 0)),
     Setting(workers=2, exchanges=(0, 0), lanes=(1, 1), deaths=1, restarts=True),
-    Setting(workers=2, exchanges=(1,), lanes=(2,), pauses=1, clients_die=False),
+    Setting(workers=2, exchanges=(1,), lanes=(1,), pauses=1),
     Setting(workers=2, exchanges=(0,), lanes=(2,), deaths=1),
     Setting(workers=2, exchanges=(1,), lanes=(1,), deaths=1, restarts=True, clients_die=False),
 )
@@ -79,7 +79,7 @@ MUTATIONS = {
     "worker: stores lane_done before it has stepped": (9, "the client reads rows that are not written yet"),
     "worker: leaves its lane's flags": (9, "they reset or skip the row in an exchange"),
     "worker: a replacement steps its lane at once": (8, "its environments were not reset"),
-    "worker: a replacement counts from lane_go": (8, "the lane in which the last one died is never done"),
+    "worker: a replacement counts from lane_go": (11, "the lane in which the last one died is never done"),
     "supervisor: drops no lanes": (10, "a dead client's lane is done in the next session"),
     "supervisor: drops lanes in a pause": (9, "the client waits for a lane that no worker finds"),
     "supervisor: counts no lanes": (7, "rows that only lanes have changed look like those of the reset"),
