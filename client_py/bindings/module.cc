@@ -327,6 +327,7 @@ PYBIND11_MODULE(_native, module) {
       .def("stats", &NativeClient::Stats)
       .def("set_timeout", &NativeClient::SetTimeout, py::arg("timeout"))
       .def("serve_environments", &NativeClient::ServeEnvironments)
+      .def("wake_engine", &NativeClient::WakeEngine)
       .def_property_readonly("rpc", &NativeClient::rpc,
                              py::return_value_policy::reference_internal)
       .def_property_readonly("has_frames", &NativeClient::has_frames)

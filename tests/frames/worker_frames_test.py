@@ -13,6 +13,7 @@ import pytest
 from gymnasium import spaces
 
 import tandem
+from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tests.frames.frame_watcher import FrameWatcher
 from tools.testing import pytest_main
 

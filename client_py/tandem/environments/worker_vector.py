@@ -79,6 +79,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)
+        self._workers.wake_supervisor = client._native.wake_engine
         self._ready = False  # also after as_sb3: a new client's environments await their reset
 
     def as_sb3(self) -> "SharedMemoryVecEnv":

@@ -37,7 +37,7 @@ from tandem.workers.infos import InfoArea
 from tandem.workers.launch import environ, launched
 from tandem.workers.row_fields import FieldsPlan, plan_fields
 from tandem.workers.shared_value import SharedValue
-from tandem.workers.supervisor import WAKE_SIGNAL, Start
+from tandem.workers.supervisor import Start
 from tandem.workers.worker import Serving, different_spaces
 from tandem.workers.worker_handle import WorkerHandle
 
@@ -90,6 +90,8 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
       fields: What the region's fields are.
       info_areas: Of all workers.
       is_asked: Whether answers to the latest request are awaited: a worker may be inside a call.
+      wake_supervisor: Wakes the supervisor after a message, which it otherwise sees within 10 ms. A client of the
+        region has this function.
     """
 
     _instead = "its workers belong to this process; pass the environment functions, and start workers there"
@@ -142,6 +144,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         self._restarts = restarts
         self._in_call = threading.Lock()
         self.is_asked = False
+        self.wake_supervisor: Callable[[], None] = lambda: None
         deadline = time.monotonic() + start_timeout
         self._files = [self._info_file, self._options.fd, self._requests.fd]
         self._frames = frames
@@ -354,7 +357,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             raise InvalidArgument(f"{what}: expected arguments that can be pickled, found others: {error}") from error
         self._take_news()
         self._supervisor.send(("message",))
-        self._process.send_signal(WAKE_SIGNAL)
+        self.wake_supervisor()
         self.is_asked = True
         return Request(what, number, [None] * len(self._workers))
 

@@ -22,6 +22,7 @@ import gc
 import importlib
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 _LONG_SECS = 3600.0
 
-# The trainer sends it after a message: while the supervisor serves, it looks at its channel every 4 ms otherwise.
-WAKE_SIGNAL = signal.SIGRTMIN + 6
 # A worker that ends more often than so many times in so many seconds is not started again.
 _MOST_RESTARTS = 5
 _RESTARTS_SECS = 60.0
@@ -77,7 +76,6 @@ def main(arguments: list[str]) -> int:
         )
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the region is removed
-    signal.signal(WAKE_SIGNAL, lambda *_: None)  # ends a wait
     trainer = Channel.of_fd(int(arguments[0]))
     try:
         (_, start), fds = trainer.receive()
@@ -133,6 +131,8 @@ class _Supervisor:
         # when it next needs them.
         self._unsent: dict[int, Channel] = {}
         self._workers: list[_Process] = []
+        self._inputs = select.epoll()  # readable: the trainer has sent something, or is gone; or a worker has ended
+        self._inputs.register(trainer.fileno(), select.EPOLLIN)
         self._region: NativeSupervisor | None = None
         self._serving: worker_process.Serving | None = None
         self._frames: FramePace | None = None
@@ -167,6 +167,7 @@ class _Supervisor:
                 os._exit(1)
         worker_end.close()
         process = _Process(pid, os.pidfd_open(pid), [*starts, time.monotonic()])
+        self._inputs.register(process.end, select.EPOLLIN)
         if index in self._unsent:
             self._unsent[index].close()
         self._unsent[index] = trainer_end
@@ -185,8 +186,8 @@ class _Supervisor:
         if os.getppid() != supervisor:
             os._exit(1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(WAKE_SIGNAL, signal.SIG_DFL)
         self._trainer.close()
+        self._inputs.close()
         for process in self._workers:
             process.close()
         for channel in self._unsent.values():
@@ -226,7 +227,7 @@ class _Supervisor:
             if frames is not None:
                 frames.look()
                 secs = max(min(frames.due - time.monotonic(), secs), 0.0)
-            event = region.next(secs, [self._trainer.fileno(), *(each.end for each in self._workers)])
+            event = region.next(secs, self._inputs.fileno())
             if event == "workers ready":
                 try:
                     region.open()
@@ -264,6 +265,7 @@ class _Supervisor:
             if not self._start.restarts or len(starts) > _MOST_RESTARTS or not region.replace_worker(index):
                 region.end(text)
                 return False
+            self._inputs.unregister(process.end)  # a fork may still have a copy
             process.close()
             self._workers[index] = self._forked(index, starts)
         return True
@@ -278,7 +280,7 @@ class _Supervisor:
                 return
             if self._region is not None:
                 self._region.stop_workers()  # without effect while an earlier order is carried out
-                self._region.next(0.002, [])
+                self._region.next(0.002, -1)
             else:
                 time.sleep(0.002)
 
