@@ -63,7 +63,7 @@ def parallel_vec(
         mode=autoreset_mode_of(autoreset_mode),
         options=options,
     )
-    joint = WorkerVectorEnv(attached, workers, timeout=options.timeout)
+    joint = WorkerVectorEnv(attached, workers)
     try:
         return ParallelVectorEnv(joint)
     except BaseException:

@@ -162,7 +162,7 @@ class SubprocVectorEnv(BaseVectorEnv):
             self.waiting_id += ids
             self.ready_id = [each for each in self.ready_id if each not in ids]
         wanted = min(self.wait_num, len(self.waiting_id))
-        limit = time.monotonic() + self._envs._timeout
+        limit = time.monotonic() + lanes.timeout
         end = limit if self.timeout is None else time.monotonic() + self.timeout
         while len(lanes.ready) < wanted:
             try:

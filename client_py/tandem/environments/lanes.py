@@ -23,6 +23,7 @@ class Lanes:
 
     Attributes:
       rows: First environment and number of environments of each worker.
+      timeout: Seconds that a step may take.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Lanes:
         self._observations, self._actions, self._infos = observations, actions, infos
         self._reward = client.fields["reward", ""]
         self.rows = self._native.worker_rows
+        self.timeout = client._timeout
 
     @property
     def open(self) -> list[int]:
