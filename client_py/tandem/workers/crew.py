@@ -54,7 +54,11 @@ class Crew:
     def message_workers(self, what: str) -> None:
         """Lets the supervisor order all workers to read the trainer's latest request, for the call `what`."""
         self.take_news(what)
-        self.supervisor.send(("message",))
+        try:
+            self.supervisor.send(("message",))
+        except OSError:  # it has ended meanwhile
+            self.take_news(what)  # has the reason
+            raise self._gone(what, self.how_it_ended()) from None
         self.process.send_signal(WAKE_SIGNAL)
 
     def take_news(self, what: str) -> None:
