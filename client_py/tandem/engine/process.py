@@ -24,8 +24,8 @@ from tandem.errors import (
     InvalidArgument,
     NotReady,
     TandemError,
+    how_it_ended,
 )
-from tandem.exit_codes import how_it_ended
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.printable import printable, printable_lines
 

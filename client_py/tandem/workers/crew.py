@@ -11,8 +11,7 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from tandem._native import NEXT_OF_ENVIRONMENTS
-from tandem.errors import PeerGone
-from tandem.exit_codes import how_it_ended
+from tandem.errors import PeerGone, how_it_ended
 from tandem.workers.channel import Channel
 from tandem.workers.supervisor import WAKE_SIGNAL
 from tandem.workers.worker_handle import WorkerHandle

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tandem.errors import TandemError
-from tandem.exit_codes import how_it_ended
+from tandem.errors import TandemError, how_it_ended
 from tandem.workers import worker as worker_process
 from tandem.workers.channel import Channel
 from tandem.workers.frames import FrameBoard, FramePace
