@@ -20,7 +20,7 @@ from tianshou.env.worker import EnvWorker
 
 from tandem.arguments import seeds_of
 from tandem.engine.options import EngineOptions
-from tandem.environments.chosen import infos_of_each
+from tandem.environments.row_infos import infos_of_each
 from tandem.environments.worker_vector import WorkerVectorEnv
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout, Unsupported
 from tandem.vector import AsyncVectorEnv

@@ -11,8 +11,8 @@ import numpy as np
 
 from tandem.arguments import integer
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.environments.chosen import chosen_infos
 from tandem.environments.client_vector import StepResults
+from tandem.environments.row_infos import chosen_infos
 from tandem.errors import EnvFailed, InvalidArgument, NoStepPending, StepPending
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.infos import VectorInfos
