@@ -10,10 +10,9 @@ import gymnasium
 from tandem._native import AUTORESET_MODES, WorkerStep
 from tandem.arguments import env_indices, seeds_of, shown, text
 from tandem.client import SharedMemoryClient
-from tandem.environments.chosen import distinct_ids
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.lanes import Batches, Halves, Lanes
-from tandem.environments.vector_arguments import Mask, Seed
+from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.infos import VectorInfos
@@ -97,7 +96,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
         observation_space, action_space = self.single_observation_space, self.single_action_space
         self._observations = Observations(observation_space, self.num_envs, *arrays("obs", observation_space))
-        self._actions = Actions(action_space, self.num_envs, *arrays("action", action_space))
+        self._actions = self._actions_in(*arrays("action", action_space))
         final = Observations(observation_space, self.num_envs, *arrays("final_obs", observation_space))
         self._infos = VectorInfos(self.num_envs, self._workers.info_areas, final.row)
         self._lanes = Lanes(client, self._observations, self._actions, self._infos)
@@ -111,6 +110,10 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             copy=self._copy,
             autoreset=AUTORESET_MODES[client.autoreset_mode.name],
         )
+
+    def _actions_in(self, arrays: Any, objects: Any) -> Actions:
+        """Returns the actions that `step` takes, in these arrays of the region."""
+        return Actions(self.single_action_space, self.num_envs, arrays, objects)
 
     def _close_engine(self, pending: bool) -> None:
         # A worker that has not ended its step or call may never do so.
