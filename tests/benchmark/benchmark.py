@@ -109,12 +109,13 @@ def why_unwritable(folder: Path) -> str | None:
     return None
 
 
-def choose(names: Sequence[str], patterns: str) -> list[tuple[Suite, frozenset[str]]]:
+def choose(names: Sequence[str], patterns: str, *, peers: bool = True) -> list[tuple[Suite, frozenset[str]]]:
     """Selects suites and rows.
 
     Args:
       names: The suites' names; empty: all suites.
       patterns: Patterns of row keys, separated by commas.
+      peers: Whether to select rows that need another Python environment, too.
 
     Returns:
       The suites, each with the keys of its rows and of the rows that they are compared with.
@@ -130,7 +131,7 @@ def choose(names: Sequence[str], patterns: str) -> list[tuple[Suite, frozenset[s
             )
     chosen = []
     for suite in suites:
-        rows = [row for case in suite.cases for row in case.rows]
+        rows = [row for case in suite.cases for row in case.rows if peers or not row.python]
         there = {row.key for row in rows}
         wanted = [row for row in rows if any(fnmatch(row.key, pattern) for pattern in patterns.split(","))]
         keys = {row.key for row in wanted}
@@ -188,17 +189,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.list:
         print(list_of([suite for suite, _ in chosen]))
         return 0
+    peers = not (parsed.no_peers or parsed.against)
+    if not peers:
+        chosen = choose(parsed.suites, parsed.rows, peers=False)
+    if not chosen:
+        given = {"--no_peers": parsed.no_peers, "--against": parsed.against}
+        flags = " and ".join(flag for flag, value in given.items() if value)
+        print(f"tandem: expected a row to measure, found only rows excluded by {flags}", file=sys.stderr)
+        return 1
     # Containers may share /dev/shm, so a process id is not unique.
     prefix = f"tandem-benchmark-{uuid.uuid4().hex}"
     asked = parsed.rounds, parsed.seconds, parsed.quick
-    peers = not (parsed.no_peers or parsed.against)
     planned = [(suite, Plan(keys, *asked, f"{prefix}-{suite.name}", parsed.against, peers)) for suite, keys in chosen]
-    planned = [(suite, plan) for suite, plan in planned if any(map(plan.rows_of, suite.cases))]
-    if not planned:
-        given = {"--no_peers": parsed.no_peers, "--against": parsed.against, "--quick": parsed.quick}
-        flags = " or ".join(flag for flag, value in given.items() if value)
-        print(f"tandem: expected a row to measure, found only rows excluded by {flags}", file=sys.stderr)
-        return 1
     for name in sorted({row.python for suite, plan in planned for case in suite.cases for row in plan.rows_of(case)}):
         if name and name not in _LARGE:
             make_interpreter(name)

@@ -163,7 +163,7 @@ def test_the_help_names_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_row_to_measure_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The message names the flag that excludes the rows."""
     assert benchmark.main(["steps", *TINY, "--rows=python_grpc"]) == 1
-    assert capsys.readouterr().err.endswith("excluded by --no_peers or --quick\n")
+    assert capsys.readouterr().err.endswith("excluded by --no_peers\n")
     program = tmp_path / "bazel-bin/tests/benchmark/benchmark"
     program.parent.mkdir(parents=True)
     program.touch(mode=0o755)
