@@ -258,7 +258,7 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         if given.shape == self.action_space.shape:
             for row in np.flatnonzero(~np.isfinite(given.reshape(self.num_envs, -1)).all(axis=1)):
                 raise InvalidAction(
-                    f"actions: expected finite values, found {shown(given[row])} for {self._joint.row_name(row)}; "
+                    f"actions: expected finite values, found {shown(given[row])} for {self._joint.row_name(int(row))}; "
                     "nothing was sent"
                 )
 
