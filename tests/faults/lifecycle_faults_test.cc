@@ -1,6 +1,6 @@
 // Kills either side at every system call of creation, take-over, stop, attach,
 // reconnect and close; a client before every store of these calls, an engine
-// before every 20th access, and before each in long runs.
+// at every 20th place, and at each in long runs.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
