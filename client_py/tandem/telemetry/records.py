@@ -1,6 +1,7 @@
 """Runs and their events, as plain values; fields are named as in schema/protos/trainer.proto."""
 
 import enum
+import functools
 import json
 from collections.abc import Callable, MutableSequence
 from dataclasses import dataclass, fields, make_dataclass
@@ -32,16 +33,25 @@ class RunStatus(enum.IntEnum):
         return self in (RunStatus.FAULT, RunStatus.TERM)
 
 
-def plain(message: Any, name: str) -> Any:
-    """Returns a message's field: a Timestamp in UTC, a repeated field as a tuple; None if it is not set."""
-    field, value = message.DESCRIPTOR.fields_by_name[name], getattr(message, name)
-    if isinstance(value, MutableSequence):
-        return tuple(value)
+@functools.cache
+def readers(kind: type, of: Any) -> dict[str, Callable[[Any], Any]]:
+    """Returns the functions that read those fields of a message class which a dataclass has, too, by name.
+
+    They read a Timestamp in UTC, a repeated field as a tuple, and None if an optional field is not set.
+    """
+    slots: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
+    return {name: _reader(of(), name) for name in slots if name in of.DESCRIPTOR.fields_by_name}
+
+
+def _reader(empty: Any, name: str) -> Callable[[Any], Any]:
+    field, value = empty.DESCRIPTOR.fields_by_name[name], attrgetter(name)
+    if isinstance(value(empty), MutableSequence):
+        return lambda message: tuple(value(message))
     if field.message_type:
-        return time_of(message, name)
+        return lambda message: time_of(message, name)
     if field.enum_type:
-        return RunStatus(value)
-    return value if not field.has_presence or message.HasField(name) else None
+        return lambda message: RunStatus(value(message))
+    return (lambda message: value(message) if message.HasField(name) else None) if field.has_presence else value
 
 
 class _Copied:
@@ -52,8 +62,7 @@ class _Copied:
     @classmethod
     def from_message(cls, message: Any) -> Self:
         """Copies a message."""
-        kind: Any = cls
-        return kind(*(plain(message, name) for name in kind.__slots__))  # type: ignore[no-any-return]
+        return cls(*[read(message) for read in readers(cls, type(message)).values()])
 
 
 @dataclass(frozen=True, slots=True)
