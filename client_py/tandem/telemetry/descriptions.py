@@ -58,7 +58,7 @@ class RunDescription:
     @staticmethod
     def from_message(message: Any) -> "RunDescription":
         """Copies a RunDescription message."""
-        others = {name: read(message) for name, read in readers(RunDescription, type(message)).items()}
+        others = {name: read(message) for name, read in readers(RunDescription, message.__class__).items()}
         return RunDescription(Run.from_message(message.record), **others)
 
 

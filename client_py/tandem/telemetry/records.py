@@ -34,13 +34,12 @@ class RunStatus(enum.IntEnum):
 
 
 @functools.cache
-def readers(kind: type, of: Any) -> dict[str, Callable[[Any], Any]]:
+def readers(kind: Any, of: Any) -> dict[str, Callable[[Any], Any]]:
     """Returns the functions that read those fields of a message class which a dataclass has, too, by name.
 
     They read a Timestamp in UTC, a repeated field as a tuple, and None if an optional field is not set.
     """
-    slots: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
-    return {name: _reader(of(), name) for name in slots if name in of.DESCRIPTOR.fields_by_name}
+    return {name: _reader(of(), name) for name in kind.__slots__ if name in of.DESCRIPTOR.fields_by_name}
 
 
 def _reader(empty: Any, name: str) -> Callable[[Any], Any]:
@@ -48,7 +47,7 @@ def _reader(empty: Any, name: str) -> Callable[[Any], Any]:
     if isinstance(value(empty), MutableSequence):
         return lambda message: tuple(value(message))
     if field.message_type:
-        return lambda message: time_of(message, name)
+        return _time_reader(name)
     if field.enum_type:
         return lambda message: RunStatus(value(message))
     return (lambda message: value(message) if message.HasField(name) else None) if field.has_presence else value
@@ -62,7 +61,8 @@ class _Copied:
     @classmethod
     def from_message(cls, message: Any) -> Self:
         """Copies a message."""
-        return cls(*[read(message) for read in readers(cls, type(message)).values()])
+        kind: Any = cls
+        return kind(*[read(message) for read in readers(kind, message.__class__).values()])  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +262,17 @@ def _plain_fields(kind: type[Step] | type[Episode]) -> list[str]:
     return [field.name for field in fields(kind) if field.name != "timestamp"]
 
 
-def time_of(message: Any, name: str) -> datetime | None:
-    """Returns a message's field `name`, a Timestamp, in UTC, cut to microseconds; None: it is not set."""
-    if not message.HasField(name):
-        return None
-    time = getattr(message, name)
-    return _EPOCH + timedelta(0, time.seconds, time.nanos // 1000)  # twice as fast as ToDatetime
+def _time_reader(name: str) -> Callable[[Any], datetime | None]:
+    """Returns the function that reads a message's field, a Timestamp, in UTC, cut to microseconds; None: not set."""
+    value = attrgetter(name)
+
+    def read(message: Any) -> datetime | None:
+        if not message.HasField(name):
+            return None
+        time = value(message)
+        return _EPOCH + timedelta(0, time.seconds, time.nanos // 1000)  # twice as fast as ToDatetime
+
+    return read
 
 
 def _copier(kind: type[_Timed]) -> Callable[[Any], _Timed]:
@@ -280,10 +285,10 @@ def _copier(kind: type[_Timed]) -> Callable[[Any], _Timed]:
     twin: Any = make_dataclass(f"_Thawed{kind.__name__}", names, slots=True)
     assert list(kind.__slots__) == list(twin.__slots__) == names
     assert names[-1] == "timestamp"  # `copied` relies on it
-    plain_values = attrgetter(*_plain_fields(kind))
+    plain_values, timestamp = attrgetter(*_plain_fields(kind)), _time_reader("timestamp")
 
     def copied(message: Any) -> _Timed:
-        record = twin(*plain_values(message), time_of(message, "timestamp"))
+        record = twin(*plain_values(message), timestamp(message))
         record.__class__ = kind
         return record  # type: ignore[no-any-return]
 

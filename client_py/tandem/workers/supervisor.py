@@ -151,6 +151,11 @@ class _Supervisor:
             if kind == "region" and self._makes_region(*arguments):
                 secs = self._serve()
             self._stop(secs)
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # such as too many open files
+            self._trainer.send(("ended", f"the supervisor failed: {error}"))
+            raise
         finally:
             if self._region is not None:
                 self._region.close()
