@@ -89,8 +89,10 @@ def test_environments_that_cannot_be_made(
         text = text.replace(r"workers \[1\]", r"workers \[0\]").replace(
             "environment 1 ended", "environments 0 to 1 ended"
         )
+    # So long that only the sleeper is late, also on a busy machine.
+    start_timeout = 10.0 if _Sleeper in functions else 60.0
     with pytest.raises(error, match=text):
-        tandem.make_vec(functions, num_workers=num_workers, engine=tandem.EngineOptions(start_timeout=2.0))
+        tandem.make_vec(functions, num_workers=num_workers, engine=tandem.EngineOptions(start_timeout=start_timeout))
     assert _children() == []
 
 
