@@ -1,17 +1,10 @@
 #include "engine_adapter/frames/image_encoder.h"
 
-// jpeglib.h uses FILE, and does not include its header.
-// clang-format off
-#include <cstdio>
-#include <jpeglib.h>
-// clang-format on
 #include <png.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <csetjmp>
-#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -19,6 +12,7 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
+#include "transport/frames/jpeg_encoder.h"
 
 namespace tandem {
 namespace {
@@ -52,67 +46,13 @@ absl::StatusOr<std::vector<uint8_t>> Png(std::span<const uint8_t> rgb,
   return data;
 }
 
-// libjpeg reports errors by longjmp, which leaves only this struct's frame.
-struct JpegFailure {
-  jpeg_error_mgr manager;
-  std::jmp_buf leave;
-  std::array<char, JMSG_LENGTH_MAX> text;
-
-  static void Leave(j_common_ptr info) {
-    auto* const failure = reinterpret_cast<JpegFailure*>(info->err);
-    info->err->format_message(info, failure->text.data());
-    std::longjmp(failure->leave, 1);
-  }
-};
-
-// Values that must survive the longjmp are in the caller's frame; no object
-// here has a destructor.
-bool WriteJpeg(const uint8_t* rgb, uint32_t width, uint32_t height,
-               unsigned char** out, unsigned long* out_bytes,
-               JpegFailure* failure) {
-  jpeg_compress_struct jpeg;
-  jpeg.err = jpeg_std_error(&failure->manager);
-  failure->manager.error_exit = JpegFailure::Leave;
-  if (setjmp(failure->leave) != 0) {
-    jpeg_destroy_compress(&jpeg);
-    return false;
-  }
-  jpeg_create_compress(&jpeg);
-  jpeg_mem_dest(&jpeg, out, out_bytes);
-  jpeg.image_width = width;
-  jpeg.image_height = height;
-  jpeg.input_components = kRgbBytes;
-  jpeg.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&jpeg);
-  jpeg_set_quality(&jpeg, kJpegQuality, TRUE);
-  // The default, 4:2:0, would remove the colour of thin lines.
-  jpeg.comp_info[0].h_samp_factor = 1;
-  jpeg.comp_info[0].v_samp_factor = 1;
-  jpeg_start_compress(&jpeg, TRUE);
-  while (jpeg.next_scanline < height) {
-    // libjpeg only reads the rows, although its type is not const.
-    auto* row = const_cast<JSAMPROW>(rgb + size_t{jpeg.next_scanline} * width *
-                                               kRgbBytes);
-    jpeg_write_scanlines(&jpeg, &row, 1);
-  }
-  jpeg_finish_compress(&jpeg);
-  jpeg_destroy_compress(&jpeg);
-  return true;
-}
-
 absl::StatusOr<std::vector<uint8_t>> Jpeg(std::span<const uint8_t> rgb,
                                           uint32_t width, uint32_t height) {
-  unsigned char* out = nullptr;
-  unsigned long out_bytes = 0;  // NOLINT(google-runtime-int): libjpeg's type
-  JpegFailure failure = {};
-  const bool written =
-      WriteJpeg(rgb.data(), width, height, &out, &out_bytes, &failure);
-  std::vector<uint8_t> data;
-  if (written) data.assign(out, out + out_bytes);
-  // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): libjpeg's malloc
-  std::free(out);
-  if (!written) return Failed("libjpeg", failure.text.data());
-  return data;
+  return EncodeJpeg({.pixels = std::as_bytes(rgb),
+                     .width = width,
+                     .height = height,
+                     .channels = kRgbBytes},
+                    {.quality = kJpegQuality, .full_colour = true});
 }
 
 }  // namespace
