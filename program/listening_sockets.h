@@ -1,4 +1,4 @@
-// ListeningSockets: the addresses at which the daemon's clients find it.
+// ListeningSockets: the addresses at which a server's clients find it.
 //
 // Data flow: HOST:PORT -> its addresses of this machine -> TCP sockets; paths
 // -> Unix sockets.
@@ -8,8 +8,8 @@
 //   absl::StatusOr<TcpSockets> tcp = ListenOnTcp(*at, listen);
 //   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("daemon.sock");
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_LISTENING_SOCKETS_H_
-#define TANDEM_SLOW_LANE_DAEMON_LISTENING_SOCKETS_H_
+#ifndef TANDEM_PROGRAM_LISTENING_SOCKETS_H_
+#define TANDEM_PROGRAM_LISTENING_SOCKETS_H_
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "transport/base/unique_fd.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 // Its accept does not block. Move-only; the destructor removes its file, unless
 // another file has replaced it.
@@ -65,7 +65,7 @@ absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen);
 absl::StatusOr<TcpSockets> ListenOnTcp(const std::vector<TcpAddress>& addresses,
                                        const std::string& listen);
 
-// Removes the socket of a dead daemon at `path`. kUnavailable: a program
+// Removes the socket of a dead server at `path`. kUnavailable: a program
 // listens there; kAlreadyExists: the path is another kind of file;
 // kInvalidArgument: the path is invalid for a socket.
 absl::Status RemoveStaleSocket(const std::string& path);
@@ -73,6 +73,6 @@ absl::Status RemoveStaleSocket(const std::string& path);
 // Listens at a path that does not exist yet.
 absl::StatusOr<ListeningSocket> ListenOnUnix(const std::string& path);
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
-#endif  // TANDEM_SLOW_LANE_DAEMON_LISTENING_SOCKETS_H_
+#endif  // TANDEM_PROGRAM_LISTENING_SOCKETS_H_

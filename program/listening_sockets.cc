@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/listening_sockets.h"
+#include "program/listening_sockets.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/base/error.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 constexpr unsigned kUserTimeoutMs = 20'000;
@@ -83,9 +83,7 @@ UniqueFd ListenAt(const TcpAddress& address) {
   return made;
 }
 
-// Whether a program listens at `path`, which is short enough for a socket. The
-// folder's lock excludes other daemons at the folder's own socket only; another
-// path may belong to a daemon of another folder.
+// Whether a program listens at `path`, which is short enough for a socket.
 absl::StatusOr<bool> HasListener(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -114,7 +112,7 @@ absl::Status CannotListen(const std::string& listen, int why) {
       "--listen: expected an address that is free and this machine's own, "
       "found that '",
       listen, "' is not (", std::strerror(why),
-      "); is another daemon running? Next: --listen=127.0.0.1:0 takes a free "
+      "); is another server running? Next: --listen=127.0.0.1:0 takes a free "
       "port"));
 }
 
@@ -156,14 +154,15 @@ absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
     if (!IsLoopback(at->ai_addr)) {
       const std::string number = Numeric(at->ai_addr, at->ai_addrlen);
+      const std::string forwarded = port == "0" ? "PORT" : port;
       return absl::InvalidArgumentError(absl::StrCat(
           "--listen: expected an address that this machine alone reaches "
           "(127.0.0.1, [::1], localhost), found '",
           host, "'", number == host ? "" : absl::StrCat(", which is ", number),
           ": connections of other machines are neither encrypted nor of a "
           "known user; next: --listen=127.0.0.1:",
-          port, ", and on the other machine ssh -N -L 50055:127.0.0.1:",
-          port == "0" ? "PORT" : port, " THIS_MACHINE"));
+          port, ", and on the other machine ssh -N -L ", forwarded,
+          ":127.0.0.1:", forwarded, " THIS_MACHINE"));
     }
     TcpAddress address = {.bytes = {}, .size = at->ai_addrlen};
     std::memcpy(&address.bytes, at->ai_addr, at->ai_addrlen);
@@ -232,8 +231,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   if (taken) {
     return absl::UnavailableError(absl::StrCat(
         "--socket: expected a path that is free, found one at which another "
-        "program listens; is it another daemon's? Give another path, or stop "
-        "that one: ",
+        "program listens; give another path, or stop that program: ",
         path));
   }
   if (unlink(path.c_str()) != 0) return MakeSystemError("unlink", path, errno);
@@ -257,4 +255,4 @@ absl::StatusOr<ListeningSocket> ListenOnUnix(const std::string& path) {
   return socket;
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
