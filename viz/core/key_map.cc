@@ -10,6 +10,8 @@ namespace {
 constexpr KeyRow kKeys[] = {
     {Action::kPause, "Space",
      "pause the image, and back to live; the run goes on"},
+    {Action::kSeekBack, ",", "one second back, of the last 60; pauses"},
+    {Action::kSeekForward, ".", "one second forward"},
     {Action::kFit, "F 0", "fit the image into the window"},
     {Action::kActualSize, "1", "one screen pixel for each image pixel"},
     {Action::kZoomIn, "+ =", "zoom in (also the wheel)"},
@@ -23,6 +25,8 @@ constexpr KeyRow kKeys[] = {
     {Action::kGrid, "G Esc", "the complete grid again; closes this help"},
     {Action::kSnapshot, "S",
      "save the image as a PNG file, as it was published"},
+    {Action::kRecord, "R",
+     "record the run as an mp4 file (needs ffmpeg); R again ends it"},
     {Action::kWindowSnapshot, "Shift+S", "save the window as a PNG file"},
     {Action::kHud, "H", "numbers on the image: show, hide"},
     {Action::kPlots, "P", "plots: show, hide"},

@@ -17,6 +17,8 @@ namespace tandem {
 
 enum class Action {
   kPause,
+  kSeekBack,
+  kSeekForward,
   kFit,
   kActualSize,
   kZoomIn,
@@ -29,6 +31,7 @@ enum class Action {
   kNextTile,
   kPreviousTile,
   kSnapshot,
+  kRecord,
   kWindowSnapshot,
   kHud,
   kPlots,

@@ -12,10 +12,10 @@
 #include "absl/time/time.h"
 #include "program/screen.h"
 #include "transport/base/error.h"
+#include "viz/core/engine_control.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/inspection.h"
 #include "viz/inspect/inspection_output.h"
-#include "viz/inspect/service_switch.h"
 
 namespace tandem {
 namespace {
@@ -60,6 +60,19 @@ Shown InspectAndShow(const InspectOptions& options, Inspector* inspector) {
   return options.what == InspectOptions::What::kList
              ? ShowAll(options, inspector->InspectAll())
              : ShowOne(options, inspector->InspectName(options.name));
+}
+
+// Services before one that fails stay switched.
+absl::Status SwitchServices(const InspectOptions& options) {
+  TANDEM_ASSIGN_OR_RETURN(
+      EngineControl control,
+      EngineControl::Attach(options.name, "tandem-inspect"));
+  for (const bool on : {false, true}) {
+    for (const std::string& name : on ? options.enable : options.disable) {
+      TANDEM_RETURN_IF_ERROR(control.SwitchService(name, on));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Makes two inspections, to compute rates; one if it finds a problem or no
@@ -139,8 +152,7 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
   }
   if (options->watch) return Watch(*options);
   if (!options->enable.empty() || !options->disable.empty()) {
-    const absl::Status switched =
-        SwitchServices(options->name, options->enable, options->disable);
+    const absl::Status switched = SwitchServices(*options);
     if (!switched.ok()) {
       const std::string message(switched.message());
       const bool missing = CodeOf(switched) == ErrorCode::kNotReady;

@@ -4,7 +4,12 @@
 #include <QDir>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "transport/base/clock.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/quantities.h"
@@ -16,16 +21,23 @@ constexpr int kTextsMs = 100;
 constexpr int kEvalMs = 1000;
 constexpr double kZoomStep = 1.25;
 constexpr double kPanStep = 64;
+constexpr int64_t kSeekNs = 1'000'000'000;
 
 }  // namespace
 
+QString NewFile(const QString& folder, const QString& name,
+                const QString& ending) {
+  QString part = name;
+  part.replace(QLatin1Char('/'), QLatin1Char('_'));
+  return QDir(folder).filePath(part + QLatin1Char('-') +
+                               QDateTime::currentDateTime().toString(
+                                   QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
+                               ending);
+}
+
 QString SaveSnapshot(const QString& folder, const QString& name,
                      const std::function<bool(const QString& path)>& save) {
-  const QString path =
-      QDir(folder).filePath(name + QLatin1Char('-') +
-                            QDateTime::currentDateTime().toString(
-                                QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
-                            QStringLiteral(".png"));
+  const QString path = NewFile(folder, name, QStringLiteral(".png"));
   return save(path) ? QStringLiteral("Saved ") + path
                     : QStringLiteral(
                           "Could not write %1: is the folder there, "
@@ -73,14 +85,8 @@ bool FastLaneTab::live() const {
 
 QString FastLaneTab::ageText() const {
   if (!hasImage()) return {};
-  const int64_t now_ns = MonotonicNanos();
-  const Freshness& freshness = consumer_.watch().freshness();
-  const int64_t age_ns = paused() ? age_at_pause_ns_ + (now_ns - *paused_at_ns_)
-                                  : freshness.AgeNsAt(now_ns).value_or(0);
-  const QString text = Text(ShortAgeText(age_ns));
-  const bool at_least =
-      paused() ? at_least_at_pause_ : freshness.AgeIsAtLeast();
-  return at_least ? QStringLiteral("over ") + text : text;
+  return Text(
+      playback_.AgeTextAt(MonotonicNanos(), consumer_.watch().freshness()));
 }
 
 QString FastLaneTab::fpsText() const {
@@ -125,6 +131,10 @@ QString FastLaneTab::tileText() const {
 }
 
 void FastLaneTab::TakeFrame(const FastLaneFrameEvent& event) {
+  if (recording()) {
+    recorder_->Add(consumer_.watch().frame());
+    if (!recorder_->status().ok()) StopRecording();
+  }
   if (paused()) {
     newest_ = event;
     return;
@@ -154,15 +164,48 @@ void FastLaneTab::ShowFrame(const FastLaneFrameEvent& event) {
 
 void FastLaneTab::TogglePause() {
   if (paused()) {
-    paused_at_ns_.reset();
+    playback_.Resume();
     if (newest_.has_value()) ShowFrame(*newest_);
     newest_.reset();
   } else if (hasImage()) {
-    paused_at_ns_ = MonotonicNanos();
-    age_at_pause_ns_ =
-        consumer_.watch().freshness().AgeNsAt(*paused_at_ns_).value_or(0);
-    at_least_at_pause_ = consumer_.watch().freshness().AgeIsAtLeast();
+    playback_.Freeze(MonotonicNanos(), consumer_.watch().freshness());
   }
+  Q_EMIT changed();
+}
+
+void FastLaneTab::Seek(int64_t by_ns) {
+  const std::shared_ptr<const KeptFrame> frame =
+      playback_.SeekBy(by_ns, MonotonicNanos(), consumer_.tape());
+  if (frame == nullptr) return;
+  const std::vector<uint8_t>& jpeg = frame->picture.jpeg;
+  ShowFrame({.image = QImage::fromData(jpeg.data(),
+                                       static_cast<int>(jpeg.size()), "JPEG"),
+             .hud_text = Text(HudText(frame->metrics.last_reward,
+                                      frame->metrics.rolling_return,
+                                      frame->metrics.step_rate_hz)),
+             .metadata = frame->metadata});
+  Q_EMIT changed();
+}
+
+void FastLaneTab::ToggleRecording() {
+  if (recording()) return StopRecording();
+  absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder = Mp4Recorder::Start(
+      NewFile(options_.snapshots, run_id_, QStringLiteral(".mp4"))
+          .toStdString());
+  if (!recorder.ok()) {
+    Q_EMIT said(Text(recorder.status().message()));
+    return;
+  }
+  recorder_ = *std::move(recorder);
+  Q_EMIT said(QStringLiteral("Recording; R ends it."));
+  Q_EMIT changed();
+}
+
+void FastLaneTab::StopRecording() {
+  const std::unique_ptr<Mp4Recorder> recorder = std::move(recorder_);
+  const absl::Status saved = recorder->Finish();
+  Q_EMIT said(saved.ok() ? QStringLiteral("Saved ") + Text(recorder->path())
+                         : Text(saved.message()));
   Q_EMIT changed();
 }
 
@@ -177,6 +220,15 @@ bool FastLaneTab::Perform(Action action) {
   switch (action) {
     case Action::kPause:
       TogglePause();
+      return true;
+    case Action::kSeekBack:
+      Seek(-kSeekNs);
+      return true;
+    case Action::kSeekForward:
+      Seek(kSeekNs);
+      return true;
+    case Action::kRecord:
+      ToggleRecording();
       return true;
     case Action::kSnapshot:
       SaveImage();
@@ -234,8 +286,6 @@ void FastLaneTab::SaveImage() {
     Q_EMIT said(QStringLiteral("No image to save yet."));
     return;
   }
-  QString name = run_id_;
-  name.replace(QLatin1Char('/'), QLatin1Char('_'));
   QImage image = image_;
   image.setText(QStringLiteral("Run"), run_id_);
   image.setText(QStringLiteral("Step"), step_text_);
@@ -243,9 +293,9 @@ void FastLaneTab::SaveImage() {
   image.setText(QStringLiteral("State"),
                 paused() ? QStringLiteral("paused") : status());
   image.setText(QStringLiteral("Age"), ageText());
-  Q_EMIT said(SaveSnapshot(options_.snapshots, name, [&](const QString& path) {
-    return image.save(path, "PNG");
-  }));
+  Q_EMIT said(SaveSnapshot(
+      options_.snapshots, run_id_,
+      [&](const QString& path) { return image.save(path, "PNG"); }));
 }
 
 void FastLaneTab::ReadEval() {

@@ -18,11 +18,14 @@
 #include <QTimer>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
+#include "viz/core/mp4_recorder.h"
+#include "viz/core/playback.h"
 #include "viz/viewer/fast_lane_consumer.h"
 
 namespace tandem {
@@ -33,6 +36,10 @@ struct FastLaneTabOptions {
   QString eval_summary;                     // "": MOSAIC's path
   QString snapshots = QStringLiteral(".");  // folder
 };
+
+// Returns a new path in the folder, NAME-TIME and the ending, such as ".png".
+QString NewFile(const QString& folder, const QString& name,
+                const QString& ending);
 
 // Saves the image as NAME-TIME.png in the folder; `save` gets the path. Returns
 // a message for the user.
@@ -48,6 +55,7 @@ class FastLaneTab : public QObject {
   Q_PROPERTY(QString reason READ reason NOTIFY changed)
   Q_PROPERTY(bool live READ live NOTIFY changed)
   Q_PROPERTY(bool paused READ paused NOTIFY changed)
+  Q_PROPERTY(bool recording READ recording NOTIFY changed)
   Q_PROPERTY(bool hasImage READ hasImage NOTIFY changed)
   Q_PROPERTY(QString ageText READ ageText NOTIFY changed)
   Q_PROPERTY(QString hudText READ hudText NOTIFY changed)
@@ -78,7 +86,8 @@ class FastLaneTab : public QObject {
   QString status() const;
   QString reason() const;  // empty while there is a link
   bool live() const;       // connected, and not paused
-  bool paused() const { return paused_at_ns_.has_value(); }
+  bool paused() const { return playback_.frozen(); }
+  bool recording() const { return recorder_ != nullptr; }
   bool hasImage() const { return !image_.isNull(); }
   QString ageText() const;  // the shown image's age; "" without an image
   QString hudText() const { return hud_text_; }
@@ -112,6 +121,9 @@ class FastLaneTab : public QObject {
   void TakeFrame(const FastLaneFrameEvent& event);
   void ShowFrame(const FastLaneFrameEvent& event);
   void TogglePause();
+  void Seek(int64_t by_ns);  // pauses; shows an earlier or later image
+  void ToggleRecording();
+  void StopRecording();
   void StepTile(int by);
   void SaveImage();
   void ReadEval();
@@ -128,9 +140,8 @@ class FastLaneTab : public QObject {
   QString error_text_;
   QString eval_text_;
   std::optional<FastLaneFrameEvent> newest_;  // since the pause
-  std::optional<int64_t> paused_at_ns_;
-  int64_t age_at_pause_ns_ = 0;  // the shown image's age
-  bool at_least_at_pause_ = false;
+  Playback playback_;
+  std::unique_ptr<Mp4Recorder> recorder_;  // nullptr: does not record
   ImageView view_;
   bool hud_shown_ = true;
   bool plots_shown_ = true;

@@ -3,6 +3,7 @@
 
 #include <QCoreApplication>
 #include <QDir>
+#include <QFileInfo>
 #include <QKeySequence>
 #include <QQuickItem>
 #include <QRectF>
@@ -90,6 +91,18 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
   switch (action) {
     case Action::kPause:
       return toggles([&] { return tab()->paused(); });
+    // They pause at an image of the past, and at a later one. Space, the test
+    // of kPause, shows the newest again.
+    case Action::kSeekBack:
+    case Action::kSeekForward:
+      if (action == Action::kSeekForward) tab()->Perform(Action::kSeekBack);
+      press();
+      EXPECT_TRUE(tab()->paused());
+      tab()->Perform(Action::kPause);
+      EXPECT_FALSE(tab()->paused());
+      return;
+    case Action::kRecord:
+      return toggles([&] { return tab()->recording(); });
     case Action::kHud:
       return toggles([&] { return tab()->hudShown(); });
     case Action::kPlots:
@@ -205,6 +218,32 @@ TEST_F(KeysTest, HaveTheEffectsOfTheTable) {
                  [&] { Press(key.key(), key.keyboardModifiers()); });
     }
   }
+}
+
+TEST_F(ViewerTest, ShowsAnImageOfThePastAndRecords) {
+  const QTemporaryDir folder;
+  ViewerOptions options;
+  options.snapshots = folder.path().toStdString();
+  OpenRun({.run = run_}, options);
+  const auto step = [&] { return tab()->stepText().remove(',').toLongLong(); };
+  tab()->Perform(Action::kRecord);
+  Await([&] {
+    const FrameTape& tape = tab()->consumer().tape();
+    return tape.end_ns() - tape.begin_ns() > 1'500'000'000;
+  });
+  const long long newest = step();
+  tab()->Perform(Action::kSeekBack);
+  EXPECT_LT(step(), newest - 50);  // 100 steps a second
+  const long long past = step();
+  tab()->Perform(Action::kSeekForward);
+  EXPECT_GT(step(), past);
+  tab()->Perform(Action::kPause);
+  Await([&] { return step() > newest; });
+  tab()->Perform(Action::kRecord);
+  const QStringList files =
+      QDir(folder.path()).entryList({QStringLiteral("*.mp4")});
+  ASSERT_EQ(files.size(), 1);
+  EXPECT_GT(QFileInfo(QDir(folder.path()).filePath(files[0])).size(), 1000);
 }
 
 TEST_F(ViewerTest, ShowsOneTileByClickAndByKey) {
