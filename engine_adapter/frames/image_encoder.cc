@@ -1,7 +1,5 @@
 #include "engine_adapter/frames/image_encoder.h"
 
-#include <png.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,48 +10,12 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
-#include "transport/frames/jpeg_encoder.h"
+#include "transport/frames/image_files.h"
 
 namespace tandem {
 namespace {
 
 constexpr int kJpegQuality = 90;
-
-absl::Status Failed(absl::string_view library, absl::string_view text) {
-  return MakeError(ErrorCode::kEngineFailed,
-                   absl::StrCat("image: expected ", library,
-                                " to encode it, found: ", text));
-}
-
-absl::StatusOr<std::vector<uint8_t>> Png(std::span<const uint8_t> rgb,
-                                         uint32_t width, uint32_t height) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = width;
-  image.height = height;
-  image.format = PNG_FORMAT_RGB;
-  // A higher level gains little, and streams need speed.
-  image.flags = PNG_IMAGE_FLAG_FAST;
-  const auto row = static_cast<png_int_32>(width * kRgbBytes);
-  // libpng's own bound, so that it encodes once.
-  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
-  std::vector<uint8_t> data(bytes);
-  if (png_image_write_to_memory(&image, data.data(), &bytes, 0, rgb.data(), row,
-                                nullptr) == 0) {
-    return Failed("libpng", image.message);
-  }
-  data.resize(bytes);
-  return data;
-}
-
-absl::StatusOr<std::vector<uint8_t>> Jpeg(std::span<const uint8_t> rgb,
-                                          uint32_t width, uint32_t height) {
-  return EncodeJpeg({.pixels = std::as_bytes(rgb),
-                     .width = width,
-                     .height = height,
-                     .channels = kRgbBytes},
-                    {.quality = kJpegQuality, .full_colour = true});
-}
 
 }  // namespace
 
@@ -86,9 +48,15 @@ absl::StatusOr<Image> EncodeImage(std::vector<uint8_t> rgb, uint32_t width,
     image.data = std::move(rgb);
     return image;
   }
-  TANDEM_ASSIGN_OR_RETURN(image.data, format == ImageFormat::kPng
-                                          ? Png(rgb, width, height)
-                                          : Jpeg(rgb, width, height));
+  const PixelRows rows = {.pixels = std::as_bytes(std::span(rgb)),
+                          .width = width,
+                          .height = height,
+                          .channels = kRgbBytes};
+  TANDEM_ASSIGN_OR_RETURN(
+      image.data,
+      format == ImageFormat::kPng
+          ? EncodePng(rows)
+          : EncodeJpeg(rows, {.quality = kJpegQuality, .full_colour = true}));
   return image;
 }
 

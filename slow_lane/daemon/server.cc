@@ -20,7 +20,7 @@
 #include "schema/protos/trainer.grpc.pb.h"
 #pragma GCC diagnostic pop
 #include "slow_lane/wire/limits.h"
-#include "slow_lane/wire/token_file.h"
+#include "program/token_file.h"
 #include "transport/base/error.h"
 
 namespace tandem::slow_lane {

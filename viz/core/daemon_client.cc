@@ -3,14 +3,14 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <cstdlib>
+#include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "schema/protos/trainer.grpc.pb.h"
-#include "transport/base/printable.h"
+#include "transport/base/error.h"
+#include "viz/core/daemon_channel.h"
 
 namespace tandem {
 namespace {
@@ -18,24 +18,17 @@ namespace {
 namespace v1 = slow_lane::v1;
 namespace trainer = gymgui::trainer;
 
-// The numbers of both enumerations are gRPC's. The daemon's text may be
-// anything.
-absl::Status StatusOf(const grpc::Status& status, absl::string_view call,
-                      const std::string& target) {
-  if (status.ok()) return absl::OkStatus();
-  absl::string_view next;
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    next = ". Start a daemon there, or set TANDEM_DAEMON to its address";
-  }
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      absl::StrCat(call, " at ", Printable(target), ": ",
-                                   Printable(status.error_message()), next));
-}
+// A call to a daemon that is not there takes so long.
+constexpr double kConnectSecs = 0.5;
 
-void SetDeadline(grpc::ClientContext* context, double secs) {
+// Prepares a call.
+absl::Status Begin(grpc::Channel* channel, grpc::ClientContext* context,
+                   double secs) {
+  AwaitConnection(channel, kConnectSecs);
   context->set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::milliseconds(static_cast<int64_t>(secs * 1e3)));
+  return AddDaemonToken(context);
 }
 
 DaemonRun RunOf(const v1::RunDescription& from) {
@@ -65,40 +58,28 @@ DaemonRun RunOf(const v1::RunDescription& from) {
 }  // namespace
 
 struct DaemonClient::Stubs {
+  std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::SlowLane::Stub> slow_lane;
   std::unique_ptr<trainer::TrainerService::Stub> trainer;
 };
 
-std::string DaemonTarget() {
-  const char* const given = std::getenv("TANDEM_DAEMON");
-  if (given != nullptr && *given != '\0') return given;
-  return absl::StrCat("127.0.0.1:", int{v1::DEFAULT_PORT});
-}
-
 DaemonClient::DaemonClient(const std::string& target)
     : target_(target), stubs_(std::make_unique<Stubs>()) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(v1::MAX_MESSAGE_BYTES);
-  arguments.SetMaxSendMessageSize(v1::MAX_MESSAGE_BYTES);
-  // A restarted daemon is found within a second.
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const auto channel = grpc::CreateCustomChannel(
-      target, grpc::InsecureChannelCredentials(), arguments);
-  stubs_->slow_lane = v1::SlowLane::NewStub(channel);
-  stubs_->trainer = trainer::TrainerService::NewStub(channel);
+  stubs_->channel = NewDaemonChannel(target);
+  stubs_->slow_lane = v1::SlowLane::NewStub(stubs_->channel);
+  stubs_->trainer = trainer::TrainerService::NewStub(stubs_->channel);
 }
 
 DaemonClient::~DaemonClient() = default;
 
 absl::StatusOr<DaemonRuns> DaemonClient::ListRuns() const {
   grpc::ClientContext context;
-  SetDeadline(&context, kTimeoutSecs);
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
   v1::DescribeRunsResponse response;
   const absl::Status status =
-      StatusOf(stubs_->slow_lane->DescribeRuns(
-                   &context, v1::DescribeRunsRequest(), &response),
-               "DescribeRuns", target_);
+      DaemonStatus(stubs_->slow_lane->DescribeRuns(
+                       &context, v1::DescribeRunsRequest(), &response),
+                   "DescribeRuns", target_);
   if (!status.ok()) return status;
   DaemonRuns runs;
   runs.state = response.daemon_state();
@@ -111,31 +92,30 @@ absl::StatusOr<DaemonRuns> DaemonClient::ListRuns() const {
 absl::StatusOr<std::string> DaemonClient::Submit(
     const std::string& config_json) const {
   grpc::ClientContext context;
-  SetDeadline(&context, kTimeoutSecs);
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
   trainer::SubmitRunRequest request;
   request.set_config_json(config_json);
   trainer::SubmitRunResponse response;
-  const absl::Status status =
-      StatusOf(stubs_->trainer->SubmitRun(&context, request, &response),
-               "SubmitRun", target_);
-  if (!status.ok()) return status;
+  TANDEM_RETURN_IF_ERROR(
+      DaemonStatus(stubs_->trainer->SubmitRun(&context, request, &response),
+                   "SubmitRun", target_));
   return response.run_id();
 }
 
 absl::Status DaemonClient::Cancel(const std::string& run_id) const {
   grpc::ClientContext context;
-  SetDeadline(&context, kCancelSecs);
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kCancelSecs));
   trainer::CancelRunRequest request;
   request.set_run_id(run_id);
   trainer::CancelRunResponse response;
-  return StatusOf(stubs_->trainer->CancelRun(&context, request, &response),
-                  "CancelRun", target_);
+  return DaemonStatus(stubs_->trainer->CancelRun(&context, request, &response),
+                      "CancelRun", target_);
 }
 
 absl::Status DaemonClient::SetPaused(const std::string& run_id,
                                      bool paused) const {
   grpc::ClientContext context;
-  SetDeadline(&context, kTimeoutSecs);
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
   const auto stream = stubs_->trainer->ControlStream(&context);
   trainer::ControlEvent event;
   event.set_run_id(run_id);
@@ -148,7 +128,7 @@ absl::Status DaemonClient::SetPaused(const std::string& run_id,
   if (stream->Write(event)) stream->WritesDone();
   while (stream->Read(&event)) {
   }
-  return StatusOf(stream->Finish(), "ControlStream", target_);
+  return DaemonStatus(stream->Finish(), "ControlStream", target_);
 }
 
 }  // namespace tandem

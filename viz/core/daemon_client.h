@@ -5,7 +5,7 @@
 // Ownership: any number of clients; thread-safe. Opens no connection before the
 // first call, and connects again after the daemon was restarted.
 //
-//   DaemonClient daemon(DaemonTarget());
+//   DaemonClient daemon(DaemonTarget());  // daemon_channel.h
 //   absl::StatusOr<DaemonRuns> runs = daemon.ListRuns();
 //   absl::StatusOr<std::string> run_id = daemon.Submit(config_json);
 
@@ -23,10 +23,6 @@
 #include "absl/strings/string_view.h"
 
 namespace tandem {
-
-// Returns the variable TANDEM_DAEMON, HOST:PORT or unix:PATH, or else the
-// daemon's default address.
-std::string DaemonTarget();
 
 struct DaemonRun {
   std::string run_id;

@@ -24,7 +24,7 @@ void FrameTape::Record(const FrameWatch& watch, int64_t now_ns) {
 
 void FrameTape::Keep(KeptFrame frame) {
   const int64_t now_ns = frame.at_ns;
-  bytes_ += frame.picture.jpeg.size();
+  bytes_ += frame.picture.file.size();
   frames_.push_back(std::make_shared<const KeptFrame>(std::move(frame)));
   RemoveBeyondLimits(now_ns);
 }
@@ -39,7 +39,7 @@ std::shared_ptr<const KeptFrame> FrameTape::At(int64_t at_ns) const {
 void FrameTape::RemoveBeyondLimits(int64_t now_ns) {
   while (frames_.size() > 1 &&
          (bytes_ > limits_.bytes || now_ns - begin_ns() > limits_.span_ns)) {
-    bytes_ -= frames_.front()->picture.jpeg.size();
+    bytes_ -= frames_.front()->picture.file.size();
     frames_.pop_front();
   }
 }

@@ -52,6 +52,9 @@ class FrameTape {
   // The same for a frame that is already compressed.
   void Keep(KeptFrame frame);
 
+  // Changes the limit; the next frame's Keep applies it.
+  void SetMostBytes(size_t bytes) { limits_.bytes = bytes; }
+
   // Returns the newest frame from `at_ns` or earlier; otherwise the oldest
   // frame; nullptr: none.
   std::shared_ptr<const KeptFrame> At(int64_t at_ns) const;
@@ -66,7 +69,7 @@ class FrameTape {
  private:
   void RemoveBeyondLimits(int64_t now_ns);
 
-  const Limits limits_;
+  Limits limits_;
   std::deque<std::shared_ptr<const KeptFrame>> frames_;  // oldest first
   size_t bytes_ = 0;
 };

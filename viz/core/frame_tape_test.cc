@@ -17,7 +17,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 KeptFrame FrameAt(int64_t at_ns, size_t bytes = 10) {
   KeptFrame frame;
   frame.at_ns = at_ns;
-  frame.picture.jpeg.resize(bytes);
+  frame.picture.file.resize(bytes);
   return frame;
 }
 
@@ -55,6 +55,16 @@ TEST(FrameTape, RemovesFramesBeyondItsBytesAndKeepsTheNewest) {
   EXPECT_EQ(tape.bytes(), 1000U);
 }
 
+TEST(FrameTape, ASmallerLimitRemovesFramesWithTheNextOne) {
+  FrameTape tape;
+  for (int64_t secs = 0; secs < 9; ++secs) {
+    tape.Keep(FrameAt(secs * kSecond, 30));
+  }
+  tape.SetMostBytes(60);
+  tape.Keep(FrameAt(9 * kSecond, 30));
+  EXPECT_EQ(tape.size(), 2U);
+}
+
 TEST(FrameTape, AReaderKeepsAFrameThatTheTapeHasRemoved) {
   FrameTape tape({.bytes = 10});
   tape.Keep(FrameAt(kSecond));
@@ -82,9 +92,9 @@ TEST(FrameTape, KeepsAtMostOneFrameOfAGap) {
   EXPECT_EQ(kept->picture.width, 64U);
   EXPECT_EQ(kept->picture.height, 48U);
   EXPECT_TRUE(kept->metadata.step.has_value());
-  ASSERT_GT(kept->picture.jpeg.size(), 2U);
-  EXPECT_EQ(kept->picture.jpeg[0], 0xFF);  // a JPEG file's first bytes
-  EXPECT_EQ(kept->picture.jpeg[1], 0xD8);
+  ASSERT_GT(kept->picture.file.size(), 2U);
+  EXPECT_EQ(kept->picture.file[0], 0xFF);  // a JPEG file's first bytes
+  EXPECT_EQ(kept->picture.file[1], 0xD8);
 }
 
 }  // namespace

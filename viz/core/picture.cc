@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "transport/base/error.h"
-#include "transport/frames/jpeg_encoder.h"
+#include "transport/frames/image_files.h"
 
 namespace tandem {
 namespace {
@@ -54,30 +54,29 @@ uint32_t DivisorFor(uint32_t width, uint32_t height, uint32_t wanted_width) {
 absl::StatusOr<Picture> EncodePicture(const Frame& frame,
                                       const PictureOptions& options) {
   // A narrow frame keeps at least one pixel.
-  const uint32_t divisor =
-      std::min({options.divisor, frame.width, frame.height});
-  const JpegOptions jpeg = {.quality = options.quality, .full_colour = false};
+  const uint32_t divisor = std::max<uint32_t>(
+      1, std::min({options.divisor, frame.width, frame.height}));
+  const auto encode = [&](const PixelRows& rows) {
+    return options.lossless ? EncodePng(rows)
+                            : EncodeJpeg(rows, {.quality = options.quality,
+                                                .full_colour = false});
+  };
   Picture picture;
-  if (divisor <= 1) {
-    picture.width = frame.width;
-    picture.height = frame.height;
-    TANDEM_ASSIGN_OR_RETURN(picture.jpeg,
-                            EncodeJpeg({.pixels = frame.pixels,
-                                        .width = frame.width,
-                                        .height = frame.height,
-                                        .channels = frame.channels},
-                                       jpeg));
-    return picture;
-  }
   picture.width = frame.width / divisor;
   picture.height = frame.height / divisor;
+  if (divisor == 1) {
+    TANDEM_ASSIGN_OR_RETURN(picture.file, encode({.pixels = frame.pixels,
+                                                  .width = frame.width,
+                                                  .height = frame.height,
+                                                  .channels = frame.channels}));
+    return picture;
+  }
   const std::vector<std::byte> small =
       Shrink(frame, divisor, picture.width, picture.height);
-  TANDEM_ASSIGN_OR_RETURN(picture.jpeg, EncodeJpeg({.pixels = small,
-                                                    .width = picture.width,
-                                                    .height = picture.height,
-                                                    .channels = kRgb},
-                                                   jpeg));
+  TANDEM_ASSIGN_OR_RETURN(picture.file, encode({.pixels = small,
+                                                .width = picture.width,
+                                                .height = picture.height,
+                                                .channels = kRgb}));
   return picture;
 }
 

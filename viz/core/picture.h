@@ -1,6 +1,7 @@
-// EncodePicture: a frame as a JPEG file, smaller if that is enough.
+// EncodePicture: a frame as a file, smaller if that is enough.
 //
-// Data flow: a frame -> the mean of each square of pixels -> JPEG, 4:2:0.
+// Data flow: a frame -> the mean of each square of pixels -> JPEG, 4:2:0, or
+// PNG.
 //
 //   const uint32_t divisor = DivisorFor(640, 480, /*wanted_width=*/320);  // 2
 //   absl::StatusOr<Picture> picture =
@@ -18,14 +19,15 @@
 namespace tandem {
 
 struct Picture {
-  std::vector<uint8_t> jpeg;
-  uint32_t width = 0;  // pixels
+  std::vector<uint8_t> file;  // JPEG or PNG
+  uint32_t width = 0;         // pixels
   uint32_t height = 0;
 };
 
 struct PictureOptions {
-  uint32_t divisor = 1;  // of both sides; at least 1
-  int quality = 75;      // 1 to 100
+  uint32_t divisor = 1;   // of both sides; at least 1
+  int quality = 75;       // 1 to 100, of JPEG
+  bool lossless = false;  // PNG
 };
 
 // The maximum of a picture's pixels: those of two full-HD screens. Larger
@@ -37,7 +39,7 @@ inline constexpr uint64_t kMaxPicturePixels = uint64_t{2} * 1920 * 1080;
 uint32_t DivisorFor(uint32_t width, uint32_t height, uint32_t wanted_width);
 
 // Pixels at the right and lower edges that fill no square are omitted. Errors:
-// EncodeJpeg's. Takes milliseconds; allocates.
+// those of image_files.h. Takes milliseconds; allocates.
 absl::StatusOr<Picture> EncodePicture(const Frame& frame,
                                       const PictureOptions& options);
 

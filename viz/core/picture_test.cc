@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <jpeglib.h>
 // clang-format on
-
 #include <gtest/gtest.h>
+#include <png.h>
 
 #include <array>
 #include <cstddef>
@@ -73,7 +73,7 @@ TEST(Picture, ASmallerPictureHasTheMeansOfSquares) {
     EXPECT_EQ(picture->height, 8U);
     uint32_t width = 0;
     uint32_t height = 0;
-    const std::vector<uint8_t> pixels = Decode(picture->jpeg, &width, &height);
+    const std::vector<uint8_t> pixels = Decode(picture->file, &width, &height);
     EXPECT_EQ(width, 16U);
     EXPECT_EQ(height, 8U);
     for (const uint8_t value : pixels) EXPECT_NEAR(value, 100, 3);
@@ -95,7 +95,7 @@ TEST(Picture, KeepsColoursAndTheirPlaces) {
       uint32_t width = 0;
       uint32_t height = 0;
       const std::vector<uint8_t> pixels =
-          Decode(picture->jpeg, &width, &height);
+          Decode(picture->file, &width, &height);
       EXPECT_NEAR(pixels[0], 220, 6);
       EXPECT_NEAR(pixels[2], 40, 6);
       const size_t last = pixels.size() - 3;
@@ -113,10 +113,33 @@ TEST(Picture, LowerQualityHasFewerBytes) {
       SetPixel(&frame, x, y, {value, 255 - value, value / 2});
     }
   }
-  const size_t good = EncodePicture(frame, {.quality = 80})->jpeg.size();
-  EXPECT_LT(EncodePicture(frame, {.quality = 30})->jpeg.size(), good * 2 / 3);
-  EXPECT_LT(EncodePicture(frame, {.divisor = 4, .quality = 80})->jpeg.size(),
+  const size_t good = EncodePicture(frame, {.quality = 80})->file.size();
+  EXPECT_LT(EncodePicture(frame, {.quality = 30})->file.size(), good * 2 / 3);
+  EXPECT_LT(EncodePicture(frame, {.divisor = 4, .quality = 80})->file.size(),
             good / 3);
+}
+
+TEST(Picture, ALosslessPictureKeepsEachValue) {
+  for (const uint32_t channels : {3U, 4U}) {
+    Frame frame = NewFrame(13, 7, channels);
+    for (size_t i = 0; i < frame.pixels.size(); ++i) {
+      frame.pixels[i] = static_cast<std::byte>(37 * i);
+    }
+    const auto picture = EncodePicture(frame, {.lossless = true});
+    ASSERT_TRUE(picture.ok()) << picture.status();
+    png_image image = {};
+    image.version = PNG_IMAGE_VERSION;
+    ASSERT_NE(png_image_begin_read_from_memory(&image, picture->file.data(),
+                                               picture->file.size()),
+              0);
+    EXPECT_EQ(image.width, 13U);
+    EXPECT_EQ(image.height, 7U);
+    image.format = channels == 4 ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
+    std::vector<std::byte> pixels(frame.pixels.size());
+    ASSERT_NE(png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr),
+              0);
+    EXPECT_EQ(pixels, frame.pixels);
+  }
 }
 
 TEST(Picture, ATinyFrameKeepsAPixel) {

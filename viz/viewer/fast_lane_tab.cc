@@ -177,7 +177,7 @@ void FastLaneTab::Seek(int64_t by_ns) {
   const std::shared_ptr<const KeptFrame> frame =
       playback_.SeekBy(by_ns, MonotonicNanos(), consumer_.tape());
   if (frame == nullptr) return;
-  const std::vector<uint8_t>& jpeg = frame->picture.jpeg;
+  const std::vector<uint8_t>& jpeg = frame->picture.file;
   ShowFrame({.image = QImage::fromData(jpeg.data(),
                                        static_cast<int>(jpeg.size()), "JPEG"),
              .hud_text = Text(HudText(frame->metrics.last_reward,

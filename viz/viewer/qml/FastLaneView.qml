@@ -91,7 +91,7 @@ Item {
 
         Rectangle {  // the state; hidden if only the image is shown and is live
             anchors { top: parent.top; right: parent.right; margins: 12 }
-            visible: !view.bare || !view.tab.live
+            visible: !view.bare || !view.tab.live || view.tab.recording
             width: stateRow.width + 24
             height: 30
             radius: 15
@@ -113,9 +113,10 @@ Item {
                 Words {
                     objectName: "state"
                     anchors.verticalCenter: parent.verticalCenter
-                    text: view.tab.live ? "LIVE"
+                    text: (view.tab.recording ? "REC  " : "")
+                        + (view.tab.live ? "LIVE"
                         : (view.tab.paused ? "PAUSED" : view.tab.status.toUpperCase())
-                          + (view.tab.hasImage ? "  " + view.tab.ageText + " old" : "")
+                          + (view.tab.hasImage ? "  " + view.tab.ageText + " old" : ""))
                     color: view.theme.veilText
                     font { pixelSize: 13; bold: true }
                 }

@@ -1,14 +1,14 @@
-// EncodeJpeg: compresses an image with libjpeg.
+// EncodeJpeg, EncodePng: make files of images.
 //
-// Data flow: pixels of a frame or of a camera -> the bytes of a JPEG file, for
-// an RPC's answer or for a browser.
+// Data flow: pixels of a frame or of a camera -> libjpeg or libpng -> the bytes
+// of a file, for an RPC's answer or for a browser.
 //
 //   absl::StatusOr<std::vector<uint8_t>> file =
 //       EncodeJpeg({.pixels = pixels, .width = 640, .height = 480},
 //                  {.quality = 75});
 
-#ifndef TANDEM_TRANSPORT_FRAMES_JPEG_ENCODER_H_
-#define TANDEM_TRANSPORT_FRAMES_JPEG_ENCODER_H_
+#ifndef TANDEM_TRANSPORT_FRAMES_IMAGE_FILES_H_
+#define TANDEM_TRANSPORT_FRAMES_IMAGE_FILES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +20,11 @@
 namespace tandem {
 
 // The top row first; at least width * height * channels bytes.
-struct JpegInput {
+struct PixelRows {
   std::span<const std::byte> pixels;
   uint32_t width = 0;  // pixels, 1 to 65,500
   uint32_t height = 0;
-  uint32_t channels = 3;  // 3: RGB; 4: RGBA, whose alpha is ignored
+  uint32_t channels = 3;  // 3: RGB; 4: RGBA
 };
 
 struct JpegOptions {
@@ -34,11 +34,15 @@ struct JpegOptions {
   bool full_colour = true;
 };
 
-// Errors: kInvalidArgument, fewer pixels than announced; kEngineFailed with
-// libjpeg's text. Takes milliseconds; allocates.
-absl::StatusOr<std::vector<uint8_t>> EncodeJpeg(const JpegInput& input,
+// Both take milliseconds, and allocate. Errors: kInvalidArgument, fewer pixels
+// than announced; kEngineFailed with the library's text.
+
+// Ignores alpha.
+absl::StatusOr<std::vector<uint8_t>> EncodeJpeg(const PixelRows& rows,
                                                 const JpegOptions& options);
+// Keeps all values, alpha included. Prefers speed to size.
+absl::StatusOr<std::vector<uint8_t>> EncodePng(const PixelRows& rows);
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_FRAMES_JPEG_ENCODER_H_
+#endif  // TANDEM_TRANSPORT_FRAMES_IMAGE_FILES_H_

@@ -1,4 +1,4 @@
-#include "slow_lane/wire/token_file.h"
+#include "program/token_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "transport/base/shell_quoted.h"
 #include "transport/base/unique_fd.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 constexpr mode_t kOthersBits = 077;
@@ -86,4 +86,4 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return std::string(token);
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem

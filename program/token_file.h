@@ -8,8 +8,8 @@
 //   if (!token.ok()) return token.status();
 //   context.AddMetadata(kTokenKey, BearerOf(*token));
 
-#ifndef TANDEM_SLOW_LANE_WIRE_TOKEN_FILE_H_
-#define TANDEM_SLOW_LANE_WIRE_TOKEN_FILE_H_
+#ifndef TANDEM_PROGRAM_TOKEN_FILE_H_
+#define TANDEM_PROGRAM_TOKEN_FILE_H_
 
 #include <cstddef>
 #include <string>
@@ -19,13 +19,13 @@
 #include "absl/strings/string_view.h"
 #include "schema/protos/slow_lane.pb.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 inline constexpr char kTokenKey[] = "authorization";
 inline constexpr char kTokenVariable[] = "TANDEM_TOKEN_FILE";
 
-inline constexpr size_t kLeastTokenBytes = v1::MIN_TOKEN_BYTES;
-inline constexpr size_t kMostTokenBytes = v1::MAX_TOKEN_BYTES;
+inline constexpr size_t kLeastTokenBytes = slow_lane::v1::MIN_TOKEN_BYTES;
+inline constexpr size_t kMostTokenBytes = slow_lane::v1::MAX_TOKEN_BYTES;
 
 inline std::string BearerOf(absl::string_view token) {
   return absl::StrCat("Bearer ", token);
@@ -36,6 +36,6 @@ inline std::string BearerOf(absl::string_view token) {
 // owns the file, or others have access. Otherwise the system's error.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
-#endif  // TANDEM_SLOW_LANE_WIRE_TOKEN_FILE_H_
+#endif  // TANDEM_PROGRAM_TOKEN_FILE_H_

@@ -1,4 +1,4 @@
-#include "slow_lane/wire/token_file.h"
+#include "program/token_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "nlohmann/json.hpp"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 class TokenFileTest : public testing::Test {
@@ -37,7 +37,7 @@ std::string Repeated(const std::string& text, size_t times) {
 
 // tests/slow_lane/token_file_test.py reads the same samples.
 TEST_F(TokenFileTest, TakesAndRefusesTheTablesSamples) {
-  std::ifstream file("slow_lane/wire/testdata/tokens.json");
+  std::ifstream file("program/testdata/tokens.json");
   const nlohmann::json samples = nlohmann::json::parse(file);
   ASSERT_GT(samples.size(), 10u);
   for (const nlohmann::json& sample : samples) {
@@ -78,4 +78,4 @@ TEST_F(TokenFileTest, RefusesPathsOtherThanFiles) {
 }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem
