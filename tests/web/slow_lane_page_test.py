@@ -1,0 +1,125 @@
+"""The page submits, pauses, resumes and cancels a run of a real daemon, and finds a daemon that was killed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem.testing.daemons import Daemon, running_daemon
+from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tests.web.page_fixture import Page, running_view, wait_for
+from tools.testing import pytest_main
+
+_EVENT = {"event_type": "step", "episode": 0, "step_index": 0, "reward": 1}
+_RUN: dict[str, Any] = {
+    "run_name": "<b>sleeper</b>",
+    "entry_point": "/bin/sh",
+    "environment": {"EVENT": json.dumps(_EVENT)},
+    "arguments": ["-c", "echo $EVENT; sleep 1000"],
+    "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0}},
+    "artifacts": {},
+}
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon with an empty data folder."""
+    with running_daemon(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def page(daemon: Daemon) -> Iterator[Page]:
+    """The connected page of a server that may act on that daemon."""
+    browser = Page()
+    with running_view("--control", f"--daemon_target={daemon.address}") as view:
+        browser.open(view.address)
+        yield browser
+        browser.close()
+
+
+def _state(page: Page) -> str:
+    return page.text("#daemon .job .badge").lstrip("●")
+
+
+def _submit(page: Page, config: str) -> None:
+    page.driver.execute_script("document.querySelector('#daemon > details').open = true")
+    script = "document.querySelector('#daemon textarea').value = arguments[0]"
+    page.driver.execute_script(script, config)
+    next(each for each in page.all("#daemon button") if each.text == "Submit").click()
+
+
+def _press(page: Page, text: str) -> None:
+    button = wait_for(
+        lambda: next(
+            (each for each in page.all("#daemon .job button") if each.text == text and each.is_enabled()), None
+        ),
+        f"the button {text}",
+    )
+    button.click()
+
+
+def test_submits_pauses_resumes_and_cancels(page: Page) -> None:
+    """Each action changes the shown state; the run's name is shown as text."""
+    _submit(page, json.dumps(_RUN))
+    wait_for(lambda: _state(page) == "EXEC", "a run that is executed")
+    assert page.text("#daemon .job bdi") == "<b>sleeper</b>"
+    page.save("slow-lane")
+    _press(page, "Pause")
+    wait_for(lambda: _state(page) == "PAUSE", "a paused run")
+    _press(page, "Resume")
+    wait_for(lambda: _state(page) == "EXEC", "a run that goes on")
+    _press(page, "Cancel")
+    wait_for(lambda: _state(page) == "TERM", "a cancelled run")
+    assert page.errors() == []
+
+
+def test_follows_events_while_the_daemon_is_killed(page: Page, daemon: Daemon) -> None:
+    """Steps, episodes and their plots go on where they were."""
+    episode = json.dumps({"event_type": "episode", "episode": 0, "total_reward": 7.25, "steps": 3})
+    script = "while :; do echo $EVENT; echo $EPISODE; sleep 0.02; done"
+    environment = {**_RUN["environment"], "EPISODE": episode}
+    _submit(page, json.dumps({**_RUN, "environment": environment, "arguments": ["-c", script]}))
+    wait_for(lambda: page.all("#daemon .job summary"), "the run")[0].click()
+
+    def received() -> int:
+        return int(page.text("#daemon .job details .faint").split()[0].replace(",", "") or 0)
+
+    wait_for(lambda: page.text("#daemon .job details .faint").endswith("live"), "live events")
+    wait_for(lambda: received() > 20, "steps")
+    assert "7.25" in page.text("#daemon .job .plot-head")
+    page.save("slow-lane-events")
+    daemon.kill()
+    wait_for(lambda: "looking for the daemon" in page.text("#daemon .job details"), "a lost daemon")
+    before = received()
+    daemon.start()
+    wait_for(lambda: received() > before + 20, "more steps")
+    _press(page, "Cancel")
+    wait_for(lambda: "all received" in page.text("#daemon .job details"), "the end of the events")
+    assert page.errors() == []
+
+
+def test_shows_the_reason_of_a_refusal(page: Page) -> None:
+    """The daemon's text names the place in the configuration."""
+    _submit(page, json.dumps({**_RUN, "resources": {}}))
+    wait_for(lambda: "resources" in page.text("#message"), "the daemon's refusal")
+    _submit(page, "no JSON")
+    wait_for(lambda: "SubmitRun" in page.text("#message"), "the daemon's refusal")
+
+
+def test_finds_a_daemon_that_was_killed_and_came_back(page: Page, daemon: Daemon) -> None:
+    """Meanwhile the page says what to do; the run is the same."""
+    _submit(page, json.dumps(_RUN))
+    wait_for(lambda: _state(page) == "EXEC", "a run that is executed")
+    daemon.kill()
+    wait_for(lambda: "Start a daemon there" in page.text("#daemon"), "the next action")
+    daemon.start()
+    wait_for(lambda: _state(page) == "EXEC", "the run again")
+    _press(page, "Cancel")
+    wait_for(lambda: _state(page) == "TERM", "a cancelled run")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,76 @@
+// Access: which requests the page's server answers.
+//
+// Data flow: a request's Host, Origin, Cookie and address -> allowed, or the
+// reason for a refusal.
+// Ownership: one server; constant after its construction.
+//
+//   Access access(Access::Door::kToken, /*port=*/8900);
+//   std::cout << access.PathWithToken();             // "/?token=..."
+//   if (!access.HasCookie(cookie_header)) return Forbidden();
+//
+// Rules, in this order:
+//
+//   rule                                             prevents
+//   Host is localhost, 127.0.0.1 or [::1]            a foreign page whose name
+//                                                    resolves to this machine
+//   Origin of a WebSocket is "http://" + Host        a foreign page that opens
+//                                                    a WebSocket to this server
+//   behind a token: the cookie, for everything       other users of the machine
+//
+// Behind a Unix socket with mode 0600 the file system replaces the third rule.
+
+#ifndef TANDEM_VIZ_WEB_ACCESS_H_
+#define TANDEM_VIZ_WEB_ACCESS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+// Returns 128 random bits of the kernel as 32 hexadecimal digits.
+std::string NewToken();
+
+// Takes the same time for all texts of b's length.
+bool EqualInConstantTime(absl::string_view a, absl::string_view b);
+
+class Access {
+ public:
+  enum class Door {
+    kSocketFile,  // a Unix socket, which only its owner can open
+    kToken,       // a TCP port, which every user of the machine can open
+  };
+
+  // `port` makes the cookie's name unique: browsers send a cookie to all ports
+  // of a machine.
+  Access(Door door, uint16_t port);
+
+  // Whether the Host header names this machine. The port is not checked: ssh -L
+  // may use another one.
+  static bool IsOwnHost(absl::string_view host);
+  // Whether a WebSocket's Origin is that of a page of this server.
+  static bool IsOwnOrigin(absl::string_view origin, absl::string_view host);
+
+  // Whether the token opens the server. Always false with kSocketFile.
+  bool IsToken(absl::string_view token) const;
+  // Whether the Cookie header has the server's cookie. Always true with
+  // kSocketFile.
+  bool HasCookie(absl::string_view cookie_header) const;
+
+  // For the response that exchanges the token: HttpOnly, SameSite=Strict.
+  std::string SetCookieHeader() const;
+  // "/", with the token if the door needs one.
+  std::string PathWithToken() const;
+
+ private:
+  const Door door_;
+  const std::string cookie_name_;
+  // Different secrets: the token is visible in the browser's history.
+  const std::string token_;
+  const std::string cookie_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_ACCESS_H_

@@ -1,0 +1,112 @@
+#include "viz/web/web_options.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/str_cat.h"
+#include "program/program_flags.h"
+#include "transport/base/error.h"
+#include "viz/core/daemon_channel.h"
+
+ABSL_FLAG(std::string, listen, "",
+          "HOST:PORT of this machine, such as 127.0.0.1:8900; port 0: a free "
+          "port; empty: a Unix socket");
+ABSL_FLAG(std::string, socket, "",
+          "PATH of the Unix socket; empty: tandem-view.sock in "
+          "$XDG_RUNTIME_DIR, or else in /tmp/tandem-view-UID");
+ABSL_FLAG(bool, control, false,
+          "true: the page may switch services, pause engines, record runs, and "
+          "submit, pause and cancel runs of the daemon");
+ABSL_FLAG(std::string, daemon_target, "auto",
+          "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
+          "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
+ABSL_FLAG(std::string, recordings, tandem::WebOptions().recordings,
+          "FOLDER: where recordings, which need --control, are written");
+
+namespace tandem {
+namespace {
+
+constexpr absl::string_view kUsage =
+    R"(Usage: tandem-view [flags]
+
+Shows everything that runs on this machine in a browser: live frames, returns,
+episodes, steps, processes, and the daemon's runs. It only reads, except with
+--control. No run waits for it.
+
+Without --listen it serves a Unix socket, which only this user can open, and
+prints the ssh command that makes the page reachable from another machine:
+
+  tandem-view                            on the machine with the runs
+  ssh -N -L 8900:SOCKET USER@MACHINE     on yours; the first one prints it
+  http://localhost:8900/                 in a browser on yours
+
+With --listen it serves a TCP port of this machine. Every user of the machine
+reaches such a port, so the printed address has a token:
+
+  tandem-view --listen=127.0.0.1:8900
+
+Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 wrong command line.)";
+
+const ProgramFlags& Flags() {
+  static const ProgramFlags flags("viz/web/");
+  return flags;
+}
+
+}  // namespace
+
+absl::StatusOr<WebOptions> ParseWebOptions(
+    std::span<const absl::string_view> words) {
+  WebOptions options;
+  options.help_wanted = ProgramFlags::WantHelp(words);
+  if (options.help_wanted) return options;
+  TANDEM_RETURN_IF_ERROR(Flags().SetFromWords(words));
+  options.listen = absl::GetFlag(FLAGS_listen);
+  options.socket = absl::GetFlag(FLAGS_socket);
+  options.control = absl::GetFlag(FLAGS_control);
+  options.daemon_target = absl::GetFlag(FLAGS_daemon_target);
+  options.recordings = absl::GetFlag(FLAGS_recordings);
+  if (options.daemon_target == "auto") options.daemon_target = DaemonTarget();
+  if (!options.listen.empty() && !options.socket.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected --listen or --socket, found both");
+  }
+  if (!options.listen.empty() &&
+      options.listen.find(':') == std::string::npos) {
+    return ProgramFlags::Refuse(absl::GetFlagReflectionHandle(FLAGS_listen));
+  }
+  return options;
+}
+
+std::string WebHelp() { return Flags().Help(kUsage); }
+
+absl::StatusOr<std::string> DefaultSocketPath() {
+  constexpr absl::string_view kFile = "tandem-view.sock";
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && *runtime == '/' && access(runtime, W_OK) == 0) {
+    return absl::StrCat(runtime, "/", kFile);
+  }
+  const std::string folder = absl::StrCat("/tmp/tandem-view-", geteuid());
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return MakeSystemError("mkdir", folder, errno);
+  }
+  struct stat info;
+  if (lstat(folder.c_str(), &info) != 0) {
+    return MakeSystemError("lstat", folder, errno);
+  }
+  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
+      (info.st_mode & 077) != 0) {
+    return MakeError(ErrorCode::kAccessDenied,
+                     absl::StrCat("expected a folder of this user with mode "
+                                  "0700, found another owner or mode; next: "
+                                  "--socket=PATH elsewhere: ",
+                                  folder));
+  }
+  return absl::StrCat(folder, "/", kFile);
+}
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+// WebOptions: tandem-view's command line.
+//
+// Data flow: argv -> absl flags -> checked options; --help lists the flags.
+//
+//   absl::StatusOr<WebOptions> options = ParseWebOptions(words);
+//   if (options->help_wanted) std::cout << WebHelp();
+
+#ifndef TANDEM_VIZ_WEB_WEB_OPTIONS_H_
+#define TANDEM_VIZ_WEB_WEB_OPTIONS_H_
+
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+struct WebOptions {
+  bool help_wanted = false;  // true: nothing else was checked
+  std::string listen;        // HOST:PORT; "": the socket
+  std::string socket;        // path; "": DefaultSocketPath
+  bool control = false;
+  std::string daemon_target;     // "": no daemon
+  std::string recordings = ".";  // folder
+};
+
+// Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for
+// contradictory flags.
+absl::StatusOr<WebOptions> ParseWebOptions(
+    std::span<const absl::string_view> words);
+
+std::string WebHelp();
+
+// Returns a path in $XDG_RUNTIME_DIR, or else in a folder of /tmp with mode
+// 0700, which this call makes. Error: the folder is another user's, or open to
+// others.
+absl::StatusOr<std::string> DefaultSocketPath();
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_WEB_OPTIONS_H_
