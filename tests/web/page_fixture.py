@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -112,12 +113,22 @@ class Trainer:
 
     def _train(self) -> None:
         rng = np.random.default_rng(0)
-        self.client.reset(seed=0)
-        while not self._over:
-            actions = rng.uniform(-1, 1, (self.client.num_envs, self.client.act_size))
-            self.client.step(actions.astype(np.float32))
-            self.steps += 1
-            time.sleep(0.005)  # leaves the cores to the browser
+        try:
+            self.client.reset(seed=0)
+            while not self._over:
+                actions = rng.uniform(-1, 1, (self.client.num_envs, self.client.act_size))
+                self.client.step(actions.astype(np.float32))
+                self.steps += 1
+                time.sleep(0.005)  # leaves the cores to the browser
+        except tandem.PeerGone:
+            if not self._over:
+                raise
+
+    def kill_engine(self) -> None:
+        """Kills the engine, which ends the training. The next trainer may have its name."""
+        self._over = True
+        os.kill(self._engine.pid, signal.SIGKILL)
+        self.close()
 
     def close(self) -> None:
         """Ends the training and the engine."""

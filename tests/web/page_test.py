@@ -124,6 +124,23 @@ def test_a_stopped_training_is_shown_as_old(page: Page, trainer: Trainer) -> Non
     wait_for(lambda: page.text("article .badge") == "LIVE", "a live image")
 
 
+def test_an_engine_that_dies_is_reported_and_its_successor_shown(page: Page) -> None:
+    """The tile says so, and attaches to the next engine of that name by itself."""
+    first = Trainer(unique_name())
+    page.open_run(first.name)
+    page.click("article .open")
+    wait_for(lambda: page.text("article .badge") == "LIVE", "a live image")
+    first.kill_engine()
+    wait_for(lambda: page.text("article .badge").split(" · ")[0] in ("NO FRAMES", "RECONNECTING"), "a lost run")
+    page.save("engine-killed")
+    second = Trainer(first.name)
+    try:
+        wait_for(lambda: page.text("article .badge") == "LIVE", "the next engine's image")
+    finally:
+        second.close()
+    assert page.errors() == []
+
+
 def test_full_size_has_plots_and_the_engines_panel(page: Page, trainer: Trainer) -> None:
     """A click on the image shows it alone, with its plots, processes and step times."""
     page.open_run(trainer.name)
