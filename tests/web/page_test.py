@@ -252,14 +252,16 @@ def test_records_a_run(browser: Page, trainer: Trainer, tmp_path: Path) -> None:
         button.click()
         wait_for(lambda: button.text == "Stop recording", "a recording")
         browser.save("recording")
-        time.sleep(2)
+        for _ in range(8):
+            _wait_for_other_pixels(browser)
         button.click()
         wait_for(lambda: "Saved" in browser.text("#message"), "a saved recording")
     (file,) = tmp_path.glob("*.mp4")
     command = ["ffmpeg", "-loglevel", "error", "-i", str(file), "-f", "framemd5", "-"]
     frames = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     different = {line.split(",")[-1] for line in frames if not line.startswith("#")}
-    assert len(different) > 5, frames
+    # Frames that come while ffmpeg starts get one time, and the last of them stays.
+    assert len(different) >= 3, frames
 
 
 def test_saves_the_newest_frame_as_png(page: Page, trainer: Trainer, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The page submits, pauses, resumes and cancels a run of a real daemon, and finds a daemon that was killed."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,8 @@ def test_follows_events_while_the_daemon_is_killed(page: Page, daemon: Daemon) -
     wait_for(lambda: page.all("#daemon .job summary"), "the run")[0].click()
 
     def received() -> int:
-        return int(page.text("#daemon .job details .faint").split()[0].replace(",", "") or 0)
+        found = re.match(r"([\d,]+) steps", page.text("#daemon .job details .faint"))
+        return int(found[1].replace(",", "")) if found else 0
 
     wait_for(lambda: page.text("#daemon .job details .faint").endswith("live"), "live events")
     wait_for(lambda: received() > 20, "steps")

@@ -58,12 +58,14 @@ Item {
 
         Rectangle {  // the HUD
             id: hud
+            objectName: "hudBox"
             anchors { top: parent.top; left: parent.left; margins: 12 }
             visible: view.tab.hudShown && view.tab.hasImage && !view.bare
             width: numbers.width + 24
             height: numbers.height + 18
             radius: 8
             color: view.theme.veil
+            border { width: 1; color: view.theme.veilLine }
 
             Column {
                 id: numbers
@@ -90,12 +92,14 @@ Item {
         }
 
         Rectangle {  // the state; hidden if only the image is shown and is live
+            objectName: "stateBox"
             anchors { top: parent.top; right: parent.right; margins: 12 }
             visible: !view.bare || !view.tab.live || view.tab.recording
             width: stateRow.width + 24
             height: 30
             radius: 15
             color: view.theme.veil
+            border { width: 1; color: view.theme.veilLine }
 
             Row {
                 id: stateRow

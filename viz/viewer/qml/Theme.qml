@@ -18,6 +18,7 @@ QtObject {
 
     // Overlays are the same in both themes: images have any colour.
     readonly property color veil: "#c80b0d10"
+    readonly property color veilLine: "#59667a"  // a veil on a dark stage would have no visible edge
     readonly property color veilText: "#f3f6fa"
     readonly property color veilFaint: "#b8c2cf"
     readonly property color good: "#34d399"
