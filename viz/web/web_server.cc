@@ -1,4 +1,5 @@
-// Length: the one source that includes Boost, 20 s to compile.
+// The one source that includes Boost, which takes 20 s to compile. Asio 1.74
+// uses std::exchange without its header, which web_server.h includes.
 #include "viz/web/web_server.h"
 
 #include <sys/socket.h>
@@ -19,7 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>  // first: Asio 1.74 uses std::exchange without including it
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "program/listening_sockets.h"
