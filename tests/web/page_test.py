@@ -163,12 +163,18 @@ def test_a_click_on_an_environment_shows_it_alone(page: Page, trainer: Trainer) 
     """The image then has a quarter of the size, and another click shows all four."""
     page.open_run(trainer.name)
     page.click("article .open")
-    size = "const c = document.querySelector('article .picture'); return [c.width, c.height]"
-    whole = wait_for(lambda: page.driver.execute_script(size), "a size")
+
+    def size() -> Any:
+        return page.driver.execute_script(
+            "const c = document.querySelector('article .picture'); return [c.width, c.height]"
+        )
+
+    # The first pictures are smaller.
+    wait_for(lambda: size() == [320, 240], "an image of all environments")
     page.click("article .picture")
-    assert page.driver.execute_script(size) == [whole[0] // 2, whole[1] // 2]
+    wait_for(lambda: size() == [160, 120], "one environment")
     page.click("article .picture")
-    assert page.driver.execute_script(size) == whole
+    wait_for(lambda: size() == [320, 240], "all environments")
 
 
 def test_freezes_and_scrubs_while_the_run_goes_on(page: Page, trainer: Trainer) -> None:
