@@ -29,6 +29,7 @@
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/rpc_methods.h"
+#include "transport/base/frame_geometry.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/region_name.h"
@@ -141,6 +142,7 @@ void DefineVectorStep(py::module_& module) {
 
 void DefineEnvRows(py::module_& module) {
   module.attr("NO_ENVIRONMENT") = kNoEnvironment;
+  module.attr("ROLLING_EPISODES") = EnvRows::kEpisodes;
   module.def("fit_image", &FitImage, py::arg("target").noconvert(),
              py::arg("image"));
   py::class_<EnvRows>(module, "EnvRows")
@@ -285,6 +287,11 @@ PYBIND11_MODULE(_native, module) {
   module.attr("MAX_FIELD_DIMS") = kMaxFieldDims;
   module.attr("MAX_FIELD_VALUES") = kMaxFieldValues;
   module.attr("MAX_FIELD_PATH_BYTES") = kMaxFieldPathBytes;
+  module.attr("MAX_RENDER_SIDE") = kMaxRenderSide;
+  module.attr("MAX_IMAGES") = kMaxImages;
+  module.attr("MAX_RENDER_SLOTS") = kMaxRenderSlots;
+  module.attr("MAX_FRAME_HZ") = kMaxFrameHz;
+  module.attr("MAX_FRAME_SIDE") = kMaxFrameSide;
   module.def("default_region_name", &DefaultRegionName);
   module.def("check_region_name", &CheckName, py::arg("name"));
   module.def("engine_pid", &EnginePid, py::arg("name"));
@@ -327,6 +334,7 @@ PYBIND11_MODULE(_native, module) {
       .def("stats", &NativeClient::Stats)
       .def("set_timeout", &NativeClient::SetTimeout, py::arg("timeout"))
       .def("serve_environments", &NativeClient::ServeEnvironments)
+      .def("wake_engine", &NativeClient::WakeEngine)
       .def_property_readonly("rpc", &NativeClient::rpc,
                              py::return_value_policy::reference_internal)
       .def_property_readonly("has_frames", &NativeClient::has_frames)

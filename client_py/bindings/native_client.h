@@ -82,6 +82,7 @@ class NativeClient {
   // is inside a call.
   NativeRpc& rpc() { return rpc_; }
 
+  void WakeEngine() { client_.WakeEngine(); }
   void ServeEnvironments() { client_.ServeEnvironments(); }
 
   bool has_frames() const { return client_.has_frames(); }

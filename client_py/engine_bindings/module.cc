@@ -56,7 +56,8 @@ PYBIND11_MODULE(_engine, module) {
            py::arg("frame_height") = 0, py::arg("frame_slots") = 0,
            py::arg("metadata_bytes") = 0)
       .def("open", &NativeSupervisor::Open)
-      .def("next", &NativeSupervisor::Next, py::arg("timeout"), py::arg("fds"))
+      .def("next", &NativeSupervisor::Next, py::arg("timeout"),
+           py::arg("input"))
       .def("reset_workers", &NativeSupervisor::ResetWorkers)
       .def("message_workers", &NativeSupervisor::MessageWorkers)
       .def("stop_workers", &NativeSupervisor::StopWorkers)

@@ -1,14 +1,13 @@
 #include "client_py/engine_bindings/native_supervisor.h"
 
-#include <poll.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -24,8 +23,8 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
-// How often Next looks at the descriptors.
-constexpr double kLookSecs = 0.004;
+// A signal that arrives directly before a wait is handled after this time.
+constexpr double kLookForSignalsSecs = 0.1;
 
 std::unique_ptr<SupervisorHost> CreateOrRaise(const std::string& name,
                                               const RegionSpec& spec) {
@@ -33,14 +32,6 @@ std::unique_ptr<SupervisorHost> CreateOrRaise(const std::string& name,
       SupervisorHost::Create(name, spec);
   if (!host.ok()) Raise(host.status(), name);
   return *std::move(host);
-}
-
-bool AnyReadable(const std::vector<int>& fds) {
-  std::vector<pollfd> polled;
-  for (const int fd : fds) {
-    polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
-  }
-  return poll(polled.data(), polled.size(), 0) > 0;
 }
 
 // The number, from 1, of a role or type by its name.
@@ -60,20 +51,30 @@ uint8_t NumberOf(const Names& names, const std::string& name, const char* what,
 
 NativeSupervisor::NativeSupervisor(const std::string& name,
                                    const RegionSpec& spec)
-    : host_(CreateOrRaise(name, spec)) {}
+    : name_(name), host_(CreateOrRaise(name, spec)) {}
 
-void NativeSupervisor::Open() {
-  const absl::Status status = host_->side().Open();
-  if (!status.ok()) Raise(status, host_->side().region().name());
+SupervisorHost& NativeSupervisor::host() const {
+  if (host_ == nullptr) {
+    Raise(MakeError(ErrorCode::kClientClosed,
+                    "this NativeSupervisor was closed; create another"),
+          name_);
+  }
+  return *host_;
 }
 
-py::str NativeSupervisor::Next(double timeout_secs,
-                               const std::vector<int>& fds) {
+void NativeSupervisor::Open() {
+  const absl::Status status = side().Open();
+  if (!status.ok()) Raise(status, name_);
+}
+
+py::str NativeSupervisor::Next(double timeout_secs, int input) {
+  SupervisorHost& host = this->host();
+  host.side().WatchInput(input);
   const Deadline deadline = Deadline::After(timeout_secs);
   for (;;) {
     const EngineEvent event = WithoutGil([&] {
-      return host_->Next(Deadline::At(
-          std::min(deadline.at_ns(), Deadline::After(kLookSecs).at_ns())));
+      return host.Next(Deadline::At(std::min(
+          deadline.at_ns(), Deadline::After(kLookForSignalsSecs).at_ns())));
     });
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     switch (event) {
@@ -87,22 +88,23 @@ py::str NativeSupervisor::Next(double timeout_secs,
         return "worker died";
       case EngineEvent::kFrameWanted:
         return "frame wanted";
+      case EngineEvent::kInput:
+        return "input";
       default:
         break;
     }
-    if (AnyReadable(fds)) return "input";
     if (deadline.PassedAt(MonotonicNanos())) return "timed out";
   }
 }
 
 void NativeSupervisor::End(const std::string& text) {
-  host_->side().End(ErrorCode::kPeerGone, text);
+  side().End(ErrorCode::kPeerGone, text);
 }
 
 void NativeSupervisor::PublishFrame(
     const py::array_t<uint8_t, py::array::c_style>& frame, double last_reward,
     double rolling_return, double step_rate_hz, const std::string& metadata) {
-  host_->PublishFrame(std::as_bytes(std::span<const uint8_t>(
+  host().PublishFrame(std::as_bytes(std::span<const uint8_t>(
                           frame.data(), static_cast<size_t>(frame.nbytes()))),
                       {.last_reward = last_reward,
                        .rolling_return = rolling_return,

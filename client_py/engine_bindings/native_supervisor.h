@@ -9,7 +9,7 @@
 //   NativeSupervisor supervisor("demo", spec);
 //   ... start the workers, with supervisor.fd() ...
 //   supervisor.ResetWorkers();
-//   while (supervisor.Next(1.0, {}) != "workers ready") ...
+//   while (supervisor.Next(1.0, -1) != "workers ready") ...
 //   supervisor.Open();
 
 #ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_
@@ -22,7 +22,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine_adapter/host/supervisor_host.h"
 #include "transport/base/frame_geometry.h"
@@ -31,6 +30,7 @@
 
 namespace tandem {
 
+// After Close, all methods but Close raise ClientClosed.
 class NativeSupervisor {
  public:
   // Makes the region, without its name. Raises the errors of
@@ -43,34 +43,31 @@ class NativeSupervisor {
   void Open();
 
   // Waits for the next event. Clients are admitted, invalid counts and RPCs
-  // answered, and attendants served, without the caller. Looks at the
-  // descriptors every few milliseconds. Returns
-  //  - "input": one of `fds` is readable, or its other end is closed;
+  // answered, and attendants served, without the caller. Returns
+  //  - "input": `input` is readable, as EngineSide::WatchInput; -1: none;
   //  - "workers ready", "workers answered", "worker died", "client left":
   //    as EngineEvent; dead_worker() is the dead one;
   //  - "frame wanted": as EngineEvent: call PublishFrame, then AnswerFrame;
   //  - "timed out": `timeout_secs` have passed.
   // Raises what signal handlers raise.
-  pybind11::str Next(double timeout_secs, const std::vector<int>& fds);
+  pybind11::str Next(double timeout_secs, int input);
 
-  void ResetWorkers() { host_->side().ResetWorkers(std::nullopt); }
-  void MessageWorkers() { host_->side().MessageWorkers(); }
-  void StopWorkers() { host_->side().StopWorkers(); }
-  uint32_t dead_worker() const { return host_->side().dead_worker(); }
-  bool ReplaceWorker(uint32_t worker) {
-    return host_->side().ReplaceWorker(worker);
-  }
+  void ResetWorkers() { side().ResetWorkers(std::nullopt); }
+  void MessageWorkers() { side().MessageWorkers(); }
+  void StopWorkers() { side().StopWorkers(); }
+  uint32_t dead_worker() const { return side().dead_worker(); }
+  bool ReplaceWorker(uint32_t worker) { return side().ReplaceWorker(worker); }
   std::string WorkerText(uint32_t worker) const {
-    return host_->side().WorkerText(worker);
+    return side().WorkerText(worker);
   }
   // Tells the client why the region ends: its PeerGone has this text.
   void End(const std::string& text);
-  // Removes the region. A second call has no effect; others are illegal.
+  // Removes the region. A second call has no effect.
   void Close() { host_.reset(); }
 
   // Whether a viewer reads the region's frames; false also without frames. One
   // system call.
-  bool FramesWatched() const { return host_->side().region().FramesWatched(); }
+  bool FramesWatched() const { return side().region().FramesWatched(); }
   // Copies a frame, uint8[height, width, 3], into the region's ring. Legal if
   // the region has frames of this size.
   void PublishFrame(
@@ -78,17 +75,20 @@ class NativeSupervisor {
       double last_reward, double rolling_return, double step_rate_hz,
       const std::string& metadata);
   // The newest frame answers the client's last request.
-  void AnswerFrame() {
-    host_->side().AnswerFrame(host_->side().frame_request());
-  }
+  void AnswerFrame() { side().AnswerFrame(side().frame_request()); }
   // These two as EngineSide's.
-  uint64_t answered_at() const { return host_->side().answered_at(); }
-  uint64_t steps() const { return host_->side().worker_steps(); }
+  uint64_t answered_at() const { return side().answered_at(); }
+  uint64_t steps() const { return side().worker_steps(); }
 
   // Of the region's file, for workers.
-  int fd() const { return host_->side().region().fd(); }
+  int fd() const { return side().region().fd(); }
 
  private:
+  // Raises ClientClosed.
+  SupervisorHost& host() const;
+  EngineSide& side() const { return host().side(); }
+
+  const std::string name_;
   std::unique_ptr<SupervisorHost> host_;
 };
 

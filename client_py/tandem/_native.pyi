@@ -23,8 +23,16 @@ MAX_FIELDS: int
 MAX_FIELD_DIMS: int
 MAX_FIELD_VALUES: int
 MAX_FIELD_PATH_BYTES: int
+# Of frames that show environments; from transport/base/frame_geometry.h.
+MAX_RENDER_SIDE: int
+MAX_IMAGES: int
+MAX_RENDER_SLOTS: int
+MAX_FRAME_HZ: float
+MAX_FRAME_SIDE: int
 # The value of EnvRows' `current` between two exchanges.
 NO_ENVIRONMENT: int
+# The number of ended episodes that EnvRows keeps.
+ROLLING_EPISODES: int
 
 # From schema/messages/rpc_methods.h.
 class MethodId(enum.IntEnum):
@@ -314,6 +322,7 @@ class NativeClient:
     def reconnect(self, timeout: float | None = None) -> None: ...
     def set_timeout(self, timeout: float) -> None: ...
     def serve_environments(self) -> None: ...
+    def wake_engine(self) -> None: ...
     def close(self) -> None: ...
     def stats(self) -> Stats: ...
     @property

@@ -64,13 +64,15 @@ def or_zero(name: str, value: SupportsIndex | None) -> int:
     return 0 if value is None else integer(name, value, 1, 2**32 - 1, _NOT_SENT)
 
 
-def integer(name: str, value: SupportsIndex, least: int, last: int = 2**31 - 1, after: str = "") -> int:
-    """Returns an integer in `least` .. `last` as int."""
+def integer(
+    name: str, value: SupportsIndex, least: int, last: int = 2**31 - 1, after: str = "", *, bools: bool = True
+) -> int:
+    """Returns an integer in `least` .. `last` as int; without `bools`, True is not 1."""
     try:
         number = operator.index(value)
     except TypeError:
         number = least - 1
-    if not least <= number <= last:
+    if not least <= number <= last or (isinstance(value, bool) and not bools):
         raise InvalidArgument(f"{name}: expected an integer in {least} .. {last}, found {shown(value)}{after}")
     return number
 
@@ -113,11 +115,12 @@ def path(name: str, value: object) -> None:
         raise InvalidArgument(f"{name}: expected a path, found {shown(value)}")
 
 
-def rate(name: str, value: SupportsFloat) -> float:
-    """Returns a finite rate in Hz, 0 or more, as float."""
+def rate(name: str, value: SupportsFloat, most: float = np.inf) -> float:
+    """Returns a finite rate in Hz, 0 to `most`, as float."""
     number = _float_or_negative(value)
-    if not 0 <= number < np.inf:
-        raise InvalidArgument(f"{name}: expected a finite rate in Hz, 0 or more, found {shown(value)}")
+    if not 0 <= number <= most or number == np.inf:
+        expected = "a finite rate in Hz, 0 or more" if most == np.inf else f"a rate of 0 to {most:g} Hz"
+        raise InvalidArgument(f"{name}: expected {expected}, found {shown(value)}")
     return number
 
 

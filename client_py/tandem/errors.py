@@ -5,6 +5,7 @@ The classes are the rows of the table that C++ and Python share (schema/layout/e
 what was found, where, and what to do next.
 """
 
+import signal
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -149,3 +150,17 @@ def from_native(class_name: str, message: str, region: str) -> TandemError:
         message = f"{message}\nThe end of the engine's log:\n{words}"
     error: TandemError = error_class(message)
     return error
+
+
+def how_it_ended(code: int) -> str:
+    """Returns text for an exit code; `subprocess` and `os.waitstatus_to_exitcode` have negative ones for signals.
+
+    >>> how_it_ended(3), how_it_ended(-9)
+    ('ended with exit code 3', 'was killed by SIGKILL')
+    """
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal
+        return f"was killed by signal {-code}"

@@ -15,9 +15,9 @@ from tandem import client
 from tandem.arguments import flag, integer
 from tandem.engine.options import EngineOptions
 from tandem.environments.make_vec import autoreset_mode_of
-from tandem.environments.parallel_vector import ParallelVectorEnv
+from tandem.environments.parallel_vector import JointVectorEnv, ParallelVectorEnv
 from tandem.environments.python_backend import start_workers
-from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
+from tandem.environments.worker_vector import functions_of
 from tandem.workers.joint_env import JointEnv
 
 __all__ = ["ParallelVectorEnv", "parallel_vec"]
@@ -63,7 +63,7 @@ def parallel_vec(
         mode=autoreset_mode_of(autoreset_mode),
         options=options,
     )
-    joint = WorkerVectorEnv(attached, workers, timeout=options.timeout)
+    joint = JointVectorEnv(attached, workers)
     try:
         return ParallelVectorEnv(joint)
     except BaseException:

@@ -20,7 +20,7 @@ from tianshou.env.worker import EnvWorker
 
 from tandem.arguments import seeds_of
 from tandem.engine.options import EngineOptions
-from tandem.environments.chosen import infos_of_each
+from tandem.environments.row_infos import infos_of_each
 from tandem.environments.worker_vector import WorkerVectorEnv
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout, Unsupported
 from tandem.vector import AsyncVectorEnv
@@ -162,7 +162,7 @@ class SubprocVectorEnv(BaseVectorEnv):
             self.waiting_id += ids
             self.ready_id = [each for each in self.ready_id if each not in ids]
         wanted = min(self.wait_num, len(self.waiting_id))
-        limit = time.monotonic() + self._envs._timeout
+        limit = time.monotonic() + lanes.timeout
         end = limit if self.timeout is None else time.monotonic() + self.timeout
         while len(lanes.ready) < wanted:
             try:

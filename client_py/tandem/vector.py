@@ -23,7 +23,7 @@ from tandem.environments.transition import Transition
 from tandem.environments.vector_arguments import Seed
 from tandem.environments.worker_vector import WorkerVectorEnv, call_of_each, functions_of
 from tandem.errors import EngineFailed, NoStepPending, PeerGone, StepPending, StepTimeout, TandemError, Unsupported
-from tandem.workers.processes import Request
+from tandem.workers.calls import Request
 
 __all__ = [
     "AsyncVectorEnv",
@@ -139,7 +139,7 @@ class AsyncVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
             mode=client.AutoresetMode(mode.value),
             options=options,
         )
-        super().__init__(attached, workers, copy=copy, timeout=options.timeout)
+        super().__init__(attached, workers, copy=copy)
 
     def step_async(self, actions: Any) -> None:
         """Starts a step and returns at once; errors are those of `send`, and CallPending."""
@@ -197,17 +197,17 @@ class AsyncVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
         """Calls a method of all environments, and returns at once; errors are those of `call`, and CallPending."""
         self._refuse_pending("call_async")
-        self._request = self._workers.request(*call_of_each(name, args, kwargs))
+        self._request = self._workers.calls.request(*call_of_each(name, args, kwargs))
         self._begin("call")
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Returns the results of `call_async`; arguments and errors are those of `step_wait` and `call`."""
         self._expect("call")
-        limit = self._timeout if timeout is None else seconds("timeout", timeout)
+        limit = None if timeout is None else seconds("timeout", timeout)
         assert self._request is not None
         try:
             with _in_time():
-                results = self._workers.results(self._request, limit)
+                results = self._workers.calls.results(self._request, limit)
         except (EngineFailed, PeerGone):
             self._end()
             raise

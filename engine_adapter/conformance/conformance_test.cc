@@ -597,8 +597,17 @@ TEST_F(EngineConformance, HelpListsFlags) {
 
 }  // namespace
 
+// Ends a test at its first fatal failure, also in a helper function: the test
+// would go on without a client.
+class EndsTest : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (result.fatally_failed()) throw testing::AssertionException(result);
+  }
+};
+
 int Main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  testing::UnitTest::GetInstance()->listeners().Append(new EndsTest);
   if (!SuiteArguments::Parse({argv + 1, argv + argc})) {
     ADD_FAILURE() << "expected --limit_flag=FLAG [--actions=A,B,...] SERVER "
                      "[FLAG ...]";

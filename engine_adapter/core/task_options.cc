@@ -152,7 +152,7 @@ std::vector<std::string> TaskOptions::Names(
     if (fits) names.push_back((*value)[i].get<std::string>());
   }
   if (fits) return names;
-  Refuse(name, absl::StrCat("an array of different names, of ",
+  Refuse(name, absl::StrCat("a list of names, none of them twice, out of ",
                             absl::StrJoin(known, ", ")));
   return {};
 }

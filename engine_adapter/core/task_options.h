@@ -55,7 +55,7 @@ class TaskOptions {
   // allowed.
   std::pair<double, double> Range(const std::string& name,
                                   std::pair<double, double> default_value);
-  // An array of different texts of `known`. Default: none.
+  // A list of names out of `known`, none of them twice. Default: none.
   std::vector<std::string> Names(const std::string& name,
                                  const std::vector<std::string>& known);
   // A text, or an integer of at least 0; Ant's main_body has this type.

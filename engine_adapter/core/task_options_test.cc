@@ -83,9 +83,10 @@ TEST(TaskOptions, NamesTheOptionTheExpectedAndTheFound) {
       {R"({"xml_file": "ant.xml\u0000x"})", "NUL"},
       {R"({"z_range": [[1], 2]})", "array of 2"},
       {R"({"z_range": {"low": 1}})", "object of 1"},
-      {R"({"state": "qpos"})", "array of different names, of qpos, qvel"},
+      {R"({"state": "qpos"})",
+       "a list of names, none of them twice, out of qpos, qvel"},
       {R"({"state": ["qpos", "xpos"]})", "xpos"},
-      {R"({"state": ["qpos", "qpos"]})", "different"},
+      {R"({"state": ["qpos", "qpos"]})", "none of them twice"},
   };
   for (const auto& [text, fact] : kWrong) {
     const absl::Status status = AskAll(TaskOptions::Parse(text).value());

@@ -15,7 +15,6 @@ namespace tandem {
 namespace {
 
 constexpr uint32_t kShownByDefault = 4;
-constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // a frame ring's limit
 
 absl::Status Refuse(absl::string_view flag, absl::string_view expected,
                     absl::string_view found) {
@@ -116,18 +115,16 @@ absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs) {
     return Refuse("--frame_hz", absl::StrCat("0 to ", kMaxFrameHz),
                   absl::StrCat(options.hz));
   }
-  if (options.slots < 1 || options.slots > 1024) {
-    return Refuse("--frame_slots", "1 to 1024", absl::StrCat(options.slots));
+  if (options.slots < 1 || options.slots > kMaxRenderSlots) {
+    return Refuse("--frame_slots", absl::StrCat("1 to ", kMaxRenderSlots),
+                  absl::StrCat(options.slots));
   }
   const auto grid = ImageGrid::Of(static_cast<uint32_t>(options.envs.size()));
   const uint64_t width = uint64_t{grid.columns} * options.width;
   const uint64_t height = uint64_t{grid.rows} * options.height;
-  const uint64_t bytes = width * height * kRgbBytes;
-  if (width > kMaxFrameSide || height > kMaxFrameSide ||
-      bytes > kMaxFrameBytes) {
+  if (width > kMaxFrameSide || height > kMaxFrameSide) {
     return Refuse("--frames",
-                  absl::StrCat("a frame of at most ", kMaxFrameBytes,
-                               " bytes and sides of at most ", kMaxFrameSide),
+                  absl::StrCat("a frame with sides of at most ", kMaxFrameSide),
                   absl::StrCat(width, "x", height, " for ", options.envs.size(),
                                " environments of ", options.width, "x",
                                options.height, "; show fewer or smaller ones"));

@@ -24,10 +24,6 @@ namespace tandem {
 // each.
 inline constexpr uint32_t kRgbBytes = 3;  // per pixel
 
-inline constexpr uint32_t kMaxRenderSide = 8192;  // pixels
-inline constexpr uint32_t kMaxImages = 1024;      // in a frame
-inline constexpr double kMaxFrameHz = 1000;
-
 // The position of each environment's camera.
 enum class FrameCamera : uint8_t {
   kFollow,     // follows a robot that moves away

@@ -278,6 +278,7 @@ void EngineHost::Serve(EngineEvent event) {
     case EngineEvent::kWorkersReady:  // and below: of a supervisor
     case EngineEvent::kWorkersAnswered:
     case EngineEvent::kWorkerDied:
+    case EngineEvent::kInput:
       return;
   }
 }

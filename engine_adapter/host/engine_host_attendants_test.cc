@@ -26,60 +26,18 @@
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/testing/calling_client.h"
 #include "engine_adapter/host/testing/counting_engine.h"
+#include "engine_adapter/host/testing/panel.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/rpc/rpc_client.h"
 #include "transport/session/attendant_side.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
 namespace {
-
-// An attendant, and its calls.
-class Panel {
- public:
-  explicit Panel(const std::string& name, const std::string& label = "panel")
-      : side_(AttendantSide::Attach(name, {.label = label}).value()),
-        calls_(RpcClient::Create(side_.get(), {}).value()) {}
-
-  template <typename Request>
-  absl::StatusOr<RpcMessage> Call(rpc::MethodId method, Request request = {}) {
-    return calls_->Call(Packed(method, std::move(request)),
-                        Deadline::After(20));
-  }
-  template <typename Request>
-  static rpc::EnvelopeT Packed(rpc::MethodId method, Request request) {
-    rpc::EnvelopeT call;
-    call.method = method;
-    call.payload.Set(std::move(request));
-    return call;
-  }
-  absl::Status SetPaused(bool paused) {
-    rpc::SetPausedRequestT request;
-    request.paused = paused;
-    return Call(rpc::MethodId::SetPaused, request).status();
-  }
-  absl::Status SetMujoco(bool enabled) {
-    rpc::SetServiceRequestT request;
-    request.name = "mujoco";
-    request.enabled = enabled;
-    return Call(rpc::MethodId::SetService, request).status();
-  }
-  absl::Status GetJoints() {
-    return Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState)
-        .status();
-  }
-  RpcClient& calls() { return *calls_; }
-  AttendantSide& side() { return *side_; }
-
- private:
-  std::unique_ptr<AttendantSide> side_;
-  std::unique_ptr<RpcClient> calls_;
-};
 
 class EngineHostAttendantsTest : public testing::Test {
  protected:

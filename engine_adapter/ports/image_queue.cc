@@ -13,6 +13,7 @@
 #include "transport/base/await.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
+#include "transport/base/frame_geometry.h"
 
 namespace tandem {
 

@@ -114,6 +114,8 @@ enum class Phase : uint8_t {
   kStopped = 6,            // detached
   kPaused = 7,             // engine: simulated time stops, exchanges wait
   kPausedByAttendant = 8,  // the same; the client's deadlines do not run
+  kCalling = 9,            // worker: in calls of environments' methods, such as
+                           // `render`, between two exchanges
 };
 
 // First byte and length of each range that layout_crc32 covers, and of the ones

@@ -185,6 +185,18 @@ def test_workers_of_environments_in_python_are_listed() -> None:
         envs.recv()
 
 
+def test_a_worker_inside_a_call_is_not_idle() -> None:
+    """Its phase is "calling", with the environment."""
+    with contextlib.closing(tandem.make_vec("CartPole-v1", 4, num_workers=2, backend="python")) as envs:
+        envs.reset(seed=0)
+        envs._workers.calls.request("sleep", lambda env, env_id: time.sleep(600.0 if env_id == 1 else 0.0))
+        deadline = time.monotonic() + TIMEOUT_SECS
+        while (worker := inspection_of(envs.client.name, FINE)["workers"][0])["env"] != 1:
+            assert time.monotonic() < deadline
+        assert worker["phase"] == "calling"
+        assert " calling " in (text := inspect(envs.client.name).stdout) and ", in env 1" in text
+
+
 _STEPPING = """
 import sys
 import numpy as np, tandem

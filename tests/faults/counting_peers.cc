@@ -61,6 +61,7 @@ void CountingServer::Serve(int exchanges) {
       case EngineEvent::kWorkersReady:
       case EngineEvent::kWorkersAnswered:
       case EngineEvent::kWorkerDied:
+      case EngineEvent::kInput:
         break;
     }
   }

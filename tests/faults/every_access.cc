@@ -226,13 +226,13 @@ bool EveryAccess::AdvanceToNew(Victim& victim,
     if (stop == Stop::kCall) {
       const Place place = shared.PlaceOfCall();
       if (place.back() > kRepeatedCalls) continue;
-      if (!places_.insert(place).second) continue;
+      if (!IsStop(place)) continue;
       shared.LeaveCall();
       return true;
     }
     const Place place = shared.PlaceOfAccess();
     if (kind_ == kStores && sees_loads && shared.TryLoad()) continue;
-    if (places_.insert(place).second) return true;
+    if (IsStop(place)) return true;
     if (kind_ == kLoadsAndStores && shared.TryLoad()) continue;
     shared.Store();
   }

@@ -56,19 +56,26 @@ class EveryAccess {
   static constexpr bool kSupported = false;
 #endif
 
-  explicit EveryAccess(Kind kind) : kind_(kind) {}
+  // `nth`: stops at every `nth` of the places, 1 at each.
+  explicit EveryAccess(Kind kind, size_t nth = 1) : kind_(kind), nth_(nth) {}
 
   // Runs a stopped victim up to just before its first access or system call at
-  // a place at which no call has stopped. False: there is none, and the victim
-  // is at its next mark or has exited; or, for a victim without a further mark,
-  // `done` has held for 100 of them.
+  // a place that no call has reached, or up to the `nth` of them. False: there
+  // is none, and the victim is at its next mark or has exited; or, for a victim
+  // without a further mark, `done` has held for 100 of them.
   bool AdvanceToNew(Victim& victim, const std::function<bool()>& done = {});
 
-  // The number of places at which it has stopped.
+  // The number of places that it has reached.
   size_t places() const { return places_.size(); }
 
  private:
+  // Remembers it. Whether the victim is to stop there.
+  bool IsStop(const Place& place) {
+    return places_.insert(place).second && places_.size() % nth_ == 0;
+  }
+
   const Kind kind_;
+  const size_t nth_;
   std::set<Place> places_;
 };
 

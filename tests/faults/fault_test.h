@@ -69,6 +69,8 @@ struct FaultPoints {
   // Before each store to shared memory, or before each access. With the system
   // calls these are all points that differ (every_access.h).
   std::optional<EveryAccess::Kind> accesses = std::nullopt;
+  // Or before every `nth` of them.
+  size_t nth = 1;
   // Instructions, spread evenly. They check that the others are enough.
   int draws = EveryAccess::kSupported ? 4 : 25;
 };
@@ -174,13 +176,14 @@ class FaultTest : public testing::Test {
       return victim.Advance(Victim::kInstruction, count);
     };
   }
-  // Calls `there` for each access, until a failure. `there` calls `advance`
-  // once. Returns the number of accesses.
+  // Calls `there` for each access, or every `nth`, until a failure. `there`
+  // calls `advance` once. Returns the number of accesses.
   static size_t AtEachAccess(
       EveryAccess::Kind kind,
-      const std::function<void(const Advance& advance)>& there) {
+      const std::function<void(const Advance& advance)>& there,
+      size_t nth = 1) {
     if (!EveryAccess::kSupported) return 0;
-    EveryAccess accesses(kind);
+    EveryAccess accesses(kind, nth);
     bool within = true;
     const auto advance = [&](Victim& victim,
                              const std::function<bool()>& done) {
@@ -226,13 +229,16 @@ class FaultTest : public testing::Test {
     });
     size_t accesses = 0;
     if (points.accesses) {
-      accesses = AtEachAccess(*points.accesses, [&](const Advance& advance) {
-        return run([&](Victim& victim) { return advance(victim, nullptr); });
-      });
+      accesses = AtEachAccess(
+          *points.accesses,
+          [&](const Advance& advance) {
+            run([&](Victim& victim) { return advance(victim, nullptr); });
+          },
+          points.nth);
     }
     std::printf(
-        "%d system call stops, %d of %d instructions, each of %zu places\n",
-        calls, places, length, accesses);
+        "%d system call stops, %d of %d instructions, %zu of %zu places\n",
+        calls, places, length, accesses / points.nth, accesses);
     EXPECT_GT(between_marks, 4);
   }
 

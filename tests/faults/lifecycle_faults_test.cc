@@ -1,6 +1,6 @@
 // Kills either side at every system call of creation, take-over, stop, attach,
-// reconnect and close; a client before every store of these calls, an engine at
-// instructions spread over them.
+// reconnect and close; a client before every store of these calls, an engine
+// at every 20th place, and at each in long runs.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -22,13 +22,12 @@ namespace {
 
 class LifecycleFaults : public FaultTest {
  protected:
-  // Of a long case: a birth has 180,000 instructions, each of which takes 20 us
-  // by ptrace. It has 500 accesses, nearly all before the region has a name.
-  // Only long runs stop at each access, which takes a minute for each case.
-  static FaultPoints OfALongCase(EveryAccess::Kind kind, int draws) {
-    FaultPoints points = {.draws = draws};
-    if (DrawsTimes() > 1) points.accesses = kind;
-    return points;
+  // Of a long case: a birth has 500 accesses, nearly all before the region has
+  // a name, and 180,000 instructions, each of which takes 20 us by ptrace. To
+  // stop at each access takes a minute, so only long runs do.
+  static FaultPoints OfALongCase(EveryAccess::Kind kind) {
+    if (DrawsTimes() > 1) return {.accesses = kind};
+    return {.accesses = kind, .nth = 20, .draws = 0};
   }
 
   void LeaveADeadRegion() {
@@ -77,7 +76,7 @@ TEST_F(LifecycleFaults, AnEngineKilledAtBirthLeavesTheNameToTheNext) {
                    Victim::Mark();
                  },
                  [this] { ExpectAFreshPair(); },
-                 OfALongCase(EveryAccess::kStores, 8));
+                 OfALongCase(EveryAccess::kStores));
 }
 
 TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
@@ -88,7 +87,7 @@ TEST_F(LifecycleFaults, AnEngineKilledWhileItTakesOverLeavesTheNameToTheNext) {
                    Victim::Mark();
                  },
                  [this] { ExpectAFreshPair(); },
-                 OfALongCase(EveryAccess::kStores, 8));
+                 OfALongCase(EveryAccess::kStores));
 }
 
 TEST_F(LifecycleFaults, AnEngineKilledWhileItStopsLeavesTheNameToTheNext) {
@@ -144,7 +143,7 @@ TEST_F(LifecycleFaults, AnEngineFrozenFromBirthToEndStopsNoOther) {
   FreezeEverywhere([] {}, [this] { StartAndStop(); },
                    [this] { ExpectAnotherEngineIsServedOrRefused(); },
                    {0, kRefused}, [this] { ExpectAFreshPair(); },
-                   OfALongCase(EveryAccess::kLoadsAndStores, 0));
+                   OfALongCase(EveryAccess::kLoadsAndStores));
 }
 
 TEST_F(LifecycleFaults, AnEngineFrozenWhileItTakesOverStopsNoOther) {
@@ -152,7 +151,7 @@ TEST_F(LifecycleFaults, AnEngineFrozenWhileItTakesOverStopsNoOther) {
   FreezeEverywhere([this] { LeaveADeadRegion(); }, [this] { StartAndStop(); },
                    [this] { ExpectAnotherEngineIsServedOrRefused(); },
                    {0, kRefused}, [this] { ExpectAFreshPair(); },
-                   OfALongCase(EveryAccess::kLoadsAndStores, 0));
+                   OfALongCase(EveryAccess::kLoadsAndStores));
 }
 
 TEST_F(LifecycleFaults, ClientFrozenFromAttachToCloseKeepsItsLock) {
@@ -176,7 +175,7 @@ TEST_F(LifecycleFaults, ClientFrozenFromAttachToCloseKeepsItsLock) {
                          << other.status();
                    },
                    {0}, [this] { ExpectANewClientIsServed(); },
-                   OfALongCase(EveryAccess::kLoadsAndStores, 0));
+                   OfALongCase(EveryAccess::kLoadsAndStores));
 }
 
 TEST_F(LifecycleFaults, ClientTriesNextEngineAfterKillDuringAttach) {

@@ -1,5 +1,8 @@
 """The example with MuJoCo Warp, on the CPU; Warp compiles its kernels in the first run."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +15,9 @@ import pytest
 
 import tandem
 
-_PROGRAM = Path(__file__).parents[2] / "client_py" / "examples" / "warp_engine.py"
+_ROOT = Path(__file__).parents[2]
+_PROGRAM = _ROOT / "client_py" / "examples" / "warp_engine.py"
+_SUITE = _ROOT / "bazel-bin" / "engine_adapter" / "conformance" / "suite"
 _ENVS = 3
 _START_SECS = 600.0  # of which compilation takes most
 _FRAME_SKIP = 5
@@ -64,3 +69,13 @@ def test_steps_of_some_leave_the_others(engine: tandem.EngineProcess) -> None:
                 np.testing.assert_allclose(obs[0], together[step][env], rtol=1e-4, atol=1e-4)
         truncations = [envs.step(np.zeros((_ENVS, 6), np.float32))[3].tolist() for _ in range(20)]
         assert truncations == [[False] * _ENVS] * 19 + [[True] * _ENVS]
+
+
+@pytest.mark.usefixtures("engine")  # which has compiled the kernels
+def test_passes_the_conformance_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of engine_adapter/conformance, in real processes; each of its tests starts the engine."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # a test limits the memory that may be reserved
+    command: list[str | Path] = [_SUITE, "--limit_flag=max_episode_steps", sys.executable, _PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -13,6 +13,22 @@ S = TypeVar("S", bound=Hashable)
 Step = tuple[str, S]  # the label of the step, the state after it
 
 
+def with_quick_replace(state_class: type[S]) -> type[S]:
+    """Returns the NamedTuple class with a `_replace` that takes a quarter of the time: it is most of an exploration."""
+    named_tuple: Any = state_class
+    places = {name: place for place, name in enumerate(named_tuple._fields)}
+    new: Any = tuple.__new__
+
+    def replaced(state: Any, /, **changes: Any) -> Any:
+        values = list(state)
+        for name, value in changes.items():
+            values[places[name]] = value
+        return new(named_tuple, values)
+
+    named_tuple._replace = replaced
+    return state_class
+
+
 @dataclass
 class Result(Generic[S]):
     """The result of an exploration; `problem` is empty if there is none."""
@@ -52,6 +68,7 @@ def explore(
     at_rest: Callable[[S], bool],
     is_failure: Callable[[str], bool] = lambda label: False,
     limit: int = 2_000_000,
+    canonical: Callable[[S], S] = lambda state: state,
 ) -> Result[S]:
     """Visits every reachable state, nearest first.
 
@@ -62,6 +79,8 @@ def explore(
       at_rest: Whether no side waits in a state. From every state such a state must be reachable without a failure.
       is_failure: Whether a step, by its label, is a failure such as a crash, on which no side may rely.
       limit: The greatest number of states to visit.
+      canonical: Returns the same state for all that differ only in the order of equal sides, such as workers, so that
+        one of them is visited. The order may matter neither to `steps` nor to the other functions.
 
     Returns:
       The first problem, or none.
@@ -72,7 +91,7 @@ def explore(
     gc.collect()
     gc.disable()  # it would visit all states again and again, and none is garbage
     try:
-        return _explored(initial, steps, problem_in, at_rest, is_failure, limit)
+        return _explored(initial, steps, problem_in, at_rest, is_failure, limit, canonical)
     finally:
         gc.enable()
 
@@ -84,41 +103,51 @@ def _explored(
     at_rest: Callable[[S], bool],
     is_failure: Callable[[str], bool],
     limit: int,
+    canonical: Callable[[S], S],
 ) -> Result[S]:
-    came_from: dict[S, Step[S] | None] = {initial: None}
-    queue = [initial]
-    leads_here: dict[S, list[S]] = {}
+    # A state's hash is computed once for each step that leads to it: all else goes by the state's number.
+    numbers = {canonical(initial): 0}
+    states = [canonical(initial)]
+    came_from = [0]
+    leads_here: list[list[int]] = [[]]
 
-    def way_to(state: S, problem: str) -> Result[S]:
-        trace: list[Step[S]] = []
-        step = came_from[state]
-        while step is not None:
-            trace.append((step[0], state))
-            state = step[1]
-            step = came_from[state]
-        return Result(len(came_from), problem, [("start", state), *reversed(trace)])
+    def way_to(number: int, problem: str) -> Result[S]:
+        way: list[int] = []
+        while number != 0:
+            way.append(number)
+            number = came_from[number]
+        state = initial
+        trace = [("start", state)]
+        for number in reversed(way):  # the states themselves, in their own order of equal sides
+            label, state = next(step for step in steps(state) if canonical(step[1]) == states[number])
+            trace.append((label, state))
+        return Result(len(states), problem, trace)
 
-    for state in queue:  # the loop appends to the queue
+    for number, state in enumerate(states):  # the loop appends to it
         if problem := problem_in(state):
-            return way_to(state, problem)
+            return way_to(number, problem)
         for label, after in steps(state):
-            if after not in came_from:
-                if len(came_from) == limit:
+            after = canonical(after)
+            its = numbers.setdefault(after, len(states))
+            if its == len(states):
+                if its == limit:
                     raise RuntimeError(f"expected at most {limit} states")
-                came_from[after] = (label, state)
-                queue.append(after)
+                states.append(after)
+                came_from.append(number)
+                leads_here.append([])
             if not is_failure(label):
-                leads_here.setdefault(after, []).append(state)
+                leads_here[its].append(number)
 
     # Backwards from the states at rest: a state that is not reached waits forever.
-    can_rest = [state for state in queue if at_rest(state)]
-    met = set(can_rest)
-    for state in can_rest:
-        for before in leads_here.get(state, ()):
-            if before not in met:
-                met.add(before)
+    can_rest = [number for number, state in enumerate(states) if at_rest(state)]
+    met = bytearray(len(states))
+    for number in can_rest:
+        met[number] = True
+    for number in can_rest:
+        for before in leads_here[number]:
+            if not met[before]:
+                met[before] = True
                 can_rest.append(before)
-    for state in queue:
-        if state not in met:
-            return way_to(state, "a side waits for ever")
-    return Result(len(came_from))
+    if (number := met.find(0)) >= 0:
+        return way_to(number, "a side waits for ever")
+    return Result(len(states))

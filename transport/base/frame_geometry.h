@@ -22,6 +22,12 @@ inline constexpr uint32_t kMaxFrameSide = 16'384;  // pixels
 inline constexpr uint32_t kMaxFrameSlots = 65'536;
 inline constexpr uint32_t kMaxMetadataBytes = 64u << 20;  // of one frame
 
+// Of frames that show environments, which engines and workers draw.
+inline constexpr uint32_t kMaxRenderSide = 8192;   // pixels, of one image
+inline constexpr uint32_t kMaxImages = 1024;       // in a frame
+inline constexpr uint32_t kMaxRenderSlots = 1024;  // in the frame ring
+inline constexpr double kMaxFrameHz = 1000;
+
 struct FrameGeometry {
   uint32_t width = 0;  // pixels
   uint32_t height = 0;

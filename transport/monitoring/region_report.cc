@@ -229,10 +229,8 @@ void FillWorkers(const ObservedFile& file, const LrbcHeader& header,
   }
   if (report->engine.phase != Phase::kIdle) return;
   for (const WorkerReport& worker : report->workers) {
-    const bool works =
-        worker.phase == Phase::kStepping || worker.phase == Phase::kResetting;
     const bool first = report->engine.phase == Phase::kIdle;
-    if (!works || worker.life != Life::kAlive) continue;
+    if (!IsWork(worker.phase) || worker.life != Life::kAlive) continue;
     if (!first && worker.phase_secs <= report->engine.phase_secs) continue;
     report->engine.phase = worker.phase;
     report->engine.phase_secs = worker.phase_secs;

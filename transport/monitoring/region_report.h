@@ -96,7 +96,7 @@ struct WorkerReport {
   uint32_t pid = 0;  // for display; 0: none
   uint32_t first_env = 0;
   uint32_t num_envs = 0;
-  uint32_t env = 0;              // in work, if the phase is a step or reset
+  uint32_t env = 0;              // in work, if IsWork(phase)
   Phase phase = Phase::kAbsent;  // may be an unknown number
   double phase_secs = 0;
   bool done = false;     // with the last exchange that the client has sent

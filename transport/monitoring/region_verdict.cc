@@ -36,8 +36,7 @@ void JudgePeers(const RegionReport& report, RegionVerdict* verdict) {
             : ""));
   }
   if (engine.life != Life::kAlive) return;
-  const bool works =
-      engine.phase == Phase::kStepping || engine.phase == Phase::kResetting;
+  const bool works = IsWork(engine.phase);
   if (works && engine.phase_secs > kLongSecs) {
     verdict->remarks.push_back(absl::StrFormat(
         "the engine is %s for %.1f s: this is slow, or it is stopped (SIGSTOP, "
@@ -96,8 +95,7 @@ void JudgeWorkers(const RegionReport& report, RegionVerdict* verdict) {
       slowest->phase_secs <= kLongSecs) {
     return;
   }
-  const bool works =
-      slowest->phase == Phase::kStepping || slowest->phase == Phase::kResetting;
+  const bool works = IsWork(slowest->phase);
   // A worker that is idle may have been so before the exchange. The supervisor
   // holds workers in a pause.
   if (!works && (report.client.phase_secs <= kLongSecs ||

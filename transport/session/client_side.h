@@ -228,6 +228,12 @@ class ClientSide final : public RpcSide {
   std::string EnginePhase() const override;
   bool EngineAlive() const override { return session_.region.EngineAlive(); }
 
+  // Wakes the engine's process if it sleeps, after the caller has sent
+  // something to it by other means: a supervisor looks at its descriptors.
+  // Illegal beside Reconnect. A system call only if a process of the engine
+  // sleeps.
+  void WakeEngine() { session_.engine_bell.NotifyIfWaiting(); }
+
   // Ends the session, if there is one, and attaches to the engine that now has
   // the name. Blocks. On success arrays() is in the new region's mapping. The
   // old mapping stays while a copy of mapping() exists. Errors:

@@ -167,8 +167,8 @@ std::string ClientSide::Explanation(ErrorCode code) const {
       }
       if (state() == State::kLanes) {
         return absl::StrFormat(
-            "%s did not answer for %.2f s; %sno lane was closed: RecvLanes "
-            "waits again, %s",
+            "%s did not answer for %.2f s; %sthe steps of these workers are "
+            "still pending: recv() waits for them again, or %s",
             engine, secs_since(session_.sent_at_ns), AwaitedWorkers(now), next);
       }
       if (state() != State::kPending) {
@@ -221,20 +221,19 @@ std::string ClientSide::Explanation(ErrorCode code) const {
       return absl::StrCat(
           region,
           state() == State::kLanes
-              ? "open lanes were not received; call RecvLanes first"
+              ? "the steps of some workers were not received; call recv() "
+                "for them first"
               : "the last step or reset was not received; call recv() first",
           serves_environments_ ? "" : ", or reconnect()");
     case ErrorCode::kNoStepPending:
       return absl::StrCat(
           region,
           state() == State::kLanes
-              ? "lanes are open, no step or reset is pending; call RecvLanes"
+              ? "only steps of some workers are pending; call recv() for "
+                "them, such as recv(half=0)"
           : state() == State::kPending
-              ? "a step or reset is pending, no lane is open; call recv()"
-          : session_.lanes.empty()
-              ? "nothing was sent; call send() before recv()"
-              : "nothing was sent; call send() before recv(), and SendLanes "
-                "before RecvLanes");
+              ? "a step or reset of all environments is pending; call recv()"
+              : "nothing was sent; call send() before recv()");
     case ErrorCode::kForkedChild:
       return absl::StrCat(region,
                           "this client belongs to the parent of this process; "
@@ -251,7 +250,8 @@ std::string ClientSide::Explanation(ErrorCode code) const {
                           state() == State::kPending
                               ? "; the step or reset is still pending"
                           : state() == State::kLanes
-                              ? "; no lane was closed: RecvLanes waits again"
+                              ? "; the steps of some workers are still "
+                                "pending: recv() waits for them again"
                               : "; no step or reset is pending: call again");
     case ErrorCode::kEnvFailed:
       return FailureText();

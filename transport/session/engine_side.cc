@@ -78,7 +78,7 @@ bool EngineSide::Ready() const { return HasExchange() || HasRequest(); }
   // relaxed: the flags alone are what is asked.
   if (asked_->load(std::memory_order_relaxed) != 0) return true;
   if (supervision_ != nullptr) {
-    if (SupervisorReady()) return true;
+    if (SupervisorReady() || InputIsReadable()) return true;
     // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   } else if (header_->attach_request.load(std::memory_order_acquire) !=
              acknowledged_) {

@@ -86,6 +86,7 @@ enum class [[nodiscard]] EngineEvent : uint8_t{
     kWorkersReady,     // each has carried out ResetWorkers
     kWorkersAnswered,  // each has acknowledged MessageWorkers
     kWorkerDied,       // dead_worker(): End, or ReplaceWorker and start another
+    kInput,            // the descriptor of WatchInput is readable
 };
 
 // Move-only. States and legal calls:
@@ -158,6 +159,11 @@ class EngineSide {
   // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for 1.20
   // s", for people.
   std::string WorkerText(uint32_t worker) const;
+  // Makes Next return kInput while `fd`, such as an epoll(7) descriptor, is
+  // readable; -1: none. The caller closes it, after another WatchInput. Next
+  // looks at least every 10 ms, at once within 20 ms after an exchange, and
+  // when a process rings the engine's doorbell: ClientSide::WakeEngine.
+  void WatchInput(int fd);
   // Tells the client why the region will end: its error then has this text. The
   // destructor removes the region.
   void End(ErrorCode code, absl::string_view text);
@@ -304,6 +310,7 @@ class EngineSide {
   EngineEvent NextOfSupervisor(Deadline deadline);
   EngineEvent TakeOfSupervisor();
   bool IsHot(int64_t now_ns) const;
+  bool InputIsReadable() const;
   void PollWorkers(int64_t now_ns);
   void TestLocksNowAndThen(int64_t now_ns);
   bool CountIsBroken();

@@ -125,6 +125,8 @@ struct EngineSide::Supervision {
   bool count_broken = false;
   bool pauses = false;
   bool messages = false;
+  int input = -1;                           // of WatchInput
+  bool just_took_input = false;             // by the last event
   uint64_t answered_at = 0;                 // Activity at kWorkersAnswered
   absl::Status refusal = absl::OkStatus();  // of the new client; Ok: none
   // Whether all environments are as their last reset left them, if Activity is

@@ -1,5 +1,6 @@
 // The supervisor's part of EngineSide: docs/protocol.md, "Workers".
 
+#include <poll.h>
 #include <time.h>
 
 #include <algorithm>
@@ -18,11 +19,18 @@ constexpr int64_t kHotNs = 20'000'000;
 constexpr int64_t kNapNs = 1'000'000;
 constexpr int64_t kTestLocksNs = 100'000'000;
 
-// Returns whether a signal handler ran.
-bool Nap(int64_t nap_ns) {
+// How a sleep beside the doorbell ended.
+enum class NapEnd : uint8_t { kOver, kReadable, kSignal };
+
+// Sleeps until `fd` is readable, if it is not negative.
+NapEnd Nap(int fd, int64_t nap_ns) {
   const timespec nap = {.tv_sec = 0,
                         .tv_nsec = std::clamp<int64_t>(nap_ns, 0, kNapNs)};
-  return nanosleep(&nap, nullptr) != 0;
+  pollfd input = {.fd = fd, .events = POLLIN, .revents = 0};
+  const int found = ppoll(&input, 1, &nap, nullptr);
+  return found < 0   ? NapEnd::kSignal
+         : found > 0 ? NapEnd::kReadable
+                     : NapEnd::kOver;
 }
 
 }  // namespace
@@ -68,6 +76,14 @@ void EngineSide::End(ErrorCode code, absl::string_view text) {
   supervision_->workers.ShowEnd(code, text);
 }
 
+void EngineSide::WatchInput(int fd) { supervision_->input = fd; }
+
+// One system call.
+bool EngineSide::InputIsReadable() const {
+  return supervision_->input >= 0 &&
+         Nap(supervision_->input, 0) == NapEnd::kReadable;
+}
+
 // While an order is carried out, the workers wait for the supervisor: it then
 // sleeps on the doorbell, which they ring.
 bool EngineSide::IsHot(int64_t now_ns) const {
@@ -93,10 +109,17 @@ EngineEvent EngineSide::NextOfSupervisor(Deadline deadline) {
     EngineEvent event = EngineEvent::kTimedOut;
     const int64_t now = waiter_.NowNs();
     if (Ready()) {
+      if (now - polled_peer_ns_ >= kPollPeerNs) {
+        // Deaths are found also while one event follows another.
+        polled_peer_ns_ = now;
+        (void)PollPeer(now);  // Take returns what it finds
+      }
       event = Take(now);
     } else if (IsHot(now)) {
-      event = Nap(deadline.at_ns() - now) ? EngineEvent::kInterrupted
-                                          : PollPeerNowAndThen();
+      event =
+          Nap(supervision_->input, deadline.at_ns() - now) == NapEnd::kSignal
+              ? EngineEvent::kInterrupted
+              : PollPeerNowAndThen();
     } else {
       Watch watch(this);
       const ErrorCode code =
@@ -121,6 +144,11 @@ EngineEvent EngineSide::TakeOfSupervisor() {
   }
   if (s.news != EngineEvent::kTimedOut) {
     return std::exchange(s.news, EngineEvent::kTimedOut);
+  }
+  // Alternates with requests: neither delays the other.
+  if (!std::exchange(s.just_took_input, false) && InputIsReadable()) {
+    s.just_took_input = true;
+    return EngineEvent::kInput;
   }
   return TakeRequest();
 }

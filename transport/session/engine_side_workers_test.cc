@@ -2,8 +2,11 @@
 // or a stop leads to.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,6 +59,20 @@ TEST(Supervision, EnvironmentsThatSteppedAfterALoweredCountAreReset) {
   for (int i = 0; i < 2; ++i) ASSERT_EQ(StepAll(client, 2), ErrorCode::kOk);
   ASSERT_TRUE(client.Reconnect(20).ok());
   ExpectRows(client, 0, 0);
+}
+
+TEST(Supervision, AClientRingsForWhatItHasSentByOtherMeans) {
+  const std::string name = UniqueRegionName("supervision");
+  const WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  LrbcHeader& header = *client.mapping()->header();
+  // relaxed: the test's own words. A sleeper that never wakes.
+  header.engine_sleepers.fetch_add(1, std::memory_order_relaxed);
+  const uint32_t before =
+      header.engine_doorbell.load(std::memory_order_relaxed);
+  client.WakeEngine();
+  // relaxed: as above.
+  EXPECT_NE(header.engine_doorbell.load(std::memory_order_relaxed), before);
 }
 
 // The supervisor, two workers of one environment each, and a foreign client, on
@@ -190,6 +207,45 @@ TEST_F(Orders, NoEndAfterAStopIsADeath) {
   }
   // Longer than the time between two tests of the locks.
   EXPECT_EQ(side_->Next(Deadline::After(0.3)), EngineEvent::kTimedOut);
+}
+
+TEST_F(Orders, AnInputIsAnEventWhileItIsReadable) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(pipe(ends.data()), 0);
+  side_->WatchInput(ends[0]);
+  EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(side_->Next(Deadline::After(20)), EngineEvent::kInput);
+  }
+  char byte;
+  ASSERT_EQ(read(ends[0], &byte, 1), 1);
+  EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  close(ends[1]);
+  EXPECT_EQ(side_->Next(Deadline::After(20)), EngineEvent::kInput);
+  side_->WatchInput(-1);
+  EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  close(ends[0]);
+}
+
+TEST_F(Orders, AnInputComesWhileAnOrderIsNotCarriedOut) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(pipe(ends.data()), 0);
+  side_->WatchInput(ends[0]);
+  side_->MessageWorkers();
+  EXPECT_EQ(side_->Next(Deadline::Now()), EngineEvent::kTimedOut);
+  ASSERT_EQ(order_kind(), WorkerOrder::kHold);
+  close(ends[1]);
+  EXPECT_EQ(side_->Next(Deadline::After(20)), EngineEvent::kInput);
+  // An input that stays readable holds up no order.
+  EngineEvent event = EngineEvent::kInput;
+  while (event != EngineEvent::kWorkersAnswered) {
+    event = Pump();
+    EXPECT_TRUE(event == EngineEvent::kInput ||
+                event == EngineEvent::kTimedOut ||
+                event == EngineEvent::kWorkersAnswered);
+  }
+  close(ends[0]);
 }
 
 TEST_F(Orders, NoOrderFollowsAStop) {

@@ -43,9 +43,16 @@ constexpr const char* NameOf(Phase phase) {
   constexpr std::array kNames = {
       "absent",  "attaching", "idle",
       "waiting", "stepping",  "resetting",
-      "stopped", "paused",    "paused by an attendant"};
+      "stopped", "paused",    "paused by an attendant",
+      "calling"};
   const auto index = static_cast<size_t>(phase);
   return index < kNames.size() ? kNames[index] : "garbled";
+}
+
+// Whether a worker in this phase is inside an environment's method.
+constexpr bool IsWork(Phase phase) {
+  return phase == Phase::kStepping || phase == Phase::kResetting ||
+         phase == Phase::kCalling;
 }
 
 // Returns text such as "stepping for 9.98 s".

@@ -91,12 +91,14 @@ TEST(Lanes, AndExchangesExcludeEachOther) {
   EXPECT_EQ(client.SendReset({}, {}), ErrorCode::kStepPending);
   EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
-  // The texts name the call of lanes.
+  // The texts name the call that the trainer's author makes.
   for (const ErrorCode code :
        {ErrorCode::kStepPending, ErrorCode::kNoStepPending,
         ErrorCode::kInterrupted}) {
-    EXPECT_TRUE(absl::StrContains(Explained(client, code), "RecvLanes"))
-        << Explained(client, code);
+    const std::string text = Explained(client, code);
+    EXPECT_TRUE(absl::StrContains(text, "of some workers")) << text;
+    EXPECT_TRUE(absl::StrContains(text, "recv()")) << text;
+    EXPECT_FALSE(absl::StrContains(text, "Lanes")) << text;
   }
   EXPECT_EQ(
       client.SendLanes(std::vector<uint32_t>{1, 1}, std::vector<float>(4)),

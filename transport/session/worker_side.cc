@@ -221,6 +221,7 @@ WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
     case WorkerOrder::kSeededReset:
       first_seed_.reset();
       if (kind == WorkerOrder::kSeededReset) first_seed_ = value;
+      resets_ = true;
       taken_at_ns_ = seen_at_ns;
       SetPhase(Phase::kResetting, seen_at_ns);
       return WorkerEvent::kReset;
@@ -237,6 +238,8 @@ WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
       slot_->done.store(count_, std::memory_order_release);
       break;
     case WorkerOrder::kMessage:
+      taken_at_ns_ = seen_at_ns;
+      SetPhase(Phase::kCalling, seen_at_ns);
       return WorkerEvent::kMessage;
     case WorkerOrder::kStop:
       return WorkerEvent::kStop;
@@ -249,10 +252,9 @@ WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
 }
 
 void WorkerSide::Acknowledge() {
-  if (taken_at_ns_ != 0) {  // of a reset
-    restarted_ = false;
-    EndWork(waiter_.NowNs());
-  }
+  if (std::exchange(resets_, false)) restarted_ = false;
+  // Of a reset, or of a message.
+  if (taken_at_ns_ != 0) EndWork(waiter_.NowNs());
   took_ = order_;
   // SYNC(workers.ack): release; the order's effects before its number.
   slot_->ack.store(took_, std::memory_order_release);

@@ -46,7 +46,7 @@ enum class [[nodiscard]] WorkerEvent : uint8_t{
     kReset,     // reset all own environments, with first_seed(), and write
                 // their rows; then Acknowledge
     kMessage,   // the supervisor has sent something by other means: handle it,
-                // then Acknowledge
+                // then Acknowledge; the phase shows calls of environments
     kStop,      // Acknowledge, then end
     kSupervisorGone,  // it has stopped or died: end. Each later Next returns it
     kTimedOut,        // the deadline passed
@@ -173,6 +173,7 @@ class WorkerSide {
   uint32_t order_ = 0;  // the one in work
   bool going_ = false;  // whether it takes exchanges
   bool restarted_;
+  bool resets_ = false;    // in a kReset or kSeededReset order
   bool finishes_ = false;  // the exchange is that of a kFinish order
   bool in_lane_ = false;
   bool failed_ = false;

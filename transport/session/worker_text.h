@@ -28,12 +28,11 @@ inline std::string WorkerText(const WorkerSlot& slot, size_t worker,
   const PhaseSince phase =
       UnpackPhase(slot.phase.load(std::memory_order_relaxed));
   const uint32_t env = slot.env.load(std::memory_order_relaxed);
-  const bool works =
-      phase.phase == Phase::kStepping || phase.phase == Phase::kResetting;
   const double secs =
       static_cast<double>(std::max<int64_t>(now_ns - phase.since_ns, 0)) / 1e9;
   // Between two environments the word has no valid number.
-  const bool has_env = works && env - rows.first_env < rows.num_envs;
+  const bool has_env =
+      IsWork(phase.phase) && env - rows.first_env < rows.num_envs;
   const std::string where =
       has_env ? absl::StrFormat(" environment %d", env) : "";
   // relaxed: as above.

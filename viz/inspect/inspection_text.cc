@@ -175,7 +175,8 @@ std::string WorkerText(const WorkerReport& worker) {
       NameOf(worker.life), worker.pid, worker.first_env,
       int64_t{worker.first_env} + worker.num_envs - 1, NameOf(worker.phase),
       DurationText(worker.phase_secs * 1e9), CountText(worker.steps));
-  if (worker.phase == Phase::kStepping || worker.phase == Phase::kResetting) {
+  // Between two environments it has none.
+  if (IsWork(worker.phase) && worker.env - worker.first_env < worker.num_envs) {
     absl::StrAppend(&text, ", in env ", worker.env);
   }
   return text;

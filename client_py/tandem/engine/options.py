@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal, TypeVar, get_args
 
+from tandem._native import MAX_FRAME_HZ, MAX_RENDER_SIDE, MAX_RENDER_SLOTS
 from tandem.arguments import flag, integer, one_of, path, rate, seconds, shown, text
 from tandem.errors import InvalidArgument
 
@@ -45,8 +46,8 @@ class FrameOptions:
         """Checks the values; InvalidArgument: one of another type, or out of its range."""
         _set(self, "size", size_of("FrameOptions.size", self.size))
         _set(self, "envs", _envs(self.envs))
-        _set(self, "hz", rate("FrameOptions.hz", self.hz))
-        _set(self, "slots", integer("FrameOptions.slots", self.slots, 1))
+        _set(self, "hz", rate("FrameOptions.hz", self.hz, MAX_FRAME_HZ))
+        _set(self, "slots", integer("FrameOptions.slots", self.slots, 1, MAX_RENDER_SLOTS))
         _set(self, "effects", _effects("FrameOptions.effects", self.effects))
         one_of("FrameOptions.camera", self.camera, ("follow", "gymnasium"))
 
@@ -88,10 +89,13 @@ class EngineOptions:
 
     Attributes:
       restart: Whether a dead engine is started again; otherwise its death raises `PeerGone`.
-      timeout: Seconds that a step or reset may take.
+      timeout: Seconds that a step or reset may take. A `render` for a viewer is part of the step that waits for it.
+      call_timeout: Of environments in Python: seconds that `call`, `get_attr`, `set_attr` or `render` may take; None:
+        `timeout`.
       start_timeout: Seconds that the engine may take to start.
       wait: How the client waits for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
       server: Path of the engine's program; see `launch_engine`.
+      flags: Further flags for it, such as ("--gravity=3",) for an engine of your own; its --help lists them.
       info_bytes: Of environments in Python: room for the infos of each worker; None: 64 KiB, and 1 KiB for each of its
         environments.
       object_bytes: Of environments in Python: the longest pickle of a part of an observation or action that is pickled.
@@ -99,9 +103,11 @@ class EngineOptions:
 
     restart: bool = False
     timeout: float = 10.0
+    call_timeout: float | None = None
     start_timeout: float = 30.0
     wait: Literal["adaptive", "spin", "block"] = "adaptive"
     server: str | os.PathLike[str] | None = None
+    flags: Sequence[str] = ()
     info_bytes: int | None = None
     object_bytes: int = 2**16
 
@@ -112,9 +118,12 @@ class EngineOptions:
         _set(self, "object_bytes", integer("EngineOptions.object_bytes", self.object_bytes, 64, 2**24 - 8))
         _set(self, "restart", flag("EngineOptions.restart", self.restart, after=""))
         _set(self, "timeout", seconds("EngineOptions.timeout", self.timeout))
+        if self.call_timeout is not None:
+            _set(self, "call_timeout", seconds("EngineOptions.call_timeout", self.call_timeout))
         _set(self, "start_timeout", seconds("EngineOptions.start_timeout", self.start_timeout))
         one_of("EngineOptions.wait", self.wait, ("adaptive", "spin", "block"))
         path("EngineOptions.server", self.server)
+        _set(self, "flags", words_of("EngineOptions.flags", self.flags))
 
 
 def group_of(argument: str, given: _Group | Size, kind: type[_Group]) -> _Group:
@@ -127,6 +136,15 @@ def group_of(argument: str, given: _Group | Size, kind: type[_Group]) -> _Group:
         f"{argument}: expected (width, height), a text such as '320x240', or tandem.{kind.__name__}, "
         f"found {shown(given)}"
     )
+
+
+def words_of(argument: str, words: object) -> tuple[str, ...]:
+    """Returns words of a program's command line, in which paths are texts; refuses anything else."""
+    if isinstance(words, Iterable) and not isinstance(words, str | bytes):
+        given = tuple(words)
+        if all(isinstance(word, str | os.PathLike) for word in given):
+            return tuple(os.fsdecode(word) for word in given)
+    raise InvalidArgument(f"{argument}: expected texts such as ('--gravity=3',), found {shown(words)}")
 
 
 def frame_flags(options: FrameOptions) -> list[str]:
@@ -158,7 +176,13 @@ def size_of(argument: str, size: object) -> tuple[int, int]:
         sides = (int(match[1]), int(match[2]))
     if isinstance(sides, str) or not isinstance(sides, Sequence) or len(sides) != 2:
         raise InvalidArgument(f"{argument}: expected (width, height) or a text such as '320x240', found {shown(size)}")
-    return integer(f"{argument}[0]", sides[0], 1), integer(f"{argument}[1]", sides[1], 1)
+    width, height = (side_of(f"{argument}[{at}]", side) for at, side in enumerate(sides))
+    return width, height
+
+
+def side_of(argument: str, side: object) -> int:
+    """Returns a side of an environment's image, in pixels; refuses what is no integer, or out of its range."""
+    return integer(argument, side, 1, MAX_RENDER_SIDE, bools=False)  # type: ignore[arg-type]  # others are refused
 
 
 def _set(group: object, name: str, value: object) -> None:

@@ -30,6 +30,7 @@ def test_values_become_builtins_and_groups_compare() -> None:
     assert frames == _FRAMES("8x8", envs=(0, 2), hz=30, effects=("shadows",))
     assert len({frames, _FRAMES((8, 8)), _IMAGES((8, 8)), _ENGINE(), _ENGINE(restart=np.False_)}) == 4  # type: ignore[arg-type]
     assert _ENGINE(server=Path("server"), timeout=math.inf).server == Path("server")
+    assert _ENGINE(flags=["--a=1", Path("b")]).flags == ("--a=1", "b")  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("group", [_FRAMES((8, 8)), _IMAGES((8, 8)), _ENGINE()])
@@ -48,20 +49,25 @@ def test_a_group_is_frozen(group: Any) -> None:
         (lambda: _FRAMES("320"), f"FrameOptions.size: {_SIZE}'320'"),
         (lambda: _FRAMES((320,)), rf"FrameOptions.size: {_SIZE}\(320,\)"),  # type: ignore[arg-type]
         (lambda: _FRAMES(320), f"FrameOptions.size: {_SIZE}320"),  # type: ignore[arg-type]
-        (lambda: _FRAMES((0, 8)), r"FrameOptions.size\[0\]: expected an integer in 1 .. 2147483647, found 0"),
-        (lambda: _FRAMES("8x0"), r"FrameOptions.size\[1\]: expected an integer in 1 .. 2147483647, found 0"),
+        (lambda: _FRAMES((0, 8)), r"FrameOptions.size\[0\]: expected an integer in 1 .. 8192, found 0"),
+        (lambda: _FRAMES("8x0"), r"FrameOptions.size\[1\]: expected an integer in 1 .. 8192, found 0"),
+        (lambda: _FRAMES((9000, 8)), r"FrameOptions.size\[0\]: expected an integer in 1 .. 8192, found 9000"),
+        (lambda: _FRAMES((8, True)), r"FrameOptions.size\[1\]: expected an integer in 1 .. 8192, found True"),
         (lambda: _FRAMES((8, 2.5)), r"FrameOptions.size\[1\]: expected an integer .* found 2.5"),  # type: ignore[arg-type]
         (lambda: _FRAMES((8, 8), envs=1), "FrameOptions.envs: expected indices .*'all' or None, found 1"),  # type: ignore[arg-type]
         (lambda: _FRAMES((8, 8), envs=[]), r"FrameOptions.envs: expected indices .* found \[\]"),
         (lambda: _FRAMES((8, 8), envs="first"), "FrameOptions.envs: expected indices .* found 'first'"),  # type: ignore[arg-type]
         (lambda: _FRAMES((8, 8), envs=[0, -1]), r"FrameOptions.envs\[1\]: expected an integer in 0 .. .* found -1"),
-        (lambda: _FRAMES((8, 8), hz=-1), "FrameOptions.hz: expected a finite rate in Hz, 0 or more, found -1"),
-        (lambda: _FRAMES((8, 8), hz=math.nan), "FrameOptions.hz: expected a finite rate in Hz, 0 or more, found nan"),
+        (lambda: _FRAMES((8, 8), hz=-1), "FrameOptions.hz: expected a rate of 0 to 1000 Hz, found -1"),
+        (lambda: _FRAMES((8, 8), hz=math.nan), "FrameOptions.hz: expected a rate of 0 to 1000 Hz, found nan"),
+        (lambda: _FRAMES((8, 8), hz=2000), "FrameOptions.hz: expected a rate of 0 to 1000 Hz, found 2000"),
         (lambda: _FRAMES((8, 8), slots=0), "FrameOptions.slots: expected an integer in 1 .. .* found 0"),
+        (lambda: _FRAMES((8, 8), slots=2000), "FrameOptions.slots: expected an integer in 1 .. 1024, found 2000"),
         (lambda: _FRAMES((8, 8), effects="fog"), "FrameOptions.effects: expected a list of some of .* found 'fog'"),  # type: ignore[arg-type]
         (lambda: _FRAMES((8, 8), effects=["fog"]), "FrameOptions.effects: expected one of 'shadows', .* found 'fog'"),  # type: ignore[list-item]
         (lambda: _FRAMES((8, 8), camera="mine"), "FrameOptions.camera: expected one of 'follow', .* found 'mine'"),  # type: ignore[arg-type]
         (lambda: _IMAGES("64"), f"ImageOptions.size: {_SIZE}'64'"),
+        (lambda: _IMAGES("64x9000"), r"ImageOptions.size\[1\]: expected an integer in 1 .. 8192, found 9000"),
         (lambda: _IMAGES((8, 8), camera=3), "ImageOptions.camera: expected a str .* found 3"),  # type: ignore[arg-type]
         (lambda: _IMAGES((8, 8), camera="a\0b"), r"ImageOptions.camera: expected a str .* found 'a\\x00b'"),
         (lambda: _IMAGES((8, 8), effects=7), "ImageOptions.effects: expected a list of some of .* found 7"),  # type: ignore[arg-type]
@@ -69,7 +75,10 @@ def test_a_group_is_frozen(group: Any) -> None:
         (lambda: _ENGINE(timeout="soon"), "EngineOptions.timeout: expected seconds, 0 or more, found 'soon'"),  # type: ignore[arg-type]
         (lambda: _ENGINE(start_timeout=-1), "EngineOptions.start_timeout: expected seconds, 0 or more, found -1"),
         (lambda: _ENGINE(wait="fast"), "EngineOptions.wait: expected one of 'adaptive', 'spin', 'block', found 'fast'"),  # type: ignore[arg-type]
+        (lambda: _ENGINE(call_timeout=-1), "EngineOptions.call_timeout: expected seconds, 0 or more, found -1"),
         (lambda: _ENGINE(server=7), "EngineOptions.server: expected a path, found 7"),  # type: ignore[arg-type]
+        (lambda: _ENGINE(flags="--a=1"), r"EngineOptions.flags: expected texts such as .*, found '--a=1'"),
+        (lambda: _ENGINE(flags=["--a=1", 2]), r"EngineOptions.flags: expected texts .* found \['--a=1', 2\]"),  # type: ignore[list-item]
     ],
 )
 def test_a_group_refuses_invalid_values(make: Any, text: str) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import time
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from tandem import errors
@@ -24,6 +24,7 @@ from tandem.errors import (
     InvalidArgument,
     NotReady,
     TandemError,
+    how_it_ended,
 )
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.printable import printable, printable_lines
@@ -62,7 +63,7 @@ def launch_engine(
     images: options.ImageOptions | options.Size | None = None,
     timeout: float = 30.0,
     server: str | os.PathLike[str] | None = None,
-    flags: tuple[str, ...] = (),
+    flags: Sequence[str] = (),
 ) -> "EngineProcess":
     """Starts an engine, waits until a client can attach to it, and returns it, a context manager.
 
@@ -121,9 +122,7 @@ def launch_engine(
         command += options.frame_flags(options.group_of("frames", frames, options.FrameOptions))
     if images is not None:
         command += options.image_flags(options.group_of("images", images, options.ImageOptions))
-    if isinstance(flags, str):
-        raise InvalidArgument(f"flags: expected a tuple of texts, found {shown(flags)}")
-    command = [_word(word) for word in (*command, *flags)]
+    command = [_word(word) for word in (*command, *options.words_of("flags", flags))]
     engine = EngineProcess(name, command)
     try:
         engine._wait_until_served(timeout)
@@ -133,12 +132,8 @@ def launch_engine(
     return engine
 
 
-def _word(given: str | os.PathLike[str]) -> str:
+def _word(word: str) -> str:
     """Returns an argument for the program's command line; a path may have bytes that are no UTF-8."""
-    try:
-        word = os.fsdecode(given)
-    except TypeError:
-        raise InvalidArgument(f"flags: expected str, found {shown(given)}") from None
     flag, equals, value = word.partition("=")
     flag, value = (flag.lstrip("-"), value) if equals else ("flags", word)
     try:
@@ -151,7 +146,7 @@ def _word(given: str | os.PathLike[str]) -> str:
         raise InvalidArgument(
             f"{flag}: expected at most {_MOST_WORD_BYTES - 1} bytes with the flag's name, the kernel's limit on an "
             f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',) to "
-            "launch_engine"
+            "launch_engine or EngineOptions"
         )
     return word
 
@@ -264,8 +259,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         deadline = time.monotonic() + timeout
         while _engine_pid(self._name) != self.pid:
             if (code := self.poll()) is not None:
-                ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
-                self._raise_start_failed(ended, code)
+                self._raise_start_failed(how_it_ended(code), code)
             if time.monotonic() >= deadline:
                 self._raise_start_failed(
                     f"did not serve region {self._name!r} within {timeout:g} s; raise start_timeout of EngineOptions, "

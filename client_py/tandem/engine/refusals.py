@@ -66,6 +66,7 @@ _WRITE_INSTEAD = {
 
 _ERROR_LINE = re.compile(r"error: (\w+): (.*)")
 _QUOTED_OR_FLAG = re.compile(r"'[^']*'|--([a-z_]+)")
+_UNKNOWN_FLAG = re.compile(r"expected one of the flags .*, found '--(\w+)=(.*)'; --help explains them")
 _UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), found '(.*)'")
 
 
@@ -84,7 +85,11 @@ def in_keywords(refusal: str) -> str:
     "task: unknown task: expected one of Ant-v5, Hopper-v5, found 'Ant-v4'; did you mean 'Ant-v5'?"
     >>> in_keywords("--task_options: unknown option: expected one of g, found 'num_threads'")
     "num_threads: unknown option: expected one of g, found 'num_threads'; use threads"
+    >>> in_keywords("expected one of the flags --gravity --name, found '--task=Ant-v5'; --help explains them")[:76]
+    "task: expected none, found 'Ant-v5': the engine's program has no flag --task"
     """
+    if (flag := _UNKNOWN_FLAG.fullmatch(refusal)) is not None:
+        return _without_flag(refusal, *flag.groups())
     text = _QUOTED_OR_FLAG.sub(lambda match: _FLAGS.get(match[1], match[0]), refusal)
     unknown = _UNKNOWN.search(text)
     if unknown is None:
@@ -93,6 +98,21 @@ def in_keywords(refusal: str) -> str:
     if kind == "option":
         text = text.replace("task_options", found, 1)
     return text + _advice(kind, names, found)
+
+
+def _without_flag(refusal: str, flag: str, value: str) -> str:
+    """Returns the text for a flag that the engine's program has not: an argument's, or one of the user's own."""
+    if flag not in _FLAGS:
+        return refusal
+    option = re.match(r'\{"(\w+)": ([^,]*)[,}]', value) if flag == "task_options" else None
+    name, found, own = _FLAGS[flag], f"'{value}'", "NAME=VALUE"
+    if option is not None:
+        name, found = option.groups()
+        own = f"{name}={found}"
+    return (
+        f"{name}: expected none, found {found}: the engine's program has no flag --{flag}; omit it, or pass flags of "
+        f"the program by EngineOptions(flags=('--{own}',)); its --help lists them"
+    )
 
 
 def _advice(kind: str, names: str | None, found: str) -> str:

@@ -13,8 +13,8 @@ from tandem import errors
 from tandem._native import NEXT_OF_ENVIRONMENTS, VectorStep
 from tandem.arguments import seconds, seeds_of
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.environments.chosen import chosen_infos, distinct_ids
-from tandem.environments.vector_arguments import Mask, Seed, reset_mask, seed_of_chosen
+from tandem.environments.row_infos import chosen_infos
+from tandem.environments.vector_arguments import Mask, Seed, distinct_ids, reset_mask, seed_of_chosen
 from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError
 from tandem.handles import NotPicklable
 
@@ -35,7 +35,7 @@ class ResetNeeded(TandemError, gymnasium.error.ResetNeeded):
     """A step before the first reset. Call `reset` first."""
 
 
-class _Sb3Hint(type):
+class Sb3Hint(type):
     """Adds a hint to the text of the class, which Stable-Baselines3 prints when it refuses the class."""
 
     def __str__(cls) -> str:
@@ -43,7 +43,7 @@ class _Sb3Hint(type):
         return f"{cls!r} (Stable-Baselines3 takes envs.as_sb3())"
 
 
-class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=_Sb3Hint):
+class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
     """A Gymnasium vector environment over a `SharedMemoryClient`, and what serves the client's region.
 
     Each derived class names Gymnasium's class as a base, too: skrl looks for it among the direct bases.

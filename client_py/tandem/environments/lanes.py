@@ -11,8 +11,8 @@ import numpy as np
 
 from tandem.arguments import integer
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.environments.chosen import chosen_infos
 from tandem.environments.client_vector import StepResults
+from tandem.environments.row_infos import chosen_infos
 from tandem.errors import EnvFailed, InvalidArgument, NoStepPending, StepPending
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.infos import VectorInfos
@@ -23,6 +23,7 @@ class Lanes:
 
     Attributes:
       rows: First environment and number of environments of each worker.
+      timeout: Seconds that a step may take.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Lanes:
         self._observations, self._actions, self._infos = observations, actions, infos
         self._reward = client.fields["reward", ""]
         self.rows = self._native.worker_rows
+        self.timeout = client._timeout
 
     @property
     def open(self) -> list[int]:

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 
 from tandem.arguments import flag, integer, one_of, shown, text
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size, group_of
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size, group_of, side_of
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
@@ -113,11 +113,8 @@ def make_vec(
     spec = _python_spec(task, backend, engine_options)
     if spec is not None or not isinstance(task, str | None):
         return _in_python(spec, given, mode, engine_options)
-    _refuse(
-        given,
-        ("num_workers", "restart_workers", "batch_size"),
-        "of a task in C++; see `threads` and EngineOptions.restart",
-    )
+    for name, instead in _OF_WORKERS.items():
+        _refuse(given, (name,), f"of an engine, which has no worker processes; {instead}")
     functions = _own_functions(reward, terminated, observation, dtype, engine_options)
     num_envs = 1 if num_envs is None else num_envs
     task_options = {**(env_kwargs or {}), **task_options}
@@ -133,7 +130,7 @@ def make_vec(
         task = text("task", task).removeprefix("tandem/")  # the prefix in Gymnasium's registry
     options = dict(task_options)
     width, height = (
-        integer(name, options.pop(name, side), 1)  # type: ignore[arg-type]
+        side_of(name, options.pop(name, side))
         for name, side in zip(("width", "height"), TASKS.get(task or "", OTHER_TASK).render_size, strict=True)
     )
     if render_mode is not None:
@@ -144,6 +141,7 @@ def make_vec(
             )
         # The same pixels as Gymnasium. `render` reads its frame at once, so two slots are enough.
         frames = FrameOptions((width, height), envs="all", slots=2, effects="all", camera="gymnasium")
+    server = engine_options.server
     launch = functools.partial(
         launch_engine,
         task,
@@ -151,7 +149,8 @@ def make_vec(
         threads=threads,
         model=model,
         timeout=engine_options.start_timeout,
-        server=engine_options.server,
+        server=server,
+        flags=engine_options.flags,
         max_episode_steps=0 if max_episode_steps == -1 else max_episode_steps,  # Gymnasium has -1 for no limit
         task_options=options,
         frames=frames,
@@ -160,7 +159,7 @@ def make_vec(
     try:
         launched = launch()
     except InvalidArgument as error:
-        if task is not None and task not in TASKS and str(error).startswith("task"):
+        if task is not None and task not in TASKS and server is None and str(error).startswith("task"):
             raise InvalidArgument(
                 f"{error}; gymnasium.registry has no such id either: import what registers it"
             ) from None
@@ -171,6 +170,14 @@ def make_vec(
     envs = _attached(launched, launch, engine_options, mode, functions, **arguments)
     envs.spec = _spec(task, {**given, "num_envs": num_envs, "task_options": task_options, "autoreset_mode": mode})
     return envs
+
+
+# Arguments of environments in Python, which an engine has not -> what to do.
+_OF_WORKERS = {
+    "num_workers": "threads=... is the number of threads that step a task in C++",
+    "restart_workers": "engine=tandem.EngineOptions(restart=True) starts a dead engine again",
+    "batch_size": "step(actions, env_ids) steps some of its environments",
+}
 
 
 def list_tasks() -> list[str]:
@@ -239,7 +246,7 @@ def _in_python(
         options=options,
         frames=None if given["frames"] is None else group_of("frames", given["frames"], FrameOptions),
     )
-    return WorkerVectorEnv(client, workers, copy=given["copy"], timeout=options.timeout, batch_size=batch_size)
+    return WorkerVectorEnv(client, workers, copy=given["copy"], batch_size=batch_size)
 
 
 def _refuse(given: dict[str, Any], names: tuple[str, ...], of_what: str) -> None:

@@ -392,7 +392,7 @@ def test_one_environment_and_discrete_actions() -> None:
         ),
         ({"observation": lambda step: step.obs, "dtype": "float32"}, "dtype: expected None with observation"),
         ({"task": "Acrobot-v1", "model": None, "reward": lambda step: step}, "reward: .* in Python"),
-        ({"state": ("qpos", "speed")}, "state: expected an array of different names, of qpos, .* found .*speed"),
+        ({"state": ("qpos", "speed")}, "state: expected a list of names, .* out of qpos, .* found .*speed"),
         ({"observation": lambda step: np.zeros(3)}, "observation: .* with a row for each .* call make_vec again"),
     ],
 )

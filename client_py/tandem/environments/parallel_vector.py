@@ -1,6 +1,7 @@
 """`ParallelVectorEnv`: environments of PettingZoo as a `gymnasium.vector.VectorEnv` with a row for each agent."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -9,21 +10,77 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from tandem.arguments import described
+from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
-from tandem.environments.chosen import distinct_ids
-from tandem.environments.client_vector import EnvIds, Obs, StepResults
-from tandem.environments.row_infos import Infos, copied, final_infos, infos_of_groups, merged_infos, split_infos
-from tandem.environments.vector_arguments import Mask, Seed, reset_mask, seed_of_chosen
-from tandem.environments.worker_vector import WorkerVectorEnv
-from tandem.errors import InvalidAction, InvalidArgument
+from tandem.environments.client_vector import EnvIds, GymnasiumVectorEnv, Obs, Sb3Hint, StepResults
+from tandem.environments.row_infos import (
+    Infos,
+    copied,
+    final_infos,
+    infos_of_groups,
+    masked,
+    merged_infos,
+    split_infos,
+)
+from tandem.environments.vector_arguments import Mask, Seed, distinct_ids, reset_mask, seed_of_chosen
+from tandem.environments.worker_vector import WorkerVectorEnv, call_of_each
+from tandem.errors import EngineFailed, EnvFailed, InvalidAction, InvalidArgument
 from tandem.handles import NotPicklable
+from tandem.spaces.batches import Actions
+from tandem.workers.processes import WorkerProcesses
 
 if TYPE_CHECKING:
     from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
 
+_RAISED = 1  # of a row's status; EnvStatus of schema/layout/field.h
 
-class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray[Any]]):
+
+class JointVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
+    """Environments of `JointEnv`, whose `step` takes an action for each row, as `ParallelVectorEnv` does.
+
+    Attributes:
+      possible_agents: Names of the agents of each environment.
+      single_spaces: Observation space and action space of one agent.
+    """
+
+    def __init__(self, client: SharedMemoryClient, workers: WorkerProcesses) -> None:
+        """Takes over both, as `WorkerVectorEnv`.
+
+        Raises:
+          InvalidArgument: The environments have different agents.
+        """
+        try:
+            self.possible_agents = self._agents_of(workers)
+            self.single_spaces = workers.calls.apply(*call_of_each("single_spaces", (), {}), [0])[0]
+        except BaseException:
+            client.close()
+            workers.close()
+            raise
+        super().__init__(client, workers)
+
+    @staticmethod
+    def _agents_of(workers: WorkerProcesses) -> list[Any]:
+        agents = workers.calls.apply(*call_of_each("possible_agents", (), {}))
+        for env_id, others in enumerate(agents):
+            if others != agents[0]:
+                raise InvalidArgument(
+                    f"env_fn: expected environments with the same agents, found {others} in environment {env_id}, and "
+                    f"{agents[0]} in environment 0"
+                )
+        return list(agents[0])
+
+    def row_name(self, row: int) -> str:
+        """Returns what error messages call a row."""
+        env_id, agent = divmod(row, len(self.possible_agents))
+        return f"agent {self.possible_agents[agent]!r} of environment {env_id} (row {row})"
+
+    def _actions_in(self, arrays: Any, objects: Any) -> Actions:
+        count = self.num_envs * len(self.possible_agents)
+        of_rows = {path: array.reshape(count, *array.shape[2:]) for path, array in arrays.items()}
+        return Actions(self.single_spaces[1], count, of_rows, objects, name_of=self.row_name)
+
+
+class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArray[Any]], metaclass=Sb3Hint):
     """ParallelEnvs in worker processes; `tandem.pettingzoo.parallel_vec` makes one.
 
     Row `i * len(possible_agents) + k` is agent k of environment i. An environment is reset when all its agents have
@@ -51,24 +108,13 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         "its workers have one client, in this process; call parallel_vec with the same arguments in the other process"
     )
 
-    def __init__(self, joint: WorkerVectorEnv) -> None:
-        """Takes over environments of `JointEnv`; `close` closes them.
-
-        Raises:
-          InvalidArgument: The environments have different agents.
-        """
+    def __init__(self, joint: JointVectorEnv) -> None:
+        """Takes over environments; `close` closes them."""
         self._joint = joint
-        agents = joint.get_attr("possible_agents")
-        for env_id, others in enumerate(agents):
-            if others != agents[0]:
-                raise InvalidArgument(
-                    f"env_fn: expected environments with the same agents, found {others} in environment {env_id}, and "
-                    f"{agents[0]} in environment 0"
-                )
-        self.possible_agents = list(agents[0])
+        self.possible_agents = joint.possible_agents
         self.num_parallel_envs = joint.num_envs
         self.num_envs = joint.num_envs * len(self.possible_agents)
-        ((self.single_observation_space, self.single_action_space),) = joint.call_chosen([0], "single_spaces")
+        self.single_observation_space, self.single_action_space = joint.single_spaces
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.render_mode = joint.render_mode
@@ -109,6 +155,9 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
           TandemError: As `WorkerVectorEnv.reset`.
         """
         rows = self._of_agents(reset_mask(options, self.num_envs, None))
+        if self._joint.client.pending and not self._joint.closed:
+            with contextlib.suppress(EngineFailed):  # the results are dropped, but not the ends of agents
+                self.recv()
         chosen: Mask = np.asarray(rows.all(axis=1))
         padding = rows & ~chosen[:, np.newaxis]
         if (wrong := (padding & ~self._gone).any(axis=1)).any():
@@ -124,9 +173,8 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         infos: dict[str, Any] = {}
         if chosen.any():
             given = None if options is None else {**others, "reset_mask": chosen}
-            obs, of_joint = self._joint.reset(seed=seed, options=given)
-            self._gone &= ~chosen[:, np.newaxis]
-            self._padded &= ~np.repeat(chosen, len(self.possible_agents))
+            with self._reset_of(chosen):
+                obs, of_joint = self._joint.reset(seed=seed, options=given)
             infos = self._infos_of(of_joint)
         else:
             obs = self._joint._last_observations()
@@ -154,13 +202,25 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
             raise InvalidArgument(f"options: expected {self.num_envs}, one for each row, found {len(options)}")
         count = len(self.possible_agents)
         seed = seed_of_chosen(seed, np.arange(self.num_envs) % count == 0)
-        obs, parts = self._joint.reset_each(options[::count], seed=seed)
-        self._gone[:] = False
-        self._rows = self._rows_of(obs["obs"])
-        return self._rows, [
+        with self._reset_of(np.ones(self.num_parallel_envs, np.bool_)):
+            obs, parts = self._joint.reset_each(options[::count], seed=seed)
+        return self._rows_of(obs["obs"]), [
             ([env_id * count + agent for env_id in env_ids for agent in range(count)], self._infos_of(infos))
             for env_ids, infos in parts
         ]
+
+    @contextlib.contextmanager
+    def _reset_of(self, chosen: Mask) -> Iterator[None]:
+        """Notes that environments were reset, also those beside one that raised an exception."""
+        failed = None
+        try:
+            yield
+        except EnvFailed as error:
+            failed = error
+        self._gone &= ~chosen[:, np.newaxis]
+        self._padded &= ~np.repeat(chosen, len(self.possible_agents))
+        if failed is not None:
+            raise failed
 
     def step(self, actions: Any) -> StepResults:
         """Steps every environment once.
@@ -182,11 +242,33 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
 
     def send(self, actions: Any) -> None:
         """Starts a step and returns at once; `recv` returns its results."""
-        self._joint.send(self._joint_actions(actions))
+        try:
+            self._joint.send(actions)
+        except InvalidAction:
+            self._refuse_not_finite(actions)
+            raise
+
+    def _refuse_not_finite(self, actions: Any) -> None:
+        """Raises InvalidAction for the first row whose numbers are not finite; returns if the reason is another."""
+        try:
+            with np.errstate(over="ignore"):
+                given = np.asarray(actions, np.float32)
+        except (TypeError, ValueError):  # no numbers, or no array
+            return
+        if given.shape == self.action_space.shape:
+            for row in np.flatnonzero(~np.isfinite(given.reshape(self.num_envs, -1)).all(axis=1)):
+                raise InvalidAction(
+                    f"actions: expected finite values, found {shown(given[row])} for {self._joint.row_name(int(row))}; "
+                    "nothing was sent"
+                )
 
     def recv(self, timeout: float | None = None) -> StepResults:
         """Waits for the results of what was sent; results and errors are those of `step`."""
-        obs, _, ends, cut, infos = self._joint.recv(timeout)
+        try:
+            obs, _, ends, cut, infos = self._joint.recv(timeout)
+        except EnvFailed:
+            self._note_ends_of_others()
+            raise
         over: Mask = ends | cut
         kept = {name: obs[name].copy() for name in ("rewards", "terminations", "truncations", "active")}
         last: Any = infos.get("final_obs", ())
@@ -198,8 +280,7 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         # JointEnv never truncates: a worker was started again, and what its environments returned before is old.
         rewards[cut], terminations[cut], truncations[cut] = 0, False, True
         ended = terminations | truncations
-        self._gone = (self._gone | ended) & ~over[:, np.newaxis]
-        self._padded = np.zeros(self.num_envs, np.bool_)
+        self._note_ends(ended, over)
         obs, of_rows = self._rows_of(obs["obs"]), self._infos_of(infos)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
             of_rows = self._started_next(obs, of_rows, infos, ended, over)
@@ -208,9 +289,22 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         of_rows["active"], of_rows["_active"] = active.reshape(-1), np.ones(self.num_envs, np.bool_)
         return obs, rewards.reshape(-1), terminations.reshape(-1), truncations.reshape(-1), of_rows
 
+    def _note_ends(self, ended: Mask, over: Mask) -> None:
+        """Notes which agents, bool[environments, agents], and which environments have ended in an exchange."""
+        self._gone = (self._gone | ended) & ~over[:, np.newaxis]
+        same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+        self._padded = (ended & ~over[:, np.newaxis] & same_step).reshape(-1)
+
+    def _note_ends_of_others(self) -> None:
+        """Does so after an exchange whose results EnvFailed hides; a failed environment awaits its reset."""
+        client, obs = self._joint.client, self._joint._last_observations()
+        stepped: Mask = client.fields["status", ""] != _RAISED
+        ended = ((obs["terminations"] != 0) | (obs["truncations"] != 0)) & stepped[:, np.newaxis]
+        self._note_ends(ended, (client.dones != 0) & stepped)
+
     def _started_next(self, obs: Obs, of_rows: Infos, infos: Infos, ended: Mask, over: Mask) -> Infos:
         """Starts the padding of agents that ended, in `obs`; returns all infos, with the last observations."""
-        self._padded = padding = (ended & ~over[:, np.newaxis]).reshape(-1)
+        padding = self._padded
         now, of_padding = split_infos(of_rows, padding)
         final_info = merged_infos(self._infos_of(infos.get("final_info", {})), of_padding)
         last, count = copied(obs), len(self.possible_agents)
@@ -231,34 +325,21 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
             return tuple(map(self._rows_of, obs))
         return obs.reshape(self.num_envs, *obs.shape[2:])
 
-    def _joint_actions(self, actions: Any) -> Any:
-        """Returns arrays [rows, ...] as [environments, agents, ...]."""
-        if isinstance(actions, dict):
-            return {key: self._joint_actions(value) for key, value in actions.items()}
-        if isinstance(actions, tuple):
-            return tuple(map(self._joint_actions, actions))
-        array = np.asarray(actions)
-        if array.ndim == 0 or len(array) != self.num_envs:
-            raise InvalidAction(
-                f"actions: expected one for each of {self.num_envs} rows, found {described(array)}; nothing was sent; "
-                "action_space.sample() shows what fits"
-            )
-        return array.reshape(self.num_parallel_envs, len(self.possible_agents), *array.shape[1:])
-
     def _infos_of(self, infos: Infos) -> Infos:
         """Returns the infos of agents by their rows, and those of an environment in each of its rows."""
         count = len(self.possible_agents)
         of_agents = infos.get("agents", {})
         rows = infos_of_groups([of_agents.get(str(agent), {}) for agent in self.possible_agents])
-        for name, values in infos.items():
-            if f"_{name}" in infos and name not in ("agents", "final_obs", "final_info"):
-                rows[name], rows[f"_{name}"] = (np.repeat(each, count, axis=0) for each in (values, infos[f"_{name}"]))
+        for name, values, mask in masked(infos):
+            if name not in ("agents", "final_obs", "final_info"):
+                rows[name], rows[f"_{name}"] = (np.repeat(each, count, axis=0) for each in (values, mask))
         return rows
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
         """Makes a Stable-Baselines3 VecEnv of the rows; imports that package, and so torch.
 
-        Their autoreset mode becomes SAME_STEP. `get_attr` and `env_method` of a row are those of its environment.
+        Their autoreset mode becomes SAME_STEP. `get_attr` and `env_method` of a row are those of its environment, and
+        `get_images` has an image of each environment.
 
         Raises:
           ModuleNotFoundError: Stable-Baselines3 is not installed.

@@ -76,8 +76,6 @@ def test_seeds_and_masks() -> None:
             envs.reset(options={"reset_mask": np.array([1, 1, 1, 1, 0, 0], bool)})
         with pytest.raises(tandem.InvalidArgument, match="seed: expected 6 seeds"):
             envs.reset(seed=[1, 2])
-        with pytest.raises(tandem.InvalidAction, match="each of 6 rows, found int64\\[3\\]"):
-            envs.step(np.zeros(3, int))
         assert envs.step(np.zeros(6, int))[0].shape == (6, 2)
 
 
@@ -124,6 +122,99 @@ def test_options_of_each_environment() -> None:
         assert [told[row] for row in range(9)] == ["{'level': 0}"] * 3 + ["{'level': 3}"] * 3 + ["None"] * 3
         with pytest.raises(tandem.InvalidArgument, match="options: expected 9, one for each row, found 3"):
             envs.reset_each([None] * 3)
+
+
+@pytest.mark.parametrize(
+    ("env", "actions", "text"),
+    [
+        (Tag, np.zeros(3, int), r"expected int64\[6\], found int64\[3\]; nothing was sent"),
+        (Tag, np.zeros(6), r"expected int64\[6\], found float64\[6\]; nothing was sent"),
+        (Tag, [0, 0, 0, 0, "up", 0], r"expected .*, found .*; nothing was sent"),
+        (_DictTag, np.zeros((6, 2)), r"expected float32\[6, 1\], found float64\[6, 2\]; nothing was sent"),
+        (
+            _DictTag,
+            np.array([[0.0]] * 4 + [[np.nan], [0]]),
+            "expected finite values, found .*nan.* for agent 'green' of environment 1 .row 4.",
+        ),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_invalid_actions_name_rows_and_agents(env: type[Tag], actions: Any, text: str) -> None:
+    """As the caller knows them: rows, not environments with several agents. The next step is legal."""
+    with closing(tandem.pettingzoo.parallel_vec(env, 2)) as envs:
+        envs.reset(seed=0)
+        with pytest.raises(tandem.InvalidAction, match=f"^actions: {text}"):
+            envs.step(actions)
+        envs.step(envs.action_space.sample())
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.DISABLED, AutoresetMode.SAME_STEP], ids=lambda mode: mode.name)
+@pytest.mark.parametrize("hidden", ["by EnvFailed", "by a reset"])
+def test_ends_in_a_step_without_results(mode: AutoresetMode, hidden: str) -> None:
+    """They count: the padding of these agents begins, and a mask may have their rows."""
+
+    class Failing(Tag):
+        """Raises an exception if agent blue acts by 2. Agent red ends in the first step, the others later."""
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:
+            """Starts an episode."""
+            results = super().reset(seed)
+            self._last = {"red": 1, "green": 9, "blue": 9}
+            return results
+
+        def step(self, actions: dict[str, Any]) -> Any:
+            """Steps, or fails."""
+            if actions["blue"] == 2:
+                raise ValueError("blue fell")
+            return super().step(actions)
+
+    with closing(tandem.pettingzoo.parallel_vec(Failing, 2, num_workers=2, autoreset_mode=mode)) as envs:
+        envs.reset(seed=0)
+        mask = np.array([1, 1, 1, 1, 0, 0], bool)  # all of environment 0; of the other one red, which has ended
+        if hidden == "by EnvFailed":
+            with pytest.raises(tandem.EnvFailed, match="blue fell"):
+                envs.step(np.array([0, 0, 2, 0, 0, 0]))
+        else:
+            envs.send(np.zeros(6, int))
+        with pytest.raises(tandem.InvalidArgument, match=r"found only some of environments \[0\]"):
+            envs.reset(options={"reset_mask": mask[::-1].copy()})
+        obs, infos = envs.reset(options={"reset_mask": mask})
+        assert obs[3].tolist() == [0, 0] and (obs[4:, 1] == 1).all()
+        assert obs[:3, 1].tolist() == [0, 0, 0] and infos["_last"].tolist() == [True] * 3 + [False] * 3
+        obs, _, terminations, truncations, infos = envs.step(np.zeros(6, int))
+        assert infos["active"].tolist() == [True, True, True, False, True, True]
+        assert (terminations | truncations).tolist() == [True] + [False] * 5
+        assert obs[3].tolist() == [0, 0]
+
+
+def test_a_reset_beside_one_that_fails() -> None:
+    """The other environment was reset: its agents live, and a mask may not have some of them alone."""
+
+    class Picky(Tag):
+        """Refuses a seed. Agent red ends in the first step."""
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:
+            """Starts an episode, or raises an exception."""
+            if seed == 8:
+                raise ValueError("not this seed")
+            results = super().reset(seed)
+            self._last["red"] = 1
+            return results
+
+    with closing(tandem.pettingzoo.parallel_vec(Picky, 2, autoreset_mode="Disabled")) as envs:
+        envs.reset(seed=1)
+        envs.step(np.zeros(6, int))
+        red = np.array([0, 0, 0, 1, 0, 0], bool)
+        envs.reset(options={"reset_mask": red.copy()})
+        with pytest.raises(tandem.EnvFailed, match="not this seed"):
+            envs.reset(seed=[8, 0, 0, 2, 0, 0])
+        with pytest.raises(tandem.InvalidArgument, match=r"environments \[1\]"):
+            envs.reset(options={"reset_mask": red.copy()})
+
+
+def test_stable_baselines_is_told_what_it_takes() -> None:
+    """Its error prints the class."""
+    assert "envs.as_sb3()" in str(tandem.pettingzoo.ParallelVectorEnv)
 
 
 class _Wrong(Tag):

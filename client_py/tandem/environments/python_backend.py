@@ -13,6 +13,7 @@ import cloudpickle
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
+from tandem._native import MAX_FRAME_SIDE, MAX_IMAGES
 from tandem.arguments import integer, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import EngineOptions, FrameOptions, size_of
@@ -21,10 +22,6 @@ from tandem.workers.frames import FramePlan
 from tandem.workers.processes import WorkerProcesses
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
-
-# Of frames; CheckFrameOptions of engine_adapter/frames has the same limits.
-_MOST_SIDE, _MOST_SHOWN, _MOST_HZ, _MOST_SLOTS = 8192, 1024, 1000, 1024
-_MOST_FRAME_SIDE, _MOST_FRAME_BYTES = 16384, 2**30
 
 
 def start_workers(
@@ -58,6 +55,7 @@ def start_workers(
         object_bytes=options.object_bytes,
         wait_strategy=options.wait,
         start_timeout=options.start_timeout,
+        call_timeout=options.timeout if options.call_timeout is None else options.call_timeout,
         frames=None if frames is None else _frame_plan(frames, most, num_workers),
     )
     try:
@@ -87,11 +85,12 @@ def _check_options(options: object) -> None:
         raise InvalidArgument(
             "EngineOptions.restart: expected False for environments in Python, found True; use restart_workers=True"
         )
-    if options.server is not None:
-        raise InvalidArgument(
-            "EngineOptions.server: expected None for environments in Python, which workers step, found "
-            f"{shown(options.server)}; omit it"
-        )
+    for name, default in (("server", None), ("flags", ())):
+        if (found := getattr(options, name)) != default:
+            raise InvalidArgument(
+                f"EngineOptions.{name}: expected {default!r} for environments in Python, which workers step, found "
+                f"{shown(found)}; omit it"
+            )
 
 
 def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FramePlan:
@@ -107,22 +106,15 @@ def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FrameP
         )
     envs = range(min(num_envs, 4)) if frames.envs is None else range(num_envs) if frames.envs == "all" else frames.envs
     indices = tuple(integer(f"FrameOptions.envs[{at}]", env, 0, num_envs - 1) for at, env in enumerate(envs))
-    integer("FrameOptions.envs: number", len(indices), 1, _MOST_SHOWN)
-    width, height = (
-        integer(f"FrameOptions.size[{at}]", side, 1, _MOST_SIDE)
-        for at, side in enumerate(size_of("FrameOptions.size", frames.size))
-    )
-    if frames.hz > _MOST_HZ:
-        raise InvalidArgument(f"FrameOptions.hz: expected 0 to {_MOST_HZ} frames a second, found {frames.hz}")
-    slots = integer("FrameOptions.slots", frames.slots, 1, _MOST_SLOTS)
-    plan = FramePlan(width, height, indices, frames.hz, slots, num_workers)
+    integer("FrameOptions.envs: number", len(indices), 1, MAX_IMAGES)
+    width, height = size_of("FrameOptions.size", frames.size)
+    plan = FramePlan(width, height, indices, frames.hz, frames.slots, num_workers)
     rows, columns = plan.grid
     frame_width, frame_height = columns * width, rows * height
-    if max(frame_width, frame_height) > _MOST_FRAME_SIDE or frame_width * frame_height * 3 > _MOST_FRAME_BYTES:
+    if max(frame_width, frame_height) > MAX_FRAME_SIDE:
         raise InvalidArgument(
-            f"frames: expected a frame of at most {_MOST_FRAME_BYTES} bytes and sides of at most {_MOST_FRAME_SIDE}, "
-            f"found {frame_width}x{frame_height} for {len(indices)} environments of {width}x{height}; show fewer or "
-            "smaller ones"
+            f"frames: expected a frame with sides of at most {MAX_FRAME_SIDE}, found {frame_width}x{frame_height} for "
+            f"{len(indices)} environments of {width}x{height}; show fewer or smaller ones"
         )
     return plan
 

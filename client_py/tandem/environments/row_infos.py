@@ -1,6 +1,6 @@
 """Infos of a vector environment: `values` and a mask `_values` under each name; parts of them, by rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,40 @@ from tandem.environments.vector_arguments import Mask
 Infos = dict[str, Any]
 
 
+def masked(infos: Infos) -> Iterator[tuple[str, Any, Mask]]:
+    """Returns name, values and mask of each info; values are an array, or infos in their turn."""
+    for name, values in infos.items():
+        mask = infos.get(f"_{name}")
+        if mask is not None:
+            yield name, values, mask
+
+
+def infos_of_each(infos: Infos, num_envs: int) -> list[Infos]:
+    """Returns the infos of each row, as its environment gave them."""
+    each: list[Infos] = [{} for _ in range(num_envs)]
+    for name, values, mask in masked(infos):
+        rows = infos_of_each(values, num_envs) if isinstance(values, dict) else values
+        for index in np.flatnonzero(mask):
+            each[index][name] = rows[index]
+    return each
+
+
+def chosen_infos(infos: Infos, env_ids: Sequence[int]) -> Infos:
+    """Returns the infos of some rows, in this order; without names that none of them has."""
+    ids = np.asarray(env_ids)
+    chosen: Infos = {}
+    for name, values, mask in masked(infos):
+        if (its := mask[ids]).any():
+            chosen[name] = chosen_infos(values, env_ids) if isinstance(values, dict) else values[ids]
+            chosen[f"_{name}"] = its
+    return chosen
+
+
 def split_infos(infos: Infos, rows: Mask) -> tuple[Infos, Infos]:
     """Returns the infos of the rows outside a mask bool[num_envs], and those of the rows in it; without empty ones."""
     others: Infos = {}
     chosen: Infos = {}
-    for name, values in infos.items():
-        if f"_{name}" not in infos:
-            continue
-        mask = infos[f"_{name}"]
+    for name, values, mask in masked(infos):
         parts = split_infos(values, rows) if isinstance(values, dict) else (values, values)
         for to, part, present in ((others, parts[0], mask & ~rows), (chosen, parts[1], mask & rows)):
             if present.any():
@@ -37,10 +63,7 @@ def _only(values: NDArray[Any], mask: Mask) -> NDArray[Any]:
 def merged_infos(infos: Infos, more: Infos) -> Infos:
     """Returns infos with rows of `more`, which has the rows that its masks say."""
     result = dict(infos)
-    for name, values in more.items():
-        if f"_{name}" not in more:
-            continue
-        mask = more[f"_{name}"]
+    for name, values, mask in masked(more):
         if name not in infos:
             result[name], result[f"_{name}"] = values, mask
             continue
@@ -64,19 +87,11 @@ def _with_rows(values: Any, more: Any, mask: Mask) -> NDArray[Any]:
 
 def as_objects(values: Any, num_envs: int) -> NDArray[Any]:
     """Returns an array of objects, one for each row; a dictionary of infos becomes one for each row."""
+    rows = infos_of_each(values, num_envs) if isinstance(values, dict) else values
     result = np.full(num_envs, None, object)
     for row in range(num_envs):
-        result[row] = info_of_row(values, row) if isinstance(values, dict) else values[row]
+        result[row] = rows[row]
     return result
-
-
-def info_of_row(infos: Infos, row: int) -> Infos:
-    """Returns the infos of one row, as its environment gave them."""
-    return {
-        name: info_of_row(values, row) if isinstance(values, dict) else values[row]
-        for name, values in infos.items()
-        if f"_{name}" in infos and infos[f"_{name}"][row]
-    }
 
 
 def final_infos(obs: Any, final_info: Infos, ended: Mask, space: Any = None) -> Infos:
@@ -107,10 +122,7 @@ def infos_of_groups(groups: Sequence[Infos]) -> Infos:
 
 
 def _spread(rows: Infos, infos: Infos, index: int, step: int) -> None:
-    for name, values in infos.items():
-        if f"_{name}" not in infos:
-            continue
-        mask = infos[f"_{name}"]
+    for name, values, mask in masked(infos):
         total = len(mask) * step
         nested = isinstance(values, dict)
         if name not in rows:

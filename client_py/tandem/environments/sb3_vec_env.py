@@ -11,7 +11,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from tandem.environments.chosen import infos_of_each
+from tandem.environments.row_infos import infos_of_each
 from tandem.errors import InvalidArgument, Unsupported
 
 

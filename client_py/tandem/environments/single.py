@@ -11,6 +11,7 @@ from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import ResetNeeded
 from tandem.environments.make_vec import make_vec
+from tandem.environments.row_infos import masked
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.errors import InvalidAction, InvalidArgument
 
@@ -137,4 +138,4 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
 
 def _of_one(infos: dict[str, Any]) -> dict[str, Any]:
     """Returns the infos of a vector of one environment as those of its environment."""
-    return {name: values[0] for name, values in infos.items() if f"_{name}" in infos}
+    return {name: values[0] for name, values, _ in masked(infos)}

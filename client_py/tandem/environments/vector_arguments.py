@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tandem.arguments import described, shown
+from tandem.arguments import described, env_indices, shown
 from tandem.errors import InvalidAction, InvalidArgument
 
 Mask = NDArray[np.bool_]
@@ -46,6 +46,20 @@ def as_floats(
         return given.reshape(-1, 1).astype(np.float32)
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(given, dtype=np.float32)
+
+
+def distinct_ids(env_ids: Sequence[int] | NDArray[Any], num_envs: int) -> list[int]:
+    """Returns the indices that int[n] or a mask bool[num_envs] stands for.
+
+    Raises:
+      InvalidArgument: None, one twice, or one out of range.
+    """
+    ids = env_indices(env_ids, num_envs)
+    if not ids or len(set(ids)) != len(ids):
+        raise InvalidArgument(
+            f"env_ids: expected one or more different environments, found {shown(ids)}; nothing was sent"
+        )
+    return ids
 
 
 def reset_mask(options: Mapping[str, Any] | None, num_envs: int, others: tuple[str, ...] | None) -> Mask:

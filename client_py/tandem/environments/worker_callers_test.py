@@ -1,9 +1,8 @@
 """RPCs and attendants of environments in Python: the supervisor answers them beside the workers."""
 
 import os
-import time
+import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -82,18 +81,30 @@ def test_a_client_cannot_step_or_reset_by_rpcs(envs: Any) -> None:
 
 
 def test_steps_wait_for_the_end_of_an_attendants_pause(envs: Any, panel: tandem.Attendant) -> None:
-    """The client's deadline does not run during the pause; calls of environments work in it."""
+    """The client's deadline, far earlier than the pause's end, does not run; calls of environments work meanwhile."""
     envs.step(_ACTIONS)
     panel.scene.pause()
     assert envs.client.scene.paused()
     assert envs.get_attr("render_mode") == (None,) * _NUM_ENVS
     envs.send(_ACTIONS)
-    with ThreadPoolExecutor(1) as pool:
-        received = pool.submit(envs.recv, 0.2)
-        time.sleep(0.5)
-        assert not received.done()
+    with pytest.raises(tandem.StepTimeout):
+        envs.client.recv(0)  # it polls once
+
+    resumed = False
+
+    def resume(*_: Any) -> None:  # runs inside recv
+        nonlocal resumed
         panel.scene.resume()
-        obs = received.result()[0]
+        resumed = True
+
+    before = signal.signal(signal.SIGALRM, resume)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        obs = envs.recv(0.005)[0]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert resumed
     assert obs[:, 0].tolist() == [2] * _NUM_ENVS
 
 

@@ -61,9 +61,9 @@ class Faulty(gymnasium.Env[Any, Any]):
         return np.full(3 if action == SHAPE else 2, float(self.steps)), 1.0, False, False, {}
 
 
-def _started(**options: Any) -> tandem.vector.WorkerVectorEnv:
+def _started(env: Any = Faulty, **options: Any) -> tandem.vector.WorkerVectorEnv:
     options.setdefault("engine", tandem.EngineOptions(timeout=30.0))
-    envs = tandem.make_vec(Faulty, NUM_ENVS, num_workers=NUM_WORKERS, **options)
+    envs = tandem.make_vec(env, NUM_ENVS, num_workers=NUM_WORKERS, **options)
     assert isinstance(envs, tandem.vector.WorkerVectorEnv)
     envs.reset(seed=1)
     return envs
@@ -218,72 +218,6 @@ def test_worker_that_dies_again_and_again() -> None:
     envs.close()
 
 
-def test_call_that_does_not_end() -> None:
-    """It is a StepTimeout with the stack, too."""
-
-    class Slow(Faulty):
-        def ask(self) -> None:
-            time.sleep(1000)
-
-    envs = tandem.make_vec(Slow, 2, num_workers=2, engine=tandem.EngineOptions(timeout=0.5))
-    with pytest.raises(tandem.StepTimeout, match=r"(?s)found none of worker 0.*in ask"):
-        envs.call("ask")
-    pids = _processes(envs)
-    envs.close()
-    _await_ends(pids, envs.client.name)
-
-
-class Called(Faulty):
-    """Has methods for `call`."""
-
-    def ask(self, secs: float = 0.0, dies: bool = False, raises: str = "", exits: int = 0) -> int:
-        """Waits, dies, exits, or raises an exception with this text; returns the process's number."""
-        time.sleep(secs)
-        if dies:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if raises:
-            raise ValueError(raises)
-        if exits:
-            sys.exit(exits)
-        return os.getpid()
-
-    def step(self, action: Any) -> Any:
-        """Raises an exception whose text UTF-8 cannot have, or whose methods raise exceptions."""
-        if action == RAISE:
-            raise ValueError("a lone \udcff")
-        if action == DIE:
-            raise _OddError
-        return super().step(action)
-
-
-class _OddError(Exception):
-    def add_note(self, note: str) -> None:
-        raise RuntimeError(note)
-
-
-def _called(**options: Any) -> tandem.vector.WorkerVectorEnv:
-    options.setdefault("engine", tandem.EngineOptions(timeout=30.0))
-    envs = tandem.make_vec(Called, 4, num_workers=2, **options)
-    envs.reset(seed=1)
-    return envs
-
-
-def test_answers_of_an_earlier_call_are_dropped() -> None:
-    """After a time-out the next call gets its own answers."""
-    with closing(_called(engine=tandem.EngineOptions(timeout=0.3))) as envs:
-        with pytest.raises(tandem.StepTimeout):
-            envs.call("ask", secs=1.0)
-        deadline = time.monotonic() + _ENDS_SECS
-        while time.monotonic() < deadline:
-            try:
-                assert envs.get_attr("steps") == (0,) * 4
-                break
-            except tandem.StepTimeout:
-                pass
-        else:
-            pytest.fail("no answer")
-
-
 def test_options_of_each_environment_that_one_refuses() -> None:
     """The others are reset."""
 
@@ -304,16 +238,6 @@ def test_options_of_each_environment_that_one_refuses() -> None:
         assert envs.get_attr("steps") == (1, 0, 0, 0)
 
 
-def test_worker_that_dies_in_a_call() -> None:
-    """The call raises PeerGone; the started worker serves steps and calls."""
-    with closing(_called(restart_workers=True)) as envs:
-        with pytest.raises(tandem.PeerGone, match=r"worker 0 \(pid \d+, environments 0 to 1\)"):
-            envs.call_chosen([1], "ask", dies=True)
-        assert envs.step(np.zeros(4, int))[3].tolist() == [True, True, False, False]
-        assert len(set(envs.call("ask"))) == 2
-        envs.step(np.zeros(4, int))
-
-
 def test_calls_after_many_restarts() -> None:
     """The trainer takes the channels of new processes when it calls; until then steps go on."""
     with closing(_started(restart_workers=True)) as envs:
@@ -323,22 +247,21 @@ def test_calls_after_many_restarts() -> None:
         assert len(envs.get_attr("steps")) == NUM_ENVS
 
 
-def test_exceptions_of_calls() -> None:
-    """A missing attribute is an AttributeError, too; threads may not call at the same time."""
-    with closing(_called()) as envs:
-        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-            envs.get_attr("nothing")
-        with pytest.raises(tandem.EnvFailed, match="ValueError: the text"):
-            envs.call("ask", raises="the text")
-        with pytest.raises(tandem.EnvFailed, match="SystemExit: 3"):
-            envs.call("ask", exits=3)
-        thread = threading.Thread(target=lambda: envs.call("ask", secs=0.5))
-        thread.start()
-        time.sleep(0.1)
-        with pytest.raises(tandem.ConcurrentUse):
-            envs.call("ask")
-        thread.join()
-        assert len(envs.call("ask")) == 4
+class _OddError(Exception):
+    def add_note(self, note: str) -> None:
+        raise RuntimeError(note)
+
+
+class Odd(Faulty):
+    """Raises an exception whose text UTF-8 cannot have, or whose methods raise exceptions."""
+
+    def step(self, action: Any) -> Any:
+        """Raises it."""
+        if action == RAISE:
+            raise ValueError("a lone \udcff")
+        if action == DIE:
+            raise _OddError
+        return super().step(action)
 
 
 @pytest.mark.parametrize(
@@ -348,27 +271,27 @@ def test_exceptions_of_calls() -> None:
 )
 def test_odd_exceptions(action: int, text: str) -> None:
     """They are EnvFailed, too."""
-    with closing(_called()) as envs, pytest.raises(tandem.EnvFailed, match=text):
-        envs.step(np.array([0, action, 0, 0]))
+    with closing(_started(Odd)) as envs, pytest.raises(tandem.EnvFailed, match=text):
+        envs.step(_acting(1, action))
 
 
 def test_reset_of_some_that_fails() -> None:
     """The next step is of all environments."""
-    with closing(_called()) as envs:
+    with closing(_started()) as envs:
         with pytest.raises(tandem.InvalidArgument, match="options: expected what can be pickled"):
             envs.reset(options={"lock": threading.Lock()}, env_ids=[2])
-        envs.send(np.zeros(4, int))
-        assert envs.recv()[1].shape == (4,)
+        envs.send(_acting(0, GOOD))
+        assert envs.recv()[1].shape == (NUM_ENVS,)
 
 
 def test_killed_supervisor() -> None:
     """PeerGone; no process and no region is left after close()."""
-    envs = _called()
+    envs = _started()
     pids = _processes(envs)
     os.kill(pids[0], signal.SIGKILL)
     with pytest.raises(tandem.PeerGone):
         for _ in range(10000):
-            envs.step(np.zeros(4, int))
+            envs.step(_acting(0, GOOD))
     envs.close()
     _await_ends(pids, envs.client.name)
 

@@ -10,10 +10,9 @@ import gymnasium
 from tandem._native import AUTORESET_MODES, WorkerStep
 from tandem.arguments import env_indices, seeds_of, shown, text
 from tandem.client import SharedMemoryClient
-from tandem.environments.chosen import distinct_ids
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.lanes import Batches, Halves, Lanes
-from tandem.environments.vector_arguments import Mask, Seed
+from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.infos import VectorInfos
@@ -54,7 +53,6 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         workers: WorkerProcesses,
         *,
         copy: bool = True,
-        timeout: float = 10.0,
         batch_size: int | None = None,
     ) -> None:
         """Takes over the workers and a client that is attached to them; closes both if it raises an exception.
@@ -63,10 +61,9 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
           client: Idle; its `autoreset_mode` is the environments'.
           workers: `close` closes them.
           copy: As for `make_vec`.
-          timeout: Seconds that `call`, `get_attr`, `set_attr` and `render` may take.
           batch_size: As for `make_vec`.
         """
-        self._workers, self._timeout, self._batch_size = workers, timeout, batch_size
+        self._workers, self._batch_size = workers, batch_size
         self.render_mode = workers.render_mode
         self.spec = workers.spec
         spaces = workers.observation_space, workers.action_space
@@ -79,6 +76,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)
+        self._workers.calls.wake_supervisor = client._native.wake_engine
         self._ready = False  # also after as_sb3: a new client's environments await their reset
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
@@ -99,7 +97,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
         observation_space, action_space = self.single_observation_space, self.single_action_space
         self._observations = Observations(observation_space, self.num_envs, *arrays("obs", observation_space))
-        self._actions = Actions(action_space, self.num_envs, *arrays("action", action_space))
+        self._actions = self._actions_in(*arrays("action", action_space))
         final = Observations(observation_space, self.num_envs, *arrays("final_obs", observation_space))
         self._infos = VectorInfos(self.num_envs, self._workers.info_areas, final.row)
         self._lanes = Lanes(client, self._observations, self._actions, self._infos)
@@ -114,9 +112,14 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             autoreset=AUTORESET_MODES[client.autoreset_mode.name],
         )
 
+    def _actions_in(self, arrays: Any, objects: Any) -> Actions:
+        """Returns the actions that `step` takes, in these arrays of the region."""
+        return Actions(self.single_action_space, self.num_envs, arrays, objects)
+
     def _close_engine(self, pending: bool) -> None:
         # A worker that has not ended its step or call may never do so.
-        self._workers.close(_PENDING_SECS if pending or self._workers.is_asked else _CLOSE_SECS)
+        self._workers.close(_PENDING_SECS if pending or self._workers.calls.is_asked else _CLOSE_SECS)
+        self._infos.close()
 
     def _last_observations(self) -> Obs:
         """Returns copies of the observations of the last exchange."""
@@ -340,7 +343,8 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         Raises:
           EnvFailed: An environment raised an exception; the message has the traceback.
           PeerGone: A worker has ended.
-          StepTimeout: A worker did not answer in time; the message has its stack.
+          StepTimeout: A worker did not answer within EngineOptions.call_timeout; the message has its stack. It goes on,
+            its answer is dropped, and the next step waits for its end.
         """
         return self.call_chosen(None, name, *args, **kwargs)
 
@@ -383,10 +387,11 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         if self.closed:
             raise self._closed_error(what)
         if env_ids is None:
-            return tuple(self._workers.apply(what, function, self._timeout))
+            return tuple(self._workers.calls.apply(what, function))
         ids = distinct_ids(env_ids, self.num_envs)
-        results = dict(zip(sorted(ids), self._workers.apply(what, function, self._timeout, ids), strict=True))
-        return tuple(results[env_id] for env_id in ids)
+        results = self._workers.calls.apply(what, function, ids)
+        of_each = dict(zip(sorted(ids), results, strict=True))
+        return tuple(of_each[env_id] for env_id in ids)
 
 
 def call_of_each(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Callable[[Any, int], Any]]:

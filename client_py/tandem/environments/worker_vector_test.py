@@ -260,6 +260,7 @@ def test_choice_of_the_backend() -> None:
         (([ScriptedEnv, 3], None, {}), "task: expected a task's name"),
         ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(restart=True)}), "use restart_workers=True"),
         ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(server="x.py")}), "EngineOptions.server: expected None"),
+        ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(flags=["--a=1"])}), "EngineOptions.flags: expected"),
         ((None, 2, {"backend": "python"}), "backend: expected None or 'native' without a task"),
     ],
 )

@@ -29,6 +29,8 @@ def main(engine_class: type[Engine], arguments: Sequence[str] | None) -> NoRetur
         }
         return Adaptor(engine_class(num_envs, **given))  # type: ignore[call-arg]  # of the subclass
 
+    # Python has None for a closed stream, and libraries write to it: Warp's log does.
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w", encoding="utf-8") for stream in (sys.stdout, sys.stderr))
     # A signal ends the program at once until the server has handlers of its own.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     words = [program, *(sys.argv[1:] if arguments is None else arguments)]

@@ -1,8 +1,10 @@
 """`Engine.main`: an engine in Python as a program."""
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,39 @@ def test_launch_engine_starts_a_python_file() -> None:
         assert client.step(client.actions)[2].tolist() == [1, 1]
     with pytest.raises(tandem.InvalidArgument, match="--truncate_after: expected an integer"):
         tandem.launch_engine(**kwargs, flags=("--truncate_after=0.5",))
+
+
+def test_make_vec_starts_a_python_file() -> None:
+    """With the flags of the engine, also when it is started again."""
+    options = tandem.EngineOptions(server=_PROGRAM, flags=["--truncate_after=2"], timeout=60, restart=True)
+    with closing(tandem.make_vec(num_envs=2, engine=options)) as envs:
+        envs.reset(seed=0)
+        for death in (False, True):
+            if death:
+                os.kill(envs.client.engine_pid, signal.SIGKILL)
+                assert envs.step(envs.action_space.sample())[4]["engine_restarted"].all()
+                envs.reset()
+            assert not envs.step(envs.action_space.sample())[3].any()
+            assert envs.step(envs.action_space.sample())[3].all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"task": "Ant-v5"}, r"task: expected none, found 'Ant-v5': .* no flag --task; omit it, or .*'--NAME=VALUE"),
+        ({"model": "a.xml"}, r"model: expected none, found 'a.xml': .* no flag --model; omit it, .* --help lists them"),
+        ({"truncate_after": 3}, r"truncate_after: expected none, found 3: .*\(flags=\('--truncate_after=3',\)\); its"),
+        ({"env_kwargs": {"x": "y"}}, 'x: expected none, found "y": .* no flag --task_options; omit it, or'),
+        ({"num_workers": 2}, "num_workers: expected None, found 2: it is no option of an engine, which has no worker"),
+        ({"flags": ("--no_such=1",)}, "expected one of the flags --.* --truncate_after .*, found '--no_such=1';"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_arguments_that_a_python_engine_has_not(arguments: dict[str, Any], text: str) -> None:
+    """The error names the argument as the caller wrote it, and what to do."""
+    options = tandem.EngineOptions(server=_PROGRAM, flags=arguments.pop("flags", ()))
+    with pytest.raises(tandem.InvalidArgument, match=f"^{text}"):
+        tandem.make_vec(**arguments, num_envs=2, engine=options)
 
 
 if __name__ == "__main__":

@@ -170,5 +170,28 @@ def test_a_programs_own_handler_stays(name: str) -> None:
     assert (process.returncode, out) == (0, "mine\n"), err
 
 
+def test_an_engine_without_standard_streams_may_print(name: str) -> None:
+    """What it prints is dropped."""
+    program = (
+        "import os, sys, tandem\n"
+        "from tandem.testing.python_engines import Counter\n"
+        "class Printing(Counter):\n"
+        "    def __init__(self, num_envs=3):\n"
+        "        super().__init__(num_envs)\n"
+        "        print('made', file=sys.stderr)\n"
+        "        sys.stdout.write('made')\n"
+        "if sys.stdout is not None:\n"
+        "    for stream in range(3):\n"
+        "        os.close(stream)\n"
+        "    os.execv(sys.executable, sys.orig_argv)\n"
+        "Printing.main(['--name', sys.argv[1], '--num_envs=3'])\n"
+    )
+    process = start_python(program, name)
+    with _attach(name) as client:
+        assert client.step(_actions())[0][:, 0].tolist() == [1, 1, 1]
+    process.terminate()
+    assert process.wait(timeout=60) == 0
+
+
 if __name__ == "__main__":
     pytest_main.run(__file__)

@@ -7,7 +7,7 @@ Dict, Tuple or OneOf call the parts of their items.
 import abc
 import functools
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -45,6 +45,7 @@ class Site(NamedTuple):
       arrays: By the path of each leaf: dtype[num_envs, *shape].
       objects: By the path of each part that is pickled: num_envs objects.
       first_env: The number of row 0's environment, for error messages.
+      name_of: What error messages call the environment of a number.
     """
 
     is_action: bool
@@ -52,6 +53,7 @@ class Site(NamedTuple):
     arrays: Mapping[str, NDArray[Any]]
     objects: Mapping[str, Objects]
     first_env: int = 0
+    name_of: Callable[[int], str] = "environment {}".format
 
     @property
     def name(self) -> str:
@@ -129,22 +131,22 @@ class Part(abc.ABC):
         """Raises the error for a value; `index` is its environment's, None for all."""
         if not self._site.is_action:
             raise InvalidArgument(
-                f"observation of environment {self._env_id(index)}: expected {expected}{place(self._path)}, found "
+                f"observation of {self._name_of(index)}: expected {expected}{place(self._path)}, found "
                 f"{found}; reset and step must return values of observation_space"
             ) from cause
-        of_env = "" if index is None else f" for environment {self._env_id(index)}"
+        of_env = "" if index is None else f" for {self._name_of(index)}"
         raise InvalidAction(
             f"actions: expected {expected}{place(self._path)}{of_env}, found {found}; nothing was sent; "
             "action_space.sample() shows what fits"
         ) from cause
 
-    def _env_id(self, index: int | None) -> int | None:
-        return None if index is None else self._site.first_env + index
+    def _name_of(self, index: int | None) -> str:
+        return "all" if index is None else self._site.name_of(self._site.first_env + index)
 
     def _broken(self, expected: str, found: str, index: int) -> BrokenPeer:
         """Returns the error for the bytes in a row."""
         return BrokenPeer(
-            f"{self._site.name}{place(self._path)}: expected {expected} for environment {self._env_id(index)}, "
+            f"{self._site.name}{place(self._path)}: expected {expected} for {self._name_of(index)}, "
             f"found {found}; another program may write to the region"
         )
 

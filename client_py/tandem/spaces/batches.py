@@ -9,7 +9,7 @@
 The constructors read the space once and make a tree of parts (batch_parts.py). Later calls only use the tree.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ class _Values:
         objects: Mapping[str, Objects] | None = None,
         *,
         first_env: int = 0,
+        name_of: Callable[[int], str] = "environment {}".format,
     ) -> None:
         """Takes the arrays of a space's fields.
 
@@ -45,13 +46,14 @@ class _Values:
           objects: By each path that `layout(space)` calls pickled: the value of each environment, such as a list, or an
             object that pickles in `__setitem__` and unpickles in `__getitem__`.
           first_env: The number of row 0's environment, for error messages.
+          name_of: What they call the environment of a number.
 
         Raises:
           LayoutMismatch: The arrays or objects are not those of the space.
           Unsupported: As `layout`.
         """
         self._space = space
-        self._root = part_of(space, Site(self._is_action, num_envs, arrays, objects or {}, first_env))
+        self._root = part_of(space, Site(self._is_action, num_envs, arrays, objects or {}, first_env, name_of))
 
     @property
     def array(self) -> NDArray[Any] | None:

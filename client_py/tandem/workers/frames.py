@@ -21,7 +21,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem._native import EnvRows, fit_image
+from tandem._native import NO_ENVIRONMENT, ROLLING_EPISODES, EnvRows, fit_image
 from tandem.fastlane.tiling import checked_image, tile_frames
 from tandem.workers.env_failures import one_line
 
@@ -32,7 +32,6 @@ _SHARE = 0.05  # of the workers' time, that drawing takes at most
 _ORDER_SECS = 0.0005  # that an order takes, in addition to the drawing
 _LOOK_SECS = 0.2  # between two looks for a viewer
 _REPEAT_SECS = 1.0  # between two frames of a run that does not step
-_EPISODES = 100  # whose mean the rolling return is; EnvRows::kEpisodes of env_rows.h
 _ERROR_BYTES = 512  # of the text of an exception, in UTF-8
 
 # What a worker writes beside the image of an environment.
@@ -50,8 +49,8 @@ _WORKER = np.dtype(
         ("seconds", np.float64),  # that its last tiles took
         ("episodes", np.uint64),  # that have ended
         ("kept", np.uint64),  # items of the next two arrays
-        ("ended_ns", np.int64, _EPISODES),  # CLOCK_MONOTONIC
-        ("returns", np.float64, _EPISODES),
+        ("ended_ns", np.int64, ROLLING_EPISODES),  # CLOCK_MONOTONIC
+        ("returns", np.float64, ROLLING_EPISODES),
     ]
 )
 
@@ -140,6 +139,7 @@ class FramePainter:
         envs: Sequence[gymnasium.Env[Any, Any]],
         rows: EnvRows,
         rewards: NDArray[np.float64],
+        current: NDArray[np.uint32],
     ) -> None:
         """Takes the worker's environments.
 
@@ -151,8 +151,10 @@ class FramePainter:
           envs: Its environments.
           rows: Its rows, for the episodes.
           rewards: Rewards of its environments, float64[envs]; a view of the region, read by `paint`.
+          current: uint32[1], a view of the region: the environment in work, for display.
         """
-        self._board, self._worker, self._envs, self._rows, self._rewards = board, worker, envs, rows, rewards
+        self._board, self._worker, self._envs, self._rows = board, worker, envs, rows
+        self._rewards, self._current, self._first_env = rewards, current, first_env
         self._places = [
             (place, env_id - first_env)
             for place, env_id in enumerate(plan.envs)
@@ -170,12 +172,14 @@ class FramePainter:
         episodes, ended_ns, returns, running = self._rows.episodes()
         for place, row in self._places:
             image, error = board.images[place], b""
+            self._current[0] = self._first_env + row
             try:
                 fit_image(image, checked_image(self._envs[row].render()))
             except BaseException as raised:  # of the environment; also SystemExit, as its `step` may raise it
                 image[:] = 0
                 error = one_line(raised).encode(errors="replace")[:_ERROR_BYTES]
             board.tiles[place] = number, self._rewards[row], running[row], error
+        self._current[0] = NO_ENVIRONMENT
         own = board.workers[self._worker]
         own["ended_ns"][: len(ended_ns)] = ended_ns
         own["returns"][: len(returns)] = returns
@@ -284,4 +288,4 @@ def rolling_return(workers: NDArray[Any], running: NDArray[np.float64]) -> float
     last = np.concatenate(ended)
     if not len(last):
         return float(running.mean())
-    return float(last[np.argsort(last[:, 0], kind="stable")][-_EPISODES:, 1].mean())
+    return float(last[np.argsort(last[:, 0], kind="stable")][-ROLLING_EPISODES:, 1].mean())

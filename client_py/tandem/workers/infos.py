@@ -46,7 +46,7 @@ class VectorInfos:
         Raises:
           InvalidArgument: An area is too small, or its environments are not below `num_envs`.
         """
-        self._reader = _native.InfoReader(num_envs, areas, final_obs)
+        self._reader: _native.InfoReader | None = _native.InfoReader(num_envs, areas, final_obs)
         self._final_obs = final_obs
         self._gymnasium: VectorEnv[Any, Any, Any] = VectorEnv()
         self._gymnasium.num_envs = num_envs
@@ -63,13 +63,18 @@ class VectorInfos:
           Exception: What Gymnasium's own merging raises, such as ValueError for arrays of several shapes. It has a note
             with the environment. The exchange is over; the next one is legal.
         """
+        assert self._reader is not None, "closed"
         infos: dict[str, Any] | None = self._reader.merged(workers)
-        return self._merged_by_gymnasium(workers) if infos is None else infos
+        return self._merged_by_gymnasium(self._reader, workers) if infos is None else infos
 
-    def _merged_by_gymnasium(self, workers: Sequence[int] | None) -> dict[str, Any]:
+    def close(self) -> None:
+        """Releases the areas; `read` must not be called any more. A second call has no effect."""
+        self._reader = None
+
+    def _merged_by_gymnasium(self, reader: _native.InfoReader, workers: Sequence[int] | None) -> dict[str, Any]:
         """Returns the infos in cases that the native reader leaves out, such as one key with values of two types."""
         infos: dict[str, Any] = {}
-        for env_id, final_info, info in self._reader.rows(workers):
+        for env_id, final_info, info in reader.rows(workers):
             try:
                 if final_info is not None:
                     final = {"final_obs": self._final_obs(env_id), "final_info": final_info}

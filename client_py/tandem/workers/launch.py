@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 
+from tandem.errors import EngineStartFailed
 from tandem.workers.channel import Channel
 
 # Libraries that compute with as many threads as there are cores, in each process: several workers would share the
@@ -16,7 +17,7 @@ _running: "list[subprocess.Popen[bytes]]" = []
 
 
 def launched() -> tuple["subprocess.Popen[bytes]", Channel]:
-    """Starts a supervisor; returns its process and the channel to it."""
+    """Starts a supervisor; returns its process and the channel to it. EngineStartFailed: no process can be started."""
     _running[:] = [process for process in _running if process.poll() is None]
     ours, theirs = socket.socketpair()
     path = os.pathsep.join(os.path.abspath(each) for each in sys.path)
@@ -28,6 +29,9 @@ def launched() -> tuple["subprocess.Popen[bytes]", Channel]:
             env={**environ(), "PYTHONPATH": path},
             start_new_session=True,  # Ctrl-C in the trainer does not reach it
         )
+    except OSError as error:
+        ours.close()
+        raise EngineStartFailed(f"workers: expected a process of {sys.executable!r}, found none: {error}") from error
     finally:
         theirs.close()
     _running.append(process)

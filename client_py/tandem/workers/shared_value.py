@@ -3,6 +3,7 @@
     value = SharedValue.new()  # the descriptor of its memory file goes to the other processes
     number = value.write({"x": 1})
     SharedValue(fd).read()  # in another process: number, {"x": 1}
+    value.close()
 
 A value is a record of the file: its number, its length, its pickle. The first word of the file is the place of the
 latest record. Earlier records stay, so a reader that is late reads an old value, never a part of a new one.
@@ -15,28 +16,39 @@ import struct
 from typing import Any
 
 import cloudpickle
-import numpy as np
+
+from tandem.handles import ClosesOnExit
 
 _RECORD = struct.Struct("<QQ")
 _FULL_BYTES = 2**26  # then the records begin again at the start
 
 
-class SharedValue:
+def new_memory_file(name: str, count: int) -> int:
+    """Makes a memory file of so many bytes and returns its descriptor; `name` is for people who look into /proc."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        os.truncate(fd, count)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+class SharedValue(ClosesOnExit):
     """One writer, any number of readers, which trust the writer: they unpickle what it writes."""
 
     def __init__(self, fd: int) -> None:
         """Takes over the descriptor of a value's memory file."""
         self.fd = fd
-        self._place = np.frombuffer(mmap.mmap(fd, mmap.PAGESIZE), np.uint64, 1)
+        self._memory = mmap.mmap(fd, mmap.PAGESIZE)
+        self._place = memoryview(self._memory).cast("Q")  # its first word
         self._end = mmap.PAGESIZE
         self._number = 0
 
     @classmethod
     def new(cls, name: str) -> "SharedValue":
-        """Makes a memory file; `name` is for people who look into /proc."""
-        fd = os.memfd_create(name, os.MFD_CLOEXEC)
-        os.truncate(fd, mmap.PAGESIZE)
-        return cls(fd)
+        """Makes a memory file, as `new_memory_file`."""
+        return cls(new_memory_file(name, mmap.PAGESIZE))
 
     def write(self, value: Any) -> int:
         """Pickles a value and returns its number, from 1 on.
@@ -64,6 +76,13 @@ class SharedValue:
 
     def _latest(self) -> tuple[int, int, int]:
         """Returns the number, and the place and length of the pickle."""
-        place = int(self._place[0])
+        place = self._place[0]
         number, length = _RECORD.unpack(os.pread(self.fd, _RECORD.size, place)) if place else (0, 0)
         return number, place + _RECORD.size, length
+
+    def close(self) -> None:
+        """Closes the file and its mapping, of this process. A second call has no effect."""
+        if not self._memory.closed:
+            self._place.release()
+            self._memory.close()
+            os.close(self.fd)

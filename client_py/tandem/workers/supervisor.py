@@ -5,7 +5,8 @@ The trainer executes it as `python -m tandem.workers FD`. It is not on the path 
 | message | from | meaning |
 |---|---|---|
 | ("start", Start), with its Files | trainer | fork the workers |
-| ("worker", index), with a channel | supervisor | a worker was started, or started again |
+| ("worker", index, text), with a channel | supervisor | a worker was started; text: in place of which one, that ended |
+| ("ended", text) | supervisor | a worker has ended, which is not started again: the supervisor ends, too |
 | ("region", name, spec, Serving) | trainer | make the region |
 | ("region",), with the region | supervisor | it is made, without a name |
 | ("opened",) | supervisor | all workers have their slots, and the region has its name |
@@ -22,6 +23,7 @@ import gc
 import importlib
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -29,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tandem.errors import TandemError
+from tandem.errors import TandemError, how_it_ended
 from tandem.workers import worker as worker_process
 from tandem.workers.channel import Channel
 from tandem.workers.frames import FrameBoard, FramePace
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
 
 _LONG_SECS = 3600.0
 
-# The trainer sends it after a message: while the supervisor serves, it looks at its channel every 4 ms otherwise.
-WAKE_SIGNAL = signal.SIGRTMIN + 6
 # A worker that ends more often than so many times in so many seconds is not started again.
 _MOST_RESTARTS = 5
 _RESTARTS_SECS = 60.0
@@ -77,7 +77,6 @@ def main(arguments: list[str]) -> int:
         )
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the region is removed
-    signal.signal(WAKE_SIGNAL, lambda *_: None)  # ends a wait
     trainer = Channel.of_fd(int(arguments[0]))
     try:
         (_, start), fds = trainer.receive()
@@ -131,8 +130,10 @@ class _Supervisor:
         self._trainer, self._start, self._files = trainer, start, files
         # Channels of workers that were started again, for which the trainer's channel has no room yet: it reads them
         # when it next needs them.
-        self._unsent: dict[int, Channel] = {}
+        self._unsent: dict[int, tuple[Channel, str]] = {}
         self._workers: list[_Process] = []
+        self._inputs = select.epoll()  # readable: the trainer has sent something, or is gone; or a worker has ended
+        self._inputs.register(trainer.fileno(), select.EPOLLIN)
         self._region: NativeSupervisor | None = None
         self._serving: worker_process.Serving | None = None
         self._frames: FramePace | None = None
@@ -142,7 +143,7 @@ class _Supervisor:
         secs = 0.0
         try:
             for index in range(len(self._start.rows)):
-                self._workers.append(self._forked(index, []))
+                self._workers.append(self._forked(index, [], ""))
                 while self._unsent:  # the trainer reads them now
                     self._send_channels()
             importlib.import_module("tandem._engine")  # while the workers make their environments
@@ -155,7 +156,7 @@ class _Supervisor:
                 self._region.close()
             self._kill()
 
-    def _forked(self, index: int, starts: list[float]) -> _Process:
+    def _forked(self, index: int, starts: list[float], before: str) -> _Process:
         trainer_end, worker_end = Channel.pair()
         supervisor = os.getpid()
         pid = os.fork()
@@ -167,16 +168,17 @@ class _Supervisor:
                 os._exit(1)
         worker_end.close()
         process = _Process(pid, os.pidfd_open(pid), [*starts, time.monotonic()])
+        self._inputs.register(process.end, select.EPOLLIN)
         if index in self._unsent:
-            self._unsent[index].close()
-        self._unsent[index] = trainer_end
+            self._unsent[index][0].close()
+        self._unsent[index] = trainer_end, before
         self._send_channels()
         return process
 
     def _send_channels(self) -> None:
         while self._unsent and self._trainer.has_room():
-            index, channel = self._unsent.popitem()
-            self._trainer.send(("worker", index), [channel.fileno()])
+            index, (channel, before) = self._unsent.popitem()
+            self._trainer.send(("worker", index, before), [channel.fileno()])
             channel.close()
 
     def _become_worker(self, index: int, trainer: Channel, supervisor: int) -> NoReturn:
@@ -185,11 +187,11 @@ class _Supervisor:
         if os.getppid() != supervisor:
             os._exit(1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(WAKE_SIGNAL, signal.SIG_DFL)
         self._trainer.close()
+        self._inputs.close()
         for process in self._workers:
             process.close()
-        for channel in self._unsent.values():
+        for channel, _ in self._unsent.values():
             channel.close()
         random.seed()
         np.random.seed()  # else all workers would draw the same numbers
@@ -226,7 +228,7 @@ class _Supervisor:
             if frames is not None:
                 frames.look()
                 secs = max(min(frames.due - time.monotonic(), secs), 0.0)
-            event = region.next(secs, [self._trainer.fileno(), *(each.end for each in self._workers)])
+            event = region.next(secs, self._inputs.fileno())
             if event == "workers ready":
                 try:
                     region.open()
@@ -254,7 +256,7 @@ class _Supervisor:
         for index, process in enumerate(self._workers):
             if (status := process.ended()) is None:
                 continue
-            text = f"{region.worker_text(index)}, {_how_it_ended(status)}"
+            found = text = f"{region.worker_text(index)}, {how_it_ended(os.waitstatus_to_exitcode(status))}"
             now = time.monotonic()
             starts = [start for start in process.starts if now - start < _RESTARTS_SECS]
             if not self._start.restarts:
@@ -263,9 +265,12 @@ class _Supervisor:
                 text += f"; it was started again {_MOST_RESTARTS} times in the last {_RESTARTS_SECS:.0f} s"
             if not self._start.restarts or len(starts) > _MOST_RESTARTS or not region.replace_worker(index):
                 region.end(text)
+                if self._trainer.has_room():  # else the trainer does not wait for the text
+                    self._trainer.send(("ended", text))
                 return False
+            self._inputs.unregister(process.end)  # a fork may still have a copy
             process.close()
-            self._workers[index] = self._forked(index, starts)
+            self._workers[index] = self._forked(index, starts, found)
         return True
 
     def _stop(self, secs: float) -> None:
@@ -278,7 +283,7 @@ class _Supervisor:
                 return
             if self._region is not None:
                 self._region.stop_workers()  # without effect while an earlier order is carried out
-                self._region.next(0.002, [])
+                self._region.next(0.002, -1)
             else:
                 time.sleep(0.002)
 
@@ -288,13 +293,3 @@ class _Supervisor:
             signal.pidfd_send_signal(process.end, signal.SIGKILL)
         for process in left:
             os.waitpid(process.pid, 0)
-
-
-def _how_it_ended(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:  # a real-time signal
-        return f"was killed by signal {-code}"

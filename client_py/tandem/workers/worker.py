@@ -72,7 +72,7 @@ class Report(NamedTuple):
 
     Attributes:
       spaces: Pickle of (observation_space, action_space).
-      attributes: Pickle of a dict: metadata, render_mode, spec of the first environment.
+      attributes: Pickle of a dict: metadata and spec of the first environment; render_modes of all.
     """
 
     spaces: bytes
@@ -170,6 +170,7 @@ def run(
 def _made(env_fns: Sequence[bytes], first_env: int, trainer: Channel) -> list[gymnasium.Env[Any, Any]] | None:
     """Makes the environments and reports them; returns None after a failure."""
     envs: list[gymnasium.Env[Any, Any]] = []
+    render_modes: list[Any] = []
     functions: dict[bytes, Callable[[], Any]] = {}
     try:
         for pickled in env_fns:
@@ -181,10 +182,11 @@ def _made(env_fns: Sequence[bytes], first_env: int, trainer: Channel) -> list[gy
                     f"env_fns[{first_env + len(envs)}]: expected a function that returns a gymnasium.Env, found one "
                     f"that returns a {type(env).__name__}{_PARALLEL if hasattr(env, 'possible_agents') else ''}"
                 )
+            render_modes.append(env.render_mode)
             envs.append(env)
             _check_spaces(env, envs[0], first_env + len(envs) - 1, first_env)
         first = envs[0]
-        attributes = {"metadata": first.metadata, "render_mode": first.render_mode, "spec": first.spec}
+        attributes = {"metadata": first.metadata, "render_modes": render_modes, "spec": first.spec}
         report = Report(cloudpickle.dumps((first.observation_space, first.action_space)), cloudpickle.dumps(attributes))
     except BaseException as error:
         text = failure_text(error, f"when environment {first_env + len(envs)} was made")
@@ -265,9 +267,8 @@ class _Worker:
         self._painter = None
         if serving.frames is not None:
             board = FrameBoard(files.frames, serving.frames)
-            self._painter = FramePainter(
-                board, serving.frames, worker, first, envs, self._rows, side.fields["reward", ""][first : first + count]
-            )
+            rewards = side.fields["reward", ""][first : first + count]
+            self._painter = FramePainter(board, serving.frames, worker, first, envs, self._rows, rewards, side.current)
 
     def serve(self) -> None:
         """Steps the environments until the supervisor stops it, or the trainer is gone; then closes them."""
@@ -301,15 +302,16 @@ class _Worker:
             number, (pickled, env_ids) = self._requests.read()
             function = pickle.loads(pickled)
             first = self._side.first_env
-            results = [
-                function(env, first + row)
-                for row, env in enumerate(self._envs)
-                if env_ids is None or first + row in env_ids
-            ]
+            results = []
+            for row, env in enumerate(self._envs):
+                if env_ids is None or first + row in env_ids:
+                    self._side.current[0] = first + row
+                    results.append(function(env, first + row))
             kind, data = "results", cloudpickle.dumps(results)
         except BaseException as error:  # of an environment; also SystemExit, as its `step` may raise it
             missing = isinstance(error, AttributeError)
             kind, data = "raised", pickle.dumps((missing, "".join(traceback.format_exception(error))))
+        self._side.current[0] = _native.NO_ENVIRONMENT
         os.truncate(self._answers, 0)
         for begin in range(0, len(data), _PART_BYTES):
             os.pwrite(self._answers, data[begin : begin + _PART_BYTES], begin)

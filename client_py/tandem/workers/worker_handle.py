@@ -26,6 +26,7 @@ class WorkerHandle:
       answers: The file that gets its answers.
       answered: Its process answers requests after this one.
       report: What its environments are like.
+      last_end: Which process had its place before, and how that ended; "": none.
     """
 
     first_env: int
@@ -37,6 +38,7 @@ class WorkerHandle:
     answers: int = -1
     answered: int = 0
     report: Report | None = None
+    last_end: str = ""
 
     def stack(self, deadline: float) -> str:
         """Awaits the Python stacks that its process was asked to write, and returns them; or why there are none."""

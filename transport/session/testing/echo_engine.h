@@ -108,6 +108,7 @@ class EchoEngine {
         case EngineEvent::kWorkersReady:
         case EngineEvent::kWorkersAnswered:
         case EngineEvent::kWorkerDied:
+        case EngineEvent::kInput:
           break;
       }
     }

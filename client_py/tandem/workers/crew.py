@@ -1,0 +1,154 @@
+"""`Crew`: the supervisor and the workers of a vector environment, as the trainer process hears of them."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+import weakref
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from typing import Any
+
+from tandem._native import NEXT_OF_ENVIRONMENTS
+from tandem.errors import PeerGone, how_it_ended
+from tandem.workers.channel import Channel
+from tandem.workers.worker_handle import WorkerHandle
+
+_NEWS_SECS = 0.2  # for the supervisor to start a worker again, or to say why it ends
+_STACK_SECS = 0.3  # for a worker to write its stacks
+
+# Channels to supervisors and workers. When this process's end closes, a supervisor knows that the trainer is gone. A
+# forked child must not keep it open.
+_channels: "weakref.WeakSet[Channel]" = weakref.WeakSet()
+
+
+def _close_channels_in_child() -> None:
+    for channel in list(_channels):
+        channel.close()
+
+
+os.register_at_fork(after_in_child=_close_channels_in_child)
+
+
+class Crew:
+    """The processes, and what they have said.
+
+    Attributes:
+      workers: The workers, in their order.
+      process: The supervisor's process.
+      supervisor: The channel to it.
+    """
+
+    def __init__(
+        self, workers: Sequence[WorkerHandle], process: "subprocess.Popen[bytes]", supervisor: Channel
+    ) -> None:
+        """Takes workers without channels, which come as news; the supervisor's process, and the channel to it."""
+        self.workers, self.process, self.supervisor = workers, process, supervisor
+        self._owner = os.getpid()
+        self._end = ""  # which worker ended, and how; then the supervisor ends
+        _channels.add(supervisor)
+
+    def message_workers(self, what: str) -> None:
+        """Lets the supervisor order all workers to read the trainer's latest request, for the call `what`."""
+        self.take_news(what)
+        try:
+            self.supervisor.send(("message",))
+        except OSError:  # it has ended meanwhile
+            self.take_news(what)  # has the reason
+            raise self._gone(what, self.how_it_ended()) from None
+
+    def take_news(self, what: str) -> None:
+        """Takes what the supervisor has said, without waiting; PeerGone, for the call `what`: it has ended."""
+        while self.supervisor.is_readable():
+            try:
+                message, fds = self.supervisor.receive()
+            except (EOFError, ConnectionError):
+                raise self._gone(what, self.how_it_ended()) from None
+            self.note_news(message, fds)
+
+    def note_news(self, message: Any, fds: list[int]) -> None:
+        """Notes a message of the supervisor's; others than these two are the caller's."""
+        if message[0] == "worker":
+            _, index, before = message
+            worker = self.workers[index]
+            if worker.channel is not None:
+                worker.channel.close()
+            worker.channel, worker.last_end = Channel.of_fd(fds[0]), before
+            _channels.add(worker.channel)
+        elif message[0] == "ended":
+            self._end = message[1]
+
+    def note(self, worker: WorkerHandle, message: Any, fds: list[int]) -> None:
+        """Notes what a worker's process says of itself."""
+        if message[0] == "hello":
+            worker.pid, worker.answered = message[1:]
+            worker.close()
+            worker.stacks, worker.answers = fds
+            with contextlib.suppress(OSError):  # it has ended
+                worker.process = os.pidfd_open(worker.pid)
+        elif message[0] == "made":
+            worker.report = message[1]
+
+    def await_replacement(self, what: str, worker: WorkerHandle) -> None:
+        """Waits for the process that replaces a worker's process, which has ended; PeerGone: there is none."""
+        channel, deadline = worker.channel, time.monotonic() + _NEWS_SECS
+        while worker.channel is channel:
+            if self._end or not wait([self.supervisor.fileno()], max(deadline - time.monotonic(), 0.0)):
+                raise self._gone(what, self._end or f"a worker ({worker}) ended")
+            self.take_news(what)
+
+    def _gone(self, what: str, found: str) -> PeerGone:
+        return PeerGone(f"{what}: expected processes that answer, found that {found}; {NEXT_OF_ENVIRONMENTS}")
+
+    def replaced(self, what: str, worker: WorkerHandle) -> PeerGone:
+        """Returns the error for a call that a worker has not answered since its process was replaced."""
+        return PeerGone(
+            f"{what}: expected an answer, found that {worker.last_end or 'its process ended'}; it was started again, "
+            "with new environments, which are not called: call again"
+        )
+
+    def how_it_ended(self) -> str:
+        """Returns how the supervisor ended, or the worker whose death was the reason."""
+        if self._end:
+            return self._end
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(1.0)
+        code = self.process.returncode
+        return "the supervisor closed its channel" if code is None else f"the supervisor {how_it_ended(code)}"
+
+    def stacks(self, workers: Sequence[int] | None = None) -> str:
+        """Returns the Python stacks of workers' processes, as text for an error message; "" if there are none.
+
+        A process that is stopped, or that the kernel holds in a system call, writes none.
+
+        Args:
+          workers: Indices; None: all that have begun.
+        """
+        if self._owner != os.getpid():
+            return ""
+        chosen = range(len(self.workers)) if workers is None else workers
+        asked = [index for index in chosen if self.workers[index].ask_for_stack()]
+        deadline = time.monotonic() + _STACK_SECS
+        return "".join(
+            f"\nworker {index} ({self.workers[index]}): {self.workers[index].stack(deadline)}" for index in asked
+        )
+
+    def end(self, secs: float) -> None:
+        """Ends all processes: lets the environments close for so many seconds, then kills them."""
+        with contextlib.suppress(OSError):
+            self.supervisor.send(("close", secs))
+            self.process.send_signal(signal.SIGCONT)  # it may be stopped
+        try:
+            self.process.wait(secs + 2.0)
+        except subprocess.TimeoutExpired:  # a debugger has stopped it
+            self.process.kill()  # the kernel kills the workers with it
+            self.process.wait()
+
+    def release(self) -> None:
+        """Closes all descriptors; the supervisor then ends. A second call has no effect."""
+        self.supervisor.close()
+        for worker in self.workers:
+            if worker.channel is not None:
+                worker.channel.close()
+            worker.close()

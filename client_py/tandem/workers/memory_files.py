@@ -1,0 +1,48 @@
+"""`MemoryFiles`: what the trainer process shares with the supervisor and the workers, beside the region.
+
+    with MemoryFiles(info_bytes=2**16) as files:
+        channel.send(("start", start), files.fds)  # worker.Files has the same order
+
+Only the trainer and the processes that it has started have descriptors of these files.
+"""
+
+import contextlib
+import os
+
+from tandem.handles import ClosesOnExit
+from tandem.workers.shared_value import SharedValue, new_memory_file
+
+
+class MemoryFiles(ClosesOnExit):
+    """Files without names, which end with their last user.
+
+    Attributes:
+      infos: Descriptor of the info areas of all workers.
+      options: The options of a reset.
+      requests: The requests to the workers.
+      fds: Descriptors of all files, in the order of `worker.Files`; none after `close`.
+    """
+
+    def __init__(self, info_bytes: int, frame_bytes: int = 0) -> None:
+        """Makes the files; frame_bytes 0: without one for frames.
+
+        Raises:
+          OSError: This process has too many open files, or memory has no room.
+        """
+        self.fds: list[int] = []
+        with contextlib.ExitStack() as made:
+            self.infos = new_memory_file("tandem-infos", info_bytes)
+            made.callback(os.close, self.infos)
+            self.options = made.enter_context(SharedValue.new("tandem-options"))
+            self.requests = made.enter_context(SharedValue.new("tandem-requests"))
+            fds = [self.infos, self.options.fd, self.requests.fd]
+            if frame_bytes:
+                fds.append(new_memory_file("tandem-frames", frame_bytes))
+                made.callback(os.close, fds[-1])
+            self._made = made.pop_all()
+        self.fds = fds
+
+    def close(self) -> None:
+        """Closes the files, and the mappings of the values. A second call has no effect."""
+        self.fds = []
+        self._made.close()
