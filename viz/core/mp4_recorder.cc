@@ -21,11 +21,13 @@
 #include "absl/strings/str_split.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "viz/core/matroska_stream.h"
 
 namespace tandem {
 namespace {
 
 constexpr size_t kMaxErrorBytes = 400;
+constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr int kPatienceSecs = 5;  // for each part of a frame, and for the end
 
 absl::Status Incomplete(const std::string& path, absl::string_view found) {
@@ -83,13 +85,14 @@ absl::StatusOr<std::unique_ptr<Mp4Recorder>> Mp4Recorder::Start(
 
 Mp4Recorder::~Mp4Recorder() { (void)Finish(); }
 
-void Mp4Recorder::Add(const Frame& frame) {
+void Mp4Recorder::Add(const Frame& frame, int64_t now_ns) {
   if (pid_ < 0) {
     if (!status().ok()) return;
     const absl::Status started = Spawn(frame);
     absl::MutexLock lock(&mutex_);
     status_ = started;
     if (!started.ok()) return;
+    first_ns_ = now_ns;
   }
   absl::MutexLock lock(&mutex_);
   if (!status_.ok() || finishing_) return;
@@ -101,9 +104,20 @@ void Mp4Recorder::Add(const Frame& frame) {
     finishing_ = true;
     return;
   }
-  if (has_frame_) ++dropped_;
-  waiting_ = frame.pixels;
-  has_frame_ = true;
+  const auto since_first_ms =
+      static_cast<uint64_t>(std::max<int64_t>(0, now_ns - first_ns_)) /
+      kNsPerMs;
+  const uint64_t time_ms = last_ms_.has_value()
+                               ? std::max(*last_ms_ + 1, since_first_ms)
+                               : since_first_ms;
+  last_ms_ = time_ms;
+  const size_t most = std::max<size_t>(
+      1, kMostWaitingBytes / std::max<size_t>(1, frame.pixels.size()));
+  if (waiting_.size() >= most) {
+    ++dropped_;
+    waiting_.pop_back();
+  }
+  waiting_.push_back({time_ms, frame.pixels});
 }
 
 absl::Status Mp4Recorder::Spawn(const Frame& frame) {
@@ -124,8 +138,8 @@ absl::Status Mp4Recorder::Spawn(const Frame& frame) {
   if (!errors_.valid()) {
     return MakeSystemError("memfd_create", "ffmpeg's errors", errno);
   }
-  // Frames come at any rate up to 60/s: their times are those of their arrival.
-  // x264 needs even sides. Fragments: see the header.
+  // Frames come at any rate: each keeps its time, in milliseconds. x264 needs
+  // even sides. Fragments: see the header.
   std::vector<std::string> words = {
       ffmpeg_,
       "-hide_banner",
@@ -133,22 +147,16 @@ absl::Status Mp4Recorder::Spawn(const Frame& frame) {
       "-loglevel",
       "error",
       "-y",
-      "-use_wallclock_as_timestamps",
-      "1",
       "-f",
-      "rawvideo",
-      "-framerate",
-      "60",
-      "-pixel_format",
-      channels_ == 4 ? "rgba" : "rgb24",
-      "-video_size",
-      absl::StrCat(width_, "x", height_),
+      "matroska",
       "-i",
       "pipe:0",
       "-vf",
       "pad=ceil(iw/2)*2:ceil(ih/2)*2",
-      "-vsync",
-      "vfr",
+      "-fps_mode",
+      "passthrough",
+      "-enc_time_base",
+      "1:1000",
       "-c:v",
       "libx264",
       "-preset",
@@ -198,19 +206,21 @@ absl::Status Mp4Recorder::Spawn(const Frame& frame) {
 }
 
 void Mp4Recorder::Run() {
-  std::vector<std::byte> pixels;
-  absl::Status sent;
-  for (;;) {
+  const std::string head =
+      matroska_stream::StreamHead(width_, height_, channels_);
+  absl::Status sent = Send(head.data(), head.size());
+  while (sent.ok()) {
+    Waiting frame;
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &Mp4Recorder::HasWork));
-      if (!has_frame_) break;
-      std::swap(pixels, waiting_);
-      has_frame_ = false;
+      if (waiting_.empty()) break;
+      frame = std::move(waiting_.front());
+      waiting_.pop_front();
     }
-    sent = Send(pixels);
-    absl::MutexLock lock(&mutex_);
+    sent = SendFrame(frame);
     if (!sent.ok()) break;
+    absl::MutexLock lock(&mutex_);
     ++frames_;
   }
   input_.reset();  // the end of ffmpeg's input
@@ -220,20 +230,28 @@ void Mp4Recorder::Run() {
   absl::MutexLock lock(&mutex_);
   status_.Update(ended);
   finishing_ = true;
+  waiting_.clear();
 }
 
-absl::Status Mp4Recorder::Send(const std::vector<std::byte>& pixels) {
-  size_t sent = 0;
-  while (sent < pixels.size()) {
+absl::Status Mp4Recorder::SendFrame(const Waiting& frame) {
+  const std::string head =
+      matroska_stream::FrameHead(frame.time_ms, frame.pixels.size());
+  TANDEM_RETURN_IF_ERROR(Send(head.data(), head.size()));
+  return Send(frame.pixels.data(), frame.pixels.size());
+}
+
+absl::Status Mp4Recorder::Send(const void* data, size_t bytes) {
+  const auto* at = static_cast<const char*>(data);
+  while (bytes > 0) {
     // MSG_NOSIGNAL: an ended ffmpeg is an error, not a signal.
-    const ssize_t bytes = send(input_.get(), pixels.data() + sent,
-                               pixels.size() - sent, MSG_NOSIGNAL);
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) {
+    const ssize_t sent = send(input_.get(), at, bytes, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) {
       return Incomplete(path_, errno == EAGAIN ? "that it has stopped reading"
                                                : "that it has ended");
     }
-    sent += static_cast<size_t>(bytes);
+    at += sent;
+    bytes -= static_cast<size_t>(sent);
   }
   return absl::OkStatus();
 }

@@ -1,14 +1,15 @@
 // Mp4Recorder: writes a run's frames into an mp4 file, by a program ffmpeg of
 // the machine.
 //
-// Data flow: frames -> a mailbox for one frame -> the recorder's thread -> a
-// socket -> ffmpeg -> the file. A newer frame replaces a waiting one, so a slow
-// ffmpeg loses frames, and the caller never waits for it.
+// Data flow: frames with their times -> a queue of at most kMostWaitingBytes ->
+// the recorder's thread -> a socket -> ffmpeg -> the file. In a full queue the
+// newest frame replaces the one before it: a slow ffmpeg loses frames, the
+// caller never waits for it, and the video's times stay right.
 // Ownership: one view; Add and status from one thread.
 //
 //   absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder =
 //       Mp4Recorder::Start("run.mp4");
-//   (*recorder)->Add(frame);
+//   (*recorder)->Add(frame, MonotonicNanos());
 //   absl::Status saved = (*recorder)->Finish();
 //
 // The file consists of fragments: it can be played up to the last complete
@@ -21,7 +22,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,6 +45,9 @@ absl::StatusOr<std::string> FindFfmpeg();
 // States: waiting for the first frame, recording, ended.
 class Mp4Recorder {
  public:
+  // A second of 640x480 at 30/s: more than ffmpeg needs to start.
+  static constexpr size_t kMostWaitingBytes = size_t{32} << 20;
+
   // Checks that ffmpeg exists, and that `path` can be created; it must not
   // exist yet. ffmpeg starts with the first frame. Errors: FindFfmpeg's, and
   // the system's for the path.
@@ -52,9 +58,10 @@ class Mp4Recorder {
   // As Finish, without its result.
   ~Mp4Recorder();
 
-  // Adds a frame at the current time. Copies it; does not wait. No effect after
-  // the end.
-  void Add(const Frame& frame);
+  // Adds a frame, shown from `now_ns` on. Times of less than 1 ms after the
+  // frame before count as 1 ms after it. Copies the frame; does not wait. No
+  // effect after the end.
+  void Add(const Frame& frame, int64_t now_ns);
 
   // OK while it records. Otherwise the reason of its end: ffmpeg's text, such
   // as that of a full disk, or frames of another size.
@@ -67,18 +74,24 @@ class Mp4Recorder {
 
   const std::string& path() const { return path_; }
   uint64_t frames() const;   // passed to ffmpeg
-  uint64_t dropped() const;  // replaced by newer ones before
+  uint64_t dropped() const;  // replaced by newer ones
 
  private:
   Mp4Recorder(std::string path, std::string ffmpeg)
       : path_(std::move(path)), ffmpeg_(std::move(ffmpeg)) {}
 
+  struct Waiting {
+    uint64_t time_ms = 0;  // since the first frame
+    std::vector<std::byte> pixels;
+  };
+
   absl::Status Spawn(const Frame& frame);
   void Run();
-  absl::Status Send(const std::vector<std::byte>& pixels);
+  absl::Status SendFrame(const Waiting& frame);
+  absl::Status Send(const void* data, size_t bytes);
   absl::Status Ended() const;
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return has_frame_ || finishing_;
+    return !waiting_.empty() || finishing_;
   }
 
   const std::string path_;
@@ -86,14 +99,15 @@ class Mp4Recorder {
   uint32_t width_ = 0;  // of the first frame
   uint32_t height_ = 0;
   uint32_t channels_ = 0;
+  int64_t first_ns_ = 0;
+  std::optional<uint64_t> last_ms_;  // of the frame before
   pid_t pid_ = -1;
   UniqueFd input_;   // ffmpeg's standard input
   UniqueFd errors_;  // a file with ffmpeg's standard error
   std::thread thread_;
 
   mutable absl::Mutex mutex_;
-  std::vector<std::byte> waiting_ ABSL_GUARDED_BY(mutex_);
-  bool has_frame_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // the oldest first
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

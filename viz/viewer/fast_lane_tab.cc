@@ -132,7 +132,7 @@ QString FastLaneTab::tileText() const {
 
 void FastLaneTab::TakeFrame(const FastLaneFrameEvent& event) {
   if (recording()) {
-    recorder_->Add(consumer_.watch().frame());
+    recorder_->Add(consumer_.watch().frame(), MonotonicNanos());
     if (!recorder_->status().ok()) StopRecording();
   }
   if (paused()) {

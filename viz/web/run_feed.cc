@@ -10,7 +10,7 @@ bool RunFeed::Poll(int64_t now_ns) {
   if (!watch_.Poll(now_ns)) return false;
   encoded_.clear();
   tape_.Record(watch_, now_ns);
-  if (recorder_ != nullptr) recorder_->Add(watch_.frame());
+  if (recorder_ != nullptr) recorder_->Add(watch_.frame(), now_ns);
   return true;
 }
 
