@@ -41,6 +41,7 @@ struct FrameMetadata {
   // The number of episodes ended since the run began. It is cumulative, so
   // dropped frames lose no episodes.
   std::optional<int64_t> episodes;
+  std::optional<double> episode_length;  // mean of the last ones, in steps
   std::string error;  // the rendering error, at most 512 bytes; "": none
 };
 
@@ -87,6 +88,8 @@ class FrameWatch {
   const SampleHistory& rewards() const { return rewards_; }
   const SampleHistory& returns() const { return returns_; }
   const SampleHistory& step_rates() const { return step_rates_; }
+  // Empty until the writer reports an ended episode.
+  const SampleHistory& episode_lengths() const { return episode_lengths_; }
 
  private:
   bool Attach(int64_t now_ns);
@@ -114,6 +117,7 @@ class FrameWatch {
   SampleHistory rewards_;
   SampleHistory returns_;
   SampleHistory step_rates_;
+  SampleHistory episode_lengths_;
 };
 
 }  // namespace tandem

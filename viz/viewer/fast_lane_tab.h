@@ -64,6 +64,7 @@ class FastLaneTab : public QObject {
   Q_PROPERTY(QString dropsText READ dropsText NOTIFY changed)
   Q_PROPERTY(QString sizeText READ sizeText NOTIFY changed)
   Q_PROPERTY(QString episodesText READ episodesText NOTIFY changed)
+  Q_PROPERTY(bool hasEpisodeLength READ hasEpisodeLength NOTIFY changed)
   Q_PROPERTY(QString errorText READ errorText NOTIFY changed)
   Q_PROPERTY(QString evalText READ evalText NOTIFY changed)
   Q_PROPERTY(QString zoomText READ zoomText NOTIFY viewChanged)
@@ -96,6 +97,9 @@ class FastLaneTab : public QObject {
   QString dropsText() const;
   QString sizeText() const;
   QString episodesText() const;
+  bool hasEpisodeLength() const {
+    return !consumer_.watch().episode_lengths().buckets().empty();
+  }
   QString errorText() const { return error_text_; }  // the rendering error
   QString evalText() const { return eval_text_; }
   QString zoomText() const;

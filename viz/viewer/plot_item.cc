@@ -62,9 +62,10 @@ const SampleHistory* PlotItem::History() const {
   if (tab_ == nullptr) return nullptr;
   const FrameWatch& watch = tab_->consumer().watch();
   const SampleHistory& history =
-      series_ == QStringLiteral("reward")   ? watch.rewards()
-      : series_ == QStringLiteral("return") ? watch.returns()
-                                            : watch.step_rates();
+      series_ == QStringLiteral("reward")      ? watch.rewards()
+      : series_ == QStringLiteral("return")    ? watch.returns()
+      : series_ == QStringLiteral("step rate") ? watch.step_rates()
+                                               : watch.episode_lengths();
   return history.buckets().empty() ? nullptr : &history;
 }
 
@@ -72,11 +73,14 @@ QString PlotItem::lastText() const {
   const SampleHistory* history = History();
   if (history == nullptr) return QStringLiteral("–");
   // Shows nan and inf, too, which the curve omits.
-  const FrameMetrics& now = tab_->consumer().watch().frame().metrics;
+  const FrameWatch& watch = tab_->consumer().watch();
+  const FrameMetrics& now = watch.frame().metrics;
   const double value = series_ == QStringLiteral("reward") ? now.last_reward
                        : series_ == QStringLiteral("return")
                            ? now.rolling_return
-                           : now.step_rate_hz;
+                       : series_ == QStringLiteral("step rate")
+                           ? now.step_rate_hz
+                           : watch.metadata().episode_length.value_or(0);
   return Number(std::isfinite(value) ? history->buckets().back().last : value);
 }
 

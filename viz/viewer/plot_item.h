@@ -23,7 +23,7 @@ namespace tandem {
 class PlotItem : public QQuickPaintedItem {
   Q_OBJECT
   Q_PROPERTY(tandem::FastLaneTab* tab READ tab WRITE SetTab NOTIFY tabChanged)
-  // "reward", "return" or "step rate"
+  // "reward", "return", "step rate" or "episode length"
   Q_PROPERTY(QString series MEMBER series_)
   Q_PROPERTY(QColor lineColor MEMBER line_color_ NOTIFY colorsChanged)
   Q_PROPERTY(QColor gridColor MEMBER grid_color_ NOTIFY colorsChanged)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import gymnasium
 import numpy as np
 from gymnasium import logger
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from tandem._native import EpisodeReturns
@@ -109,8 +109,11 @@ class _Publisher:
         self._rate_from = time.monotonic()
         self._rate_steps = 0
 
-    def tick(self, now: float, steps: int, last_reward: float, rolling_return: float) -> None:
-        """Publishes a frame if one is due. To be called from `due` on, with `now` of `time.monotonic()`."""
+    def tick(self, now: float, steps: int, last_reward: float, rolling_return: float, ended: dict[str, Any]) -> None:
+        """Publishes a frame if one is due. To be called from `due` on, with `now` of `time.monotonic()`.
+
+        `ended` is the part of the metadata that `_ended` makes.
+        """
         writer = self._segment()
         if writer is None:
             self.due = now + _LOOK_S
@@ -135,7 +138,7 @@ class _Publisher:
         writer.publish(
             frame,
             metrics=FastLaneMetrics(last_reward, rolling_return, rate),
-            metadata=json.dumps({"step": steps, **envs}, separators=(",", ":")),
+            metadata=json.dumps({"step": steps, **envs, **ended}, separators=(",", ":")),
         )
         self._published_at = now
         self.due = now + min(period, _LOOK_S)
@@ -199,8 +202,10 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._step = env.step
         self._publisher = _Publisher(env, run_id, max_hz, unseen_hz, None)
         self._steps = 0
-        self._return = 0.0
-        self._ended: deque[float] = deque(maxlen=_WINDOW)
+        self._return, self._begin = 0.0, 0  # of the current episode: its return so far, the steps before it
+        self._returns: deque[float] = deque(maxlen=_WINDOW)
+        self._lengths: deque[int] = deque(maxlen=_WINDOW)
+        self._episodes = 0
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Steps the environment, then publishes a frame if one is due."""
@@ -209,8 +214,10 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._steps += 1
         self._return += float(reward)
         if terminated or truncated:
-            self._ended.append(self._return)
-            self._return = 0.0
+            self._returns.append(self._return)
+            self._lengths.append(self._steps - self._begin)
+            self._episodes += 1
+            self._return, self._begin = 0.0, self._steps
         now = time.monotonic()
         if now >= self._publisher.due:
             self._publish(now, float(reward))
@@ -219,15 +226,17 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets the environment, then publishes a frame if one is due."""
         results = self.env.reset(seed=seed, options=options)
-        self._return = 0.0
+        self._return, self._begin = 0.0, self._steps
         now = time.monotonic()
         if now >= self._publisher.due:
             self._publish(now, 0.0)
         return results
 
     def _publish(self, now: float, reward: float) -> None:
-        rolling = sum(self._ended) / len(self._ended) if self._ended else self._return
-        self._publisher.tick(now, self._steps, reward, rolling)
+        rolling, length = self._return, None
+        if self._returns:
+            rolling, length = sum(self._returns) / len(self._returns), sum(self._lengths) / len(self._lengths)
+        self._publisher.tick(now, self._steps, reward, rolling, _ended(self._episodes, length))
 
     def close(self) -> None:
         """Ends the publishing and closes the environment."""
@@ -246,7 +255,8 @@ class PublishVectorFrames(_VectorWrapper):
         self._publisher = _Publisher(env, run_id, max_hz, unseen_hz, env.num_envs)
         settings = self._publisher.settings
         only = settings.slot if settings.video_mode == "single" else -1
-        self._returns = EpisodeReturns(env.num_envs, only, _WINDOW)
+        resets_next = env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP
+        self._returns = EpisodeReturns(env.num_envs, only, _WINDOW, resets_next)
         self._steps = 0
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -270,12 +280,19 @@ class PublishVectorFrames(_VectorWrapper):
         return results
 
     def _publish(self, now: float) -> None:
-        self._publisher.tick(now, self._steps, self._returns.last_reward, self._returns.rolling_return())
+        returns = self._returns
+        ended = _ended(returns.episodes, returns.rolling_length())
+        self._publisher.tick(now, self._steps, returns.last_reward, returns.rolling_return(), ended)
 
     def close(self, **kwargs: Any) -> None:
         """Ends the publishing and closes the environments."""
         self._publisher.close()
         super().close(**kwargs)
+
+
+def _ended(episodes: int, length: float | None) -> dict[str, Any]:
+    """Returns the metadata of the ended episodes: their number, and the mean length of the last ones."""
+    return {"episodes": episodes} | ({} if length is None else {"episode_length": length})
 
 
 def _period(name: str, hz: float) -> float:

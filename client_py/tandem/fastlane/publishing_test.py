@@ -101,7 +101,7 @@ def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
     frame = newest(run_id)
     assert (frame.view == 4).all()  # published 1/8 s after the first frame
     assert frame.metrics == tandem.FastLaneMetrics(last_reward=1.0, rolling_return=4.0, step_rate_hz=32.0)
-    assert json.loads(frame.metadata or b"") == {"step": 4, "envs": [0]}
+    assert json.loads(frame.metadata or b"") == {"step": 4, "envs": [0], "episodes": 1, "episode_length": 4.0}
     env.close()
     with pytest.raises(FileNotFoundError):
         tandem.FastLaneReader.attach(run_id)
@@ -200,6 +200,23 @@ def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pyte
     envs.step(np.zeros(6, np.int64))
     with pytest.raises(FileNotFoundError):
         tandem.FastLaneReader.attach(run_id)
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_lengths_are_those_of_the_episodes(run_id: str, clock: Clock, mode: AutoresetMode) -> None:
+    """The step that resets an environment (NEXT_STEP) is none of its episode; before the first end there is no length."""
+    inner = SyncVectorEnv([lambda i=i: Counting(length=2 + i) for i in range(2)], autoreset_mode=mode)  # type: ignore[misc]
+    envs = tandem.publish_frames(inner, run_id, unseen_hz=10)
+    envs.reset()
+    assert "episode_length" not in json.loads(newest(run_id).metadata or b"")
+    for _ in range(12):
+        clock.now += 1
+        envs.step(np.zeros(2, np.int64))
+    ended = {AutoresetMode.SAME_STEP: [2] * 6 + [3] * 4, AutoresetMode.NEXT_STEP: [2] * 4 + [3] * 3}[mode]
+    metadata = json.loads(newest(run_id).metadata or b"")
+    assert metadata["episodes"] == len(ended)
+    assert metadata["episode_length"] == sum(ended) / len(ended)
     envs.close()
 
 

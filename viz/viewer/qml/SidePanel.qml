@@ -132,11 +132,19 @@ Rectangle {
             bottom: parent.bottom; margins: 16
         }
         spacing: 14
-        readonly property real share: Math.min(170, (height - 2 * spacing) / 3)
+        readonly property bool hasLengths: panel.tab.hasEpisodeLength && (height - 3 * spacing) / 4 >= 56
+        readonly property int count: hasLengths ? 4 : 3
+        readonly property real share: Math.min(170, (height - (count - 1) * spacing) / count)
         visible: share >= 56
 
         Course { series: "reward"; tint: panel.theme.reward; height: plots.share }
         Course { series: "return"; tint: panel.theme.returns; height: plots.share }
         Course { series: "step rate"; tint: panel.theme.rate; height: plots.share }
+        Course {
+            series: "episode length"
+            tint: panel.theme.lengths
+            height: plots.share
+            visible: plots.hasLengths
+        }
     }
 }
