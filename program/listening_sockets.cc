@@ -116,25 +116,8 @@ absl::Status CannotListen(const std::string& listen, int why) {
       "port"));
 }
 
-}  // namespace
-
-ListeningSocket::ListeningSocket(UniqueFd socket, std::string path)
-    : socket_(std::move(socket)), path_(std::move(path)) {
-  struct stat file;
-  if (lstat(path_.c_str(), &file) != 0) return;
-  device_ = file.st_dev;
-  inode_ = file.st_ino;
-}
-
-ListeningSocket::~ListeningSocket() {
-  struct stat file;
-  if (socket_.valid() && !path_.empty() && lstat(path_.c_str(), &file) == 0 &&
-      file.st_dev == device_ && file.st_ino == inode_) {
-    unlink(path_.c_str());
-  }
-}
-
-absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
+absl::StatusOr<std::vector<TcpAddress>> Resolve(const std::string& listen,
+                                                bool only_loopback) {
   const auto [host, port] = Split(listen);
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
@@ -152,7 +135,7 @@ absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
   }
   std::vector<TcpAddress> addresses;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    if (!IsLoopback(at->ai_addr)) {
+    if (only_loopback && !IsLoopback(at->ai_addr)) {
       const std::string number = Numeric(at->ai_addr, at->ai_addrlen);
       const std::string forwarded = port == "0" ? "PORT" : port;
       return absl::InvalidArgumentError(absl::StrCat(
@@ -176,6 +159,32 @@ absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
     }
   }
   return addresses;
+}
+
+}  // namespace
+
+ListeningSocket::ListeningSocket(UniqueFd socket, std::string path)
+    : socket_(std::move(socket)), path_(std::move(path)) {
+  struct stat file;
+  if (lstat(path_.c_str(), &file) != 0) return;
+  device_ = file.st_dev;
+  inode_ = file.st_ino;
+}
+
+ListeningSocket::~ListeningSocket() {
+  struct stat file;
+  if (socket_.valid() && !path_.empty() && lstat(path_.c_str(), &file) == 0 &&
+      file.st_dev == device_ && file.st_ino == inode_) {
+    unlink(path_.c_str());
+  }
+}
+
+absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
+  return Resolve(listen, /*only_loopback=*/true);
+}
+
+absl::StatusOr<std::vector<TcpAddress>> AddressesOf(const std::string& listen) {
+  return Resolve(listen, /*only_loopback=*/false);
 }
 
 absl::StatusOr<TcpSockets> ListenOnTcp(const std::vector<TcpAddress>& addresses,

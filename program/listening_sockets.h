@@ -59,6 +59,9 @@ struct TcpSockets {
 // machines can reach.
 absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen);
 
+// As LoopbackOf, also for addresses that other machines can reach.
+absl::StatusOr<std::vector<TcpAddress>> AddressesOf(const std::string& listen);
+
 // Replaces port 0 by a free port, equal for all addresses. Skips addresses of a
 // family that this machine lacks, except the last. kUnavailable: the port is in
 // use.

@@ -40,6 +40,15 @@ TEST(LoopbackOf, RefusesAddressesThatOtherMachinesReach) {
   }
 }
 
+TEST(AddressesOf, AlsoAcceptsAddressesThatOtherMachinesReach) {
+  for (const char* const listen : {"0.0.0.0:0", "192.0.2.1:8900", "[::]:1"}) {
+    const absl::StatusOr<std::vector<TcpAddress>> found = AddressesOf(listen);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->size(), 1U) << listen;
+  }
+  EXPECT_FALSE(AddressesOf("no-such-host.invalid:1").ok());
+}
+
 TEST(LoopbackOf, RefusesANameWithoutAddress) {
   const absl::Status status = LoopbackOf("no-such-host.invalid:1").status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;

@@ -12,7 +12,7 @@ import pytest
 
 import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tests.web.page_fixture import View, running_view, wait_for
+from tests.web.page_fixture import DEADLINE_SECS, View, running_view, wait_for
 from tests.web.socket_client import SocketClient, cookie_of
 from tools.testing import pytest_main
 
@@ -58,10 +58,16 @@ def _pss_kib(pid: int) -> int:
     return int(rollup.split("\nPss:")[1].split()[0])
 
 
-def _serve(run: _Run, clients: list[SocketClient], secs: float) -> None:
-    """Publishes 30 frames a second, and lets the clients draw."""
-    end = time.monotonic() + secs
-    while time.monotonic() < end:
+def _serve(run: _Run, clients: list[SocketClient], pictures: int) -> None:
+    """Publishes 30 frames a second until each client has drawn some more pictures.
+
+    Raises:
+      AssertionError: One has not within DEADLINE_SECS.
+    """
+    wanted = [client.pictures + pictures for client in clients]
+    deadline = time.monotonic() + DEADLINE_SECS
+    while any(client.pictures < least for client, least in zip(clients, wanted, strict=True)):
+        assert time.monotonic() < deadline, [client.pictures for client in clients]
         run.publish()
         ready, _, _ = select.select(clients, [], [], 1 / 30)
         for client in ready:
@@ -77,10 +83,9 @@ def test_fifty_browsers_see_a_run_and_hanging_ones_cost_nothing(view: View, run:
     for client in clients + hanging:
         client.send(do="pong")
         client.send(do="watch", view=1, run=run.name, width=320)
-    _serve(run, clients, 5)
-    before, memory = [client.pictures for client in clients], _pss_kib(view.process.pid)
-    _serve(run, clients, 10)
-    assert all(client.pictures > seen + 5 for client, seen in zip(clients, before, strict=True))
+    _serve(run, clients, 20)
+    memory = _pss_kib(view.process.pid)
+    _serve(run, clients, 40)
     # The tape grows by ten small pictures a second.
     assert _pss_kib(view.process.pid) - memory < 16 * 1024
     for client in clients + hanging:

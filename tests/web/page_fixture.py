@@ -20,12 +20,13 @@ import tandem
 sys.path.append("/usr/lib/python3/dist-packages")
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 
 VIEW = Path(os.environ.get("TANDEM_VIEW", Path(__file__).parents[2] / "viz/web/tandem-view"))
 
 # The limit of each wait. A page that needs more time hangs.
-DEADLINE_SECS = 30.0
+DEADLINE_SECS = 120.0
 
 # Returns a number for the pixels of the first image.
 _PIXELS = """
@@ -59,17 +60,17 @@ class View:
       process: The program.
     """
 
-    def __init__(self, *flags: str) -> None:
+    def __init__(self, *flags: str, listen: str = "127.0.0.1:0") -> None:
         """Starts it at a free port, without a daemon unless a flag names one."""
         self.process = subprocess.Popen(
-            [VIEW, "--listen=127.0.0.1:0", "--daemon_target=", *flags],
+            [VIEW, f"--listen={listen}", "--daemon_target=", *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}", self.address), self.address
+        assert re.fullmatch(r"https?://[\w.]+:\d+/\?token=[0-9a-f]{32}", self.address), self.address
 
     def end(self) -> str:
         """Ends the program by SIGTERM, and returns what it has logged."""
@@ -80,9 +81,9 @@ class View:
 
 
 @contextlib.contextmanager
-def running_view(*flags: str) -> Iterator[View]:
+def running_view(*flags: str, listen: str = "127.0.0.1:0") -> Iterator[View]:
     """Runs tandem-view; kills it after a failed test."""
-    view = View(*flags)
+    view = View(*flags, listen=listen)
     try:
         yield view
         if view.process.poll() is None:
@@ -145,7 +146,7 @@ class Page:
       driver: Selenium's.
     """
 
-    def __init__(self, width: int = 1280, height: int = 900) -> None:
+    def __init__(self, width: int = 1280, height: int = 900, *, accepts_any_certificate: bool = False) -> None:
         """Starts Chromium without a window."""
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
@@ -161,6 +162,7 @@ class Page:
         ):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        options.accept_insecure_certs = accepts_any_certificate
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
 
     def open(self, address: str) -> None:
@@ -186,6 +188,13 @@ class Page:
     def click(self, selector: str) -> None:
         """Clicks the first element."""
         wait_for(lambda: self.all(selector), selector)[0].click()
+
+    def click_at(self, selector: str, right: float, down: float) -> None:
+        """Clicks the first element at a distance from its middle, in parts of its width and height."""
+        element = wait_for(lambda: self.all(selector), selector)[0]
+        size = element.size
+        offset = (int(right * size["width"]), int(down * size["height"]))
+        ActionChains(self.driver).move_to_element_with_offset(element, *offset).click().perform()
 
     def press(self, keys: str) -> None:
         """Presses keys in the page, outside of its fields."""

@@ -3,9 +3,9 @@
 Pictures of the page are in the test's outputs: bazel-testlogs/tests/web/page_test/test.outputs.
 """
 
+import re
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ def test_a_stopped_training_is_shown_as_old(page: Page, trainer: Trainer) -> Non
     wait_for(lambda: page.text("article .badge") == "LIVE", "a live image")
     with tandem.Attendant(trainer.name, label="test") as attendant:
         attendant.scene.pause()
-        wait_for(lambda: page.text("article .badge").startswith("STALE · 1."), "an image that is 1 s old")
+        wait_for(lambda: re.match(r"STALE · [1-9]", page.text("article .badge")), "an image that is 1 s old")
         page.save("stale")
         attendant.scene.resume()
     wait_for(lambda: page.text("article .badge") == "LIVE", "a live image")
@@ -169,19 +169,32 @@ def test_a_click_on_an_environment_shows_it_alone(page: Page, trainer: Trainer) 
             "const c = document.querySelector('article .picture'); return [c.width, c.height]"
         )
 
-    # The first pictures are smaller.
-    wait_for(lambda: size() == [320, 240], "an image of all environments")
-    page.click("article .picture")
-    wait_for(lambda: size() == [160, 120], "one environment")
-    page.click("article .picture")
-    wait_for(lambda: size() == [320, 240], "all environments")
+    def label() -> str:
+        return str(page.all("article .open")[0].get_attribute("aria-label"))
+
+    # Moving images may be smaller, but the last one becomes sharp.
+    with tandem.Attendant(trainer.name, label="test") as attendant:
+        attendant.scene.pause()
+        wait_for(lambda: size() == [320, 240], "an image of all environments")
+        whole = page.pixels()
+        pixels = set()
+        for number, place in enumerate(((-0.2, -0.2), (0.2, -0.2), (-0.2, 0.2), (0.2, 0.2))):
+            page.click_at("article .picture", *place)
+            wait_for(lambda: size() == [160, 120], "one environment")
+            assert label() == f"{trainer.name}: environment {number}"
+            pixels.add(page.pixels())
+            page.click_at("article .picture", *place)
+            wait_for(lambda: size() == [320, 240], "all environments")
+        assert page.pixels() == whole
+        assert len(pixels) == 4
 
 
 def test_freezes_and_scrubs_while_the_run_goes_on(page: Page, trainer: Trainer) -> None:
     """A frozen image stays; the keys show earlier ones; live is the newest again."""
     page.open_run(trainer.name)
     page.click("article .open")
-    time.sleep(3)  # what the tape then holds
+    slider = page.all("article.full input[type=range]")[0]
+    wait_for(lambda: int(slider.get_attribute("max")) > 2500, "a tape of more than 2 s")
     page.press(" ")
     wait_for(lambda: page.text("article .badge") == "FROZEN", "a frozen image")
     pixels, step, steps = page.pixels(), page.step(), trainer.steps
@@ -234,18 +247,18 @@ def test_pauses_steps_and_resumes_an_engine(page: Page, trainer: Trainer) -> Non
     page.click("article .open")
     buttons = {each.text: each for each in page.all("article.full .side button")}
     wait_for(lambda: trainer.steps > 10, "steps")
-    buttons["Pause"].click()
-
-    def stands() -> bool:
-        before = trainer.steps
-        time.sleep(1)
-        return trainer.steps == before
-
-    wait_for(stands, "a paused engine")
-    page.save("paused")
-    steps = trainer.steps
-    buttons["Resume"].click()
-    wait_for(lambda: trainer.steps > steps + 10, "steps again")
+    with tandem.Attendant(trainer.name, label="test") as attendant:
+        buttons["Pause"].click()
+        wait_for(attendant.scene.paused, "a paused engine")
+        steps = trainer.steps
+        buttons["Single step"].click()
+        wait_for(lambda: trainer.steps > steps, "a step")
+        assert attendant.scene.paused()
+        page.save("paused")
+        steps = trainer.steps
+        buttons["Resume"].click()
+        wait_for(lambda: trainer.steps > steps + 10, "steps again")
+        assert not attendant.scene.paused()
 
 
 def test_records_a_run(browser: Page, trainer: Trainer, tmp_path: Path) -> None:
@@ -266,8 +279,7 @@ def test_records_a_run(browser: Page, trainer: Trainer, tmp_path: Path) -> None:
     command = ["ffmpeg", "-loglevel", "error", "-i", str(file), "-f", "framemd5", "-"]
     frames = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     different = {line.split(",")[-1] for line in frames if not line.startswith("#")}
-    # Frames that come while ffmpeg starts get one time, and the last of them stays.
-    assert len(different) >= 3, frames
+    assert len(different) >= 8, frames
 
 
 def test_saves_the_newest_frame_as_png(page: Page, trainer: Trainer, tmp_path: Path) -> None:

@@ -56,21 +56,28 @@ bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
   return difference == 0;
 }
 
-Access::Access(Door door, uint16_t port)
+Access::Access(Door door, uint16_t port, HostCheck is_certified)
     : door_(door),
+      is_certified_(std::move(is_certified)),
       cookie_name_(absl::StrCat("tandem_view_", port)),
       token_(NewToken()),
       cookie_(NewToken()) {}
 
-bool Access::IsOwnHost(absl::string_view host) {
+bool Access::IsLoopbackHost(absl::string_view host) {
   const absl::string_view name = WithoutPort(host);
   return absl::EqualsIgnoreCase(name, "localhost") || name == "127.0.0.1" ||
          name == "[::1]";
 }
 
-bool Access::IsOwnOrigin(absl::string_view origin, absl::string_view host) {
+bool Access::IsOwnHost(absl::string_view host) const {
+  return IsLoopbackHost(host) ||
+         (is_certified_ != nullptr && is_certified_(WithoutPort(host)));
+}
+
+bool Access::IsOwnOrigin(absl::string_view origin,
+                         absl::string_view host) const {
   return IsOwnHost(host) &&
-         absl::EqualsIgnoreCase(origin, absl::StrCat("http://", host));
+         absl::EqualsIgnoreCase(origin, absl::StrCat(Scheme(), host));
 }
 
 bool Access::IsToken(absl::string_view token) const {
@@ -93,11 +100,16 @@ bool Access::HasCookie(absl::string_view cookie_header) const {
 
 std::string Access::SetCookieHeader() const {
   return absl::StrCat(cookie_name_, "=", cookie_,
-                      "; HttpOnly; SameSite=Strict; Path=/");
+                      "; HttpOnly; SameSite=Strict; Path=/",
+                      is_certified_ == nullptr ? "" : "; Secure");
 }
 
 std::string Access::PathWithToken() const {
   return door_ == Door::kToken ? absl::StrCat("/?token=", token_) : "/";
+}
+
+absl::string_view Access::Scheme() const {
+  return is_certified_ == nullptr ? "http://" : "https://";
 }
 
 }  // namespace tandem

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 
 // "name=value" of a Set-Cookie header.
 std::string CookieOf(const Access& access) {
@@ -26,31 +27,56 @@ std::string TokenOf(const Access& access) {
   return std::string(absl::StripPrefix(path, "/?token="));
 }
 
+const Access& ASocketsAccess() {
+  static const Access access(Access::Door::kSocketFile, 0);
+  return access;
+}
+
 TEST(Access, ItsHostIsThisMachineWithAnyPort) {
   for (const char* host : {"localhost", "LOCALHOST:8900", "127.0.0.1",
                            "127.0.0.1:1", "[::1]", "[::1]:8900"}) {
-    EXPECT_TRUE(Access::IsOwnHost(host)) << host;
+    EXPECT_TRUE(ASocketsAccess().IsOwnHost(host)) << host;
   }
   for (const char* host :
        {"", "evil.example", "evil.example:8900", "localhost.evil.example",
         "127.0.0.1.evil.example", "127.0.0.2", "localhost:8900@evil.example",
         "localhost:", "::1", "[::1]x", "localhost\t", "127.0.0.1:80x"}) {
     // "localhost:" has an empty port, which RFC 3986 allows.
-    EXPECT_EQ(Access::IsOwnHost(host), std::string(host) == "localhost:")
+    EXPECT_EQ(ASocketsAccess().IsOwnHost(host),
+              std::string(host) == "localhost:")
         << host;
   }
 }
 
 TEST(Access, ItsOriginIsThePageOfTheSameHostAndPort) {
-  EXPECT_TRUE(Access::IsOwnOrigin("http://localhost:8900", "localhost:8900"));
-  EXPECT_TRUE(Access::IsOwnOrigin("http://[::1]:8900", "[::1]:8900"));
+  const Access& access = ASocketsAccess();
+  EXPECT_TRUE(access.IsOwnOrigin("http://localhost:8900", "localhost:8900"));
+  EXPECT_TRUE(access.IsOwnOrigin("http://[::1]:8900", "[::1]:8900"));
   for (const char* origin :
        {"", "null", "http://localhost:8901", "https://localhost:8900",
         "http://evil.example", "http://localhost:8900/",
         "http://127.0.0.1:8900", "http://localhost:8900.evil.example"}) {
-    EXPECT_FALSE(Access::IsOwnOrigin(origin, "localhost:8900")) << origin;
+    EXPECT_FALSE(access.IsOwnOrigin(origin, "localhost:8900")) << origin;
   }
-  EXPECT_FALSE(Access::IsOwnOrigin("http://evil.example", "evil.example"));
+  EXPECT_FALSE(access.IsOwnOrigin("http://evil.example", "evil.example"));
+}
+
+TEST(Access, ACertificateAddsItsNamesAndTheOriginsOfHttps) {
+  const Access access(Access::Door::kToken, 8900, [](absl::string_view host) {
+    return host == "gpu1.example";
+  });
+  EXPECT_TRUE(access.IsOwnHost("gpu1.example"));
+  EXPECT_TRUE(access.IsOwnHost("gpu1.example:8900"));
+  EXPECT_TRUE(access.IsOwnHost("localhost:8900"));
+  EXPECT_FALSE(access.IsOwnHost("evil.example"));
+  EXPECT_TRUE(
+      access.IsOwnOrigin("https://gpu1.example:8900", "gpu1.example:8900"));
+  EXPECT_FALSE(
+      access.IsOwnOrigin("http://gpu1.example:8900", "gpu1.example:8900"));
+  EXPECT_THAT(access.SetCookieHeader(), HasSubstr("; Secure"));
+  EXPECT_EQ(access.Scheme(), "https://");
+  const Access plain(Access::Door::kToken, 8900);
+  EXPECT_THAT(plain.SetCookieHeader(), Not(HasSubstr("Secure")));
 }
 
 TEST(Access, TheTokenIs32HexadecimalDigitsAndNewEachTime) {

@@ -164,39 +164,39 @@ std::shared_ptr<EventFollower> Cockpit::Follower(const std::string& run_id) {
   return follower;
 }
 
-std::string Cockpit::Report(const std::string& region, int64_t now_ns) {
+std::string Cockpit::Report(const std::string& region, int64_t now_ns,
+                            int64_t not_before_ns) {
   std::shared_ptr<Background>& report = reports_[region];
   if (report == nullptr) report = std::make_shared<Background>();
   report->wanted_ns = now_ns;
-  absl::MutexLock lock(&report->mutex);
-  if (!report->reading && (report->requested_ns == 0 ||
-                           now_ns - report->requested_ns >= kReportNs)) {
-    report->requested_ns = now_ns;
-    report->reading = engine_reports_.Post([this, region, report] {
-      std::string json = ReadReport(region);
-      absl::MutexLock inner(&report->mutex);
-      report->json = std::move(json);
-      report->reading = false;
-    });
-  }
-  return report->json;
+  return Newest(report, &engine_reports_, now_ns, not_before_ns,
+                [this, region] { return ReadReport(region); });
 }
 
-std::string Cockpit::DaemonReport(int64_t now_ns) {
+std::string Cockpit::DaemonReport(int64_t now_ns, int64_t not_before_ns) {
   if (daemon_ == nullptr) return "";
-  const std::shared_ptr<Background> report = daemon_report_;
+  return Newest(daemon_report_, &daemon_reports_, now_ns, not_before_ns,
+                [this] { return ReadDaemon(); });
+}
+
+std::string Cockpit::Newest(const std::shared_ptr<Background>& report,
+                            WorkThread* thread, int64_t now_ns,
+                            int64_t not_before_ns,
+                            std::function<std::string()> read) {
   absl::MutexLock lock(&report->mutex);
-  if (!report->reading && (report->requested_ns == 0 ||
-                           now_ns - report->requested_ns >= kReportNs)) {
+  if (!report->reading &&
+      (report->requested_ns == 0 || report->requested_ns < not_before_ns ||
+       now_ns - report->requested_ns >= kReportNs)) {
     report->requested_ns = now_ns;
-    report->reading = daemon_reports_.Post([this, report] {
-      std::string json = ReadDaemon();
+    report->reading = thread->Post([report, now_ns, read = std::move(read)] {
+      std::string json = read();
       absl::MutexLock inner(&report->mutex);
       report->json = std::move(json);
+      report->json_ns = now_ns;
       report->reading = false;
     });
   }
-  return report->json;
+  return report->json_ns >= not_before_ns ? report->json : "";
 }
 
 std::string Cockpit::ReadReport(const std::string& region) {

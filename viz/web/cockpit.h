@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -103,23 +104,31 @@ class Cockpit {
   // Whether frames must be polled also without a browser.
   bool records() const { return !recorded_.empty(); }
 
-  // Each returns the newest JSON, "" if there is none yet, and requests a new
-  // one in the background if it is older than a second.
-  std::string Report(const std::string& region, int64_t now_ns);
-  std::string DaemonReport(int64_t now_ns);
+  // Each returns the newest JSON whose reading began at `not_before_ns` or
+  // later, "" if there is none yet. Requests a new one in the background if it
+  // is older than that, or than a second.
+  std::string Report(const std::string& region, int64_t now_ns,
+                     int64_t not_before_ns);
+  std::string DaemonReport(int64_t now_ns, int64_t not_before_ns);
 
   // Starts an action. Its status is not OK if options().control is false, or if
   // the action is unknown, refused or failed. Writes a line into the log.
   std::shared_ptr<Pending> Act(const Action& action);
 
  private:
+  // JSON that one of the reports' threads reads.
   struct Background {
     std::string json ABSL_GUARDED_BY(mutex);
+    int64_t json_ns ABSL_GUARDED_BY(mutex) = 0;  // the begin of its reading
     bool reading ABSL_GUARDED_BY(mutex) = false;
     int64_t requested_ns = 0;
     int64_t wanted_ns = 0;  // the last request of a browser
     absl::Mutex mutex;
   };
+  static std::string Newest(const std::shared_ptr<Background>& report,
+                            WorkThread* thread, int64_t now_ns,
+                            int64_t not_before_ns,
+                            std::function<std::string()> read);
   void Record(const Action& action, std::shared_ptr<Pending> pending);
   void EndBrokenRecordings();
   // On one of the actions' threads.

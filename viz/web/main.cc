@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,12 +14,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "program/listening_sockets.h"
 #include "program/screen.h"
 #include "transport/base/error.h"
 #include "viz/web/access.h"
 #include "viz/web/cockpit.h"
+#include "viz/web/tls_certificate.h"
 #include "viz/web/web_options.h"
 #include "viz/web/web_server.h"
 
@@ -37,23 +40,61 @@ struct Door {
   std::string socket;  // path
 };
 
-absl::StatusOr<Door> OpenPort(const std::string& listen) {
-  TANDEM_ASSIGN_OR_RETURN(const std::vector<TcpAddress> addresses,
-                          LoopbackOf(listen));
+absl::StatusOr<std::optional<TlsCertificate>> LoadCertificate(
+    const WebOptions& options) {
+  if (options.tls_cert.empty()) return std::nullopt;
+  TANDEM_ASSIGN_OR_RETURN(
+      TlsCertificate certificate,
+      TlsCertificate::Load(options.tls_cert, options.tls_key));
+  return certificate;
+}
+
+bool IsEveryAddress(absl::string_view host) {
+  return host == "0.0.0.0" || host == "[::]" || host == "*";
+}
+
+// Returns the host of the printed address: one that Access accepts.
+absl::StatusOr<std::string> ShownHost(
+    const std::string& host, const std::optional<TlsCertificate>& certificate) {
+  if (Access::IsLoopbackHost(host)) return host;
+  // Without a certificate Access knows three names of this machine; others,
+  // such as 127.1.2.3, would be refused.
+  if (!certificate.has_value()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("--listen: expected the host localhost, "
+                                  "127.0.0.1 or [::1], found '",
+                                  host, "'"));
+  }
+  const std::vector<std::string> names = certificate->Names();
+  if (names.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--tls_cert: expected a certificate with the names or "
+                     "addresses of this machine (subjectAltName), found none");
+  }
+  if (IsEveryAddress(host)) return names.front();
+  if (certificate->IsFor(host)) return host;
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("--tls_cert: expected a certificate for '", host,
+                   "', found one for ", absl::StrJoin(names, ", ")));
+}
+
+absl::StatusOr<Door> OpenPort(
+    const WebOptions& options,
+    const std::optional<TlsCertificate>& certificate) {
+  const std::string& listen = options.listen;
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::vector<TcpAddress> addresses,
+      options.allow_remote ? AddressesOf(listen) : LoopbackOf(listen));
+  TANDEM_ASSIGN_OR_RETURN(
+      std::string host,
+      ShownHost(listen.substr(0, listen.rfind(':')), certificate));
   TANDEM_ASSIGN_OR_RETURN(TcpSockets tcp, ListenOnTcp(addresses, listen));
   Door door;
   door.sockets = std::move(tcp.sockets);
   door.kind = Access::Door::kToken;
   door.port = tcp.port;
-  door.host = listen.substr(0, listen.rfind(':'));
-  // Access knows three names of this machine; others, such as 127.1.2.3, would
-  // be refused.
-  if (!Access::IsOwnHost(door.host)) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("--listen: expected the host localhost, "
-                                  "127.0.0.1 or [::1], found '",
-                                  door.host, "'"));
-  }
+  door.host = std::move(host);
   return door;
 }
 
@@ -79,7 +120,7 @@ absl::StatusOr<Door> OpenSocket(std::string path) {
 // line.
 std::string Greeting(const Door& door, const Access& access) {
   if (door.kind == Access::Door::kToken) {
-    return absl::StrCat("http://", door.host, ":", door.port,
+    return absl::StrCat(access.Scheme(), door.host, ":", door.port,
                         access.PathWithToken(), "\n");
   }
   std::array<char, 256> host = {};
@@ -107,11 +148,20 @@ int Main(int argc, char** argv) {
     return printed.ok() ? 0 : Fail(printed, kExitFailed);
   }
   signal(SIGPIPE, SIG_IGN);
+  const absl::StatusOr<std::optional<TlsCertificate>> certificate =
+      LoadCertificate(*options);
+  if (!certificate.ok()) return Fail(certificate.status(), kExitFailed);
   absl::StatusOr<Door> door = options->listen.empty()
                                   ? OpenSocket(options->socket)
-                                  : OpenPort(options->listen);
+                                  : OpenPort(*options, *certificate);
   if (!door.ok()) return Fail(door.status(), kExitFailed);
-  const Access access(door->kind, door->port);
+  Access::HostCheck is_certified;
+  if (certificate->has_value()) {
+    is_certified = [&certificate](absl::string_view host) {
+      return (*certificate)->IsFor(host);
+    };
+  }
+  const Access access(door->kind, door->port, is_certified);
   Cockpit cockpit({.control = options->control,
                    .daemon_target = options->daemon_target,
                    .recordings = options->recordings});
@@ -119,7 +169,7 @@ int Main(int argc, char** argv) {
       !printed.ok()) {
     return Fail(printed, kExitFailed);
   }
-  WebServer server(std::move(door->sockets), &access, &cockpit);
+  WebServer server(std::move(door->sockets), &access, &cockpit, *certificate);
   server.Run();
   return 0;
 }

@@ -119,6 +119,7 @@ struct PageSession::View {
   SeriesCursor rewards;
   SeriesCursor returns;
   SeriesCursor step_rates;
+  SeriesCursor episode_lengths;
 };
 
 PageSession::PageSession(Cockpit* cockpit) : cockpit_(cockpit) {}
@@ -271,6 +272,12 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
                        {"text", result->ok() ? Printable(**result) : ""},
                        {"error", PrintableLines(result->status().message())}};
     waiting_.erase(at);
+    // What the browser then sees includes the action.
+    acted_ns_ = now_ns;
+    next_panel_ns_ = 0;
+    panel_sent_.clear();
+    next_daemon_ns_ = 0;
+    daemon_sent_.clear();
     return TextOfJson(done);
   }
   if (!replies_.empty()) {
@@ -291,7 +298,7 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   }
   if (!panel_.empty() && now_ns >= next_panel_ns_) {
     next_panel_ns_ = now_ns + kNumbersNs;
-    const std::string report = cockpit_->Report(panel_, now_ns);
+    const std::string report = cockpit_->Report(panel_, now_ns, acted_ns_);
     if (!report.empty() && report != panel_sent_) {
       panel_sent_ = report;
       return absl::StrCat(R"({"is":"panel","region":)", TextOfJson(panel_),
@@ -300,7 +307,7 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   }
   if (daemon_ && now_ns >= next_daemon_ns_) {
     next_daemon_ns_ = now_ns + kNumbersNs;
-    const std::string report = cockpit_->DaemonReport(now_ns);
+    const std::string report = cockpit_->DaemonReport(now_ns, acted_ns_);
     if (!report.empty() && report != daemon_sent_) {
       daemon_sent_ = report;
       return absl::StrCat(R"({"is":"daemon","report":)", report, "}");
@@ -366,7 +373,9 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
       {"series",
        {{"reward", view->rewards.Next(watch.rewards())},
         {"return", view->returns.Next(watch.returns())},
-        {"step rate", view->step_rates.Next(watch.step_rates())}}}};
+        {"step rate", view->step_rates.Next(watch.step_rates())},
+        {"episode length",
+         view->episode_lengths.Next(watch.episode_lengths())}}}};
   if (const std::optional<int64_t> episodes = watch.episodes()) {
     json["episodes"] = *episodes;
   }

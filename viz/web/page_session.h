@@ -102,6 +102,7 @@ class PageSession {
   uint64_t sent_ = 0;      // pictures
   std::deque<std::string> replies_;
   std::vector<Waiting> waiting_;
+  int64_t acted_ns_ = 0;  // when the last "done" was sent
   uint64_t runs_version_ = 0;
   int64_t next_runs_ns_ = 0;
   std::string panel_;  // the region; "": none

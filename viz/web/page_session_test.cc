@@ -293,8 +293,8 @@ TEST(PageSession, RecordsAWatchedRun) {
       {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
   EXPECT_EQ(record(true).at("error"), "");
   EXPECT_NE(record(true).at("error"), "");  // already
+  for (int i = 0; i < 3; ++i) browser.AwaitPicture();
   // It goes on without a view.
-  browser.AwaitPicture();
   ASSERT_TRUE(browser.Send({{"do", "unwatch"}, {"view", 1}}));
   for (int i = 0; i < 20; ++i) {
     cockpit.Poll(MonotonicNanos());
@@ -341,6 +341,33 @@ TEST(PageSession, ShowsAnEnginesReport) {
   EXPECT_EQ(panel.head.at("region"), run);
   EXPECT_EQ(panel.head.at("report").at("name"), run);
   EXPECT_EQ(panel.head.at("report").at("engine").at("life"), "alive");
+}
+
+// Otherwise a page could show a switch as it was before the user's click.
+TEST(PageSession, NoReportFromBeforeAnActionFollowsItsResult) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.kind = PatternRun::Kind::kRegion, .run = run});
+  Cockpit cockpit({.control = true});
+  const auto report_at = [&](int64_t now_ns, int64_t not_before_ns) {
+    std::string report;
+    while ((report = cockpit.Report(run, now_ns, not_before_ns)).empty()) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return report;
+  };
+  const std::string first = report_at(1, 0);
+  EXPECT_EQ(cockpit.Report(run, 2, 0), first);  // not older than a second
+  EXPECT_EQ(cockpit.Report(run, 2, 2), "");
+  report_at(3, 2);
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send({{"do", "panel"}, {"region", run}}));
+  browser.AwaitIs("panel");
+  ASSERT_TRUE(browser.Send(
+      {{"do", "act"}, {"id", 1}, {"what", "step"}, {"target", run}}));
+  browser.AwaitIs("done");
+  const int64_t done_ns = MonotonicNanos();
+  EXPECT_EQ(cockpit.Report(run, done_ns, done_ns), "");
+  browser.AwaitIs("panel");  // the same report is sent once more
 }
 
 TEST(PageSession, EndsABrowserThatSendsNonsense) {

@@ -16,6 +16,13 @@
 ABSL_FLAG(std::string, listen, "",
           "HOST:PORT of this machine, such as 127.0.0.1:8900; port 0: a free "
           "port; empty: a Unix socket");
+ABSL_FLAG(bool, allow_remote, false,
+          "true: --listen may name an address that other machines reach; needs "
+          "--tls_cert and --tls_key");
+ABSL_FLAG(std::string, tls_cert, "",
+          "PATH of a certificate (PEM) for the host of --listen: the page is "
+          "then served by HTTPS only");
+ABSL_FLAG(std::string, tls_key, "", "PATH of the certificate's key (PEM)");
 ABSL_FLAG(std::string, socket, "",
           "PATH of the Unix socket; empty: tandem-view.sock in "
           "$XDG_RUNTIME_DIR, or else in /tmp/tandem-view-UID");
@@ -50,6 +57,11 @@ reaches such a port, so the printed address has a token:
 
   tandem-view --listen=127.0.0.1:8900
 
+With --allow_remote other machines reach it, by HTTPS only:
+
+  tandem-view --listen=0.0.0.0:8900 --allow_remote --tls_cert=cert.pem
+      --tls_key=key.pem
+
 Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 wrong command line.)";
 
 const ProgramFlags& Flags() {
@@ -66,6 +78,9 @@ absl::StatusOr<WebOptions> ParseWebOptions(
   if (options.help_wanted) return options;
   TANDEM_RETURN_IF_ERROR(Flags().SetFromWords(words));
   options.listen = absl::GetFlag(FLAGS_listen);
+  options.allow_remote = absl::GetFlag(FLAGS_allow_remote);
+  options.tls_cert = absl::GetFlag(FLAGS_tls_cert);
+  options.tls_key = absl::GetFlag(FLAGS_tls_key);
   options.socket = absl::GetFlag(FLAGS_socket);
   options.control = absl::GetFlag(FLAGS_control);
   options.daemon_target = absl::GetFlag(FLAGS_daemon_target);
@@ -74,6 +89,23 @@ absl::StatusOr<WebOptions> ParseWebOptions(
   if (!options.listen.empty() && !options.socket.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --listen or --socket, found both");
+  }
+  if (options.tls_cert.empty() != options.tls_key.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected --tls_cert and --tls_key, found one of them");
+  }
+  const bool encrypts = !options.tls_cert.empty();
+  if (options.listen.empty() && (encrypts || options.allow_remote)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected --listen=HOST:PORT with --allow_remote, "
+                     "--tls_cert and --tls_key, found no --listen");
+  }
+  if (options.allow_remote && !encrypts) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        "expected --tls_cert and --tls_key with --allow_remote, found neither: "
+        "without encryption other machines could read the token; next: a "
+        "certificate, or ssh -L (tandem-view --help)");
   }
   if (!options.listen.empty() &&
       options.listen.find(':') == std::string::npos) {

@@ -17,16 +17,19 @@
 namespace tandem {
 
 struct WebOptions {
-  bool help_wanted = false;  // true: nothing else was checked
-  std::string listen;        // HOST:PORT; "": the socket
-  std::string socket;        // path; "": DefaultSocketPath
+  bool help_wanted = false;   // true: nothing else was checked
+  std::string listen;         // HOST:PORT; "": the socket
+  bool allow_remote = false;  // whether `listen` may be any address
+  std::string tls_cert;       // path; "": no encryption
+  std::string tls_key;        // path; "" with tls_cert ""
+  std::string socket;         // path; "": DefaultSocketPath
   bool control = false;
   std::string daemon_target;     // "": no daemon
   std::string recordings = ".";  // folder
 };
 
 // Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for
-// contradictory flags.
+// contradictory flags, and for a remote address without encryption.
 absl::StatusOr<WebOptions> ParseWebOptions(
     std::span<const absl::string_view> words);
 

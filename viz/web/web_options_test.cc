@@ -19,8 +19,9 @@ using ::testing::HasSubstr;
 
 // Flags keep their values between calls, so each call sets all.
 absl::StatusOr<WebOptions> Parse(std::vector<absl::string_view> words) {
-  std::vector<absl::string_view> all = {"--listen=", "--socket=", "--nocontrol",
-                                        "--daemon_target=auto"};
+  std::vector<absl::string_view> all = {
+      "--listen=",        "--socket=",   "--nocontrol", "--daemon_target=auto",
+      "--noallow_remote", "--tls_cert=", "--tls_key="};
   all.insert(all.end(), words.begin(), words.end());
   return ParseWebOptions(all);
 }
@@ -46,6 +47,11 @@ TEST(WebOptions, RefusesContradictionsAndUnknownFlags) {
   for (const std::vector<absl::string_view>& words :
        {std::vector<absl::string_view>{"--listen=127.0.0.1:1", "--socket=/s"},
         {"--listen=8900"},
+        {"--listen=0.0.0.0:1", "--allow_remote"},
+        {"--listen=127.0.0.1:1", "--tls_cert=c.pem"},
+        {"--listen=127.0.0.1:1", "--tls_key=k.pem"},
+        {"--tls_cert=c.pem", "--tls_key=k.pem"},
+        {"--allow_remote", "--tls_cert=c.pem", "--tls_key=k.pem"},
         {"--no_such_flag"},
         {"word"}}) {
     EXPECT_EQ(CodeOf(Parse(words).status()), ErrorCode::kInvalidArgument)
@@ -53,10 +59,21 @@ TEST(WebOptions, RefusesContradictionsAndUnknownFlags) {
   }
 }
 
+TEST(WebOptions, OtherMachinesNeedEncryption) {
+  const absl::StatusOr<WebOptions> options =
+      Parse({"--listen=0.0.0.0:1", "--allow_remote", "--tls_cert=c.pem",
+             "--tls_key=k.pem"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->allow_remote);
+  EXPECT_EQ(options->tls_cert, "c.pem");
+  EXPECT_EQ(options->tls_key, "k.pem");
+}
+
 TEST(WebOptions, HelpNamesEachFlag) {
   EXPECT_TRUE(Parse({"--help"})->help_wanted);
-  for (const char* const flag : {"--listen", "--socket", "--control",
-                                 "--daemon_target", "--recordings"}) {
+  for (const char* const flag :
+       {"--listen", "--allow_remote", "--tls_cert", "--tls_key", "--socket",
+        "--control", "--daemon_target", "--recordings"}) {
     EXPECT_THAT(WebHelp(), HasSubstr(flag));
   }
 }

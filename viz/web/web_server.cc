@@ -1,5 +1,6 @@
-// The one source that includes Boost, which takes 20 s to compile. Asio 1.74
-// uses std::exchange without its header, which web_server.h includes.
+// The source that includes Boost.Beast, which takes 20 s to compile (.bazelrc
+// has its -O1: it moves messages, it does not compute). Asio 1.74 uses
+// std::exchange without its header, which web_server.h includes.
 #include "viz/web/web_server.h"
 
 #include <sys/socket.h>
@@ -22,13 +23,16 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "transport/base/clock.h"
+#include "transport/base/unique_fd.h"
 #include "viz/web/page_files.h"
 #include "viz/web/page_session.h"
+#include "viz/web/tls_relay.h"
 
 namespace tandem {
 namespace {
@@ -96,10 +100,11 @@ std::optional<Response> Answer(const Request& request, const Access& access) {
                        "expected GET or HEAD");
   }
   const absl::string_view host = Header(request, http::field::host);
-  if (!Access::IsOwnHost(host)) {
+  if (!access.IsOwnHost(host)) {
     return RespondText(request, http::status::forbidden,
-                       "expected the host localhost, 127.0.0.1 or [::1]; open "
-                       "the address that tandem-view printed");
+                       "expected the host localhost, 127.0.0.1 or [::1], or a "
+                       "name of the server's certificate; open the address "
+                       "that tandem-view printed");
   }
   const std::pair<absl::string_view, absl::string_view> target =
       absl::StrSplit(View(request.target()), absl::MaxSplits('?', 1));
@@ -129,7 +134,7 @@ std::optional<Response> Answer(const Request& request, const Access& access) {
       return RespondText(request, http::status::upgrade_required,
                          "expected a WebSocket");
     }
-    if (!Access::IsOwnOrigin(Header(request, http::field::origin), host)) {
+    if (!access.IsOwnOrigin(Header(request, http::field::origin), host)) {
       return RespondText(request, http::status::forbidden,
                          "expected the origin of this server's page");
     }
@@ -215,7 +220,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
         });
   }
 
-  websocket::stream<Stream> stream_;
+  websocket::stream<Stream, /*deflateSupported=*/false> stream_;
   PageSession session_;
   beast::flat_buffer buffer_;
   PageMessage message_;  // being written
@@ -229,9 +234,10 @@ class Socket : public std::enable_shared_from_this<Socket> {
 class WebServer::Loop {
  public:
   Loop(std::vector<ListeningSocket> sockets, const Access* access,
-       Cockpit* cockpit)
+       Cockpit* cockpit, std::optional<TlsCertificate> certificate)
       : access_(access),
         cockpit_(cockpit),
+        certificate_(std::move(certificate)),
         sockets_(std::move(sockets)),
         signals_(context_, SIGINT, SIGTERM, SIGHUP),
         timer_(context_) {
@@ -332,6 +338,13 @@ class WebServer::Loop {
       connections_.front()->End();
       connections_.pop_front();
     }
+    if (certificate_.has_value()) {
+      absl::StatusOr<UniqueFd> plain =
+          StartTlsRelay(&context_, UniqueFd(socket.release()), *certificate_);
+      if (!plain.ok()) return;  // too many open files
+      socket =
+          Protocol::socket(context_, Protocol(AF_UNIX, 0), plain->release());
+    }
     connections_.push_back(
         std::make_shared<Connection>(Stream(std::move(socket)), this));
     connections_.back()->Read();
@@ -360,6 +373,7 @@ class WebServer::Loop {
 
   const Access* const access_;
   Cockpit* const cockpit_;
+  const std::optional<TlsCertificate> certificate_;
   const std::vector<ListeningSocket> sockets_;
   net::io_context context_{1};
   std::list<Acceptor> acceptors_;
@@ -371,8 +385,10 @@ class WebServer::Loop {
 };
 
 WebServer::WebServer(std::vector<ListeningSocket> sockets, const Access* access,
-                     Cockpit* cockpit)
-    : loop_(std::make_unique<Loop>(std::move(sockets), access, cockpit)) {}
+                     Cockpit* cockpit,
+                     std::optional<TlsCertificate> certificate)
+    : loop_(std::make_unique<Loop>(std::move(sockets), access, cockpit,
+                                   std::move(certificate))) {}
 
 WebServer::~WebServer() = default;
 

@@ -3,9 +3,9 @@
 // Data flow: listening sockets -> requests, checked by Access -> the page's
 // files, or a WebSocket with a PageSession -> Cockpit.
 // Ownership: the program's main thread, which Run blocks. Everything of Boost
-// is in web_server.cc, which takes long to compile.
+// is in web_server.cc and tls_relay.cc, which take long to compile.
 //
-//   WebServer server(std::move(sockets), &access, &cockpit);
+//   WebServer server(std::move(sockets), &access, &cockpit, std::nullopt);
 //   server.Run();  // until SIGINT, SIGTERM or SIGHUP
 //
 // Bounds against hostile clients:
@@ -21,12 +21,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "program/listening_sockets.h"
 #include "viz/web/access.h"
 #include "viz/web/cockpit.h"
+#include "viz/web/tls_certificate.h"
 
 namespace tandem {
 
@@ -38,9 +40,10 @@ class WebServer {
   static constexpr size_t kMessageBytes = size_t{300} << 10;
   static constexpr int kSilentSecs = 60;
 
-  // `access` and `cockpit` must outlive the server.
+  // `access` and `cockpit` must outlive the server. With a certificate every
+  // connection is encrypted.
   WebServer(std::vector<ListeningSocket> sockets, const Access* access,
-            Cockpit* cockpit);
+            Cockpit* cockpit, std::optional<TlsCertificate> certificate);
   WebServer(const WebServer&) = delete;
   WebServer& operator=(const WebServer&) = delete;
   ~WebServer();

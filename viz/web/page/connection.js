@@ -20,7 +20,8 @@ export class Connection {
   }
 
   connect() {
-    this.socket = new WebSocket(`ws://${location.host}/socket`);
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    this.socket = new WebSocket(`${scheme}://${location.host}/socket`);
     this.socket.binaryType = "arraybuffer";
     this.socket.onopen = () => {
       this.retryMs = FIRST_RETRY_MS;

@@ -106,7 +106,7 @@ export class DaemonView {
     const episodes = (ms) => `${shown(ms / EPISODE_MS, 0)} episodes`;
     job.plots = {
       return: new Plot("return", "--return", episodes),
-      "episode length": new Plot("episode length", "--rate", episodes),
+      "episode length": new Plot("episode length", "--length", episodes),
     };
     job.steps = make("tbody");
     const names = ["number", "episode", "step", "reward"].map((name) => make("th", { text: name }));

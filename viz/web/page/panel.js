@@ -27,15 +27,16 @@ export class Panel {
       app.modes.map((mode) => make("option", { value: mode, text: mode })));
     this.setting = this.button("Set mode", () => this.act({ what: "mode", mode: this.mode.value }));
     const note = app.control ? "" : "Actions need a server with --control.";
+    // What is clicked stands above what changes its height, so that no click meets another switch.
     this.element = make("section", { "aria-label": `Panel of ${region}` }, [
-      make("h3", { text: "Engine" }), this.facts,
-      make("h3", { text: "Processes" }), this.processes,
-      make("h3", { text: "Time of a step" }), this.times,
       make("h3", { text: "Services" }), switches,
       make("h3", { text: "Time" }),
       make("div", { className: "row" }, [this.pausing, this.resuming, this.stepping]),
       make("div", { className: "row" }, [this.mode, this.setting]),
       make("p", { className: "faint", text: note }),
+      make("h3", { text: "Engine" }), this.facts,
+      make("h3", { text: "Processes" }), this.processes,
+      make("h3", { text: "Time of a step" }), this.times,
     ]);
   }
 

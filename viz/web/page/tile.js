@@ -63,6 +63,7 @@ export class Tile {
       return: new Plot("return", "--return"),
       reward: new Plot("reward", "--reward"),
       "step rate": new Plot("step rate", "--rate"),
+      "episode length": new Plot("episode length", "--length"),
     };
     this.panel = run.kind === "engine" ? new Panel(app, run.run) : null;
     this.element = make("article", { "aria-label": run.run }, [
@@ -112,7 +113,7 @@ export class Tile {
     if (!full) this.goLive();
     if (this.panel && full) this.panel.watch();
     if (this.panel && !full) this.panel.unwatch();
-    this.opening.setAttribute("aria-label", full ? `${this.run.run}: image` : `${this.run.run} at full size`);
+    this.draw();
     this.tellWidth();
   }
 
@@ -162,6 +163,8 @@ export class Tile {
     const height = alone ? Math.floor(this.bitmap.height / rows) : this.bitmap.height;
     const left = alone ? (this.focus % columns) * width : 0;
     const top = alone ? Math.floor(this.focus / columns) * height : 0;
+    this.opening.setAttribute("aria-label", !this.full ? `${this.run.run} at full size`
+      : alone ? `${this.run.run}: environment ${this.focus}` : `${this.run.run}: image`);
     if (this.canvas.width !== width) this.canvas.width = width;
     if (this.canvas.height !== height) this.canvas.height = height;
     this.canvas.getContext("2d").drawImage(this.bitmap, left, top, width, height, 0, 0, width, height);
@@ -178,12 +181,17 @@ export class Tile {
     } else {
       const { rows, columns } = gridOf(this.tiles);
       const box = this.canvas.getBoundingClientRect();
+      // The image is in the box's middle (object-fit: contain).
+      const scale = Math.min(box.width / this.canvas.width, box.height / this.canvas.height);
+      const fromMiddle = (at, start, size) => (at - start - size / 2) / scale;
+      const x = fromMiddle(event.clientX, box.left, box.width) / this.canvas.width + 0.5;
+      const y = fromMiddle(event.clientY, box.top, box.height) / this.canvas.height + 0.5;
       // A click by the keyboard has no place: it shows the first.
-      const inside = event.detail > 0;
-      const column = inside ? Math.floor(((event.clientX - box.left) / box.width) * columns) : 0;
-      const row = inside ? Math.floor(((event.clientY - box.top) / box.height) * rows) : 0;
+      const column = event.detail > 0 ? Math.floor(x * columns) : 0;
+      const row = event.detail > 0 ? Math.floor(y * rows) : 0;
+      const inside = column >= 0 && column < columns && row >= 0 && row < rows;
       const chosen = row * columns + column;
-      this.focus = chosen >= 0 && chosen < this.tiles ? chosen : -1;
+      this.focus = inside && chosen < this.tiles ? chosen : -1;
     }
     this.draw();
   }
