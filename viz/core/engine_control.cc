@@ -22,22 +22,29 @@ PackedCall CallOf(rpc::MethodId method, Request request) {
   return call;
 }
 
-// Calls, and returns the answer's refusal as an error.
+// Calls, and returns the answer, or its refusal as an error.
 template <typename Response, typename Request>
-absl::Status CallAndCheck(RpcClient* calls, rpc::MethodId method,
-                          Request request) {
+absl::StatusOr<RpcMessage> CallForAnswer(RpcClient* calls, rpc::MethodId method,
+                                         Request request) {
   TANDEM_ASSIGN_OR_RETURN(
-      const RpcMessage answer,
+      RpcMessage answer,
       calls->Call(CallOf(method, std::move(request)),
                   Deadline::After(EngineControl::kTimeoutSecs)));
   const Response* response = answer.envelope().template payload_as<Response>();
-  if (response != nullptr && response->success()) return absl::OkStatus();
+  if (response != nullptr && response->success()) return answer;
   const auto* text = response == nullptr ? nullptr : response->message();
   return MakeError(
       ErrorCode::kEngineFailed,
       absl::StrCat(rpc::EnumNameMethodId(method),
                    ": expected that the engine does it, found that it refused",
                    text == nullptr ? "" : absl::StrCat(": ", text->str())));
+}
+
+// The same without the answer.
+template <typename Response, typename Request>
+absl::Status CallAndCheck(RpcClient* calls, rpc::MethodId method,
+                          Request request) {
+  return CallForAnswer<Response>(calls, method, std::move(request)).status();
 }
 
 }  // namespace
@@ -83,7 +90,8 @@ absl::Status EngineControl::SingleStep() {
       calls_.get(), rpc::MethodId::SingleStep, std::move(request));
 }
 
-absl::Status EngineControl::SetMode(absl::string_view mode) {
+absl::Status EngineControl::SetMode(absl::string_view mode,
+                                    double realtime_factor) {
   const std::vector<std::string> names = ModeNames();
   const auto found = absl::c_find(names, mode);
   if (found == names.end()) {
@@ -94,8 +102,24 @@ absl::Status EngineControl::SetMode(absl::string_view mode) {
   rpc::SetSimulationModeRequestT request;
   request.mode = rpc::EnumValuesSimulationMode()[static_cast<size_t>(
       found - names.begin())];
-  return CallAndCheck<rpc::SetSimulationModeResponse>(
-      calls_.get(), rpc::MethodId::SetSimulationMode, std::move(request));
+  request.realtime_factor = static_cast<float>(realtime_factor);
+  const bool has_factor = request.mode == rpc::SimulationMode::REALTIME;
+  const float wanted = request.realtime_factor;
+  TANDEM_ASSIGN_OR_RETURN(
+      const RpcMessage answer,
+      CallForAnswer<rpc::SetSimulationModeResponse>(
+          calls_.get(), rpc::MethodId::SetSimulationMode, std::move(request)));
+  const float found_factor = answer.envelope()
+                                 .payload_as_SetSimulationModeResponse()
+                                 ->realtime_factor();
+  if (has_factor && found_factor != wanted) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        absl::StrCat("mode: expected an engine that runs at ", wanted,
+                     " simulated seconds a second, found one that runs at ",
+                     found_factor));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<EngineControl::Mode> EngineControl::ReadMode() {
@@ -112,7 +136,8 @@ absl::StatusOr<EngineControl::Mode> EngineControl::ReadMode() {
   }
   return Mode{.mode = absl::AsciiStrToLower(
                   rpc::EnumNameSimulationMode(response->mode())),
-              .paused = response->paused()};
+              .paused = response->paused(),
+              .realtime_factor = double{response->realtime_factor()}};
 }
 
 }  // namespace tandem

@@ -53,12 +53,15 @@ class EngineControl {
   absl::Status SetPaused(bool paused);
   // Steps a paused engine once.
   absl::Status SingleStep();
-  // kInvalidArgument: not one of ModeNames.
-  absl::Status SetMode(absl::string_view mode);
+  // `realtime_factor`: simulated seconds for each second, 0.1 to 10; of the
+  // mode "realtime" only. kInvalidArgument: not one of ModeNames, or another
+  // factor; kUnsupported: an engine that knows no factor, and runs at 1.
+  absl::Status SetMode(absl::string_view mode, double realtime_factor = 1);
 
   struct Mode {
     std::string mode;  // of ModeNames; "": a number without a name
     bool paused = false;
+    double realtime_factor = 1;
   };
   absl::StatusOr<Mode> ReadMode();
 
