@@ -103,6 +103,48 @@ def test_follows_events_while_the_daemon_is_killed(page: Page, daemon: Daemon) -
     assert page.errors() == []
 
 
+def _details(page: Page, summary: str) -> Any:
+    """Opens a part of the run's card, and returns it."""
+    script = """
+    const part = [...document.querySelectorAll("#daemon .job details")].find(
+      (each) => each.querySelector("summary").textContent === arguments[0]);
+    if (part) part.open = true;
+    return part ?? null;
+    """
+    return wait_for(lambda: page.driver.execute_script(script, summary), summary)
+
+
+def test_pages_through_tables_and_logs(page: Page) -> None:
+    """Any page of the stored steps; the newest and an earlier part of a log, with its bytes as text."""
+    script = "for i in $(seq 3000); do echo $EVENT; echo \"line $i <b>\" >&2; done; printf '\\033[2J' >&2"
+    script += "; for i in $(seq 9000); do echo \"more $i\" >&2; done"
+    _submit(page, json.dumps({**_RUN, "arguments": ["-c", script]}))
+    wait_for(lambda: _state(page) == "TERM", "a run that has ended")
+    table = _details(page, "Table")
+    wait_for(lambda: "rows 1 to 50 of 3,000" in table.text, "the first rows")
+    next(each for each in table.find_elements("tag name", "button") if each.text == "⏭").click()
+    wait_for(lambda: "rows 2,951 to 3,000" in table.text, "the last rows")
+    number = table.find_element("tag name", "input")
+    number.clear()
+    number.send_keys("1234\n")
+    wait_for(lambda: "rows 1,234 to 1,283" in table.text, "rows in the middle")
+    page.save("slow-lane-table")
+    log = _details(page, "Log")
+    wait_for(lambda: log.text.rstrip().endswith("more 9000"), "the newest lines")
+    buttons = {each.text: each for each in log.find_elements("tag name", "button")}
+    for _ in range(9):
+        if "line 1 <b>" in log.text:
+            break
+        before = log.text
+        buttons["Earlier"].click()
+        wait_for(lambda: log.text != before, "an earlier part")  # noqa: B023, called at once
+    assert "line 1 <b>" in log.text
+    page.save("slow-lane-log")
+    buttons["Newest"].click()
+    wait_for(lambda: log.text.rstrip().endswith("more 9000"), "the newest lines again")
+    assert page.errors() == []
+
+
 def test_shows_the_reason_of_a_refusal(page: Page) -> None:
     """The daemon's text names the place in the configuration."""
     _submit(page, json.dumps({**_RUN, "resources": {}}))

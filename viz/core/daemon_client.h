@@ -30,10 +30,11 @@ struct DaemonRun {
   // MOSAIC's words: "INIT", "HSHK", "RDY", "EXEC", "PAUSE", "FAULT", "TERM".
   std::string state;
   bool has_ended = false;
-  std::string reason;       // of a FAULT, or what the run waits for
-  std::string folder;       // of its files
-  double created_secs = 0;  // since 1970
-  uint64_t steps = 0;       // printed by the worker
+  std::string reason;         // of a FAULT, or what the run waits for
+  std::string folder;         // of its files
+  double created_secs = 0;    // since 1970
+  uint64_t steps = 0;         // printed by the worker
+  uint64_t stored_steps = 0;  // fewer than `steps` if steps are sampled
   uint64_t episodes = 0;
   std::optional<uint64_t> max_steps;  // for a progress bar
   std::optional<double> last_return;
@@ -45,6 +46,16 @@ struct DaemonRun {
 struct DaemonRuns {
   std::string state;  // "ok", or the daemon's problem, such as a full disk
   std::vector<DaemonRun> runs;  // in the order of their submission
+};
+
+// A stored step or episode.
+struct DaemonRow {
+  uint64_t number = 0;  // in its stream of the run, from 1, without gaps
+  uint64_t episode = 0;
+  uint64_t step = 0;     // of an episode: its number of steps
+  double value = 0;      // a step's reward, an episode's return
+  bool ended = false;    // terminated or truncated
+  double time_secs = 0;  // since 1970
 };
 
 // Each call blocks, at most kTimeoutSecs, Cancel at most kCancelSecs. Errors
@@ -62,6 +73,15 @@ class DaemonClient {
   const std::string& target() const { return target_; }
 
   absl::StatusOr<DaemonRuns> ListRuns() const;
+
+  enum class Table { kSteps, kEpisodes };
+  static constexpr uint32_t kMostRows = 500;
+  // Returns the rows from the number `first` on, at most `count`, which is at
+  // most kMostRows; fewer at the table's end. Takes the same time at every
+  // number: the daemon has an index.
+  absl::StatusOr<std::vector<DaemonRow>> ReadRows(const std::string& run_id,
+                                                  Table table, uint64_t first,
+                                                  uint32_t count) const;
   // Returns the run's id. `config_json`: a TrainRunConfig (docs/slow_lane.md).
   absl::StatusOr<std::string> Submit(const std::string& config_json) const;
   // Ends a run with all its processes; no effect on an ended run.

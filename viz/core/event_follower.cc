@@ -34,6 +34,12 @@ bool MayComeBack(const absl::Status& status) {
          status.code() == absl::StatusCode::kUnknown;
 }
 
+EventFollower::Events EventsSince(uint64_t step) {
+  EventFollower::Events events;
+  events.last_step = step;
+  return events;
+}
+
 }  // namespace
 
 // The contexts of the open calls, for the destructor's cancellation.
@@ -76,10 +82,12 @@ struct EventFollower::Calls {
   bool cancelled ABSL_GUARDED_BY(mutex) = false;
 };
 
-EventFollower::EventFollower(const std::string& target, std::string run_id)
+EventFollower::EventFollower(const std::string& target, std::string run_id,
+                             uint64_t since_step)
     : target_(target),
       run_id_(std::move(run_id)),
       calls_(std::make_unique<Calls>(target)),
+      events_(EventsSince(since_step)),
       steps_thread_([this] { Follow([this] { return FollowSteps(); }); }),
       episodes_thread_(
           [this] { Follow([this] { return FollowEpisodes(); }); }) {}

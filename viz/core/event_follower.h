@@ -59,8 +59,10 @@ class EventFollower {
     SampleHistory lengths{kHistoryBuckets};
   };
 
-  // Starts at the run's first event. `target`: as DaemonClient's.
-  EventFollower(const std::string& target, std::string run_id);
+  // Starts behind the step of the number `since_step`, and at the run's first
+  // episode. `target`: as DaemonClient's.
+  EventFollower(const std::string& target, std::string run_id,
+                uint64_t since_step = 0);
   EventFollower(const EventFollower&) = delete;
   EventFollower& operator=(const EventFollower&) = delete;
   ~EventFollower();

@@ -45,6 +45,12 @@ class Playback {
   std::shared_ptr<const KeptFrame> SeekTo(int64_t before_ns, int64_t now_ns,
                                           const FrameTape& tape);
 
+  // The time of the frozen frame, or of the freeze; nullopt: live.
+  std::optional<int64_t> frozen_at_ns() const {
+    return frozen_.has_value() ? std::optional<int64_t>(frozen_->at_ns)
+                               : std::nullopt;
+  }
+
   // The age of the shown frame; "over 2 s" if only its minimum is known.
   int64_t AgeNsAt(int64_t now_ns, const Freshness& freshness) const;
   std::string AgeTextAt(int64_t now_ns, const Freshness& freshness) const;

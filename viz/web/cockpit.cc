@@ -14,14 +14,13 @@
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
 #include "transport/base/quoted.h"
+#include "viz/core/daemon_client.h"
+#include "viz/core/log_tail.h"
 #include "viz/inspect/inspection_output.h"
 #include "viz/web/json_text.h"
 
 namespace tandem {
 namespace {
-
-constexpr int64_t kReportNs = 1'000'000'000;
-constexpr int64_t kForgetNs = 10'000'000'000;
 
 nlohmann::json RunJson(const RunEntry& run) {
   const std::string shown = Printable(run.run);
@@ -50,6 +49,7 @@ nlohmann::json DaemonRunJson(const DaemonRun& run) {
       {"reason", Printable(run.reason)},
       {"created", run.created_secs},
       {"steps", run.steps},
+      {"stored_steps", run.stored_steps},
       {"episodes", run.episodes},
       {"steps_per_second", NumberOrNull(run.steps_per_second)},
       {"unreachable", run.unreachable},
@@ -60,11 +60,6 @@ nlohmann::json DaemonRunJson(const DaemonRun& run) {
   }
   if (run.max_steps.has_value()) json["max_steps"] = *run.max_steps;
   return json;
-}
-
-bool IsOnEngine(const Action& action) {
-  return action.what == "switch" || action.what == "pause" ||
-         action.what == "step" || action.what == "mode";
 }
 
 // A name for a file: letters, digits, and few signs.
@@ -82,7 +77,7 @@ std::string FileName(absl::string_view run) {
       ".mp4");
 }
 
-void Log(const Action& action, const absl::Status& status) {
+void LogAction(const Action& action, const absl::Status& status) {
   std::fprintf(
       stderr, "tandem-view: %s %s %s%s%s%s: %s\n",
       absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::Now(), absl::LocalTimeZone())
@@ -91,8 +86,10 @@ void Log(const Action& action, const absl::Status& status) {
       action.service.empty()
           ? ""
           : absl::StrCat(" ", Printable(action.service)).c_str(),
-      action.mode.empty() ? ""
-                          : absl::StrCat(" ", Printable(action.mode)).c_str(),
+      action.mode.empty()
+          ? ""
+          : absl::StrCat(" ", Printable(action.mode), " ", action.factor)
+                .c_str(),
       action.what == "switch" || action.what == "pause" ||
               action.what == "hold" || action.what == "record"
           ? (action.on ? " on" : " off")
@@ -106,7 +103,7 @@ Cockpit::Cockpit(const Options& options)
     : options_(options),
       daemon_(options.daemon_target.empty()
                   ? nullptr
-                  : std::make_unique<DaemonClient>(options.daemon_target)) {}
+                  : std::make_unique<DaemonDesk>(options.daemon_target)) {}
 
 void Cockpit::Poll(int64_t now_ns) {
   const size_t tape_bytes =
@@ -133,9 +130,6 @@ void Cockpit::Poll(int64_t now_ns) {
     runs_json_ = std::move(json);
     ++runs_version_;
   }
-  std::erase_if(reports_, [now_ns](const auto& item) {
-    return now_ns - item.second->wanted_ns > kForgetNs;
-  });
 }
 
 std::shared_ptr<RunFeed> Cockpit::Feed(const std::string& run) {
@@ -150,73 +144,99 @@ std::shared_ptr<RunFeed> Cockpit::Feed(const std::string& run) {
 }
 
 std::shared_ptr<EventFollower> Cockpit::Follower(const std::string& run_id) {
-  if (const auto found = followers_.find(run_id); found != followers_.end()) {
-    if (std::shared_ptr<EventFollower> follower = found->second.lock()) {
-      return follower;
-    }
-  }
-  std::erase_if(followers_,
-                [](const auto& item) { return item.second.expired(); });
-  if (daemon_ == nullptr || followers_.size() >= kMostFollowers) return nullptr;
-  auto follower =
-      std::make_shared<EventFollower>(options_.daemon_target, run_id);
-  followers_[run_id] = follower;
-  return follower;
+  return daemon_ == nullptr ? nullptr : daemon_->Follower(run_id);
 }
 
 std::string Cockpit::Report(const std::string& region, int64_t now_ns,
                             int64_t not_before_ns) {
-  std::shared_ptr<Background>& report = reports_[region];
-  if (report == nullptr) report = std::make_shared<Background>();
-  report->wanted_ns = now_ns;
-  return Newest(report, &engine_reports_, now_ns, not_before_ns,
-                [this, region] { return ReadReport(region); });
+  const std::shared_ptr<const std::string> report =
+      engines_.Report(region, now_ns, not_before_ns);
+  return report == nullptr ? "" : *report;
 }
 
 std::string Cockpit::DaemonReport(int64_t now_ns, int64_t not_before_ns) {
   if (daemon_ == nullptr) return "";
-  return Newest(daemon_report_, &daemon_reports_, now_ns, not_before_ns,
-                [this] { return ReadDaemon(); });
-}
-
-std::string Cockpit::Newest(const std::shared_ptr<Background>& report,
-                            WorkThread* thread, int64_t now_ns,
-                            int64_t not_before_ns,
-                            std::function<std::string()> read) {
-  absl::MutexLock lock(&report->mutex);
-  if (!report->reading &&
-      (report->requested_ns == 0 || report->requested_ns < not_before_ns ||
-       now_ns - report->requested_ns >= kReportNs)) {
-    report->requested_ns = now_ns;
-    report->reading = thread->Post([report, now_ns, read = std::move(read)] {
-      std::string json = read();
-      absl::MutexLock inner(&report->mutex);
-      report->json = std::move(json);
-      report->json_ns = now_ns;
-      report->reading = false;
-    });
-  }
-  return report->json_ns >= not_before_ns ? report->json : "";
-}
-
-std::string Cockpit::ReadReport(const std::string& region) {
-  return JsonOf(inspector_.InspectName(region));
-}
-
-std::string Cockpit::ReadDaemon() const {
+  const std::shared_ptr<const DaemonDesk::List> list =
+      daemon_->Runs(now_ns, not_before_ns);
+  if (list == nullptr) return "";
+  if (list == daemon_list_) return daemon_json_;
+  daemon_list_ = list;
   nlohmann::json json = {{"target", Printable(daemon_->target())},
-                         {"problem", ""},
+                         {"problem", PrintableLines(list->problem)},
                          {"runs", nlohmann::json::array()}};
-  const absl::StatusOr<DaemonRuns> runs = daemon_->ListRuns();
-  if (!runs.ok()) {
-    json["problem"] = PrintableLines(runs.status().message());
-    return TextOfJson(json);
-  }
-  if (runs->state != "ok") json["problem"] = Printable(runs->state);
-  for (const DaemonRun& run : runs->runs) {
+  for (const DaemonRun& run : list->runs) {
     json["runs"].push_back(DaemonRunJson(run));
   }
-  return TextOfJson(json);
+  daemon_json_ = TextOfJson(json);
+  return daemon_json_;
+}
+
+namespace {
+
+std::shared_ptr<Pending> Refused(const absl::Status& status) {
+  auto pending = std::make_shared<Pending>();
+  pending->Set(status);
+  return pending;
+}
+
+absl::Status NoDaemon() {
+  return MakeError(ErrorCode::kNotReady,
+                   "expected a daemon, found none; start tandem-view with "
+                   "--daemon_target");
+}
+
+}  // namespace
+
+std::shared_ptr<Pending> Cockpit::Rows(const std::string& run_id,
+                                       const std::string& table, uint64_t first,
+                                       uint32_t count) {
+  if (daemon_ == nullptr) return Refused(NoDaemon());
+  if (table != "steps" && table != "episodes") {
+    return Refused(
+        MakeError(ErrorCode::kInvalidArgument,
+                  absl::StrCat("expected the table steps or episodes, found ",
+                               Quoted(table))));
+  }
+  return daemon_->Ask(
+      [run_id, table, first,
+       count](const DaemonClient& client) -> absl::StatusOr<std::string> {
+        TANDEM_ASSIGN_OR_RETURN(
+            const std::vector<DaemonRow> rows,
+            client.ReadRows(run_id,
+                            table == "steps" ? DaemonClient::Table::kSteps
+                                             : DaemonClient::Table::kEpisodes,
+                            first, count));
+        nlohmann::json list = nlohmann::json::array();
+        for (const DaemonRow& row : rows) {
+          list.push_back({row.number, row.episode, row.step,
+                          NumberOrNull(row.value), row.ended,
+                          NumberOrNull(row.time_secs)});
+        }
+        return TextOfJson({{"rows", std::move(list)}});
+      });
+}
+
+std::shared_ptr<Pending> Cockpit::Log(const std::string& run_id,
+                                      const std::string& which,
+                                      std::optional<uint64_t> end) {
+  if (daemon_ == nullptr) return Refused(NoDaemon());
+  const std::optional<LogKind> kind = LogKindOf(which);
+  const DaemonRun* const run = daemon_->Find(run_id);
+  if (!kind.has_value() || run == nullptr) {
+    return Refused(MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("expected a run of the daemon and stderr, stdout or "
+                     "proxy, found ",
+                     Quoted(run_id), " and ", Quoted(which))));
+  }
+  return daemon_->Ask([folder = run->folder, kind = *kind, end](
+                          const DaemonClient&) -> absl::StatusOr<std::string> {
+    TANDEM_ASSIGN_OR_RETURN(const LogTail tail, ReadLogTail(folder, kind, end));
+    return TextOfJson({{"size", tail.size},
+                       {"begin", tail.begin},
+                       {"end", tail.end},
+                       {"text", tail.text}});
+  });
 }
 
 std::shared_ptr<Pending> Cockpit::Act(const Action& action) {
@@ -232,17 +252,33 @@ std::shared_ptr<Pending> Cockpit::Act(const Action& action) {
     Record(action, pending);
     return pending;
   }
-  WorkThread& thread = IsOnEngine(action) ? engine_actions_ : daemon_actions_;
-  const bool posted = thread.Post([this, action, pending] {
-    absl::StatusOr<std::string> result = Perform(action);
-    Log(action, result.status());
-    pending->Set(std::move(result));
-  });
-  if (!posted) {
-    pending->Set(MakeError(ErrorCode::kNotReady,
-                           "expected fewer actions at once, found that 64 "
-                           "wait; try again"));
+  const auto log = [action](const absl::Status& status) {
+    LogAction(action, status);
+  };
+  if (EngineDesk::IsAction(action.what)) {
+    return engines_.Act({.what = action.what,
+                         .region = action.target,
+                         .service = action.service,
+                         .mode = action.mode,
+                         .factor = action.factor,
+                         .on = action.on},
+                        log);
   }
+  if (DaemonDesk::IsAction(action.what) && daemon_ != nullptr) {
+    return daemon_->Act({.what = action.what,
+                         .run_id = action.target,
+                         .config = action.text,
+                         .on = action.on},
+                        log);
+  }
+  const absl::Status refused =
+      DaemonDesk::IsAction(action.what)
+          ? NoDaemon()
+          : MakeError(ErrorCode::kInvalidArgument,
+                      absl::StrCat("expected an action of the page, found ",
+                                   Quoted(action.what)));
+  log(refused);
+  pending->Set(refused);
   return pending;
 }
 
@@ -262,7 +298,7 @@ void Cockpit::Record(const Action& action, std::shared_ptr<Pending> pending) {
         absl::StrCat(options_.recordings, "/", FileName(action.target));
     const absl::Status started = feed->StartRecording(path);
     if (started.ok()) recorded_[action.target] = feed;
-    Log(action, started);
+    LogAction(action, started);
     pending->Set(started.ok() ? absl::StatusOr<std::string>(
                                     absl::StrCat("Recording ", path))
                               : started);
@@ -273,12 +309,12 @@ void Cockpit::Record(const Action& action, std::shared_ptr<Pending> pending) {
   const std::shared_ptr<Mp4Recorder> recorder = feed->TakeRecorder();
   const auto finish = [action, recorder, pending] {
     const absl::Status saved = recorder->Finish();
-    Log(action, saved);
+    LogAction(action, saved);
     pending->Set(saved.ok() ? absl::StatusOr<std::string>(
                                   absl::StrCat("Saved ", recorder->path()))
                             : saved);
   };
-  if (!engine_actions_.Post(finish)) finish();
+  if (!endings_.Post(finish)) finish();
 }
 
 void Cockpit::EndBrokenRecordings() {
@@ -287,73 +323,11 @@ void Cockpit::EndBrokenRecordings() {
     if (recorder != nullptr && recorder->status().ok()) return false;
     if (recorder == nullptr) return true;
     item.second->SetError(std::string(recorder->status().message()));
-    Log({.what = "record", .target = item.first}, recorder->status());
+    LogAction({.what = "record", .target = item.first}, recorder->status());
     const std::shared_ptr<Mp4Recorder> ended = item.second->TakeRecorder();
-    engine_actions_.Post([ended] { (void)ended->Finish(); });
+    endings_.Post([ended] { (void)ended->Finish(); });
     return true;
   });
-}
-
-absl::StatusOr<std::string> Cockpit::Perform(const Action& action) {
-  const auto done = [](const absl::Status& status) {
-    return status.ok() ? absl::StatusOr<std::string>("Done") : status;
-  };
-  if (IsOnEngine(action)) {
-    return done(PerformOnEngine(action));
-  }
-  if (daemon_ == nullptr) {
-    return MakeError(ErrorCode::kNotReady,
-                     "expected a daemon, found none; start tandem-view with "
-                     "--daemon_target");
-  }
-  if (action.what == "submit") {
-    TANDEM_ASSIGN_OR_RETURN(const std::string run_id,
-                            daemon_->Submit(action.text));
-    return absl::StrCat("Submitted ", run_id);
-  }
-  if (action.what == "cancel") return done(daemon_->Cancel(action.target));
-  if (action.what == "hold") {
-    return done(daemon_->SetPaused(action.target, action.on));
-  }
-  return MakeError(ErrorCode::kInvalidArgument,
-                   absl::StrCat("expected an action of the page, found ",
-                                Quoted(action.what)));
-}
-
-absl::Status Cockpit::PerformOnEngine(const Action& action) {
-  if (action.what == "switch" &&
-      !absl::c_linear_search(kServiceNames, action.service)) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("expected a service's name, found ",
-                                  Quoted(action.service)));
-  }
-  // An engine that this program has paused keeps its slot, since the end of the
-  // attendant ends the pause. Other slots are left at once.
-  if (const auto held = paused_.find(action.target);
-      held != paused_.end() && !held->second.EngineAlive()) {
-    paused_.erase(held);
-  }
-  auto held = paused_.find(action.target);
-  if (held == paused_.end()) {
-    TANDEM_ASSIGN_OR_RETURN(
-        EngineControl control,
-        EngineControl::Attach(action.target, "tandem-view"));
-    held = paused_.emplace(action.target, std::move(control)).first;
-  }
-  EngineControl& control = held->second;
-  absl::Status status;
-  if (action.what == "switch") {
-    status = control.SwitchService(action.service, action.on);
-  } else if (action.what == "pause") {
-    status = control.SetPaused(action.on);
-  } else if (action.what == "step") {
-    status = control.SingleStep();
-  } else {
-    status = control.SetMode(action.mode);
-  }
-  const absl::StatusOr<EngineControl::Mode> mode = control.ReadMode();
-  if (!mode.ok() || !mode->paused) paused_.erase(held);
-  return status;
 }
 
 }  // namespace tandem

@@ -19,6 +19,7 @@
 #include "program/listening_sockets.h"
 #include "program/screen.h"
 #include "transport/base/error.h"
+#include "viz/core/daemon_starter.h"
 #include "viz/web/access.h"
 #include "viz/web/cockpit.h"
 #include "viz/web/tls_certificate.h"
@@ -151,6 +152,13 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<std::optional<TlsCertificate>> certificate =
       LoadCertificate(*options);
   if (!certificate.ok()) return Fail(certificate.status(), kExitFailed);
+  if (options->start_daemon) {
+    if (const absl::Status started =
+            StartDaemon(options->data_dir, options->daemon_target);
+        !started.ok()) {
+      return Fail(started, kExitFailed);
+    }
+  }
   absl::StatusOr<Door> door = options->listen.empty()
                                   ? OpenSocket(options->socket)
                                   : OpenPort(*options, *certificate);

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/printable.h"
+#include "viz/core/daemon_client.h"
 #include "viz/core/freshness.h"
 #include "viz/web/json_text.h"
 
@@ -46,6 +47,11 @@ class Fields {
     const auto number = found->get<int64_t>();
     return number >= least && number <= most ? number : Bad(least);
   }
+  std::optional<int64_t> IntegerIfThere(const char* name, int64_t least,
+                                        int64_t most) {
+    if (!ok_ || !json_.contains(name)) return std::nullopt;
+    return Integer(name, least, most);
+  }
   std::string Text(const char* name, size_t most = kMaxTextBytes) {
     const auto found = Find(name);
     if (!ok_ || !found->is_string()) return Bad(std::string());
@@ -58,6 +64,11 @@ class Fields {
   bool Bool(const char* name) {
     const auto found = Find(name);
     return ok_ && found->is_boolean() ? found->get<bool>() : Bad(false);
+  }
+  double NumberIfThere(const char* name, double otherwise) {
+    if (!ok_ || !json_.contains(name)) return otherwise;
+    const auto found = Find(name);
+    return found->is_number() ? found->get<double>() : Bad(otherwise);
   }
   bool BoolIfThere(const char* name) {
     return ok_ && json_.contains(name) && Bool(name);
@@ -164,10 +175,32 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
                      .target = fields.TextIfThere("target"),
                      .service = fields.TextIfThere("service"),
                      .mode = fields.TextIfThere("mode"),
+                     .factor = fields.NumberIfThere("factor", 1),
                      .text = fields.TextIfThere("text", kMaxConfigBytes),
                      .on = fields.BoolIfThere("on")};
     if (!fields.ok() || waiting_.size() >= kMostActions) return false;
     waiting_.push_back({id, cockpit_->Act(action)});
+    return true;
+  }
+  if (what == "rows" || what == "log") {
+    const int64_t id = fields.Integer("id", 0, kMaxMetadataInteger);
+    const std::string run = fields.Text("run");
+    std::shared_ptr<Pending> answer;
+    if (what == "rows") {
+      const std::string table = fields.Text("table");
+      const auto first = static_cast<uint64_t>(
+          fields.Integer("first", 1, kMaxMetadataInteger));
+      const auto count = static_cast<uint32_t>(
+          fields.Integer("count", 1, DaemonClient::kMostRows));
+      if (fields.ok()) answer = cockpit_->Rows(run, table, first, count);
+    } else {
+      const std::string which = fields.Text("which");
+      const std::optional<int64_t> end =
+          fields.IntegerIfThere("end", 0, kMaxMetadataInteger);
+      if (fields.ok()) answer = cockpit_->Log(run, which, end);
+    }
+    if (answer == nullptr || waiting_.size() >= kMostActions) return false;
+    waiting_.push_back({id, std::move(answer), /*is_action=*/false});
     return true;
   }
 
@@ -267,6 +300,15 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     const std::optional<absl::StatusOr<std::string>> result = at->result->Get();
     if (!result.has_value()) continue;
+    if (!at->is_action) {
+      // A line of a log is made printable where it is read; JSON stays JSON.
+      const std::string answer =
+          absl::StrCat(R"({"is":"answer","id":)", at->id, R"(,"error":)",
+                       TextOfJson(PrintableLines(result->status().message())),
+                       R"(,"answer":)", result->ok() ? **result : "null", "}");
+      waiting_.erase(at);
+      return answer;
+    }
     const Json done = {{"is", "done"},
                        {"id", at->id},
                        {"text", result->ok() ? Printable(**result) : ""},

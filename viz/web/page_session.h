@@ -27,12 +27,17 @@
 //   panel     region                   reports of an engine; "": none
 //   daemon    on                       reports of the daemon
 //   follow    run                      events of a run of the daemon; "": none
+//   rows      id, run, table, first,   rows of a table of the daemon ("steps",
+//             count                    "episodes"); answered by "answer"
+//   log       id, run, which, end      a part of a log, before `end` or at its
+//                                      end; answered by "answer"
 //   act       id, what, target, ...    Cockpit::Act; answered by "done"
 //
 // Messages to the browser: text, JSON objects with `is`: "hello", "runs",
-// "view", "panel", "daemon", "events", "done"; and pictures, binary: the length
-// of a JSON object as uint32, little-endian; the object (view, sent, width,
-// height, step, tiles, before_ms, png); a JPEG file, or with `png` a PNG file.
+// "view", "panel", "daemon", "events", "done", "answer"; and pictures, binary:
+// the length of a JSON object as uint32, little-endian; the object (view, sent,
+// width, height, step, tiles, before_ms, png); a JPEG file, or with `png` a PNG
+// file.
 
 #ifndef TANDEM_VIZ_WEB_PAGE_SESSION_H_
 #define TANDEM_VIZ_WEB_PAGE_SESSION_H_
@@ -86,6 +91,7 @@ class PageSession {
   struct Waiting {
     int64_t id = 0;
     std::shared_ptr<Pending> result;
+    bool is_action = true;  // false: a question, whose result is JSON
   };
 
   bool Watch(int64_t view, const std::string& run, uint32_t width);

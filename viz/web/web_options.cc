@@ -32,6 +32,11 @@ ABSL_FLAG(bool, control, false,
 ABSL_FLAG(std::string, daemon_target, "auto",
           "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
           "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
+ABSL_FLAG(bool, daemon, false,
+          "true: starts a daemon at --daemon_target, unless one is there; it "
+          "goes on when this program ends");
+ABSL_FLAG(std::string, data_dir, tandem::WebOptions().data_dir,
+          "FOLDER of the daemon that --daemon starts");
 ABSL_FLAG(std::string, recordings, tandem::WebOptions().recordings,
           "FOLDER: where recordings, which need --control, are written");
 
@@ -85,6 +90,13 @@ absl::StatusOr<WebOptions> ParseWebOptions(
   options.control = absl::GetFlag(FLAGS_control);
   options.daemon_target = absl::GetFlag(FLAGS_daemon_target);
   options.recordings = absl::GetFlag(FLAGS_recordings);
+  options.start_daemon = absl::GetFlag(FLAGS_daemon);
+  options.data_dir = absl::GetFlag(FLAGS_data_dir);
+  if (options.start_daemon && options.daemon_target.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected an address for --daemon, found an empty "
+                     "--daemon_target");
+  }
   if (options.daemon_target == "auto") options.daemon_target = DaemonTarget();
   if (!options.listen.empty() && !options.socket.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,

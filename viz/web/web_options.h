@@ -24,8 +24,10 @@ struct WebOptions {
   std::string tls_key;        // path; "" with tls_cert ""
   std::string socket;         // path; "": DefaultSocketPath
   bool control = false;
-  std::string daemon_target;     // "": no daemon
-  std::string recordings = ".";  // folder
+  std::string daemon_target;             // "": no daemon
+  bool start_daemon = false;             // unless one answers at the target
+  std::string data_dir = "tandem-data";  // of a started daemon
+  std::string recordings = ".";          // folder
 };
 
 // Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for

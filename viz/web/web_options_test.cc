@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 // Flags keep their values between calls, so each call sets all.
 absl::StatusOr<WebOptions> Parse(std::vector<absl::string_view> words) {
   std::vector<absl::string_view> all = {
-      "--listen=",        "--socket=",   "--nocontrol", "--daemon_target=auto",
-      "--noallow_remote", "--tls_cert=", "--tls_key="};
+      "--listen=",        "--socket=",  "--nocontrol", "--daemon_target=auto",
+      "--noallow_remote", "--nodaemon", "--tls_cert=", "--tls_key="};
   all.insert(all.end(), words.begin(), words.end());
   return ParseWebOptions(all);
 }
@@ -47,6 +47,7 @@ TEST(WebOptions, RefusesContradictionsAndUnknownFlags) {
   for (const std::vector<absl::string_view>& words :
        {std::vector<absl::string_view>{"--listen=127.0.0.1:1", "--socket=/s"},
         {"--listen=8900"},
+        {"--daemon", "--daemon_target="},
         {"--listen=0.0.0.0:1", "--allow_remote"},
         {"--listen=127.0.0.1:1", "--tls_cert=c.pem"},
         {"--listen=127.0.0.1:1", "--tls_key=k.pem"},
@@ -73,7 +74,8 @@ TEST(WebOptions, HelpNamesEachFlag) {
   EXPECT_TRUE(Parse({"--help"})->help_wanted);
   for (const char* const flag :
        {"--listen", "--allow_remote", "--tls_cert", "--tls_key", "--socket",
-        "--control", "--daemon_target", "--recordings"}) {
+        "--control", "--daemon_target", "--daemon", "--data_dir",
+        "--recordings"}) {
     EXPECT_THAT(WebHelp(), HasSubstr(flag));
   }
 }

@@ -47,14 +47,14 @@ export class Connection {
     }
     const message = JSON.parse(data);
     if (message.is === "hello") this.send({ do: "pong" });
-    if (message.is !== "done") {
+    if (message.is !== "done" && message.is !== "answer") {
       this.onMessage(message);
       return;
     }
     const action = this.actions.get(message.id);
     this.actions.delete(message.id);
     if (message.error) action?.fail(new Error(message.error));
-    else action?.succeed(message.text);
+    else action?.succeed(message.is === "done" ? message.text : message.answer);
   }
 
   /** Sends a message; without a connection it is dropped. */
@@ -67,11 +67,19 @@ export class Connection {
    * @returns {Promise<string>} a text for the user; rejected with the reason of a refusal
    */
   act(action) {
+    return this.ask({ ...action, do: "act" });
+  }
+
+  /**
+   * @param {any} question a message that is answered by "done" or "answer"
+   * @returns {Promise<any>} the text or the answer; rejected with the reason of a refusal
+   */
+  ask(question) {
     if (this.socket.readyState !== WebSocket.OPEN) return Promise.reject(new Error("there is no connection"));
     return new Promise((succeed, fail) => {
       const id = ++this.lastAction;
       this.actions.set(id, { succeed, fail });
-      this.send({ ...action, do: "act", id });
+      this.send({ ...question, id });
     });
   }
 }

@@ -1,6 +1,8 @@
 // The slow lane: the daemon's runs, and the form to submit one.
 import { byId, make, say, setText, shown } from "./dom.js";
+import { LogView } from "./log.js";
 import { Plot } from "./plot.js";
+import { RowsView } from "./rows.js";
 
 const EXAMPLE = {
   run_name: "example",
@@ -88,6 +90,9 @@ export class DaemonView {
         this.jobs.set(run.run, job);
         this.list.prepend(job.element); // the newest first
       }
+      job.rows.run = run;
+      job.log.run = run;
+      job.log.refresh();
       setText(job.state, run.unreachable ? `${run.state}, unreachable` : run.state);
       job.state.className = `badge ${COLOURS[run.state] ?? "still"}`;
       const progress = run.max_steps ? ` of ${shown(run.max_steps, 0)}` : "";
@@ -117,6 +122,8 @@ export class DaemonView {
       if (job.events.open) this.follow(job);
       else if (this.followed === job) this.follow(null);
     });
+    job.rows = new RowsView(this.app, run);
+    job.log = new LogView(this.app, run);
     job.holding = make("button", { type: "button", text: "Pause" });
     job.holding.addEventListener("click", () => {
       const on = job.holding.textContent === "Pause";
@@ -126,7 +133,8 @@ export class DaemonView {
     job.cancelling.addEventListener("click", () => this.act({ what: "cancel", target: run.run }));
     job.element = make("li", { className: "job", title: run.run }, [
       make("bdi", { text: run.name }), document.createTextNode(" "), job.state, job.facts, job.reason,
-      make("div", { className: "row" }, [job.holding, job.cancelling]), job.events]);
+      make("div", { className: "row" }, [job.holding, job.cancelling]), job.events, job.rows.element,
+      job.log.element]);
     return job;
   }
 }

@@ -25,14 +25,19 @@ export class Panel {
     this.stepping = this.button("Single step", () => this.act({ what: "step" }));
     this.mode = make("select", { disabled: !app.control, "aria-label": "Mode" },
       app.modes.map((mode) => make("option", { value: mode, text: mode })));
-    this.setting = this.button("Set mode", () => this.act({ what: "mode", mode: this.mode.value }));
+    this.factor = make("input", { type: "number", min: 0.1, max: 10, step: 0.1, value: 1, disabled: !app.control,
+      "aria-label": "Simulated seconds a second, in real time" });
+    this.factor.hidden = this.mode.value !== "realtime";
+    this.mode.addEventListener("change", () => { this.factor.hidden = this.mode.value !== "realtime"; });
+    this.setting = this.button("Set mode", () => this.act(
+      { what: "mode", mode: this.mode.value, factor: Number(this.factor.value) }));
     const note = app.control ? "" : "Actions need a server with --control.";
     // What is clicked stands above what changes its height, so that no click meets another switch.
     this.element = make("section", { "aria-label": `Panel of ${region}` }, [
       make("h3", { text: "Services" }), switches,
       make("h3", { text: "Time" }),
       make("div", { className: "row" }, [this.pausing, this.resuming, this.stepping]),
-      make("div", { className: "row" }, [this.mode, this.setting]),
+      make("div", { className: "row" }, [this.mode, this.factor, this.setting]),
       make("p", { className: "faint", text: note }),
       make("h3", { text: "Engine" }), this.facts,
       make("h3", { text: "Processes" }), this.processes,

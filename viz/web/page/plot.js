@@ -21,7 +21,7 @@ export class Plot {
     this.points = [];
     this.bucketMs = 0;
     this.last = make("span");
-    this.canvas = make("canvas", { className: "plot", role: "img" });
+    this.canvas = make("canvas", { className: "plot", role: "img", "aria-label": `${name}: no values yet` });
     this.range = make("span", { className: "faint" });
     this.element = make("section", {}, [
       make("div", { className: "plot-head" }, [make("span", { text: name }), this.last]), this.canvas, this.range]);
@@ -93,6 +93,7 @@ export class Plot {
 
   clear() {
     this.points = [];
+    this.canvas.setAttribute("aria-label", `${this.name}: no values yet`);
     this.canvas.getContext("2d").clearRect(0, 0, this.canvas.width, this.canvas.height);
   }
 }

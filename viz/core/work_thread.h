@@ -8,8 +8,8 @@
 //   WorkThread thread;
 //   if (!thread.Post([result] { result->Set(Call()); })) RefuseAsBusy();
 
-#ifndef TANDEM_VIZ_WEB_WORK_THREAD_H_
-#define TANDEM_VIZ_WEB_WORK_THREAD_H_
+#ifndef TANDEM_VIZ_CORE_WORK_THREAD_H_
+#define TANDEM_VIZ_CORE_WORK_THREAD_H_
 
 #include <cstddef>
 #include <deque>
@@ -73,4 +73,4 @@ class WorkThread {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_WEB_WORK_THREAD_H_
+#endif  // TANDEM_VIZ_CORE_WORK_THREAD_H_
