@@ -51,11 +51,13 @@ FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
       run_id_(run_id),
       agent_id_(agent_id),
       options_(options),
-      consumer_(run_id) {
+      consumer_(run_id),
+      engine_(run_id.toStdString(), options.engines) {
   connect(&consumer_, &FastLaneConsumer::frame_ready, this,
           &FastLaneTab::TakeFrame);
   connect(&consumer_, &FastLaneConsumer::status_changed, this,
           &FastLaneTab::changed);
+  connect(&engine_, &EnginePanel::said, this, &FastLaneTab::said);
   connect(&texts_timer_, &QTimer::timeout, this, &FastLaneTab::changed);
   texts_timer_.start(kTextsMs);
   if (options_.policy_eval) {
@@ -72,6 +74,23 @@ void FastLaneTab::SetShown(bool shown, double refresh_hz) {
                              : FastLaneConsumer::kPollMs;
   consumer_.SetPollMs(shown ? std::min(FastLaneConsumer::kPollMs, of_display)
                             : FastLaneConsumer::kHiddenPollMs);
+  shown_ = shown;
+  TellEngine();
+}
+
+void FastLaneTab::TellEngine() { engine_.SetShown(shown_ && engine_shown_); }
+
+double FastLaneTab::tapeSecs() const {
+  const FrameTape& tape = consumer_.tape();
+  return static_cast<double>(tape.end_ns() - tape.begin_ns()) * 1e-9;
+}
+
+double FastLaneTab::beforeSecs() const {
+  const std::optional<int64_t> at_ns = playback_.frozen_at_ns();
+  if (!at_ns.has_value()) return 0;
+  return static_cast<double>(
+             std::max<int64_t>(0, consumer_.tape().end_ns() - *at_ns)) *
+         1e-9;
 }
 
 QString FastLaneTab::status() const { return consumer_.status(); }
@@ -173,17 +192,23 @@ void FastLaneTab::TogglePause() {
   Q_EMIT changed();
 }
 
-void FastLaneTab::Seek(int64_t by_ns) {
-  const std::shared_ptr<const KeptFrame> frame =
-      playback_.SeekBy(by_ns, MonotonicNanos(), consumer_.tape());
-  if (frame == nullptr) return;
-  const std::vector<uint8_t>& jpeg = frame->picture.file;
+void FastLaneTab::seekTo(double before_secs) {
+  const auto before_ns =
+      static_cast<int64_t>(std::clamp(before_secs, 0.0, 3600.0) * 1e9);
+  if (const std::shared_ptr<const KeptFrame> frame =
+          playback_.SeekTo(before_ns, MonotonicNanos(), consumer_.tape())) {
+    ShowKept(*frame);
+  }
+}
+
+void FastLaneTab::ShowKept(const KeptFrame& frame) {
+  const std::vector<uint8_t>& jpeg = frame.picture.file;
   ShowFrame({.image = QImage::fromData(jpeg.data(),
                                        static_cast<int>(jpeg.size()), "JPEG"),
-             .hud_text = Text(HudText(frame->metrics.last_reward,
-                                      frame->metrics.rolling_return,
-                                      frame->metrics.step_rate_hz)),
-             .metadata = frame->metadata});
+             .hud_text = Text(HudText(frame.metrics.last_reward,
+                                      frame.metrics.rolling_return,
+                                      frame.metrics.step_rate_hz)),
+             .metadata = frame.metadata});
   Q_EMIT changed();
 }
 
@@ -222,10 +247,12 @@ bool FastLaneTab::Perform(Action action) {
       TogglePause();
       return true;
     case Action::kSeekBack:
-      Seek(-kSeekNs);
-      return true;
     case Action::kSeekForward:
-      Seek(kSeekNs);
+      if (const std::shared_ptr<const KeptFrame> frame =
+              playback_.SeekBy(action == Action::kSeekBack ? -kSeekNs : kSeekNs,
+                               MonotonicNanos(), consumer_.tape())) {
+        ShowKept(*frame);
+      }
       return true;
     case Action::kRecord:
       ToggleRecording();
@@ -268,6 +295,12 @@ bool FastLaneTab::Perform(Action action) {
       break;
     case Action::kHud:
       hud_shown_ = !hud_shown_;
+      Q_EMIT layersChanged();
+      return true;
+    case Action::kEngine:
+      engine_shown_ = !engine_shown_;
+      plots_shown_ = plots_shown_ || engine_shown_;
+      TellEngine();
       Q_EMIT layersChanged();
       return true;
     case Action::kPlots:

@@ -21,11 +21,13 @@
 #include <memory>
 #include <optional>
 
+#include "viz/core/engine_desk.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/playback.h"
+#include "viz/viewer/engine_panel.h"
 #include "viz/viewer/fast_lane_consumer.h"
 
 namespace tandem {
@@ -35,6 +37,7 @@ struct FastLaneTabOptions {
   bool policy_eval = false;                 // shows the evaluation's results
   QString eval_summary;                     // "": MOSAIC's path
   QString snapshots = QStringLiteral(".");  // folder
+  EngineDesk* engines = nullptr;            // must outlive the tab
 };
 
 // Returns a new path in the folder, NAME-TIME and the ending, such as ".png".
@@ -71,6 +74,11 @@ class FastLaneTab : public QObject {
   Q_PROPERTY(QString tileText READ tileText NOTIFY viewChanged)
   Q_PROPERTY(bool hudShown READ hudShown NOTIFY layersChanged)
   Q_PROPERTY(bool plotsShown READ plotsShown NOTIFY layersChanged)
+  Q_PROPERTY(bool engineShown READ engineShown NOTIFY layersChanged)
+  Q_PROPERTY(QObject* engine READ engine CONSTANT)  // an EnginePanel
+  // The length of the tape, and the shown image's time before its end
+  Q_PROPERTY(double tapeSecs READ tapeSecs NOTIFY changed)
+  Q_PROPERTY(double beforeSecs READ beforeSecs NOTIFY changed)
 
  public:
   FastLaneTab(const QString& run_id, const QString& agent_id,
@@ -106,6 +114,12 @@ class FastLaneTab : public QObject {
   QString tileText() const;
   bool hudShown() const { return hud_shown_; }
   bool plotsShown() const { return plots_shown_; }
+  bool engineShown() const { return engine_shown_; }
+  QObject* engine() { return &engine_; }
+  double tapeSecs() const;
+  double beforeSecs() const;
+  // Pauses at the image of a time before the tape's end.
+  Q_INVOKABLE void seekTo(double before_secs);
 
   const QImage& image() const { return image_; }
   ImageView& view() { return view_; }
@@ -125,7 +139,8 @@ class FastLaneTab : public QObject {
   void TakeFrame(const FastLaneFrameEvent& event);
   void ShowFrame(const FastLaneFrameEvent& event);
   void TogglePause();
-  void Seek(int64_t by_ns);  // pauses; shows an earlier or later image
+  void ShowKept(const KeptFrame& frame);
+  void TellEngine();
   void ToggleRecording();
   void StopRecording();
   void StepTile(int by);
@@ -136,6 +151,7 @@ class FastLaneTab : public QObject {
   const QString agent_id_;
   const FastLaneTabOptions options_;
   FastLaneConsumer consumer_;
+  EnginePanel engine_;
   QTimer texts_timer_;
   QTimer eval_timer_;
   QImage image_;  // the shown image
@@ -147,7 +163,9 @@ class FastLaneTab : public QObject {
   Playback playback_;
   std::unique_ptr<Mp4Recorder> recorder_;  // nullptr: does not record
   ImageView view_;
+  bool shown_ = false;
   bool hud_shown_ = true;
+  bool engine_shown_ = false;
   bool plots_shown_ = true;
 };
 

@@ -3,6 +3,7 @@
 #include <QImage>
 #include <QKeyEvent>
 #include <QKeySequence>
+#include <QQuickItem>
 #include <QSGRendererInterface>
 #include <QScreen>
 #include <QVariantMap>
@@ -70,6 +71,7 @@ QString KeyName(int key, Qt::KeyboardModifiers modifiers) {
 Viewer::Viewer(const ViewerOptions& options, QObject* parent)
     : QObject(parent),
       options_(options),
+      daemon_(options.daemon_target),
       dark_(options.dark),
       image_only_(options.image_only) {
   for (const std::string& run : options_.runs) open(Text(run));
@@ -77,6 +79,7 @@ Viewer::Viewer(const ViewerOptions& options, QObject* parent)
   connect(&scan_timer_, &QTimer::timeout, this, &Viewer::ScanRuns);
   scan_timer_.start(kScanMs);
   ScanRuns();
+  connect(&daemon_, &DaemonBoard::said, this, &Viewer::Say);
   message_timer_.setSingleShot(true);
   connect(&message_timer_, &QTimer::timeout, this, [this] { Say({}); });
 }
@@ -123,12 +126,18 @@ void Viewer::open(const QString& run) {
                               {.mode_label = Text(options_.mode_label),
                                .policy_eval = options_.policy_eval,
                                .eval_summary = Text(options_.eval_summary),
-                               .snapshots = Text(options_.snapshots)},
+                               .snapshots = Text(options_.snapshots),
+                               .engines = &engines_},
                               this);
   connect(tab, &FastLaneTab::said, this, &Viewer::Say);
   tabs_ << tab;
   Q_EMIT tabsChanged();
   SetCurrent(static_cast<int>(tabs_.size()) - 1);
+}
+
+void Viewer::openChosen() {
+  if (runs_.isEmpty()) return;
+  open(runs_[chosen_run_].toMap()[QStringLiteral("run")].toString());
 }
 
 void Viewer::close(int index) {
@@ -165,6 +174,15 @@ void Viewer::Perform(Action action) {
       return Q_EMIT looksChanged();
     case Action::kStartPage:
       return SetCurrent(kStartPage);
+    case Action::kSearch:
+      if (slow_lane_) Perform(Action::kSlowLane);
+      SetCurrent(kStartPage);
+      return Q_EMIT searchWanted();
+    case Action::kSlowLane:
+      // From another tab it leads to the daemon's runs, not back to the list.
+      slow_lane_ = current_ != kStartPage || !slow_lane_;
+      SetCurrent(kStartPage);  // also tells the daemon's board
+      return Q_EMIT looksChanged();
     case Action::kNextTab:  // the start page counts as a tab
       return SetCurrent(current_ + 1 >= tabs ? kStartPage : current_ + 1);
     case Action::kPreviousTab:
@@ -195,9 +213,9 @@ void Viewer::Perform(Action action) {
     return;
   }
   const int runs = static_cast<int>(runs_.size());
-  if (runs == 0) return;
+  if (runs == 0 || slow_lane_) return;
   if (action == Action::kOpen) {
-    open(runs_[chosen_run_].toMap()[QStringLiteral("run")].toString());
+    openChosen();
   } else if (action == Action::kPanDown || action == Action::kPanUp) {
     chosen_run_ = std::clamp(
         chosen_run_ + (action == Action::kPanDown ? 1 : -1), 0, runs - 1);
@@ -210,11 +228,28 @@ bool Viewer::eventFilter(QObject* watched, QEvent* event) {
     return QObject::eventFilter(watched, event);
   }
   const auto* press = static_cast<QKeyEvent*>(event);
+  if (IsTyping()) {
+    if (press->key() != Qt::Key_Escape) return false;
+    window_->activeFocusItem()->setFocus(false);
+    return true;
+  }
   const std::optional<Action> action =
       ActionOf(KeyName(press->key(), press->modifiers()).toStdString());
   if (!action.has_value()) return QObject::eventFilter(watched, event);
   Perform(*action);
   return true;
+}
+
+bool Viewer::IsTyping() const {
+  const QQuickItem* const item =
+      window_ == nullptr ? nullptr : window_->activeFocusItem();
+  return item != nullptr && item->inherits("QQuickTextEdit");
+}
+
+void Viewer::SetSearch(const QString& search) {
+  if (search == search_) return;
+  search_ = search;
+  ScanRuns();
 }
 
 void Viewer::ScanRuns() {
@@ -227,6 +262,7 @@ void Viewer::ScanRuns() {
   runs_.clear();
   chosen_run_ = 0;
   for (const RunEntry& run : run_list_.Scan(now_ns)) {
+    if (!Matches(run, search_.toStdString())) continue;
     if (Text(run.run) == chosen) chosen_run_ = static_cast<int>(runs_.size());
     runs_ << RowOf(run, now_ns);
   }
@@ -243,6 +279,7 @@ void Viewer::TellTabs() {
   for (qsizetype i = 0; i < tabs_.size(); ++i) {
     tabs_[i]->SetShown(seen && i == current_, refresh_hz);
   }
+  daemon_.SetShown(seen && current_ == kStartPage && slow_lane_);
 }
 
 void Viewer::Say(const QString& text) {

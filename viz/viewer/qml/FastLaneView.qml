@@ -127,8 +127,18 @@ Item {
             }
         }
 
-        Column {  // from the bottom: age, evaluation
+        ScrubBar {
+            id: scrub
+            objectName: "scrub"
             anchors { left: parent.left; right: parent.right; bottom: parent.bottom; margins: 12 }
+            visible: view.tab.paused && view.tab.tapeSecs > 1 && !view.bare
+            height: visible ? 26 : 0
+            tab: view.tab
+            theme: view.theme
+        }
+
+        Column {  // from the bottom: age, evaluation
+            anchors { left: parent.left; right: parent.right; bottom: scrub.top; margins: 12 }
             spacing: 8
 
             FontMetrics {

@@ -125,6 +125,26 @@ Rectangle {
         Fact { name: "zoom"; value: panel.tab.zoomText }
     }
 
+    EngineView {
+        objectName: "engineView"
+        anchors {
+            top: facts.bottom; topMargin: 12; left: parent.left; right: parent.right
+            bottom: parent.bottom; margins: 16
+        }
+        visible: panel.tab.engineShown && panel.tab.engine.known
+        engine: panel.tab.engine
+        theme: panel.theme
+    }
+
+    Words {
+        anchors { top: facts.bottom; topMargin: 18; left: parent.left; right: parent.right; margins: 16 }
+        visible: panel.tab.engineShown && !panel.tab.engine.known
+        wrapMode: Text.Wrap
+        text: "No engine has this name: the run's frames come from its own program. E: back to the plots."
+        color: panel.theme.faint
+        font.pixelSize: panel.theme.normal
+    }
+
     Column {
         id: plots
         anchors {
@@ -135,7 +155,7 @@ Rectangle {
         readonly property bool hasLengths: panel.tab.hasEpisodeLength && (height - 3 * spacing) / 4 >= 56
         readonly property int count: hasLengths ? 4 : 3
         readonly property real share: Math.min(170, (height - (count - 1) * spacing) / count)
-        visible: share >= 56
+        visible: share >= 56 && !panel.tab.engineShown
 
         Course { series: "reward"; tint: panel.theme.reward; height: plots.share }
         Course { series: "return"; tint: panel.theme.returns; height: plots.share }
