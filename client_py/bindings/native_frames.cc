@@ -184,7 +184,7 @@ void NativeFrameWriter::Invalidate() { Segment().writer().Invalidate(); }
 
 NativeFrameReader::NativeFrameReader(const std::string& run_id)
     : run_id_(run_id) {
-  absl::StatusOr<AttachedFrames> frames = AttachedFrames::OpenSegment(run_id);
+  absl::StatusOr<AttachedFrames> frames = AttachedFrames::OpenRun(run_id);
   if (!frames.ok()) Raise(frames.status(), run_id);
   frames_ = *std::move(frames);
 }

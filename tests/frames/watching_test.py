@@ -1,6 +1,7 @@
 """A run with a frame reader, compared with the same run without one."""
 
 import itertools
+import json
 import os
 import select
 import signal
@@ -83,6 +84,28 @@ def test_frames_are_drawn_only_while_a_reader_is_present() -> None:
             return time.monotonic() > since + 2
 
         _step_until(client, has_ended)
+
+
+def test_python_reads_an_engines_frames_by_its_name() -> None:
+    """The engine renders for that reader; a segment of that name has priority; an engine may have no frames."""
+    with (
+        _launch("Pendulum-v1", num_envs=1, frames="40x30") as engine,
+        _attach(engine) as client,
+        tandem.FastLaneReader.attach(engine.name) as reader,
+    ):
+        client.reset(seed=0)
+        rng = np.random.default_rng(0)
+        deadline = time.monotonic() + _WATCHDOG_SECS
+        while (frame := reader.next_frame()) is None or json.loads(frame.metadata or b"")["step"] < 5:
+            assert time.monotonic() < deadline
+            client.step(_actions(client, rng))
+        assert frame.view.shape == (30, 40, 3)
+        assert reader.writer_alive()
+        config = tandem.FastLaneConfig(width=8, height=6, capacity=4)
+        with tandem.FastLaneWriter.create(engine.name, config), tandem.FastLaneReader.attach(engine.name) as other:
+            assert (other.width, other.height) == (8, 6)
+    with _launch("Pendulum-v1", num_envs=1) as engine, pytest.raises(tandem.Unsupported, match="--frames"):
+        tandem.FastLaneReader.attach(engine.name)
 
 
 def test_a_frame_has_its_metadata() -> None:

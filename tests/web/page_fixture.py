@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +60,10 @@ class View:
       process: The program.
     """
 
-    def __init__(self, *flags: str, listen: str = "127.0.0.1:0") -> None:
-        """Starts it at a free port, without a daemon unless a flag names one."""
+    def __init__(self, *flags: str, listen: str = "127.0.0.1:0", before: Sequence[str] = ()) -> None:
+        """Starts it at a free port, without a daemon unless a flag names one; `before` are words before the program."""
         self.process = subprocess.Popen(
-            [VIEW, f"--listen={listen}", "--daemon_target=", *flags],
+            [*before, VIEW, f"--listen={listen}", "--daemon_target=", *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -81,9 +81,9 @@ class View:
 
 
 @contextlib.contextmanager
-def running_view(*flags: str, listen: str = "127.0.0.1:0") -> Iterator[View]:
+def running_view(*flags: str, listen: str = "127.0.0.1:0", before: Sequence[str] = ()) -> Iterator[View]:
     """Runs tandem-view; kills it after a failed test."""
-    view = View(*flags, listen=listen)
+    view = View(*flags, listen=listen, before=before)
     try:
         yield view
         if view.process.poll() is None:

@@ -3,9 +3,12 @@
 Pictures of the page are in the test's outputs: bazel-testlogs/tests/web/page_test/test.outputs.
 """
 
+import os
 import re
+import signal
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -305,6 +308,63 @@ def test_records_a_run(browser: Page, trainer: Trainer, tmp_path: Path) -> None:
     frames = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     different = {line.split(",")[-1] for line in frames if not line.startswith("#")}
     assert len(different) >= 8, frames
+
+
+def _child_of(pid: int) -> int:
+    """Returns the pid of the only child; 0: none."""
+    children = (Path(f"/proc/{pid}/task") / str(pid) / "children").read_text("ascii").split()
+    return int(children[0]) if children else 0
+
+
+def _start_recording(browser: Page, run: str) -> Any:
+    """Opens a run and records it; returns the button."""
+    browser.open_run(run)
+    browser.click("article .open")
+    button = next(each for each in browser.all("article.full .bar button") if each.text == "Record")
+    button.click()
+    wait_for(lambda: button.text == "Stop recording", "a recording")
+    return button
+
+
+def test_an_ffmpeg_that_is_killed_ends_the_recording_only(browser: Page, trainer: Trainer, tmp_path: Path) -> None:
+    """The page says so, and the image goes on."""
+    with running_view("--control", f"--recordings={tmp_path}") as view:
+        browser.open(view.address)
+        button = _start_recording(browser, trainer.name)
+        os.kill(wait_for(lambda: _child_of(view.process.pid), "ffmpeg"), signal.SIGKILL)
+        wait_for(lambda: "signal 9" in browser.text("article .error"), "the reason")
+        assert button.text == "Record"
+        browser.save("ffmpeg-killed")
+        _wait_for_other_pixels(browser)
+    assert len(list(tmp_path.glob("*.mp4"))) == 1
+
+
+def test_a_full_disk_ends_the_recording_only(browser: Page, trainer: Trainer, tmp_path: Path) -> None:
+    """The page has the reason, with ffmpeg's text; the file is playable up to there, or empty."""
+    script = f'mount -t tmpfs -o size=64k none "{tmp_path}" && exec "$@"'
+    alone = ("unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh")
+    with running_view("--control", f"--recordings={tmp_path}", before=alone) as view:
+        browser.open(view.address)
+        _start_recording(browser, trainer.name)
+        wait_for(lambda: "No space left" in browser.text("article .error"), "the reason")
+        browser.save("disk-full")
+        _wait_for_other_pixels(browser)
+
+
+def test_a_trainer_waits_for_twenty_seconds_and_goes_on(page: Page, trainer: Trainer) -> None:
+    """Longer than some time-outs: nothing gives up meanwhile, and the pause is the page's alone to end."""
+    page.open_run(trainer.name)
+    page.click("article .open")
+    buttons = {each.text: each for each in page.all("article.full .side button")}
+    with tandem.Attendant(trainer.name, label="test") as attendant:
+        buttons["Pause"].click()
+        wait_for(attendant.scene.paused, "a paused engine")
+        time.sleep(20)
+        assert attendant.scene.paused()
+        assert "STALE" in page.text("article .badge")
+        steps = trainer.steps
+        buttons["Resume"].click()
+        wait_for(lambda: trainer.steps > steps + 10, "steps again")
 
 
 def test_saves_the_newest_frame_as_png(page: Page, trainer: Trainer, tmp_path: Path) -> None:

@@ -47,6 +47,9 @@ absl::Status CallAndCheck(RpcClient* calls, rpc::MethodId method,
   return CallForAnswer<Response>(calls, method, std::move(request)).status();
 }
 
+// Of an answer: an engine that knows no factor runs at 1.
+float FactorOf(float answered) { return answered == 0 ? 1 : answered; }
+
 }  // namespace
 
 std::vector<std::string> EngineControl::ModeNames() {
@@ -109,9 +112,10 @@ absl::Status EngineControl::SetMode(absl::string_view mode,
       const RpcMessage answer,
       CallForAnswer<rpc::SetSimulationModeResponse>(
           calls_.get(), rpc::MethodId::SetSimulationMode, std::move(request)));
-  const float found_factor = answer.envelope()
-                                 .payload_as_SetSimulationModeResponse()
-                                 ->realtime_factor();
+  const float found_factor =
+      FactorOf(answer.envelope()
+                   .payload_as_SetSimulationModeResponse()
+                   ->realtime_factor());
   if (has_factor && found_factor != wanted) {
     return MakeError(
         ErrorCode::kUnsupported,
@@ -137,7 +141,7 @@ absl::StatusOr<EngineControl::Mode> EngineControl::ReadMode() {
   return Mode{.mode = absl::AsciiStrToLower(
                   rpc::EnumNameSimulationMode(response->mode())),
               .paused = response->paused(),
-              .realtime_factor = double{response->realtime_factor()}};
+              .realtime_factor = double{FactorOf(response->realtime_factor())}};
 }
 
 }  // namespace tandem

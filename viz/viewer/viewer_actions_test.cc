@@ -5,6 +5,8 @@
 #include <QFile>
 #include <QProcess>
 #include <QQuickItem>
+#include <QQuickWindow>
+#include <QSignalSpy>
 #include <QString>
 #include <QTemporaryDir>
 #include <QTest>
@@ -43,6 +45,10 @@ class ActionsTest : public ViewerTest {
   // Waits for the item, and clicks it.
   void Click(const QString& name) {
     Await([&] { return Item(name) != nullptr; });
+    // A new item gets its place with the next frame.
+    const QSignalSpy frames(window(), &QQuickWindow::frameSwapped);
+    window()->update();
+    Await([&] { return frames.count() > 0; });
     const QQuickItem* const item = Item(name);
     QTest::mouseClick(
         window(), Qt::LeftButton, {},

@@ -471,7 +471,7 @@ def test_a_tiled_frame_is_published_unchanged(run_id: str) -> None:
     env.reset()
     frame = newest(run_id)
     assert (frame.view == np.full((3, 5, 3), 7)).all()
-    assert json.loads(frame.metadata or b"") == {"step": 0}
+    assert json.loads(frame.metadata or b"") == {"step": 0, "episodes": 0}
     env.close()
 
 

@@ -182,7 +182,7 @@ class Scene(Service):
 
     def realtime_factor(self, *, timeout: float | None = None) -> float:
         """Returns the simulated seconds for each second of the wall clock in REALTIME; 1.0 in other modes."""
-        return float(self._caller.call(MethodId.GetSimulationMode, timeout)["realtime_factor"])
+        return float(self._caller.call(MethodId.GetSimulationMode, timeout)["realtime_factor"]) or 1.0
 
     def set_simulation_mode(
         self, mode: SimulationMode, *, realtime_factor: float = 1.0, timeout: float | None = None
@@ -206,7 +206,7 @@ class Scene(Service):
         wanted = member("mode", mode, SimulationMode)
         factor = finite_number("realtime_factor", realtime_factor)
         answer = self._caller.call(MethodId.SetSimulationMode, timeout, mode=wanted, realtime_factor=factor)
-        if wanted == SimulationMode.REALTIME and not np.isclose(answer["realtime_factor"], factor):
+        if wanted == SimulationMode.REALTIME and not np.isclose(answer["realtime_factor"] or 1.0, factor):
             raise Unsupported(f"realtime_factor: expected an engine that runs at {factor:g}, found one that knows only 1")
         return SimulationMode(answer["current_mode"])
 

@@ -98,8 +98,8 @@ def test_rolling_means_are_of_the_last_hundred_episodes_of_all_workers(tmp_path:
         (int(each["ended_ns"][i]), float(each["returns"][i])) for each in workers for i in range(int(each["kept"]))
     )
     assert rolling_mean(workers, "returns") == pytest.approx(np.mean([value for _, value in ended[-100:]]))
-    # Of the last hundred, 50 are of worker 2.
-    assert rolling_mean(workers, "lengths") == (3 + 5) / 2
+    # Without the first thirty: 65 of worker 0, 35 of worker 2.
+    assert rolling_mean(workers, "lengths") == pytest.approx((65 * 3 + 35 * 5) / 100)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,8 @@ Flickable {
             Press { objectName: "engineStep"; theme: view.theme; text: "Single step"; onClicked: view.engine.step() }
         }
 
-        Row {
+        Flow {
+            width: parent.width
             spacing: 6
 
             TextBox {
