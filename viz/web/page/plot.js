@@ -22,7 +22,7 @@ export class Plot {
     this.bucketMs = 0;
     this.last = make("span");
     this.canvas = make("canvas", { className: "plot", role: "img", "aria-label": `${name}: no values yet` });
-    this.range = make("span", { className: "faint" });
+    this.range = make("span", { className: "faint", text: "no values yet" });
     this.element = make("section", {}, [
       make("div", { className: "plot-head" }, [make("span", { text: name }), this.last]), this.canvas, this.range]);
     new ResizeObserver(() => this.draw()).observe(this.canvas);
