@@ -120,6 +120,9 @@ struct PageSession::View {
   uint32_t width = 0;
   PicturePace pace;
   Playback playback;
+  // The tape's end at the freeze, to which the browser's times refer: the tape
+  // goes on. nullopt: live.
+  std::optional<int64_t> frozen_end_ns;
   uint64_t seen_frames = 0;  // of the feed, sent or skipped
   bool has_news = false;     // a frame that was not sent yet
   // The time of the newest picture, if its quality was not the best.
@@ -226,8 +229,12 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
         now_ns);
   } else if (what == "freeze") {
     view.playback.Freeze(now_ns, view.feed->watch().freshness());
+    if (!view.frozen_end_ns.has_value()) {
+      view.frozen_end_ns = view.feed->tape().end_ns();
+    }
   } else if (what == "live") {
     view.playback.Resume();
+    view.frozen_end_ns.reset();
     view.sought.reset();
     view.has_news = true;
   } else if (what == "snapshot") {
@@ -235,8 +242,11 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
   } else if (what == "seek") {
     const int64_t before_ms = fields.Integer("before_ms", 0, 3'600'000);
     if (!fields.ok()) return false;
+    const FrameTape& tape = view.feed->tape();
+    if (!view.frozen_end_ns.has_value()) view.frozen_end_ns = tape.end_ns();
+    const int64_t since_ns = tape.end_ns() - *view.frozen_end_ns;
     view.sought =
-        view.playback.SeekTo(before_ms * kNsPerMs, now_ns, view.feed->tape());
+        view.playback.SeekTo(before_ms * kNsPerMs + since_ns, now_ns, tape);
   } else {
     return false;
   }
@@ -439,7 +449,10 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
         {"height", kept->picture.height},
         {"step", StepOf(kept->metadata)},
         {"tiles", std::max<size_t>(1, kept->metadata.envs.size())},
-        {"before_ms", (view->feed->tape().end_ns() - kept->at_ns) / kNsPerMs}};
+        {"before_ms",
+         std::max<int64_t>(
+             0, view->frozen_end_ns.value_or(kept->at_ns) - kept->at_ns) /
+             kNsPerMs}};
     return Binary(head, kept->picture.file);
   }
   for (auto& [id, view] : views_) {

@@ -21,7 +21,7 @@
 //   pong      -                        answers "hello"
 //   freeze    view                     keeps the shown picture
 //   seek      view, before_ms          freezes; sends the picture of that time
-//                                      before the tape's end
+//                                      before the tape's end at the freeze
 //   live      view                     ends a freeze
 //   snapshot  view                     sends the newest frame as PNG
 //   panel     region                   reports of an engine; "": none

@@ -213,6 +213,33 @@ TEST(PageSession, AFrozenViewGetsOnlyPicturesOfThePast) {
             past.head.at("step").get<int64_t>());
 }
 
+// The run goes on, and its tape with it.
+TEST(PageSession, TimesOfAFrozenViewReferToTheFreeze) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  const auto tape_of = [](int64_t ms) {
+    return [ms](const Got& got) {
+      return got.head.value("is", "") == "view" &&
+             got.head.at("tape_ms").get<int64_t>() > ms;
+    };
+  };
+  browser.Await(tape_of(300));
+  ASSERT_TRUE(browser.Send({{"do", "freeze"}, {"view", 1}}));
+  const Got frozen = browser.Await([](const Got& got) {
+    return got.head.value("is", "") == "view" && got.head.at("frozen") == true;
+  });
+  browser.Await(tape_of(frozen.head.at("tape_ms").get<int64_t>() + 1000));
+  ASSERT_TRUE(browser.Send({{"do", "seek"}, {"view", 1}, {"before_ms", 100}}));
+  const Got past = browser.AwaitPicture();
+  EXPECT_LT(past.head.at("step").get<int64_t>(),
+            frozen.head.at("step").get<int64_t>());
+  EXPECT_GE(past.head.at("before_ms").get<int64_t>(), 100);
+}
+
 TEST(PageSession, SendsASnapshotWithAllPixels) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
