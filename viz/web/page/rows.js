@@ -24,10 +24,10 @@ export class RowsView {
     this.element = make("details", {}, [
       make("summary", { text: "Table" }),
       make("div", { className: "row" }, [
-        this.table, button("⏮", "First rows", () => this.go(1)),
+        this.table, button("|◀", "First rows", () => this.go(1)),
         button("◀", "Earlier rows", () => this.go(this.first - PAGE)), this.number,
         button("▶", "Later rows", () => this.go(this.first + PAGE)),
-        button("⏭", "Last rows", () => this.go(this.count() - PAGE + 1))]),
+        button("▶|", "Last rows", () => this.go(this.count() - PAGE + 1))]),
       this.state, make("table", {}, [make("thead", {}, [this.head]), this.body])]);
     this.table.addEventListener("change", () => this.go(1));
     this.number.addEventListener("change", () => this.go(Number(this.number.value)));
