@@ -129,6 +129,15 @@ bool FrameWatch::Attach(int64_t now_ns) {
     opened = AttachedFrames::OpenRegion(run_);
     serves = Serves(opened);
   }
+  if (const uint64_t bytes =
+          serves ? opened->reader().geometry().FrameBytes() : 0;
+      bytes > kMostFrameBytes) {
+    freshness_.SetLink(Freshness::Link::kNoRun);
+    reason_ =
+        absl::StrCat("expected frames of at most ", kMostFrameBytes >> 20,
+                     " MiB, found ", bytes >> 20, " MiB; publish smaller ones");
+    return false;
+  }
   if (serves) {
     attached_.emplace(*std::move(opened));
     was_attached_ = true;

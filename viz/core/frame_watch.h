@@ -50,6 +50,10 @@ FrameMetadata ParseFrameMetadata(absl::string_view json);
 
 class FrameWatch {
  public:
+  // Larger frames are not shown: a front end copies each in its one thread.
+  // 8192 x 8192 RGBA.
+  static constexpr uint64_t kMostFrameBytes = uint64_t{256} << 20;
+
   // `run`: a run id, or a region's name. If both exist and have frames, the
   // segment is used. Neither must exist yet.
   explicit FrameWatch(std::string run);
