@@ -15,6 +15,7 @@
 #include "viz/core/daemon_client.h"
 #include "viz/core/freshness.h"
 #include "viz/web/json_text.h"
+#include "viz/web/message_fields.h"
 
 namespace tandem {
 namespace {
@@ -25,71 +26,9 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kStillNs = 300'000'000;
 constexpr size_t kShownSteps = 10;
-constexpr size_t kMaxTextBytes = 4096;  // of a name
 constexpr size_t kMaxConfigBytes = size_t{256} << 10;
 // The list of runs takes at most this share of a line.
 constexpr int64_t kListBytesPerSec = 20'000;
-
-// The fields of a browser's message; ok() becomes false if one is missing or
-// out of range.
-class Fields {
- public:
-  explicit Fields(absl::string_view text)
-      : json_(Json::parse(text.begin(), text.end(), nullptr,
-                          /*allow_exceptions=*/false)),
-        ok_(json_.is_object()) {}
-
-  bool ok() const { return ok_; }
-
-  int64_t Integer(const char* name, int64_t least, int64_t most) {
-    const auto found = Find(name);
-    if (!ok_ || !found->is_number_integer()) return Bad(least);
-    const auto number = found->get<int64_t>();
-    return number >= least && number <= most ? number : Bad(least);
-  }
-  std::optional<int64_t> IntegerIfThere(const char* name, int64_t least,
-                                        int64_t most) {
-    if (!ok_ || !json_.contains(name)) return std::nullopt;
-    return Integer(name, least, most);
-  }
-  std::string Text(const char* name, size_t most = kMaxTextBytes) {
-    const auto found = Find(name);
-    if (!ok_ || !found->is_string()) return Bad(std::string());
-    std::string text = found->get<std::string>();
-    return text.size() <= most ? text : Bad(std::string());
-  }
-  std::string TextIfThere(const char* name, size_t most = kMaxTextBytes) {
-    return ok_ && json_.contains(name) ? Text(name, most) : "";
-  }
-  bool Bool(const char* name) {
-    const auto found = Find(name);
-    return ok_ && found->is_boolean() ? found->get<bool>() : Bad(false);
-  }
-  double NumberIfThere(const char* name, double otherwise) {
-    if (!ok_ || !json_.contains(name)) return otherwise;
-    const auto found = Find(name);
-    return found->is_number() ? found->get<double>() : Bad(otherwise);
-  }
-  bool BoolIfThere(const char* name) {
-    return ok_ && json_.contains(name) && Bool(name);
-  }
-
- private:
-  Json::const_iterator Find(const char* name) {
-    if (!ok_) return {};
-    const auto found = json_.find(name);
-    ok_ = found != json_.end();
-    return found;
-  }
-  template <typename T>
-  T Bad(T otherwise) {
-    ok_ = false;
-    return otherwise;
-  }
-
-  Json json_;
-  bool ok_;
-};
 
 std::string HostName() {
   std::array<char, 256> name = {};
@@ -141,7 +80,7 @@ PageSession::PageSession(Cockpit* cockpit) : cockpit_(cockpit) {}
 PageSession::~PageSession() = default;
 
 bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
-  Fields fields(text);
+  MessageFields fields(text);
   const std::string what = fields.Text("do");
   if (what == "pong") {
     if (hello_ns_.has_value() && !line_ns_.has_value()) {

@@ -205,8 +205,11 @@ def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pyte
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
 def test_lengths_are_those_of_the_episodes(run_id: str, clock: Clock, mode: AutoresetMode) -> None:
-    """The step that resets an environment (NEXT_STEP) is none of its episode; before the first end there is no length."""
-    inner = SyncVectorEnv([lambda i=i: Counting(length=2 + i) for i in range(2)], autoreset_mode=mode)  # type: ignore[misc]
+    """The step that resets an environment (NEXT_STEP) is not counted; before the first end there is no length."""
+    inner = SyncVectorEnv(
+        [lambda i=i: Counting(length=2 + i) for i in range(2)],  # type: ignore[misc]
+        autoreset_mode=mode,
+    )
     envs = tandem.publish_frames(inner, run_id, unseen_hz=10)
     envs.reset()
     assert "episode_length" not in json.loads(newest(run_id).metadata or b"")

@@ -28,7 +28,7 @@ class FastLaneReader(ClosesOnExit):
 
     @classmethod
     def attach(cls, run_id: str) -> Self:
-        """Opens the segment `mosaic.fastlane.{run_id}`, of Tandem or of MOSAIC; or the frames of an engine of that name.
+        """Opens the segment `mosaic.fastlane.{run_id}`, of Tandem or of MOSAIC; or an engine's frames.
 
         An engine renders as long as a reader is attached.
 

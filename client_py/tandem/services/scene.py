@@ -207,7 +207,7 @@ class Scene(Service):
         factor = finite_number("realtime_factor", realtime_factor)
         answer = self._caller.call(MethodId.SetSimulationMode, timeout, mode=wanted, realtime_factor=factor)
         if wanted == SimulationMode.REALTIME and not np.isclose(answer["realtime_factor"] or 1.0, factor):
-            raise Unsupported(f"realtime_factor: expected an engine that runs at {factor:g}, found one that knows only 1")
+            raise Unsupported(f"realtime_factor: expected an engine that can run at {factor:g}, found one that cannot")
         return SimulationMode(answer["current_mode"])
 
     def paused(self, *, timeout: float | None = None) -> bool:
