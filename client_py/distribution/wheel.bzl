@@ -16,7 +16,8 @@ def _wheel_impl(ctx):
         for file in each[DefaultInfo].default_runfiles.files.to_list():
             if not [root for root in roots if file.short_path.startswith(root + "/")]:
                 fail("Expected the packages' files below %s, found %s." % (roots, file.short_path))
-            files[file.short_path[len(folder):]] = file
+            if file.extension != "pyc":  # pip makes its own
+                files[file.short_path[len(folder):]] = file
 
     # The server, its model files beside it. Its libraries are for auditwheel to find.
     server = ctx.attr.data[DefaultInfo]

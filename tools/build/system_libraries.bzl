@@ -82,9 +82,8 @@ filegroup(
 """
 
 _ABSEIL_LIBRARY = """
-# Debian's archives fit into executables only: they are not position-independent. What is linked into a shared object
-# (a Python module) takes the shared libraries, which Bazel sees as the position-independent archive. Both files are
-# linker scripts that name the real ones.
+# Linker scripts that name Debian's archives. These fit into executables only: they are not position-independent, but
+# Bazel is told so, as all of our own code is. A shared object needs absl_inside, too.
 cc_library(
     name = "absl",
     srcs = [
@@ -97,8 +96,8 @@ cc_library(
     visibility = ["//visibility:public"],
 )
 
-# The same, compiled here as position-independent code, for a shared object that has to contain it. All of its objects
-# stand on the linker's command line, so that none of the shared libraries is needed; unused sections are dropped.
+# The same, compiled here as position-independent code, for shared objects. All of its objects stand on the linker's
+# command line, so that none of the archives' is taken; unused sections are dropped.
 cc_library(
     name = "absl_inside",
     srcs = glob(
@@ -157,11 +156,10 @@ def _abseil_repository_impl(ctx):
         if file.basename.startswith("libabsl_")
     }
     archives = [path for name, path in sorted(files.items()) if name.endswith(".a")]
-    shared = [path for name, path in sorted(files.items()) if name.split(".so.")[-1].isdigit()]
-    if not archives or not shared:
+    if not archives:
         fail("Abseil's libraries expected, but not found. Next: tools/setup, or apt-get install libabsl-dev.")
-    ctx.file("libabsl.a", "GROUP ( %s )\n" % " ".join(archives))
-    ctx.file("libabsl.pic.a", "GROUP ( AS_NEEDED ( %s ) )\n" % " ".join(shared))
+    for name in ["libabsl.a", "libabsl.pic.a"]:
+        ctx.file(name, "GROUP ( %s )\n" % " ".join(archives))
     ctx.symlink("/usr/share/doc/libabsl-dev/copyright", "notices/abseil/copyright")
 
     # File by file: the source's own BUILD files would make each of its folders a package.

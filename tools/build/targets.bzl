@@ -13,6 +13,8 @@ Every C++ target may use Abseil. A test X_test depends on :X if the target X sta
 folder testing/ is testonly.
 """
 
+load("//tools/build:bytecode.bzl", "bytecode")
+
 _ABSL = ["@com_google_absl//:absl"]
 
 # What every source begins with, precompiled: by the package, or else of all code and of all tests; each without and
@@ -92,9 +94,13 @@ def cc_test(name, srcs = None, deps = [], size = "small", main = "@gtest//:gtest
         **_compiled(attributes, with_tested(name, deps) + ([main] if main else []), "test_")
     )
 
-def py_library(name, srcs = None, **attributes):
+def py_library(name, srcs = None, data = [], **attributes):
     srcs = _modules(name) if srcs == None else srcs
-    native.py_library(name = name, srcs = srcs, **_marked(srcs, attributes))
+    attributes = _marked(srcs, attributes)
+    if srcs:
+        bytecode(name = name + "_bytecode", srcs = srcs, testonly = attributes.get("testonly"))
+        data = data + [":%s_bytecode" % name]
+    native.py_library(name = name, srcs = srcs, data = data, **attributes)
 
 def py_binary(name, srcs = None, **attributes):
     srcs = [name + ".py"] if srcs == None else srcs

@@ -48,9 +48,11 @@ _ENGINE_MODULE = "//client_py/tandem:_engine.so"
 
 _SEE_EVERYTHING = ("tests", "tools")
 _TESTING = ("//tools/testing:", "//transport/testing:")
-_PRECOMPILED = (
+# tools/build/targets.bzl adds them to all targets.
+_OF_MACROS = (
     "//schema/messages:headers",
     "//schema/messages:test_headers",
+    "//tools/build:compile_modules.py",
     "//tools/build:headers",
     "//tools/build:test_headers",
     "//tools/build:precompiled/",
@@ -126,7 +128,7 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
             target = layer_of(used)
             if not used.startswith("//") or used.startswith("//:") or target == layer or target in _BELOW[layer]:
                 continue
-            if used.startswith(_PRECOMPILED) or (used.startswith(_TESTING) and rule.for_tests):
+            if used.startswith(_OF_MACROS) or (used.startswith(_TESTING) and rule.for_tests):
                 continue
             names_only = used not in rule.inputs or rule.kind == "alias"
             if names_only and target in _TOP and kinds.get(used, "").endswith("_binary"):

@@ -31,7 +31,7 @@ from tandem.printable import printable, printable_lines
 
 _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 20
-_POLL_SECS = 0.002
+_POLL_SECS = 0.0005
 _GRACE_SECS = 5.0
 # The kernel's MAX_ARG_STRLEN, of which one byte is the NUL at the end.
 _MOST_WORD_BYTES = 32 * os.sysconf("SC_PAGESIZE")

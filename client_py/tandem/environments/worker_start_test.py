@@ -6,8 +6,10 @@ import subprocess
 import textwrap
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -15,6 +17,7 @@ from gymnasium import spaces
 import tandem
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
+from tandem.workers.processes import WorkerProcesses
 from tools.testing import pytest_main
 
 
@@ -32,6 +35,15 @@ def test_too_few_descriptors() -> None:
     trainer = start_python(textwrap.dedent(program))
     output, _ = trainer.communicate(timeout=60)
     assert "this process may have 40 open files; raise `ulimit -n`" in output or "Too many open files" in output
+
+
+def test_too_few_descriptors_of_the_supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the supervisor's reason, although the workers end with it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    Path(tmp_path, "few_files.py").write_text("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))\n")
+    env_fns = [cloudpickle.dumps(ScriptedEnv)] * 20
+    with pytest.raises(tandem.EngineStartFailed, match="the supervisor failed: .*Too many open files"):
+        WorkerProcesses(env_fns, 20, preload=["few_files"])
 
 
 class _Broken(ScriptedEnv):
@@ -77,8 +89,10 @@ def test_environments_that_cannot_be_made(
         text = text.replace(r"workers \[1\]", r"workers \[0\]").replace(
             "environment 1 ended", "environments 0 to 1 ended"
         )
+    # So long that only the sleeper is late, also on a busy machine.
+    start_timeout = 10.0 if _Sleeper in functions else 60.0
     with pytest.raises(error, match=text):
-        tandem.make_vec(functions, num_workers=num_workers, engine=tandem.EngineOptions(start_timeout=2.0))
+        tandem.make_vec(functions, num_workers=num_workers, engine=tandem.EngineOptions(start_timeout=start_timeout))
     assert _children() == []
 
 

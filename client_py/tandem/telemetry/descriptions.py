@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tandem.telemetry.records import Run, plain
+from tandem.telemetry.records import Run, readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class RunDescription:
     @staticmethod
     def from_message(message: Any) -> "RunDescription":
         """Copies a RunDescription message."""
-        others = {name: plain(message, name) for name in RunDescription.__slots__ if name != "run"}
+        others = {name: read(message) for name, read in readers(RunDescription, message.__class__).items()}
         return RunDescription(Run.from_message(message.record), **others)
 
 

@@ -38,15 +38,15 @@ class Crew:
       workers: The workers, in their order.
       process: The supervisor's process.
       supervisor: The channel to it.
+      reason: Why the supervisor ends, such as a worker that ended, and how; "": it has said nothing of its end.
     """
 
     def __init__(
         self, workers: Sequence[WorkerHandle], process: "subprocess.Popen[bytes]", supervisor: Channel
     ) -> None:
         """Takes workers without channels, which come as news; the supervisor's process, and the channel to it."""
-        self.workers, self.process, self.supervisor = workers, process, supervisor
+        self.workers, self.process, self.supervisor, self.reason = workers, process, supervisor, ""
         self._owner = os.getpid()
-        self._end = ""  # which worker ended, and how; then the supervisor ends
         _channels.add(supervisor)
 
     def message_workers(self, what: str) -> None:
@@ -77,7 +77,7 @@ class Crew:
             worker.channel, worker.last_end = Channel.of_fd(fds[0]), before
             _channels.add(worker.channel)
         elif message[0] == "ended":
-            self._end = message[1]
+            self.reason = message[1]
 
     def note(self, worker: WorkerHandle, message: Any, fds: list[int]) -> None:
         """Notes what a worker's process says of itself."""
@@ -94,8 +94,8 @@ class Crew:
         """Waits for the process that replaces a worker's process, which has ended; PeerGone: there is none."""
         channel, deadline = worker.channel, time.monotonic() + _NEWS_SECS
         while worker.channel is channel:
-            if self._end or not wait([self.supervisor.fileno()], max(deadline - time.monotonic(), 0.0)):
-                raise self._gone(what, self._end or f"a worker ({worker}) ended")
+            if self.reason or not wait([self.supervisor.fileno()], max(deadline - time.monotonic(), 0.0)):
+                raise self._gone(what, self.reason or f"a worker ({worker}) ended")
             self.take_news(what)
 
     def _gone(self, what: str, found: str) -> PeerGone:
@@ -110,8 +110,8 @@ class Crew:
 
     def how_it_ended(self) -> str:
         """Returns how the supervisor ended, or the worker whose death was the reason."""
-        if self._end:
-            return self._end
+        if self.reason:
+            return self.reason
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(1.0)
         code = self.process.returncode

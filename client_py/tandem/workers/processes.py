@@ -212,16 +212,22 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                 if fd in ready:
                     self._take_report(worker)
             if self._supervisor.fileno() in ready:
-                try:
-                    self._crew.take_news("make_vec")
-                except PeerGone:
-                    raise self._start_failed() from None
+                self._take_news()
+
+    def _take_news(self) -> None:
+        try:
+            self._crew.take_news("make_vec")
+        except PeerGone:
+            raise self._start_failed() from None
+        if self._crew.reason:
+            raise self._start_failed()
 
     def _take_report(self, worker: WorkerHandle) -> None:
         assert worker.channel is not None
         try:
             message, fds = worker.channel.receive()
         except (EOFError, ConnectionError):
+            self._take_news()  # a supervisor that fails kills its workers
             raise EngineStartFailed(
                 f"workers: expected environments, found that the worker of {worker} ended while it made them"
             ) from None
