@@ -1,4 +1,4 @@
-// tools/inspect: shows regions. The command line is in inspect_options.
+// The inspector: shows regions. The command line is in inspect_options.
 #include <signal.h>
 #include <time.h>
 
@@ -143,8 +143,8 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
   const absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
   if (!options.ok()) {
     const std::string message(options.status().message());
-    std::fprintf(stderr, "tandem: %s\nNext: tools/inspect --help\n",
-                 message.c_str());
+    std::fprintf(stderr, "tandem: %s\nNext: %s --help\n", message.c_str(),
+                 InspectCommand().c_str());
     return kUsage;
   }
   if (options->what == InspectOptions::What::kHelp) {
@@ -156,16 +156,18 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
     if (!switched.ok()) {
       const std::string message(switched.message());
       const bool missing = CodeOf(switched) == ErrorCode::kNotReady;
-      std::fprintf(stderr, "tandem: %s\nNext: tools/inspect %s\n",
-                   message.c_str(), missing ? "list" : options->name.c_str());
+      std::fprintf(stderr, "tandem: %s\nNext: %s %s\n", message.c_str(),
+                   InspectCommand().c_str(),
+                   missing ? "list" : options->name.c_str());
       return missing ? kNoSuchRegion : kNotSwitched;
     }
   }
   const Shown shown = InspectOnce(*options);
   const bool is_error = shown.code == kNoSuchRegion || shown.code == kUsage;
   if (is_error && !options->json) {
-    std::fprintf(stderr, "tandem: %sNext: tools/inspect %s\n",
-                 shown.text.c_str(), shown.code == kUsage ? "--help" : "list");
+    std::fprintf(stderr, "tandem: %sNext: %s %s\n", shown.text.c_str(),
+                 InspectCommand().c_str(),
+                 shown.code == kUsage ? "--help" : "list");
     return shown.code;
   }
   return EndBy(shown.code, Print(shown.text));
