@@ -125,6 +125,7 @@ void DaemonBoard::TakeResults() {
 
 void DaemonBoard::Read() {
   if (follower_ != nullptr) ReadEvents();
+  pages_.Refresh(MonotonicNanos());
   const std::shared_ptr<const DaemonDesk::List> list =
       desk_->Runs(MonotonicNanos(), acted_ns_);
   if (list == nullptr || list == shown_list_) return;
@@ -139,6 +140,8 @@ void DaemonBoard::follow(const QString& run_id) {
   if (desk_ == nullptr || followed_ == run_id) return;
   followed_ = run_id;
   follower_.reset();
+  events_ = {};
+  pages_.SetRun(run_id.toStdString());
   steps_.clear();
   events_text_.clear();
   if (!run_id.isEmpty()) follower_ = desk_->Follower(run_id.toStdString());
@@ -147,19 +150,20 @@ void DaemonBoard::follow(const QString& run_id) {
 }
 
 void DaemonBoard::ReadEvents() {
-  const EventFollower::Events events = follower_->Read();
-  const QString state = !events.problem.empty() ? Text(events.problem)
-                        : events.has_ended      ? QStringLiteral("all received")
-                        : events.connected
+  events_ = follower_->Read();
+  const QString state = !events_.problem.empty() ? Text(events_.problem)
+                        : events_.has_ended ? QStringLiteral("all received")
+                        : events_.connected
                             ? QStringLiteral("live")
                             : QStringLiteral("looking for the daemon");
   events_text_ =
       QStringLiteral("%1 steps, %2 episodes: %3")
-          .arg(Count(events.last_step), Count(events.last_episode), state);
+          .arg(Count(events_.last_step), Count(events_.last_episode), state);
   steps_.clear();
-  const size_t shown = std::min<size_t>(kShownSteps, events.steps.size());
+  const size_t shown = std::min<size_t>(kShownSteps, events_.steps.size());
   for (size_t i = 0; i < shown; ++i) {  // the newest first
-    const EventFollower::Step& step = events.steps[events.steps.size() - 1 - i];
+    const EventFollower::Step& step =
+        events_.steps[events_.steps.size() - 1 - i];
     steps_ << QVariantMap{
         {QStringLiteral("number"), Count(step.number)},
         {QStringLiteral("episode"), Count(step.episode)},
@@ -169,6 +173,23 @@ void DaemonBoard::ReadEvents() {
              (step.ended ? QStringLiteral(", end") : QString())}};
   }
   Q_EMIT eventsChanged();
+}
+
+const SampleHistory* DaemonBoard::History(const QString& series) const {
+  const SampleHistory& history =
+      series == QStringLiteral("return") ? events_.returns : events_.lengths;
+  return history.buckets().empty() ? nullptr : &history;
+}
+
+double DaemonBoard::Newest(const QString& series) const {
+  const SampleHistory* const history = History(series);
+  return history == nullptr ? 0 : history->buckets().back().last;
+}
+
+QString DaemonBoard::SpanText(const SampleHistory& history) const {
+  return Count(history.count()) + (history.count() == 1
+                                       ? QStringLiteral(" episode")
+                                       : QStringLiteral(" episodes"));
 }
 
 }  // namespace tandem

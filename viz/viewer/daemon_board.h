@@ -1,7 +1,8 @@
 // DaemonBoard: the daemon's runs, for QML.
 //
 // Data flow: DaemonDesk's list -> runs -> SlowLanePage.qml; the user's clicks
-// -> DaemonDesk::Act -> said; an EventFollower -> events.
+// -> DaemonDesk::Act -> said; an EventFollower -> events, and plots of the
+// run's episodes; RunPages -> its tables and logs.
 // Ownership: the Viewer; GUI thread. It reads while shown.
 //
 //   DaemonBoard board(DaemonTarget());
@@ -24,10 +25,12 @@
 #include "viz/core/background.h"
 #include "viz/core/daemon_desk.h"
 #include "viz/core/event_follower.h"
+#include "viz/viewer/plot_source.h"
+#include "viz/viewer/run_pages.h"
 
 namespace tandem {
 
-class DaemonBoard : public QObject {
+class DaemonBoard : public QObject, public PlotSource {
   Q_OBJECT
   Q_PROPERTY(QString target READ target CONSTANT)  // "": no daemon
   Q_PROPERTY(QString problem READ problem NOTIFY changed)
@@ -37,6 +40,8 @@ class DaemonBoard : public QObject {
   // Of the followed run; maps: number, episode, step, reward
   Q_PROPERTY(QVariantList steps READ steps NOTIFY eventsChanged)
   Q_PROPERTY(QString eventsText READ eventsText NOTIFY eventsChanged)
+  Q_PROPERTY(bool hasEpisodes READ hasEpisodes NOTIFY eventsChanged)
+  Q_PROPERTY(QObject* pages READ pages CONSTANT)  // RunPages
 
  public:
   static constexpr int kReadMs = 250;
@@ -53,6 +58,13 @@ class DaemonBoard : public QObject {
   QString followed() const { return followed_; }
   QVariantList steps() const { return steps_; }
   QString eventsText() const { return events_text_; }
+  bool hasEpisodes() const { return !events_.returns.buckets().empty(); }
+  QObject* pages() { return &pages_; }
+
+  // Of the followed run: "return" or "episode length", over its episodes.
+  const SampleHistory* History(const QString& series) const override;
+  double Newest(const QString& series) const override;
+  QString SpanText(const SampleHistory& history) const override;
 
   // Each says its result.
   Q_INVOKABLE void submit(const QString& config);
@@ -60,7 +72,7 @@ class DaemonBoard : public QObject {
   Q_INVOKABLE void hold(const QString& run_id, bool on);
   // Returns the file's text; "" after a failure, which it says.
   Q_INVOKABLE QString load(const QString& path);
-  // Shows the events of a run, in place of another's; "": none.
+  // Shows the events of a run, in place of another's, and no page; "": none.
   Q_INVOKABLE void follow(const QString& run_id);
 
  Q_SIGNALS:
@@ -82,8 +94,10 @@ class DaemonBoard : public QObject {
   int64_t acted_ns_ = 0;  // the time of the last result
   QString followed_;
   std::shared_ptr<EventFollower> follower_;
+  EventFollower::Events events_;
   QVariantList steps_;
   QString events_text_;
+  RunPages pages_{desk_.get()};
   QTimer read_timer_;
   QTimer result_timer_;
 };

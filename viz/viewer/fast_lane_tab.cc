@@ -102,6 +102,31 @@ bool FastLaneTab::live() const {
                           FreshnessState::kConnected;
 }
 
+const SampleHistory* FastLaneTab::History(const QString& series) const {
+  const FrameWatch& watch = consumer_.watch();
+  const SampleHistory& history =
+      series == QStringLiteral("reward")      ? watch.rewards()
+      : series == QStringLiteral("return")    ? watch.returns()
+      : series == QStringLiteral("step rate") ? watch.step_rates()
+                                              : watch.episode_lengths();
+  return history.buckets().empty() ? nullptr : &history;
+}
+
+double FastLaneTab::Newest(const QString& series) const {
+  const FrameWatch& watch = consumer_.watch();
+  const FrameMetrics& now = watch.frame().metrics;
+  return series == QStringLiteral("reward")      ? now.last_reward
+         : series == QStringLiteral("return")    ? now.rolling_return
+         : series == QStringLiteral("step rate") ? now.step_rate_hz
+             : watch.metadata().episode_length.value_or(0);
+}
+
+QString FastLaneTab::SpanText(const SampleHistory& history) const {
+  const auto& buckets = history.buckets();
+  return Text(ShortAgeText(buckets.back().start_ns - buckets.front().start_ns +
+                           history.bucket_ns()));
+}
+
 QString FastLaneTab::ageText() const {
   if (!hasImage()) return {};
   return Text(

@@ -29,6 +29,7 @@
 #include "viz/core/playback.h"
 #include "viz/viewer/engine_panel.h"
 #include "viz/viewer/fast_lane_consumer.h"
+#include "viz/viewer/plot_source.h"
 
 namespace tandem {
 
@@ -49,7 +50,7 @@ QString NewFile(const QString& folder, const QString& name,
 QString SaveSnapshot(const QString& folder, const QString& name,
                      const std::function<bool(const QString& path)>& save);
 
-class FastLaneTab : public QObject {
+class FastLaneTab : public QObject, public PlotSource {
   Q_OBJECT
   Q_PROPERTY(QString runId READ runId CONSTANT)
   Q_PROPERTY(QString agentId READ agentId CONSTANT)
@@ -120,6 +121,11 @@ class FastLaneTab : public QObject {
   double beforeSecs() const;
   // Pauses at the image of a time before the tape's end.
   Q_INVOKABLE void seekTo(double before_secs);
+
+  // "reward", "return", "step rate" or "episode length", over the time.
+  const SampleHistory* History(const QString& series) const override;
+  double Newest(const QString& series) const override;
+  QString SpanText(const SampleHistory& history) const override;
 
   const QImage& image() const { return image_; }
   ImageView& view() { return view_; }

@@ -22,7 +22,8 @@
 namespace tandem {
 namespace {
 
-constexpr char kSleeps[] = "echo $STEP; exec sleep 1000";
+constexpr char kSleeps[] =
+    "echo $STEP; echo $EPISODE; echo trouble >&2; exec sleep 1000";
 
 class ActionsTest : public ViewerTest {
  protected:
@@ -145,9 +146,20 @@ TEST_F(ActionsTest, SubmitPauseFollowAndCancelARunOfTheDaemon) {
   Await([&] { return state() == QStringLiteral("EXEC"); });
   Click(QStringLiteral("events-test"));
   Await([&] {
-    return TextOf("eventsText") == QStringLiteral("1 steps, 0 episodes: live");
+    return TextOf("eventsText") == QStringLiteral("1 steps, 1 episodes: live");
+  });
+  Await([&] {
+    const QQuickItem* const plot = Item(QStringLiteral("runReturn"));
+    return plot != nullptr &&
+           plot->property("lastText").toString() == QStringLiteral("1.50");
   });
   Save(QStringLiteral("slow-lane"));
+  Click(QStringLiteral("page-episodes"));
+  AwaitText("pagePlace", "rows 1 to 1 of 1");
+  Click(QStringLiteral("page-stderr"));
+  Await([&] { return TextOf("pageText") == QStringLiteral("trouble\n"); });
+  EXPECT_EQ(TextOf("pagePlace"), QStringLiteral("bytes 0 to 8 of 8"));
+  Save(QStringLiteral("run-log"));
   Click(QStringLiteral("hold-test"));
   Await([&] { return state() == QStringLiteral("PAUSE"); });
   Click(QStringLiteral("hold-test"));

@@ -1,6 +1,5 @@
 // A run's data, and plots of its numbers.
 import QtQuick
-import Tandem
 
 Rectangle {
     id: panel
@@ -32,57 +31,6 @@ Rectangle {
             elide: Text.ElideRight
             color: panel.theme.text
             font.pixelSize: 13
-        }
-    }
-
-    component Course: Item {
-        id: course
-        required property string series
-        required property color tint
-        width: parent ? parent.width : 0
-
-        Words {
-            id: title
-            text: course.series
-            color: panel.theme.text
-            font { pixelSize: 13; bold: true }
-        }
-
-        Words {
-            anchors { right: parent.right; baseline: title.baseline }
-            text: plot.lastText
-            color: course.tint
-            font { pixelSize: 13; bold: true }
-        }
-
-        PlotItem {
-            id: plot
-            objectName: course.series
-            anchors {
-                top: title.bottom; topMargin: 4; left: parent.left; right: parent.right
-                bottom: foot.top; bottomMargin: 2
-            }
-            tab: panel.tab
-            series: course.series
-            lineColor: course.tint
-            gridColor: panel.theme.line
-        }
-
-        Words {
-            id: foot
-            anchors { left: parent.left; right: span.left; rightMargin: 8; bottom: parent.bottom }
-            text: plot.minText.length > 0 ? plot.minText + " … " + plot.maxText : "no samples yet"
-            elide: Text.ElideRight
-            color: panel.theme.faint
-            font.pixelSize: 11
-        }
-
-        Words {
-            id: span
-            anchors { right: parent.right; baseline: foot.baseline }
-            text: plot.spanText.length > 0 ? "within " + plot.spanText : ""
-            color: panel.theme.faint
-            font.pixelSize: 11
         }
     }
 
@@ -157,10 +105,12 @@ Rectangle {
         readonly property real share: Math.min(170, (height - (count - 1) * spacing) / count)
         visible: share >= 56 && !panel.tab.engineShown
 
-        Course { series: "reward"; tint: panel.theme.reward; height: plots.share }
-        Course { series: "return"; tint: panel.theme.returns; height: plots.share }
-        Course { series: "step rate"; tint: panel.theme.rate; height: plots.share }
+        Course { source: panel.tab; theme: panel.theme; series: "reward"; tint: panel.theme.reward; height: plots.share }
+        Course { source: panel.tab; theme: panel.theme; series: "return"; tint: panel.theme.returns; height: plots.share }
+        Course { source: panel.tab; theme: panel.theme; series: "step rate"; tint: panel.theme.rate; height: plots.share }
         Course {
+            source: panel.tab
+            theme: panel.theme
             series: "episode length"
             tint: panel.theme.lengths
             height: plots.share

@@ -128,23 +128,14 @@ Item {
                     }
                 }
 
-                Words {
-                    objectName: "eventsText"
-                    visible: card.followed
-                    text: page.board.eventsText
-                    color: page.theme.text
-                    font.pixelSize: 13
-                }
-
-                Repeater {
-                    model: card.followed ? page.board.steps : []
-
-                    Words {
-                        required property var modelData
-                        text: modelData.number + ":  episode " + modelData.episode + ", step " + modelData.step
-                              + ", reward " + modelData.reward
-                        color: page.theme.faint
-                        font { pixelSize: 12; family: page.theme.mono }
+                Loader {
+                    active: card.followed
+                    visible: active
+                    width: parent.width
+                    sourceComponent: RunDetails {
+                        board: page.board
+                        theme: page.theme
+                        width: parent ? parent.width : 0
                     }
                 }
             }
