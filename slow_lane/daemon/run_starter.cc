@@ -61,6 +61,9 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   std::map<std::string, std::string> environment = OwnEnvironment();
   // Keeps a killed worker's last lines.
   environment["PYTHONUNBUFFERED"] = std::string("1");
+  for (const auto& [name, value] : run.config.fast_lane) {
+    environment[name] = value;
+  }
   for (const auto& [name, value] : run.config.environment) {
     environment[name] = value;
   }

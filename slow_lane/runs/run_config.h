@@ -41,6 +41,7 @@ struct RunConfig {
   std::optional<uint64_t> max_steps;
   std::optional<std::string> working_directory;
   uint64_t step_stride = 1;
+  std::map<std::string, std::string> fast_lane;  // variables of the worker
   std::optional<std::string> worker_id;
 
   std::string canonical_json;  // parses to the same config, byte for byte

@@ -1,6 +1,7 @@
 """`publish_frames`: shows any Gymnasium environment to viewers while it runs."""
 
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -17,8 +18,8 @@ from tandem.arguments import rate
 from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
 from tandem.fastlane.tiling import checked_image, described_images, tile_frames
-from tandem.fastlane.worker_environment import WorkerSettings
 from tandem.fastlane.writer import FastLaneWriter
+from tandem.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 
 if TYPE_CHECKING:
     _VectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
@@ -34,7 +35,11 @@ _LOOK_S = 1.0
 
 
 def publish_frames(
-    env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any], run_id: str, *, max_hz: float = 60, unseen_hz: float = 1.0
+    env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any],
+    run_id: str | None = None,
+    *,
+    max_hz: float = 60,
+    unseen_hz: float = 1.0,
 ) -> Any:
     """Wraps an environment so that viewers show it while it runs.
 
@@ -54,7 +59,7 @@ def publish_frames(
     Args:
       env: Made with render_mode="rgb_array": `render` returns uint8[height, width, 3 or 4], or one for each
         environment.
-      run_id: The run's name, for viewers.
+      run_id: The run's name, for viewers; None: that of the daemon's run, which the variable TANDEM_RUN_ID has.
       max_hz: The most frames a second while a viewer is open; each takes a `render`.
       unseen_hz: The same while no viewer is known: MOSAIC's readers cannot be seen.
 
@@ -62,12 +67,16 @@ def publish_frames(
       The wrapped environment, a `PublishFrames` or `PublishVectorFrames`; its `close` also ends the publishing.
 
     Raises:
-      InvalidArgument: Another render mode, invalid rates or variables, or an invalid run id (also a ValueError). During
-        a step or reset: invalid images.
+      InvalidArgument: Another render mode, invalid rates or variables, or an invalid run id, or none (also a
+        ValueError). During a step or reset: invalid images.
       AlreadyAttached: A live writer has that run id.
       OutOfSharedMemory: /dev/shm has no room even for a pixel.
       AccessDenied: The name belongs to another user.
     """
+    if run_id is None:
+        run_id = os.environ.get(RUN_ID_VARIABLE)
+        if not run_id:
+            raise InvalidArgument(f"run_id: expected a name, found None, and no run of the daemon ({RUN_ID_VARIABLE})")
     if isinstance(env, VectorEnv):
         return PublishVectorFrames(env, run_id, max_hz=max_hz, unseen_hz=unseen_hz)
     return PublishFrames(env, run_id, max_hz=max_hz, unseen_hz=unseen_hz)
@@ -88,7 +97,7 @@ class _Publisher:
         self._unseen_period = _period("unseen_hz", unseen_hz)
         if self._period == np.inf:
             raise InvalidArgument("max_hz: expected a rate above 0; to publish nothing, don't wrap the environment")
-        self._shown: Sequence[int] = _shown(self.settings, num_envs)
+        self._shown: Sequence[int] = range(1) if num_envs is None else self.settings.shown(num_envs)
         self._frames_of_many = num_envs is not None
         self._num_envs = num_envs or 1
         self._writer: FastLaneWriter | None = None
@@ -299,16 +308,3 @@ def _period(name: str, hz: float) -> float:
     """Returns the seconds between frames; infinity for a rate of 0."""
     hz = rate(name, hz)
     return 1 / hz if hz > 0 else float(np.inf)
-
-
-def _shown(settings: WorkerSettings, num_envs: int | None) -> Sequence[int]:
-    """Returns the indices of the environments that are shown."""
-    if num_envs is None:
-        return range(1)
-    if settings.video_mode == "single":
-        if settings.slot >= num_envs:
-            raise InvalidArgument(
-                f"MOSAIC_FASTLANE_SLOT: expected one of {num_envs} environments, found {settings.slot}"
-            )
-        return range(settings.slot, settings.slot + 1)
-    return range(min(settings.grid_limit, num_envs))

@@ -173,7 +173,10 @@ def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pyte
     envs.close()
 
     monkeypatch.setenv("MOSAIC_FASTLANE_GRID_LIMIT", "6")
-    envs = tandem.publish_frames(vector(), run_id)
+    with pytest.raises(ValueError, match="run_id: expected a name, found None"):
+        tandem.publish_frames(vector())
+    monkeypatch.setenv("TANDEM_RUN_ID", run_id)  # of the daemon
+    envs = tandem.publish_frames(vector())
     envs.reset()
     assert newest(run_id).view.shape == (18, 16, 3)
     envs.close()

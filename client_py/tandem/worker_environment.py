@@ -1,4 +1,4 @@
-"""The environment variables by which a launcher tells a worker which environments to publish."""
+"""The environment variables by which a launcher, such as the daemon, tells a worker what to publish."""
 
 import os
 from collections.abc import Mapping
@@ -12,6 +12,9 @@ _MODES = ("single", "grid", "off")
 _PREFIX = "MOSAIC_FASTLANE_"
 # MOSAIC's own program uses this prefix.
 _OTHER_PREFIX = "GYM_GUI_FASTLANE_"
+# The daemon sets them to the worker's run and to the folder of its files.
+RUN_ID_VARIABLE = "TANDEM_RUN_ID"
+RUN_DIR_VARIABLE = "TANDEM_RUN_DIR"
 
 
 def apply_fastlane_environment(
@@ -21,7 +24,7 @@ def apply_fastlane_environment(
 
     Args:
       env: The environment, such as a copy of os.environ; changed.
-      fastlane_only: Whether the worker prints no telemetry events.
+      fastlane_only: Whether the worker prints no steps.
       fastlane_slot: The environment of a vector that is shown, from 0.
       video_mode: "single", "grid" or "off", in upper or lower case.
       grid_limit: The most environments that a grid shows.
@@ -47,7 +50,7 @@ class WorkerSettings:
     """The settings that a worker reads from the variables.
 
     Attributes:
-      fastlane_only: Whether the worker prints no telemetry events.
+      fastlane_only: Whether the worker prints no steps: viewers show frames instead.
       slot: The environment of a vector that is shown in mode "single".
       video_mode: "single", "grid" or "off"; None: not set.
       grid_limit: The most environments that a grid shows.
@@ -84,6 +87,20 @@ class WorkerSettings:
             video_mode=_mode(mode) if mode else None,
             grid_limit=number("GRID_LIMIT", 1, 4),
         )
+
+    def shown(self, num_envs: int) -> range:
+        """Returns the indices of the environments of a vector that are shown; empty: mode "off".
+
+        Raises:
+          InvalidArgument: There is no environment `slot`.
+        """
+        if self.video_mode == "off":
+            return range(0)
+        if self.video_mode != "single":
+            return range(min(self.grid_limit, num_envs))
+        if self.slot >= num_envs:
+            raise InvalidArgument(f"{_PREFIX}SLOT: expected one of {num_envs} environments, found {self.slot}")
+        return range(self.slot, self.slot + 1)
 
 
 def _mode(text: str) -> str:
