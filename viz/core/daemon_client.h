@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "viz/core/eval_summary.h"
 
 namespace tandem {
 
@@ -41,6 +42,9 @@ struct DaemonRun {
   double steps_per_second = 0;
   bool unreachable = false;  // no heartbeat for longer than the daemon's limit
   int32_t worker_pid = 0;    // 0: not started
+  // From the run's folder, by DaemonDesk.
+  bool wants_frames = false;               // WantsFrames
+  std::optional<EvalSummary> evaluation;  // of eval_summary.json
 };
 
 struct DaemonRuns {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
+#include "viz/core/run_links.h"
 
 namespace tandem {
 
@@ -33,10 +34,28 @@ std::shared_ptr<Pending> DaemonDesk::Ask(
                      [this, ask = std::move(ask)] { return ask(client_); }, {});
 }
 
-DaemonDesk::List DaemonDesk::Read() const {
+DaemonDesk::List DaemonDesk::Read() {
   absl::StatusOr<DaemonRuns> runs = client_.ListRuns();
   if (!runs.ok()) {
     return {.problem = std::string(runs.status().message()), .runs = {}};
+  }
+  for (DaemonRun& run : runs->runs) {
+    const auto [at, is_new] = folders_.try_emplace(run.run_id);
+    Folder& folder = at->second;
+    if (is_new) folder.wants_frames = WantsFrames(run.folder);
+    if (!folder.has_ended) {
+      // While it is written, the text before it remains.
+      if (auto found =
+              ReadEvalSummary(absl::StrCat(run.folder, "/", kEvalSummaryFile))) {
+        folder.evaluation = *found;
+      }
+      folder.has_ended = run.has_ended;
+    }
+    run.wants_frames = folder.wants_frames;
+    run.evaluation = folder.evaluation;
+  }
+  if (folders_.size() > 2 * runs->runs.size() + 100) {
+    folders_.clear();  // the daemon forgets runs; those that stay are read again
   }
   return {.problem = runs->state == "ok" ? "" : runs->state,
           .runs = std::move(runs->runs)};

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "viz/core/background.h"
 #include "viz/core/daemon_client.h"
+#include "viz/core/eval_summary.h"
 #include "viz/core/event_follower.h"
 #include "viz/core/work_thread.h"
 
@@ -74,10 +76,17 @@ class DaemonDesk {
       std::function<void(const absl::Status& status)> done = {});
 
  private:
-  List Read() const;
+  List Read();
   absl::StatusOr<std::string> Perform(const DaemonAction& action) const;
 
   const DaemonClient client_;  // any thread
+  // What the runs' folders say; only of the list's thread.
+  struct Folder {
+    bool wants_frames = false;
+    bool has_ended = false;  // `evaluation` is the last one
+    std::optional<EvalSummary> evaluation;
+  };
+  std::map<std::string, Folder> folders_;
   std::map<std::string, std::weak_ptr<EventFollower>> followers_;
   std::shared_ptr<const List> newest_;
   std::shared_ptr<SlowRead<List>> list_ = std::make_shared<SlowRead<List>>();

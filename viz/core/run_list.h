@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct RunEntry {
   uint32_t height = 0;
   uint32_t channels = 0;
   std::string problem;
+  // The run of the daemon that it belongs to, if the daemon has such a run: of
+  // a region, that of its engine's process; of a segment, its own name.
+  std::string daemon_run;
   // Another user owns it; `problem` has the name. Its content was not read, and
   // FrameWatch would not attach.
   bool is_anothers = false;
@@ -56,11 +60,22 @@ class RunList {
  private:
   struct Motion {
     uint64_t counter = 0;
+    uint32_t pid = 0;        // the engine's
+    std::string daemon_run;  // of that pid
     int64_t changed_ns = 0;
     bool moving = false;
     bool seen = false;  // in this scan
   };
-  void Judge(uint64_t counter, int64_t now_ns, RunEntry* entry);
+  // What a scan reads beside an entry.
+  struct Seen {
+    uint64_t counter = 0;  // of frames, and of a region's steps
+    uint32_t pid = 0;      // the engine's
+  };
+  void Judge(const Seen& seen, int64_t now_ns, RunEntry* entry);
+  static std::optional<RunEntry> ReadSegment(const std::string& name,
+                                             Seen* seen);
+  static std::optional<RunEntry> ReadRegion(const std::string& name,
+                                            Seen* seen);
 
   std::vector<RunEntry> entries_;
   std::map<std::string, Motion> motions_;  // by kind and run

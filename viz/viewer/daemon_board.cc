@@ -8,6 +8,7 @@
 
 #include "transport/base/clock.h"
 #include "transport/base/printable.h"
+#include "viz/core/eval_summary.h"
 #include "viz/viewer/fast_lane_consumer.h"
 
 namespace tandem {
@@ -33,6 +34,11 @@ QString FactsOf(const DaemonRun& run) {
   return facts;
 }
 
+QString EvaluationOf(const DaemonRun& run) {
+  return run.evaluation.has_value() ? Text(EvalSummaryText(*run.evaluation))
+                                    : QString();
+}
+
 QVariantMap RowOf(const DaemonRun& run) {
   return {
       {QStringLiteral("id"), Text(Printable(run.run_id))},
@@ -44,6 +50,7 @@ QVariantMap RowOf(const DaemonRun& run) {
       {QStringLiteral("paused"), run.state == "PAUSE"},
       {QStringLiteral("holdable"), run.state == "EXEC" || run.state == "PAUSE"},
       {QStringLiteral("reason"), Text(Printable(run.reason))},
+      {QStringLiteral("evaluation"), EvaluationOf(run)},
       {QStringLiteral("facts"), FactsOf(run)}};
 }
 
@@ -58,12 +65,11 @@ DaemonBoard::DaemonBoard(const std::string& target, QObject* parent)
 }
 
 void DaemonBoard::SetShown(bool shown) {
-  if (!shown || desk_ == nullptr) {
-    read_timer_.stop();
-  } else if (!read_timer_.isActive()) {
-    read_timer_.start(kReadMs);
-    Read();
-  }
+  if (desk_ == nullptr) return;
+  const int period = shown ? kReadMs : kHiddenReadMs;
+  if (read_timer_.isActive() && read_timer_.interval() == period) return;
+  read_timer_.start(period);
+  Read();
 }
 
 QString DaemonBoard::target() const {

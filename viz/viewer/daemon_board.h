@@ -3,7 +3,7 @@
 // Data flow: DaemonDesk's list -> runs -> SlowLanePage.qml; the user's clicks
 // -> DaemonDesk::Act -> said; an EventFollower -> events, and plots of the
 // run's episodes; RunPages -> its tables and logs.
-// Ownership: the Viewer; GUI thread. It reads while shown.
+// Ownership: the Viewer; GUI thread.
 //
 //   DaemonBoard board(DaemonTarget());
 //   board.SetShown(true);
@@ -34,7 +34,8 @@ class DaemonBoard : public QObject, public PlotSource {
   Q_OBJECT
   Q_PROPERTY(QString target READ target CONSTANT)  // "": no daemon
   Q_PROPERTY(QString problem READ problem NOTIFY changed)
-  // The newest first; maps: id, name, state, ended, reason, facts
+  // The newest first; maps: id, name, state, ended, paused, holdable, reason,
+  // facts, evaluation
   Q_PROPERTY(QVariantList runs READ runs NOTIFY changed)
   Q_PROPERTY(QString followed READ followed NOTIFY changed)  // id; "": none
   // Of the followed run; maps: number, episode, step, reward
@@ -45,12 +46,16 @@ class DaemonBoard : public QObject, public PlotSource {
 
  public:
   static constexpr int kReadMs = 250;
+  static constexpr int kHiddenReadMs = 1000;
   static constexpr int kResultMs = 20;
   static constexpr int kShownSteps = 10;
 
   explicit DaemonBoard(const std::string& target, QObject* parent = nullptr);
 
+  // A shown board reads more often: its changes are seen at once.
   void SetShown(bool shown);
+  // The newest list; nullptr: none yet, or no daemon.
+  const DaemonDesk::List* list() const { return shown_list_.get(); }
 
   QString target() const;
   QString problem() const { return problem_; }

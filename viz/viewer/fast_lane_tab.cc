@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/base/clock.h"
+#include "transport/base/printable.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/quantities.h"
 
@@ -125,6 +126,17 @@ QString FastLaneTab::SpanText(const SampleHistory& history) const {
   const auto& buckets = history.buckets();
   return Text(ShortAgeText(buckets.back().start_ns - buckets.front().start_ns +
                            history.bucket_ns()));
+}
+
+void FastLaneTab::ShowJob(const DaemonRun& run) {
+  job_text_ = Text(run.state);
+  if (!run.reason.empty()) {
+    job_text_ += QStringLiteral(": ") + Text(Printable(run.reason));
+  }
+  if (run.evaluation.has_value()) {
+    eval_text_ = Text(EvalSummaryText(*run.evaluation));
+  }
+  Q_EMIT changed();
 }
 
 QString FastLaneTab::ageText() const {

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 
+#include "viz/core/daemon_client.h"
 #include "viz/core/engine_desk.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
@@ -69,6 +70,7 @@ class FastLaneTab : public QObject, public PlotSource {
   Q_PROPERTY(QString sizeText READ sizeText NOTIFY changed)
   Q_PROPERTY(QString episodesText READ episodesText NOTIFY changed)
   Q_PROPERTY(bool hasEpisodeLength READ hasEpisodeLength NOTIFY changed)
+  Q_PROPERTY(QString jobText READ jobText NOTIFY changed)
   Q_PROPERTY(QString errorText READ errorText NOTIFY changed)
   Q_PROPERTY(QString evalText READ evalText NOTIFY changed)
   Q_PROPERTY(QString zoomText READ zoomText NOTIFY viewChanged)
@@ -111,6 +113,10 @@ class FastLaneTab : public QObject, public PlotSource {
   }
   QString errorText() const { return error_text_; }  // the rendering error
   QString evalText() const { return eval_text_; }
+  // Of the daemon's run that the frames belong to: "EXEC", "FAULT: a reason".
+  QString jobText() const { return job_text_; }
+  // Shows its state, and its evaluation.
+  void ShowJob(const DaemonRun& run);
   QString zoomText() const;
   QString tileText() const;
   bool hudShown() const { return hud_shown_; }
@@ -165,6 +171,7 @@ class FastLaneTab : public QObject, public PlotSource {
   QString step_text_;
   QString error_text_;
   QString eval_text_;
+  QString job_text_;
   std::optional<FastLaneFrameEvent> newest_;  // since the pause
   Playback playback_;
   std::unique_ptr<Mp4Recorder> recorder_;  // nullptr: does not record

@@ -8,7 +8,9 @@
 #include <QScreen>
 #include <QVariantMap>
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <vector>
 
 #include "transport/base/clock.h"
 #include "viz/core/quantities.h"
@@ -122,6 +124,11 @@ void Viewer::open(const QString& run) {
   for (qsizetype i = 0; i < tabs_.size(); ++i) {
     if (tabs_[i]->runId() == run) return SetCurrent(static_cast<int>(i));
   }
+  AddTab(run);
+  SetCurrent(static_cast<int>(tabs_.size()) - 1);
+}
+
+FastLaneTab* Viewer::AddTab(const QString& run) {
   auto* tab = new FastLaneTab(run, Text(options_.agent_id),
                               {.mode_label = Text(options_.mode_label),
                                .policy_eval = options_.policy_eval,
@@ -132,7 +139,7 @@ void Viewer::open(const QString& run) {
   connect(tab, &FastLaneTab::said, this, &Viewer::Say);
   tabs_ << tab;
   Q_EMIT tabsChanged();
-  SetCurrent(static_cast<int>(tabs_.size()) - 1);
+  return tab;
 }
 
 void Viewer::openChosen() {
@@ -253,20 +260,52 @@ void Viewer::SetSearch(const QString& search) {
 }
 
 void Viewer::ScanRuns() {
-  if (current_ != kStartPage) return;
+  const bool follows = !options_.daemon_target.empty();
+  if (current_ != kStartPage && !follows) return;
   const int64_t now_ns = MonotonicNanos();
+  const std::vector<RunEntry>& all = run_list_.Scan(now_ns);
+  for (const RunEntry& run : all) {
+    if (follows && run.width > 0 && !run.daemon_run.empty()) {
+      frames_of_.insert_or_assign(run.daemon_run, Text(run.run));
+    }
+  }
+  if (follows) FollowDaemon();
+  if (current_ != kStartPage) return;
   const QString chosen =
       runs_.isEmpty()
           ? QString()
           : runs_[chosen_run_].toMap()[QStringLiteral("run")].toString();
   runs_.clear();
   chosen_run_ = 0;
-  for (const RunEntry& run : run_list_.Scan(now_ns)) {
+  for (const RunEntry& run : all) {
     if (!Matches(run, search_.toStdString())) continue;
     if (Text(run.run) == chosen) chosen_run_ = static_cast<int>(runs_.size());
     runs_ << RowOf(run, now_ns);
   }
   Q_EMIT runsChanged();
+}
+
+void Viewer::FollowDaemon() {
+  const DaemonDesk::List* const list = daemon_.list();
+  if (list == nullptr) return;
+  for (const DaemonRun& run : list->runs) {
+    const auto frames = frames_of_.find(run.run_id);
+    if (frames == frames_of_.end()) continue;
+    const auto shows = [&](const FastLaneTab* tab) {
+      return tab->runId() == frames->second;
+    };
+    auto tab = std::ranges::find_if(tabs_, shows);
+    if (run.wants_frames && !run.has_ended &&
+        opened_.insert(run.run_id).second && tab == tabs_.end()) {
+      AddTab(frames->second);
+      // Another run that is shown stays shown.
+      if (current_ == kStartPage && !slow_lane_) {
+        SetCurrent(static_cast<int>(tabs_.size()) - 1);
+      }
+      tab = std::prev(tabs_.end());
+    }
+    if (tab != tabs_.end()) (*tab)->ShowJob(run);
+  }
 }
 
 void Viewer::TellTabs() {

@@ -19,6 +19,9 @@
 #include <QTimer>
 #include <QVariantList>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 
 #include "viz/core/engine_desk.h"
 #include "viz/core/key_map.h"
@@ -107,6 +110,10 @@ class Viewer : public QObject {
  private:
   FastLaneTab* CurrentTab() const;
   void ScanRuns();
+  // Opens the frames of the daemon's runs that want it, each once, and shows
+  // their states in their tabs.
+  void FollowDaemon();
+  FastLaneTab* AddTab(const QString& run);
   void TellTabs();
   // Whether the keyboard's focus is in a text field.
   bool IsTyping() const;
@@ -116,6 +123,9 @@ class Viewer : public QObject {
   EngineDesk engines_{"viewer"};  // of all tabs
   DaemonBoard daemon_;
   QPointer<QQuickWindow> window_;
+  // Of the daemon's runs, by their ids: the frames that belong to one.
+  std::map<std::string, QString> frames_of_;
+  std::set<std::string> opened_;  // runs whose frames were opened
   RunList run_list_;
   QVariantList runs_;
   QString search_;

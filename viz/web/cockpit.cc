@@ -40,7 +40,16 @@ nlohmann::json RunJson(const RunEntry& run) {
           {"steps_per_second", NumberOrNull(run.step_rate_hz)}};
 }
 
-nlohmann::json DaemonRunJson(const DaemonRun& run) {
+nlohmann::json EvaluationJson(const EvalSummary& evaluation) {
+  return {{"batches", evaluation.batches},
+          {"episodes", evaluation.episodes},
+          {"avg", NumberOrNull(evaluation.avg_return)},
+          {"min", NumberOrNull(evaluation.min_return)},
+          {"max", NumberOrNull(evaluation.max_return)}};
+}
+
+// `frames`: the run of the list that belongs to it; "": none.
+nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
   nlohmann::json json = {
       {"run", Printable(run.run_id)},
       {"name", Printable(run.name)},
@@ -53,12 +62,18 @@ nlohmann::json DaemonRunJson(const DaemonRun& run) {
       {"episodes", run.episodes},
       {"steps_per_second", NumberOrNull(run.steps_per_second)},
       {"unreachable", run.unreachable},
+      {"wants_frames", run.wants_frames},
+      {"frames", frames},
+      {"evaluation", nullptr},
       {"return", nullptr},
       {"max_steps", nullptr}};
   if (run.last_return.has_value()) {
     json["return"] = NumberOrNull(*run.last_return);
   }
   if (run.max_steps.has_value()) json["max_steps"] = *run.max_steps;
+  if (run.evaluation.has_value()) {
+    json["evaluation"] = EvaluationJson(*run.evaluation);
+  }
   return json;
 }
 
@@ -122,8 +137,13 @@ void Cockpit::Poll(int64_t now_ns) {
   if (scanned_ns_.has_value() && now_ns - *scanned_ns_ < kScanNs) return;
   scanned_ns_ = now_ns;
   nlohmann::json runs = nlohmann::json::array();
+  frames_of_.clear();
   for (const RunEntry& run : run_list_.Scan(now_ns)) {
     runs.push_back(RunJson(run));
+    if (runs.back()["watchable"] && !run.is_anothers &&
+        !run.daemon_run.empty()) {
+      frames_of_.try_emplace(run.daemon_run, run.run);
+    }
   }
   std::string json = TextOfJson(runs);
   if (json != runs_json_) {
@@ -165,7 +185,9 @@ std::string Cockpit::DaemonReport(int64_t now_ns, int64_t not_before_ns) {
                          {"problem", PrintableLines(list->problem)},
                          {"runs", nlohmann::json::array()}};
   for (const DaemonRun& run : list->runs) {
-    json["runs"].push_back(DaemonRunJson(run));
+    const auto frames = frames_of_.find(run.run_id);
+    json["runs"].push_back(DaemonRunJson(
+        run, frames == frames_of_.end() ? "" : frames->second));
   }
   daemon_json_ = TextOfJson(json);
   return daemon_json_;

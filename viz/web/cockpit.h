@@ -113,6 +113,7 @@ class Cockpit {
   std::optional<int64_t> scanned_ns_;
   std::string runs_json_ = "[]";
   uint64_t runs_version_ = 1;
+  std::map<std::string, std::string> frames_of_;  // a daemon's run -> a run
   std::map<std::string, std::weak_ptr<RunFeed>> feeds_;
   // A recording goes on without a browser.
   std::map<std::string, std::shared_ptr<RunFeed>> recorded_;

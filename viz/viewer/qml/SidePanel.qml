@@ -63,6 +63,7 @@ Rectangle {
         }
 
         Fact { name: "agent"; value: panel.tab.agentId }
+        Fact { name: "daemon's run"; value: panel.tab.jobText }
         Fact { name: "frame age"; value: panel.tab.ageText }
         Fact { name: "step"; value: panel.tab.stepText }
         Fact { name: "frames/s"; value: panel.tab.fpsText }

@@ -50,7 +50,8 @@ Item {
             id: card
             required property int index
             readonly property var row: page.board.runs[index]
-                ?? { id: "", name: "", state: "", ended: true, paused: false, holdable: false, reason: "", facts: "" }
+                ?? { id: "", name: "", state: "", ended: true, paused: false, holdable: false, reason: "",
+                     facts: "", evaluation: "" }
             readonly property bool followed: row.id.length > 0 && page.board.followed === row.id
             objectName: "job-" + row.name
             width: list.width
@@ -97,6 +98,15 @@ Item {
                     wrapMode: Text.WrapAnywhere
                     text: card.row.reason
                     color: page.theme.text
+                    font.pixelSize: 13
+                }
+
+                Words {
+                    objectName: "evaluation-" + card.row.name
+                    width: parent.width
+                    visible: text.length > 0
+                    text: card.row.evaluation
+                    color: page.theme.faint
                     font.pixelSize: 13
                 }
 

@@ -18,7 +18,7 @@ const KEYS = [
   ["?", "this help"],
 ];
 
-const app = { connection: null, control: false, modes: [] };
+const app = { connection: null, control: false, modes: [], showFrames, tileOfRun: (run) => tiles.get(run) };
 const tiles = new Map(); // run -> Tile
 let lastView = 0;
 let daemonView = null;
@@ -36,6 +36,13 @@ function open(run) {
   tile.watch();
   if (fullTile()) showFull(run.run);
   changed();
+}
+
+/** Opens a run of the list by its name, unless it is open; false: it is not in the list yet. */
+function showFrames(name) {
+  const run = runList.runs.find((each) => each.run === name);
+  if (run && !tiles.has(name)) open(run);
+  return Boolean(run);
 }
 
 function close(run) {

@@ -16,12 +16,19 @@ const EXAMPLE = {
 const EPISODE_MS = 16;
 const COLOURS = { EXEC: "good", FAULT: "bad", PAUSE: "late" };
 
+/** @param {?any} evaluation of a policy, by the run */
+function evaluationText(evaluation) {
+  return evaluation ? `evaluation: ${shown(evaluation.episodes, 0)} episodes, return ${shown(evaluation.avg)} `
+    + `(${shown(evaluation.min)} to ${shown(evaluation.max)})` : "";
+}
+
 export class DaemonView {
   /** @param {{connection: any, control: boolean}} app @param {string} target the daemon's address */
   constructor(app, target) {
     this.app = app;
     this.jobs = new Map();
     this.followed = null; // the job whose events are shown
+    this.opened = new Set(); // runs whose frames were opened: once, the user may close them
     this.problem = make("p", { className: "faint", text: `Looking for a daemon at ${target}` });
     this.list = make("ul");
     this.config = make("textarea", { "aria-label": "Configuration of a run, as JSON", spellcheck: "false" });
@@ -99,15 +106,29 @@ export class DaemonView {
       setText(job.facts, `${shown(run.steps, 0)}${progress} steps, ${shown(run.steps_per_second, 0)}/s, `
         + `${shown(run.episodes, 0)} episodes, return ${shown(run.return)}`);
       setText(job.reason, run.reason);
+      setText(job.evaluation, evaluationText(run.evaluation));
+      this.showFrames(job, run);
       job.holding.disabled = !this.app.control || !["EXEC", "PAUSE"].includes(run.state);
       setText(job.holding, run.state === "PAUSE" ? "Resume" : "Pause");
       job.cancelling.disabled = !this.app.control || run.ended;
     }
   }
 
+  /** Opens the frames of a run whose configuration wants it, and says there when the run has ended. */
+  showFrames(job, run) {
+    if (run.frames) job.frames = run.frames;
+    if (run.wants_frames && run.frames && !run.ended && !this.opened.has(run.run) && this.app.showFrames(run.frames)) {
+      this.opened.add(run.run);
+    }
+    const text = `${run.name}: ${run.state}${run.reason ? `, ${run.reason}` : ""}`;
+    if (job.frames) this.app.tileOfRun(job.frames)?.showJob([text, evaluationText(run.evaluation)]);
+  }
+
   makeJob(run) {
     const faint = () => make("span", { className: "faint" });
-    const job = { id: run.run, state: make("span"), facts: faint(), reason: faint(), received: faint() };
+    const job = {
+      id: run.run, frames: "", state: make("span"), facts: faint(), reason: faint(), evaluation: faint(),
+      received: faint() };
     const episodes = (ms) => `${shown(ms / EPISODE_MS, 0)} episodes`;
     job.plots = {
       return: new Plot("return", "--return", episodes),
@@ -133,6 +154,7 @@ export class DaemonView {
     job.cancelling.addEventListener("click", () => this.act({ what: "cancel", target: run.run }));
     job.element = make("li", { className: "job", title: run.run }, [
       make("bdi", { text: run.name }), document.createTextNode(" "), job.state, job.facts, job.reason,
+      job.evaluation,
       make("div", { className: "row" }, [job.holding, job.cancelling]), job.events, job.rows.element,
       job.log.element]);
     return job;

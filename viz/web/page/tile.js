@@ -59,6 +59,7 @@ export class Tile {
       numbers.append(make("div", {}, [make("dt", { text: name }), this.facts[name]]));
     }
     this.error = make("p", { className: "error" });
+    this.job = make("p", { className: "note faint", hidden: true }); // of the daemon's run that it belongs to
     this.plots = {
       return: new Plot("return", "--return"),
       reward: new Plot("reward", "--reward"),
@@ -72,6 +73,7 @@ export class Tile {
       make("div", { className: "stage" }, [this.opening, this.wait]),
       make("div", { className: "bar" }, [this.freezing, this.slider, this.time, this.saving, this.recording]),
       numbers,
+      this.job,
       this.error,
       make("div", { className: "side" }, [
         ...Object.values(this.plots).map((plot) => plot.element), ...(this.panel ? [this.panel.element] : [])]),
@@ -194,6 +196,12 @@ export class Tile {
       this.focus = inside && chosen < this.tiles ? chosen : -1;
     }
     this.draw();
+  }
+
+  /** @param {string[]} texts about the daemon's run that these frames belong to; "" are omitted */
+  showJob(texts) {
+    this.job.hidden = false;
+    setText(this.job, texts.filter(Boolean).join(" · "));
   }
 
   /** @param {any} numbers a message "view" */
