@@ -109,7 +109,7 @@ void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {
     if (run->link != nullptr) run->link->Recorded();
     return;
   }
-  RunOutcome outcome = OutcomeOf(ended, run->end_reason);
+  RunOutcome outcome = OutcomeOf(ended, *run);
   if (ended.has_unknown() && !run->end_reason.has_value()) {
     return EndByItsEvents(run->row.run_id, std::move(outcome));
   }
@@ -165,11 +165,15 @@ void RunEnds::CancelIsLost(const std::string& run_id) {
                         "again once the next daemon runs"));
 }
 
-void RunEnds::StartEnding(LiveRun* run, const std::string& why) {
-  if (!run->end_reason.has_value()) run->end_reason = why;
+void RunEnds::StartEnding(LiveRun* run, const std::string& why,
+                          RunState state) {
+  if (!run->end_reason.has_value()) {
+    run->end_reason = why;
+    run->end_state = state;
+  }
   if (run->ending || IsFinal(run->row.status)) return;
   if (!run->dispatched) {
-    End(run, RUN_STATUS_TERM, run->end_reason);
+    End(run, run->end_state, run->end_reason);
     return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
@@ -236,6 +240,20 @@ void RunEnds::CheckLimits(LiveRun* run) {
   }
 }
 
+void RunEnds::CheckSilence(LiveRun* run, absl::Duration passed) {
+  if (!run->worker_beats || options_.fault_after == absl::ZeroDuration() ||
+      run->end_reason.has_value() || run->row.status == RUN_STATUS_PAUSE) {
+    return;
+  }
+  run->silence += passed;
+  if (run->silence < options_.fault_after) return;
+  StartEnding(run,
+              absl::StrCat("its worker has sent heartbeats, and then none for ",
+                           absl::FormatDuration(options_.fault_after),
+                           " (--fault_after)"),
+              RUN_STATUS_FAULT);
+}
+
 void RunEnds::EndUnheard(LiveRun* run) {
   if (!run->dispatched || run->busy || run->link != nullptr) return;
   // A living proxy will connect, unless the run is being ended.
@@ -257,7 +275,7 @@ void RunEnds::EndUnheard(LiveRun* run) {
   }
   run->output_problem = what;
   if (run->end_reason.has_value()) {
-    return End(run, RUN_STATUS_TERM, run->end_reason);
+    return End(run, run->end_state, run->end_reason);
   }
   runs_->WorkOn(run, [this, run, folder, query = QueryOf(*run),
                       worker = FromProto(run->row.worker)] {
