@@ -82,7 +82,8 @@ struct LiveRun {
   UniqueFd process;
   std::optional<ProcessIdentity> proxy;  // the newest known
   std::shared_ptr<ProxyLink> link;
-  int vain_starts = 0;  // of proxies in a row
+  std::vector<int> cpus;  // its share, with enforce_resources
+  int vain_starts = 0;    // of proxies in a row
   absl::Duration backoff = absl::ZeroDuration();
   int64_t next_start_ns = 0;
 

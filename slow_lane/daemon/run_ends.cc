@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "slow_lane/runs/process_memory.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
@@ -76,6 +77,8 @@ RunFolder RunEnds::FolderOf(const LiveRun& run) const {
 void RunEnds::End(LiveRun* run, RunState state,
                   std::optional<std::string> reason) {
   starter_->gpus().Release(run->row.gpu_slots);
+  starter_->cpus().Release(run->cpus);
+  run->cpus.clear();
   // Rows are missing, also after success: adds that to the reason.
   if (!run->output_problem.empty() &&
       !absl::StrContains(reason.value_or(""), run->output_problem)) {
@@ -238,6 +241,26 @@ void RunEnds::CheckLimits(LiveRun* run) {
     StartEnding(run, absl::StrCat("schedule.max_duration_seconds = ",
                                   *run->config.max_duration_secs, " reached"));
   }
+}
+
+void RunEnds::CheckMemory(LiveRun* run) {
+  if (!run->config.enforce_resources || run->row.worker.pid() == 0 ||
+      run->busy || run->end_reason.has_value()) {
+    return;
+  }
+  runs_->WorkOn(run, [this, run, query = QueryOf(*run)] {
+    const absl::StatusOr<std::vector<TreeMember>> members = FindTree(query);
+    const uint64_t bytes = members.ok() ? SumOfPss(*members) : 0;
+    return [this, run, bytes] {
+      const uint64_t limit = run->config.memory_mb;
+      if (bytes >> 20 <= limit || IsFinal(run->row.status)) return;
+      StartEnding(run,
+                  absl::StrCat("its processes used ", bytes >> 20,
+                               " MiB (PSS), more than resources.memory_mb = ",
+                               limit, " (metadata.tandem.enforce_resources)"),
+                  RUN_STATUS_FAULT);
+    };
+  });
 }
 
 void RunEnds::CheckSilence(LiveRun* run, absl::Duration passed) {

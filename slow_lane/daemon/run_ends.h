@@ -56,6 +56,9 @@ class RunEnds {
                    RunState state = gymgui::trainer::RUN_STATUS_TERM);
   // Calls StartEnding if a limit of the run's schedule is reached.
   void CheckLimits(LiveRun* run);
+  // With enforce_resources: adds up the memory of the run's processes, on the
+  // run's own thread; if it is above the limit, calls StartEnding with FAULT.
+  void CheckMemory(LiveRun* run);
   // Adds to the silence of a worker that has sent heartbeats; after
   // --fault_after of it, calls StartEnding with FAULT.
   void CheckSilence(LiveRun* run, absl::Duration passed);

@@ -508,6 +508,7 @@ void RunSupervisor::Tick() {
     CountRate(&run, now_ns);
     ends_.CheckLimits(&run);
     ends_.CheckSilence(&run, passed);
+    ends_.CheckMemory(&run);
     if (run.dispatched) starter_.StartProxy(&run);
     ends_.EndUnheard(&run);
   }

@@ -71,6 +71,7 @@ constexpr Rule kRules[] = {
     {"metadata.tandem", Kind::kObject},
     {"metadata.tandem.working_directory", Kind::kFolder},
     {"metadata.tandem.step_stride", Kind::kInteger, false, 1},
+    {"metadata.tandem.enforce_resources", Kind::kBool},
     {"metadata.tandem.fast_lane", Kind::kObject},
     {"metadata.tandem.fast_lane.only", Kind::kBool},
     {"metadata.tandem.fast_lane.slot", Kind::kInteger, false, 0},
@@ -396,9 +397,14 @@ absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
   config.arguments = root["arguments"].get<std::vector<std::string>>();
   config.environment =
       root["environment"].get<std::map<std::string, std::string>>();
+  config.cpus = root["resources"]["cpus"];
+  config.memory_mb = root["resources"]["memory_mb"];
+  const json* const enforced = Find(root, "metadata.tandem.enforce_resources");
+  config.enforce_resources = enforced != nullptr && enforced->get<bool>();
   config.gpus_requested = root["resources"]["gpus"]["requested"];
   config.gpus_mandatory = root["resources"]["gpus"]["mandatory"];
   config.persist_logs = root["artifacts"]["persist_logs"];
+  config.keep_checkpoints = root["artifacts"]["keep_checkpoints"];
   config.max_duration_secs = IntegerAt(root, "schedule.max_duration_seconds");
   config.max_steps = IntegerAt(root, "schedule.max_steps");
   config.working_directory = TextAt(root, "metadata.tandem.working_directory");

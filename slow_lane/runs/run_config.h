@@ -34,9 +34,13 @@ struct RunConfig {
   std::string entry_point;  // a program, by path or by the worker's PATH
   std::vector<std::string> arguments;              // without the program
   std::map<std::string, std::string> environment;  // on top of the daemon's
+  uint64_t cpus = 1;
+  uint64_t memory_mb = 256;
+  bool enforce_resources = false;  // whether the two are limits
   uint32_t gpus_requested = 0;
   bool gpus_mandatory = false;
   bool persist_logs = true;
+  bool keep_checkpoints = true;  // for the worker
   std::optional<uint64_t> max_duration_secs;
   std::optional<uint64_t> max_steps;
   std::optional<std::string> working_directory;

@@ -37,6 +37,7 @@ json Largest() {
       {"tandem",
        {{"working_directory", "/tmp"},
         {"step_stride", 10},
+        {"enforce_resources", true},
         {"fast_lane",
          {{"only", true},
           {"slot", 3},
@@ -79,6 +80,8 @@ TEST(ParseRunConfig, FillsInDefaults) {
   EXPECT_EQ(config->working_directory, std::nullopt);
   EXPECT_EQ(config->worker_id, std::nullopt);
   EXPECT_EQ(config->step_stride, 1u);
+  EXPECT_FALSE(config->enforce_resources);
+  EXPECT_TRUE(config->keep_checkpoints);
   EXPECT_TRUE(config->fast_lane.empty());
   EXPECT_EQ(config->canonical_json,
             R"({"arguments":[],"artifacts":{"keep_checkpoints":true,)"
@@ -102,6 +105,10 @@ TEST(ParseRunConfig, ReadsEverything) {
   EXPECT_EQ(config->max_steps, 1000u);
   EXPECT_EQ(config->working_directory, "/tmp");
   EXPECT_EQ(config->step_stride, 10u);
+  EXPECT_TRUE(config->enforce_resources);
+  EXPECT_EQ(config->cpus, 8u);
+  EXPECT_EQ(config->memory_mb, 4096u);
+  EXPECT_FALSE(config->keep_checkpoints);
   EXPECT_EQ(config->fast_lane, (std::map<std::string, std::string>{
                                    {"MOSAIC_FASTLANE_ONLY", "1"},
                                    {"MOSAIC_FASTLANE_SLOT", "3"},
@@ -248,6 +255,7 @@ TEST(ParseRunConfig, RefusesValuesBeyondTheirLimits) {
       {"/metadata/tandem/working_directory", "relative"},
       {"/metadata/tandem/working_directory", 1},
       {"/metadata/tandem/step_stride", 0},
+      {"/metadata/tandem/enforce_resources", "yes"},
       {"/metadata/tandem/fast_lane", true},
       {"/metadata/tandem/fast_lane/only", 1},
       {"/metadata/tandem/fast_lane/slot", -1},

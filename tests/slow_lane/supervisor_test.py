@@ -5,6 +5,7 @@ The file is long because it has one short test for each case, all with the same 
 
 import concurrent.futures
 import os
+import re
 import resource
 import shutil
 import signal
@@ -81,6 +82,27 @@ def test_a_silent_worker_is_ended_if_it_has_sent_heartbeats() -> None:
         control(resume=True)
         assert "none for 1s (--fault_after)" in lane.wait_for(silent, FAULT).failure_reason
         lane.wait_for(other, EXEC)  # it has sent none: it is never ended for silence
+
+
+def test_resources_are_limits_if_the_configuration_says_so(lane: Lane) -> None:
+    """The worker has as many processors as it requested; above its memory the run is FAULT, with both figures."""
+    source = """
+keep = int(os.environ["TANDEM_KEEP_CHECKPOINTS"])
+event = {"event_type": "episode", "episode": keep, "total_reward": len(os.sched_getaffinity(0)), "steps": 1}
+print(json.dumps(event))
+wait_for("more")
+memory = b"x" * (300 << 20)
+time.sleep(600)
+"""
+    config = lane.program(source) | {"metadata": {"tandem": {"enforce_resources": True}}}
+    run_id = lane.submit(config)
+    lane.wait_for(run_id, EXEC)
+    ((keep, cpus),) = lane.table("SELECT episode_index, total_reward FROM episodes WHERE run_id = ?", run_id)
+    assert keep == 0 and cpus == 1
+    lane.open("more")
+    reason = lane.wait_for(run_id, FAULT).failure_reason
+    found = re.search(r"used (\d+) MiB \(PSS\), more than resources.memory_mb = 256", reason)
+    assert found and int(found[1]) > 300, reason
 
 
 def test_a_worker_of_another_protocol_is_refused(lane: Lane) -> None:
