@@ -6,6 +6,7 @@
 
 import contextlib
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -118,6 +119,7 @@ def _draw(name: str, program: str) -> None:
 
 def main() -> None:
     """Reads until it is ended."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the page's server is ended, too
     kind, name, argument = sys.argv[1:]
     if kind == "reader":
         _read(name, float(argument))
