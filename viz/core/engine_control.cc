@@ -10,6 +10,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
+#include "transport/memory/attached_region.h"
 
 namespace tandem {
 namespace {
@@ -62,6 +63,8 @@ std::vector<std::string> EngineControl::ModeNames() {
 
 absl::StatusOr<EngineControl> EngineControl::Attach(absl::string_view region,
                                                     absl::string_view label) {
+  // The engine was there a moment ago: a later one is not waited for.
+  TANDEM_RETURN_IF_ERROR(AttachedRegion::Peek(region).status());
   TANDEM_ASSIGN_OR_RETURN(
       std::unique_ptr<AttendantSide> side,
       AttendantSide::Attach(

@@ -36,8 +36,9 @@ class EngineControl {
   // protocol's numbers.
   static std::vector<std::string> ModeNames();
 
-  // Takes a slot. Blocks. Errors: those of AttendantSide::Attach. `label` is
-  // shown to people.
+  // Takes a slot. Blocks; does not wait for an engine that is not there. Errors:
+  // those of AttachedRegion::Peek and AttendantSide::Attach. `label` is shown to
+  // people.
   static absl::StatusOr<EngineControl> Attach(absl::string_view region,
                                               absl::string_view label);
   EngineControl(EngineControl&&) = default;
