@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -71,6 +73,10 @@ class View:
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
         assert re.fullmatch(r"https?://[\w.]+:\d+/\?token=[0-9a-f]{32}", self.address), self.address
+
+    def connect(self) -> socket.socket:
+        """Connects to its port."""
+        return socket.create_connection(("127.0.0.1", urlsplit(self.address).port or 0), timeout=DEADLINE_SECS)
 
     def end(self) -> str:
         """Ends the program by SIGTERM, and returns what it has logged."""
