@@ -256,7 +256,9 @@ TEST_P(FrameWatchTest, SurvivesEveryCorruptHeaderByte) {
   const UniqueFd file(open(publisher.path().c_str(), O_RDWR));
   const off_t base = static_cast<off_t>(RingOffset(file.get()));
   check_pixels_ = false;  // The ring's content may be wrong for a moment.
-  for (off_t at = 0; at < 80; ++at) {
+  // The code is one for all kinds of rings: each byte with one kind.
+  const off_t step = Run().kind == PatternRun::Kind::kSegment ? 1 : 5;
+  for (off_t at = 0; at < 80; at += step) {
     SCOPED_TRACE(at);
     unsigned char byte = 0;
     ASSERT_EQ(pread(file.get(), &byte, 1, base + at), 1);
