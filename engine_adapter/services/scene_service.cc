@@ -106,8 +106,7 @@ absl::StatusOr<rpc::SetSimulationModeResponseT> SceneService::SetSimulationMode(
   rpc::SetSimulationModeResponseT response;
   response.success = true;
   response.current_mode = simulation_->mode();
-  response.realtime_factor =
-      static_cast<float>(simulation_->realtime_factor());
+  response.realtime_factor = static_cast<float>(simulation_->realtime_factor());
   return response;
 }
 
@@ -116,8 +115,7 @@ absl::StatusOr<rpc::GetSimulationModeResponseT> SceneService::GetSimulationMode(
   rpc::GetSimulationModeResponseT response;
   response.mode = simulation_->mode();
   response.paused = simulation_->paused();
-  response.realtime_factor =
-      static_cast<float>(simulation_->realtime_factor());
+  response.realtime_factor = static_cast<float>(simulation_->realtime_factor());
   return response;
 }
 

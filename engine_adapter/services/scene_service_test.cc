@@ -174,9 +174,9 @@ TEST_F(SceneServiceTest, SetsTheFactorOfRealTime) {
     EXPECT_EQ(service_->SetSimulationMode(request)->realtime_factor, factor);
     EXPECT_EQ(service_->GetSimulationMode({})->realtime_factor, factor);
   }
-  for (const float factor : {0.0F, 0.09F, 10.1F, -1.0F,
-                             std::numeric_limits<float>::quiet_NaN(),
-                             std::numeric_limits<float>::infinity()}) {
+  for (const float factor :
+       {0.0F, 0.09F, 10.1F, -1.0F, std::numeric_limits<float>::quiet_NaN(),
+        std::numeric_limits<float>::infinity()}) {
     request.realtime_factor = factor;
     const auto response = service_->SetSimulationMode(request);
     EXPECT_EQ(CodeOf(response.status()), kInvalid) << factor;

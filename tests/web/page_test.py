@@ -1,7 +1,5 @@
 """The page in headless Chromium shows a real engine, and switches it; tools/page_test tests the rest of the page."""
 
-from typing import Any
-
 import tandem
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tests.web.browser_fixture import (  # noqa: F401, fixtures

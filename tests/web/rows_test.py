@@ -67,7 +67,7 @@ class _Table:
         config = {
             "run_name": f"{rows} rows",
             "entry_point": "/usr/bin/awk",
-            "arguments": [f"BEGIN {{ for (i = 0; i < {rows}; ++i) print ENVIRON[\"STEP\"] }}"],
+            "arguments": [f'BEGIN {{ for (i = 0; i < {rows}; ++i) print ENVIRON["STEP"] }}'],
             "environment": {"STEP": json.dumps(_STEP)},
             "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0}},
             "artifacts": {"persist_logs": False},
@@ -115,8 +115,10 @@ def test_pages_of_ten_million_rows(view: View) -> None:
     numbers = random.Random(0).choices(range(1, _ROWS - _PAGE), k=100)
     pages = [table.rows(large, number) for number in numbers]
     filtered = max(table.rows(small, number) for number in (1, 500, 950))
-    print(f"first page {first * 1e3:.0f} ms; any page: median {statistics.median(pages) * 1e3:.0f} ms, "
-          f"maximum {max(pages) * 1e3:.0f} ms; of the small run {filtered * 1e3:.0f} ms")
+    print(
+        f"first page {first * 1e3:.0f} ms; any page: median {statistics.median(pages) * 1e3:.0f} ms, "
+        f"maximum {max(pages) * 1e3:.0f} ms; of the small run {filtered * 1e3:.0f} ms"
+    )
     assert max(first, *pages) < _PAGE_SECS
     assert filtered < _FILTER_SECS
 

@@ -117,7 +117,7 @@ def _details(page: Page, summary: str) -> Any:
 def test_pages_through_tables_and_logs(page: Page) -> None:
     """Any page of the stored steps; the newest and an earlier part of a log, with its bytes as text."""
     script = "for i in $(seq 3000); do echo $EVENT; echo \"line $i <b>\" >&2; done; printf '\\033[2J' >&2"
-    script += "; for i in $(seq 9000); do echo \"more $i\" >&2; done"
+    script += '; for i in $(seq 9000); do echo "more $i" >&2; done'
     _submit(page, json.dumps({**_RUN, "arguments": ["-c", script]}))
     wait_for(lambda: _state(page) == "TERM", "a run that has ended")
     table = _details(page, "Table")

@@ -13,6 +13,7 @@ from tests.web.page_fixture import VIEW, View, running_view
 from tests.web.tls_client import NAME, get, make_certificate, trusting
 from tools.testing import pytest_main
 
+
 @pytest.fixture(scope="module")
 def flags(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """The flags of a new certificate, which its own key has signed."""

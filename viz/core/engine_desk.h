@@ -25,7 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "viz/core/background.h"
-#include "viz/core/engine_control.h"
+#include "viz/control/engine_control.h"
 #include "viz/core/work_thread.h"
 #include "viz/inspect/inspection.h"
 

@@ -120,7 +120,8 @@ std::optional<Response> Answer(const Request& request, const Access& access) {
     Response response =
         Respond(request, http::status::ok, "text/html; charset=utf-8",
                 "<!doctype html><meta http-equiv=\"refresh\" "
-                "content=\"0; url=/\"><title>Tandem</title>\n");
+                "content=\"0; url=/\"><link rel=\"icon\" "
+                "href=\"data:,\"><title>Tandem</title>\n");
     response.set(http::field::set_cookie, access.SetCookieHeader());
     return response;
   }

@@ -9,8 +9,8 @@
 //       EngineControl::Attach("demo", "tandem-view");
 //   absl::Status status = control->SwitchService("camera", false);
 
-#ifndef TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
-#define TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
+#ifndef TANDEM_VIZ_CONTROL_ENGINE_CONTROL_H_
+#define TANDEM_VIZ_CONTROL_ENGINE_CONTROL_H_
 
 #include <cstdint>
 #include <memory>
@@ -36,9 +36,9 @@ class EngineControl {
   // protocol's numbers.
   static std::vector<std::string> ModeNames();
 
-  // Takes a slot. Blocks; does not wait for an engine that is not there. Errors:
-  // those of AttachedRegion::Peek and AttendantSide::Attach. `label` is shown to
-  // people.
+  // Takes a slot. Blocks; does not wait for an engine that is not there.
+  // Errors: those of AttachedRegion::Peek and AttendantSide::Attach. `label` is
+  // shown to people.
   static absl::StatusOr<EngineControl> Attach(absl::string_view region,
                                               absl::string_view label);
   EngineControl(EngineControl&&) = default;
@@ -77,4 +77,4 @@ class EngineControl {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
+#endif  // TANDEM_VIZ_CONTROL_ENGINE_CONTROL_H_
