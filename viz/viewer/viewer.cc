@@ -298,6 +298,7 @@ void Viewer::FollowDaemon() {
     if (run.wants_frames && !run.has_ended &&
         opened_.insert(run.run_id).second && tab == tabs_.end()) {
       AddTab(frames->second);
+      TellTabs();
       // Another run that is shown stays shown.
       if (current_ == kStartPage && !slow_lane_) {
         SetCurrent(static_cast<int>(tabs_.size()) - 1);

@@ -11,10 +11,12 @@
 #include <QTemporaryDir>
 #include <QTest>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "viz/control/engine_control.h"
+#include "viz/core/daemon_client.h"
 #include "viz/core/testing/test_daemon.h"
 #include "viz/core/viewer_options.h"
 #include "viz/viewer/testing/viewer_fixture.h"
@@ -167,6 +169,31 @@ TEST_F(ActionsTest, SubmitPauseFollowAndCancelARunOfTheDaemon) {
   Click(QStringLiteral("cancel-test"));
   Await([&] { return state() == QStringLiteral("TERM"); });
   EXPECT_TRUE(TextOf("eventsText").contains(QStringLiteral("1 steps")));
+}
+
+TEST_F(ActionsTest, OpensTheFramesOfARunThatWantsItAndShowsItsEnd) {
+  TestDaemon daemon;
+  const DaemonClient client(daemon.target());
+  nlohmann::json config = nlohmann::json::parse(ConfigOf(R"(
+echo $STEP
+echo '{"batch_index": 2, "episodes": 20}' > $TANDEM_RUN_DIR/eval_summary.json
+exec viz/testing/publish_pattern tab-$TANDEM_RUN_ID region)"));
+  config["metadata"]["tandem"]["fast_lane"] = nlohmann::json::object();
+  AwaitRuns(client, [](const DaemonRuns&) { return true; });
+  const absl::StatusOr<std::string> run_id = client.Submit(config.dump());
+  ASSERT_TRUE(run_id.ok()) << run_id.status();
+  ViewerOptions options;
+  options.daemon_target = daemon.target();
+  Open(options);
+  const QString frames = QStringLiteral("tab-") + QString::fromStdString(*run_id);
+  Await([&] { return tab() != nullptr && tab()->runId() == frames; });
+  Await([&] { return tab()->jobText() == QStringLiteral("EXEC"); });
+  Await([&] {
+    return TextOf("evaluation").contains(QStringLiteral("batch 2, 20"));
+  });
+  Save(QStringLiteral("linked-run"));
+  ASSERT_TRUE(client.Cancel(*run_id).ok());
+  Await([&] { return tab()->jobText().startsWith(QStringLiteral("TERM")); });
 }
 
 }  // namespace
