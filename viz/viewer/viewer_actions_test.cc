@@ -186,7 +186,8 @@ exec viz/testing/publish_pattern tab-$TANDEM_RUN_ID region)"));
   options.daemon_target = daemon.target();
   Open(options);
   const QString frames = QStringLiteral("tab-") + QString::fromStdString(*run_id);
-  Await([&] { return tab() != nullptr && tab()->runId() == frames; });
+  Await([&] { return viewer_->current() != Viewer::kStartPage; });
+  EXPECT_EQ(tab()->runId(), frames);
   Await([&] { return tab()->jobText() == QStringLiteral("EXEC"); });
   Await([&] {
     return TextOf("evaluation").contains(QStringLiteral("batch 2, 20"));
