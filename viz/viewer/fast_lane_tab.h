@@ -21,7 +21,7 @@
 #include <memory>
 #include <optional>
 
-#include "viz/core/engine_desk.h"
+#include "viz/control/engine_desk.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"

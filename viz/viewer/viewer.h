@@ -20,7 +20,7 @@
 #include <QVariantList>
 #include <cstdint>
 
-#include "viz/core/engine_desk.h"
+#include "viz/control/engine_desk.h"
 #include "viz/core/key_map.h"
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"
