@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "program/screen.h"
 #include "transport/base/error.h"
-#include "viz/control/engine_control.h"
+#include "viz/core/engine_control.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/inspection.h"
 #include "viz/inspect/inspection_output.h"

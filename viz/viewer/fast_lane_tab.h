@@ -21,8 +21,8 @@
 #include <memory>
 #include <optional>
 
+#include "viz/control/engine_desk.h"
 #include "viz/core/daemon_client.h"
-#include "viz/core/engine_desk.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"

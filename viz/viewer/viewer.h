@@ -23,7 +23,7 @@
 #include <set>
 #include <string>
 
-#include "viz/core/engine_desk.h"
+#include "viz/control/engine_desk.h"
 #include "viz/core/key_map.h"
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "viz/control/engine_control.h"
 #include "viz/core/daemon_client.h"
+#include "viz/core/engine_control.h"
 #include "viz/core/testing/test_daemon.h"
 #include "viz/core/viewer_options.h"
 #include "viz/viewer/testing/viewer_fixture.h"

@@ -9,8 +9,8 @@
 //       EngineControl::Attach("demo", "tandem-view");
 //   absl::Status status = control->SwitchService("camera", false);
 
-#ifndef TANDEM_VIZ_CONTROL_ENGINE_CONTROL_H_
-#define TANDEM_VIZ_CONTROL_ENGINE_CONTROL_H_
+#ifndef TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
+#define TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
 
 #include <cstdint>
 #include <memory>
@@ -77,4 +77,4 @@ class EngineControl {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_CONTROL_ENGINE_CONTROL_H_
+#endif  // TANDEM_VIZ_CORE_ENGINE_CONTROL_H_

@@ -1,4 +1,4 @@
-#include "viz/control/engine_control.h"
+#include "viz/core/engine_control.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "viz/core/engine_desk.h"
+#include "viz/control/engine_desk.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,8 +13,8 @@
 // The slot is left when the action is done, except while it holds a pause: the
 // end of the attendant ends the pause.
 
-#ifndef TANDEM_VIZ_CORE_ENGINE_DESK_H_
-#define TANDEM_VIZ_CORE_ENGINE_DESK_H_
+#ifndef TANDEM_VIZ_CONTROL_ENGINE_DESK_H_
+#define TANDEM_VIZ_CONTROL_ENGINE_DESK_H_
 
 #include <cstdint>
 #include <functional>
@@ -25,7 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "viz/core/background.h"
-#include "viz/control/engine_control.h"
+#include "viz/core/engine_control.h"
 #include "viz/core/work_thread.h"
 #include "viz/inspect/inspection.h"
 
@@ -82,4 +82,4 @@ class EngineDesk {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_CORE_ENGINE_DESK_H_
+#endif  // TANDEM_VIZ_CONTROL_ENGINE_DESK_H_
