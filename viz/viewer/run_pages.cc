@@ -67,7 +67,8 @@ void RunPages::goTo(const QString& number) {
 }
 
 uint64_t RunPages::Count() const {
-  const DaemonRun* const run = desk_->Find(run_id_);
+  const DaemonRun* const run =
+      desk_ == nullptr ? nullptr : desk_->Find(run_id_);
   if (run == nullptr) return 0;
   return kind_ == QStringLiteral("steps") ? run->stored_steps : run->episodes;
 }
