@@ -73,7 +73,7 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   environment["TANDEM_DAEMON"] = address;
   environment["TRAINER_WORKER_CONFIG_PATH"] = folder.config_path();
   environment["TANDEM_KEEP_CHECKPOINTS"] =
-      run.config.keep_checkpoints ? "1" : "0";
+      absl::StrCat(run.config.keep_checkpoints ? 1 : 0);
   environment["CUDA_VISIBLE_DEVICES"] = absl::StrJoin(run.row.gpu_slots, ",");
   plan.environment = Entries(environment);
   plan.working_directory = run.config.working_directory.value_or(start_dir);

@@ -58,10 +58,10 @@ absl::Status CheckVersions(const RegisterWorkerRequest& request) {
          return absl::ascii_isdigit(static_cast<unsigned char>(letter));
        }));
   if (!is_one) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "expected the protocol MOSAIC/1.x, as this daemon's ", kProtocol,
-        ", found ", Quoted(request.proto_version()),
-        "; use a daemon of the worker's version"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("expected the protocol MOSAIC/1.x, as this daemon's ",
+                     kProtocol, ", found ", Quoted(request.proto_version()),
+                     "; use a daemon of the worker's version"));
   }
   if (request.schema_version() > kSchemaVersion) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -163,7 +163,7 @@ class RunSupervisor {
   RunStarter starter_;
   RunEnds ends_;
   int64_t ticked_ns_ = 0;  // monotonic clock, of the last Tick
-  EventLoop loop_;  // last: its thread ends first
+  EventLoop loop_;         // last: its thread ends first
 };
 
 }  // namespace tandem::slow_lane

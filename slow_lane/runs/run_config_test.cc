@@ -127,8 +127,9 @@ TEST(ParseRunConfig, AnEmptyFastLaneHasMosaicsDefaults) {
   config["metadata"]["tandem"]["fast_lane"] = json::object();
   const auto parsed = Parse(config);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(parsed->fast_lane, (std::map<std::string, std::string>{
-                                   {"MOSAIC_FASTLANE_ONLY", "0"}}));
+  EXPECT_EQ(
+      parsed->fast_lane,
+      (std::map<std::string, std::string>{{"MOSAIC_FASTLANE_ONLY", "0"}}));
 }
 
 TEST(ParseRunConfig, GivesTheSameCanonicalTextAgain) {

@@ -43,7 +43,7 @@ struct DaemonRun {
   bool unreachable = false;  // no heartbeat for longer than the daemon's limit
   int32_t worker_pid = 0;    // 0: not started
   // From the run's folder, by DaemonDesk.
-  bool wants_frames = false;               // WantsFrames
+  bool wants_frames = false;              // WantsFrames
   std::optional<EvalSummary> evaluation;  // of eval_summary.json
 };
 

@@ -45,8 +45,8 @@ DaemonDesk::List DaemonDesk::Read() {
     if (is_new) folder.wants_frames = WantsFrames(run.folder);
     if (!folder.has_ended) {
       // While it is written, the text before it remains.
-      if (auto found =
-              ReadEvalSummary(absl::StrCat(run.folder, "/", kEvalSummaryFile))) {
+      if (auto found = ReadEvalSummary(
+              absl::StrCat(run.folder, "/", kEvalSummaryFile))) {
         folder.evaluation = *found;
       }
       folder.has_ended = run.has_ended;
@@ -55,7 +55,8 @@ DaemonDesk::List DaemonDesk::Read() {
     run.evaluation = folder.evaluation;
   }
   if (folders_.size() > 2 * runs->runs.size() + 100) {
-    folders_.clear();  // the daemon forgets runs; those that stay are read again
+    folders_
+        .clear();  // the daemon forgets runs; those that stay are read again
   }
   return {.problem = runs->state == "ok" ? "" : runs->state,
           .runs = std::move(runs->runs)};

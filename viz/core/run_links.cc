@@ -56,8 +56,8 @@ bool WantsFrames(const std::string& folder) {
   const std::optional<std::string> text =
       ReadAll(absl::StrCat(folder, "/config.json"));
   if (!text.has_value()) return false;
-  const nlohmann::json config = nlohmann::json::parse(
-      *text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json config =
+      nlohmann::json::parse(*text, /*cb=*/nullptr, /*allow_exceptions=*/false);
   const nlohmann::json::json_pointer place("/metadata/tandem/fast_lane");
   return config.is_object() && config.contains(place) &&
          config.at(place).is_object();

@@ -116,9 +116,10 @@ const SampleHistory* FastLaneTab::History(const QString& series) const {
 double FastLaneTab::Newest(const QString& series) const {
   const FrameWatch& watch = consumer_.watch();
   const FrameMetrics& now = watch.frame().metrics;
-  return series == QStringLiteral("reward")      ? now.last_reward
-         : series == QStringLiteral("return")    ? now.rolling_return
-         : series == QStringLiteral("step rate") ? now.step_rate_hz
+  return series == QStringLiteral("reward")   ? now.last_reward
+         : series == QStringLiteral("return") ? now.rolling_return
+         : series == QStringLiteral("step rate")
+             ? now.step_rate_hz
              : watch.metadata().episode_length.value_or(0);
 }
 

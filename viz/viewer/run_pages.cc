@@ -86,9 +86,9 @@ void RunPages::Ask() {
   // Each question has an answer of its own, so a late one changes nothing.
   auto answer = std::make_shared<Answer>();
   if (isLog()) {
-    pending_ = desk_->Ask(
-        [folder = run->folder, kind = *log_, end = end_, answer](
-            const DaemonClient&) -> absl::StatusOr<std::string> {
+    pending_ =
+        desk_->Ask([folder = run->folder, kind = *log_, end = end_, answer](
+                       const DaemonClient&) -> absl::StatusOr<std::string> {
           TANDEM_ASSIGN_OR_RETURN(answer->log, ReadLogTail(folder, kind, end));
           return "";
         });
@@ -97,8 +97,8 @@ void RunPages::Ask() {
                            ? DaemonClient::Table::kSteps
                            : DaemonClient::Table::kEpisodes;
     pending_ = desk_->Ask(
-        [run_id = run_id_, table, first = first_, answer](
-            const DaemonClient& client) -> absl::StatusOr<std::string> {
+        [run_id = run_id_, table, first = first_,
+         answer](const DaemonClient& client) -> absl::StatusOr<std::string> {
           TANDEM_ASSIGN_OR_RETURN(answer->rows,
                                   client.ReadRows(run_id, table, first, kRows));
           return "";
@@ -135,19 +135,18 @@ void RunPages::ShowRows() {
         {QStringLiteral("value"),
          QString::number(row.value, 'g', 6) +
              (is_steps && row.ended ? QStringLiteral(", end") : QString())},
-        {QStringLiteral("time"),
-         QDateTime::fromMSecsSinceEpoch(
-             static_cast<qint64>(row.time_secs * 1000))
-             .time()
-             .toString(Qt::ISODate)}};
+        {QStringLiteral("time"), QDateTime::fromMSecsSinceEpoch(
+                                     static_cast<qint64>(row.time_secs * 1000))
+                                     .time()
+                                     .toString(Qt::ISODate)}};
   }
   place_ = answer_->rows.empty()
                ? QStringLiteral("no rows")
                : QStringLiteral("rows %1 to %2 of %3")
                      .arg(Text(CountText(answer_->rows.front().number)),
                           Text(CountText(answer_->rows.back().number)),
-                          Text(CountText(std::max(
-                              Count(), answer_->rows.back().number))));
+                          Text(CountText(
+                              std::max(Count(), answer_->rows.back().number))));
 }
 
 void RunPages::ShowLog() {

@@ -86,11 +86,11 @@ class RunPages : public QObject {
   DaemonDesk* const desk_;
   std::string run_id_;
   QString kind_;
-  std::optional<LogKind> log_;         // nullopt: a table
-  uint64_t first_ = 1;                 // row
-  std::optional<uint64_t> end_;        // of the log's part; nullopt: its end
-  std::shared_ptr<Pending> pending_;   // of the newest question
-  std::shared_ptr<Answer> answer_;     // of the newest question
+  std::optional<LogKind> log_;        // nullopt: a table
+  uint64_t first_ = 1;                // row
+  std::optional<uint64_t> end_;       // of the log's part; nullopt: its end
+  std::shared_ptr<Pending> pending_;  // of the newest question
+  std::shared_ptr<Answer> answer_;    // of the newest question
   int64_t asked_ns_ = 0;
   QVariantList rows_;
   QString text_;

@@ -185,7 +185,8 @@ exec viz/testing/publish_pattern tab-$TANDEM_RUN_ID region)"));
   ViewerOptions options;
   options.daemon_target = daemon.target();
   Open(options);
-  const QString frames = QStringLiteral("tab-") + QString::fromStdString(*run_id);
+  const QString frames =
+      QStringLiteral("tab-") + QString::fromStdString(*run_id);
   Await([&] { return viewer_->current() != Viewer::kStartPage; });
   EXPECT_EQ(tab()->runId(), frames);
   Await([&] { return tab()->jobText() == QStringLiteral("EXEC"); });

@@ -186,8 +186,8 @@ std::string Cockpit::DaemonReport(int64_t now_ns, int64_t not_before_ns) {
                          {"runs", nlohmann::json::array()}};
   for (const DaemonRun& run : list->runs) {
     const auto frames = frames_of_.find(run.run_id);
-    json["runs"].push_back(DaemonRunJson(
-        run, frames == frames_of_.end() ? "" : frames->second));
+    json["runs"].push_back(
+        DaemonRunJson(run, frames == frames_of_.end() ? "" : frames->second));
   }
   daemon_json_ = TextOfJson(json);
   return daemon_json_;
