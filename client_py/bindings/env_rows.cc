@@ -181,8 +181,10 @@ void EnvRows::Step(uint32_t row, bool resets_at_end) {
   if (state.ended) {
     arrays_.episode_return[row] = state.episode_return;
     arrays_.episode_length[row] = state.episode_length;
-    ended_[episodes_++ % kEpisodes] = {.at_ns = MonotonicNanos(),
-                                       .episode_return = state.episode_return};
+    ended_[episodes_++ % kEpisodes] = {
+        .at_ns = MonotonicNanos(),
+        .episode_return = state.episode_return,
+        .episode_length = static_cast<double>(state.episode_length)};
   }
   if (state.ended && resets_at_end) {
     // Before the reset, which may overwrite the observation's memory.
@@ -269,17 +271,19 @@ py::tuple EnvRows::Episodes() const {
       static_cast<py::ssize_t>(std::min<uint64_t>(episodes_, kEpisodes));
   py::array_t<int64_t> times(count);
   py::array_t<double> returns(count);
+  py::array_t<double> lengths(count);
   for (py::ssize_t i = 0; i < count; ++i) {
     const Ended& ended =
         ended_[(episodes_ - static_cast<uint64_t>(count - i)) % kEpisodes];
     times.mutable_at(i) = ended.at_ns;
     returns.mutable_at(i) = ended.episode_return;
+    lengths.mutable_at(i) = ended.episode_length;
   }
   py::array_t<double> running(static_cast<py::ssize_t>(rows_.size()));
   for (size_t row = 0; row < rows_.size(); ++row) {
     running.mutable_at(row) = rows_[row].episode_return;
   }
-  return py::make_tuple(episodes_, times, returns, running);
+  return py::make_tuple(episodes_, times, returns, lengths, running);
 }
 
 py::tuple EnvRows::Items(uint32_t row, py::object result,

@@ -90,6 +90,7 @@ class EnvRows {
   //  - int64[min(n, kEpisodes)]: when the last of them ended, in nanoseconds of
   //    CLOCK_MONOTONIC, the oldest first;
   //  - float64, of the same length: their returns;
+  //  - float64, of the same length: their numbers of steps;
   //  - float64[rows]: the return so far of each row's episode.
   pybind11::tuple Episodes() const;
   void ForgetEpisodes() { episodes_ = 0; }
@@ -156,6 +157,7 @@ class EnvRows {
   struct Ended {
     int64_t at_ns = 0;
     double episode_return = 0;
+    double episode_length = 0;
   };
   std::array<Ended, kEpisodes> ended_ = {};  // a ring
   uint64_t episodes_ = 0;

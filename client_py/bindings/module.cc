@@ -228,12 +228,14 @@ void DefineFrames(py::module_& module) {
       .def_property_readonly("closed", &NativeFrameReader::closed)
       .def_property_readonly("dropped", &NativeFrameReader::dropped);
   py::class_<EpisodeReturns>(module, "EpisodeReturns")
-      .def(py::init<size_t, int64_t, size_t>(), py::arg("num_envs"),
-           py::arg("only"), py::arg("window"))
+      .def(py::init<size_t, int64_t, size_t, bool>(), py::arg("num_envs"),
+           py::arg("only"), py::arg("window"), py::arg("resets_next"))
       .def("add", &EpisodeReturns::Add, py::arg("rewards"),
            py::arg("terminations"), py::arg("truncations"))
       .def("reset", &EpisodeReturns::Reset, py::arg("mask") = py::none())
       .def("rolling_return", &EpisodeReturns::RollingReturn)
+      .def("rolling_length", &EpisodeReturns::RollingLength)
+      .def_property_readonly("episodes", &EpisodeReturns::episodes)
       .def_property_readonly("last_reward", &EpisodeReturns::last_reward);
 }
 

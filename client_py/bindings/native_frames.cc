@@ -184,7 +184,7 @@ void NativeFrameWriter::Invalidate() { Segment().writer().Invalidate(); }
 
 NativeFrameReader::NativeFrameReader(const std::string& run_id)
     : run_id_(run_id) {
-  absl::StatusOr<AttachedFrames> frames = AttachedFrames::OpenSegment(run_id);
+  absl::StatusOr<AttachedFrames> frames = AttachedFrames::OpenRun(run_id);
   if (!frames.ok()) Raise(frames.status(), run_id);
   frames_ = *std::move(frames);
 }
@@ -267,11 +267,14 @@ py::tuple NativeFrameReader::Geometry() {
                         geometry.capacity, geometry.metadata_bytes);
 }
 
-EpisodeReturns::EpisodeReturns(size_t num_envs, int64_t only, size_t window)
+EpisodeReturns::EpisodeReturns(size_t num_envs, int64_t only, size_t window,
+                               bool resets_next)
     : first_(only < 0 ? 0 : static_cast<size_t>(only)),
       end_(only < 0 ? num_envs : static_cast<size_t>(only) + 1),
       window_(window),
-      running_(num_envs) {
+      resets_next_(resets_next),
+      running_(num_envs),
+      over_(num_envs) {
   if (num_envs == 0 || window == 0 || end_ > num_envs) {
     RaiseInvalid(absl::StrCat("expected environment ", only, " to be among ",
                               num_envs, ", and a window of at least 1"),
@@ -290,10 +293,14 @@ void EpisodeReturns::Add(py::handle rewards, py::handle terminations,
   double sum = 0;
   for (size_t i = first_; i < end_; ++i) {
     sum += reward[i];
-    running_[i] += reward[i];
+    running_[i].sum += reward[i];
+    running_[i].steps += over_[i] == 0 ? 1U : 0U;
+    over_[i] = 0;
     if (terminated[i] || truncated[i]) {
-      ended_.push_back(std::exchange(running_[i], 0));
+      ended_.push_back(std::exchange(running_[i], {}));
       if (ended_.size() > window_) ended_.pop_front();
+      ++episodes_;
+      over_[i] = resets_next_ ? 1 : 0;
     }
   }
   last_reward_ = sum / static_cast<double>(end_ - first_);
@@ -301,24 +308,33 @@ void EpisodeReturns::Add(py::handle rewards, py::handle terminations,
 
 void EpisodeReturns::Reset(py::handle mask) {
   if (mask.is_none()) {
-    running_.assign(running_.size(), 0);
+    std::ranges::fill(running_, Episode());
+    std::ranges::fill(over_, uint8_t{0});
     return;
   }
   const Elements<bool> ended(mask, running_.size());
   for (size_t i = 0; i < running_.size(); ++i) {
-    if (ended.data()[i]) running_[i] = 0;
+    if (!ended.data()[i]) continue;
+    running_[i] = {};
+    over_[i] = 0;
   }
 }
 
 double EpisodeReturns::RollingReturn() const {
+  double sum = 0;
   if (ended_.empty()) {
-    const double sum = std::accumulate(
-        running_.begin() + static_cast<std::ptrdiff_t>(first_),
-        running_.begin() + static_cast<std::ptrdiff_t>(end_), 0.0);
+    for (size_t i = first_; i < end_; ++i) sum += running_[i].sum;
     return sum / static_cast<double>(end_ - first_);
   }
-  return std::accumulate(ended_.begin(), ended_.end(), 0.0) /
-         static_cast<double>(ended_.size());
+  for (const Episode& episode : ended_) sum += episode.sum;
+  return sum / static_cast<double>(ended_.size());
+}
+
+std::optional<double> EpisodeReturns::RollingLength() const {
+  if (ended_.empty()) return std::nullopt;
+  uint64_t steps = 0;
+  for (const Episode& episode : ended_) steps += episode.steps;
+  return static_cast<double>(steps) / static_cast<double>(ended_.size());
 }
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 // NativeFrameWriter, NativeFrameReader: Python's interface of a frame segment.
-// EpisodeReturns: rewards and returns of a vector environment, for viewers.
+// EpisodeReturns: rewards, returns and episodes of a vector environment, for
+// viewers.
 //
 // Data flow: bytes, memoryview or NumPy array -> checked -> the ring;
 // the ring -> one copy -> bytes.
@@ -91,12 +92,16 @@ class NativeFrameReader {
   uint64_t dropped_ = 0;  // as of the newest frame
 };
 
-// The mean return of the last `window` episodes of a vector environment. Before
-// the first episode has ended, it is the mean of the current episodes.
+// The mean return and length of the last `window` episodes of a vector
+// environment. Before the first episode has ended, the return is the mean of
+// the current episodes.
 class EpisodeReturns {
  public:
   // `only`: the index of the only counted environment; -1: all count.
-  EpisodeReturns(size_t num_envs, int64_t only, size_t window);
+  // `resets_next`: the step after an episode's end resets the environment, and
+  // is no step of an episode (NEXT_STEP).
+  EpisodeReturns(size_t num_envs, int64_t only, size_t window,
+                 bool resets_next);
 
   // Adds a step's results: arrays of numbers and flags, with one element for
   // each environment. InvalidArgument: other arrays. Copies arrays whose type
@@ -108,13 +113,24 @@ class EpisodeReturns {
   // The last step's reward: of the only environment, or the mean of all.
   double last_reward() const { return last_reward_; }
   double RollingReturn() const;
+  // In steps; nullopt: no episode has ended.
+  std::optional<double> RollingLength() const;
+  uint64_t episodes() const { return episodes_; }  // ended
 
  private:
+  struct Episode {
+    double sum = 0;  // of its rewards
+    uint64_t steps = 0;
+  };
+
   size_t first_;
   size_t end_;
   size_t window_;
-  std::vector<double> running_;
-  std::deque<double> ended_;
+  bool resets_next_;
+  std::vector<Episode> running_;
+  std::vector<uint8_t> over_;  // 1: the next step is a reset
+  std::deque<Episode> ended_;
+  uint64_t episodes_ = 0;
   double last_reward_ = 0;
 };
 

@@ -1,4 +1,4 @@
-"""The rule that packs the Python package `tandem` and the engine's server into a wheel."""
+"""The rule that packs the Python package `tandem` and the project's programs into a wheel."""
 
 # Where `python -m tandem.sdk` expects the files of the C interface, by extension.
 _SDK_FOLDERS = {"cmake": "lib/cmake/Tandem", "fbs": "share/tandem", "h": "include", "hpp": "include", "so.1": "lib"}
@@ -19,18 +19,18 @@ def _wheel_impl(ctx):
             if file.extension != "pyc":  # pip makes its own
                 files[file.short_path[len(folder):]] = file
 
-    # The server, its model files beside it. Its libraries are for auditwheel to find.
-    server = ctx.attr.data[DefaultInfo]
-    program = server.files_to_run.executable
-    files[package.name + "/engine_server"] = program
+    # The programs, the engine's model files beside it. Their libraries are for auditwheel to find.
     libraries = []
-    for file in server.default_runfiles.files.to_list():
-        if file.short_path.startswith(_ASSETS):
-            files[package.name + "/assets/" + file.short_path[len(_ASSETS):]] = file
-        elif ".so" in file.basename:
-            libraries.append(file)
-        elif file != program:
-            fail("Expected model files and shared libraries with the server, found %s." % file.short_path)
+    for target, path in ctx.attr.data.items():
+        program = target[DefaultInfo].files_to_run.executable
+        files["%s/%s" % (package.name, path)] = program
+        for file in target[DefaultInfo].default_runfiles.files.to_list():
+            if file.short_path.startswith(_ASSETS):
+                files[package.name + "/assets/" + file.short_path[len(_ASSETS):]] = file
+            elif ".so" in file.basename:
+                libraries.append(file)
+            elif file != program:
+                fail("Expected model files and shared libraries with %s, found %s." % (path, file.short_path))
 
     for file in ctx.attr.sdk[DefaultInfo].default_runfiles.files.to_list():
         extension = file.basename.partition(".")[2]
@@ -65,9 +65,9 @@ wheel = rule(
     doc = "A folder with one wheel in it, audited: its tags are true, and what it needs beside Python is inside.",
     implementation = _wheel_impl,
     attrs = {
-        "data": attr.label(mandatory = True, executable = True, cfg = "target", doc = "the engine's server; it comes with its runfiles"),
+        "data": attr.label_keyed_string_dict(mandatory = True, doc = "programs, which come with their runfiles -> path in the first package"),
         "notices": attr.label_list(allow_files = True, doc = "licences: of this project, and .../notices/NAME/... of others"),
-        "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages in one folder; the first has the server beside it"),
+        "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages in one folder; the first has the programs inside"),
         "pyproject": attr.label(mandatory = True, allow_single_file = True, doc = "what describes the package"),
         "readme": attr.label(mandatory = True, allow_single_file = True, doc = "what pyproject.toml calls the readme"),
         "sdk": attr.label(mandatory = True, doc = "the files of the C interface, as its data"),

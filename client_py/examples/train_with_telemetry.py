@@ -80,7 +80,8 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=10, help="how often to move towards the best")
     parser.add_argument("--seed", type=int, default=0, help="of the search and of the environments")
     parser.add_argument("--steps", action="store_true", help="print each step, too, rather than episodes alone")
-    parser.add_argument("--frames", metavar="WIDTHxHEIGHT", help="draw the first four environments for viewers")
+    parser.add_argument("--frames", metavar="WIDTHxHEIGHT", help="draw environments for viewers")
+    parser.add_argument("--policy", metavar="FILE", help="save the policy as FILE, *.npy, for evaluate_policy.py")
     arguments = parser.parse_args()
     if min(arguments.num_envs, arguments.iterations) < 1 or arguments.seed < 0:
         parser.error("--num_envs, --iterations and --seed: expected positive numbers")
@@ -96,6 +97,8 @@ def main() -> None:
                     "iteration", {"iteration": iteration, "mean_return": returns.mean(), "best_return": returns.max()}
                 )
                 print(f"iteration {iteration:3d}   return {returns.mean():8.1f}", file=sys.stderr, flush=True)
+            if arguments.policy:
+                np.save(arguments.policy, search.mean)
 
 
 if __name__ == "__main__":

@@ -205,6 +205,9 @@ std::string FrameThread::Metadata(const absl::Status& drawn) const {
                                  {"rows", grid_.rows()},
                                  {"columns", grid_.columns()},
                                  {"episodes", copied_.run.episodes}};
+  if (copied_.run.episodes > 0) {
+    json["episode_length"] = copied_.run.episode_length;
+  }
   if (!drawn.ok()) {
     json["error"] = NameOf(CodeOf(drawn));
     json["error_text"] = PrintableHead(drawn.message(), kErrorBytes);

@@ -1,17 +1,8 @@
 #include "engine_adapter/frames/image_encoder.h"
 
-// jpeglib.h uses FILE, and does not include its header.
-// clang-format off
-#include <cstdio>
-#include <jpeglib.h>
-// clang-format on
-#include <png.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <csetjmp>
-#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -19,101 +10,12 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
+#include "transport/frames/image_files.h"
 
 namespace tandem {
 namespace {
 
 constexpr int kJpegQuality = 90;
-
-absl::Status Failed(absl::string_view library, absl::string_view text) {
-  return MakeError(ErrorCode::kEngineFailed,
-                   absl::StrCat("image: expected ", library,
-                                " to encode it, found: ", text));
-}
-
-absl::StatusOr<std::vector<uint8_t>> Png(std::span<const uint8_t> rgb,
-                                         uint32_t width, uint32_t height) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = width;
-  image.height = height;
-  image.format = PNG_FORMAT_RGB;
-  // A higher level gains little, and streams need speed.
-  image.flags = PNG_IMAGE_FLAG_FAST;
-  const auto row = static_cast<png_int_32>(width * kRgbBytes);
-  // libpng's own bound, so that it encodes once.
-  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
-  std::vector<uint8_t> data(bytes);
-  if (png_image_write_to_memory(&image, data.data(), &bytes, 0, rgb.data(), row,
-                                nullptr) == 0) {
-    return Failed("libpng", image.message);
-  }
-  data.resize(bytes);
-  return data;
-}
-
-// libjpeg reports errors by longjmp, which leaves only this struct's frame.
-struct JpegFailure {
-  jpeg_error_mgr manager;
-  std::jmp_buf leave;
-  std::array<char, JMSG_LENGTH_MAX> text;
-
-  static void Leave(j_common_ptr info) {
-    auto* const failure = reinterpret_cast<JpegFailure*>(info->err);
-    info->err->format_message(info, failure->text.data());
-    std::longjmp(failure->leave, 1);
-  }
-};
-
-// Values that must survive the longjmp are in the caller's frame; no object
-// here has a destructor.
-bool WriteJpeg(const uint8_t* rgb, uint32_t width, uint32_t height,
-               unsigned char** out, unsigned long* out_bytes,
-               JpegFailure* failure) {
-  jpeg_compress_struct jpeg;
-  jpeg.err = jpeg_std_error(&failure->manager);
-  failure->manager.error_exit = JpegFailure::Leave;
-  if (setjmp(failure->leave) != 0) {
-    jpeg_destroy_compress(&jpeg);
-    return false;
-  }
-  jpeg_create_compress(&jpeg);
-  jpeg_mem_dest(&jpeg, out, out_bytes);
-  jpeg.image_width = width;
-  jpeg.image_height = height;
-  jpeg.input_components = kRgbBytes;
-  jpeg.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&jpeg);
-  jpeg_set_quality(&jpeg, kJpegQuality, TRUE);
-  // The default, 4:2:0, would remove the colour of thin lines.
-  jpeg.comp_info[0].h_samp_factor = 1;
-  jpeg.comp_info[0].v_samp_factor = 1;
-  jpeg_start_compress(&jpeg, TRUE);
-  while (jpeg.next_scanline < height) {
-    // libjpeg only reads the rows, although its type is not const.
-    auto* row = const_cast<JSAMPROW>(rgb + size_t{jpeg.next_scanline} * width *
-                                               kRgbBytes);
-    jpeg_write_scanlines(&jpeg, &row, 1);
-  }
-  jpeg_finish_compress(&jpeg);
-  jpeg_destroy_compress(&jpeg);
-  return true;
-}
-
-absl::StatusOr<std::vector<uint8_t>> Jpeg(std::span<const uint8_t> rgb,
-                                          uint32_t width, uint32_t height) {
-  unsigned char* out = nullptr;
-  unsigned long out_bytes = 0;  // NOLINT(google-runtime-int): libjpeg's type
-  JpegFailure failure = {};
-  const bool written =
-      WriteJpeg(rgb.data(), width, height, &out, &out_bytes, &failure);
-  std::vector<uint8_t> data;
-  if (written) data.assign(out, out + out_bytes);
-  // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): libjpeg's malloc
-  std::free(out);
-  if (!written) return Failed("libjpeg", failure.text.data());
-  return data;
-}
 
 }  // namespace
 
@@ -146,9 +48,15 @@ absl::StatusOr<Image> EncodeImage(std::vector<uint8_t> rgb, uint32_t width,
     image.data = std::move(rgb);
     return image;
   }
-  TANDEM_ASSIGN_OR_RETURN(image.data, format == ImageFormat::kPng
-                                          ? Png(rgb, width, height)
-                                          : Jpeg(rgb, width, height));
+  const PixelRows rows = {.pixels = std::as_bytes(std::span(rgb)),
+                          .width = width,
+                          .height = height,
+                          .channels = kRgbBytes};
+  TANDEM_ASSIGN_OR_RETURN(
+      image.data,
+      format == ImageFormat::kPng
+          ? EncodePng(rows)
+          : EncodeJpeg(rows, {.quality = kJpegQuality, .full_colour = true}));
   return image;
 }
 

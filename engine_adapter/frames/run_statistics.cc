@@ -9,6 +9,11 @@
 namespace tandem {
 namespace {
 
+double MeanOf(std::span<const double> numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0) /
+         static_cast<double>(numbers.size());
+}
+
 bool AnySet(std::span<const uint8_t> flags) {
   return flags[0] != 0 ||
          std::memcmp(flags.data(), flags.data() + 1, flags.size() - 1) != 0;
@@ -20,6 +25,7 @@ void RunStatistics::Count(const CountedExchange& exchange) {
   const size_t envs = returns_.size();
   const bool any_flag = AnySet(exchange.resets);
   if (exchange.stepped) {
+    ++ticks_;
     for (size_t env = 0; env < envs; ++env) {
       if (any_flag && exchange.resets[env] == kSkip) continue;
       rewards_[env] = exchange.rewards[env];
@@ -37,18 +43,28 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
   for (size_t env = 0; env < returns_.size(); ++env) {
     if (exchange.resets[env] == kSkip) {
       // Its rows, also dones, are as before.
+      if (exchange.stepped) ++begins_[env];
     } else if (exchange.resets[env] != 0) {
+      begins_[env] = ticks_;
       returns_[env] = 0;
       rewards_[env] = 0;
       over_[env] = 0;
     } else if (exchange.stepped && exchange.dones[env] == 0) {
       // The counted episode continued past its end; this step begins the next
       // one.
-      if (over_[env] != 0) returns_[env] = rewards_[env];
+      if (over_[env] != 0) {
+        returns_[env] = rewards_[env];
+        begins_[env] = ticks_ - 1;
+      }
       over_[env] = 0;
     } else if (exchange.stepped) {
-      if (over_[env] == 0) ended_[episodes_++ % kEpisodes] = returns_[env];
+      if (over_[env] == 0) {
+        const size_t at = episodes_++ % kEpisodes;
+        ended_[at] = returns_[env];
+        lengths_[at] = static_cast<double>(ticks_ - begins_[env]);
+      }
       returns_[env] = 0;
+      begins_[env] = ticks_;
       over_[env] = exchange.ended_are_reset ? 0 : 1;
     }
     any_over_ = any_over_ || over_[env] != 0;
@@ -59,6 +75,7 @@ void RunStatistics::Clear() {
   std::ranges::fill(returns_, 0.0);
   std::ranges::fill(rewards_, 0.0F);
   std::ranges::fill(over_, uint8_t{0});
+  std::ranges::fill(begins_, ticks_);
   any_over_ = false;
   episodes_ = 0;
 }
@@ -74,13 +91,12 @@ RunSnapshot RunStatistics::Now(std::span<const uint32_t> shown) const {
   now.last_reward /= count;
   const size_t ended =
       static_cast<size_t>(std::min<uint64_t>(episodes_, kEpisodes));
-  now.rolling_return =
-      ended == 0
-          ? so_far / count
-          : std::accumulate(ended_.begin(),
-                            ended_.begin() + static_cast<std::ptrdiff_t>(ended),
-                            0.0) /
-                static_cast<double>(ended);
+  if (ended == 0) {
+    now.rolling_return = so_far / count;
+  } else {
+    now.rolling_return = MeanOf(std::span(ended_).first(ended));
+    now.episode_length = MeanOf(std::span(lengths_).first(ended));
+  }
   return now;
 }
 

@@ -1,5 +1,5 @@
-// RunStatistics: a run's statistics for display: reward, return, episodes,
-// steps.
+// RunStatistics: a run's statistics for display: reward, return, episodes and
+// their length, steps.
 //
 // Data flow: an exchange's rewards and flags -> Count -> Now.
 // Ownership: the stepping thread.
@@ -31,13 +31,18 @@ struct RunSnapshot {
   double rolling_return = 0;  // mean of the last 100 episodes of all; until one
                               // has ended: of the shown ones' so far
   uint64_t episodes = 0;      // ended, of all environments
+  double episode_length = 0;  // mean of the same episodes as rolling_return, in
+                              // steps; 0: none has ended
 };
 
 // Count allocates nothing, and takes about a nanosecond an environment.
 class RunStatistics {
  public:
   explicit RunStatistics(uint32_t num_envs)
-      : returns_(num_envs), rewards_(num_envs), over_(num_envs) {}
+      : returns_(num_envs),
+        rewards_(num_envs),
+        begins_(num_envs),
+        over_(num_envs) {}
 
   void Count(const CountedExchange& exchange);
   // Clears the results of the last client, after a reset of every environment.
@@ -52,9 +57,14 @@ class RunStatistics {
 
   std::vector<double> returns_;  // of the running episodes
   std::vector<float> rewards_;   // of the last exchange
-  std::vector<uint8_t> over_;    // 1: counted; the episode continues
+  // The value of ticks_ before an episode's first step. So a step costs nothing
+  // for the lengths.
+  std::vector<uint64_t> begins_;
+  std::vector<uint8_t> over_;  // 1: counted; the episode continues
   bool any_over_ = false;
-  std::array<double, kEpisodes> ended_{};  // returns; a ring
+  std::array<double, kEpisodes> ended_{};    // returns; a ring
+  std::array<double, kEpisodes> lengths_{};  // of the same episodes
+  uint64_t ticks_ = 0;                       // exchanges with steps
   uint64_t episodes_ = 0;
   uint64_t env_steps_ = 0;
 };

@@ -110,6 +110,32 @@ TEST(RunStatistics, AnEpisodeThatGoesOnPastItsEndCountsOnce) {
   EXPECT_EQ(rig.Now().rolling_return, 3);
 }
 
+TEST(RunStatistics, TheLengthIsTheMeanOfEndedEpisodes) {
+  Rig rig;
+  EXPECT_EQ(rig.Step({1, 1}).episode_length, 0);
+  EXPECT_EQ(rig.Step({1, 1}, {1, 0}).episode_length, 2);
+  EXPECT_EQ(rig.Step({1, 1}, {1, 1}).episode_length, (2.0 + 1 + 3) / 3);
+}
+
+TEST(RunStatistics, SkippedStepsAndStepsBeforeAResetHaveNoLength) {
+  Rig rig;
+  rig.StepSecond(1);
+  rig.StepSecond(1);
+  rig.Step({1, 1});
+  EXPECT_EQ(rig.Step({1, 1}, {1, 0}).episode_length, 2);
+  rig.Reset({0, 1});
+  EXPECT_EQ(rig.Step({1, 1}, {0, 1}).episode_length, (2.0 + 1) / 2);
+}
+
+TEST(RunStatistics, TheLengthOfAnEpisodeThatGoesOnPastItsEndCountsOnce) {
+  Rig rig;
+  rig.Step({1, 1}, {0, 1}, /*ended_are_reset=*/false);
+  rig.Step({1, 1}, {0, 1}, /*ended_are_reset=*/false);
+  // Steps again without a flag: an episode that its client did not reset.
+  rig.Step({1, 1}, {0, 0}, /*ended_are_reset=*/false);
+  EXPECT_EQ(rig.Step({1, 1}, {0, 1}, false).episode_length, (1.0 + 2) / 2);
+}
+
 TEST(RunStatistics, NewClientStartsFromZero) {
   Rig rig;
   rig.Step({7, 7}, {1, 1});
@@ -117,6 +143,8 @@ TEST(RunStatistics, NewClientStartsFromZero) {
   EXPECT_EQ(rig.Now().episodes, 0U);
   EXPECT_EQ(rig.Now().last_reward, 0);
   EXPECT_EQ(rig.Step({2, 3}).rolling_return, 3);
+  EXPECT_EQ(rig.Now().episode_length, 0);
+  EXPECT_EQ(rig.Step({2, 3}, {1, 0}).episode_length, 2);
 }
 
 }  // namespace

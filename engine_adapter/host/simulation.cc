@@ -55,12 +55,14 @@ Simulation::Simulation(
       reset_begun_(std::move(reset_begun)),
       pause_changed_(std::move(pause_changed)),
       first_mode_(mode),
-      period_ns_(std::llround(engine->step_secs() * 1e9)) {
-  TakeMode(mode);
+      step_ns_(engine->step_secs() * 1e9) {
+  TakeMode(mode, 1);
 }
 
-void Simulation::TakeMode(rpc::SimulationMode mode) {
+void Simulation::TakeMode(rpc::SimulationMode mode, double realtime_factor) {
   mode_ = mode;
+  realtime_factor_ = realtime_factor;
+  period_ns_ = std::llround(step_ns_ / realtime_factor);
   due_ns_ = MonotonicNanos() + period_ns_;
   side_->SetMode(mode == rpc::SimulationMode::REALTIME ? RegionMode::kInference
                                                        : RegionMode::kTraining);
@@ -119,12 +121,16 @@ std::optional<int64_t> Simulation::DueNs() const {
 void Simulation::Restart() {
   NoteChange();
   CallerLeft(0);
-  TakeMode(first_mode_);
+  TakeMode(first_mode_, 1);
 }
 
-absl::Status Simulation::SetMode(rpc::SimulationMode mode) {
+absl::Status Simulation::SetMode(rpc::SimulationMode mode,
+                                 double realtime_factor) {
   TANDEM_RETURN_IF_ERROR(Check(*engine_, mode));
-  if (mode != mode_) TakeMode(mode);
+  if (mode != rpc::SimulationMode::REALTIME) realtime_factor = 1;
+  if (mode != mode_ || realtime_factor != realtime_factor_) {
+    TakeMode(mode, realtime_factor);
+  }
   if (!paused_ && mode != rpc::SimulationMode::REALTIME) {
     side_->ReleaseExchange();
   }

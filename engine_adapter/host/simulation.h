@@ -19,7 +19,9 @@
 //
 //  mode                     an exchange is served        otherwise stepped
 //  FAST, DETERMINISTIC      at once                      never
-//  REALTIME                 when its step is due         when a step is due
+//  REALTIME                 when its step is due         when a step is due:
+//                                                        realtime_factor
+//                                                        seconds a second
 //  any, while paused        by a SingleStep              by a SingleStep
 //
 // FAST equals DETERMINISTIC: in both, an exchange is one step of a fixed
@@ -90,7 +92,9 @@ class Simulation final : public SimulationPort {
 
   bool busy() const override { return runner_->work() != nullptr; }
   rpc::SimulationMode mode() const override { return mode_; }
-  absl::Status SetMode(rpc::SimulationMode mode) override;
+  double realtime_factor() const override { return realtime_factor_; }
+  absl::Status SetMode(rpc::SimulationMode mode,
+                       double realtime_factor) override;
   bool paused() const override { return paused_; }
   void SetCaller(size_t caller) override { caller_ = caller; }
   void CallerLeft(size_t caller) override;
@@ -107,7 +111,7 @@ class Simulation final : public SimulationPort {
   void NoteChange() override { ++changes_; }
 
  private:
-  void TakeMode(rpc::SimulationMode mode);
+  void TakeMode(rpc::SimulationMode mode, double realtime_factor);
   void Stepped();
   void StopSingleSteps();
   void EndSingleSteps(absl::StatusOr<uint32_t> how);
@@ -119,8 +123,10 @@ class Simulation final : public SimulationPort {
   const std::function<void()> reset_begun_;
   const std::function<void(bool begun, size_t caller)> pause_changed_;
   const rpc::SimulationMode first_mode_;
-  const int64_t period_ns_;  // 0: unknown
+  const double step_ns_;  // of simulated time; 0: unknown
   rpc::SimulationMode mode_;
+  double realtime_factor_ = 1;
+  int64_t period_ns_ = 0;  // between two steps in real time
   bool paused_ = false;
   size_t caller_ = 0;
   size_t pauser_ = 0;   // of the pause, if any

@@ -254,7 +254,7 @@ TEST_F(SimulationTest, ResetClearsAccumulatedSteps) {
 
 TEST_F(SimulationTest, AnEngineWithFieldsStepsAndResetsOnlyByExchanges) {
   engine_.AddField();
-  EXPECT_EQ(CodeOf(simulation_->SetMode(SimulationMode::REALTIME)),
+  EXPECT_EQ(CodeOf(simulation_->SetMode(SimulationMode::REALTIME, 1)),
             ErrorCode::kUnsupported);
   simulation_->SetPaused(true);
   EXPECT_EQ(CodeOf(simulation_->SingleStep(
@@ -293,7 +293,7 @@ TEST_F(SimulationTest, CountsEachChangeOnce) {
 }
 
 TEST_F(SimulationTest, InRealTimeStepsComeByTheClock) {
-  ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME).ok());
+  ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME, 1).ok());
   // relaxed: as above.
   EXPECT_EQ(header_->mode.load(std::memory_order_relaxed), 1);
   const int64_t begin_ns = MonotonicNanos();
@@ -306,7 +306,7 @@ TEST_F(SimulationTest, InRealTimeStepsComeByTheClock) {
   Send();
   while (Answered() == 0) (void)Turn();
   EXPECT_EQ(side_->arrays().rewards[0], static_cast<float>(engine_.steps_));
-  ASSERT_TRUE(simulation_->SetMode(SimulationMode::FAST).ok());
+  ASSERT_TRUE(simulation_->SetMode(SimulationMode::FAST, 1).ok());
   EXPECT_EQ(header_->mode.load(std::memory_order_relaxed), 0);
   const int steps = engine_.steps_;
   Send();
@@ -314,8 +314,29 @@ TEST_F(SimulationTest, InRealTimeStepsComeByTheClock) {
   EXPECT_EQ(engine_.steps_, steps + 1);
 }
 
+TEST_F(SimulationTest, TheFactorChangesTheTimeBetweenSteps) {
+  // Of a step of 2 ms.
+  for (const auto& [factor, period_ns] :
+       {std::pair<double, int64_t>{0.1, 20'000'000}, {10, 200'000}}) {
+    const int64_t before_ns = MonotonicNanos();
+    ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME, factor).ok());
+    EXPECT_EQ(simulation_->realtime_factor(), factor);
+    EXPECT_GE(*simulation_->DueNs(), before_ns + period_ns);
+    EXPECT_LE(*simulation_->DueNs(), MonotonicNanos() + period_ns);
+    const int64_t due_ns = *simulation_->DueNs();
+    // The same again changes nothing.
+    ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME, factor).ok());
+    EXPECT_EQ(*simulation_->DueNs(), due_ns);
+  }
+  ASSERT_TRUE(simulation_->SetMode(SimulationMode::FAST, 7).ok());
+  EXPECT_EQ(simulation_->realtime_factor(), 1);
+  ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME, 7).ok());
+  simulation_->Restart();
+  EXPECT_EQ(simulation_->realtime_factor(), 1);
+}
+
 TEST_F(SimulationTest, SkipsMissedRealTimeSteps) {
-  ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME).ok());
+  ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME, 1).ok());
   usleep(400'000);  // 200 steps; the engine makes up for 100 ms of them
   const int64_t before_ns = MonotonicNanos();
   EXPECT_TRUE(Turn());
@@ -331,7 +352,7 @@ TEST_F(SimulationTest, LeavingRealTimeServesTheExchangeThatWaits) {
   ASSERT_FALSE(slow.Admits(ExchangeKind::kStep));
   side_->HoldExchange();
   EXPECT_EQ(side_->Poll(), EngineEvent::kTimedOut);
-  ASSERT_TRUE(slow.SetMode(SimulationMode::DETERMINISTIC).ok());
+  ASSERT_TRUE(slow.SetMode(SimulationMode::DETERMINISTIC, 1).ok());
   EXPECT_EQ(side_->Poll(), EngineEvent::kExchange);
   EXPECT_TRUE(slow.Admits(ExchangeKind::kStep));
   side_->Publish();
@@ -350,7 +371,7 @@ TEST_F(SimulationTest, PausedRealTimeShowsInThePhaseOfAHeldExchange) {
 }
 
 TEST_F(SimulationTest, EachClientStartsFromInitialState) {
-  ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME).ok());
+  ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME, 1).ok());
   simulation_->SetPaused(true);
   SingleStep(1'000'000);
   simulation_->Restart();
@@ -391,7 +412,7 @@ TEST_F(SimulationTest, RefusesInvalidRequests) {
   EXPECT_EQ(CodeOf(second), ErrorCode::kInvalidArgument);
   EXPECT_NE(second.message().find("pause()"), absl::string_view::npos);
   engine_.step_secs_ = 0;
-  EXPECT_EQ(CodeOf(simulation_->SetMode(SimulationMode::REALTIME)),
+  EXPECT_EQ(CodeOf(simulation_->SetMode(SimulationMode::REALTIME, 1)),
             ErrorCode::kUnsupported);
 }
 

@@ -33,9 +33,13 @@ class SimulationPort {
   virtual bool busy() const = 0;
 
   virtual rpc::SimulationMode mode() const = 0;
+  // Simulated seconds for each second of the wall clock; 1 except in REALTIME.
+  virtual double realtime_factor() const = 0;
+  // `realtime_factor`, of REALTIME only: above 0; the caller checks its range.
   // kUnsupported for REALTIME if the engine's step length is unknown, or if the
   // engine has fields.
-  virtual absl::Status SetMode(rpc::SimulationMode mode) = 0;
+  virtual absl::Status SetMode(rpc::SimulationMode mode,
+                               double realtime_factor) = 0;
 
   virtual bool paused() const = 0;
   // Each call ends a SingleStep in progress, for either value of `paused`.

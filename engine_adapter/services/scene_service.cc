@@ -10,6 +10,12 @@
 #include "transport/base/error.h"
 
 namespace tandem {
+namespace {
+
+constexpr float kLeastRealtimeFactor = 0.1F;
+constexpr float kMostRealtimeFactor = 10;
+
+}  // namespace
 
 absl::StatusOr<rpc::GetSceneInfoResponseT> SceneService::GetSceneInfo(
     const rpc::GetSceneInfoRequestT& request) const {
@@ -86,10 +92,21 @@ absl::StatusOr<rpc::SetSimulationModeResponseT> SceneService::SetSimulationMode(
                      absl::StrJoin(rpc::EnumValuesSimulationMode(), ", ", name),
                      "; found ", static_cast<int>(request.mode)));
   }
-  TANDEM_RETURN_IF_ERROR(simulation_->SetMode(request.mode));
+  // Written so that NaN is refused.
+  if (request.mode == rpc::SimulationMode::REALTIME &&
+      !(request.realtime_factor >= kLeastRealtimeFactor &&
+        request.realtime_factor <= kMostRealtimeFactor)) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("realtime_factor: expected ", kLeastRealtimeFactor, " to ",
+                     kMostRealtimeFactor, ", found ", request.realtime_factor));
+  }
+  TANDEM_RETURN_IF_ERROR(
+      simulation_->SetMode(request.mode, double{request.realtime_factor}));
   rpc::SetSimulationModeResponseT response;
   response.success = true;
   response.current_mode = simulation_->mode();
+  response.realtime_factor = static_cast<float>(simulation_->realtime_factor());
   return response;
 }
 
@@ -98,6 +115,7 @@ absl::StatusOr<rpc::GetSimulationModeResponseT> SceneService::GetSimulationMode(
   rpc::GetSimulationModeResponseT response;
   response.mode = simulation_->mode();
   response.paused = simulation_->paused();
+  response.realtime_factor = static_cast<float>(simulation_->realtime_factor());
   return response;
 }
 

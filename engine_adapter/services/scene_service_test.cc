@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -163,6 +164,27 @@ TEST_F(SceneServiceTest, SetsTheModesThatThereAre) {
   EXPECT_EQ(CodeOf(response.status()), kInvalid);
   EXPECT_TRUE(absl::StrContains(response.status().message(), "2 (FAST)"));
   EXPECT_EQ(stepped_->mode(), Mode::FAST);
+}
+
+TEST_F(SceneServiceTest, SetsTheFactorOfRealTime) {
+  rpc::SetSimulationModeRequestT request;
+  request.mode = Mode::REALTIME;
+  for (const float factor : {0.1F, 2.5F, 10.0F}) {
+    request.realtime_factor = factor;
+    EXPECT_EQ(service_->SetSimulationMode(request)->realtime_factor, factor);
+    EXPECT_EQ(service_->GetSimulationMode({})->realtime_factor, factor);
+  }
+  for (const float factor :
+       {0.0F, 0.09F, 10.1F, -1.0F, std::numeric_limits<float>::quiet_NaN(),
+        std::numeric_limits<float>::infinity()}) {
+    request.realtime_factor = factor;
+    const auto response = service_->SetSimulationMode(request);
+    EXPECT_EQ(CodeOf(response.status()), kInvalid) << factor;
+    EXPECT_TRUE(absl::StrContains(response.status().message(), "0.1 to 10"));
+  }
+  EXPECT_EQ(service_->GetSimulationMode({})->realtime_factor, 10);
+  request.mode = Mode::FAST;
+  EXPECT_EQ(service_->SetSimulationMode(request)->realtime_factor, 1);
 }
 
 TEST_F(SceneServiceTest, PausesAndStepsWhilePaused) {

@@ -49,11 +49,15 @@ class SteppedEngine final : public SimulationPort {
 
   bool busy() const override { return false; }
   rpc::SimulationMode mode() const override { return mode_; }
-  absl::Status SetMode(rpc::SimulationMode mode) override {
+  double realtime_factor() const override { return realtime_factor_; }
+  absl::Status SetMode(rpc::SimulationMode mode,
+                       double realtime_factor) override {
     if (rig.step_secs() == 0) {
       return MakeError(ErrorCode::kUnsupported, "the steps' length is unknown");
     }
     mode_ = mode;
+    realtime_factor_ =
+        mode == rpc::SimulationMode::REALTIME ? realtime_factor : 1;
     return absl::OkStatus();
   }
   bool paused() const override { return paused_; }
@@ -102,6 +106,7 @@ class SteppedEngine final : public SimulationPort {
   }
 
   rpc::SimulationMode mode_ = rpc::SimulationMode::FAST;
+  double realtime_factor_ = 1;
   bool paused_ = false;
   size_t caller_ = 0;
   size_t pauser_ = 0;

@@ -57,9 +57,8 @@ absl::Status CheckToken(const LiveRun& run, const std::string& session_token) {
       "token; call RegisterWorker (again, when the daemon was restarted)");
 }
 
-RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
-                     const std::optional<std::string>& end_reason) {
-  if (end_reason.has_value()) return {RUN_STATUS_TERM, end_reason};
+RunOutcome OutcomeOf(const v1::WorkerEnded& ended, const LiveRun& run) {
+  if (run.end_reason.has_value()) return {run.end_state, run.end_reason};
   const WorkerExit exit = FromProto(ended);
   if (exit.how == WorkerExit::How::kExited && exit.number == 0) {
     return {RUN_STATUS_TERM, std::nullopt};

@@ -50,6 +50,7 @@ struct RunOptions {
   std::string start_dir;  // the default one of workers
   absl::Duration heartbeat = absl::Seconds(60);
   absl::Duration timeout = absl::Seconds(300);
+  absl::Duration fault_after = absl::Seconds(300);  // 0: never
   absl::Duration kill_grace = absl::Seconds(5);
   int32_t gpu_slots = 0;
   std::optional<size_t> keep_runs;  // the newest ended ones
@@ -81,7 +82,8 @@ struct LiveRun {
   UniqueFd process;
   std::optional<ProcessIdentity> proxy;  // the newest known
   std::shared_ptr<ProxyLink> link;
-  int vain_starts = 0;  // of proxies in a row
+  std::vector<int> cpus;  // its share, with enforce_resources
+  int vain_starts = 0;    // of proxies in a row
   absl::Duration backoff = absl::ZeroDuration();
   int64_t next_start_ns = 0;
 
@@ -89,6 +91,10 @@ struct LiveRun {
   int64_t last_beat_ns = 0;                           // monotonic clock
   int64_t ended_ns = 0;  // time of the durable end; 0: none
   bool unreachable = false;
+  // After a worker's first Heartbeat others are expected of it. The time
+  // without one; pauses do not count.
+  bool worker_beats = false;
+  absl::Duration silence = absl::ZeroDuration();
   std::string waiting_for;     // the reason of a delayed start
   std::string output_problem;  // the reason why its output is not read
 
@@ -98,8 +104,10 @@ struct LiveRun {
   std::thread helper;
   std::deque<absl::AnyInvocable<void()>> when_free;
 
-  // Set while the daemon ends the run: the reason, and the callers of Cancel.
+  // Set while the daemon ends the run: the reason and the final state, and the
+  // callers of Cancel.
   std::optional<std::string> end_reason;
+  RunState end_state = gymgui::trainer::RUN_STATUS_TERM;
   bool ending = false;  // its processes end, or will be ended
   std::vector<absl::AnyInvocable<void(const absl::Status&)>> cancel_waiters;
 
@@ -129,10 +137,9 @@ struct RunOutcome {
   RunState state = gymgui::trainer::RUN_STATUS_FAULT;
   std::optional<std::string> reason;
 };
-// Returns the final state of a run after this end of its worker; uses
-// `end_reason` if the daemon ended it.
-RunOutcome OutcomeOf(const v1::WorkerEnded& ended,
-                     const std::optional<std::string>& end_reason);
+// Returns the final state of a run after this end of its worker; the run's
+// `end_state` and `end_reason` if the daemon ended it.
+RunOutcome OutcomeOf(const v1::WorkerEnded& ended, const LiveRun& run);
 
 // Returns the query for all processes of the run except its proxy.
 TreeQuery QueryOf(const LiveRun& run);

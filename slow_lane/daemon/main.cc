@@ -64,6 +64,9 @@ ABSL_FLAG(absl::Duration, heartbeat, absl::Seconds(60),
           "how often a run's proxy says that the worker lives");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(300),
           "without a heartbeat for so long, a run is shown as unreachable");
+ABSL_FLAG(absl::Duration, fault_after, absl::Seconds(300),
+          "a worker that has itself called Heartbeat and then is silent for so "
+          "long, pauses not counted, is ended, and its run is FAULT; 0: never");
 ABSL_FLAG(absl::Duration, kill_grace, absl::Seconds(5),
           "from SIGTERM to SIGKILL, when a run is cancelled");
 ABSL_FLAG(std::optional<int32_t>, gpu_slots, std::nullopt,
@@ -151,6 +154,7 @@ absl::Status CheckFlags() {
   } times[] = {
       {"--heartbeat", absl::GetFlag(FLAGS_heartbeat), absl::Milliseconds(1)},
       {"--timeout", absl::GetFlag(FLAGS_timeout), absl::Milliseconds(1)},
+      {"--fault_after", absl::GetFlag(FLAGS_fault_after), absl::ZeroDuration()},
       {"--kill_grace", absl::GetFlag(FLAGS_kill_grace), absl::ZeroDuration()}};
   for (const auto& time : times) {
     if (time.value < time.least || time.value > kLongestTime) {
@@ -264,6 +268,7 @@ absl::Status RunDaemon() {
       .start_dir = start_dir,
       .heartbeat = absl::GetFlag(FLAGS_heartbeat),
       .timeout = absl::GetFlag(FLAGS_timeout),
+      .fault_after = absl::GetFlag(FLAGS_fault_after),
       .kill_grace = absl::GetFlag(FLAGS_kill_grace),
       .gpu_slots = absl::GetFlag(FLAGS_gpu_slots).value_or(CountGpus()),
       .keep_runs = absl::GetFlag(FLAGS_keep_runs)};

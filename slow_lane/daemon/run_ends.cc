@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "slow_lane/runs/process_memory.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
@@ -76,6 +77,8 @@ RunFolder RunEnds::FolderOf(const LiveRun& run) const {
 void RunEnds::End(LiveRun* run, RunState state,
                   std::optional<std::string> reason) {
   starter_->gpus().Release(run->row.gpu_slots);
+  starter_->cpus().Release(run->cpus);
+  run->cpus.clear();
   // Rows are missing, also after success: adds that to the reason.
   if (!run->output_problem.empty() &&
       !absl::StrContains(reason.value_or(""), run->output_problem)) {
@@ -109,7 +112,7 @@ void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {
     if (run->link != nullptr) run->link->Recorded();
     return;
   }
-  RunOutcome outcome = OutcomeOf(ended, run->end_reason);
+  RunOutcome outcome = OutcomeOf(ended, *run);
   if (ended.has_unknown() && !run->end_reason.has_value()) {
     return EndByItsEvents(run->row.run_id, std::move(outcome));
   }
@@ -165,11 +168,15 @@ void RunEnds::CancelIsLost(const std::string& run_id) {
                         "again once the next daemon runs"));
 }
 
-void RunEnds::StartEnding(LiveRun* run, const std::string& why) {
-  if (!run->end_reason.has_value()) run->end_reason = why;
+void RunEnds::StartEnding(LiveRun* run, const std::string& why,
+                          RunState state) {
+  if (!run->end_reason.has_value()) {
+    run->end_reason = why;
+    run->end_state = state;
+  }
   if (run->ending || IsFinal(run->row.status)) return;
   if (!run->dispatched) {
-    End(run, RUN_STATUS_TERM, run->end_reason);
+    End(run, run->end_state, run->end_reason);
     return AnswerCancelInTime(run->row.run_id);
   }
   run->ending = true;
@@ -236,6 +243,40 @@ void RunEnds::CheckLimits(LiveRun* run) {
   }
 }
 
+void RunEnds::CheckMemory(LiveRun* run) {
+  if (!run->config.enforce_resources || run->row.worker.pid() == 0 ||
+      run->busy || run->end_reason.has_value()) {
+    return;
+  }
+  runs_->WorkOn(run, [this, run, query = QueryOf(*run)] {
+    const absl::StatusOr<std::vector<TreeMember>> members = FindTree(query);
+    const uint64_t bytes = members.ok() ? SumOfPss(*members) : 0;
+    return [this, run, bytes] {
+      const uint64_t limit = run->config.memory_mb;
+      if (bytes >> 20 <= limit || IsFinal(run->row.status)) return;
+      StartEnding(run,
+                  absl::StrCat("its processes used ", bytes >> 20,
+                               " MiB (PSS), more than resources.memory_mb = ",
+                               limit, " (metadata.tandem.enforce_resources)"),
+                  RUN_STATUS_FAULT);
+    };
+  });
+}
+
+void RunEnds::CheckSilence(LiveRun* run, absl::Duration passed) {
+  if (!run->worker_beats || options_.fault_after == absl::ZeroDuration() ||
+      run->end_reason.has_value() || run->row.status == RUN_STATUS_PAUSE) {
+    return;
+  }
+  run->silence += passed;
+  if (run->silence < options_.fault_after) return;
+  StartEnding(run,
+              absl::StrCat("its worker has sent heartbeats, and then none for ",
+                           absl::FormatDuration(options_.fault_after),
+                           " (--fault_after)"),
+              RUN_STATUS_FAULT);
+}
+
 void RunEnds::EndUnheard(LiveRun* run) {
   if (!run->dispatched || run->busy || run->link != nullptr) return;
   // A living proxy will connect, unless the run is being ended.
@@ -257,7 +298,7 @@ void RunEnds::EndUnheard(LiveRun* run) {
   }
   run->output_problem = what;
   if (run->end_reason.has_value()) {
-    return End(run, RUN_STATUS_TERM, run->end_reason);
+    return End(run, run->end_state, run->end_reason);
   }
   runs_->WorkOn(run, [this, run, folder, query = QueryOf(*run),
                       worker = FromProto(run->row.worker)] {

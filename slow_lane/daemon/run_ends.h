@@ -50,10 +50,18 @@ class RunEnds {
   void WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended);
   // Ends the run's processes; `done` as RunSupervisor::Cancel.
   void Cancel(LiveRun* run, LiveRuns::Done done);
-  // Ends the run's processes. A run that is not dispatched ends at once.
-  void StartEnding(LiveRun* run, const std::string& why);
+  // Ends the run's processes; the run's state is then `state`. A run that is
+  // not dispatched ends at once.
+  void StartEnding(LiveRun* run, const std::string& why,
+                   RunState state = gymgui::trainer::RUN_STATUS_TERM);
   // Calls StartEnding if a limit of the run's schedule is reached.
   void CheckLimits(LiveRun* run);
+  // With enforce_resources: adds up the memory of the run's processes, on the
+  // run's own thread; if it is above the limit, calls StartEnding with FAULT.
+  void CheckMemory(LiveRun* run);
+  // Adds to the silence of a worker that has sent heartbeats; after
+  // --fault_after of it, calls StartEnding with FAULT.
+  void CheckSilence(LiveRun* run, absl::Duration passed);
   // Ends a run that has no proxy, and no folder for starting one, if it was
   // cancelled or its worker has ended.
   void EndUnheard(LiveRun* run);

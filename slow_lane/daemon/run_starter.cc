@@ -1,6 +1,7 @@
 #include "slow_lane/daemon/run_starter.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -61,6 +62,9 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   std::map<std::string, std::string> environment = OwnEnvironment();
   // Keeps a killed worker's last lines.
   environment["PYTHONUNBUFFERED"] = std::string("1");
+  for (const auto& [name, value] : run.config.fast_lane) {
+    environment[name] = value;
+  }
   for (const auto& [name, value] : run.config.environment) {
     environment[name] = value;
   }
@@ -68,6 +72,8 @@ LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
   environment["TANDEM_RUN_DIR"] = folder.path();
   environment["TANDEM_DAEMON"] = address;
   environment["TRAINER_WORKER_CONFIG_PATH"] = folder.config_path();
+  environment["TANDEM_KEEP_CHECKPOINTS"] =
+      absl::StrCat(run.config.keep_checkpoints ? 1 : 0);
   environment["CUDA_VISIBLE_DEVICES"] = absl::StrJoin(run.row.gpu_slots, ",");
   plan.environment = Entries(environment);
   plan.working_directory = run.config.working_directory.value_or(start_dir);
@@ -85,12 +91,27 @@ rlim_t RaiseDescriptorLimit() {
   return before;
 }
 
+// Returns the processors that a process may use; pid 0: this process. Empty: it
+// has ended.
+std::vector<int> AffinityOf(pid_t pid) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(pid, sizeof(set), &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
 // Starts this program as the run's proxy, in a session of its own, with its
-// output in the folder's proxy.log. `descriptors` is the proxy's and the
-// worker's limit: some programs fail with a higher limit.
+// output in the folder's proxy.log. `descriptors` and `cpus` are the proxy's
+// and the worker's: some programs fail with a higher limit of descriptors; no
+// `cpus`: the daemon's.
 absl::StatusOr<ProcessIdentity> SpawnProxy(const RunOptions& options,
                                            const std::string& run_id,
-                                           rlim_t descriptors) {
+                                           rlim_t descriptors,
+                                           const std::vector<int>& cpus) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -127,6 +148,13 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunOptions& options,
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = descriptors;
   prlimit(pid, RLIMIT_NOFILE, &limit, nullptr);
+  if (!cpus.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : cpus) CPU_SET(cpu, &set);
+    // If it has ended already, so does the run's start.
+    sched_setaffinity(pid, sizeof(set), &set);
+  }
   return IdentityOf(pid);
 }
 
@@ -138,7 +166,8 @@ RunStarter::RunStarter(const RunOptions& options, EventLoop* loop,
       loop_(loop),
       runs_(runs),
       descriptors_(RaiseDescriptorLimit()),
-      gpus_(options_.gpu_slots) {}
+      gpus_(options_.gpu_slots),
+      cpus_(AffinityOf(0)) {}
 
 absl::Status RunStarter::WatchChildren() {
   sigset_t children;
@@ -239,8 +268,11 @@ void RunStarter::Spawn(const std::string& run_id) {
   if (run == nullptr || run->process.valid() || IsFinal(run->row.status)) {
     return;
   }
+  if (run->config.enforce_resources && run->cpus.empty()) {
+    run->cpus = cpus_.Take(run->config.cpus);
+  }
   const absl::StatusOr<ProcessIdentity> proxy =
-      SpawnProxy(options_, run_id, descriptors_);
+      SpawnProxy(options_, run_id, descriptors_, run->cpus);
   if (!proxy.ok()) {
     run->waiting_for = std::string(proxy.status().message());
     return;  // a later tick tries again
@@ -254,6 +286,10 @@ void RunStarter::WatchProxy(LiveRun* run, const ProcessIdentity& proxy) {
   if (!process.ok()) return;  // ended: the next tick starts another one
   run->process = *std::move(process);
   run->proxy = proxy;
+  if (run->config.enforce_resources && run->cpus.empty()) {
+    run->cpus = AffinityOf(proxy.pid);  // an earlier daemon has started it
+    cpus_.Mark(run->cpus);
+  }
   loop_->Watch(run->process.get(),
                [this, run_id = run->row.run_id] { ProxyEnded(run_id); });
 }

@@ -26,6 +26,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "slow_lane/daemon/cpu_shares.h"
 #include "slow_lane/daemon/event_loop.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/runs/process_identity.h"
@@ -96,6 +97,7 @@ class RunStarter {
   void UnwatchProxy(LiveRun* run);
 
   GpuSlots& gpus() { return gpus_; }
+  CpuShares& cpus() { return cpus_; }
 
  private:
   // Returns false if the run must wait for GPUs.
@@ -113,6 +115,7 @@ class RunStarter {
   LiveRuns* const runs_;
   const rlim_t descriptors_;  // the limit for workers
   GpuSlots gpus_;
+  CpuShares cpus_;
   std::string address_;
   UniqueFd children_;  // a signalfd of SIGCHLD
 };

@@ -8,12 +8,17 @@
 #include <future>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_id.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -35,6 +40,36 @@ std::string MakeToken() {
   // Returns all of so few bytes, and cannot fail after the system's start.
   (void)!getrandom(bytes.data(), bytes.size(), 0);
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
+}
+
+constexpr char kProtocol[] = "MOSAIC/1.0";
+// Of the events that workers publish (schema/telemetry). 0: the worker names
+// none.
+constexpr uint32_t kSchemaVersion = 1;
+
+// kFailedPrecondition, with both versions: the worker has another protocol or
+// schema than this daemon.
+absl::Status CheckVersions(const RegisterWorkerRequest& request) {
+  absl::string_view minor = request.proto_version();
+  const bool is_one =
+      minor.empty() ||
+      (absl::ConsumePrefix(&minor, "MOSAIC/1.") && !minor.empty() &&
+       absl::c_all_of(minor, [](char letter) {
+         return absl::ascii_isdigit(static_cast<unsigned char>(letter));
+       }));
+  if (!is_one) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("expected the protocol MOSAIC/1.x, as this daemon's ",
+                     kProtocol, ", found ", Quoted(request.proto_version()),
+                     "; use a daemon of the worker's version"));
+  }
+  if (request.schema_version() > kSchemaVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "expected events of schema version ", kSchemaVersion,
+        ", which this daemon knows, found ", request.schema_version(),
+        "; use a daemon of the worker's version"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -332,11 +367,13 @@ void RunSupervisor::Register(RegisterWorkerRequest request,
                "expected a run whose worker was started, found it ",
                NameOf(run->row.status))));
          }
+         const absl::Status known = CheckVersions(request);
+         if (!known.ok()) return reply(known);
          std::string& token = run->session_tokens[request.worker_id()];
          token = MakeToken();
          RegisterWorkerResponse response;
          response.set_accepted_version(request.proto_version().empty()
-                                           ? "MOSAIC/1.0"
+                                           ? kProtocol
                                            : request.proto_version());
          response.set_session_token(token);
          runs_.MoveTo(run, RUN_STATUS_RDY);  // from HSHK only
@@ -364,7 +401,11 @@ void RunSupervisor::Heartbeat(const std::string& run_id,
                               const std::string& session_token, Done done) {
   With(run_id, std::move(done), [session_token](LiveRun* run, Done reply) {
     const absl::Status valid = CheckToken(*run, session_token);
-    if (valid.ok()) NoteHeartbeat(run);
+    if (valid.ok()) {
+      NoteHeartbeat(run);
+      run->worker_beats = true;
+      run->silence = absl::ZeroDuration();
+    }
     reply(valid);
   });
 }
@@ -455,6 +496,10 @@ void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
 
 void RunSupervisor::Tick() {
   const int64_t now_ns = MonotonicNanos();
+  // If this process was stopped, workers' heartbeats wait for it.
+  const absl::Duration passed =
+      std::min(absl::Nanoseconds(now_ns - ticked_ns_), 2 * kTick);
+  ticked_ns_ = now_ns;
   for (auto& [run_id, run] : runs_.all()) {
     if (IsFinal(run.row.status)) continue;
     run.unreachable =
@@ -462,6 +507,8 @@ void RunSupervisor::Tick() {
         now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(options_.timeout);
     CountRate(&run, now_ns);
     ends_.CheckLimits(&run);
+    ends_.CheckSilence(&run, passed);
+    ends_.CheckMemory(&run);
     if (run.dispatched) starter_.StartProxy(&run);
     ends_.EndUnheard(&run);
   }

@@ -21,6 +21,7 @@
 // the worker ended, all is durable  TERM or FAULT  frees GPUs, ends the proxy
 // the proxy ended                   unchanged      starts another one
 // no heartbeat for the limit        unchanged      shows it as unreachable
+// none of a worker that sent some   FAULT          ends its processes
 // the daemon ended                  unchanged      the next one finds the
 //                                                  proxies, or starts them
 
@@ -99,7 +100,7 @@ class RunSupervisor {
   // Calls of workers that use gRPC.
 
   // Registers a worker. kFailedPrecondition: the run has ended, or has not
-  // started.
+  // started; or the worker has another version of the protocol or the schema.
   void Register(gymgui::trainer::RegisterWorkerRequest request,
                 Answer<gymgui::trainer::RegisterWorkerResponse> answer);
   // Checks whether a worker may publish. Empty `session_token`: it sent none.
@@ -161,7 +162,8 @@ class RunSupervisor {
   LiveRuns runs_;
   RunStarter starter_;
   RunEnds ends_;
-  EventLoop loop_;  // last: its thread ends first
+  int64_t ticked_ns_ = 0;  // monotonic clock, of the last Tick
+  EventLoop loop_;         // last: its thread ends first
 };
 
 }  // namespace tandem::slow_lane

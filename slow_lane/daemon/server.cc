@@ -19,8 +19,8 @@
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "schema/protos/trainer.grpc.pb.h"
 #pragma GCC diagnostic pop
+#include "program/token_file.h"
 #include "slow_lane/wire/limits.h"
-#include "slow_lane/wire/token_file.h"
 #include "transport/base/error.h"
 
 namespace tandem::slow_lane {

@@ -24,8 +24,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "program/listening_sockets.h"
 #include "slow_lane/daemon/connection_acceptor.h"
-#include "slow_lane/daemon/listening_sockets.h"
 #include "slow_lane/daemon/peer_owner.h"
 
 namespace tandem::slow_lane {

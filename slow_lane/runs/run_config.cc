@@ -38,6 +38,7 @@ enum class Kind {
   kText,        // a text; null: none, if it is not required
   kName,        // as kText; empty: none
   kFolder,      // as kText; a folder
+  kVideoMode,   // MOSAIC's words
   kInteger,
   kBool,
 };
@@ -70,6 +71,12 @@ constexpr Rule kRules[] = {
     {"metadata.tandem", Kind::kObject},
     {"metadata.tandem.working_directory", Kind::kFolder},
     {"metadata.tandem.step_stride", Kind::kInteger, false, 1},
+    {"metadata.tandem.enforce_resources", Kind::kBool},
+    {"metadata.tandem.fast_lane", Kind::kObject},
+    {"metadata.tandem.fast_lane.only", Kind::kBool},
+    {"metadata.tandem.fast_lane.slot", Kind::kInteger, false, 0},
+    {"metadata.tandem.fast_lane.video_mode", Kind::kVideoMode},
+    {"metadata.tandem.fast_lane.grid_limit", Kind::kInteger, false, 1},
     // "worker" belongs to another program, and need not be an object.
     {"metadata.worker.worker_id", Kind::kName},
     {"schedule", Kind::kObject},
@@ -191,6 +198,9 @@ std::string Expected(const Rule& rule, const json& value, bool* is_met) {
                  : absl::StrCat("an integer from ", rule.least, " to ",
                                 rule.most);
     }
+    case Kind::kVideoMode:
+      *is_met = value == "single" || value == "grid" || value == "off";
+      return "single, grid or off";
     case Kind::kText:
     case Kind::kName:
     case Kind::kFolder:
@@ -312,6 +322,28 @@ std::optional<std::string> TextAt(json& root, absl::string_view path) {
   return value->get<std::string>();
 }
 
+// Returns the worker's variables of metadata.tandem.fast_lane, by which it
+// chooses what to publish (client_py/tandem/worker_environment.py).
+std::map<std::string, std::string> FastLaneVariables(json& root) {
+  constexpr absl::string_view kFastLane = "metadata.tandem.fast_lane";
+  json* const found = Find(root, kFastLane);
+  if (found == nullptr) return {};
+  const json& given = *found;
+  std::map<std::string, std::string> variables = {
+      {"MOSAIC_FASTLANE_ONLY", given.value("only", false) ? "1" : "0"}};
+  if (const auto slot = IntegerAt(root, absl::StrCat(kFastLane, ".slot"))) {
+    variables["MOSAIC_FASTLANE_SLOT"] = absl::StrCat(*slot);
+  }
+  if (given.contains("video_mode")) {
+    variables["MOSAIC_FASTLANE_VIDEO_MODE"] = given["video_mode"];
+  }
+  if (const auto limit =
+          IntegerAt(root, absl::StrCat(kFastLane, ".grid_limit"))) {
+    variables["MOSAIC_FASTLANE_GRID_LIMIT"] = absl::StrCat(*limit);
+  }
+  return variables;
+}
+
 absl::StatusOr<json> ParseObject(absl::string_view text) {
   json given;
   try {
@@ -365,14 +397,20 @@ absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
   config.arguments = root["arguments"].get<std::vector<std::string>>();
   config.environment =
       root["environment"].get<std::map<std::string, std::string>>();
+  config.cpus = root["resources"]["cpus"];
+  config.memory_mb = root["resources"]["memory_mb"];
+  const json* const enforced = Find(root, "metadata.tandem.enforce_resources");
+  config.enforce_resources = enforced != nullptr && enforced->get<bool>();
   config.gpus_requested = root["resources"]["gpus"]["requested"];
   config.gpus_mandatory = root["resources"]["gpus"]["mandatory"];
   config.persist_logs = root["artifacts"]["persist_logs"];
+  config.keep_checkpoints = root["artifacts"]["keep_checkpoints"];
   config.max_duration_secs = IntegerAt(root, "schedule.max_duration_seconds");
   config.max_steps = IntegerAt(root, "schedule.max_steps");
   config.working_directory = TextAt(root, "metadata.tandem.working_directory");
   config.step_stride =
       IntegerAt(root, "metadata.tandem.step_stride").value_or(1);
+  config.fast_lane = FastLaneVariables(root);
   config.worker_id = TextAt(root, "metadata.worker.worker_id");
   config.canonical_json = root.dump();
   config.digest = Sha256(config.canonical_json);

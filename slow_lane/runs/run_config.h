@@ -34,13 +34,18 @@ struct RunConfig {
   std::string entry_point;  // a program, by path or by the worker's PATH
   std::vector<std::string> arguments;              // without the program
   std::map<std::string, std::string> environment;  // on top of the daemon's
+  uint64_t cpus = 1;
+  uint64_t memory_mb = 256;
+  bool enforce_resources = false;  // whether the two are limits
   uint32_t gpus_requested = 0;
   bool gpus_mandatory = false;
   bool persist_logs = true;
+  bool keep_checkpoints = true;  // for the worker
   std::optional<uint64_t> max_duration_secs;
   std::optional<uint64_t> max_steps;
   std::optional<std::string> working_directory;
   uint64_t step_stride = 1;
+  std::map<std::string, std::string> fast_lane;  // variables of the worker
   std::optional<std::string> worker_id;
 
   std::string canonical_json;  // parses to the same config, byte for byte

@@ -34,7 +34,15 @@ json Largest() {
                          {"persist_logs", false},
                          {"keep_checkpoints", false}};
   config["metadata"] = {
-      {"tandem", {{"working_directory", "/tmp"}, {"step_stride", 10}}},
+      {"tandem",
+       {{"working_directory", "/tmp"},
+        {"step_stride", 10},
+        {"enforce_resources", true},
+        {"fast_lane",
+         {{"only", true},
+          {"slot", 3},
+          {"video_mode", "single"},
+          {"grid_limit", 9}}}}},
       {"worker", {{"worker_id", "w1"}, {"module", "x"}, {"config", {1, 2}}}},
       {"ui", {{"anything", {nullptr, 1.5}}}}};
   config["schedule"] = {{"max_duration_seconds", 60}, {"max_steps", 1000}};
@@ -72,6 +80,9 @@ TEST(ParseRunConfig, FillsInDefaults) {
   EXPECT_EQ(config->working_directory, std::nullopt);
   EXPECT_EQ(config->worker_id, std::nullopt);
   EXPECT_EQ(config->step_stride, 1u);
+  EXPECT_FALSE(config->enforce_resources);
+  EXPECT_TRUE(config->keep_checkpoints);
+  EXPECT_TRUE(config->fast_lane.empty());
   EXPECT_EQ(config->canonical_json,
             R"({"arguments":[],"artifacts":{"keep_checkpoints":true,)"
             R"("persist_logs":true},"entry_point":"python3","environment":{},)"
@@ -94,12 +105,31 @@ TEST(ParseRunConfig, ReadsEverything) {
   EXPECT_EQ(config->max_steps, 1000u);
   EXPECT_EQ(config->working_directory, "/tmp");
   EXPECT_EQ(config->step_stride, 10u);
+  EXPECT_TRUE(config->enforce_resources);
+  EXPECT_EQ(config->cpus, 8u);
+  EXPECT_EQ(config->memory_mb, 4096u);
+  EXPECT_FALSE(config->keep_checkpoints);
+  EXPECT_EQ(config->fast_lane, (std::map<std::string, std::string>{
+                                   {"MOSAIC_FASTLANE_ONLY", "1"},
+                                   {"MOSAIC_FASTLANE_SLOT", "3"},
+                                   {"MOSAIC_FASTLANE_VIDEO_MODE", "single"},
+                                   {"MOSAIC_FASTLANE_GRID_LIMIT", "9"}}));
   EXPECT_EQ(config->worker_id, "w1");
   const json canonical = json::parse(config->canonical_json);
   EXPECT_EQ(canonical["resources"]["cpus"], 8);
   EXPECT_EQ(canonical["resources"]["memory_mb"], 4096);
   EXPECT_EQ(canonical["artifacts"]["output_prefix"], "out/here");
   EXPECT_EQ(canonical["artifacts"]["keep_checkpoints"], false);
+}
+
+TEST(ParseRunConfig, AnEmptyFastLaneHasMosaicsDefaults) {
+  json config = Smallest();
+  config["metadata"]["tandem"]["fast_lane"] = json::object();
+  const auto parsed = Parse(config);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(
+      parsed->fast_lane,
+      (std::map<std::string, std::string>{{"MOSAIC_FASTLANE_ONLY", "0"}}));
 }
 
 TEST(ParseRunConfig, GivesTheSameCanonicalTextAgain) {
@@ -226,6 +256,12 @@ TEST(ParseRunConfig, RefusesValuesBeyondTheirLimits) {
       {"/metadata/tandem/working_directory", "relative"},
       {"/metadata/tandem/working_directory", 1},
       {"/metadata/tandem/step_stride", 0},
+      {"/metadata/tandem/enforce_resources", "yes"},
+      {"/metadata/tandem/fast_lane", true},
+      {"/metadata/tandem/fast_lane/only", 1},
+      {"/metadata/tandem/fast_lane/slot", -1},
+      {"/metadata/tandem/fast_lane/video_mode", "film"},
+      {"/metadata/tandem/fast_lane/grid_limit", 0},
       {"/metadata/worker/worker_id", 5},
       {"/schedule", nullptr},
       {"/schedule/max_steps", 0},

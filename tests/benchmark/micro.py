@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 import tandem
+from tests.benchmark import frame_readers
 from tests.benchmark.google_benchmark import run_benchmark
 from tests.benchmark.rows import Case, Figures, Row, Suite, turns
 from tests.interop.foreign_fast_lane import ForeignWriter
@@ -127,7 +128,7 @@ SUITES = {
         Suite(
             "frames",
             "frames a second into a frame ring, compared with bare stores and a ring in Python",
-            list(_frame_cases()),
+            [*_frame_cases(), *frame_readers.cases()],
             __name__,
         ),
         Suite(

@@ -1,6 +1,7 @@
 """A run with a frame reader, compared with the same run without one."""
 
 import itertools
+import json
 import os
 import select
 import signal
@@ -85,8 +86,30 @@ def test_frames_are_drawn_only_while_a_reader_is_present() -> None:
         _step_until(client, has_ended)
 
 
+def test_python_reads_an_engines_frames_by_its_name() -> None:
+    """The engine renders for that reader; a segment of that name has priority; an engine may have no frames."""
+    with (
+        _launch("Pendulum-v1", num_envs=1, frames="40x30") as engine,
+        _attach(engine) as client,
+        tandem.FastLaneReader.attach(engine.name) as reader,
+    ):
+        client.reset(seed=0)
+        rng = np.random.default_rng(0)
+        deadline = time.monotonic() + _WATCHDOG_SECS
+        while (frame := reader.next_frame()) is None or json.loads(frame.metadata or b"")["step"] < 5:
+            assert time.monotonic() < deadline
+            client.step(_actions(client, rng))
+        assert frame.view.shape == (30, 40, 3)
+        assert reader.writer_alive()
+        config = tandem.FastLaneConfig(width=8, height=6, capacity=4)
+        with tandem.FastLaneWriter.create(engine.name, config), tandem.FastLaneReader.attach(engine.name) as other:
+            assert (other.width, other.height) == (8, 6)
+    with _launch("Pendulum-v1", num_envs=1) as engine, pytest.raises(tandem.Unsupported, match="--frames"):
+        tandem.FastLaneReader.attach(engine.name)
+
+
 def test_a_frame_has_its_metadata() -> None:
-    """Step, environments, grid, reward, return and episodes are those of the step in the metadata."""
+    """Step, environments, grid, reward, return, episodes and their length are those of the step in the metadata."""
     with (
         _launch("Hopper-v5", num_envs=8, frames=tandem.FrameOptions("40x30", envs=[5, 0, 3], hz=500)) as engine,
         _attach(engine) as client,
@@ -94,8 +117,8 @@ def test_a_frame_has_its_metadata() -> None:
     ):
         client.reset(seed=0)
         rng = np.random.default_rng(0)
-        expected = {1: (0.0, 0.0, 0)}  # step -> reward, return, episodes
-        returns, ended = np.zeros(8), []
+        expected = {1: (0.0, 0.0, 0, None)}  # step -> reward, return, episodes, length
+        returns, lengths, ended = np.zeros(8), np.zeros(8), []
         seen = misread = last = 0
         shown = [5, 0, 3]
         deadline = time.monotonic() + _WATCHDOG_SECS
@@ -103,19 +126,21 @@ def test_a_frame_has_its_metadata() -> None:
             assert time.monotonic() < deadline
             _, rewards, dones = client.step(_actions(client, rng))
             returns += rewards
+            lengths += 1
             for env in np.flatnonzero(dones):
-                ended.append(returns[env])
-                returns[env] = 0
-            so_far = float(np.mean(ended[-100:])) if ended else float(returns[shown].mean())
-            expected[step] = (float(rewards[shown].astype(float).mean()), so_far, len(ended))
+                ended.append((returns[env], lengths[env]))
+                returns[env] = lengths[env] = 0
+            so_far, length = np.mean(ended[-100:], axis=0) if ended else (returns[shown].mean(), None)
+            expected[step] = (float(rewards[shown].astype(float).mean()), so_far, len(ended), length)
             frame = watcher.latest()
             if frame is None or frame.number == last or frame.metadata["step"] not in expected:
                 continue
             last = frame.number
             assert frame.pixels.shape == (60, 80, 3)
             assert (frame.metadata["envs"], frame.metadata["rows"], frame.metadata["columns"]) == (shown, 2, 2)
-            reward, rolling, episodes = expected[frame.metadata["step"]]
+            reward, rolling, episodes, length = expected[frame.metadata["step"]]
             assert frame.metadata["episodes"] == episodes
+            assert frame.metadata.get("episode_length") == pytest.approx(length)
             seen += 1
             # The ring's metrics are those of its newest frame or, just before the publish, of the next one.
             misread += (frame.last_reward, frame.rolling_return) != pytest.approx((reward, rolling), abs=1e-6)

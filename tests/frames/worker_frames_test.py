@@ -109,6 +109,7 @@ def test_a_frame_has_images_of_one_state_and_its_metadata() -> None:
             assert steps == (frame.metadata["step"] - 1) % (_LENGTH + 1)
             episodes = frame.metadata["episodes"]
             assert episodes % _NUM_ENVS == 0
+            assert frame.metadata.get("episode_length") == (_LENGTH if episodes else None)
             rolling = _LENGTH * (_LENGTH + 1) / 2 if episodes else steps * (steps + 1) / 2
             # The ring's metrics are those of its newest frame or, just before the publish, of the next one.
             misread += (frame.last_reward, frame.rolling_return) != (steps, rolling)

@@ -349,7 +349,7 @@ def test_worker_may_publish_by_itself(trainer: Any, gate: Gate) -> None:
     with Refused(grpc.StatusCode.FAILED_PRECONDITION, "RegisterWorker"):
         trainer.PublishRunSteps(iter(steps))
     registered = trainer.RegisterWorker(
-        table.Register(run_id=run_id, worker_id="own", worker_kind="test", proto_version="1", schema_version=1)
+        table.Register(run_id=run_id, worker_id="own", worker_kind="test", proto_version="MOSAIC/1.0", schema_version=1)
     )
     assert registered.accepted_version and registered.session_token
     right = [("session-token", registered.session_token)]

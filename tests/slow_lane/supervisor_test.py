@@ -5,10 +5,12 @@ The file is long because it has one short test for each case, all with the same 
 
 import concurrent.futures
 import os
+import re
 import resource
 import shutil
 import signal
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -24,6 +26,7 @@ from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     FAULT,
     INIT,
+    PAUSE,
     TERM,
     Lane,
     lane_fixture,
@@ -58,6 +61,67 @@ def _publish(lane: Lane, run_id: str, first: int, last: int) -> Any:
         trainer.RunStep(run_id=run_id, seq_id=number, step_index=1000 + number) for number in range(first, last + 1)
     )
     return lane.trainer.PublishRunSteps(steps, timeout=DEADLINE_SECS)
+
+
+def test_a_silent_worker_is_ended_if_it_has_sent_heartbeats() -> None:
+    """Its run is FAULT with the reason, and its GPU is free for the next run; the time of a pause does not count."""
+    with running_lane("--heartbeat=200ms", "--fault_after=1s", "--kill_grace=200ms", "--gpu_slots=1") as lane:
+        silent = lane.submit(_with_gpu(lane.program("steps(1, 1); time.sleep(600)")))
+        lane.wait_for(silent, EXEC)
+        other = lane.submit(_with_gpu(lane.program("steps(1, 1); time.sleep(600)")))
+        lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=silent, worker_id="own"))
+
+        def control(**event: bool) -> None:
+            list(lane.trainer.ControlStream(iter([trainer.ControlEvent(run_id=silent, **event)])))
+
+        control(pause=True)
+        lane.trainer.Heartbeat(trainer.HeartbeatRequest(run_id=silent))
+        two_limits = time.monotonic() + 2
+        while time.monotonic() < two_limits:
+            assert lane.record(silent).status == PAUSE
+        control(resume=True)
+        assert "none for 1s (--fault_after)" in lane.wait_for(silent, FAULT).failure_reason
+        lane.wait_for(other, EXEC)  # it has sent none: it is never ended for silence
+
+
+def test_resources_are_limits_if_the_configuration_says_so(lane: Lane) -> None:
+    """The worker has as many processors as it requested; above its memory the run is FAULT, with both figures."""
+    source = """
+keep = int(os.environ["TANDEM_KEEP_CHECKPOINTS"])
+event = {"event_type": "episode", "episode": keep, "total_reward": len(os.sched_getaffinity(0)), "steps": 1}
+print(json.dumps(event))
+wait_for("more")
+memory = b"x" * (300 << 20)
+time.sleep(600)
+"""
+    config = lane.program(source) | {"metadata": {"tandem": {"enforce_resources": True}}}
+    run_id = lane.submit(config)
+    lane.wait_for(run_id, EXEC)
+    ((keep, cpus),) = lane.table("SELECT episode_index, total_reward FROM episodes WHERE run_id = ?", run_id)
+    assert keep == 0 and cpus == 1
+    lane.open("more")
+    reason = lane.wait_for(run_id, FAULT).failure_reason
+    found = re.search(r"used (\d+) MiB \(PSS\), more than resources.memory_mb = 256", reason)
+    assert found and int(found[1]) > 300, reason
+
+
+def test_a_worker_of_another_protocol_is_refused(lane: Lane) -> None:
+    """The message has both versions; an empty version and a later minor version are accepted."""
+    run_id = lane.run("wait_for('end')")
+    wait_until(lambda: lane.describe(run_id).worker_pid, "the worker")
+    for version, accepted in (("", "MOSAIC/1.0"), ("MOSAIC/1.7", "MOSAIC/1.7")):
+        request = trainer.RegisterWorkerRequest(run_id=run_id, proto_version=version, schema_version=1)
+        assert lane.trainer.RegisterWorker(request).accepted_version == accepted
+    for fields, found in (
+        ({"proto_version": "MOSAIC/2.0"}, "MOSAIC/2.0"),
+        ({"proto_version": "MOSAIC/1."}, "MOSAIC/1."),
+        ({"proto_version": "1"}, "'1'"),
+        ({"schema_version": 2}, "schema version 1, which this daemon knows, found 2"),
+    ):
+        with pytest.raises(grpc.RpcError) as refusal:
+            lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=run_id, **fields))
+        assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert found in refusal.value.details()
 
 
 def test_printed_and_published_steps_are_numbered_separately(lane: Lane) -> None:

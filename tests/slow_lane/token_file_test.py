@@ -11,7 +11,7 @@ import tandem
 from tandem.telemetry.token_file import read_token
 from tools.testing import pytest_main
 
-_SAMPLES = json.loads(Path("slow_lane/wire/testdata/tokens.json").read_text("utf-8"))
+_SAMPLES = json.loads(Path("program/testdata/tokens.json").read_text("utf-8"))
 
 
 @pytest.fixture(name="token_file")

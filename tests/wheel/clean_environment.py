@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,45 @@ class CleanEnvironment:
         assert outcome.returncode == 1, f"{program} {arguments}: {outcome}"
         return outcome.stderr
 
+    def start(self, program: str, *arguments: str) -> "subprocess.Popen[str]":
+        """Starts a program as `run` does.
+
+        Args:
+          program: The program's name.
+          *arguments: The program's arguments.
+
+        Returns:
+          The process, with its standard output as a pipe.
+        """
+        words = [self.folder / "bin" / program, *arguments]
+        return subprocess.Popen(
+            words, cwd=self.folder, env=outside_variables(), stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def check_libraries(self, process: int) -> None:
+        """Checks that a process uses shared libraries of the environment and of the system only.
+
+        Args:
+          process: Its process id.
+
+        Raises:
+          AssertionError: It has mapped another library.
+        """
+        self.check_mapped(line.split()[-1] for line in Path(f"/proc/{process}/maps").read_text().splitlines())
+
+    def check_mapped(self, files: Iterable[str]) -> None:
+        """Checks files that a process has mapped, as `check_libraries` does.
+
+        Args:
+          files: Paths; files that are no shared libraries do not count.
+
+        Raises:
+          AssertionError: One of them is neither the environment's nor the system's.
+        """
+        for file in files:
+            ours = Path(file).is_relative_to(self.folder) or ".so" not in Path(file).name
+            assert ours or _SYSTEM_LIBRARIES.fullmatch(Path(file).name), f"a program of the wheel has mapped {file}"
+
     def _outcome(self, program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [self.folder / "bin" / program, *arguments],
@@ -143,15 +183,15 @@ def check_installed(environment: CleanEnvironment, version: str, *, modules: tup
       AssertionError: A check failed, or a library was loaded from outside the wheel.
     """
     assert "--task" in environment.run("tandem-engine", "--help")
+    for command in ("tandem-daemon", "tandem-inspect", "tandem-view"):
+        assert command in environment.run(command, "--help")
 
     program = shutil.copy(_PROGRAM, environment.folder)
     told: dict[str, Any] = json.loads(environment.run("python", str(program), *modules))
     assert told["version"] == version
     bundled = environment.site_packages / "tandem_shm.libs"
     assert [Path(file).parent for file in told["engine"] if "libmujoco" in Path(file).name] == [bundled], told["engine"]
-    for file in told["engine"]:
-        ours = Path(file).is_relative_to(environment.folder)
-        assert ours or _SYSTEM_LIBRARIES.fullmatch(Path(file).name), f"the engine has mapped {file}"
+    environment.check_mapped(told["engine"])
     for file in told["client"]:
         name = Path(file).name
         assert not name.startswith("libabsl"), f"the client has mapped {file}"

@@ -4,9 +4,13 @@ The test has no package index. NumPy and Gymnasium are the locked packages, link
 the requirements of the wheel's metadata, and mujoco where a test needs it. tools/wheel_test installs from an index.
 """
 
+import os
+import signal
 import stat
 import subprocess
 import sys
+import tempfile
+import urllib.request
 import uuid
 import zipfile
 from pathlib import Path
@@ -18,6 +22,9 @@ from packaging.tags import cpython_tags
 import tandem
 from tests.wheel.clean_environment import CleanEnvironment, audited_platform, check_installed, tags
 from tools.testing import pytest_main
+
+# Package indexes and slow lines bear larger files, but users wait.
+_BYTES_AT_MOST = 40_000_000
 
 
 @pytest.fixture(scope="session")
@@ -102,6 +109,37 @@ except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
         assert "tandem-daemon --data_dir" in environment.fail(*command.split(), "--daemon=unix:none.sock", "list")
 
 
+def test_view_starts_the_daemon_that_runs_a_job(environment: CleanEnvironment) -> None:
+    """`tandem-view --daemon` starts the wheel's daemon and serves the page; `tandemctl` submits a run to that daemon."""
+    environment.link(*(Requirement(each).name for each in environment.requirements() if "telemetry" in each))
+    with tempfile.TemporaryDirectory() as folder:  # a short path: a socket's has at most 107 characters
+        daemon = f"unix:{folder}/daemon.sock"
+        view = environment.start(
+            "tandem-view", "--listen=127.0.0.1:0", "--daemon", f"--daemon_target={daemon}", f"--data_dir={folder}/data"
+        )
+        try:
+            assert view.stdout is not None
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            address = view.stdout.readline().strip()
+            browser.open(address).close()
+            with browser.open(address.partition("?")[0]) as page:
+                assert b"<title>" in page.read()
+            run_id = environment.run("tandemctl", f"--daemon={daemon}", "submit", "--", "echo", "done").strip()
+            assert "done" in environment.run("tandemctl", f"--daemon={daemon}", "logs", "--follow", run_id)
+            environment.check_libraries(view.pid)
+            pid = int(Path(folder, "data", "daemon.pid").read_text())
+            environment.check_libraries(pid)
+            os.kill(pid, signal.SIGTERM)
+        finally:
+            view.terminate()
+            view.communicate()
+
+
+def test_inspector_names_itself(environment: CleanEnvironment) -> None:
+    """Its messages name the wheel's command."""
+    assert environment.fail("tandem-inspect", f"wheel-{uuid.uuid4().hex}").endswith("Next: tandem-inspect list\n")
+
+
 def test_has_the_c_interface(environment: CleanEnvironment, tmp_path: Path) -> None:
     """A program in C is compiled and linked by the flags of `python -m tandem.sdk`, and finds the library."""
     source = tmp_path / "program.c"
@@ -144,6 +182,9 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
     assert sources <= modes.keys()
     assert {
         "tandem/_native.so",
+        "tandem/_programs/tandem-daemon",
+        "tandem/_programs/tandem-inspect",
+        "tandem/_programs/tandem-view",
         "tandem/engine_server",
         "tandem/py.typed",
         "tandem/assets/half_cheetah.xml",
@@ -158,8 +199,13 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
         f"{info}/licenses/third_party/nlohmann_json/copyright",
         f"{info}/licenses/third_party/pybind11/LICENSE",
     } <= modes.keys()
+    for library in ("boost", "c_ares", "flatbuffers", "grpc", "libmd", "openssl", "protobuf", "re2", "simdjson", "sqlite3"):
+        assert f"{info}/licenses/third_party/{library}/copyright" in modes
     assert not [path for path in modes if "test" in path]
-    assert modes["tandem/engine_server"] & stat.S_IXOTH and not modes["tandem/client.py"] & stat.S_IXUSR
+    for program in ("engine_server", "_programs/tandem-daemon", "_programs/tandem-inspect", "_programs/tandem-view"):
+        assert modes[f"tandem/{program}"] & stat.S_IXOTH
+    assert not modes["tandem/client.py"] & stat.S_IXUSR
+    assert wheel.stat().st_size < _BYTES_AT_MOST
     assert {path.split("/")[0] for path in modes} == {"tandem", "tandemctl", "tandem_shm.libs", info}
 
 

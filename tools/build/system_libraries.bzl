@@ -52,9 +52,11 @@ def _link_tool(ctx, tool, package):
 
 def _system_library_repository_impl(ctx):
     _link_headers(ctx, ctx.attr.headers, ctx.attr.package)
-    notice = "notices/%s/copyright" % ctx.name
-    ctx.symlink("/usr/share/doc/%s/copyright" % ctx.attr.package, notice)
-    ctx.file("BUILD.bazel", _NOTICES % notice + "".join([
+    notices = {"notices/%s/copyright" % ctx.name: ctx.attr.package}
+    notices.update({"notices/%s/copyright" % name: package for name, package in ctx.attr.inside.items()})
+    for notice, package in notices.items():
+        ctx.symlink("/usr/share/doc/%s/copyright" % package, notice)
+    ctx.file("BUILD.bazel", _NOTICES % "\", \"".join(notices) + "".join([
         _library(ctx, name, files)
         for name, files in ctx.attr.archives.items()
     ]) + "".join([_link_tool(ctx, tool, package) for tool, package in ctx.attr.tools.items()]))
@@ -67,6 +69,7 @@ system_library_repository = repository_rule(
         "archives": attr.string_list_dict(mandatory = True, doc = "target name -> file names of its libraries"),
         "headers": attr.string_list(mandatory = True, doc = "folders below /usr/include"),
         "include": attr.string(default = "include", doc = "what #include begins at"),
+        "inside": attr.string_dict(doc = "name of another library among the archives -> its Debian package, for its licence"),
         "package": attr.string(mandatory = True, doc = "the Debian package, for the error message"),
         "tools": attr.string_dict(doc = "name of a program in /usr/bin -> its Debian package"),
         "uses_abseil": attr.bool(doc = "whether its archives need those of Abseil"),

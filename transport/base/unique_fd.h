@@ -29,6 +29,8 @@ class UniqueFd {
 
   bool valid() const { return fd_ >= 0; }
   int get() const { return fd_; }
+  // Returns the descriptor, which the caller closes.
+  int release() { return std::exchange(fd_, -1); }
   // Closes the descriptor, if there is one.
   void reset() {
     if (fd_ >= 0) close(std::exchange(fd_, -1));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -53,6 +54,16 @@ absl::StatusOr<AttachedFrames> AttachedFrames::OpenRegion(
   }
   return Make(region_name, found.fd.get(), std::move(found.lock),
               found.plan.flan_offset, found.plan.flan_size);
+}
+
+absl::StatusOr<AttachedFrames> AttachedFrames::OpenRun(absl::string_view run) {
+  absl::StatusOr<AttachedFrames> segment = OpenSegment(run);
+  if (CodeOf(segment.status()) != ErrorCode::kNotReady ||
+      !CheckRegionName(run).ok() ||
+      access(RegionPath(run).c_str(), F_OK) != 0) {
+    return segment;
+  }
+  return OpenRegion(run);
 }
 
 absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,

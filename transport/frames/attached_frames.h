@@ -43,6 +43,11 @@ class AttachedFrames {
   static absl::StatusOr<AttachedFrames> OpenRegion(
       absl::string_view region_name);
 
+  // The segment of this run id, or, if there is no such segment, the region of
+  // this name. Errors: OpenSegment's; those of OpenRegion if such a region
+  // exists.
+  static absl::StatusOr<AttachedFrames> OpenRun(absl::string_view run);
+
   FrameReader& reader() { return reader_; }
 
   // kUnknown: a foreign writer, which holds no lock; or a call in a forked

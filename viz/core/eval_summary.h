@@ -35,6 +35,9 @@ std::optional<EvalSummary> ParseEvalSummary(absl::string_view json);
 // caller then keeps its last value. Does not block on pipes.
 std::optional<EvalSummary> ReadEvalSummary(const std::string& path);
 
+// Its name in the folder of a run of Tandem's daemon.
+inline constexpr absl::string_view kEvalSummaryFile = "eval_summary.json";
+
 // Returns MOSAIC's path of a run's file, relative to the working directory.
 std::string DefaultEvalSummaryPath(absl::string_view run_id);
 

@@ -9,20 +9,22 @@ namespace {
 
 TEST(FrameMetadata, ReadsStepEnvironmentsAndEpisodes) {
   const FrameMetadata metadata = ParseFrameMetadata(
-      R"({"step": 7, "envs": [0, 3], "episodes": 12, "more": "things"})");
+      R"({"step": 7, "envs": [0, 3], "episodes": 12, "episode_length": 8.5})");
   EXPECT_EQ(metadata.step, 7);
   EXPECT_EQ(metadata.envs, (std::vector<int64_t>{0, 3}));
   EXPECT_EQ(metadata.episodes, 12);
+  EXPECT_EQ(metadata.episode_length, 8.5);
 }
 
 TEST(FrameMetadata, OmitsMissingAndInvalidValues) {
   for (const char* odd :
        {"", "{", "[]", "{}", "\xff", R"({"step": "7", "envs": 3})",
-        R"({"step": 1.5, "envs": [0, "x"]})",
+        R"({"step": 1.5, "envs": [0, "x"], "episode_length": "8"})",
         R"({"step": 18446744073709551615, "envs": null})"}) {
     const FrameMetadata metadata = ParseFrameMetadata(odd);
     EXPECT_FALSE(metadata.step.has_value()) << odd;
     EXPECT_FALSE(metadata.episodes.has_value()) << odd;
+    EXPECT_FALSE(metadata.episode_length.has_value()) << odd;
     EXPECT_TRUE(metadata.envs.empty()) << odd;
   }
 }

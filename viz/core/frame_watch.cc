@@ -60,6 +60,10 @@ FrameMetadata ParseFrameMetadata(absl::string_view json) {
   if (!object.is_object()) return metadata;
   metadata.step = Integer(object, "step");
   metadata.episodes = Integer(object, "episodes");
+  const auto length = object.find("episode_length");
+  if (length != object.end() && length->is_number()) {
+    metadata.episode_length = length->get<double>();
+  }
   const auto error = object.find("error_text");
   if (error != object.end() && error->is_string()) {
     metadata.error =
@@ -85,7 +89,8 @@ FrameWatch::FrameWatch(std::string run)
       reason_("not searched yet"),
       rewards_(kHistoryBuckets),
       returns_(kHistoryBuckets),
-      step_rates_(kHistoryBuckets) {}
+      step_rates_(kHistoryBuckets),
+      episode_lengths_(kHistoryBuckets) {}
 
 bool FrameWatch::Poll(int64_t now_ns) {
   const int64_t since_ns = polled_ns_.value_or(now_ns);
@@ -123,6 +128,15 @@ bool FrameWatch::Attach(int64_t now_ns) {
     is_there = true;
     opened = AttachedFrames::OpenRegion(run_);
     serves = Serves(opened);
+  }
+  if (const uint64_t bytes =
+          serves ? opened->reader().geometry().FrameBytes() : 0;
+      bytes > kMostFrameBytes) {
+    freshness_.SetLink(Freshness::Link::kNoRun);
+    reason_ =
+        absl::StrCat("expected frames of at most ", kMostFrameBytes >> 20,
+                     " MiB, found ", bytes >> 20, " MiB; publish smaller ones");
+    return false;
   }
   if (serves) {
     attached_.emplace(*std::move(opened));
@@ -181,6 +195,9 @@ void FrameWatch::TakeFrame(int64_t now_ns, bool found_on_attaching,
   rewards_.Add(now_ns, frame_.metrics.last_reward);
   returns_.Add(now_ns, frame_.metrics.rolling_return);
   step_rates_.Add(now_ns, frame_.metrics.step_rate_hz);
+  if (metadata_.episode_length.has_value()) {
+    episode_lengths_.Add(now_ns, *metadata_.episode_length);
+  }
 }
 
 void FrameWatch::CountEpisodes() {

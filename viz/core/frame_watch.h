@@ -41,6 +41,7 @@ struct FrameMetadata {
   // The number of episodes ended since the run began. It is cumulative, so
   // dropped frames lose no episodes.
   std::optional<int64_t> episodes;
+  std::optional<double> episode_length;  // mean of the last ones, in steps
   std::string error;  // the rendering error, at most 512 bytes; "": none
 };
 
@@ -49,6 +50,10 @@ FrameMetadata ParseFrameMetadata(absl::string_view json);
 
 class FrameWatch {
  public:
+  // Larger frames are not shown: a front end copies each in its one thread.
+  // 8192 x 8192 RGBA.
+  static constexpr uint64_t kMostFrameBytes = uint64_t{256} << 20;
+
   // `run`: a run id, or a region's name. If both exist and have frames, the
   // segment is used. Neither must exist yet.
   explicit FrameWatch(std::string run);
@@ -87,6 +92,8 @@ class FrameWatch {
   const SampleHistory& rewards() const { return rewards_; }
   const SampleHistory& returns() const { return returns_; }
   const SampleHistory& step_rates() const { return step_rates_; }
+  // Empty until the writer reports an ended episode.
+  const SampleHistory& episode_lengths() const { return episode_lengths_; }
 
  private:
   bool Attach(int64_t now_ns);
@@ -114,6 +121,7 @@ class FrameWatch {
   SampleHistory rewards_;
   SampleHistory returns_;
   SampleHistory step_rates_;
+  SampleHistory episode_lengths_;
 };
 
 }  // namespace tandem

@@ -9,8 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
@@ -20,6 +22,7 @@
 #include "transport/memory/observed_file.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/region_plan.h"
+#include "viz/core/run_links.h"
 
 namespace tandem {
 namespace {
@@ -48,8 +51,10 @@ void ReadRing(const ObservedFile& file, uint64_t offset, uint64_t bytes,
   entry->step_rate_hz = ring.metrics.step_rate_hz;
 }
 
-std::optional<RunEntry> ReadSegment(const std::string& name,
-                                    uint64_t* counter) {
+}  // namespace
+
+std::optional<RunEntry> RunList::ReadSegment(const std::string& name,
+                                             Seen* seen) {
   RunEntry entry;
   entry.kind = RunEntry::Kind::kSegment;
   entry.run = std::string(absl::StripPrefix(name, kFlanSegmentPrefix));
@@ -58,11 +63,13 @@ std::optional<RunEntry> ReadSegment(const std::string& name,
     return entry.is_anothers ? std::optional(entry) : std::nullopt;
   }
   ReadRing(*file, 0, file->bytes(), &entry);
-  *counter = entry.frames;
+  seen->counter = entry.frames;
+  entry.daemon_run = entry.run;
   return entry;
 }
 
-std::optional<RunEntry> ReadRegion(const std::string& name, uint64_t* counter) {
+std::optional<RunEntry> RunList::ReadRegion(const std::string& name,
+                                            Seen* seen) {
   const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
   // A small read excludes most files of /dev/shm, which are not regions.
   uint32_t magic = 0;
@@ -84,11 +91,11 @@ std::optional<RunEntry> ReadRegion(const std::string& name, uint64_t* counter) {
     ReadRing(*file, plan->flan_offset, plan->flan_size, &entry);
   }
   // Counts steps, too: an engine without viewers renders nothing.
-  *counter = entry.frames + plan->frame_seq.load(std::memory_order_relaxed);
+  seen->counter =
+      entry.frames + plan->frame_seq.load(std::memory_order_relaxed);
+  seen->pid = plan->server_pid.load(std::memory_order_relaxed);
   return entry;
 }
-
-}  // namespace
 
 const std::vector<RunEntry>& RunList::Scan(int64_t now_ns) {
   entries_.clear();
@@ -99,15 +106,15 @@ const std::vector<RunEntry>& RunList::Scan(int64_t now_ns) {
     const dirent* file = readdir(folder.get());
     if (file == nullptr) break;
     const std::string name = file->d_name;
-    uint64_t counter = 0;
+    Seen seen;
     std::optional<RunEntry> entry;
     if (absl::StartsWith(name, kFlanSegmentPrefix)) {
-      entry = ReadSegment(name, &counter);
+      entry = ReadSegment(name, &seen);
     } else if (CheckRegionName(name).ok()) {
-      entry = ReadRegion(name, &counter);
+      entry = ReadRegion(name, &seen);
     }
     if (!entry.has_value()) continue;
-    Judge(counter, now_ns, &*entry);
+    Judge(seen, now_ns, &*entry);
     entries_.push_back(*std::move(entry));
   }
   std::erase_if(motions_, [](const auto& item) { return !item.second.seen; });
@@ -115,17 +122,35 @@ const std::vector<RunEntry>& RunList::Scan(int64_t now_ns) {
   return entries_;
 }
 
-void RunList::Judge(uint64_t counter, int64_t now_ns, RunEntry* entry) {
+void RunList::Judge(const Seen& seen, int64_t now_ns, RunEntry* entry) {
   const bool is_region = entry->kind == RunEntry::Kind::kRegion;
   auto [at, is_new] =
       motions_.try_emplace(absl::StrCat(is_region ? "r" : "s", entry->run));
   Motion& motion = at->second;
   motion.seen = true;
-  motion.moving = !is_new && counter != motion.counter;
+  motion.moving = !is_new && seen.counter != motion.counter;
   if (is_new || motion.moving) motion.changed_ns = now_ns;
-  motion.counter = counter;
+  motion.counter = seen.counter;
+  if (is_region && seen.pid != 0) {
+    if (seen.pid != motion.pid) {
+      motion.pid = seen.pid;
+      motion.daemon_run = RunOfProcess(static_cast<pid_t>(seen.pid));
+    }
+    entry->daemon_run = motion.daemon_run;
+  }
   entry->moving = motion.moving;
   entry->still_since_ns = motion.changed_ns;
+}
+
+bool Matches(const RunEntry& run, absl::string_view search) {
+  const std::string text = absl::AsciiStrToLower(
+      absl::StrCat(run.run, " ", run.task, " ",
+                   run.kind == RunEntry::Kind::kRegion ? "engine" : "frames"));
+  for (const absl::string_view word :
+       absl::StrSplit(absl::AsciiStrToLower(search), ' ', absl::SkipEmpty())) {
+    if (!absl::StrContains(text, word)) return false;
+  }
+  return true;
 }
 
 }  // namespace tandem

@@ -13,8 +13,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace tandem {
 
@@ -29,6 +32,9 @@ struct RunEntry {
   uint32_t height = 0;
   uint32_t channels = 0;
   std::string problem;
+  // The run of the daemon that it belongs to, if the daemon has such a run: of
+  // a region, that of its engine's process; of a segment, its own name.
+  std::string daemon_run;
   // Another user owns it; `problem` has the name. Its content was not read, and
   // FrameWatch would not attach.
   bool is_anothers = false;
@@ -38,6 +44,10 @@ struct RunEntry {
   bool moving = false;         // its counters changed since the scan before
   int64_t still_since_ns = 0;  // the time of the last seen change
 };
+
+// Whether each word of `search` is a part of the run's name, task or kind. Case
+// does not matter.
+bool Matches(const RunEntry& run, absl::string_view search);
 
 class RunList {
  public:
@@ -50,11 +60,22 @@ class RunList {
  private:
   struct Motion {
     uint64_t counter = 0;
+    uint32_t pid = 0;        // the engine's
+    std::string daemon_run;  // of that pid
     int64_t changed_ns = 0;
     bool moving = false;
     bool seen = false;  // in this scan
   };
-  void Judge(uint64_t counter, int64_t now_ns, RunEntry* entry);
+  // What a scan reads beside an entry.
+  struct Seen {
+    uint64_t counter = 0;  // of frames, and of a region's steps
+    uint32_t pid = 0;      // the engine's
+  };
+  void Judge(const Seen& seen, int64_t now_ns, RunEntry* entry);
+  static std::optional<RunEntry> ReadSegment(const std::string& name,
+                                             Seen* seen);
+  static std::optional<RunEntry> ReadRegion(const std::string& name,
+                                            Seen* seen);
 
   std::vector<RunEntry> entries_;
   std::map<std::string, Motion> motions_;  // by kind and run

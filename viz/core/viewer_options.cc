@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "program/program_flags.h"
 #include "transport/base/error.h"
+#include "viz/core/daemon_channel.h"
 #include "viz/core/key_map.h"
 
 ABSL_FLAG(tandem::RepeatedFlag, run, {},
@@ -34,6 +35,9 @@ ABSL_FLAG(int64_t, after, tandem::ViewerOptions().after,
           "N, at least 1: new frames in every tab before --snapshot");
 ABSL_FLAG(double, timeout, tandem::ViewerOptions().timeout_secs,
           "SECONDS above 0: how long --snapshot waits for those frames");
+ABSL_FLAG(std::string, daemon_target, "auto",
+          "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
+          "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
 ABSL_FLAG(bool, offscreen, false,
           "true: needs no display; only with --snapshot");
 
@@ -45,7 +49,8 @@ constexpr absl::string_view kUsage =
 
 Shows the frames that engines and training workers publish in shared memory,
 live, with reward, return and step rate. It only reads: no run waits for it, and
-a pause here does not slow a run down.
+a pause here does not slow a run down. Exceptions are the buttons of the
+engine's panel (E) and of the daemon's runs (L).
 
 Without --run it opens a list of the current runs. A RUN is the name of an
 engine's region, or the run id of a frame segment (mosaic.fastlane.RUN).
@@ -121,6 +126,8 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   options.snapshot = absl::GetFlag(FLAGS_snapshot);
   options.after = absl::GetFlag(FLAGS_after);
   options.timeout_secs = absl::GetFlag(FLAGS_timeout);
+  options.daemon_target = absl::GetFlag(FLAGS_daemon_target);
+  if (options.daemon_target == "auto") options.daemon_target = DaemonTarget();
   if (options.offscreen && options.snapshot.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --snapshot=FILE.png with --offscreen, which "

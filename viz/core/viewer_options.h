@@ -35,6 +35,7 @@ struct ViewerOptions {
   std::string snapshot;  // "": none
   int64_t after = 1;     // the number of new frames before the snapshot
   double timeout_secs = 30;
+  std::string daemon_target;  // "": no daemon
 };
 
 // Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for a value out

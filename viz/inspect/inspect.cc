@@ -1,4 +1,4 @@
-// tools/inspect: shows regions. The command line is in inspect_options.
+// The inspector: shows regions. The command line is in inspect_options.
 #include <signal.h>
 #include <time.h>
 
@@ -12,10 +12,10 @@
 #include "absl/time/time.h"
 #include "program/screen.h"
 #include "transport/base/error.h"
+#include "viz/core/engine_control.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/inspection.h"
 #include "viz/inspect/inspection_output.h"
-#include "viz/inspect/service_switch.h"
 
 namespace tandem {
 namespace {
@@ -60,6 +60,19 @@ Shown InspectAndShow(const InspectOptions& options, Inspector* inspector) {
   return options.what == InspectOptions::What::kList
              ? ShowAll(options, inspector->InspectAll())
              : ShowOne(options, inspector->InspectName(options.name));
+}
+
+// Services before one that fails stay switched.
+absl::Status SwitchServices(const InspectOptions& options) {
+  TANDEM_ASSIGN_OR_RETURN(
+      EngineControl control,
+      EngineControl::Attach(options.name, "tandem-inspect"));
+  for (const bool on : {false, true}) {
+    for (const std::string& name : on ? options.enable : options.disable) {
+      TANDEM_RETURN_IF_ERROR(control.SwitchService(name, on));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Makes two inspections, to compute rates; one if it finds a problem or no
@@ -130,8 +143,8 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
   const absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
   if (!options.ok()) {
     const std::string message(options.status().message());
-    std::fprintf(stderr, "tandem: %s\nNext: tools/inspect --help\n",
-                 message.c_str());
+    std::fprintf(stderr, "tandem: %s\nNext: %s --help\n", message.c_str(),
+                 InspectCommand().c_str());
     return kUsage;
   }
   if (options->what == InspectOptions::What::kHelp) {
@@ -139,21 +152,22 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
   }
   if (options->watch) return Watch(*options);
   if (!options->enable.empty() || !options->disable.empty()) {
-    const absl::Status switched =
-        SwitchServices(options->name, options->enable, options->disable);
+    const absl::Status switched = SwitchServices(*options);
     if (!switched.ok()) {
       const std::string message(switched.message());
       const bool missing = CodeOf(switched) == ErrorCode::kNotReady;
-      std::fprintf(stderr, "tandem: %s\nNext: tools/inspect %s\n",
-                   message.c_str(), missing ? "list" : options->name.c_str());
+      std::fprintf(stderr, "tandem: %s\nNext: %s %s\n", message.c_str(),
+                   InspectCommand().c_str(),
+                   missing ? "list" : options->name.c_str());
       return missing ? kNoSuchRegion : kNotSwitched;
     }
   }
   const Shown shown = InspectOnce(*options);
   const bool is_error = shown.code == kNoSuchRegion || shown.code == kUsage;
   if (is_error && !options->json) {
-    std::fprintf(stderr, "tandem: %sNext: tools/inspect %s\n",
-                 shown.text.c_str(), shown.code == kUsage ? "--help" : "list");
+    std::fprintf(stderr, "tandem: %sNext: %s %s\n", shown.text.c_str(),
+                 InspectCommand().c_str(),
+                 shown.code == kUsage ? "--help" : "list");
     return shown.code;
   }
   return EndBy(shown.code, Print(shown.text));

@@ -1,11 +1,14 @@
 #include "viz/inspect/inspect_options.h"
 
+#include <cerrno>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "program/program_flags.h"
 #include "schema/layout/service.h"
 #include "transport/base/error.h"
@@ -27,9 +30,9 @@ namespace tandem {
 namespace {
 
 constexpr char kUsage[] =
-    R"(Usage: tools/inspect NAME [--watch] [--json]
-       tools/inspect list [--watch] [--json]
-       tools/inspect NAME [--enable=SERVICE,...] [--disable=SERVICE,...]
+    R"(Usage: COMMAND NAME [--watch] [--json]
+       COMMAND list [--watch] [--json]
+       COMMAND NAME [--enable=SERVICE,...] [--disable=SERVICE,...]
 
 Shows the region NAME: which side is alive, what each side does, how fast, and
 what is wrong. It only reads. It neither blocks nor wakes a side, and leaves no
@@ -57,9 +60,9 @@ Exit codes:
   5  a service could not be switched: the engine refused, or did not answer
 
 Examples:
-  tools/inspect list
-  tools/inspect tandem --watch
-  tools/inspect tandem --json | jq .rates.exchanges_per_second)";
+  COMMAND list
+  COMMAND tandem --watch
+  COMMAND tandem --json | jq .rates.exchanges_per_second)";
 
 absl::Status CheckServices(const InspectOptions& options) {
   if (options.enable.empty() && options.disable.empty()) {
@@ -122,6 +125,14 @@ absl::StatusOr<InspectOptions> ParseInspectOptions(
   return options;
 }
 
-std::string InspectHelp() { return Flags().Help(kUsage); }
+std::string InspectCommand() {
+  const absl::string_view name = program_invocation_short_name;
+  return name == "tandem-inspect" ? std::string(name) : "tools/inspect";
+}
+
+std::string InspectHelp() {
+  return Flags().Help(
+      absl::StrReplaceAll(kUsage, {{"COMMAND", InspectCommand()}}));
+}
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// InspectOptions: the command line of tools/inspect.
+// InspectOptions: the command line of the inspector.
 //
 //   absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
 //   if (options->what == InspectOptions::What::kHelp) Print(InspectHelp());
@@ -32,6 +32,10 @@ struct InspectOptions {
 // with `list` or --watch. Behind "--", "list" is a name.
 absl::StatusOr<InspectOptions> ParseInspectOptions(
     std::span<const absl::string_view> words);
+
+// How this program is called: tandem-inspect in the wheel, tools/inspect in a
+// clone.
+std::string InspectCommand();
 
 std::string InspectHelp();
 

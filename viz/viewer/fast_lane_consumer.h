@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
+#include "viz/core/frame_tape.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/freshness.h"
 
@@ -52,6 +53,8 @@ class FastLaneConsumer : public QObject {
   void SetPollMs(int period_ms);
 
   const FrameWatch& watch() const { return watch_; }
+  // The frames of the last 60 s.
+  const FrameTape& tape() const { return tape_; }
   QString status() const;  // FreshnessName of the state
 
  Q_SIGNALS:
@@ -62,6 +65,7 @@ class FastLaneConsumer : public QObject {
   void Poll();
 
   FrameWatch watch_;
+  FrameTape tape_;
   QTimer timer_;
   std::optional<FreshnessState> state_;
 };

@@ -4,8 +4,14 @@
 #include <QDir>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "transport/base/clock.h"
+#include "transport/base/printable.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/quantities.h"
 
@@ -16,16 +22,23 @@ constexpr int kTextsMs = 100;
 constexpr int kEvalMs = 1000;
 constexpr double kZoomStep = 1.25;
 constexpr double kPanStep = 64;
+constexpr int64_t kSeekNs = 1'000'000'000;
 
 }  // namespace
 
+QString NewFile(const QString& folder, const QString& name,
+                const QString& ending) {
+  QString part = name;
+  part.replace(QLatin1Char('/'), QLatin1Char('_'));
+  return QDir(folder).filePath(part + QLatin1Char('-') +
+                               QDateTime::currentDateTime().toString(
+                                   QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
+                               ending);
+}
+
 QString SaveSnapshot(const QString& folder, const QString& name,
                      const std::function<bool(const QString& path)>& save) {
-  const QString path =
-      QDir(folder).filePath(name + QLatin1Char('-') +
-                            QDateTime::currentDateTime().toString(
-                                QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
-                            QStringLiteral(".png"));
+  const QString path = NewFile(folder, name, QStringLiteral(".png"));
   return save(path) ? QStringLiteral("Saved ") + path
                     : QStringLiteral(
                           "Could not write %1: is the folder there, "
@@ -39,11 +52,13 @@ FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
       run_id_(run_id),
       agent_id_(agent_id),
       options_(options),
-      consumer_(run_id) {
+      consumer_(run_id),
+      engine_(run_id.toStdString(), options.engines) {
   connect(&consumer_, &FastLaneConsumer::frame_ready, this,
           &FastLaneTab::TakeFrame);
   connect(&consumer_, &FastLaneConsumer::status_changed, this,
           &FastLaneTab::changed);
+  connect(&engine_, &EnginePanel::said, this, &FastLaneTab::said);
   connect(&texts_timer_, &QTimer::timeout, this, &FastLaneTab::changed);
   texts_timer_.start(kTextsMs);
   if (options_.policy_eval) {
@@ -60,6 +75,23 @@ void FastLaneTab::SetShown(bool shown, double refresh_hz) {
                              : FastLaneConsumer::kPollMs;
   consumer_.SetPollMs(shown ? std::min(FastLaneConsumer::kPollMs, of_display)
                             : FastLaneConsumer::kHiddenPollMs);
+  shown_ = shown;
+  TellEngine();
+}
+
+void FastLaneTab::TellEngine() { engine_.SetShown(shown_ && engine_shown_); }
+
+double FastLaneTab::tapeSecs() const {
+  const FrameTape& tape = consumer_.tape();
+  return static_cast<double>(tape.end_ns() - tape.begin_ns()) * 1e-9;
+}
+
+double FastLaneTab::beforeSecs() const {
+  const std::optional<int64_t> at_ns = playback_.frozen_at_ns();
+  if (!at_ns.has_value()) return 0;
+  return static_cast<double>(
+             std::max<int64_t>(0, consumer_.tape().end_ns() - *at_ns)) *
+         1e-9;
 }
 
 QString FastLaneTab::status() const { return consumer_.status(); }
@@ -71,16 +103,47 @@ bool FastLaneTab::live() const {
                           FreshnessState::kConnected;
 }
 
+const SampleHistory* FastLaneTab::History(const QString& series) const {
+  const FrameWatch& watch = consumer_.watch();
+  const SampleHistory& history =
+      series == QStringLiteral("reward")      ? watch.rewards()
+      : series == QStringLiteral("return")    ? watch.returns()
+      : series == QStringLiteral("step rate") ? watch.step_rates()
+                                              : watch.episode_lengths();
+  return history.buckets().empty() ? nullptr : &history;
+}
+
+double FastLaneTab::Newest(const QString& series) const {
+  const FrameWatch& watch = consumer_.watch();
+  const FrameMetrics& now = watch.frame().metrics;
+  return series == QStringLiteral("reward")   ? now.last_reward
+         : series == QStringLiteral("return") ? now.rolling_return
+         : series == QStringLiteral("step rate")
+             ? now.step_rate_hz
+             : watch.metadata().episode_length.value_or(0);
+}
+
+QString FastLaneTab::SpanText(const SampleHistory& history) const {
+  const auto& buckets = history.buckets();
+  return Text(ShortAgeText(buckets.back().start_ns - buckets.front().start_ns +
+                           history.bucket_ns()));
+}
+
+void FastLaneTab::ShowJob(const DaemonRun& run) {
+  job_text_ = Text(run.state);
+  if (!run.reason.empty()) {
+    job_text_ += QStringLiteral(": ") + Text(Printable(run.reason));
+  }
+  if (run.evaluation.has_value()) {
+    eval_text_ = Text(EvalSummaryText(*run.evaluation));
+  }
+  Q_EMIT changed();
+}
+
 QString FastLaneTab::ageText() const {
   if (!hasImage()) return {};
-  const int64_t now_ns = MonotonicNanos();
-  const Freshness& freshness = consumer_.watch().freshness();
-  const int64_t age_ns = paused() ? age_at_pause_ns_ + (now_ns - *paused_at_ns_)
-                                  : freshness.AgeNsAt(now_ns).value_or(0);
-  const QString text = Text(ShortAgeText(age_ns));
-  const bool at_least =
-      paused() ? at_least_at_pause_ : freshness.AgeIsAtLeast();
-  return at_least ? QStringLiteral("over ") + text : text;
+  return Text(
+      playback_.AgeTextAt(MonotonicNanos(), consumer_.watch().freshness()));
 }
 
 QString FastLaneTab::fpsText() const {
@@ -125,6 +188,10 @@ QString FastLaneTab::tileText() const {
 }
 
 void FastLaneTab::TakeFrame(const FastLaneFrameEvent& event) {
+  if (recording()) {
+    recorder_->Add(consumer_.watch().frame(), MonotonicNanos());
+    if (!recorder_->status().ok()) StopRecording();
+  }
   if (paused()) {
     newest_ = event;
     return;
@@ -154,15 +221,54 @@ void FastLaneTab::ShowFrame(const FastLaneFrameEvent& event) {
 
 void FastLaneTab::TogglePause() {
   if (paused()) {
-    paused_at_ns_.reset();
+    playback_.Resume();
     if (newest_.has_value()) ShowFrame(*newest_);
     newest_.reset();
   } else if (hasImage()) {
-    paused_at_ns_ = MonotonicNanos();
-    age_at_pause_ns_ =
-        consumer_.watch().freshness().AgeNsAt(*paused_at_ns_).value_or(0);
-    at_least_at_pause_ = consumer_.watch().freshness().AgeIsAtLeast();
+    playback_.Freeze(MonotonicNanos(), consumer_.watch().freshness());
   }
+  Q_EMIT changed();
+}
+
+void FastLaneTab::seekTo(double before_secs) {
+  const auto before_ns =
+      static_cast<int64_t>(std::clamp(before_secs, 0.0, 3600.0) * 1e9);
+  if (const std::shared_ptr<const KeptFrame> frame =
+          playback_.SeekTo(before_ns, MonotonicNanos(), consumer_.tape())) {
+    ShowKept(*frame);
+  }
+}
+
+void FastLaneTab::ShowKept(const KeptFrame& frame) {
+  const std::vector<uint8_t>& jpeg = frame.picture.file;
+  ShowFrame({.image = QImage::fromData(jpeg.data(),
+                                       static_cast<int>(jpeg.size()), "JPEG"),
+             .hud_text = Text(HudText(frame.metrics.last_reward,
+                                      frame.metrics.rolling_return,
+                                      frame.metrics.step_rate_hz)),
+             .metadata = frame.metadata});
+  Q_EMIT changed();
+}
+
+void FastLaneTab::ToggleRecording() {
+  if (recording()) return StopRecording();
+  absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder = Mp4Recorder::Start(
+      NewFile(options_.snapshots, run_id_, QStringLiteral(".mp4"))
+          .toStdString());
+  if (!recorder.ok()) {
+    Q_EMIT said(Text(recorder.status().message()));
+    return;
+  }
+  recorder_ = *std::move(recorder);
+  Q_EMIT said(QStringLiteral("Recording; R ends it."));
+  Q_EMIT changed();
+}
+
+void FastLaneTab::StopRecording() {
+  const std::unique_ptr<Mp4Recorder> recorder = std::move(recorder_);
+  const absl::Status saved = recorder->Finish();
+  Q_EMIT said(saved.ok() ? QStringLiteral("Saved ") + Text(recorder->path())
+                         : Text(saved.message()));
   Q_EMIT changed();
 }
 
@@ -177,6 +283,17 @@ bool FastLaneTab::Perform(Action action) {
   switch (action) {
     case Action::kPause:
       TogglePause();
+      return true;
+    case Action::kSeekBack:
+    case Action::kSeekForward:
+      if (const std::shared_ptr<const KeptFrame> frame =
+              playback_.SeekBy(action == Action::kSeekBack ? -kSeekNs : kSeekNs,
+                               MonotonicNanos(), consumer_.tape())) {
+        ShowKept(*frame);
+      }
+      return true;
+    case Action::kRecord:
+      ToggleRecording();
       return true;
     case Action::kSnapshot:
       SaveImage();
@@ -218,6 +335,12 @@ bool FastLaneTab::Perform(Action action) {
       hud_shown_ = !hud_shown_;
       Q_EMIT layersChanged();
       return true;
+    case Action::kEngine:
+      engine_shown_ = !engine_shown_;
+      plots_shown_ = plots_shown_ || engine_shown_;
+      TellEngine();
+      Q_EMIT layersChanged();
+      return true;
     case Action::kPlots:
       plots_shown_ = !plots_shown_;
       Q_EMIT layersChanged();
@@ -234,8 +357,6 @@ void FastLaneTab::SaveImage() {
     Q_EMIT said(QStringLiteral("No image to save yet."));
     return;
   }
-  QString name = run_id_;
-  name.replace(QLatin1Char('/'), QLatin1Char('_'));
   QImage image = image_;
   image.setText(QStringLiteral("Run"), run_id_);
   image.setText(QStringLiteral("Step"), step_text_);
@@ -243,9 +364,9 @@ void FastLaneTab::SaveImage() {
   image.setText(QStringLiteral("State"),
                 paused() ? QStringLiteral("paused") : status());
   image.setText(QStringLiteral("Age"), ageText());
-  Q_EMIT said(SaveSnapshot(options_.snapshots, name, [&](const QString& path) {
-    return image.save(path, "PNG");
-  }));
+  Q_EMIT said(SaveSnapshot(
+      options_.snapshots, run_id_,
+      [&](const QString& path) { return image.save(path, "PNG"); }));
 }
 
 void FastLaneTab::ReadEval() {

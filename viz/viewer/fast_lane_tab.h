@@ -18,12 +18,19 @@
 #include <QTimer>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 
+#include "viz/control/engine_desk.h"
+#include "viz/core/daemon_client.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
+#include "viz/core/mp4_recorder.h"
+#include "viz/core/playback.h"
+#include "viz/viewer/engine_panel.h"
 #include "viz/viewer/fast_lane_consumer.h"
+#include "viz/viewer/plot_source.h"
 
 namespace tandem {
 
@@ -32,14 +39,19 @@ struct FastLaneTabOptions {
   bool policy_eval = false;                 // shows the evaluation's results
   QString eval_summary;                     // "": MOSAIC's path
   QString snapshots = QStringLiteral(".");  // folder
+  EngineDesk* engines = nullptr;            // must outlive the tab
 };
+
+// Returns a new path in the folder, NAME-TIME and the ending, such as ".png".
+QString NewFile(const QString& folder, const QString& name,
+                const QString& ending);
 
 // Saves the image as NAME-TIME.png in the folder; `save` gets the path. Returns
 // a message for the user.
 QString SaveSnapshot(const QString& folder, const QString& name,
                      const std::function<bool(const QString& path)>& save);
 
-class FastLaneTab : public QObject {
+class FastLaneTab : public QObject, public PlotSource {
   Q_OBJECT
   Q_PROPERTY(QString runId READ runId CONSTANT)
   Q_PROPERTY(QString agentId READ agentId CONSTANT)
@@ -48,6 +60,7 @@ class FastLaneTab : public QObject {
   Q_PROPERTY(QString reason READ reason NOTIFY changed)
   Q_PROPERTY(bool live READ live NOTIFY changed)
   Q_PROPERTY(bool paused READ paused NOTIFY changed)
+  Q_PROPERTY(bool recording READ recording NOTIFY changed)
   Q_PROPERTY(bool hasImage READ hasImage NOTIFY changed)
   Q_PROPERTY(QString ageText READ ageText NOTIFY changed)
   Q_PROPERTY(QString hudText READ hudText NOTIFY changed)
@@ -56,12 +69,19 @@ class FastLaneTab : public QObject {
   Q_PROPERTY(QString dropsText READ dropsText NOTIFY changed)
   Q_PROPERTY(QString sizeText READ sizeText NOTIFY changed)
   Q_PROPERTY(QString episodesText READ episodesText NOTIFY changed)
+  Q_PROPERTY(bool hasEpisodeLength READ hasEpisodeLength NOTIFY changed)
+  Q_PROPERTY(QString jobText READ jobText NOTIFY changed)
   Q_PROPERTY(QString errorText READ errorText NOTIFY changed)
   Q_PROPERTY(QString evalText READ evalText NOTIFY changed)
   Q_PROPERTY(QString zoomText READ zoomText NOTIFY viewChanged)
   Q_PROPERTY(QString tileText READ tileText NOTIFY viewChanged)
   Q_PROPERTY(bool hudShown READ hudShown NOTIFY layersChanged)
   Q_PROPERTY(bool plotsShown READ plotsShown NOTIFY layersChanged)
+  Q_PROPERTY(bool engineShown READ engineShown NOTIFY layersChanged)
+  Q_PROPERTY(QObject* engine READ engine CONSTANT)  // an EnginePanel
+  // The length of the tape, and the shown image's time before its end
+  Q_PROPERTY(double tapeSecs READ tapeSecs NOTIFY changed)
+  Q_PROPERTY(double beforeSecs READ beforeSecs NOTIFY changed)
 
  public:
   FastLaneTab(const QString& run_id, const QString& agent_id,
@@ -78,7 +98,8 @@ class FastLaneTab : public QObject {
   QString status() const;
   QString reason() const;  // empty while there is a link
   bool live() const;       // connected, and not paused
-  bool paused() const { return paused_at_ns_.has_value(); }
+  bool paused() const { return playback_.frozen(); }
+  bool recording() const { return recorder_ != nullptr; }
   bool hasImage() const { return !image_.isNull(); }
   QString ageText() const;  // the shown image's age; "" without an image
   QString hudText() const { return hud_text_; }
@@ -87,12 +108,30 @@ class FastLaneTab : public QObject {
   QString dropsText() const;
   QString sizeText() const;
   QString episodesText() const;
+  bool hasEpisodeLength() const {
+    return !consumer_.watch().episode_lengths().buckets().empty();
+  }
   QString errorText() const { return error_text_; }  // the rendering error
   QString evalText() const { return eval_text_; }
+  // Of the daemon's run that the frames belong to: "EXEC", "FAULT: a reason".
+  QString jobText() const { return job_text_; }
+  // Shows its state, and its evaluation.
+  void ShowJob(const DaemonRun& run);
   QString zoomText() const;
   QString tileText() const;
   bool hudShown() const { return hud_shown_; }
   bool plotsShown() const { return plots_shown_; }
+  bool engineShown() const { return engine_shown_; }
+  QObject* engine() { return &engine_; }
+  double tapeSecs() const;
+  double beforeSecs() const;
+  // Pauses at the image of a time before the tape's end.
+  Q_INVOKABLE void seekTo(double before_secs);
+
+  // "reward", "return", "step rate" or "episode length", over the time.
+  const SampleHistory* History(const QString& series) const override;
+  double Newest(const QString& series) const override;
+  QString SpanText(const SampleHistory& history) const override;
 
   const QImage& image() const { return image_; }
   ImageView& view() { return view_; }
@@ -112,6 +151,10 @@ class FastLaneTab : public QObject {
   void TakeFrame(const FastLaneFrameEvent& event);
   void ShowFrame(const FastLaneFrameEvent& event);
   void TogglePause();
+  void ShowKept(const KeptFrame& frame);
+  void TellEngine();
+  void ToggleRecording();
+  void StopRecording();
   void StepTile(int by);
   void SaveImage();
   void ReadEval();
@@ -120,6 +163,7 @@ class FastLaneTab : public QObject {
   const QString agent_id_;
   const FastLaneTabOptions options_;
   FastLaneConsumer consumer_;
+  EnginePanel engine_;
   QTimer texts_timer_;
   QTimer eval_timer_;
   QImage image_;  // the shown image
@@ -127,12 +171,14 @@ class FastLaneTab : public QObject {
   QString step_text_;
   QString error_text_;
   QString eval_text_;
+  QString job_text_;
   std::optional<FastLaneFrameEvent> newest_;  // since the pause
-  std::optional<int64_t> paused_at_ns_;
-  int64_t age_at_pause_ns_ = 0;  // the shown image's age
-  bool at_least_at_pause_ = false;
+  Playback playback_;
+  std::unique_ptr<Mp4Recorder> recorder_;  // nullptr: does not record
   ImageView view_;
+  bool shown_ = false;
   bool hud_shown_ = true;
+  bool engine_shown_ = false;
   bool plots_shown_ = true;
 };
 

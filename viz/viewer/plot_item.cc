@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/core/quantities.h"
-
 namespace tandem {
 namespace {
 
@@ -45,11 +43,15 @@ PlotItem::PlotItem(QQuickItem* parent) : QQuickPaintedItem(parent) {
   timer_.start(kRefreshMs);
 }
 
-void PlotItem::SetTab(FastLaneTab* tab) {
-  if (tab_ == tab) return;
-  tab_ = tab;
+void PlotItem::SetSource(QObject* source) {
+  if (source_ == source) return;
+  source_ = source;
   Refresh();
-  Q_EMIT tabChanged();
+  Q_EMIT sourceChanged();
+}
+
+const PlotSource* PlotItem::Source() const {
+  return dynamic_cast<const PlotSource*>(source_.data());
 }
 
 void PlotItem::Refresh() {
@@ -59,24 +61,15 @@ void PlotItem::Refresh() {
 }
 
 const SampleHistory* PlotItem::History() const {
-  if (tab_ == nullptr) return nullptr;
-  const FrameWatch& watch = tab_->consumer().watch();
-  const SampleHistory& history =
-      series_ == QStringLiteral("reward")   ? watch.rewards()
-      : series_ == QStringLiteral("return") ? watch.returns()
-                                            : watch.step_rates();
-  return history.buckets().empty() ? nullptr : &history;
+  const PlotSource* const source = Source();
+  return source == nullptr ? nullptr : source->History(series_);
 }
 
 QString PlotItem::lastText() const {
   const SampleHistory* history = History();
   if (history == nullptr) return QStringLiteral("–");
   // Shows nan and inf, too, which the curve omits.
-  const FrameMetrics& now = tab_->consumer().watch().frame().metrics;
-  const double value = series_ == QStringLiteral("reward") ? now.last_reward
-                       : series_ == QStringLiteral("return")
-                           ? now.rolling_return
-                           : now.step_rate_hz;
+  const double value = Source()->Newest(series_);
   return Number(std::isfinite(value) ? history->buckets().back().last : value);
 }
 
@@ -92,11 +85,7 @@ QString PlotItem::maxText() const {
 
 QString PlotItem::spanText() const {
   const SampleHistory* history = History();
-  if (history == nullptr) return {};
-  const auto& buckets = history->buckets();
-  return QString::fromStdString(ShortAgeText(buckets.back().start_ns -
-                                             buckets.front().start_ns +
-                                             history->bucket_ns()));
+  return history == nullptr ? QString() : Source()->SpanText(*history);
 }
 
 void PlotItem::paint(QPainter* painter) {

@@ -1,29 +1,30 @@
-// PlotItem: plots the history of one of a tab's numbers a few times a second.
+// PlotItem: plots the history of one of a run's numbers a few times a second.
 //
 // Data flow: SampleHistory -> for each bucket a band from min to max, and a
 // line through the means.
-// Ownership: SidePanel.qml.
+// Ownership: Course.qml.
 //
-//   PlotItem { tab: view.tab; series: "return"; lineColor: "teal" }
+//   PlotItem { source: view.tab; series: "return"; lineColor: "teal" }
 
 #ifndef TANDEM_VIZ_VIEWER_PLOT_ITEM_H_
 #define TANDEM_VIZ_VIEWER_PLOT_ITEM_H_
 
 #include <QColor>
+#include <QObject>
 #include <QPointer>
 #include <QQuickPaintedItem>
 #include <QString>
 #include <QTimer>
 
 #include "viz/core/sample_history.h"
-#include "viz/viewer/fast_lane_tab.h"
+#include "viz/viewer/plot_source.h"
 
 namespace tandem {
 
 class PlotItem : public QQuickPaintedItem {
   Q_OBJECT
-  Q_PROPERTY(tandem::FastLaneTab* tab READ tab WRITE SetTab NOTIFY tabChanged)
-  // "reward", "return" or "step rate"
+  // A PlotSource
+  Q_PROPERTY(QObject* source READ source WRITE SetSource NOTIFY sourceChanged)
   Q_PROPERTY(QString series MEMBER series_)
   Q_PROPERTY(QColor lineColor MEMBER line_color_ NOTIFY colorsChanged)
   Q_PROPERTY(QColor gridColor MEMBER grid_color_ NOTIFY colorsChanged)
@@ -36,27 +37,28 @@ class PlotItem : public QQuickPaintedItem {
  public:
   explicit PlotItem(QQuickItem* parent = nullptr);
 
-  FastLaneTab* tab() const { return tab_; }
-  void SetTab(FastLaneTab* tab);
+  QObject* source() const { return source_; }
+  void SetSource(QObject* source);
 
   QString lastText() const;
   QString minText() const;
   QString maxText() const;
-  QString spanText() const;  // from the first sample to the last: "2 min"
+  QString spanText() const;  // PlotSource::SpanText
 
   void paint(QPainter* painter) override;
 
  Q_SIGNALS:
-  void tabChanged();
+  void sourceChanged();
   void colorsChanged();
   void refreshed();
 
  private:
   void Refresh();
+  const PlotSource* Source() const;  // nullptr: none
   // Returns nullptr if there is no history.
   const SampleHistory* History() const;
 
-  QPointer<FastLaneTab> tab_;
+  QPointer<QObject> source_;
   QString series_;
   QColor line_color_;
   QColor grid_color_;

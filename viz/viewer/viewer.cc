@@ -3,11 +3,14 @@
 #include <QImage>
 #include <QKeyEvent>
 #include <QKeySequence>
+#include <QQuickItem>
 #include <QSGRendererInterface>
 #include <QScreen>
 #include <QVariantMap>
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <vector>
 
 #include "transport/base/clock.h"
 #include "viz/core/quantities.h"
@@ -70,6 +73,7 @@ QString KeyName(int key, Qt::KeyboardModifiers modifiers) {
 Viewer::Viewer(const ViewerOptions& options, QObject* parent)
     : QObject(parent),
       options_(options),
+      daemon_(options.daemon_target),
       dark_(options.dark),
       image_only_(options.image_only) {
   for (const std::string& run : options_.runs) open(Text(run));
@@ -77,6 +81,7 @@ Viewer::Viewer(const ViewerOptions& options, QObject* parent)
   connect(&scan_timer_, &QTimer::timeout, this, &Viewer::ScanRuns);
   scan_timer_.start(kScanMs);
   ScanRuns();
+  connect(&daemon_, &DaemonBoard::said, this, &Viewer::Say);
   message_timer_.setSingleShot(true);
   connect(&message_timer_, &QTimer::timeout, this, [this] { Say({}); });
 }
@@ -119,16 +124,27 @@ void Viewer::open(const QString& run) {
   for (qsizetype i = 0; i < tabs_.size(); ++i) {
     if (tabs_[i]->runId() == run) return SetCurrent(static_cast<int>(i));
   }
+  AddTab(run);
+  SetCurrent(static_cast<int>(tabs_.size()) - 1);
+}
+
+FastLaneTab* Viewer::AddTab(const QString& run) {
   auto* tab = new FastLaneTab(run, Text(options_.agent_id),
                               {.mode_label = Text(options_.mode_label),
                                .policy_eval = options_.policy_eval,
                                .eval_summary = Text(options_.eval_summary),
-                               .snapshots = Text(options_.snapshots)},
+                               .snapshots = Text(options_.snapshots),
+                               .engines = &engines_},
                               this);
   connect(tab, &FastLaneTab::said, this, &Viewer::Say);
   tabs_ << tab;
   Q_EMIT tabsChanged();
-  SetCurrent(static_cast<int>(tabs_.size()) - 1);
+  return tab;
+}
+
+void Viewer::openChosen() {
+  if (runs_.isEmpty()) return;
+  open(runs_[chosen_run_].toMap()[QStringLiteral("run")].toString());
 }
 
 void Viewer::close(int index) {
@@ -165,6 +181,15 @@ void Viewer::Perform(Action action) {
       return Q_EMIT looksChanged();
     case Action::kStartPage:
       return SetCurrent(kStartPage);
+    case Action::kSearch:
+      if (slow_lane_) Perform(Action::kSlowLane);
+      SetCurrent(kStartPage);
+      return Q_EMIT searchWanted();
+    case Action::kSlowLane:
+      // From another tab it leads to the daemon's runs, not back to the list.
+      slow_lane_ = current_ != kStartPage || !slow_lane_;
+      SetCurrent(kStartPage);  // also tells the daemon's board
+      return Q_EMIT looksChanged();
     case Action::kNextTab:  // the start page counts as a tab
       return SetCurrent(current_ + 1 >= tabs ? kStartPage : current_ + 1);
     case Action::kPreviousTab:
@@ -195,9 +220,9 @@ void Viewer::Perform(Action action) {
     return;
   }
   const int runs = static_cast<int>(runs_.size());
-  if (runs == 0) return;
+  if (runs == 0 || slow_lane_) return;
   if (action == Action::kOpen) {
-    open(runs_[chosen_run_].toMap()[QStringLiteral("run")].toString());
+    openChosen();
   } else if (action == Action::kPanDown || action == Action::kPanUp) {
     chosen_run_ = std::clamp(
         chosen_run_ + (action == Action::kPanDown ? 1 : -1), 0, runs - 1);
@@ -210,6 +235,11 @@ bool Viewer::eventFilter(QObject* watched, QEvent* event) {
     return QObject::eventFilter(watched, event);
   }
   const auto* press = static_cast<QKeyEvent*>(event);
+  if (IsTyping()) {
+    if (press->key() != Qt::Key_Escape) return false;
+    window_->activeFocusItem()->setFocus(false);
+    return true;
+  }
   const std::optional<Action> action =
       ActionOf(KeyName(press->key(), press->modifiers()).toStdString());
   if (!action.has_value()) return QObject::eventFilter(watched, event);
@@ -217,20 +247,66 @@ bool Viewer::eventFilter(QObject* watched, QEvent* event) {
   return true;
 }
 
+bool Viewer::IsTyping() const {
+  const QQuickItem* const item =
+      window_ == nullptr ? nullptr : window_->activeFocusItem();
+  return item != nullptr && item->inherits("QQuickTextEdit");
+}
+
+void Viewer::SetSearch(const QString& search) {
+  if (search == search_) return;
+  search_ = search;
+  ScanRuns();
+}
+
 void Viewer::ScanRuns() {
-  if (current_ != kStartPage) return;
+  const bool follows = !options_.daemon_target.empty();
+  if (current_ != kStartPage && !follows) return;
   const int64_t now_ns = MonotonicNanos();
+  const std::vector<RunEntry>& all = run_list_.Scan(now_ns);
+  for (const RunEntry& run : all) {
+    if (follows && run.width > 0 && !run.daemon_run.empty()) {
+      frames_of_.insert_or_assign(run.daemon_run, Text(run.run));
+    }
+  }
+  if (follows) FollowDaemon();
+  if (current_ != kStartPage) return;
   const QString chosen =
       runs_.isEmpty()
           ? QString()
           : runs_[chosen_run_].toMap()[QStringLiteral("run")].toString();
   runs_.clear();
   chosen_run_ = 0;
-  for (const RunEntry& run : run_list_.Scan(now_ns)) {
+  for (const RunEntry& run : all) {
+    if (!Matches(run, search_.toStdString())) continue;
     if (Text(run.run) == chosen) chosen_run_ = static_cast<int>(runs_.size());
     runs_ << RowOf(run, now_ns);
   }
   Q_EMIT runsChanged();
+}
+
+void Viewer::FollowDaemon() {
+  const DaemonDesk::List* const list = daemon_.list();
+  if (list == nullptr) return;
+  for (const DaemonRun& run : list->runs) {
+    const auto frames = frames_of_.find(run.run_id);
+    if (frames == frames_of_.end()) continue;
+    const auto shows = [&](const FastLaneTab* tab) {
+      return tab->runId() == frames->second;
+    };
+    auto tab = std::ranges::find_if(tabs_, shows);
+    if (run.wants_frames && !run.has_ended &&
+        opened_.insert(run.run_id).second && tab == tabs_.end()) {
+      AddTab(frames->second);
+      TellTabs();
+      // Another run that is shown stays shown.
+      if (current_ == kStartPage && !slow_lane_) {
+        SetCurrent(static_cast<int>(tabs_.size()) - 1);
+      }
+      tab = std::prev(tabs_.end());
+    }
+    if (tab != tabs_.end()) (*tab)->ShowJob(run);
+  }
 }
 
 void Viewer::TellTabs() {
@@ -243,6 +319,7 @@ void Viewer::TellTabs() {
   for (qsizetype i = 0; i < tabs_.size(); ++i) {
     tabs_[i]->SetShown(seen && i == current_, refresh_hz);
   }
+  daemon_.SetShown(seen && current_ == kStartPage && slow_lane_);
 }
 
 void Viewer::Say(const QString& text) {

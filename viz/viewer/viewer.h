@@ -19,10 +19,15 @@
 #include <QTimer>
 #include <QVariantList>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 
+#include "viz/control/engine_desk.h"
 #include "viz/core/key_map.h"
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"
+#include "viz/viewer/daemon_board.h"
 #include "viz/viewer/fast_lane_tab.h"
 
 namespace tandem {
@@ -34,6 +39,11 @@ class Viewer : public QObject {
   Q_PROPERTY(int current READ current WRITE SetCurrent NOTIFY currentChanged)
   // Maps: run, kind, details, state, moving, watchable
   Q_PROPERTY(QVariantList runs READ runs NOTIFY runsChanged)
+  // Only runs that match it are in `runs`
+  Q_PROPERTY(QString search READ search WRITE SetSearch NOTIFY runsChanged)
+  // The start page shows the daemon's runs
+  Q_PROPERTY(bool slowLane READ slowLane NOTIFY looksChanged)
+  Q_PROPERTY(QObject* daemon READ daemon CONSTANT)  // a DaemonBoard
   Q_PROPERTY(int chosenRun READ chosenRun NOTIFY runsChanged)
   Q_PROPERTY(bool dark READ dark NOTIFY looksChanged)
   Q_PROPERTY(bool imageOnly READ imageOnly NOTIFY looksChanged)
@@ -55,6 +65,10 @@ class Viewer : public QObject {
   QList<QObject*> tabs() const;
   int current() const { return current_; }
   QVariantList runs() const { return runs_; }
+  QString search() const { return search_; }
+  void SetSearch(const QString& search);
+  bool slowLane() const { return slow_lane_; }
+  QObject* daemon() { return &daemon_; }
   int chosenRun() const { return chosen_run_; }
   bool dark() const { return dark_; }
   bool imageOnly() const { return image_only_; }
@@ -76,6 +90,7 @@ class Viewer : public QObject {
 
   // Shows a run: its tab, or a new one.
   Q_INVOKABLE void open(const QString& run);
+  Q_INVOKABLE void openChosen();  // no effect without runs
   Q_INVOKABLE void close(int index);
   // For buttons that represent keys.
   Q_INVOKABLE void press(const QString& key);
@@ -87,6 +102,7 @@ class Viewer : public QObject {
   void looksChanged();
   void messageChanged();
   void quitWanted();
+  void searchWanted();  // the search field shall have the focus
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -94,13 +110,25 @@ class Viewer : public QObject {
  private:
   FastLaneTab* CurrentTab() const;
   void ScanRuns();
+  // Opens the frames of the daemon's runs that want it, each once, and shows
+  // their states in their tabs.
+  void FollowDaemon();
+  FastLaneTab* AddTab(const QString& run);
   void TellTabs();
+  // Whether the keyboard's focus is in a text field.
+  bool IsTyping() const;
   void Say(const QString& text);
 
   const ViewerOptions options_;
+  EngineDesk engines_{"viewer"};  // of all tabs
+  DaemonBoard daemon_;
   QPointer<QQuickWindow> window_;
+  // Of the daemon's runs, by their ids: the frames that belong to one.
+  std::map<std::string, QString> frames_of_;
+  std::set<std::string> opened_;  // runs whose frames were opened
   RunList run_list_;
   QVariantList runs_;
+  QString search_;
   int chosen_run_ = 0;
   QTimer scan_timer_;
   QList<FastLaneTab*> tabs_;
@@ -108,6 +136,7 @@ class Viewer : public QObject {
   bool dark_;
   bool image_only_;
   bool help_shown_ = false;
+  bool slow_lane_ = false;
   QString message_;
   QTimer message_timer_;
 };

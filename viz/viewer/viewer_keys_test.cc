@@ -3,6 +3,7 @@
 
 #include <QCoreApplication>
 #include <QDir>
+#include <QFileInfo>
 #include <QKeySequence>
 #include <QQuickItem>
 #include <QRectF>
@@ -90,8 +91,32 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
   switch (action) {
     case Action::kPause:
       return toggles([&] { return tab()->paused(); });
+    // They pause at an image of the past, and at a later one. Space, the test
+    // of kPause, shows the newest again.
+    case Action::kSeekBack:
+    case Action::kSeekForward:
+      if (action == Action::kSeekForward) tab()->Perform(Action::kSeekBack);
+      press();
+      EXPECT_TRUE(tab()->paused());
+      tab()->Perform(Action::kPause);
+      EXPECT_FALSE(tab()->paused());
+      return;
+    case Action::kRecord:
+      return toggles([&] { return tab()->recording(); });
     case Action::kHud:
       return toggles([&] { return tab()->hudShown(); });
+    case Action::kEngine:
+      return toggles([&] { return tab()->engineShown(); });
+    case Action::kSlowLane:
+      return toggles([&] { return viewer_->slowLane(); });
+    case Action::kSearch:
+      press();
+      EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
+      Press(Qt::Key_Q);  // is text, not a key of the table
+      EXPECT_EQ(viewer_->search(), QStringLiteral("q"));
+      Press(Qt::Key_Backspace);
+      Press(Qt::Key_Escape);
+      return;
     case Action::kPlots:
       return toggles([&] { return tab()->plotsShown(); });
     case Action::kImageOnly:
@@ -205,6 +230,82 @@ TEST_F(KeysTest, HaveTheEffectsOfTheTable) {
                  [&] { Press(key.key(), key.keyboardModifiers()); });
     }
   }
+}
+
+TEST_F(ViewerTest, ShowsAnImageOfThePastAndRecords) {
+  const QTemporaryDir folder;
+  ViewerOptions options;
+  options.snapshots = folder.path().toStdString();
+  OpenRun({.run = run_}, options);
+  const auto step = [&] { return tab()->stepText().remove(',').toLongLong(); };
+  tab()->Perform(Action::kRecord);
+  Await([&] {
+    const FrameTape& tape = tab()->consumer().tape();
+    return tape.end_ns() - tape.begin_ns() > 1'500'000'000;
+  });
+  const long long newest = step();
+  tab()->Perform(Action::kSeekBack);
+  EXPECT_LT(step(), newest - 50);  // 100 steps a second
+  const long long past = step();
+  tab()->Perform(Action::kSeekForward);
+  EXPECT_GT(step(), past);
+  tab()->Perform(Action::kPause);
+  Await([&] { return step() > newest; });
+  tab()->Perform(Action::kRecord);
+  const QStringList files =
+      QDir(folder.path()).entryList({QStringLiteral("*.mp4")});
+  ASSERT_EQ(files.size(), 1);
+  EXPECT_GT(QFileInfo(QDir(folder.path()).filePath(files[0])).size(), 1000);
+}
+
+TEST_F(ViewerTest, AClickOnTheBarShowsAnImageOfThePast) {
+  OpenRun({.run = run_});
+  const auto step = [&] { return tab()->stepText().remove(',').toLongLong(); };
+  Await([&] { return tab()->tapeSecs() > 1.5; });
+  EXPECT_EQ(Item(QStringLiteral("scrub")), nullptr);  // it would hide pixels
+  tab()->Perform(Action::kPause);
+  const long long newest = step();
+  Await([&] { return Item(QStringLiteral("scrub")) != nullptr; });
+  const auto click_at = [&](double part) {
+    const QQuickItem* const bar = Item(QStringLiteral("scrub"));
+    QTest::mouseClick(
+        window(), Qt::LeftButton, {},
+        bar->mapToScene(QPointF(part * bar->width(), bar->height() / 2))
+            .toPoint());
+  };
+  click_at(0.02);
+  EXPECT_TRUE(tab()->paused());
+  EXPECT_LT(step(), newest - 50);  // 100 steps a second
+  EXPECT_GT(tab()->beforeSecs(), 1);
+  const long long past = step();
+  click_at(0.9);
+  EXPECT_GT(step(), past);
+  tab()->Perform(Action::kPause);
+  EXPECT_EQ(tab()->beforeSecs(), 0);
+  Await([&] { return step() > newest; });
+}
+
+TEST_F(ViewerTest, FindsARunByTypingAPartOfItsName) {
+  const std::string other = UniqueRegionName("another");
+  const Publisher one({.run = run_});
+  const Publisher two({.run = other});
+  Open({});
+  const auto listed = [&](const std::string& run) {
+    for (const QVariant& row : viewer_->runs()) {
+      if (row.toMap()[QStringLiteral("run")].toString().toStdString() == run) {
+        return true;
+      }
+    }
+    return false;
+  };
+  Press(Qt::Key_Home);  // reads the list again
+  Await([&] { return listed(run_) && listed(other); });
+  Press(Qt::Key_Slash);
+  for (const char letter : other) QTest::keyClick(window(), letter);
+  EXPECT_EQ(viewer_->runs().size(), 1);
+  EXPECT_TRUE(listed(other));
+  Press(Qt::Key_Return);
+  EXPECT_EQ(tab()->runId().toStdString(), other);
 }
 
 TEST_F(ViewerTest, ShowsOneTileByClickAndByKey) {

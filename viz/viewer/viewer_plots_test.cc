@@ -43,10 +43,10 @@ class PlotsTest : public ViewerTest {
   }
 
   // Returns once the viewer has received it.
-  void Publish(const FrameMetrics& metrics) {
+  void Publish(const FrameMetrics& metrics, const char* metadata) {
     const uint64_t before = tab()->consumer().watch().frames();
     segment_->writer().Loan();
-    segment_->writer().Commit(metrics, "{}");
+    segment_->writer().Commit(metrics, metadata);
     Await([&] { return tab()->consumer().watch().frames() > before; });
   }
 
@@ -114,11 +114,14 @@ TEST_F(PlotsTest, DrawTheNumbersAtTheirPositions) {
     }
   }
 
-  // A step up, a constant and a step down.
+  EXPECT_EQ(Item(QStringLiteral("episode length")), nullptr);
+
+  // A step up, a constant and two steps down.
   const int64_t begin_ns = MonotonicNanos();
-  for (int i = 0; i < 40; ++i) Publish({1, 5, 400});
+  for (int i = 0; i < 40; ++i) Publish({1, 5, 400}, R"({"episode_length": 9})");
   const int64_t step_ns = MonotonicNanos();
-  for (int i = 0; i < 40; ++i) Publish({3, 5, -400});
+  for (int i = 0; i < 40; ++i)
+    Publish({3, 5, -400}, R"({"episode_length": 7.5})");
   const double step = static_cast<double>(step_ns - begin_ns) /
                       static_cast<double>(MonotonicNanos() - begin_ns);
   std::string wrong;
@@ -126,7 +129,8 @@ TEST_F(PlotsTest, DrawTheNumbersAtTheirPositions) {
     wrong.clear();
     for (const auto& [series, before, after] : {std::tuple{"reward", 0.0, 1.0},
                                                 {"return", 0.5, 0.5},
-                                                {"step rate", 1.0, 0.0}}) {
+                                                {"step rate", 1.0, 0.0},
+                                                {"episode length", 1.0, 0.0}}) {
       wrong += WrongWith(series, step, before, after);
     }
     return wrong.empty();

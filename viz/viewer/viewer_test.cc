@@ -8,6 +8,9 @@
 #include <QFile>
 #include <QGuiApplication>
 #include <QImage>
+#include <QPoint>
+#include <QPointF>
+#include <QQuickItem>
 #include <QQuickWindow>
 #include <QSGRendererInterface>
 #include <QSignalSpy>
@@ -37,6 +40,25 @@ TEST_F(ViewerTest, IsDrawnByTheRendererOfItsEnvironment) {
             qgetenv("QT_QUICK_BACKEND") == "software"
                 ? QSGRendererInterface::Software
                 : QSGRendererInterface::OpenGL);
+}
+
+TEST_F(ViewerTest, BoxesHaveAVisibleEdgeAboveTheImage) {
+  ViewerOptions options;
+  options.width = 1180;
+  options.height = 740;  // a dark strip above and below the image
+  OpenRun(Slow(640, 480, 3), options);
+  Await([&] { return tab()->hasImage(); });
+  for (const char* const name : {"hudBox", "stateBox"}) {
+    SCOPED_TRACE(name);
+    const QQuickItem* const box = Item(QString::fromLatin1(name));
+    ASSERT_NE(box, nullptr);
+    const QPoint edge = box->mapToScene(QPointF(box->width() / 2, 0)).toPoint();
+    ASSERT_LT(edge.y(), PointOf(0, 0).y());
+    Await([&] {
+      const QImage screen = GrabScreen();
+      return screen.pixel(edge) != screen.pixel(edge - QPoint(0, 4));
+    });
+  }
 }
 
 TEST_F(ViewerTest, ShowsTheRightPixelsCornerToCorner) {

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar, get_args
 from tandem._native import MAX_FRAME_HZ, MAX_RENDER_SIDE, MAX_RENDER_SLOTS
 from tandem.arguments import flag, integer, one_of, path, rate, seconds, shown, text
 from tandem.errors import InvalidArgument
+from tandem.worker_environment import WorkerSettings
 
 Size = tuple[int, int] | str
 Effect = Literal["shadows", "reflections", "multisampling"]
@@ -27,7 +28,8 @@ class FrameOptions:
 
     Attributes:
       size: (width, height) of one environment's image in pixels, or a text such as "320x240".
-      envs: Indices of the environments that are drawn, or "all"; None: the first four.
+      envs: Indices of the environments that are drawn, or "all"; None: those of the variables MOSAIC_FASTLANE_*, by
+        default the first four.
       hz: Frames per second at most; 0: only the frames that a client requests.
       slots: Number of frames that the region holds.
       effects: C++: some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
@@ -147,9 +149,11 @@ def words_of(argument: str, words: object) -> tuple[str, ...]:
     raise InvalidArgument(f"{argument}: expected texts such as ('--gravity=3',), found {shown(words)}")
 
 
-def frame_flags(options: FrameOptions) -> list[str]:
-    """Returns the group as flags of the engine's program."""
-    envs = options.envs or ""
+def frame_flags(options: FrameOptions, num_envs: int) -> list[str]:
+    """Returns the group as flags of the engine's program; none: its environments are not shown."""
+    envs = shown_envs(options, num_envs)
+    if envs is None:
+        return []
     return [
         f"--frames={_times(options.size)}",
         f"--frame_envs={envs if isinstance(envs, str) else ','.join(map(str, envs))}",
@@ -158,6 +162,15 @@ def frame_flags(options: FrameOptions) -> list[str]:
         f"--frame_effects={_joined(options.effects)}",
         f"--frame_camera={options.camera}",
     ]
+
+
+def shown_envs(options: FrameOptions, num_envs: int) -> Sequence[int] | Literal["all"] | None:
+    """Returns the environments that are drawn; None: none, by MOSAIC_FASTLANE_VIDEO_MODE=off.
+
+    Raises:
+      InvalidArgument: Invalid variables MOSAIC_FASTLANE_*.
+    """
+    return options.envs or WorkerSettings.read().shown(num_envs) or None
 
 
 def image_flags(options: ImageOptions) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tandem
+from tandem.engine.options import frame_flags, shown_envs
 from tools.testing import pytest_main
 
 _FRAMES = tandem.FrameOptions
@@ -85,6 +86,21 @@ def test_a_group_refuses_invalid_values(make: Any, text: str) -> None:
     """The message has the field, the expected value and the found value."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{text}$"):
         make()
+
+
+def test_shown_environments_are_the_variables_unless_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MOSAIC_FASTLANE_* choose among the environments; "off": no frames."""
+    assert list(shown_envs(_FRAMES((8, 8)), 6) or ()) == [0, 1, 2, 3]
+    monkeypatch.setenv("MOSAIC_FASTLANE_GRID_LIMIT", "5")
+    assert list(shown_envs(_FRAMES((8, 8)), 6) or ()) == [0, 1, 2, 3, 4]
+    monkeypatch.setenv("MOSAIC_FASTLANE_VIDEO_MODE", "single")
+    monkeypatch.setenv("MOSAIC_FASTLANE_SLOT", "2")
+    assert "--frame_envs=2" in frame_flags(_FRAMES((8, 8)), 6)
+    assert "--frame_envs=all" in frame_flags(_FRAMES((8, 8), envs="all"), 6)
+    with pytest.raises(tandem.InvalidArgument, match="MOSAIC_FASTLANE_SLOT: expected one of 2 environments, found 2"):
+        frame_flags(_FRAMES((8, 8)), 2)
+    monkeypatch.setenv("MOSAIC_FASTLANE_VIDEO_MODE", "off")
+    assert frame_flags(_FRAMES((8, 8)), 6) == []
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def launch_engine(
     if seed is not None:
         command.append(f"--seed={seed}")
     if frames is not None:
-        command += options.frame_flags(options.group_of("frames", frames, options.FrameOptions))
+        command += options.frame_flags(options.group_of("frames", frames, options.FrameOptions), num_envs)
     if images is not None:
         command += options.image_flags(options.group_of("images", images, options.ImageOptions))
     command = [_word(word) for word in (*command, *options.words_of("flags", flags))]

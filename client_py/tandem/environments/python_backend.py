@@ -16,7 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 from tandem._native import MAX_FRAME_SIDE, MAX_IMAGES
 from tandem.arguments import integer, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine.options import EngineOptions, FrameOptions, size_of
+from tandem.engine.options import EngineOptions, FrameOptions, shown_envs, size_of
 from tandem.errors import InvalidArgument
 from tandem.workers.frames import FramePlan
 from tandem.workers.processes import WorkerProcesses
@@ -93,8 +93,8 @@ def _check_options(options: object) -> None:
             )
 
 
-def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FramePlan:
-    """Returns the plan for these options.
+def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FramePlan | None:
+    """Returns the plan for these options; None: nothing is shown.
 
     Raises:
       InvalidArgument: An unknown environment, a number out of its range, or an option of engines in C++.
@@ -104,7 +104,10 @@ def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FrameP
             "FrameOptions.effects, camera: expected the defaults for environments in Python, which draw themselves, "
             f"found {frames.effects!r} and {frames.camera!r}; env_kwargs={{...}} has the environment's own options"
         )
-    envs = range(min(num_envs, 4)) if frames.envs is None else range(num_envs) if frames.envs == "all" else frames.envs
+    envs = shown_envs(frames, num_envs)
+    if envs is None:
+        return None
+    envs = range(num_envs) if envs == "all" else envs
     indices = tuple(integer(f"FrameOptions.envs[{at}]", env, 0, num_envs - 1) for at, env in enumerate(envs))
     integer("FrameOptions.envs: number", len(indices), 1, MAX_IMAGES)
     width, height = size_of("FrameOptions.size", frames.size)

@@ -9,8 +9,8 @@ from tandem.fastlane.frames import FastLaneConfig, FastLaneFrame, FastLaneMetric
 from tandem.fastlane.publishing import PublishFrames, PublishVectorFrames, publish_frames
 from tandem.fastlane.reader import FastLaneReader, NoSuchRun
 from tandem.fastlane.tiling import tile_frames
-from tandem.fastlane.worker_environment import WorkerSettings, apply_fastlane_environment
 from tandem.fastlane.writer import FastLaneWriter
+from tandem.worker_environment import WorkerSettings, apply_fastlane_environment
 
 __all__ = [
     "FastLaneConfig",

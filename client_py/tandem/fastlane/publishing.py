@@ -1,6 +1,7 @@
 """`publish_frames`: shows any Gymnasium environment to viewers while it runs."""
 
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import gymnasium
 import numpy as np
 from gymnasium import logger
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from tandem._native import EpisodeReturns
@@ -17,8 +18,8 @@ from tandem.arguments import rate
 from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
 from tandem.fastlane.tiling import checked_image, described_images, tile_frames
-from tandem.fastlane.worker_environment import WorkerSettings
 from tandem.fastlane.writer import FastLaneWriter
+from tandem.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 
 if TYPE_CHECKING:
     _VectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
@@ -34,7 +35,11 @@ _LOOK_S = 1.0
 
 
 def publish_frames(
-    env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any], run_id: str, *, max_hz: float = 60, unseen_hz: float = 1.0
+    env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any],
+    run_id: str | None = None,
+    *,
+    max_hz: float = 60,
+    unseen_hz: float = 1.0,
 ) -> Any:
     """Wraps an environment so that viewers show it while it runs.
 
@@ -54,7 +59,7 @@ def publish_frames(
     Args:
       env: Made with render_mode="rgb_array": `render` returns uint8[height, width, 3 or 4], or one for each
         environment.
-      run_id: The run's name, for viewers.
+      run_id: The run's name, for viewers; None: that of the daemon's run, which the variable TANDEM_RUN_ID has.
       max_hz: The most frames a second while a viewer is open; each takes a `render`.
       unseen_hz: The same while no viewer is known: MOSAIC's readers cannot be seen.
 
@@ -62,12 +67,16 @@ def publish_frames(
       The wrapped environment, a `PublishFrames` or `PublishVectorFrames`; its `close` also ends the publishing.
 
     Raises:
-      InvalidArgument: Another render mode, invalid rates or variables, or an invalid run id (also a ValueError). During
-        a step or reset: invalid images.
+      InvalidArgument: Another render mode, invalid rates or variables, or an invalid run id, or none (also a
+        ValueError). During a step or reset: invalid images.
       AlreadyAttached: A live writer has that run id.
       OutOfSharedMemory: /dev/shm has no room even for a pixel.
       AccessDenied: The name belongs to another user.
     """
+    if run_id is None:
+        run_id = os.environ.get(RUN_ID_VARIABLE)
+        if not run_id:
+            raise InvalidArgument(f"run_id: expected a name, found None, and no run of the daemon ({RUN_ID_VARIABLE})")
     if isinstance(env, VectorEnv):
         return PublishVectorFrames(env, run_id, max_hz=max_hz, unseen_hz=unseen_hz)
     return PublishFrames(env, run_id, max_hz=max_hz, unseen_hz=unseen_hz)
@@ -88,7 +97,7 @@ class _Publisher:
         self._unseen_period = _period("unseen_hz", unseen_hz)
         if self._period == np.inf:
             raise InvalidArgument("max_hz: expected a rate above 0; to publish nothing, don't wrap the environment")
-        self._shown: Sequence[int] = _shown(self.settings, num_envs)
+        self._shown: Sequence[int] = range(1) if num_envs is None else self.settings.shown(num_envs)
         self._frames_of_many = num_envs is not None
         self._num_envs = num_envs or 1
         self._writer: FastLaneWriter | None = None
@@ -109,8 +118,11 @@ class _Publisher:
         self._rate_from = time.monotonic()
         self._rate_steps = 0
 
-    def tick(self, now: float, steps: int, last_reward: float, rolling_return: float) -> None:
-        """Publishes a frame if one is due. To be called from `due` on, with `now` of `time.monotonic()`."""
+    def tick(self, now: float, steps: int, last_reward: float, rolling_return: float, ended: dict[str, Any]) -> None:
+        """Publishes a frame if one is due. To be called from `due` on, with `now` of `time.monotonic()`.
+
+        `ended` is the part of the metadata that `_ended` makes.
+        """
         writer = self._segment()
         if writer is None:
             self.due = now + _LOOK_S
@@ -135,7 +147,7 @@ class _Publisher:
         writer.publish(
             frame,
             metrics=FastLaneMetrics(last_reward, rolling_return, rate),
-            metadata=json.dumps({"step": steps, **envs}, separators=(",", ":")),
+            metadata=json.dumps({"step": steps, **envs, **ended}, separators=(",", ":")),
         )
         self._published_at = now
         self.due = now + min(period, _LOOK_S)
@@ -199,8 +211,10 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._step = env.step
         self._publisher = _Publisher(env, run_id, max_hz, unseen_hz, None)
         self._steps = 0
-        self._return = 0.0
-        self._ended: deque[float] = deque(maxlen=_WINDOW)
+        self._return, self._begin = 0.0, 0  # of the current episode: its return so far, the steps before it
+        self._returns: deque[float] = deque(maxlen=_WINDOW)
+        self._lengths: deque[int] = deque(maxlen=_WINDOW)
+        self._episodes = 0
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Steps the environment, then publishes a frame if one is due."""
@@ -209,8 +223,10 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._steps += 1
         self._return += float(reward)
         if terminated or truncated:
-            self._ended.append(self._return)
-            self._return = 0.0
+            self._returns.append(self._return)
+            self._lengths.append(self._steps - self._begin)
+            self._episodes += 1
+            self._return, self._begin = 0.0, self._steps
         now = time.monotonic()
         if now >= self._publisher.due:
             self._publish(now, float(reward))
@@ -219,15 +235,17 @@ class PublishFrames(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets the environment, then publishes a frame if one is due."""
         results = self.env.reset(seed=seed, options=options)
-        self._return = 0.0
+        self._return, self._begin = 0.0, self._steps
         now = time.monotonic()
         if now >= self._publisher.due:
             self._publish(now, 0.0)
         return results
 
     def _publish(self, now: float, reward: float) -> None:
-        rolling = sum(self._ended) / len(self._ended) if self._ended else self._return
-        self._publisher.tick(now, self._steps, reward, rolling)
+        rolling, length = self._return, None
+        if self._returns:
+            rolling, length = sum(self._returns) / len(self._returns), sum(self._lengths) / len(self._lengths)
+        self._publisher.tick(now, self._steps, reward, rolling, _ended(self._episodes, length))
 
     def close(self) -> None:
         """Ends the publishing and closes the environment."""
@@ -246,7 +264,8 @@ class PublishVectorFrames(_VectorWrapper):
         self._publisher = _Publisher(env, run_id, max_hz, unseen_hz, env.num_envs)
         settings = self._publisher.settings
         only = settings.slot if settings.video_mode == "single" else -1
-        self._returns = EpisodeReturns(env.num_envs, only, _WINDOW)
+        resets_next = env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP
+        self._returns = EpisodeReturns(env.num_envs, only, _WINDOW, resets_next)
         self._steps = 0
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -270,7 +289,9 @@ class PublishVectorFrames(_VectorWrapper):
         return results
 
     def _publish(self, now: float) -> None:
-        self._publisher.tick(now, self._steps, self._returns.last_reward, self._returns.rolling_return())
+        returns = self._returns
+        ended = _ended(returns.episodes, returns.rolling_length())
+        self._publisher.tick(now, self._steps, returns.last_reward, returns.rolling_return(), ended)
 
     def close(self, **kwargs: Any) -> None:
         """Ends the publishing and closes the environments."""
@@ -278,20 +299,12 @@ class PublishVectorFrames(_VectorWrapper):
         super().close(**kwargs)
 
 
+def _ended(episodes: int, length: float | None) -> dict[str, Any]:
+    """Returns the metadata of the ended episodes: their number, and the mean length of the last ones."""
+    return {"episodes": episodes} | ({} if length is None else {"episode_length": length})
+
+
 def _period(name: str, hz: float) -> float:
     """Returns the seconds between frames; infinity for a rate of 0."""
     hz = rate(name, hz)
     return 1 / hz if hz > 0 else float(np.inf)
-
-
-def _shown(settings: WorkerSettings, num_envs: int | None) -> Sequence[int]:
-    """Returns the indices of the environments that are shown."""
-    if num_envs is None:
-        return range(1)
-    if settings.video_mode == "single":
-        if settings.slot >= num_envs:
-            raise InvalidArgument(
-                f"MOSAIC_FASTLANE_SLOT: expected one of {num_envs} environments, found {settings.slot}"
-            )
-        return range(settings.slot, settings.slot + 1)
-    return range(min(settings.grid_limit, num_envs))

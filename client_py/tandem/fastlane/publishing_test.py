@@ -101,7 +101,7 @@ def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
     frame = newest(run_id)
     assert (frame.view == 4).all()  # published 1/8 s after the first frame
     assert frame.metrics == tandem.FastLaneMetrics(last_reward=1.0, rolling_return=4.0, step_rate_hz=32.0)
-    assert json.loads(frame.metadata or b"") == {"step": 4, "envs": [0]}
+    assert json.loads(frame.metadata or b"") == {"step": 4, "envs": [0], "episodes": 1, "episode_length": 4.0}
     env.close()
     with pytest.raises(FileNotFoundError):
         tandem.FastLaneReader.attach(run_id)
@@ -173,7 +173,10 @@ def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pyte
     envs.close()
 
     monkeypatch.setenv("MOSAIC_FASTLANE_GRID_LIMIT", "6")
-    envs = tandem.publish_frames(vector(), run_id)
+    with pytest.raises(ValueError, match="run_id: expected a name, found None"):
+        tandem.publish_frames(vector())
+    monkeypatch.setenv("TANDEM_RUN_ID", run_id)  # of the daemon
+    envs = tandem.publish_frames(vector())
     envs.reset()
     assert newest(run_id).view.shape == (18, 16, 3)
     envs.close()
@@ -200,6 +203,26 @@ def test_a_vectors_frames_are_tiled(run_id: str, clock: Clock, monkeypatch: pyte
     envs.step(np.zeros(6, np.int64))
     with pytest.raises(FileNotFoundError):
         tandem.FastLaneReader.attach(run_id)
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_lengths_are_those_of_the_episodes(run_id: str, clock: Clock, mode: AutoresetMode) -> None:
+    """The step that resets an environment (NEXT_STEP) is not counted; before the first end there is no length."""
+    inner = SyncVectorEnv(
+        [lambda i=i: Counting(length=2 + i) for i in range(2)],  # type: ignore[misc]
+        autoreset_mode=mode,
+    )
+    envs = tandem.publish_frames(inner, run_id, unseen_hz=10)
+    envs.reset()
+    assert "episode_length" not in json.loads(newest(run_id).metadata or b"")
+    for _ in range(12):
+        clock.now += 1
+        envs.step(np.zeros(2, np.int64))
+    ended = {AutoresetMode.SAME_STEP: [2] * 6 + [3] * 4, AutoresetMode.NEXT_STEP: [2] * 4 + [3] * 3}[mode]
+    metadata = json.loads(newest(run_id).metadata or b"")
+    assert metadata["episodes"] == len(ended)
+    assert metadata["episode_length"] == sum(ended) / len(ended)
     envs.close()
 
 
@@ -454,7 +477,7 @@ def test_a_tiled_frame_is_published_unchanged(run_id: str) -> None:
     env.reset()
     frame = newest(run_id)
     assert (frame.view == np.full((3, 5, 3), 7)).all()
-    assert json.loads(frame.metadata or b"") == {"step": 0}
+    assert json.loads(frame.metadata or b"") == {"step": 0, "episodes": 0}
     env.close()
 
 

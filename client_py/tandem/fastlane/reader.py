@@ -28,11 +28,17 @@ class FastLaneReader(ClosesOnExit):
 
     @classmethod
     def attach(cls, run_id: str) -> Self:
-        """Opens the segment `mosaic.fastlane.{run_id}`, of Tandem or of MOSAIC.
+        """Opens the segment `mosaic.fastlane.{run_id}`, of Tandem or of MOSAIC; or an engine's frames.
+
+        An engine renders as long as a reader is attached.
+
+        Args:
+          run_id: A run id, or the name of an engine's region. If both exist, the segment is opened.
 
         Raises:
-          NoSuchRun: No complete segment has that name (a NotReady, and also a FileNotFoundError).
+          NoSuchRun: No complete segment and no engine has that name (a NotReady, and also a FileNotFoundError).
           InvalidArgument: An invalid run id.
+          Unsupported: The engine makes no frames.
           LayoutMismatch: The file is no frame ring, or has another version.
           AccessDenied: The segment belongs to another user.
         """

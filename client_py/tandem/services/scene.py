@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tandem._native import MethodId
-from tandem.arguments import finite, flag, id_or_name, integer, member, shown
-from tandem.errors import InvalidArgument
+from tandem.arguments import finite, finite_number, flag, id_or_name, integer, member, shown
+from tandem.errors import InvalidArgument, Unsupported
 from tandem.services.caller import Service
 
 
@@ -180,22 +180,35 @@ class Scene(Service):
         """Returns how simulated time runs, in all environments of the engine."""
         return SimulationMode(self._caller.call(MethodId.GetSimulationMode, timeout)["mode"])
 
-    def set_simulation_mode(self, mode: SimulationMode, *, timeout: float | None = None) -> SimulationMode:
+    def realtime_factor(self, *, timeout: float | None = None) -> float:
+        """Returns the simulated seconds for each second of the wall clock in REALTIME; 1.0 in other modes."""
+        return float(self._caller.call(MethodId.GetSimulationMode, timeout)["realtime_factor"]) or 1.0
+
+    def set_simulation_mode(
+        self, mode: SimulationMode, *, realtime_factor: float = 1.0, timeout: float | None = None
+    ) -> SimulationMode:
         """Sets how simulated time runs, in all environments of the engine.
 
         Args:
           mode: The mode.
+          realtime_factor: Simulated seconds for each second of the wall clock, 0.1 to 10, in REALTIME; an engine that
+            cannot keep this pace steps as fast as it can. Other modes ignore it.
           timeout: Seconds to wait for the answer; None: the client's.
 
         Returns:
           The mode from now on.
 
         Raises:
-          InvalidArgument: No such mode.
-          Unsupported: The engine cannot run in this mode; the text says why.
+          InvalidArgument: No such mode, or another factor.
+          Unsupported: The engine cannot run in this mode; the text says why. Or it knows no factor, as engines of other
+            programs: it then runs at a factor of 1.
         """
         wanted = member("mode", mode, SimulationMode)
-        return SimulationMode(self._caller.call(MethodId.SetSimulationMode, timeout, mode=wanted)["current_mode"])
+        factor = finite_number("realtime_factor", realtime_factor)
+        answer = self._caller.call(MethodId.SetSimulationMode, timeout, mode=wanted, realtime_factor=factor)
+        if wanted == SimulationMode.REALTIME and not np.isclose(answer["realtime_factor"] or 1.0, factor):
+            raise Unsupported(f"realtime_factor: expected an engine that can run at {factor:g}, found one that cannot")
+        return SimulationMode(answer["current_mode"])
 
     def paused(self, *, timeout: float | None = None) -> bool:
         """Returns whether the engine's time is stopped."""

@@ -321,7 +321,15 @@ def test_modes_are_set_and_returned(shared: tandem.SharedMemoryClient) -> None:
     for mode in tandem.services.SimulationMode:
         assert shared.scene.set_simulation_mode(mode) is mode
         assert shared.scene.simulation_mode() is mode
+    realtime = tandem.services.SimulationMode.REALTIME
+    for factor in (0.1, 4.0):
+        shared.scene.set_simulation_mode(realtime, realtime_factor=factor)
+        assert shared.scene.realtime_factor() == pytest.approx(factor)
+    for bad in (0.0, 11.0, float("nan"), "2"):
+        with pytest.raises(tandem.InvalidArgument, match="realtime_factor"):
+            shared.scene.set_simulation_mode(realtime, realtime_factor=bad)  # type: ignore[arg-type]
     shared.scene.set_simulation_mode(first)
+    assert shared.scene.realtime_factor() == 1.0
     for wrong in (7, "fast", None):
         with pytest.raises(tandem.InvalidArgument, match="mode"):
             shared.scene.set_simulation_mode(wrong)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from tandem.telemetry.daemon_errors import (
     WrongState,
 )
 from tandem.telemetry.descriptions import DaemonDescription, RunDescription
+from tandem.telemetry.eval_summary import EvalSummaryWriter
 from tandem.telemetry.events import EventWriter
 from tandem.telemetry.feeds import MessageBlock
 from tandem.telemetry.record_episodes import RecordEpisodes
@@ -35,6 +36,7 @@ __all__ = [
     "DaemonTimeout",
     "DaemonUnreachable",
     "Episode",
+    "EvalSummaryWriter",
     "EventWriter",
     "Health",
     "LifecycleEvent",

@@ -14,9 +14,7 @@ from tandem.arguments import flag, integer, shown
 from tandem.errors import InvalidArgument
 from tandem.telemetry.json_lines import line_of
 from tandem.telemetry.line_output import LineOutput
-
-# The daemon sets it to the worker's run.
-RUN_ID_VARIABLE = "TANDEM_RUN_ID"
+from tandem.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 
 _LARGEST = 2**64 - 1
 _LONGEST_ERROR = 4000  # characters of an exception in an event
@@ -32,6 +30,8 @@ class EventWriter:
     Actions, observations and payloads may be numbers, strings, lists, mappings, NumPy's scalars and arrays, and what
     NumPy converts to an array. NaN and infinities, which JSON does not have, become null in them. Rewards must be
     finite.
+
+    With the variable MOSAIC_FASTLANE_ONLY=1 steps are not printed: viewers show the run's frames instead.
 
     An invalid value is InvalidArgument, and nothing is printed. SystemCallFailed: the write failed.
 
@@ -65,7 +65,8 @@ class EventWriter:
           timestamps: Whether events have the time at which they were made (`ts_unix_ns`).
 
         Raises:
-          InvalidArgument: A stream that cannot be written to, or a name that is not a string.
+          InvalidArgument: A stream that cannot be written to, a name that is not a string, or invalid variables
+            MOSAIC_FASTLANE_*.
         """
         self._output = LineOutput(stream)
         self._common: dict[str, object] = {}
@@ -76,6 +77,12 @@ class EventWriter:
         if worker_id is not None:
             self._common["worker_id"] = _text("worker_id", worker_id)
         self._timestamps = flag("timestamps", timestamps)
+        self._print_steps = not WorkerSettings.read().fastlane_only
+
+    @property
+    def prints_steps(self) -> bool:
+        """Whether `step` prints: not with MOSAIC_FASTLANE_ONLY=1."""
+        return self._print_steps
 
     def step(
         self,
@@ -94,7 +101,7 @@ class EventWriter:
         frame_ref: str | None = None,
         render_payload: object = None,
     ) -> None:
-        """Prints a step of an environment. Fields that are None are omitted.
+        """Prints a step of an environment, unless `prints_steps` is false. Fields that are None are omitted.
 
         Args:
           episode: Number of the episode in this run, from 0.
@@ -122,7 +129,8 @@ class EventWriter:
             fields["episode_seed"] = integer("episode_seed", episode_seed, 0, _LARGEST)
         _add_texts(fields, agent_id=agent_id, policy_label=policy_label, backend=backend, frame_ref=frame_ref)
         _add(fields, render_payload=render_payload)
-        self._output.write(line_of(fields))
+        if self._print_steps:
+            self._output.write(line_of(fields))
 
     def episode(
         self,

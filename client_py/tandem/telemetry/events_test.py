@@ -109,6 +109,21 @@ def test_run_id_is_taken_from_the_daemons_variable(out: io.StringIO, monkeypatch
     assert [json.loads(line).get("run_id") for line in out.getvalue().splitlines()] == ["of-the-daemon", "own", None]
 
 
+def test_steps_are_not_printed_if_viewers_show_frames_instead(
+    out: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With MOSAIC_FASTLANE_ONLY=1; an invalid step is an error all the same."""
+    monkeypatch.setenv("MOSAIC_FASTLANE_ONLY", "1")
+    events = EventWriter(out)
+    events.step(**_STEP)
+    with pytest.raises(tandem.InvalidArgument, match="reward"):
+        events.step(**{**_STEP, "reward": float("nan")})
+    assert not events.prints_steps and out.getvalue() == ""
+    events.episode(episode=0, total_reward=1.0, steps=1)
+    events.lifecycle("ended")
+    assert len(out.getvalue().splitlines()) == 2
+
+
 def test_events_have_timestamps(out: io.StringIO) -> None:
     """The timestamp is in nanoseconds since the Unix epoch."""
     before = time.time_ns()

@@ -46,7 +46,7 @@ class RecordEpisodes(_Wrapper):
         Args:
           env: The environments.
           events: The writer of the events; None: a new `EventWriter()`.
-          steps: Whether each step is an event, too. Its observation is the one after the action; that of an episode's
+          steps: Whether each step is an event, too, if `events.prints_steps`. Its observation is the one after the action; that of an episode's
             last step belongs to the episode in every mode.
 
         Raises:
@@ -63,7 +63,7 @@ class RecordEpisodes(_Wrapper):
         self._resets_in_step = mode is AutoresetMode.SAME_STEP
         self._resets_by_itself = mode is not AutoresetMode.DISABLED
         self._events = EventWriter() if events is None else events
-        self._print_steps = flag("steps", steps)
+        self._print_steps = flag("steps", steps) and self._events.prints_steps
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, np.int64)
         self._episodes = np.arange(self.num_envs)  # number of each environment's

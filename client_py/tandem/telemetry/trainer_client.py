@@ -18,7 +18,7 @@ from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run
 from tandem.telemetry.subscription import Record, Subscription
 from tandem.telemetry.worker_session import WorkerSession
 
-_PROTO_VERSION = "1"
+_PROTO_VERSION = "MOSAIC/1.0"
 _SCHEMA_ID = "tandem.telemetry"
 _SCHEMA_VERSION = 1
 

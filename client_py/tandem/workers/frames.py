@@ -51,6 +51,7 @@ _WORKER = np.dtype(
         ("kept", np.uint64),  # items of the next two arrays
         ("ended_ns", np.int64, ROLLING_EPISODES),  # CLOCK_MONOTONIC
         ("returns", np.float64, ROLLING_EPISODES),
+        ("lengths", np.float64, ROLLING_EPISODES),
     ]
 )
 
@@ -169,7 +170,7 @@ class FramePainter:
             return
         self._drawn = number
         begin = time.monotonic()
-        episodes, ended_ns, returns, running = self._rows.episodes()
+        episodes, ended_ns, returns, lengths, running = self._rows.episodes()
         for place, row in self._places:
             image, error = board.images[place], b""
             self._current[0] = self._first_env + row
@@ -183,6 +184,7 @@ class FramePainter:
         own = board.workers[self._worker]
         own["ended_ns"][: len(ended_ns)] = ended_ns
         own["returns"][: len(returns)] = returns
+        own["lengths"][: len(lengths)] = lengths
         own["episodes"], own["kept"], own["seconds"] = episodes, len(returns), time.monotonic() - begin
 
 
@@ -262,30 +264,34 @@ class FramePace:
             "columns": columns,
             "episodes": int(workers["episodes"].sum()),
         }
+        length = rolling_mean(workers, "lengths")
+        if length is not None:
+            metadata["episode_length"] = length
         errors = [bytes(error) for error in tiles["error"] if error]
         if errors:
             metadata |= {"error": "EngineFailed", "error_text": errors[0].decode(errors="replace")}
         (since, before), steps = self._rate_from, self._region.steps
         self._rate_from = now, steps
         self._published_at = now
+        rolling = rolling_mean(workers, "returns")
         self._region.publish_frame(
             tile_frames(list(self._board.images)),
             float(tiles["reward"].mean()),
-            rolling_return(workers, tiles["running_return"]),
+            float(tiles["running_return"].mean()) if rolling is None else rolling,
             (steps - before) / (now - since) if now > since else 0.0,
             json.dumps(metadata, separators=(",", ":")),
         )
 
 
-def rolling_return(workers: NDArray[Any], running: NDArray[np.float64]) -> float:
-    """Returns the mean return of the last episodes of all workers.
+def rolling_mean(workers: NDArray[Any], what: str) -> float | None:
+    """Returns a mean of the last episodes of all workers; None: none has ended.
 
     Args:
       workers: _WORKER[num_workers].
-      running: Returns of the current episodes, float64[n]; their mean is the result before the first episode has ended.
+      what: "returns" or "lengths".
     """
-    ended = [np.stack([each["ended_ns"], each["returns"]], 1)[: int(each["kept"])] for each in workers]
+    ended = [np.stack([each["ended_ns"], each[what]], 1)[: int(each["kept"])] for each in workers]
     last = np.concatenate(ended)
     if not len(last):
-        return float(running.mean())
+        return None
     return float(last[np.argsort(last[:, 0], kind="stable")][-ROLLING_EPISODES:, 1].mean())

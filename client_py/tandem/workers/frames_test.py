@@ -8,7 +8,7 @@ import pytest
 import tandem
 from tandem._native import fit_image
 from tandem.fastlane.tiling import tile_frames
-from tandem.workers.frames import FrameBoard, FramePlan, rolling_return
+from tandem.workers.frames import FrameBoard, FramePlan, rolling_mean
 from tools.testing import pytest_main
 
 
@@ -81,22 +81,25 @@ def test_the_grid_is_that_of_tiled_frames(count: int) -> None:
     assert plan.grid == (tiled.shape[0] // 4, tiled.shape[1] // 5)
 
 
-def test_the_rolling_return_is_of_the_last_hundred_episodes_of_all_workers(tmp_path: Any) -> None:
-    """By the time at which they ended; before the first, the mean of what is running."""
+def test_rolling_means_are_of_the_last_hundred_episodes_of_all_workers(tmp_path: Any) -> None:
+    """By the time at which they ended; before the first, there is none."""
     plan = FramePlan(1, 1, (0,), 60.0, 8, 3)
     path = tmp_path / "board"
     path.write_bytes(bytes(FrameBoard.bytes_of(plan)))
     with path.open("r+b") as file:
         workers = FrameBoard(file.fileno(), plan).workers
-    assert rolling_return(workers, np.array([1.0, 4.0])) == 2.5
+    assert rolling_mean(workers, "returns") is None
     for worker, count in ((0, 80), (2, 50)):  # they ended in turn: 0, 2, 0, 2, ...; then only worker 0's
         workers[worker]["kept"] = count
         workers[worker]["ended_ns"][:count] = 10 * np.arange(count) + worker
         workers[worker]["returns"][:count] = np.arange(count) * (1 + worker)
+        workers[worker]["lengths"][:count] = 3 + worker
     ended = sorted(
         (int(each["ended_ns"][i]), float(each["returns"][i])) for each in workers for i in range(int(each["kept"]))
     )
-    assert rolling_return(workers, np.array([7.0])) == pytest.approx(np.mean([value for _, value in ended[-100:]]))
+    assert rolling_mean(workers, "returns") == pytest.approx(np.mean([value for _, value in ended[-100:]]))
+    # Without the first thirty: 65 of worker 0, 35 of worker 2.
+    assert rolling_mean(workers, "lengths") == pytest.approx((65 * 3 + 35 * 5) / 100)
 
 
 if __name__ == "__main__":

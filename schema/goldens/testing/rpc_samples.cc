@@ -307,10 +307,12 @@ void AddScene(Collection& all) {
 void AddSimulation(Collection& all) {
   SetSimulationModeRequestT mode;
   mode.mode = SimulationMode::FAST;
+  mode.realtime_factor = 0.25F;
   all.Add(MethodId::SetSimulationMode, mode);
 
   auto now = Succeeded<SetSimulationModeResponseT>("from the next exchange on");
   now.current_mode = SimulationMode::DETERMINISTIC;
+  now.realtime_factor = 0.5F;
   all.Add(MethodId::SetSimulationMode, now);
 
   all.Add(MethodId::GetSimulationMode, GetSimulationModeRequestT());
@@ -318,6 +320,7 @@ void AddSimulation(Collection& all) {
   GetSimulationModeResponseT current;
   current.mode = SimulationMode::FAST;
   current.paused = true;
+  current.realtime_factor = 2.5F;
   all.Add(MethodId::GetSimulationMode, current);
 
   SetPausedRequestT pause;

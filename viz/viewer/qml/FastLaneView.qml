@@ -58,12 +58,14 @@ Item {
 
         Rectangle {  // the HUD
             id: hud
+            objectName: "hudBox"
             anchors { top: parent.top; left: parent.left; margins: 12 }
             visible: view.tab.hudShown && view.tab.hasImage && !view.bare
             width: numbers.width + 24
             height: numbers.height + 18
             radius: 8
             color: view.theme.veil
+            border { width: 1; color: view.theme.veilLine }
 
             Column {
                 id: numbers
@@ -90,12 +92,14 @@ Item {
         }
 
         Rectangle {  // the state; hidden if only the image is shown and is live
+            objectName: "stateBox"
             anchors { top: parent.top; right: parent.right; margins: 12 }
-            visible: !view.bare || !view.tab.live
+            visible: !view.bare || !view.tab.live || view.tab.recording
             width: stateRow.width + 24
             height: 30
             radius: 15
             color: view.theme.veil
+            border { width: 1; color: view.theme.veilLine }
 
             Row {
                 id: stateRow
@@ -113,17 +117,28 @@ Item {
                 Words {
                     objectName: "state"
                     anchors.verticalCenter: parent.verticalCenter
-                    text: view.tab.live ? "LIVE"
+                    text: (view.tab.recording ? "REC  " : "")
+                        + (view.tab.live ? "LIVE"
                         : (view.tab.paused ? "PAUSED" : view.tab.status.toUpperCase())
-                          + (view.tab.hasImage ? "  " + view.tab.ageText + " old" : "")
+                          + (view.tab.hasImage ? "  " + view.tab.ageText + " old" : ""))
                     color: view.theme.veilText
                     font { pixelSize: 13; bold: true }
                 }
             }
         }
 
-        Column {  // from the bottom: age, evaluation
+        ScrubBar {
+            id: scrub
+            objectName: "scrub"
             anchors { left: parent.left; right: parent.right; bottom: parent.bottom; margins: 12 }
+            visible: view.tab.paused && view.tab.tapeSecs > 1 && !view.bare
+            height: visible ? 26 : 0
+            tab: view.tab
+            theme: view.theme
+        }
+
+        Column {  // from the bottom: age, evaluation
+            anchors { left: parent.left; right: parent.right; bottom: scrub.top; margins: 12 }
             spacing: 8
 
             FontMetrics {

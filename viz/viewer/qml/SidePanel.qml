@@ -1,6 +1,5 @@
 // A run's data, and plots of its numbers.
 import QtQuick
-import Tandem
 
 Rectangle {
     id: panel
@@ -35,57 +34,6 @@ Rectangle {
         }
     }
 
-    component Course: Item {
-        id: course
-        required property string series
-        required property color tint
-        width: parent ? parent.width : 0
-
-        Words {
-            id: title
-            text: course.series
-            color: panel.theme.text
-            font { pixelSize: 13; bold: true }
-        }
-
-        Words {
-            anchors { right: parent.right; baseline: title.baseline }
-            text: plot.lastText
-            color: course.tint
-            font { pixelSize: 13; bold: true }
-        }
-
-        PlotItem {
-            id: plot
-            objectName: course.series
-            anchors {
-                top: title.bottom; topMargin: 4; left: parent.left; right: parent.right
-                bottom: foot.top; bottomMargin: 2
-            }
-            tab: panel.tab
-            series: course.series
-            lineColor: course.tint
-            gridColor: panel.theme.line
-        }
-
-        Words {
-            id: foot
-            anchors { left: parent.left; right: span.left; rightMargin: 8; bottom: parent.bottom }
-            text: plot.minText.length > 0 ? plot.minText + " … " + plot.maxText : "no samples yet"
-            elide: Text.ElideRight
-            color: panel.theme.faint
-            font.pixelSize: 11
-        }
-
-        Words {
-            id: span
-            anchors { right: parent.right; baseline: foot.baseline }
-            text: plot.spanText.length > 0 ? "within " + plot.spanText : ""
-            color: panel.theme.faint
-            font.pixelSize: 11
-        }
-    }
-
     Rectangle {
         width: 1
         height: parent.height
@@ -115,6 +63,7 @@ Rectangle {
         }
 
         Fact { name: "agent"; value: panel.tab.agentId }
+        Fact { name: "daemon's run"; value: panel.tab.jobText }
         Fact { name: "frame age"; value: panel.tab.ageText }
         Fact { name: "step"; value: panel.tab.stepText }
         Fact { name: "frames/s"; value: panel.tab.fpsText }
@@ -125,6 +74,26 @@ Rectangle {
         Fact { name: "zoom"; value: panel.tab.zoomText }
     }
 
+    EngineView {
+        objectName: "engineView"
+        anchors {
+            top: facts.bottom; topMargin: 12; left: parent.left; right: parent.right
+            bottom: parent.bottom; margins: 16
+        }
+        visible: panel.tab.engineShown && panel.tab.engine.known
+        engine: panel.tab.engine
+        theme: panel.theme
+    }
+
+    Words {
+        anchors { top: facts.bottom; topMargin: 18; left: parent.left; right: parent.right; margins: 16 }
+        visible: panel.tab.engineShown && !panel.tab.engine.known
+        wrapMode: Text.Wrap
+        text: "No engine has this name: the run's frames come from its own program. E: back to the plots."
+        color: panel.theme.faint
+        font.pixelSize: panel.theme.normal
+    }
+
     Column {
         id: plots
         anchors {
@@ -132,11 +101,21 @@ Rectangle {
             bottom: parent.bottom; margins: 16
         }
         spacing: 14
-        readonly property real share: Math.min(170, (height - 2 * spacing) / 3)
-        visible: share >= 56
+        readonly property bool hasLengths: panel.tab.hasEpisodeLength && (height - 3 * spacing) / 4 >= 56
+        readonly property int count: hasLengths ? 4 : 3
+        readonly property real share: Math.min(170, (height - (count - 1) * spacing) / count)
+        visible: share >= 56 && !panel.tab.engineShown
 
-        Course { series: "reward"; tint: panel.theme.reward; height: plots.share }
-        Course { series: "return"; tint: panel.theme.returns; height: plots.share }
-        Course { series: "step rate"; tint: panel.theme.rate; height: plots.share }
+        Course { source: panel.tab; theme: panel.theme; series: "reward"; tint: panel.theme.reward; height: plots.share }
+        Course { source: panel.tab; theme: panel.theme; series: "return"; tint: panel.theme.returns; height: plots.share }
+        Course { source: panel.tab; theme: panel.theme; series: "step rate"; tint: panel.theme.rate; height: plots.share }
+        Course {
+            source: panel.tab
+            theme: panel.theme
+            series: "episode length"
+            tint: panel.theme.lengths
+            height: plots.share
+            visible: plots.hasLengths
+        }
     }
 }

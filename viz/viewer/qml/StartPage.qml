@@ -13,16 +13,47 @@ Item {
         width: Math.min(760, parent.width - 48)
         spacing: 6
 
-        Words {
-            text: "Runs on this machine"
-            color: page.theme.text
-            font { pixelSize: page.theme.large; bold: true }
+        Row {
+            spacing: 12
+
+            Words {
+                text: page.viewer.slowLane ? "Slow lane" : "Runs on this machine"
+                color: page.theme.text
+                font { pixelSize: page.theme.large; bold: true }
+            }
+
+            Press {
+                objectName: "slowLane"
+                anchors.verticalCenter: parent.verticalCenter
+                visible: page.viewer.daemon.target.length > 0
+                theme: page.theme
+                text: page.viewer.slowLane ? "Runs on this machine" : "Slow lane"
+                onClicked: page.viewer.press("L")
+            }
+        }
+
+        TextBox {
+            id: search
+            objectName: "search"
+            width: parent.width
+            visible: !page.viewer.slowLane
+            theme: page.theme
+            hint: "Search by name, task and kind (/)"
+            onTextChanged: page.viewer.search = text
+            onAccepted: page.viewer.openChosen()
+        }
+
+        Connections {
+            target: page.viewer
+            function onSearchWanted() { search.edit.forceActiveFocus() }
         }
 
         Words {
             width: parent.width
+            visible: !page.viewer.slowLane
             wrapMode: Text.Wrap
-            text: page.viewer.runs.length > 0
+            text: page.viewer.search.length > 0 && page.viewer.runs.length === 0 ? "No run matches."
+                : page.viewer.runs.length > 0
                   ? "Click one to watch it. Watching never makes it wait. This list is read again every second."
                   : "Nothing that publishes frames runs here yet."
             color: page.theme.faint
@@ -37,6 +68,7 @@ Item {
             horizontalCenter: parent.horizontalCenter
         }
         width: head.width
+        visible: !page.viewer.slowLane
         spacing: 8
         clip: true
         boundsBehavior: Flickable.StopAtBounds
@@ -131,14 +163,26 @@ Item {
         }
     }
 
+    SlowLanePage {
+        anchors {
+            top: head.bottom; topMargin: 12; bottom: parent.bottom; bottomMargin: 16
+            horizontalCenter: parent.horizontalCenter
+        }
+        width: head.width
+        visible: page.viewer.slowLane
+        board: page.viewer.daemon
+        theme: page.theme
+    }
+
     ScrollMark {
+        visible: list.visible
         list: list
         color: page.theme.faint
     }
 
     Rectangle {  // no runs: how to start one
         anchors { top: head.bottom; topMargin: 20; horizontalCenter: parent.horizontalCenter }
-        visible: page.viewer.runs.length === 0
+        visible: page.viewer.runs.length === 0 && page.viewer.search.length === 0 && !page.viewer.slowLane
         width: head.width
         height: lesson.height + 40
         radius: 10

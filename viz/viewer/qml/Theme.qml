@@ -15,9 +15,11 @@ QtObject {
     readonly property color reward: dark ? "#fbbf24" : "#b45309"
     readonly property color returns: dark ? "#34d399" : "#047857"
     readonly property color rate: dark ? "#60a5fa" : "#1d4ed8"
+    readonly property color lengths: dark ? "#c4b5fd" : "#6d28d9"
 
     // Overlays are the same in both themes: images have any colour.
     readonly property color veil: "#c80b0d10"
+    readonly property color veilLine: "#59667a"  // a veil on a dark stage would have no visible edge
     readonly property color veilText: "#f3f6fa"
     readonly property color veilFaint: "#b8c2cf"
     readonly property color good: "#34d399"

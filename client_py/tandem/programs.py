@@ -1,0 +1,30 @@
+"""The commands `tandem-view`, `tandem-daemon` and `tandem-inspect` of the wheel; `tandem.engine.program` is another."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+_FOLDER = Path(__file__).parent / "_programs"
+
+
+def view() -> NoReturn:
+    """Replaces this process by `tandem-view`, with the same arguments; SystemExit if it cannot run."""
+    _become("tandem-view", "//viz/web:tandem-view")
+
+
+def daemon() -> NoReturn:
+    """Replaces this process by `tandem-daemon`, with the same arguments; SystemExit if it cannot run."""
+    _become("tandem-daemon", "//slow_lane:daemon")
+
+
+def inspect() -> NoReturn:
+    """Replaces this process by `tandem-inspect`, with the same arguments; SystemExit if it cannot run."""
+    _become("tandem-inspect", "//viz/inspect")
+
+
+def _become(name: str, target: str) -> NoReturn:
+    try:
+        os.execv(_FOLDER / name, [name, *sys.argv[1:]])
+    except OSError as error:
+        raise SystemExit(f"{name}: {error}; install the wheel, or in a clone: tools/bazel build {target}") from error

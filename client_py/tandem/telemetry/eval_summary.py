@@ -1,0 +1,91 @@
+"""`EvalSummaryWriter`: the results of an evaluation so far, in a file that viewers show."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import SupportsFloat
+
+import numpy as np
+
+from tandem.arguments import path as checked_path
+from tandem.arguments import shown
+from tandem.errors import InvalidArgument
+from tandem.worker_environment import RUN_DIR_VARIABLE
+
+_NAME = "eval_summary.json"
+
+
+class EvalSummaryWriter:
+    """Writes eval_summary.json: numbers of batches and episodes; mean, least and greatest return.
+
+    The viewer and the page read it each second; it has the keys of MOSAIC's file. A reader finds the old or the new
+    text, never a part: each is written beside the file, and renamed.
+
+    Attributes:
+      path: The file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     summary = EvalSummaryWriter(Path(folder, "eval_summary.json"))
+    ...     summary.add_batch([100.0, 300.0])
+    ...     summary.add_batch([200.0])
+    ...     print(summary.path.read_text(), end="")
+    {"batch_index": 2, "episodes": 3, "avg_return": 200.0, "min_return": 100.0, "max_return": 300.0}
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Writes nothing yet.
+
+        Args:
+          path: The file; its folder exists. None: eval_summary.json in the folder of the daemon's run, where viewers
+            look for it.
+
+        Raises:
+          InvalidArgument: No path, and no run of the daemon (also a ValueError).
+        """
+        if path is None:
+            folder = os.environ.get(RUN_DIR_VARIABLE)
+            if not folder:
+                raise InvalidArgument(f"path: expected a file, found None, and no run of the daemon ({RUN_DIR_VARIABLE})")
+            path = Path(folder, _NAME)
+        checked_path("path", path)
+        self.path = Path(path)
+        self._batches = 0
+        self._returns: list[float] = []
+
+    def add_batch(self, returns: Iterable[SupportsFloat]) -> None:
+        """Adds the returns of a batch's episodes, and writes the file.
+
+        Args:
+          returns: One for each episode; finite, at least one.
+
+        Raises:
+          InvalidArgument: No return, or one that is not finite; the file stays as it was (also a ValueError).
+          OSError: The file cannot be written; it stays as it was.
+        """
+        batch = np.asarray([float(each) for each in returns])
+        if batch.size == 0 or not np.isfinite(batch).all():
+            raise InvalidArgument(f"returns: expected finite numbers, at least one, found {shown(batch.tolist())}")
+        self._returns += batch.tolist()
+        self._batches += 1
+        self._write(
+            {
+                "batch_index": self._batches,
+                "episodes": len(self._returns),
+                "avg_return": float(np.mean(self._returns)),
+                "min_return": min(self._returns),
+                "max_return": max(self._returns),
+            }
+        )
+
+    def _write(self, summary: dict[str, float]) -> None:
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
+        try:
+            beside.write_text(json.dumps(summary) + "\n", "utf-8")
+            beside.replace(self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise

@@ -1,0 +1,51 @@
+"""`EvalSummaryWriter`: its file's content, its place, and what a failure leaves."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tandem.telemetry import EvalSummaryWriter
+from tools.testing import pytest_main
+
+
+def test_the_file_is_of_all_batches(tmp_path: Path) -> None:
+    """Nothing else remains in its folder."""
+    summary = EvalSummaryWriter(tmp_path / "eval.json")
+    summary.add_batch([1, 2.5])
+    summary.add_batch(iter([-3.0]))
+    assert json.loads((tmp_path / "eval.json").read_text()) == {
+        "batch_index": 2,
+        "episodes": 3,
+        "avg_return": pytest.approx(1 / 6),
+        "min_return": -3.0,
+        "max_return": 2.5,
+    }
+    assert [file.name for file in tmp_path.iterdir()] == ["eval.json"]
+
+
+def test_the_default_is_the_folder_of_the_daemons_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a run a path is required."""
+    monkeypatch.delenv("TANDEM_RUN_DIR", raising=False)
+    with pytest.raises(ValueError, match="TANDEM_RUN_DIR"):
+        EvalSummaryWriter()
+    monkeypatch.setenv("TANDEM_RUN_DIR", str(tmp_path))
+    assert EvalSummaryWriter().path == tmp_path / "eval_summary.json"
+
+
+def test_refused_and_failed_writes_leave_the_file(tmp_path: Path) -> None:
+    """Returns that are not finite, none, and a folder that does not exist."""
+    summary = EvalSummaryWriter(tmp_path / "eval.json")
+    summary.add_batch([1])
+    before = (tmp_path / "eval.json").read_text()
+    for returns in ([], [1, math.nan], [math.inf]):
+        with pytest.raises(ValueError, match="returns: expected finite numbers"):
+            summary.add_batch(returns)
+    assert (tmp_path / "eval.json").read_text() == before
+    with pytest.raises(FileNotFoundError):
+        EvalSummaryWriter(tmp_path / "none" / "eval.json").add_batch([1])
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

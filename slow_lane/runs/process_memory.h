@@ -1,0 +1,25 @@
+// SumOfPss: the memory of a run's processes.
+//
+// Data flow: /proc/PID/smaps_rollup of each process -> a sum of bytes. PSS
+// (proportional set size) counts a page that several processes share once, in
+// equal parts. Ownership: any thread; reads files.
+//
+//   absl::StatusOr<std::vector<TreeMember>> members = FindTree(query);
+//   const uint64_t bytes = SumOfPss(*members);
+
+#ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_MEMORY_H_
+#define TANDEM_SLOW_LANE_RUNS_PROCESS_MEMORY_H_
+
+#include <cstdint>
+#include <span>
+
+#include "slow_lane/runs/process_identity.h"
+
+namespace tandem::slow_lane {
+
+// Processes that have ended, or belong to another user, count as 0.
+uint64_t SumOfPss(std::span<const TreeMember> members);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_RUNS_PROCESS_MEMORY_H_

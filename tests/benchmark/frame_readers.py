@@ -1,0 +1,131 @@
+"""Processes that read a run's frames, for the suite `frames`; run as a program, it is one of them.
+
+    frame_readers.py reader RUN HZ    # FastLaneReader.latest_frame, HZ times a second
+    frame_readers.py page RUN PROGRAM # tandem-view's page, drawn at once, without a browser
+"""
+
+import contextlib
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import tandem
+from tandem.testing.engines import start_python
+from tests.benchmark.rows import Case, Figures, Row, turns
+from tests.web.socket_client import SocketClient, cookie_of
+
+_VIEW = Path("viz/web/tandem-view")
+_SIZES = ((84, 84), (640, 480), (1920, 1080))
+_SLOTS = 8
+# A second is long enough for percentiles; a trainer publishes at most so often.
+_HZ = 60.0
+_METADATA = b'{"step":123456,"envs":[0,1,2,3]}'
+
+
+def cases() -> Iterator[Case]:
+    """Returns a case for each size of a frame."""
+    for size in _SIZES:
+        rows = [
+            Row("alone", "Tandem from Python, without a reader", turns(_published, size, ())),
+            Row("reader_1hz", "Tandem, a reader at 1 Hz", turns(_published, size, ("reader", "1")), ("alone",)),
+            Row("reader_60hz", "Tandem, a reader at 60 Hz", turns(_published, size, ("reader", "60")), ("alone",)),
+            Row("page", "Tandem, the page open", turns(_published, size, ("page", str(_VIEW))), ("alone",)),
+        ]
+        columns = ("flood, K frames/s", "at 60/s: p50 us", "at 60/s: p99 us")
+        yield Case(
+            f"Frames of {size[0]} × {size[1]} published while others read", rows, columns, quick=size == (640, 480)
+        )
+
+
+def _published(size: tuple[int, int], reader: tuple[str, ...], name: str, seconds: float) -> Figures:
+    width, height = size
+    frame = np.full((height, width, 3), 7, np.uint8)
+    metrics = tandem.FastLaneMetrics(1.0, 2.0, 3.0)
+    config = tandem.FastLaneConfig(width, height, capacity=_SLOTS, metadata_size=64)
+    with tandem.FastLaneWriter.create(name, config) as writer, _reading(name, reader):
+
+        def publish() -> None:
+            writer.publish(frame, metrics=metrics, metadata=_METADATA)
+
+        for _ in range(2 * _SLOTS):  # touches every page
+            publish()
+        frames, begin = 0, time.perf_counter()
+        while time.perf_counter() < begin + seconds:
+            publish()
+            frames += 1
+        rate = frames / (time.perf_counter() - begin)
+        times, end = [], time.perf_counter() + 4 * seconds
+        while (begin := time.perf_counter()) < end:
+            publish()
+            times.append(time.perf_counter() - begin)
+            time.sleep(1 / _HZ)
+    p50, p99 = np.percentile(times, [50, 99]) * 1e6
+    return {"flood, K frames/s": rate / 1e3, "at 60/s: p50 us": p50, "at 60/s: p99 us": p99}
+
+
+@contextlib.contextmanager
+def _reading(name: str, reader: tuple[str, ...]) -> Iterator[None]:
+    """Runs a process that reads the frames."""
+    if not reader:
+        yield
+        return
+    kind, argument = reader
+    process = start_python(Path(__file__), kind, name, argument)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if line != "reads\n":
+            _, error = process.communicate()
+            raise RuntimeError(f"expected a {kind} that reads, found {error}")
+        yield
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _read(name: str, hz: float) -> None:
+    with tandem.FastLaneReader.attach(name) as frames:
+        print("reads", flush=True)
+        while True:
+            frames.latest_frame()
+            time.sleep(1 / hz)
+
+
+def _draw(name: str, program: str) -> None:
+    command = [program, "--listen=127.0.0.1:0", "--daemon_target="]
+    view = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert view.stdout is not None
+        address = view.stdout.readline().strip()
+        browser = SocketClient(address, cookie_of(address))
+        browser.send(do="watch", view=1, run=name, width=640)
+        begun = False
+        while True:
+            select.select([browser], [], [])
+            browser.take()
+            if not begun and "view" in browser.texts:
+                begun = True
+                print("reads", flush=True)
+    finally:
+        view.terminate()
+        view.wait()
+
+
+def main() -> None:
+    """Reads until it is ended."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the page's server is ended, too
+    kind, name, argument = sys.argv[1:]
+    if kind == "reader":
+        _read(name, float(argument))
+    else:
+        _draw(name, argument)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""The page submits, pauses, resumes and cancels a run of a real daemon, and finds a daemon that was killed."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem.testing.daemons import Daemon, running_daemon
+from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tests.web.page_fixture import Page, running_view, wait_for
+from tools.testing import pytest_main
+
+_EVENT = {"event_type": "step", "episode": 0, "step_index": 0, "reward": 1}
+_RUN: dict[str, Any] = {
+    "run_name": "<b>sleeper</b>",
+    "entry_point": "/bin/sh",
+    "environment": {"EVENT": json.dumps(_EVENT)},
+    "arguments": ["-c", "echo $EVENT; sleep 1000"],
+    "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0}},
+    "artifacts": {},
+}
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon with an empty data folder."""
+    with running_daemon(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def page(daemon: Daemon) -> Iterator[Page]:
+    """The connected page of a server that may act on that daemon."""
+    browser = Page()
+    with running_view("--control", f"--daemon_target={daemon.address}") as view:
+        browser.open(view.address)
+        yield browser
+        browser.close()
+
+
+def _state(page: Page) -> str:
+    return page.text("#daemon .job .badge").lstrip("●")
+
+
+def _submit(page: Page, config: str) -> None:
+    page.driver.execute_script("document.querySelector('#daemon > details').open = true")
+    script = "document.querySelector('#daemon textarea').value = arguments[0]"
+    page.driver.execute_script(script, config)
+    next(each for each in page.all("#daemon button") if each.text == "Submit").click()
+
+
+def _press(page: Page, text: str) -> None:
+    button = wait_for(
+        lambda: next(
+            (each for each in page.all("#daemon .job button") if each.text == text and each.is_enabled()), None
+        ),
+        f"the button {text}",
+    )
+    button.click()
+
+
+def test_submits_pauses_resumes_and_cancels(page: Page) -> None:
+    """Each action changes the shown state; the run's name is shown as text."""
+    _submit(page, json.dumps(_RUN))
+    wait_for(lambda: _state(page) == "EXEC", "a run that is executed")
+    assert page.text("#daemon .job bdi") == "<b>sleeper</b>"
+    page.save("slow-lane")
+    _press(page, "Pause")
+    wait_for(lambda: _state(page) == "PAUSE", "a paused run")
+    _press(page, "Resume")
+    wait_for(lambda: _state(page) == "EXEC", "a run that goes on")
+    _press(page, "Cancel")
+    wait_for(lambda: _state(page) == "TERM", "a cancelled run")
+    assert page.errors() == []
+
+
+def test_follows_events_while_the_daemon_is_killed(page: Page, daemon: Daemon) -> None:
+    """Steps, episodes and their plots go on where they were."""
+    episode = json.dumps({"event_type": "episode", "episode": 0, "total_reward": 7.25, "steps": 3})
+    script = "while :; do echo $EVENT; echo $EPISODE; sleep 0.02; done"
+    environment = {**_RUN["environment"], "EPISODE": episode}
+    _submit(page, json.dumps({**_RUN, "environment": environment, "arguments": ["-c", script]}))
+    wait_for(lambda: page.all("#daemon .job summary"), "the run")[0].click()
+
+    def received() -> int:
+        found = re.match(r"([\d,]+) steps", page.text("#daemon .job details .faint"))
+        return int(found[1].replace(",", "")) if found else 0
+
+    wait_for(lambda: page.text("#daemon .job details .faint").endswith("live"), "live events")
+    wait_for(lambda: received() > 20, "steps")
+    assert "7.25" in page.text("#daemon .job .plot-head")
+    page.save("slow-lane-events")
+    daemon.kill()
+    wait_for(lambda: "looking for the daemon" in page.text("#daemon .job details"), "a lost daemon")
+    before = received()
+    daemon.start()
+    wait_for(lambda: received() > before + 20, "more steps")
+    _press(page, "Cancel")
+    wait_for(lambda: "all received" in page.text("#daemon .job details"), "the end of the events")
+    assert page.errors() == []
+
+
+def _details(page: Page, summary: str) -> Any:
+    """Opens a part of the run's card, and returns it."""
+    script = """
+    const part = [...document.querySelectorAll("#daemon .job details")].find(
+      (each) => each.querySelector("summary").textContent === arguments[0]);
+    if (part) part.open = true;
+    return part ?? null;
+    """
+    return wait_for(lambda: page.driver.execute_script(script, summary), summary)
+
+
+def test_pages_through_tables_and_logs(page: Page) -> None:
+    """Any page of the stored steps; the newest and an earlier part of a log, with its bytes as text."""
+    script = "for i in $(seq 3000); do echo $EVENT; echo \"line $i <b>\" >&2; done; printf '\\033[2J' >&2"
+    script += '; for i in $(seq 9000); do echo "more $i" >&2; done'
+    _submit(page, json.dumps({**_RUN, "arguments": ["-c", script]}))
+    wait_for(lambda: _state(page) == "TERM", "a run that has ended")
+    table = _details(page, "Table")
+    wait_for(lambda: "rows 1 to 50 of 3,000" in table.text, "the first rows")
+    next(each for each in table.find_elements("tag name", "button") if each.text == "▶|").click()
+    wait_for(lambda: "rows 2,951 to 3,000" in table.text, "the last rows")
+    # Ctrl+A: an emptied field would be filled again.
+    table.find_element("tag name", "input").send_keys("\ue009a\ue000", "1234\n")
+    wait_for(lambda: "rows 1,234 to 1,283" in table.text, "rows in the middle")
+    page.save("slow-lane-table")
+    log = _details(page, "Log")
+    wait_for(lambda: log.text.rstrip().endswith("more 9000"), "the newest lines")
+    buttons = {each.text: each for each in log.find_elements("tag name", "button")}
+    for _ in range(9):
+        if "line 1 <b>" in log.text:
+            break
+        before = log.text
+        buttons["Earlier"].click()
+        wait_for(lambda: log.text != before, "an earlier part")  # noqa: B023, called at once
+    assert "line 1 <b>" in log.text
+    page.save("slow-lane-log")
+    buttons["Newest"].click()
+    wait_for(lambda: log.text.rstrip().endswith("more 9000"), "the newest lines again")
+    assert page.errors() == []
+
+
+def test_shows_the_reason_of_a_refusal(page: Page) -> None:
+    """The daemon's text names the place in the configuration."""
+    _submit(page, json.dumps({**_RUN, "resources": {}}))
+    wait_for(lambda: "resources" in page.text("#message"), "the daemon's refusal")
+    _submit(page, "no JSON")
+    wait_for(lambda: "SubmitRun" in page.text("#message"), "the daemon's refusal")
+
+
+def test_finds_a_daemon_that_was_killed_and_came_back(page: Page, daemon: Daemon) -> None:
+    """Meanwhile the page says what to do; the run is the same."""
+    _submit(page, json.dumps(_RUN))
+    wait_for(lambda: _state(page) == "EXEC", "a run that is executed")
+    daemon.kill()
+    wait_for(lambda: "Start a daemon there" in page.text("#daemon"), "the next action")
+    daemon.start()
+    wait_for(lambda: _state(page) == "EXEC", "the run again")
+    _press(page, "Cancel")
+    wait_for(lambda: _state(page) == "TERM", "a cancelled run")
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,43 @@
+"""tandem-view ends connections that send too little for ten seconds."""
+
+import socket
+import time
+from pathlib import Path
+
+from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tests.web.page_fixture import running_view, wait_for
+from tests.web.tls_client import NAME, get, make_certificate, trusting
+from tools.testing import pytest_main
+
+
+def test_ends_a_connection_that_sends_no_request() -> None:
+    """A slow client has ten seconds."""
+    with running_view() as view, view.connect() as connection:
+        connection.send(b"GET / HTTP/1.1\r\n")
+        begin = time.monotonic()
+        assert connection.recv(100) == b""
+        assert time.monotonic() - begin > 5
+
+
+def test_survives_thousands_of_handshakes_that_do_not_end(tmp_path: Path) -> None:
+    """The oldest make room; descriptors stay bounded; the rest end after ten seconds."""
+    flags = make_certificate(tmp_path)
+    held: list[socket.socket] = []
+    with running_view("--allow_remote", *flags, listen="0.0.0.0:0") as view:
+        files = Path(f"/proc/{view.process.pid}/fd")
+        try:
+            for _ in range(3000):
+                held.append(view.connect())
+                held[-1].send(b"\x16\x03\x01\x02\x00")  # the beginning of a hello
+                if len(held) > 300:  # this process has a limit of descriptors, too
+                    held.pop(0).close()
+            assert len(list(files.iterdir())) < 900
+            assert get(view, trusting(flags), "/", NAME).startswith("HTTP/1.0 403")
+            wait_for(lambda: len(list(files.iterdir())) < 40, "closed connections")
+        finally:
+            for connection in held:
+                connection.close()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

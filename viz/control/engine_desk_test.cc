@@ -1,0 +1,64 @@
+#include "viz/control/engine_desk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "transport/memory/testing/unique_region_name.h"
+#include "viz/core/background.h"
+#include "viz/testing/pattern.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<std::string> Await(const Pending& pending) {
+  while (!pending.Get().has_value()) absl::SleepFor(absl::Milliseconds(1));
+  return *pending.Get();
+}
+
+TEST(EngineDesk, ReportsARegion) {
+  const std::string run = UniqueRegionName("desk");
+  const Publisher publisher({.kind = PatternRun::Kind::kRegion, .run = run});
+  EngineDesk desk("test");
+  // At first the region may not be there yet.
+  std::string report;
+  while (report.find("\"engine\"") == std::string::npos) {
+    const int64_t now_ns = MonotonicNanos();
+    if (const auto found = desk.Report(run, now_ns, 0)) report = *found;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_THAT(report, HasSubstr(run));
+  EXPECT_THAT(report, HasSubstr("Pattern-v0"));
+}
+
+TEST(EngineDesk, RefusesWhatIsNoActionAndNoService) {
+  EngineDesk desk("test");
+  absl::Status logged;
+  const absl::Status unknown =
+      Await(*desk.Act({.what = "fly", .region = "x"},
+                      [&](const absl::Status& status) { logged = status; }))
+          .status();
+  EXPECT_EQ(CodeOf(unknown), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(logged, unknown);
+  EXPECT_EQ(
+      CodeOf(
+          Await(*desk.Act({.what = "switch", .region = "x", .service = "<b>"}))
+              .status()),
+      ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(
+      Await(*desk.Act({.what = "step", .region = UniqueRegionName("none")}))
+          .ok());
+}
+
+}  // namespace
+}  // namespace tandem

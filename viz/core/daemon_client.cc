@@ -1,0 +1,199 @@
+#include "viz/core/daemon_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/strip.h"
+#include "schema/protos/slow_lane.grpc.pb.h"
+#include "schema/protos/trainer.grpc.pb.h"
+#include "transport/base/error.h"
+#include "viz/core/daemon_channel.h"
+
+namespace tandem {
+namespace {
+
+namespace v1 = slow_lane::v1;
+namespace trainer = gymgui::trainer;
+
+// A call to a daemon that is not there takes so long.
+constexpr double kConnectSecs = 0.5;
+
+// Prepares a call.
+absl::Status Begin(grpc::Channel* channel, grpc::ClientContext* context,
+                   double secs) {
+  AwaitConnection(channel, kConnectSecs);
+  context->set_deadline(
+      std::chrono::system_clock::now() +
+      std::chrono::milliseconds(static_cast<int64_t>(secs * 1e3)));
+  return AddDaemonToken(context);
+}
+
+DaemonRun RunOf(const v1::RunDescription& from) {
+  const trainer::RunRecord& record = from.record();
+  DaemonRun run;
+  run.run_id = record.run_id();
+  run.name = from.run_name();
+  const std::string& state = trainer::RunStatus_Name(record.status());
+  run.state = std::string(absl::StripPrefix(state, "RUN_STATUS_"));
+  run.has_ended = record.status() == trainer::RUN_STATUS_TERM ||
+                  record.status() == trainer::RUN_STATUS_FAULT;
+  run.reason = record.has_failure_reason() ? record.failure_reason()
+                                           : from.waiting_for();
+  run.folder = from.folder();
+  run.created_secs = static_cast<double>(record.created_at().seconds()) +
+                     record.created_at().nanos() * 1e-9;
+  run.steps = from.steps_printed();
+  run.stored_steps = from.steps();
+  run.episodes = from.episodes();
+  if (from.has_max_steps()) run.max_steps = from.max_steps();
+  if (from.has_last_return()) run.last_return = from.last_return();
+  run.steps_per_second = from.steps_per_second();
+  run.unreachable = from.unreachable();
+  run.worker_pid = from.worker_pid();
+  return run;
+}
+
+template <typename Event>
+double TimeOf(const Event& event) {
+  return static_cast<double>(event.timestamp().seconds()) +
+         event.timestamp().nanos() * 1e-9;
+}
+
+DaemonRow RowOf(const trainer::RunStep& step) {
+  return {.number = step.seq_id(),
+          .episode = step.episode_index(),
+          .step = step.step_index(),
+          .value = step.reward(),
+          .ended = step.terminated() || step.truncated(),
+          .time_secs = TimeOf(step)};
+}
+
+DaemonRow RowOf(const trainer::RunEpisode& episode) {
+  return {.number = episode.seq_id(),
+          .episode = episode.episode_index(),
+          .step = episode.steps(),
+          .value = episode.total_reward(),
+          .ended = episode.terminated() || episode.truncated(),
+          .time_secs = TimeOf(episode)};
+}
+
+}  // namespace
+
+struct DaemonClient::Stubs {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::SlowLane::Stub> slow_lane;
+  std::unique_ptr<trainer::TrainerService::Stub> trainer;
+};
+
+DaemonClient::DaemonClient(const std::string& target)
+    : target_(target), stubs_(std::make_unique<Stubs>()) {
+  stubs_->channel = NewDaemonChannel(target);
+  stubs_->slow_lane = v1::SlowLane::NewStub(stubs_->channel);
+  stubs_->trainer = trainer::TrainerService::NewStub(stubs_->channel);
+}
+
+DaemonClient::~DaemonClient() = default;
+
+absl::StatusOr<DaemonRuns> DaemonClient::ListRuns() const {
+  grpc::ClientContext context;
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
+  v1::DescribeRunsResponse response;
+  const absl::Status status =
+      DaemonStatus(stubs_->slow_lane->DescribeRuns(
+                       &context, v1::DescribeRunsRequest(), &response),
+                   "DescribeRuns", target_);
+  if (!status.ok()) return status;
+  DaemonRuns runs;
+  runs.state = response.daemon_state();
+  for (const v1::RunDescription& run : response.runs()) {
+    runs.runs.push_back(RunOf(run));
+  }
+  return runs;
+}
+
+absl::StatusOr<std::vector<DaemonRow>> DaemonClient::ReadRows(
+    const std::string& run_id, Table table, uint64_t first,
+    uint32_t count) const {
+  constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
+  const uint64_t since = std::max<uint64_t>(first, 1) - 1;
+  count = std::min(count, kMostRows);
+  grpc::ClientContext context;
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
+  v1::StreamEventsRequest request;
+  request.set_run_id(run_id);
+  request.set_since_step(table == Table::kSteps ? since : kNone);
+  request.set_since_episode(table == Table::kEpisodes ? since : kNone);
+  request.set_since_lifecycle(kNone);
+  request.set_since_malformed(kNone);
+  const auto reader = stubs_->slow_lane->StreamEvents(&context, request);
+  std::vector<DaemonRow> rows;
+  v1::EventBatch batch;
+  bool is_complete = count == 0;
+  while (!is_complete && reader->Read(&batch)) {
+    for (const trainer::RunStep& step : batch.steps()) {
+      if (rows.size() < count) rows.push_back(RowOf(step));
+    }
+    for (const trainer::RunEpisode& episode : batch.episodes()) {
+      if (rows.size() < count) rows.push_back(RowOf(episode));
+    }
+    is_complete = rows.size() == count;
+  }
+  if (is_complete) {
+    context.TryCancel();
+    (void)reader->Finish();  // "cancelled"
+    return rows;
+  }
+  const absl::Status ended =
+      DaemonStatus(reader->Finish(), "StreamEvents", target_);
+  if (!ended.ok()) return ended;
+  return rows;
+}
+
+absl::StatusOr<std::string> DaemonClient::Submit(
+    const std::string& config_json) const {
+  grpc::ClientContext context;
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
+  trainer::SubmitRunRequest request;
+  request.set_config_json(config_json);
+  trainer::SubmitRunResponse response;
+  TANDEM_RETURN_IF_ERROR(
+      DaemonStatus(stubs_->trainer->SubmitRun(&context, request, &response),
+                   "SubmitRun", target_));
+  return response.run_id();
+}
+
+absl::Status DaemonClient::Cancel(const std::string& run_id) const {
+  grpc::ClientContext context;
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kCancelSecs));
+  trainer::CancelRunRequest request;
+  request.set_run_id(run_id);
+  trainer::CancelRunResponse response;
+  return DaemonStatus(stubs_->trainer->CancelRun(&context, request, &response),
+                      "CancelRun", target_);
+}
+
+absl::Status DaemonClient::SetPaused(const std::string& run_id,
+                                     bool paused) const {
+  grpc::ClientContext context;
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
+  const auto stream = stubs_->trainer->ControlStream(&context);
+  trainer::ControlEvent event;
+  event.set_run_id(run_id);
+  if (paused) {
+    event.set_pause(true);
+  } else {
+    event.set_resume(true);
+  }
+  // The daemon refuses by the stream's status, which Finish returns.
+  if (stream->Write(event)) stream->WritesDone();
+  while (stream->Read(&event)) {
+  }
+  return DaemonStatus(stream->Finish(), "ControlStream", target_);
+}
+
+}  // namespace tandem

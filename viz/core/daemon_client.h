@@ -1,0 +1,104 @@
+// DaemonClient: the calls of a front end to the slow lane's daemon: the list of
+// its runs, submit, cancel, pause, resume.
+//
+// Data flow: a front end -> gRPC, by schema/protos alone -> the daemon.
+// Ownership: any number of clients; thread-safe. Opens no connection before the
+// first call, and connects again after the daemon was restarted.
+//
+//   DaemonClient daemon(DaemonTarget());  // daemon_channel.h
+//   absl::StatusOr<DaemonRuns> runs = daemon.ListRuns();
+//   absl::StatusOr<std::string> run_id = daemon.Submit(config_json);
+
+#ifndef TANDEM_VIZ_CORE_DAEMON_CLIENT_H_
+#define TANDEM_VIZ_CORE_DAEMON_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "viz/core/eval_summary.h"
+
+namespace tandem {
+
+struct DaemonRun {
+  std::string run_id;
+  std::string name;
+  // MOSAIC's words: "INIT", "HSHK", "RDY", "EXEC", "PAUSE", "FAULT", "TERM".
+  std::string state;
+  bool has_ended = false;
+  std::string reason;         // of a FAULT, or what the run waits for
+  std::string folder;         // of its files
+  double created_secs = 0;    // since 1970
+  uint64_t steps = 0;         // printed by the worker
+  uint64_t stored_steps = 0;  // fewer than `steps` if steps are sampled
+  uint64_t episodes = 0;
+  std::optional<uint64_t> max_steps;  // for a progress bar
+  std::optional<double> last_return;
+  double steps_per_second = 0;
+  bool unreachable = false;  // no heartbeat for longer than the daemon's limit
+  int32_t worker_pid = 0;    // 0: not started
+  // From the run's folder, by DaemonDesk.
+  bool wants_frames = false;              // WantsFrames
+  std::optional<EvalSummary> evaluation;  // of eval_summary.json
+};
+
+struct DaemonRuns {
+  std::string state;  // "ok", or the daemon's problem, such as a full disk
+  std::vector<DaemonRun> runs;  // in the order of their submission
+};
+
+// A stored step or episode.
+struct DaemonRow {
+  uint64_t number = 0;  // in its stream of the run, from 1, without gaps
+  uint64_t episode = 0;
+  uint64_t step = 0;     // of an episode: its number of steps
+  double value = 0;      // a step's reward, an episode's return
+  bool ended = false;    // terminated or truncated
+  double time_secs = 0;  // since 1970
+};
+
+// Each call blocks, at most kTimeoutSecs, Cancel at most kCancelSecs. Errors
+// have the daemon's code and text; kUnavailable: nothing listens at the target.
+class DaemonClient {
+ public:
+  static constexpr double kTimeoutSecs = 10;
+  static constexpr double kCancelSecs = 60;
+
+  explicit DaemonClient(const std::string& target);
+  DaemonClient(const DaemonClient&) = delete;
+  DaemonClient& operator=(const DaemonClient&) = delete;
+  ~DaemonClient();
+
+  const std::string& target() const { return target_; }
+
+  absl::StatusOr<DaemonRuns> ListRuns() const;
+
+  enum class Table { kSteps, kEpisodes };
+  static constexpr uint32_t kMostRows = 500;
+  // Returns the rows from the number `first` on, at most `count`, which is at
+  // most kMostRows; fewer at the table's end. Takes the same time at every
+  // number: the daemon has an index.
+  absl::StatusOr<std::vector<DaemonRow>> ReadRows(const std::string& run_id,
+                                                  Table table, uint64_t first,
+                                                  uint32_t count) const;
+  // Returns the run's id. `config_json`: a TrainRunConfig (docs/slow_lane.md).
+  absl::StatusOr<std::string> Submit(const std::string& config_json) const;
+  // Ends a run with all its processes; no effect on an ended run.
+  absl::Status Cancel(const std::string& run_id) const;
+  // Stops a run's processes, or continues them.
+  absl::Status SetPaused(const std::string& run_id, bool paused) const;
+
+ private:
+  struct Stubs;
+  const std::string target_;
+  const std::unique_ptr<Stubs> stubs_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_DAEMON_CLIENT_H_

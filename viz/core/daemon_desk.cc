@@ -1,0 +1,113 @@
+#include "viz/core/daemon_desk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/base/quoted.h"
+#include "viz/core/run_links.h"
+
+namespace tandem {
+
+std::shared_ptr<const DaemonDesk::List> DaemonDesk::Runs(
+    int64_t now_ns, int64_t not_before_ns) {
+  std::shared_ptr<const List> list = list_->Newest(
+      &list_thread_, now_ns, not_before_ns, [this] { return Read(); });
+  if (list != nullptr) newest_ = list;
+  return list;
+}
+
+const DaemonRun* DaemonDesk::Find(const std::string& run_id) const {
+  if (newest_ == nullptr) return nullptr;
+  const auto found = absl::c_find_if(newest_->runs, [&](const DaemonRun& run) {
+    return run.run_id == run_id;
+  });
+  return found == newest_->runs.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<Pending> DaemonDesk::Ask(
+    std::function<absl::StatusOr<std::string>(const DaemonClient& client)>
+        ask) {
+  return StartAction(&ask_thread_,
+                     [this, ask = std::move(ask)] { return ask(client_); }, {});
+}
+
+DaemonDesk::List DaemonDesk::Read() {
+  absl::StatusOr<DaemonRuns> runs = client_.ListRuns();
+  if (!runs.ok()) {
+    return {.problem = std::string(runs.status().message()), .runs = {}};
+  }
+  for (DaemonRun& run : runs->runs) {
+    const auto [at, is_new] = folders_.try_emplace(run.run_id);
+    Folder& folder = at->second;
+    if (is_new) folder.wants_frames = WantsFrames(run.folder);
+    if (!folder.has_ended) {
+      // While it is written, the text before it remains.
+      if (auto found = ReadEvalSummary(
+              absl::StrCat(run.folder, "/", kEvalSummaryFile))) {
+        folder.evaluation = *found;
+      }
+      folder.has_ended = run.has_ended;
+    }
+    run.wants_frames = folder.wants_frames;
+    run.evaluation = folder.evaluation;
+  }
+  if (folders_.size() > 2 * runs->runs.size() + 100) {
+    folders_
+        .clear();  // the daemon forgets runs; those that stay are read again
+  }
+  return {.problem = runs->state == "ok" ? "" : runs->state,
+          .runs = std::move(runs->runs)};
+}
+
+std::shared_ptr<EventFollower> DaemonDesk::Follower(const std::string& run_id) {
+  if (const auto found = followers_.find(run_id); found != followers_.end()) {
+    if (std::shared_ptr<EventFollower> follower = found->second.lock()) {
+      return follower;
+    }
+  }
+  std::erase_if(followers_,
+                [](const auto& item) { return item.second.expired(); });
+  if (followers_.size() >= kMostFollowers) return nullptr;
+  // A long run's steps are not all sent again.
+  const DaemonRun* const run = Find(run_id);
+  const uint64_t stored = run == nullptr ? 0 : run->stored_steps;
+  auto follower = std::make_shared<EventFollower>(
+      target(), run_id,
+      stored - std::min<uint64_t>(stored, EventFollower::kKeptSteps));
+  followers_[run_id] = follower;
+  return follower;
+}
+
+std::shared_ptr<Pending> DaemonDesk::Act(
+    const DaemonAction& action,
+    std::function<void(const absl::Status& status)> done) {
+  return StartAction(
+      &action_thread_, [this, action] { return Perform(action); },
+      std::move(done));
+}
+
+absl::StatusOr<std::string> DaemonDesk::Perform(
+    const DaemonAction& action) const {
+  if (action.what == "submit") {
+    TANDEM_ASSIGN_OR_RETURN(const std::string run_id,
+                            client_.Submit(action.config));
+    return absl::StrCat("Submitted ", run_id);
+  }
+  if (action.what == "cancel") {
+    TANDEM_RETURN_IF_ERROR(client_.Cancel(action.run_id));
+    return "Done";
+  }
+  if (action.what == "hold") {
+    TANDEM_RETURN_IF_ERROR(client_.SetPaused(action.run_id, action.on));
+    return "Done";
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("expected an action on the daemon's runs, "
+                                "found ",
+                                Quoted(action.what)));
+}
+
+}  // namespace tandem

@@ -1,0 +1,101 @@
+// DaemonDesk: what a front end shows of the daemon's runs and does with them,
+// without waiting.
+//
+// Data flow: DaemonClient::ListRuns, on a thread -> the newest list; a user's
+// action -> DaemonClient, on another thread -> Pending.
+// Ownership: one front end; its one thread.
+//
+//   DaemonDesk desk(DaemonTarget());
+//   if (auto list = desk.Runs(now, 0)) Show(list->runs);
+//   std::shared_ptr<Pending> pending = desk.Act({.what = "cancel", ...});
+
+#ifndef TANDEM_VIZ_CORE_DAEMON_DESK_H_
+#define TANDEM_VIZ_CORE_DAEMON_DESK_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "viz/core/background.h"
+#include "viz/core/daemon_client.h"
+#include "viz/core/eval_summary.h"
+#include "viz/core/event_follower.h"
+#include "viz/core/work_thread.h"
+
+namespace tandem {
+
+struct DaemonAction {
+  std::string what = {};    // "submit", "cancel" or "hold"
+  std::string run_id = {};  // cancel, hold
+  std::string config = {};  // submit: a TrainRunConfig (docs/slow_lane.md)
+  bool on = false;          // hold: pause, not resume
+};
+
+class DaemonDesk {
+ public:
+  struct List {
+    std::string problem;  // why there is no list; or the daemon's; "": none
+    std::vector<DaemonRun> runs;  // in the order of their submission
+  };
+  static constexpr size_t kMostFollowers = 16;  // of two threads each
+
+  explicit DaemonDesk(const std::string& target) : client_(target) {}
+  DaemonDesk(const DaemonDesk&) = delete;
+  DaemonDesk& operator=(const DaemonDesk&) = delete;
+
+  const std::string& target() const { return client_.target(); }
+
+  // As SlowRead::Newest.
+  std::shared_ptr<const List> Runs(int64_t now_ns, int64_t not_before_ns);
+
+  // Returns the follower of a run's events, a new one if no view has it: from
+  // the newest steps of Runs() on. nullptr: kMostFollowers runs are followed.
+  std::shared_ptr<EventFollower> Follower(const std::string& run_id);
+
+  // The run of the newest list; nullptr: it is not there.
+  const DaemonRun* Find(const std::string& run_id) const;
+
+  // Calls `ask` in the background, for something to show; as Act.
+  std::shared_ptr<Pending> Ask(
+      std::function<absl::StatusOr<std::string>(const DaemonClient& client)>
+          ask);
+
+  static bool IsAction(absl::string_view what) {
+    return what == "submit" || what == "cancel" || what == "hold";
+  }
+  // As EngineDesk::Act; a submission's result names the new run.
+  std::shared_ptr<Pending> Act(
+      const DaemonAction& action,
+      std::function<void(const absl::Status& status)> done = {});
+
+ private:
+  List Read();
+  absl::StatusOr<std::string> Perform(const DaemonAction& action) const;
+
+  const DaemonClient client_;  // any thread
+  // What the runs' folders say; only of the list's thread.
+  struct Folder {
+    bool wants_frames = false;
+    bool has_ended = false;  // `evaluation` is the last one
+    std::optional<EvalSummary> evaluation;
+  };
+  std::map<std::string, Folder> folders_;
+  std::map<std::string, std::weak_ptr<EventFollower>> followers_;
+  std::shared_ptr<const List> newest_;
+  std::shared_ptr<SlowRead<List>> list_ = std::make_shared<SlowRead<List>>();
+  // Last: they use the members above.
+  WorkThread action_thread_;
+  WorkThread list_thread_;
+  WorkThread ask_thread_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_DAEMON_DESK_H_

@@ -1,0 +1,129 @@
+#include "viz/core/daemon_starter.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "viz/core/daemon_client.h"
+
+namespace tandem {
+namespace {
+
+constexpr absl::string_view kProgram = "tandem-daemon";
+constexpr double kPatienceSecs = 10;
+
+// Starts the program in a session of its own, so that Ctrl-C ends this program
+// alone.
+absl::StatusOr<pid_t> Spawn(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const absl::Cleanup free_actions = [&] {
+    posix_spawn_file_actions_destroy(&actions);
+  };
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                   O_RDONLY, 0);
+  // Standard output has this program's address, alone on a line.
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  const absl::Cleanup free_attributes = [&] {
+    posix_spawnattr_destroy(&attributes);
+  };
+  sigset_t none;
+  sigemptyset(&none);
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &pipe);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
+                                            POSIX_SPAWN_SETSIGMASK |
+                                            POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, words[0].c_str(), &actions, &attributes,
+                                arguments.data(), environ);
+  if (error != 0) return MakeSystemError("posix_spawn", words[0], error);
+  return pid;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindDaemonProgram() {
+  std::vector<std::string> candidates;
+  std::array<char, 4096> self;
+  const ssize_t bytes = readlink("/proc/self/exe", self.data(), self.size());
+  if (bytes > 0) {
+    const absl::string_view program(self.data(), static_cast<size_t>(bytes));
+    candidates.push_back(
+        absl::StrCat(program.substr(0, program.rfind('/') + 1), kProgram));
+  }
+  if (const char* path = std::getenv("PATH")) {
+    for (const absl::string_view folder : absl::StrSplit(path, ':')) {
+      candidates.push_back(absl::StrCat(folder, "/", kProgram));
+    }
+  }
+  candidates.push_back(absl::StrCat("slow_lane/daemon/", kProgram));
+  for (const std::string& candidate : candidates) {
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return MakeError(ErrorCode::kUnsupported,
+                   absl::StrCat("expected the program ", kProgram,
+                                ", found it neither beside this program nor "
+                                "in PATH; next: start it by hand"));
+}
+
+absl::Status StartDaemon(const std::string& data_dir,
+                         const std::string& target) {
+  const DaemonClient client(target);
+  if (client.ListRuns().ok()) return absl::OkStatus();
+  TANDEM_ASSIGN_OR_RETURN(const std::string program, FindDaemonProgram());
+  absl::string_view socket = target;
+  const std::string place = absl::ConsumePrefix(&socket, "unix:")
+                                ? absl::StrCat("--socket=", socket)
+                                : absl::StrCat("--listen=", target);
+  std::vector<std::string> words = {
+      program, absl::StrCat("--data_dir=", data_dir), place};
+  if (target != socket) words.emplace_back("--listen=none");
+  TANDEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(std::move(words)));
+  const Deadline deadline = Deadline::After(kPatienceSecs);
+  absl::Status answer;
+  while (!(answer = client.ListRuns().status()).ok()) {
+    int how = 0;
+    if (waitpid(pid, &how, WNOHANG) == pid) {
+      return MakeError(
+          ErrorCode::kNotReady,
+          absl::StrCat("expected a daemon that runs, found that it has exited "
+                       "with code ",
+                       WIFEXITED(how) ? WEXITSTATUS(how) : -1,
+                       "; its message is above"));
+    }
+    if (deadline.PassedAt(MonotonicNanos())) {
+      return MakeError(
+          ErrorCode::kNotReady,
+          absl::StrCat("expected a daemon that answers within ", kPatienceSecs,
+                       " s, found: ", answer.message()));
+    }
+    poll(nullptr, 0, 50);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tandem

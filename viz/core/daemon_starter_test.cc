@@ -1,0 +1,87 @@
+#include "viz/core/daemon_starter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "viz/core/daemon_client.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+class DaemonStarterTest : public testing::Test {
+ protected:
+  DaemonStarterTest() {
+    // Short: a socket's path has at most 107 characters.
+    std::string name = "/tmp/tandem-XXXXXX";
+    folder_ = mkdtemp(name.data());
+    target_ = absl::StrCat("unix:", folder_, "/view.sock");
+  }
+  ~DaemonStarterTest() override {
+    if (const pid_t pid = Pid(); pid > 0) {
+      kill(pid, SIGTERM);
+      waitpid(pid, nullptr, 0);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string Data() const { return absl::StrCat(folder_, "/data"); }
+  // Of the daemon, which its folder names; 0: none.
+  pid_t Pid() const {
+    std::ifstream file(absl::StrCat(Data(), "/daemon.pid"));
+    pid_t pid = 0;
+    file >> pid;
+    return pid;
+  }
+
+  std::string folder_;
+  std::string target_;
+};
+
+TEST_F(DaemonStarterTest, StartsOneThatIsFoundTheNextTime) {
+  ASSERT_TRUE(StartDaemon(Data(), target_).ok());
+  const pid_t pid = Pid();
+  EXPECT_GT(pid, 0);
+  EXPECT_TRUE(DaemonClient(target_).ListRuns().ok());
+  EXPECT_EQ(getsid(pid), pid);
+  ASSERT_TRUE(StartDaemon(Data(), target_).ok());
+  EXPECT_EQ(Pid(), pid);
+}
+
+TEST_F(DaemonStarterTest, SaysThatItHasExited) {
+  // A folder that others may open is refused.
+  std::filesystem::create_directory(Data());
+  std::filesystem::permissions(Data(), std::filesystem::perms::all);
+  const absl::Status status = StartDaemon(Data(), target_);
+  EXPECT_EQ(CodeOf(status), ErrorCode::kNotReady);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("exited"));
+}
+
+TEST_F(DaemonStarterTest, FindsTheProgramInPath) {
+  const std::string before = std::getenv("PATH");
+  std::ofstream(absl::StrCat(folder_, "/tandem-daemon")) << "#!/bin/sh\n";
+  std::filesystem::permissions(absl::StrCat(folder_, "/tandem-daemon"),
+                               std::filesystem::perms::owner_all);
+  setenv("PATH", folder_.c_str(), 1);
+  EXPECT_EQ(*FindDaemonProgram(), absl::StrCat(folder_, "/tandem-daemon"));
+  setenv("PATH", "/nonexistent", 1);
+  // This test's runfiles have one.
+  EXPECT_THAT(*FindDaemonProgram(), EndsWith("slow_lane/daemon/tandem-daemon"));
+  setenv("PATH", before.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace tandem

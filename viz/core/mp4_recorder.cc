@@ -1,0 +1,315 @@
+#include "viz/core/mp4_recorder.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+#include "viz/core/matroska_stream.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kMaxErrorBytes = 400;
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr int kPatienceSecs = 5;  // for each part of a frame, and for the end
+
+absl::Status Incomplete(const std::string& path, absl::string_view found) {
+  return MakeError(ErrorCode::kSystemCallFailed,
+                   absl::StrCat("recording: expected ffmpeg to write all "
+                                "frames, found ",
+                                found, "; the file ends early: ", path));
+}
+
+// The end of the text that ffmpeg has written to `file`, on one line.
+std::string LastLines(int file) {
+  const off_t end = lseek(file, 0, SEEK_END);
+  std::string text(
+      std::min<size_t>(kMaxErrorBytes,
+                       static_cast<size_t>(std::max<off_t>(end, 0))),
+      '\0');
+  const ssize_t bytes = pread(file, text.data(), text.size(),
+                              end - static_cast<off_t>(text.size()));
+  text.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  absl::StripAsciiWhitespace(&text);
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindFfmpeg() {
+  std::vector<std::string> candidates;
+  if (const char* given = std::getenv("IMAGEIO_FFMPEG_EXE")) {
+    candidates.emplace_back(given);
+  }
+  if (const char* path = std::getenv("PATH")) {
+    for (const absl::string_view folder : absl::StrSplit(path, ':')) {
+      candidates.push_back(absl::StrCat(folder, "/ffmpeg"));
+    }
+  }
+  for (const std::string& candidate : candidates) {
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return MakeError(
+      ErrorCode::kUnsupported,
+      "recording: expected the program ffmpeg, found neither the variable "
+      "IMAGEIO_FFMPEG_EXE nor ffmpeg in PATH; install Debian's package ffmpeg, "
+      "or pip's imageio-ffmpeg, whose program "
+      "imageio_ffmpeg.get_ffmpeg_exe() names");
+}
+
+absl::StatusOr<std::unique_ptr<Mp4Recorder>> Mp4Recorder::Start(
+    const std::string& path) {
+  TANDEM_ASSIGN_OR_RETURN(std::string ffmpeg, FindFfmpeg());
+  const UniqueFd file(
+      open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));
+  if (!file.valid()) return MakeSystemError("open", path, errno);
+  return std::unique_ptr<Mp4Recorder>(new Mp4Recorder(path, std::move(ffmpeg)));
+}
+
+Mp4Recorder::~Mp4Recorder() { (void)Finish(); }
+
+void Mp4Recorder::Add(const Frame& frame, int64_t now_ns) {
+  if (pid_ < 0) {
+    if (!status().ok()) return;
+    const absl::Status started = Spawn(frame);
+    absl::MutexLock lock(&mutex_);
+    status_ = started;
+    if (!started.ok()) return;
+    first_ns_ = now_ns;
+  }
+  absl::MutexLock lock(&mutex_);
+  if (!status_.ok() || finishing_) return;
+  if (frame.width != width_ || frame.height != height_ ||
+      frame.channels != channels_) {
+    status_ = Incomplete(
+        path_, absl::StrCat("frames of another size, ", frame.width, "x",
+                            frame.height, " after ", width_, "x", height_));
+    finishing_ = true;
+    return;
+  }
+  const auto since_first_ms =
+      static_cast<uint64_t>(std::max<int64_t>(0, now_ns - first_ns_)) /
+      kNsPerMs;
+  const uint64_t time_ms = last_ms_.has_value()
+                               ? std::max(*last_ms_ + 1, since_first_ms)
+                               : since_first_ms;
+  last_ms_ = time_ms;
+  const size_t most = std::max<size_t>(
+      1, kMostWaitingBytes / std::max<size_t>(1, frame.pixels.size()));
+  if (waiting_.size() >= most) {
+    ++dropped_;
+    waiting_.pop_back();
+  }
+  waiting_.push_back({time_ms, frame.pixels});
+}
+
+absl::Status Mp4Recorder::Spawn(const Frame& frame) {
+  width_ = frame.width;
+  height_ = frame.height;
+  channels_ = frame.channels;
+  std::array<int, 2> ends;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return MakeSystemError("socketpair", "ffmpeg's input", errno);
+  }
+  input_ = UniqueFd(ends[0]);
+  const UniqueFd its_input(ends[1]);
+  // A stopped ffmpeg counts as ended.
+  const timeval patience = {.tv_sec = kPatienceSecs, .tv_usec = 0};
+  setsockopt(input_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience,
+             sizeof(patience));
+  errors_ = UniqueFd(memfd_create("ffmpeg's errors", MFD_CLOEXEC));
+  if (!errors_.valid()) {
+    return MakeSystemError("memfd_create", "ffmpeg's errors", errno);
+  }
+  // Frames come at any rate: each keeps its time, in milliseconds. x264 needs
+  // even sides. Fragments: see the header.
+  std::vector<std::string> words = {
+      ffmpeg_,
+      "-hide_banner",
+      "-nostats",
+      "-loglevel",
+      "error",
+      "-y",
+      "-f",
+      "matroska",
+      "-i",
+      "pipe:0",
+      "-vf",
+      "pad=ceil(iw/2)*2:ceil(ih/2)*2",
+      "-fps_mode",
+      "passthrough",
+      "-enc_time_base",
+      "1:1000",
+      "-c:v",
+      "libx264",
+      "-preset",
+      "veryfast",
+      "-pix_fmt",
+      "yuv420p",
+      "-force_key_frames",
+      "expr:gte(t,n_forced)",
+      "-movflags",
+      "+frag_keyframe+empty_moov+default_base_moof",
+      "-f",
+      "mp4",
+      path_};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const absl::Cleanup free_actions = [&] {
+    posix_spawn_file_actions_destroy(&actions);
+  };
+  posix_spawn_file_actions_adddup2(&actions, its_input.get(), STDIN_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
+                                   O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, errors_.get(), STDERR_FILENO);
+  // A process group of its own: Ctrl-C ends this program, which then ends
+  // ffmpeg by its input. No signal stays blocked.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  const absl::Cleanup free_attributes = [&] {
+    posix_spawnattr_destroy(&attributes);
+  };
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, ffmpeg_.c_str(), &actions, &attributes,
+                                arguments.data(), environ);
+  if (error != 0) return MakeSystemError("posix_spawn", ffmpeg_, error);
+  pid_ = pid;
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+void Mp4Recorder::Run() {
+  const std::string head =
+      matroska_stream::StreamHead(width_, height_, channels_);
+  absl::Status sent = Send(head.data(), head.size());
+  while (sent.ok()) {
+    Waiting frame;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &Mp4Recorder::HasWork));
+      if (waiting_.empty()) break;
+      frame = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    sent = SendFrame(frame);
+    if (!sent.ok()) break;
+    absl::MutexLock lock(&mutex_);
+    ++frames_;
+  }
+  input_.reset();  // the end of ffmpeg's input
+  // ffmpeg's own text has the reason, so it precedes the error of `send`.
+  absl::Status ended = Ended();
+  ended.Update(sent);
+  absl::MutexLock lock(&mutex_);
+  status_.Update(ended);
+  finishing_ = true;
+  waiting_.clear();
+}
+
+absl::Status Mp4Recorder::SendFrame(const Waiting& frame) {
+  const std::string head =
+      matroska_stream::FrameHead(frame.time_ms, frame.pixels.size());
+  TANDEM_RETURN_IF_ERROR(Send(head.data(), head.size()));
+  return Send(frame.pixels.data(), frame.pixels.size());
+}
+
+absl::Status Mp4Recorder::Send(const void* data, size_t bytes) {
+  const auto* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    // MSG_NOSIGNAL: an ended ffmpeg is an error, not a signal.
+    const ssize_t sent = send(input_.get(), at, bytes, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) {
+      return Incomplete(path_, errno == EAGAIN ? "that it has stopped reading"
+                                               : "that it has ended");
+    }
+    at += sent;
+    bytes -= static_cast<size_t>(sent);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Mp4Recorder::Ended() const {
+  const Deadline deadline = Deadline::After(kPatienceSecs);
+  int how = 0;
+  pid_t done = 0;
+  while ((done = waitpid(pid_, &how, WNOHANG)) == 0) {
+    if (deadline.PassedAt(MonotonicNanos())) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, &how, 0);
+      break;
+    }
+    poll(nullptr, 0, 10);
+  }
+  if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return absl::OkStatus();
+  const std::string text = LastLines(errors_.get());
+  return Incomplete(
+      path_, !text.empty() ? text
+             : WIFSIGNALED(how)
+                 ? absl::StrCat("that signal ", WTERMSIG(how), " ended it")
+                 : absl::StrCat("exit code ", WEXITSTATUS(how)));
+}
+
+absl::Status Mp4Recorder::Finish() {
+  {
+    absl::MutexLock lock(&mutex_);
+    finishing_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+  absl::MutexLock lock(&mutex_);
+  if (!finished_ && pid_ < 0) {
+    // No frame came: an empty file is no recording.
+    unlink(path_.c_str());
+    status_.Update(MakeError(
+        ErrorCode::kNotReady,
+        absl::StrCat("recording: expected at least one frame, found none; no "
+                     "file was made: ",
+                     path_)));
+  }
+  finished_ = true;
+  return status_;
+}
+
+absl::Status Mp4Recorder::status() const {
+  absl::MutexLock lock(&mutex_);
+  return status_;
+}
+
+uint64_t Mp4Recorder::frames() const {
+  absl::MutexLock lock(&mutex_);
+  return frames_;
+}
+
+uint64_t Mp4Recorder::dropped() const {
+  absl::MutexLock lock(&mutex_);
+  return dropped_;
+}
+
+}  // namespace tandem

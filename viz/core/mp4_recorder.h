@@ -1,0 +1,120 @@
+// Mp4Recorder: writes a run's frames into an mp4 file, by a program ffmpeg of
+// the machine.
+//
+// Data flow: frames with their times -> a queue of at most kMostWaitingBytes ->
+// the recorder's thread -> a socket -> ffmpeg -> the file. In a full queue the
+// newest frame replaces the one before it: a slow ffmpeg loses frames, the
+// caller never waits for it, and the video's times stay right.
+// Ownership: one view; Add and status from one thread.
+//
+//   absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder =
+//       Mp4Recorder::Start("run.mp4");
+//   (*recorder)->Add(frame, MonotonicNanos());
+//   absl::Status saved = (*recorder)->Finish();
+//
+// The file consists of fragments: it can be played up to the last complete
+// second if ffmpeg is killed or the disk is full.
+
+#ifndef TANDEM_VIZ_CORE_MP4_RECORDER_H_
+#define TANDEM_VIZ_CORE_MP4_RECORDER_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "transport/base/unique_fd.h"
+#include "transport/frames/frame_reader.h"
+
+namespace tandem {
+
+// Returns the path of ffmpeg: the variable IMAGEIO_FFMPEG_EXE, or else the
+// first `ffmpeg` of PATH. Error: kUnsupported, with the packages that have it.
+absl::StatusOr<std::string> FindFfmpeg();
+
+// States: waiting for the first frame, recording, ended.
+class Mp4Recorder {
+ public:
+  // A second of 640x480 at 30/s: more than ffmpeg needs to start.
+  static constexpr size_t kMostWaitingBytes = size_t{32} << 20;
+
+  // Checks that ffmpeg exists, and that `path` can be created; it must not
+  // exist yet. ffmpeg starts with the first frame. Errors: FindFfmpeg's, and
+  // the system's for the path.
+  static absl::StatusOr<std::unique_ptr<Mp4Recorder>> Start(
+      const std::string& path);
+  Mp4Recorder(const Mp4Recorder&) = delete;
+  Mp4Recorder& operator=(const Mp4Recorder&) = delete;
+  // As Finish, without its result.
+  ~Mp4Recorder();
+
+  // Adds a frame, shown from `now_ns` on. Times of less than 1 ms after the
+  // frame before count as 1 ms after it. Copies the frame; does not wait. No
+  // effect after the end.
+  void Add(const Frame& frame, int64_t now_ns);
+
+  // OK while it records. Otherwise the reason of its end: ffmpeg's text, such
+  // as that of a full disk, or frames of another size.
+  absl::Status status() const;
+
+  // Writes the last frame and ends ffmpeg. Blocks until ffmpeg has ended; an
+  // ffmpeg that does not read or end for 5 s is killed. Returns the reason if
+  // the recording is incomplete. A second call returns the same.
+  absl::Status Finish();
+
+  const std::string& path() const { return path_; }
+  uint64_t frames() const;   // passed to ffmpeg
+  uint64_t dropped() const;  // replaced by newer ones
+
+ private:
+  Mp4Recorder(std::string path, std::string ffmpeg)
+      : path_(std::move(path)), ffmpeg_(std::move(ffmpeg)) {}
+
+  struct Waiting {
+    uint64_t time_ms = 0;  // since the first frame
+    std::vector<std::byte> pixels;
+  };
+
+  absl::Status Spawn(const Frame& frame);
+  void Run();
+  absl::Status SendFrame(const Waiting& frame);
+  absl::Status Send(const void* data, size_t bytes);
+  absl::Status Ended() const;
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !waiting_.empty() || finishing_;
+  }
+
+  const std::string path_;
+  const std::string ffmpeg_;
+  uint32_t width_ = 0;  // of the first frame
+  uint32_t height_ = 0;
+  uint32_t channels_ = 0;
+  int64_t first_ns_ = 0;
+  std::optional<uint64_t> last_ms_;  // of the frame before
+  pid_t pid_ = -1;
+  UniqueFd input_;   // ffmpeg's standard input
+  UniqueFd errors_;  // a file with ffmpeg's standard error
+  std::thread thread_;
+
+  mutable absl::Mutex mutex_;
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // the oldest first
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  uint64_t frames_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_MP4_RECORDER_H_

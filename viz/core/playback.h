@@ -1,0 +1,69 @@
+// Playback: which frame of a run a view shows: the newest (live), or one of an
+// earlier time (frozen), and the age of the shown frame.
+//
+// Data flow: the user's freeze, scrub and resume -> the shown time ->
+// FrameTape. Ownership: one view; one thread. The caller passes the times.
+//
+//   Playback playback;
+//   playback.Freeze(now, watch.freshness());
+//   if (auto frame = playback.SeekBy(-5'000'000'000, tape)) Show(*frame);
+//   playback.Resume();
+//
+//   state     call        next state
+//   live      Freeze      frozen at the newest frame
+//   live      SeekBy      frozen at the frame found
+//   frozen    SeekBy      frozen at the frame found
+//   frozen    Resume      live
+
+#ifndef TANDEM_VIZ_CORE_PLAYBACK_H_
+#define TANDEM_VIZ_CORE_PLAYBACK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "viz/core/frame_tape.h"
+#include "viz/core/freshness.h"
+
+namespace tandem {
+
+class Playback {
+ public:
+  bool frozen() const { return frozen_.has_value(); }
+
+  // No effect if frozen.
+  void Freeze(int64_t now_ns, const Freshness& freshness);
+  void Resume() { frozen_.reset(); }
+
+  // Moves the shown time by `by_ns`, which is negative for the past, within the
+  // tape. If live, it first freezes at `now_ns`. Returns the frame to show;
+  // nullptr: the tape is empty, and nothing changed.
+  std::shared_ptr<const KeptFrame> SeekBy(int64_t by_ns, int64_t now_ns,
+                                          const FrameTape& tape);
+  // As SeekBy, to a time `before_ns` before the tape's end.
+  std::shared_ptr<const KeptFrame> SeekTo(int64_t before_ns, int64_t now_ns,
+                                          const FrameTape& tape);
+
+  // The time of the frozen frame, or of the freeze; nullopt: live.
+  std::optional<int64_t> frozen_at_ns() const {
+    return frozen_.has_value() ? std::optional<int64_t>(frozen_->at_ns)
+                               : std::nullopt;
+  }
+
+  // The age of the shown frame; "over 2 s" if only its minimum is known.
+  int64_t AgeNsAt(int64_t now_ns, const Freshness& freshness) const;
+  std::string AgeTextAt(int64_t now_ns, const Freshness& freshness) const;
+
+ private:
+  struct Frozen {
+    int64_t at_ns = 0;      // the time of the freeze, or of the frame found
+    int64_t age_ns = 0;     // the frame's age at at_ns
+    bool at_least = false;  // age_ns is a minimum
+  };
+  std::optional<Frozen> frozen_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_PLAYBACK_H_

@@ -1,0 +1,94 @@
+#include "viz/viewer/engine_panel.h"
+
+#include <QByteArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <optional>
+#include <utility>
+
+#include "schema/layout/service.h"
+#include "transport/base/clock.h"
+#include "viz/viewer/fast_lane_consumer.h"
+
+namespace tandem {
+
+EnginePanel::EnginePanel(std::string region, EngineDesk* desk, QObject* parent)
+    : QObject(parent), region_(std::move(region)), desk_(desk) {
+  connect(&read_timer_, &QTimer::timeout, this, &EnginePanel::Read);
+  connect(&result_timer_, &QTimer::timeout, this, &EnginePanel::TakeResults);
+}
+
+void EnginePanel::SetShown(bool shown) {
+  if (!shown || desk_ == nullptr) {
+    read_timer_.stop();
+  } else if (!read_timer_.isActive()) {
+    read_timer_.start(kReadMs);
+    Read();
+  }
+}
+
+QStringList EnginePanel::services() const {
+  QStringList names;
+  for (const auto& name : kServiceNames) names << Text(name);
+  return names;
+}
+
+QStringList EnginePanel::modes() const {
+  QStringList names;
+  for (const std::string& name : EngineControl::ModeNames()) {
+    names << Text(name);
+  }
+  return names;
+}
+
+void EnginePanel::switchService(const QString& service, bool on) {
+  Act({.what = "switch", .service = service.toStdString(), .on = on});
+}
+
+void EnginePanel::pause(bool on) { Act({.what = "pause", .on = on}); }
+
+void EnginePanel::step() { Act({.what = "step"}); }
+
+void EnginePanel::setMode(const QString& mode, double factor) {
+  Act({.what = "mode", .mode = mode.toStdString(), .factor = factor});
+}
+
+void EnginePanel::Act(EngineAction action) {
+  if (desk_ == nullptr) return;
+  action.region = region_;
+  pending_.push_back(desk_->Act(action));
+  result_timer_.start(kResultMs);
+  Q_EMIT changed();
+}
+
+void EnginePanel::TakeResults() {
+  const size_t before = pending_.size();
+  std::erase_if(pending_, [this](const std::shared_ptr<Pending>& pending) {
+    const std::optional<absl::StatusOr<std::string>> result = pending->Get();
+    if (!result.has_value()) return false;
+    if (!result->ok()) Q_EMIT said(Text(result->status().message()));
+    return true;
+  });
+  if (pending_.size() == before) return;
+  // What is then shown includes the action.
+  acted_ns_ = MonotonicNanos();
+  if (pending_.empty()) result_timer_.stop();
+  Read();
+  Q_EMIT changed();
+}
+
+void EnginePanel::Read() {
+  const std::shared_ptr<const std::string> report =
+      desk_->Report(region_, MonotonicNanos(), acted_ns_);
+  if (report == nullptr || report == shown_report_) return;
+  shown_report_ = report;
+  const QJsonObject json =
+      QJsonDocument::fromJson(QByteArray::fromStdString(*report)).object();
+  const bool is_engine = json.value(QStringLiteral("kind")).toString() ==
+                             QStringLiteral("region") &&
+                         json.contains(QStringLiteral("engine"));
+  report_ = is_engine ? json.toVariantMap() : QVariantMap();
+  Q_EMIT changed();
+}
+
+}  // namespace tandem

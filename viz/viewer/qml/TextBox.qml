@@ -1,0 +1,60 @@
+// A field for text, of one line or several.
+import QtQuick
+
+Rectangle {
+    id: box
+
+    required property Theme theme
+    property alias text: edit.text
+    property string hint
+    property alias edit: edit
+    property bool manyLines: false
+
+    signal accepted()
+
+    implicitHeight: 30
+    radius: 6
+    color: theme.raised
+    border { width: edit.activeFocus ? 2 : 1; color: edit.activeFocus ? theme.accent : theme.line }
+
+    Flickable {
+        id: scroll
+        anchors { fill: parent; margins: 6 }
+        clip: true
+        contentWidth: width
+        contentHeight: edit.height
+        boundsBehavior: Flickable.StopAtBounds
+
+        TextEdit {
+            id: edit
+            objectName: box.objectName + "Edit"
+            width: scroll.width
+            wrapMode: TextEdit.WrapAnywhere
+            textFormat: TextEdit.PlainText
+            color: box.theme.text
+            selectByMouse: true
+            font { pixelSize: 13; family: box.manyLines ? box.theme.mono : "DejaVu Sans" }
+            Accessible.name: box.hint
+            activeFocusOnTab: true
+            Keys.onReturnPressed: event => {
+                event.accepted = !box.manyLines
+                if (!box.manyLines) box.accepted()
+            }
+            Keys.onTabPressed: nextItemInFocusChain().forceActiveFocus()
+        }
+    }
+
+    Words {
+        anchors { left: parent.left; leftMargin: 8; top: parent.top; topMargin: 6 }
+        visible: edit.text.length === 0 && !edit.activeFocus
+        text: box.hint
+        color: box.theme.faint
+        font.pixelSize: 13
+    }
+
+    MouseArea {
+        anchors.fill: parent
+        enabled: !edit.activeFocus
+        onClicked: edit.forceActiveFocus()
+    }
+}

@@ -1,0 +1,202 @@
+// What the window does with a real engine and a real daemon.
+#include <gtest/gtest.h>
+
+#include <QDir>
+#include <QFile>
+#include <QProcess>
+#include <QQuickItem>
+#include <QQuickWindow>
+#include <QSignalSpy>
+#include <QString>
+#include <QTemporaryDir>
+#include <QTest>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "viz/core/daemon_client.h"
+#include "viz/core/engine_control.h"
+#include "viz/core/testing/test_daemon.h"
+#include "viz/core/viewer_options.h"
+#include "viz/viewer/testing/viewer_fixture.h"
+
+namespace tandem {
+namespace {
+
+constexpr char kSleeps[] =
+    "echo $STEP; echo $EPISODE; echo trouble >&2; exec sleep 1000";
+
+class ActionsTest : public ViewerTest {
+ protected:
+  void TearDown() override {
+    ViewerTest::TearDown();
+    if (engine_.state() != QProcess::NotRunning) {
+      engine_.terminate();
+      engine_.waitForFinished();
+    }
+  }
+
+  void StartEngine() {
+    engine_.start(QStringLiteral("engine_adapter/server/server"),
+                  {QStringLiteral("--task=HalfCheetah-v5"),
+                   QStringLiteral("--num_envs=4"),
+                   QStringLiteral("--name=") + QString::fromStdString(run_)});
+    ASSERT_TRUE(engine_.waitForStarted());
+  }
+
+  // Waits for the item, and clicks it.
+  void Click(const QString& name) {
+    Await([&] { return Item(name) != nullptr; });
+    // A new item gets its place with the next frame.
+    const QSignalSpy frames(window(), &QQuickWindow::frameSwapped);
+    window()->update();
+    Await([&] { return frames.count() > 0; });
+    const QQuickItem* const item = Item(name);
+    QTest::mouseClick(
+        window(), Qt::LeftButton, {},
+        item->mapToScene(QPointF(item->width() / 2, item->height() / 2))
+            .toPoint());
+  }
+  void AwaitText(const char* name, const char* text) {
+    Await([&] { return TextOf(name) == QString::fromUtf8(text); });
+  }
+  void SetText(const QString& name, const QString& text) {
+    Await([&] { return Item(name) != nullptr; });
+    const_cast<QQuickItem*>(Item(name))->setProperty("text", text);
+  }
+  // A picture in the test's outputs.
+  void Save(const QString& name) {
+    if (const char* folder = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR")) {
+      EXPECT_TRUE(viewer_->SaveWindow(
+          QDir(QString::fromUtf8(folder)).filePath(name + ".png")));
+    }
+  }
+
+  QProcess engine_;
+};
+
+TEST_F(ActionsTest, SwitchPauseStepAndSetTheModeOfAnEngine) {
+  StartEngine();
+  ViewerOptions options;
+  options.runs = {run_};
+  Open(options);
+  Press(Qt::Key_E);
+  AwaitText("service-camera", "camera: on");
+  Click(QStringLiteral("service-camera"));
+  AwaitText("service-camera", "camera: off");
+  Save(QStringLiteral("engine"));
+  Click(QStringLiteral("service-camera"));
+  AwaitText("service-camera", "camera: on");
+
+  absl::StatusOr<EngineControl> other = EngineControl::Attach(run_, "test");
+  ASSERT_TRUE(other.ok()) << other.status();
+  const auto mode = [&] { return other->ReadMode().value(); };
+  EXPECT_FALSE(mode().paused);
+  Click(QStringLiteral("enginePause"));
+  Await([&] { return mode().paused; });
+  Click(QStringLiteral("engineStep"));
+  Click(QStringLiteral("engineResume"));
+  Await([&] { return !mode().paused; });
+  SetText(QStringLiteral("factor"), QStringLiteral("0.5"));
+  Click(QStringLiteral("mode-realtime"));
+  Await([&] { return mode().realtime_factor == 0.5; });
+  EXPECT_EQ(mode().mode, "realtime");
+  SetText(QStringLiteral("factor"), QStringLiteral("11"));
+  Click(QStringLiteral("mode-realtime"));
+  Await(
+      [&] { return viewer_->message().contains(QStringLiteral("0.1 to 10")); });
+}
+
+TEST_F(ActionsTest, ARunWithoutAnEngineHasNoPanel) {
+  OpenRun({.run = run_});
+  Press(Qt::Key_E);
+  Await([&] { return tab()->engineShown(); });
+  EXPECT_EQ(Item(QStringLiteral("engineView")), nullptr);
+  Press(Qt::Key_E);
+  Await([&] { return Item(QStringLiteral("return")) != nullptr; });
+}
+
+TEST_F(ActionsTest, SubmitPauseFollowAndCancelARunOfTheDaemon) {
+  TestDaemon daemon;
+  ViewerOptions options;
+  options.daemon_target = daemon.target();
+  Open(options);
+  Press(Qt::Key_L);
+  const auto state = [&] {
+    const QVariantList runs = viewer_->daemon()->property("runs").toList();
+    return runs.isEmpty() ? QString()
+                          : runs[0].toMap()[QStringLiteral("state")].toString();
+  };
+  Await([&] {
+    return TextOf("daemonState").startsWith(QStringLiteral("0 runs"));
+  });
+  SetText(QStringLiteral("config"), QStringLiteral("no JSON"));
+  Click(QStringLiteral("submit"));
+  Await(
+      [&] { return viewer_->message().contains(QStringLiteral("SubmitRun")); });
+  const QTemporaryDir folder;
+  QFile file(folder.filePath(QStringLiteral("run.json")));
+  ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+  const QString config = QString::fromStdString(ConfigOf(kSleeps));
+  file.write(config.toUtf8());
+  file.close();
+  SetText(QStringLiteral("configPath"), file.fileName());
+  Click(QStringLiteral("load"));
+  EXPECT_EQ(TextOf("config"), config);
+  Click(QStringLiteral("submit"));
+  Await([&] { return state() == QStringLiteral("EXEC"); });
+  Click(QStringLiteral("events-test"));
+  Await([&] {
+    return TextOf("eventsText") == QStringLiteral("1 steps, 1 episodes: live");
+  });
+  Await([&] {
+    const QQuickItem* const plot = Item(QStringLiteral("runReturn"));
+    return plot != nullptr &&
+           plot->property("lastText").toString() == QStringLiteral("1.50");
+  });
+  Save(QStringLiteral("slow-lane"));
+  Click(QStringLiteral("page-episodes"));
+  AwaitText("pagePlace", "rows 1 to 1 of 1");
+  Click(QStringLiteral("page-stderr"));
+  Await([&] { return TextOf("pageText") == QStringLiteral("trouble\n"); });
+  EXPECT_EQ(TextOf("pagePlace"), QStringLiteral("bytes 0 to 8 of 8"));
+  Save(QStringLiteral("run-log"));
+  Click(QStringLiteral("hold-test"));
+  Await([&] { return state() == QStringLiteral("PAUSE"); });
+  Click(QStringLiteral("hold-test"));
+  Await([&] { return state() == QStringLiteral("EXEC"); });
+  Click(QStringLiteral("cancel-test"));
+  Await([&] { return state() == QStringLiteral("TERM"); });
+  EXPECT_TRUE(TextOf("eventsText").contains(QStringLiteral("1 steps")));
+}
+
+TEST_F(ActionsTest, OpensTheFramesOfARunThatWantsItAndShowsItsEnd) {
+  TestDaemon daemon;
+  const DaemonClient client(daemon.target());
+  nlohmann::json config = nlohmann::json::parse(ConfigOf(R"(
+echo $STEP
+echo '{"batch_index": 2, "episodes": 20}' > $TANDEM_RUN_DIR/eval_summary.json
+exec viz/testing/publish_pattern tab-$TANDEM_RUN_ID region)"));
+  config["metadata"]["tandem"]["fast_lane"] = nlohmann::json::object();
+  AwaitRuns(client, [](const DaemonRuns&) { return true; });
+  const absl::StatusOr<std::string> run_id = client.Submit(config.dump());
+  ASSERT_TRUE(run_id.ok()) << run_id.status();
+  ViewerOptions options;
+  options.daemon_target = daemon.target();
+  Open(options);
+  const QString frames =
+      QStringLiteral("tab-") + QString::fromStdString(*run_id);
+  Await([&] { return viewer_->current() != Viewer::kStartPage; });
+  EXPECT_EQ(tab()->runId(), frames);
+  Await([&] { return tab()->jobText() == QStringLiteral("EXEC"); });
+  Await([&] {
+    return TextOf("evaluation").contains(QStringLiteral("batch 2, 20"));
+  });
+  Save(QStringLiteral("linked-run"));
+  ASSERT_TRUE(client.Cancel(*run_id).ok());
+  Await([&] { return tab()->jobText().startsWith(QStringLiteral("TERM")); });
+}
+
+}  // namespace
+}  // namespace tandem

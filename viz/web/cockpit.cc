@@ -1,0 +1,355 @@
+#include "viz/web/cockpit.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "schema/layout/service.h"
+#include "transport/base/error.h"
+#include "transport/base/printable.h"
+#include "transport/base/quoted.h"
+#include "viz/core/daemon_client.h"
+#include "viz/core/log_tail.h"
+#include "viz/inspect/inspection_output.h"
+#include "viz/web/json_text.h"
+
+namespace tandem {
+namespace {
+
+nlohmann::json RunJson(const RunEntry& run) {
+  const std::string shown = Printable(run.run);
+  return {{"run", shown},
+          {"kind", run.kind == RunEntry::Kind::kRegion ? "engine" : "frames"},
+          {"task", Printable(run.task)},
+          {"num_envs", run.num_envs},
+          {"width", run.width},
+          {"height", run.height},
+          {"problem", Printable(run.problem)},
+          {"foreign", run.is_anothers},
+          // A name that is not printable cannot be sent back.
+          {"watchable", run.width > 0 && shown == run.run},
+          {"moving", run.moving},
+          {"frames", run.frames},
+          {"return", NumberOrNull(run.rolling_return)},
+          {"steps_per_second", NumberOrNull(run.step_rate_hz)}};
+}
+
+nlohmann::json EvaluationJson(const EvalSummary& evaluation) {
+  return {{"batches", evaluation.batches},
+          {"episodes", evaluation.episodes},
+          {"avg", NumberOrNull(evaluation.avg_return)},
+          {"min", NumberOrNull(evaluation.min_return)},
+          {"max", NumberOrNull(evaluation.max_return)}};
+}
+
+// `frames`: the run of the list that belongs to it; "": none.
+nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
+  nlohmann::json json = {
+      {"run", Printable(run.run_id)},
+      {"name", Printable(run.name)},
+      {"state", run.state},
+      {"ended", run.has_ended},
+      {"reason", Printable(run.reason)},
+      {"created", run.created_secs},
+      {"steps", run.steps},
+      {"stored_steps", run.stored_steps},
+      {"episodes", run.episodes},
+      {"steps_per_second", NumberOrNull(run.steps_per_second)},
+      {"unreachable", run.unreachable},
+      {"wants_frames", run.wants_frames},
+      {"frames", frames},
+      {"evaluation", nullptr},
+      {"return", nullptr},
+      {"max_steps", nullptr}};
+  if (run.last_return.has_value()) {
+    json["return"] = NumberOrNull(*run.last_return);
+  }
+  if (run.max_steps.has_value()) json["max_steps"] = *run.max_steps;
+  if (run.evaluation.has_value()) {
+    json["evaluation"] = EvaluationJson(*run.evaluation);
+  }
+  return json;
+}
+
+// A name for a file: letters, digits, and few signs.
+std::string FileName(absl::string_view run) {
+  std::string name(run.substr(0, 100));
+  for (char& letter : name) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (!absl::ascii_isalnum(byte) && letter != '-' && letter != '.') {
+      letter = '_';
+    }
+  }
+  return absl::StrCat(
+      name, "-",
+      absl::FormatTime("%Y%m%d-%H%M%E3S", absl::Now(), absl::LocalTimeZone()),
+      ".mp4");
+}
+
+void LogAction(const Action& action, const absl::Status& status) {
+  std::fprintf(
+      stderr, "tandem-view: %s %s %s%s%s%s: %s\n",
+      absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::Now(), absl::LocalTimeZone())
+          .c_str(),
+      Printable(action.what).c_str(), Printable(action.target).c_str(),
+      action.service.empty()
+          ? ""
+          : absl::StrCat(" ", Printable(action.service)).c_str(),
+      action.mode.empty()
+          ? ""
+          : absl::StrCat(" ", Printable(action.mode), " ", action.factor)
+                .c_str(),
+      action.what == "switch" || action.what == "pause" ||
+              action.what == "hold" || action.what == "record"
+          ? (action.on ? " on" : " off")
+          : "",
+      status.ok() ? "done" : std::string(status.message()).c_str());
+}
+
+}  // namespace
+
+Cockpit::Cockpit(const Options& options)
+    : options_(options),
+      daemon_(options.daemon_target.empty()
+                  ? nullptr
+                  : std::make_unique<DaemonDesk>(options.daemon_target)) {}
+
+void Cockpit::Poll(int64_t now_ns) {
+  const size_t tape_bytes =
+      std::min(FrameTape::Limits().bytes,
+               kTapesBytes / std::max<size_t>(1, feeds_.size()));
+  for (auto at = feeds_.begin(); at != feeds_.end();) {
+    if (const std::shared_ptr<RunFeed> feed = at->second.lock()) {
+      feed->SetMostTapeBytes(tape_bytes);
+      feed->Poll(now_ns);
+      ++at;
+    } else {
+      at = feeds_.erase(at);
+    }
+  }
+  EndBrokenRecordings();
+  if (scanned_ns_.has_value() && now_ns - *scanned_ns_ < kScanNs) return;
+  scanned_ns_ = now_ns;
+  nlohmann::json runs = nlohmann::json::array();
+  frames_of_.clear();
+  for (const RunEntry& run : run_list_.Scan(now_ns)) {
+    runs.push_back(RunJson(run));
+    if (runs.back()["watchable"] && !run.is_anothers &&
+        !run.daemon_run.empty()) {
+      frames_of_.try_emplace(run.daemon_run, run.run);
+    }
+  }
+  std::string json = TextOfJson(runs);
+  if (json != runs_json_) {
+    runs_json_ = std::move(json);
+    ++runs_version_;
+  }
+}
+
+std::shared_ptr<RunFeed> Cockpit::Feed(const std::string& run) {
+  if (const auto found = feeds_.find(run); found != feeds_.end()) {
+    if (std::shared_ptr<RunFeed> feed = found->second.lock()) return feed;
+  }
+  std::erase_if(feeds_, [](const auto& item) { return item.second.expired(); });
+  if (feeds_.size() >= kMostFeeds) return nullptr;
+  auto feed = std::make_shared<RunFeed>(run);
+  feeds_[run] = feed;
+  return feed;
+}
+
+std::shared_ptr<EventFollower> Cockpit::Follower(const std::string& run_id) {
+  return daemon_ == nullptr ? nullptr : daemon_->Follower(run_id);
+}
+
+std::string Cockpit::Report(const std::string& region, int64_t now_ns,
+                            int64_t not_before_ns) {
+  const std::shared_ptr<const std::string> report =
+      engines_.Report(region, now_ns, not_before_ns);
+  return report == nullptr ? "" : *report;
+}
+
+std::string Cockpit::DaemonReport(int64_t now_ns, int64_t not_before_ns) {
+  if (daemon_ == nullptr) return "";
+  const std::shared_ptr<const DaemonDesk::List> list =
+      daemon_->Runs(now_ns, not_before_ns);
+  if (list == nullptr) return "";
+  if (list == daemon_list_) return daemon_json_;
+  daemon_list_ = list;
+  nlohmann::json json = {{"target", Printable(daemon_->target())},
+                         {"problem", PrintableLines(list->problem)},
+                         {"runs", nlohmann::json::array()}};
+  for (const DaemonRun& run : list->runs) {
+    const auto frames = frames_of_.find(run.run_id);
+    json["runs"].push_back(
+        DaemonRunJson(run, frames == frames_of_.end() ? "" : frames->second));
+  }
+  daemon_json_ = TextOfJson(json);
+  return daemon_json_;
+}
+
+namespace {
+
+std::shared_ptr<Pending> Refused(const absl::Status& status) {
+  auto pending = std::make_shared<Pending>();
+  pending->Set(status);
+  return pending;
+}
+
+absl::Status NoDaemon() {
+  return MakeError(ErrorCode::kNotReady,
+                   "expected a daemon, found none; start tandem-view with "
+                   "--daemon_target");
+}
+
+}  // namespace
+
+std::shared_ptr<Pending> Cockpit::Rows(const std::string& run_id,
+                                       const std::string& table, uint64_t first,
+                                       uint32_t count) {
+  if (daemon_ == nullptr) return Refused(NoDaemon());
+  if (table != "steps" && table != "episodes") {
+    return Refused(
+        MakeError(ErrorCode::kInvalidArgument,
+                  absl::StrCat("expected the table steps or episodes, found ",
+                               Quoted(table))));
+  }
+  return daemon_->Ask(
+      [run_id, table, first,
+       count](const DaemonClient& client) -> absl::StatusOr<std::string> {
+        TANDEM_ASSIGN_OR_RETURN(
+            const std::vector<DaemonRow> rows,
+            client.ReadRows(run_id,
+                            table == "steps" ? DaemonClient::Table::kSteps
+                                             : DaemonClient::Table::kEpisodes,
+                            first, count));
+        nlohmann::json list = nlohmann::json::array();
+        for (const DaemonRow& row : rows) {
+          list.push_back({row.number, row.episode, row.step,
+                          NumberOrNull(row.value), row.ended,
+                          NumberOrNull(row.time_secs)});
+        }
+        return TextOfJson({{"rows", std::move(list)}});
+      });
+}
+
+std::shared_ptr<Pending> Cockpit::Log(const std::string& run_id,
+                                      const std::string& which,
+                                      std::optional<uint64_t> end) {
+  if (daemon_ == nullptr) return Refused(NoDaemon());
+  const std::optional<LogKind> kind = LogKindOf(which);
+  const DaemonRun* const run = daemon_->Find(run_id);
+  if (!kind.has_value() || run == nullptr) {
+    return Refused(MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("expected a run of the daemon and stderr, stdout or "
+                     "proxy, found ",
+                     Quoted(run_id), " and ", Quoted(which))));
+  }
+  return daemon_->Ask([folder = run->folder, kind = *kind, end](
+                          const DaemonClient&) -> absl::StatusOr<std::string> {
+    TANDEM_ASSIGN_OR_RETURN(const LogTail tail, ReadLogTail(folder, kind, end));
+    return TextOfJson({{"size", tail.size},
+                       {"begin", tail.begin},
+                       {"end", tail.end},
+                       {"text", tail.text}});
+  });
+}
+
+std::shared_ptr<Pending> Cockpit::Act(const Action& action) {
+  auto pending = std::make_shared<Pending>();
+  if (!options_.control) {
+    pending->Set(MakeError(
+        ErrorCode::kAccessDenied,
+        "expected a server with --control, found one that only shows runs; "
+        "start tandem-view with --control"));
+    return pending;
+  }
+  if (action.what == "record") {
+    Record(action, pending);
+    return pending;
+  }
+  const auto log = [action](const absl::Status& status) {
+    LogAction(action, status);
+  };
+  if (EngineDesk::IsAction(action.what)) {
+    return engines_.Act({.what = action.what,
+                         .region = action.target,
+                         .service = action.service,
+                         .mode = action.mode,
+                         .factor = action.factor,
+                         .on = action.on},
+                        log);
+  }
+  if (DaemonDesk::IsAction(action.what) && daemon_ != nullptr) {
+    return daemon_->Act({.what = action.what,
+                         .run_id = action.target,
+                         .config = action.text,
+                         .on = action.on},
+                        log);
+  }
+  const absl::Status refused =
+      DaemonDesk::IsAction(action.what)
+          ? NoDaemon()
+          : MakeError(ErrorCode::kInvalidArgument,
+                      absl::StrCat("expected an action of the page, found ",
+                                   Quoted(action.what)));
+  log(refused);
+  pending->Set(refused);
+  return pending;
+}
+
+void Cockpit::Record(const Action& action, std::shared_ptr<Pending> pending) {
+  const auto found = feeds_.find(action.target);
+  const std::shared_ptr<RunFeed> feed =
+      found == feeds_.end() ? nullptr : found->second.lock();
+  if (feed == nullptr || (!action.on && feed->recorder() == nullptr)) {
+    pending->Set(MakeError(ErrorCode::kNotReady,
+                           absl::StrCat("expected a run that is ",
+                                        action.on ? "opened" : "recorded",
+                                        ", found ", Quoted(action.target))));
+    return;
+  }
+  if (action.on) {
+    const std::string path =
+        absl::StrCat(options_.recordings, "/", FileName(action.target));
+    const absl::Status started = feed->StartRecording(path);
+    if (started.ok()) recorded_[action.target] = feed;
+    LogAction(action, started);
+    pending->Set(started.ok() ? absl::StatusOr<std::string>(
+                                    absl::StrCat("Recording ", path))
+                              : started);
+    return;
+  }
+  recorded_.erase(action.target);
+  // Finish blocks. std::function must be copyable.
+  const std::shared_ptr<Mp4Recorder> recorder = feed->TakeRecorder();
+  const auto finish = [action, recorder, pending] {
+    const absl::Status saved = recorder->Finish();
+    LogAction(action, saved);
+    pending->Set(saved.ok() ? absl::StatusOr<std::string>(
+                                  absl::StrCat("Saved ", recorder->path()))
+                            : saved);
+  };
+  if (!endings_.Post(finish)) finish();
+}
+
+void Cockpit::EndBrokenRecordings() {
+  std::erase_if(recorded_, [this](const auto& item) {
+    const Mp4Recorder* const recorder = item.second->recorder();
+    if (recorder != nullptr && recorder->status().ok()) return false;
+    if (recorder == nullptr) return true;
+    item.second->SetError(std::string(recorder->status().message()));
+    LogAction({.what = "record", .target = item.first}, recorder->status());
+    const std::shared_ptr<Mp4Recorder> ended = item.second->TakeRecorder();
+    endings_.Post([ended] { (void)ended->Finish(); });
+    return true;
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,129 @@
+// Cockpit: the server's model: what all browsers share.
+//
+// Data flow: shared memory, the daemon -> runs, feeds, reports -> PageSession;
+// a browser's actions -> engines and the daemon.
+// Ownership: one server. Its thread calls everything; calls that block run on
+// threads of the desks, and their results are polled.
+//
+//   Cockpit cockpit({.control = true, .daemon_target = DaemonTarget()});
+//   cockpit.Poll(MonotonicNanos());
+//   std::shared_ptr<RunFeed> feed = cockpit.Feed("demo");
+//   std::shared_ptr<Pending> pending = cockpit.Act({.what = "pause", ...});
+
+#ifndef TANDEM_VIZ_WEB_COCKPIT_H_
+#define TANDEM_VIZ_WEB_COCKPIT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "viz/control/engine_desk.h"
+#include "viz/core/background.h"
+#include "viz/core/daemon_desk.h"
+#include "viz/core/event_follower.h"
+#include "viz/core/run_list.h"
+#include "viz/core/work_thread.h"
+#include "viz/web/run_feed.h"
+
+namespace tandem {
+
+struct Action {
+  // On an engine: "switch" (service, on), "pause" (on), "step", "mode" (mode,
+  // factor).
+  // On a watched run: "record" (on).
+  // On a run of the daemon: "submit" (text), "cancel", "hold" (on).
+  std::string what = {};
+  std::string target = {};  // the region, or the run id
+  std::string service = {};
+  std::string mode = {};
+  double factor = 1;      // of the mode "realtime"
+  std::string text = {};  // a configuration
+  bool on = false;
+};
+
+class Cockpit {
+ public:
+  struct Options {
+    bool control = false;            // whether browsers may act
+    std::string daemon_target = {};  // "": no daemon
+    std::string recordings = ".";    // folder
+  };
+
+  static constexpr int64_t kScanNs = 1'000'000'000;
+  // The maximum of watched runs, and of the memory of all their tapes.
+  static constexpr size_t kMostFeeds = 64;
+  static constexpr size_t kTapesBytes = size_t{256} << 20;
+
+  explicit Cockpit(const Options& options);
+  Cockpit(const Cockpit&) = delete;
+  Cockpit& operator=(const Cockpit&) = delete;
+
+  const Options& options() const { return options_; }
+
+  // Polls every feed, and scans the runs once a second.
+  void Poll(int64_t now_ns);
+
+  // The list of runs as a JSON array, and a number that changes with it.
+  const std::string& runs_json() const { return runs_json_; }
+  uint64_t runs_version() const { return runs_version_; }
+
+  // Returns the run's feed, a new one if no view has it; nullptr: kMostFeeds
+  // runs are watched.
+  std::shared_ptr<RunFeed> Feed(const std::string& run);
+  size_t feeds() const { return feeds_.size(); }
+  // The same for a run of the daemon; nullptr: there is no daemon, or
+  // too many runs are followed.
+  std::shared_ptr<EventFollower> Follower(const std::string& run_id);
+  // Whether frames must be polled also without a browser.
+  bool records() const { return !recorded_.empty(); }
+
+  // Each returns the newest JSON whose reading began at `not_before_ns` or
+  // later; "": none yet (SlowRead::Newest).
+  std::string Report(const std::string& region, int64_t now_ns,
+                     int64_t not_before_ns);
+  std::string DaemonReport(int64_t now_ns, int64_t not_before_ns);
+
+  // Requests rows of the daemon's tables, or a part of a log, as a JSON object.
+  // `table`: "steps" or "episodes".
+  std::shared_ptr<Pending> Rows(const std::string& run_id,
+                                const std::string& table, uint64_t first,
+                                uint32_t count);
+  // `which`: a word of LogKindOf; `end`: as ReadLogTail's.
+  std::shared_ptr<Pending> Log(const std::string& run_id,
+                               const std::string& which,
+                               std::optional<uint64_t> end);
+
+  // Starts an action. Its status is not OK if options().control is false, or if
+  // the action is unknown, refused or failed. Writes a line into the log.
+  std::shared_ptr<Pending> Act(const Action& action);
+
+ private:
+  void Record(const Action& action, std::shared_ptr<Pending> pending);
+  void EndBrokenRecordings();
+
+  const Options options_;
+  RunList run_list_;
+  std::optional<int64_t> scanned_ns_;
+  std::string runs_json_ = "[]";
+  uint64_t runs_version_ = 1;
+  std::map<std::string, std::string> frames_of_;  // a daemon's run -> a run
+  std::map<std::string, std::weak_ptr<RunFeed>> feeds_;
+  // A recording goes on without a browser.
+  std::map<std::string, std::shared_ptr<RunFeed>> recorded_;
+  EngineDesk engines_{"tandem-view"};
+  const std::unique_ptr<DaemonDesk> daemon_;  // nullptr: no daemon
+  std::shared_ptr<const DaemonDesk::List> daemon_list_;
+  std::string daemon_json_;  // of daemon_list_
+  WorkThread endings_;       // of recordings
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_COCKPIT_H_

@@ -1,0 +1,188 @@
+// tandem-view: shows the runs of this machine in a browser.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "program/listening_sockets.h"
+#include "program/screen.h"
+#include "transport/base/error.h"
+#include "viz/core/daemon_starter.h"
+#include "viz/web/access.h"
+#include "viz/web/cockpit.h"
+#include "viz/web/tls_certificate.h"
+#include "viz/web/web_options.h"
+#include "viz/web/web_server.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitBadUsage = 2;
+constexpr uint16_t kForwardedPort = 8900;
+
+struct Door {
+  std::vector<ListeningSocket> sockets;
+  Access::Door kind = Access::Door::kSocketFile;
+  uint16_t port = 0;
+  std::string host;    // for the address; of a TCP port
+  std::string socket;  // path
+};
+
+absl::StatusOr<std::optional<TlsCertificate>> LoadCertificate(
+    const WebOptions& options) {
+  if (options.tls_cert.empty()) return std::nullopt;
+  TANDEM_ASSIGN_OR_RETURN(
+      TlsCertificate certificate,
+      TlsCertificate::Load(options.tls_cert, options.tls_key));
+  return certificate;
+}
+
+bool IsEveryAddress(absl::string_view host) {
+  return host == "0.0.0.0" || host == "[::]" || host == "*";
+}
+
+// Returns the host of the printed address: one that Access accepts.
+absl::StatusOr<std::string> ShownHost(
+    const std::string& host, const std::optional<TlsCertificate>& certificate) {
+  if (Access::IsLoopbackHost(host)) return host;
+  // Without a certificate Access knows three names of this machine; others,
+  // such as 127.1.2.3, would be refused.
+  if (!certificate.has_value()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("--listen: expected the host localhost, "
+                                  "127.0.0.1 or [::1], found '",
+                                  host, "'"));
+  }
+  const std::vector<std::string> names = certificate->Names();
+  if (names.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--tls_cert: expected a certificate with the names or "
+                     "addresses of this machine (subjectAltName), found none");
+  }
+  if (IsEveryAddress(host)) return names.front();
+  if (certificate->IsFor(host)) return host;
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("--tls_cert: expected a certificate for '", host,
+                   "', found one for ", absl::StrJoin(names, ", ")));
+}
+
+absl::StatusOr<Door> OpenPort(
+    const WebOptions& options,
+    const std::optional<TlsCertificate>& certificate) {
+  const std::string& listen = options.listen;
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::vector<TcpAddress> addresses,
+      options.allow_remote ? AddressesOf(listen) : LoopbackOf(listen));
+  TANDEM_ASSIGN_OR_RETURN(
+      std::string host,
+      ShownHost(listen.substr(0, listen.rfind(':')), certificate));
+  TANDEM_ASSIGN_OR_RETURN(TcpSockets tcp, ListenOnTcp(addresses, listen));
+  Door door;
+  door.sockets = std::move(tcp.sockets);
+  door.kind = Access::Door::kToken;
+  door.port = tcp.port;
+  door.host = std::move(host);
+  return door;
+}
+
+absl::StatusOr<Door> OpenSocket(std::string path) {
+  if (path.empty()) {
+    TANDEM_ASSIGN_OR_RETURN(path, DefaultSocketPath());
+  }
+  TANDEM_RETURN_IF_ERROR(RemoveStaleSocket(path));
+  // The file gets mode 0600 when it is made, not afterwards.
+  const mode_t before = umask(0177);
+  absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path);
+  umask(before);
+  if (!socket.ok()) return socket.status();
+  Door door;
+  door.sockets.push_back(*std::move(socket));
+  std::array<char, 4096> real;
+  door.socket =
+      realpath(path.c_str(), real.data()) == nullptr ? path : real.data();
+  return door;
+}
+
+// Returns what the user does next. The address with the token is alone on its
+// line.
+std::string Greeting(const Door& door, const Access& access) {
+  if (door.kind == Access::Door::kToken) {
+    return absl::StrCat(access.Scheme(), door.host, ":", door.port,
+                        access.PathWithToken(), "\n");
+  }
+  std::array<char, 256> host = {};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const char* const user = std::getenv("USER");
+  return absl::StrCat(
+      "On your machine:\n  ssh -N -L ", kForwardedPort, ":", door.socket, " ",
+      user == nullptr ? "" : absl::StrCat(user, "@"), host.data(),
+      "\nThen open there:\n  http://localhost:", kForwardedPort, "/\n");
+}
+
+int Fail(const absl::Status& status, int code) {
+  std::fprintf(stderr, "tandem-view: %s\n",
+               std::string(status.message()).c_str());
+  return code;
+}
+
+int Main(int argc, char** argv) {
+  const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
+                                             argv + argc);
+  const absl::StatusOr<WebOptions> options = ParseWebOptions(words);
+  if (!options.ok()) return Fail(options.status(), kExitBadUsage);
+  if (options->help_wanted) {
+    const absl::Status printed = Print(WebHelp());
+    return printed.ok() ? 0 : Fail(printed, kExitFailed);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  const absl::StatusOr<std::optional<TlsCertificate>> certificate =
+      LoadCertificate(*options);
+  if (!certificate.ok()) return Fail(certificate.status(), kExitFailed);
+  if (options->start_daemon) {
+    if (const absl::Status started =
+            StartDaemon(options->data_dir, options->daemon_target);
+        !started.ok()) {
+      return Fail(started, kExitFailed);
+    }
+  }
+  absl::StatusOr<Door> door = options->listen.empty()
+                                  ? OpenSocket(options->socket)
+                                  : OpenPort(*options, *certificate);
+  if (!door.ok()) return Fail(door.status(), kExitFailed);
+  Access::HostCheck is_certified;
+  if (certificate->has_value()) {
+    is_certified = [&certificate](absl::string_view host) {
+      return (*certificate)->IsFor(host);
+    };
+  }
+  const Access access(door->kind, door->port, is_certified);
+  Cockpit cockpit({.control = options->control,
+                   .daemon_target = options->daemon_target,
+                   .recordings = options->recordings});
+  if (const absl::Status printed = Print(Greeting(*door, access));
+      !printed.ok()) {
+    return Fail(printed, kExitFailed);
+  }
+  WebServer server(std::move(door->sockets), &access, &cockpit, *certificate);
+  server.Run();
+  return 0;
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main(int argc, char** argv) { return tandem::Main(argc, argv); }

@@ -1,0 +1,89 @@
+// MessageFields: the fields of a browser's message, which is untrusted.
+//
+// Data flow: the text of a WebSocket message -> JSON -> checked values.
+// Ownership: one message.
+//
+//   MessageFields fields(text);
+//   const int64_t id = fields.Integer("id", 0, 100);
+//   if (!fields.ok()) return false;  // no page of ours sends that
+
+#ifndef TANDEM_VIZ_WEB_MESSAGE_FIELDS_H_
+#define TANDEM_VIZ_WEB_MESSAGE_FIELDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+// A field that is missing, of another type, out of range or too long makes ok()
+// false, for good; its value is then the least, "" or false.
+class MessageFields {
+ public:
+  static constexpr size_t kMaxTextBytes = 4096;  // of a name
+
+  explicit MessageFields(absl::string_view text)
+      : json_(nlohmann::json::parse(text.begin(), text.end(), nullptr,
+                                    /*allow_exceptions=*/false)),
+        ok_(json_.is_object()) {}
+
+  // Whether the text is a JSON object, and every field so far was as asked.
+  bool ok() const { return ok_; }
+
+  int64_t Integer(const char* name, int64_t least, int64_t most) {
+    const auto found = Find(name);
+    if (!ok_ || !found->is_number_integer()) return Bad(least);
+    const auto number = found->get<int64_t>();
+    return number >= least && number <= most ? number : Bad(least);
+  }
+  std::optional<int64_t> IntegerIfThere(const char* name, int64_t least,
+                                        int64_t most) {
+    if (!ok_ || !json_.contains(name)) return std::nullopt;
+    return Integer(name, least, most);
+  }
+  std::string Text(const char* name, size_t most = kMaxTextBytes) {
+    const auto found = Find(name);
+    if (!ok_ || !found->is_string()) return Bad(std::string());
+    std::string text = found->get<std::string>();
+    return text.size() <= most ? text : Bad(std::string());
+  }
+  std::string TextIfThere(const char* name, size_t most = kMaxTextBytes) {
+    return ok_ && json_.contains(name) ? Text(name, most) : "";
+  }
+  bool Bool(const char* name) {
+    const auto found = Find(name);
+    return ok_ && found->is_boolean() ? found->get<bool>() : Bad(false);
+  }
+  double NumberIfThere(const char* name, double otherwise) {
+    if (!ok_ || !json_.contains(name)) return otherwise;
+    const auto found = Find(name);
+    return found->is_number() ? found->get<double>() : Bad(otherwise);
+  }
+  bool BoolIfThere(const char* name) {
+    return ok_ && json_.contains(name) && Bool(name);
+  }
+
+ private:
+  nlohmann::json::const_iterator Find(const char* name) {
+    if (!ok_) return {};
+    const auto found = json_.find(name);
+    ok_ = found != json_.end();
+    return found;
+  }
+  template <typename T>
+  T Bad(T otherwise) {
+    ok_ = false;
+    return otherwise;
+  }
+
+  nlohmann::json json_;
+  bool ok_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_MESSAGE_FIELDS_H_

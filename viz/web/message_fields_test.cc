@@ -1,0 +1,55 @@
+#include "viz/web/message_fields.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tandem {
+namespace {
+
+TEST(MessageFields, ReadsFieldsOfTheirTypes) {
+  MessageFields fields(R"({"i": 7, "t": "x", "b": true, "n": 0.5})");
+  EXPECT_EQ(fields.Integer("i", 0, 7), 7);
+  EXPECT_EQ(fields.IntegerIfThere("i", 0, 7), 7);
+  EXPECT_EQ(fields.Text("t"), "x");
+  EXPECT_TRUE(fields.Bool("b"));
+  EXPECT_EQ(fields.NumberIfThere("n", 1), 0.5);
+  EXPECT_EQ(fields.IntegerIfThere("absent", 0, 7), std::nullopt);
+  EXPECT_EQ(fields.TextIfThere("absent"), "");
+  EXPECT_EQ(fields.NumberIfThere("absent", 1), 1);
+  EXPECT_FALSE(fields.BoolIfThere("absent"));
+  EXPECT_TRUE(fields.ok());
+}
+
+TEST(MessageFields, RefusesOtherTypesAndValuesOutOfRange) {
+  constexpr char kText[] =
+      R"({"i": 18446744073709551615, "f": 1.5, "t": "long", "b": 1})";
+  const auto refuses = [&](auto read) {
+    MessageFields fields(kText);
+    EXPECT_TRUE(fields.ok());
+    read(fields);
+    return !fields.ok();
+  };
+  using F = MessageFields;
+  EXPECT_TRUE(refuses([](F& f) { f.Integer("i", 0, 100); }));
+  EXPECT_TRUE(refuses([](F& f) { f.Integer("f", 0, 100); }));
+  EXPECT_TRUE(refuses([](F& f) { f.Integer("absent", 0, 100); }));
+  EXPECT_TRUE(refuses([](F& f) { f.IntegerIfThere("t", 0, 100); }));
+  EXPECT_TRUE(refuses([](F& f) { f.Text("f"); }));
+  EXPECT_TRUE(refuses([](F& f) { f.Text("t", 3); }));
+  EXPECT_TRUE(refuses([](F& f) { f.Bool("b"); }));
+  EXPECT_TRUE(refuses([](F& f) { f.NumberIfThere("t", 1); }));
+}
+
+TEST(MessageFields, RefusesWhatIsNoObject) {
+  for (const char* const text : {"", "[]", "7", "{", "\xff", "null"}) {
+    MessageFields fields(text);
+    EXPECT_FALSE(fields.ok()) << text;
+    EXPECT_EQ(fields.Text("do"), "");
+  }
+}
+
+}  // namespace
+}  // namespace tandem

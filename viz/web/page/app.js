@@ -1,0 +1,163 @@
+// The page: connects the list of runs, the tiles and the slow lane with the server.
+import { Connection } from "./connection.js";
+import { DaemonView } from "./daemon.js";
+import { byId, make, setText } from "./dom.js";
+import { RunList } from "./run_list.js";
+import { Tile } from "./tile.js";
+
+const KEYS = [
+  ["/", "search the runs"],
+  ["↓ ↑ Enter", "choose and open a run"],
+  ["Esc", "all opened runs; or close this help"],
+  ["Space", "freeze the image, and back to live; the run goes on"],
+  ["← →", "one second back or forward"],
+  ["L", "live"],
+  ["S", "save the image as PNG"],
+  ["R", "record as mp4 on the server's machine; needs --control"],
+  ["T", "dark or light"],
+  ["?", "this help"],
+];
+
+const app = { connection: null, control: false, modes: [], showFrames, tileOfRun: (run) => tiles.get(run) };
+const tiles = new Map(); // run -> Tile
+let lastView = 0;
+let daemonView = null;
+const runList = new RunList((run) => (tiles.has(run.run) ? showFull(run.run) : open(run)));
+
+/** Opens a run as a tile. */
+function open(run) {
+  const tile = new Tile(app, run, ++lastView, {
+    onFull: () => showFull(run.run),
+    onGrid: () => showFull(null),
+    onClose: () => close(run.run),
+  });
+  tiles.set(run.run, tile);
+  byId("tiles").append(tile.element);
+  tile.watch();
+  if (fullTile()) showFull(run.run);
+  changed();
+}
+
+/** Opens a run of the list by its name, unless it is open; false: it is not in the list yet. */
+function showFrames(name) {
+  const run = runList.runs.find((each) => each.run === name);
+  if (run && !tiles.has(name)) open(run);
+  return Boolean(run);
+}
+
+function close(run) {
+  const tile = tiles.get(run);
+  if (tile.full) showFull(null);
+  tile.close();
+  tiles.delete(run);
+  changed();
+}
+
+function changed() {
+  byId("empty").hidden = tiles.size > 0;
+  runList.setOpen(new Set(tiles.keys()));
+}
+
+function fullTile() {
+  return [...tiles.values()].find((tile) => tile.full);
+}
+
+/** @param {?string} run the run at full size; null: all tiles */
+function showFull(run) {
+  if (run === null) delete byId("tiles").dataset.full;
+  else byId("tiles").dataset.full = "";
+  // First the end of the old panel, then the new one.
+  for (const [name, tile] of tiles) if (name !== run) tile.setFull(false);
+  if (run !== null) tiles.get(run).setFull(true);
+  document.title = run === null ? "Tandem" : `${run} – Tandem`;
+}
+
+function onMessage(message) {
+  if (message.is === "hello") {
+    app.control = message.control;
+    app.modes = message.modes;
+    setText(byId("host"), message.host);
+    if (message.daemon && !daemonView) daemonView = new DaemonView(app, message.daemon);
+    daemonView?.watch();
+    for (const tile of tiles.values()) tile.watch();
+  } else if (message.is === "runs") {
+    runList.setRuns(message.runs);
+  } else if (message.is === "view") {
+    tileOf(message.view)?.showNumbers(message);
+  } else if (message.is === "panel") {
+    const tile = tiles.get(message.region);
+    if (tile?.full) tile.panel?.show(message.report);
+  } else if (message.is === "daemon") {
+    daemonView?.show(message.report);
+  } else if (message.is === "events") {
+    daemonView?.showEvents(message);
+  } else if (message.is === "refused") {
+    setText(tileOf(message.view).error, message.error);
+  }
+}
+
+function tileOf(view) {
+  return [...tiles.values()].find((tile) => tile.view === view);
+}
+
+function onChange(isOpen) {
+  byId("link").dataset.state = isOpen ? "open" : "lost";
+  setText(byId("link"), isOpen ? "connected" : "connection lost; this page tries again");
+  if (isOpen) return;
+  for (const tile of tiles.values()) {
+    tile.badge.textContent = "NO CONNECTION";
+    tile.badge.className = "badge bad";
+    tile.element.classList.add("old");
+  }
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  localStorage.setItem("theme", theme);
+  for (const tile of tiles.values()) tile.redraw();
+}
+
+function toggleTheme() {
+  setTheme(document.documentElement.dataset.theme === "light" ? "dark" : "light");
+}
+
+function toggleHelp() {
+  const help = byId("help");
+  if (help.open) help.close();
+  else help.showModal();
+}
+
+function onKey(event) {
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "range";
+  if (typing || event.ctrlKey || event.altKey || event.metaKey) return;
+  const tile = fullTile() ?? (tiles.size === 1 ? tiles.values().next().value : null);
+  const onButton = event.target.tagName === "BUTTON" && event.target.className !== "open";
+  const actions = {
+    "/": () => byId("search").focus(),
+    "?": toggleHelp,
+    t: toggleTheme,
+    Escape: () => showFull(null),
+    " ": onButton ? null : () => tile?.toggleFreeze(),
+    l: () => tile?.goLive(),
+    s: () => tile?.save(),
+    r: () => app.control && tile?.toggleRecording(),
+    ArrowLeft: () => tile?.seekBy(-1),
+    ArrowRight: () => tile?.seekBy(1),
+  };
+  const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (!action || (byId("help").open && event.key !== "?")) return;
+  event.preventDefault();
+  action();
+}
+
+byId("help").append(make("h2", { text: "Keys" }), make("table", {}, KEYS.map(([keys, text]) => make("tr", {}, [
+  make("td", {}, keys.split(" ").map((key) => make("kbd", { text: key }))), make("td", { text })]))),
+make("form", { method: "dialog" }, [make("button", { text: "Close" })]));
+byId("theme").addEventListener("click", toggleTheme);
+byId("help-button").addEventListener("click", toggleHelp);
+document.addEventListener("keydown", onKey);
+document.addEventListener("visibilitychange", () => {
+  for (const tile of tiles.values()) tile.setHidden(document.hidden);
+});
+setTheme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
+app.connection = new Connection(onMessage, (head, jpeg) => tileOf(head.view)?.showPicture(head, jpeg), onChange);

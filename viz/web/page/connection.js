@@ -1,0 +1,85 @@
+// The WebSocket to the server; it connects again after a loss. viz/web/page_session.h describes the messages.
+
+const FIRST_RETRY_MS = 250;
+const LAST_RETRY_MS = 4000;
+
+export class Connection {
+  /**
+   * @param {(message: any) => void} onMessage gets each JSON message
+   * @param {(head: any, file: Blob) => void} onPicture gets each picture, and each snapshot
+   * @param {(open: boolean) => void} onChange gets the state of the connection
+   */
+  constructor(onMessage, onPicture, onChange) {
+    this.onMessage = onMessage;
+    this.onPicture = onPicture;
+    this.onChange = onChange;
+    this.retryMs = FIRST_RETRY_MS;
+    this.actions = new Map();
+    this.lastAction = 0;
+    this.connect();
+  }
+
+  connect() {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    this.socket = new WebSocket(`${scheme}://${location.host}/socket`);
+    this.socket.binaryType = "arraybuffer";
+    this.socket.onopen = () => {
+      this.retryMs = FIRST_RETRY_MS;
+      this.onChange(true);
+    };
+    this.socket.onmessage = (event) => this.receive(event.data);
+    this.socket.onclose = () => {
+      for (const action of this.actions.values()) action.fail(new Error("the connection was lost"));
+      this.actions.clear();
+      this.onChange(false);
+      setTimeout(() => this.connect(), this.retryMs);
+      this.retryMs = Math.min(LAST_RETRY_MS, 2 * this.retryMs);
+    };
+  }
+
+  receive(data) {
+    if (typeof data !== "string") {
+      const length = new DataView(data).getUint32(0, true);
+      const head = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
+      const type = head.png ? "image/png" : "image/jpeg";
+      this.onPicture(head, new Blob([new Uint8Array(data, 4 + length)], { type }));
+      return;
+    }
+    const message = JSON.parse(data);
+    if (message.is === "hello") this.send({ do: "pong" });
+    if (message.is !== "done" && message.is !== "answer") {
+      this.onMessage(message);
+      return;
+    }
+    const action = this.actions.get(message.id);
+    this.actions.delete(message.id);
+    if (message.error) action?.fail(new Error(message.error));
+    else action?.succeed(message.is === "done" ? message.text : message.answer);
+  }
+
+  /** Sends a message; without a connection it is dropped. */
+  send(message) {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  /**
+   * @param {any} action the fields of "act"
+   * @returns {Promise<string>} a text for the user; rejected with the reason of a refusal
+   */
+  act(action) {
+    return this.ask({ ...action, do: "act" });
+  }
+
+  /**
+   * @param {any} question a message that is answered by "done" or "answer"
+   * @returns {Promise<any>} the text or the answer; rejected with the reason of a refusal
+   */
+  ask(question) {
+    if (this.socket.readyState !== WebSocket.OPEN) return Promise.reject(new Error("there is no connection"));
+    return new Promise((succeed, fail) => {
+      const id = ++this.lastAction;
+      this.actions.set(id, { succeed, fail });
+      this.send({ ...question, id });
+    });
+  }
+}

@@ -1,0 +1,162 @@
+// The slow lane: the daemon's runs, and the form to submit one.
+import { byId, make, say, setText, shown } from "./dom.js";
+import { LogView } from "./log.js";
+import { Plot } from "./plot.js";
+import { RowsView } from "./rows.js";
+
+const EXAMPLE = {
+  run_name: "example",
+  entry_point: "python3",
+  arguments: ["train.py"],
+  environment: {},
+  resources: { cpus: 1, memory_mb: 1024, gpus: { requested: 0 } },
+  artifacts: {},
+};
+// The server counts an episode as 16 ms of a plot's time.
+const EPISODE_MS = 16;
+const COLOURS = { EXEC: "good", FAULT: "bad", PAUSE: "late" };
+
+/** @param {?any} evaluation of a policy, by the run */
+function evaluationText(evaluation) {
+  return evaluation ? `evaluation: ${shown(evaluation.episodes, 0)} episodes, return ${shown(evaluation.avg)} `
+    + `(${shown(evaluation.min)} to ${shown(evaluation.max)})` : "";
+}
+
+export class DaemonView {
+  /** @param {{connection: any, control: boolean}} app @param {string} target the daemon's address */
+  constructor(app, target) {
+    this.app = app;
+    this.jobs = new Map();
+    this.followed = null; // the job whose events are shown
+    this.opened = new Set(); // runs whose frames were opened: once, the user may close them
+    this.problem = make("p", { className: "faint", text: `Looking for a daemon at ${target}` });
+    this.list = make("ul");
+    this.config = make("textarea", { "aria-label": "Configuration of a run, as JSON", spellcheck: "false" });
+    this.config.value = JSON.stringify(EXAMPLE, null, 1);
+    const file = make("input", {
+      type: "file", accept: ".json,application/json", "aria-label": "Configuration from a file" });
+    file.addEventListener("change", async () => { this.config.value = await file.files[0].text(); });
+    const submit = make("button", { type: "button", text: "Submit", disabled: !app.control });
+    submit.addEventListener("click", () => this.act({ what: "submit", text: this.config.value }));
+    const form = make("details", {}, [
+      make("summary", { text: "Submit a run" }), this.config, make("div", { className: "row" }, [file, submit])]);
+    byId("daemon").replaceChildren(make("h2", { text: "Slow lane" }), this.problem, this.list, form);
+    byId("daemon").hidden = false;
+  }
+
+  watch() {
+    this.app.connection.send({ do: "daemon", on: true });
+    if (this.followed) this.app.connection.send({ do: "follow", run: this.followed.id });
+  }
+
+  /** Shows the events of one job, in place of another's. */
+  follow(job) {
+    if (this.followed === job) return;
+    if (this.followed) this.followed.events.open = false;
+    this.followed = job;
+    for (const plot of Object.values(job?.plots ?? {})) plot.clear();
+    this.app.connection.send({ do: "follow", run: job?.id ?? "" });
+  }
+
+  /** @param {any} events of the followed run */
+  showEvents(events) {
+    const job = this.jobs.get(events.run);
+    if (!job || job !== this.followed) return;
+    const state = events.problem
+      || (events.ended ? "all received" : events.connected ? "live" : "looking for the daemon");
+    setText(job.received, `${shown(events.last_step, 0)} steps, ${shown(events.last_episode, 0)} episodes: ${state}`);
+    for (const [name, plot] of Object.entries(job.plots)) plot.add(events.series[name]);
+    job.steps.replaceChildren(...events.steps.reverse().map((step) => make("tr", {}, [
+      make("td", { text: shown(step[0], 0) }), make("td", { text: `${step[1]}` }), make("td", { text: `${step[2]}` }),
+      make("td", { text: `${shown(step[3])}${step[4] ? ", end" : ""}` })])));
+  }
+
+  async act(action) {
+    try {
+      say(await this.app.connection.act(action));
+    } catch (error) {
+      say(error.message);
+    }
+  }
+
+  /** @param {any} report of the daemon */
+  show(report) {
+    const count = report.runs.length === 1 ? "1 run" : `${report.runs.length} runs`;
+    setText(this.problem, report.problem || `${count} at ${report.target}`);
+    const wanted = new Set(report.runs.map((run) => run.run));
+    for (const [id, job] of this.jobs) {
+      if (wanted.has(id)) continue;
+      job.element.remove();
+      if (this.followed === job) this.follow(null);
+      this.jobs.delete(id);
+    }
+    for (const run of report.runs) {
+      let job = this.jobs.get(run.run);
+      if (!job) {
+        job = this.makeJob(run);
+        this.jobs.set(run.run, job);
+        this.list.prepend(job.element); // the newest first
+      }
+      job.rows.run = run;
+      job.log.run = run;
+      job.log.refresh();
+      setText(job.state, run.unreachable ? `${run.state}, unreachable` : run.state);
+      job.state.className = `badge ${COLOURS[run.state] ?? "still"}`;
+      const progress = run.max_steps ? ` of ${shown(run.max_steps, 0)}` : "";
+      setText(job.facts, `${shown(run.steps, 0)}${progress} steps, ${shown(run.steps_per_second, 0)}/s, `
+        + `${shown(run.episodes, 0)} episodes, return ${shown(run.return)}`);
+      setText(job.reason, run.reason);
+      setText(job.evaluation, evaluationText(run.evaluation));
+      this.showFrames(job, run);
+      job.holding.disabled = !this.app.control || !["EXEC", "PAUSE"].includes(run.state);
+      setText(job.holding, run.state === "PAUSE" ? "Resume" : "Pause");
+      job.cancelling.disabled = !this.app.control || run.ended;
+    }
+  }
+
+  /** Opens the frames of a run whose configuration wants it, and says there when the run has ended. */
+  showFrames(job, run) {
+    if (run.frames) job.frames = run.frames;
+    if (run.wants_frames && run.frames && !run.ended && !this.opened.has(run.run) && this.app.showFrames(run.frames)) {
+      this.opened.add(run.run);
+    }
+    const text = `${run.name}: ${run.state}${run.reason ? `, ${run.reason}` : ""}`;
+    if (job.frames) this.app.tileOfRun(job.frames)?.showJob([text, evaluationText(run.evaluation)]);
+  }
+
+  makeJob(run) {
+    const faint = () => make("span", { className: "faint" });
+    const job = {
+      id: run.run, frames: "", state: make("span"), facts: faint(), reason: faint(), evaluation: faint(),
+      received: faint() };
+    const episodes = (ms) => `${shown(ms / EPISODE_MS, 0)} episodes`;
+    job.plots = {
+      return: new Plot("return", "--return", episodes),
+      "episode length": new Plot("episode length", "--length", episodes),
+    };
+    job.steps = make("tbody");
+    const names = ["number", "episode", "step", "reward"].map((name) => make("th", { text: name }));
+    job.events = make("details", {}, [
+      make("summary", { text: "Events" }), job.received, ...Object.values(job.plots).map((plot) => plot.element),
+      make("table", {}, [make("thead", {}, [make("tr", {}, names)]), job.steps])]);
+    job.events.addEventListener("toggle", () => {
+      if (job.events.open) this.follow(job);
+      else if (this.followed === job) this.follow(null);
+    });
+    job.rows = new RowsView(this.app, run);
+    job.log = new LogView(this.app, run);
+    job.holding = make("button", { type: "button", text: "Pause" });
+    job.holding.addEventListener("click", () => {
+      const on = job.holding.textContent === "Pause";
+      this.act({ what: "hold", target: run.run, on });
+    });
+    job.cancelling = make("button", { type: "button", text: "Cancel", "aria-label": `Cancel ${run.name}` });
+    job.cancelling.addEventListener("click", () => this.act({ what: "cancel", target: run.run }));
+    job.element = make("li", { className: "job", title: run.run }, [
+      make("bdi", { text: run.name }), document.createTextNode(" "), job.state, job.facts, job.reason,
+      job.evaluation,
+      make("div", { className: "row" }, [job.holding, job.cancelling]), job.events, job.rows.element,
+      job.log.element]);
+    return job;
+  }
+}

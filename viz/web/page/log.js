@@ -1,0 +1,57 @@
+// A run's logs: the newest 64 KiB, and earlier parts.
+import { make, setText, shown } from "./dom.js";
+
+export class LogView {
+  /** @param {{connection: any}} app @param {any} run of the daemon's report */
+  constructor(app, run) {
+    this.app = app;
+    this.run = run;
+    this.begin = 0; // of the shown part, in the file
+    this.newest = true;
+    this.waiting = false;
+    this.which = make("select", { "aria-label": "Log" }, [
+      ["stderr", "errors"], ["stdout", "output"], ["proxy", "the daemon's proxy"]].map(
+      ([value, text]) => make("option", { value, text })));
+    const button = (text, onClick) => {
+      const made = make("button", { type: "button", text });
+      made.addEventListener("click", onClick);
+      return made;
+    };
+    this.earlier = button("Earlier", () => this.read(this.begin));
+    this.state = make("p", { className: "faint", role: "status" });
+    this.text = make("pre", { tabindex: "0", "aria-label": "Text of the log" });
+    this.element = make("details", {}, [
+      make("summary", { text: "Log" }),
+      make("div", { className: "row" }, [this.which, this.earlier, button("Newest", () => this.read(null))]),
+      this.state, this.text]);
+    this.which.addEventListener("change", () => this.read(null));
+    this.element.addEventListener("toggle", () => this.refresh());
+  }
+
+  /** Reads the newest part again, if it is shown. */
+  refresh() {
+    if (this.element.open && this.newest && !this.waiting) this.read(null);
+  }
+
+  /** @param {?number} end of the part; null: the file's */
+  async read(end) {
+    this.newest = end === null;
+    this.waiting = true;
+    const which = this.which.value;
+    try {
+      const question = { do: "log", run: this.run.run, which };
+      const log = await this.app.connection.ask(end === null ? question : { ...question, end });
+      if (which !== this.which.value) return;
+      this.begin = log.begin;
+      this.earlier.disabled = log.begin === 0;
+      const atEnd = this.text.scrollTop + this.text.clientHeight >= this.text.scrollHeight - 4;
+      setText(this.text, log.text);
+      if (this.newest && atEnd) this.text.scrollTop = this.text.scrollHeight;
+      setText(this.state, `bytes ${shown(log.begin, 0)} to ${shown(log.end, 0)} of ${shown(log.size, 0)}`);
+    } catch (error) {
+      setText(this.state, error.message);
+    } finally {
+      this.waiting = false;
+    }
+  }
+}

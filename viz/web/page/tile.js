@@ -1,0 +1,306 @@
+// One shown run: its image, state and numbers; at full size also its plots, its panel, and its last 60 s.
+import { make, say, setText, shown } from "./dom.js";
+import { Panel } from "./panel.js";
+import { Plot } from "./plot.js";
+
+const STATES = {
+  connected: ["LIVE", "good"],
+  stale: ["STALE", "late"],
+  reconnecting: ["RECONNECTING", "late"],
+  "fastlane-unavailable": ["NO FRAMES", "bad"],
+};
+const SEEK_MS = 1000;
+const DOWNLOAD_MS = 60000; // a browser may ask the user first
+
+/** @returns {{rows: number, columns: number}} the grid of an image, as the engine makes it */
+function gridOf(tiles) {
+  const rows = Math.ceil(Math.sqrt(tiles));
+  return { rows, columns: Math.ceil(tiles / rows) };
+}
+
+export class Tile {
+  /**
+   * @param {{connection: any, control: boolean, modes: string[]}} app
+   * @param {any} run of the list
+   * @param {number} view
+   * @param {{onFull: () => void, onGrid: () => void, onClose: () => void}} on
+   */
+  constructor(app, run, view, on) {
+    this.app = app;
+    this.run = run;
+    this.view = view;
+    this.full = false;
+    this.frozen = false;
+    this.focus = -1; // the environment shown alone
+    this.tiles = 1;
+    this.width = 0;
+    this.head = null;
+
+    this.badge = make("span", { className: "badge still", text: "…" });
+    this.back = make("button", { type: "button", text: "All", title: "All runs (Esc)", hidden: true });
+    this.closing = make("button", { type: "button", text: "Close", "aria-label": `Close ${run.run}` });
+    this.canvas = make("canvas", { className: "picture", width: 1, height: 1, hidden: true });
+    this.opening = make("button", {
+      type: "button", className: "open", "aria-label": `${run.run} at full size` }, [this.canvas]);
+    this.wait = make("p", { className: "wait", text: "Waiting for the first image" });
+    this.freezing = make("button", {
+      type: "button", text: "Freeze", title: "Freeze or live (Space)", "aria-pressed": "false" });
+    this.slider = make("input", {
+      type: "range", min: 0, max: 0, value: 0, step: 100, "aria-label": "Time of the image, in milliseconds" });
+    this.time = make("span", { className: "faint", text: "live" });
+    this.saving = make("button", { type: "button", text: "PNG", title: "Save the image as PNG (S)" });
+    this.recording = make("button", {
+      type: "button", text: "Record", "aria-pressed": "false", disabled: !app.control,
+      title: app.control ? "Record as mp4 on the server's machine (R)" : "Recording needs a server with --control" });
+    this.facts = {};
+    const numbers = make("dl", { className: "numbers" });
+    for (const name of ["step", "return", "reward", "steps/s", "episodes", "images/s", "age"]) {
+      this.facts[name] = make("dd", { text: "-" });
+      numbers.append(make("div", {}, [make("dt", { text: name }), this.facts[name]]));
+    }
+    this.error = make("p", { className: "error" });
+    this.job = make("p", { className: "note faint", hidden: true }); // of the daemon's run that it belongs to
+    this.plots = {
+      return: new Plot("return", "--return"),
+      reward: new Plot("reward", "--reward"),
+      "step rate": new Plot("step rate", "--rate"),
+      "episode length": new Plot("episode length", "--length"),
+    };
+    this.panel = run.kind === "engine" ? new Panel(app, run.run) : null;
+    this.element = make("article", { "aria-label": run.run }, [
+      make("div", { className: "top" }, [
+        make("h2", {}, [make("bdi", { text: run.run })]), this.badge, this.back, this.closing]),
+      make("div", { className: "stage" }, [this.opening, this.wait]),
+      make("div", { className: "bar" }, [this.freezing, this.slider, this.time, this.saving, this.recording]),
+      numbers,
+      this.job,
+      this.error,
+      make("div", { className: "side" }, [
+        ...Object.values(this.plots).map((plot) => plot.element), ...(this.panel ? [this.panel.element] : [])]),
+    ]);
+
+    this.opening.addEventListener("click", (event) => this.full ? this.choose(event) : on.onFull());
+    this.back.addEventListener("click", on.onGrid);
+    this.closing.addEventListener("click", on.onClose);
+    this.freezing.addEventListener("click", () => this.toggleFreeze());
+    this.slider.addEventListener("input", () => this.seek(Number(this.slider.max) - Number(this.slider.value)));
+    this.saving.addEventListener("click", () => this.save());
+    this.recording.addEventListener("click", () => this.toggleRecording());
+    this.resizing = new ResizeObserver(() => this.tellWidth());
+    this.resizing.observe(this.element);
+  }
+
+  /** Asks the server for the view, at first and after each reconnect. */
+  watch() {
+    this.width = this.wantedWidth();
+    this.app.connection.send({ do: "watch", view: this.view, run: this.run.run, width: this.width });
+    if (this.full && this.panel) this.panel.watch();
+    this.frozen = false;
+    this.showFrozen();
+  }
+
+  close() {
+    this.app.connection.send({ do: "unwatch", view: this.view });
+    if (this.full && this.panel) this.panel.unwatch();
+    this.resizing.disconnect();
+    this.element.remove();
+  }
+
+  setFull(full) {
+    if (this.full === full) return;
+    this.full = full;
+    this.element.classList.toggle("full", full);
+    this.back.hidden = !full;
+    this.focus = -1;
+    if (!full) this.goLive();
+    if (this.panel && full) this.panel.watch();
+    if (this.panel && !full) this.panel.unwatch();
+    this.draw();
+    this.tellWidth();
+  }
+
+  wantedWidth() {
+    const width = this.element.clientWidth * (window.devicePixelRatio || 1);
+    return Math.min(16384, Math.max(64, Math.round(width)));
+  }
+
+  tellWidth() {
+    const width = this.wantedWidth();
+    if (Math.abs(width - this.width) < 16) return;
+    this.width = width;
+    this.app.connection.send({ do: "size", view: this.view, width });
+  }
+
+  /** Draws a picture of the server, then acknowledges it; saves a snapshot. */
+  async showPicture(head, jpeg) {
+    if (head.png) {
+      this.download(head.step, jpeg);
+      return;
+    }
+    let bitmap = null;
+    try {
+      bitmap = await createImageBitmap(jpeg);
+    } catch (error) {
+      setText(this.error, `The image cannot be decoded: ${error.message}`);
+    }
+    // A picture of the past stays until "live"; one that was on the way at the freeze is not drawn.
+    const wanted = head.before_ms === undefined ? !this.frozen : this.frozen;
+    if (bitmap && wanted) {
+      this.head = head;
+      this.tiles = head.tiles;
+      this.bitmap?.close();
+      this.bitmap = bitmap;
+      this.draw();
+    }
+    if (head.sent > 0) this.app.connection.send({ do: "drawn", view: this.view, sent: head.sent });
+    if (head.before_ms !== undefined) setText(this.time, `${(head.before_ms / 1000).toFixed(1)} s before the newest`);
+    if (head.before_ms !== undefined) setText(this.facts.step, shown(head.step, 0));
+  }
+
+  draw() {
+    if (!this.bitmap) return;
+    const { rows, columns } = gridOf(this.tiles);
+    const alone = this.focus >= 0 && this.focus < this.tiles;
+    const width = alone ? Math.floor(this.bitmap.width / columns) : this.bitmap.width;
+    const height = alone ? Math.floor(this.bitmap.height / rows) : this.bitmap.height;
+    const left = alone ? (this.focus % columns) * width : 0;
+    const top = alone ? Math.floor(this.focus / columns) * height : 0;
+    this.opening.setAttribute("aria-label", !this.full ? `${this.run.run} at full size`
+      : alone ? `${this.run.run}: environment ${this.focus}` : `${this.run.run}: image`);
+    if (this.canvas.width !== width) this.canvas.width = width;
+    if (this.canvas.height !== height) this.canvas.height = height;
+    this.canvas.getContext("2d").drawImage(this.bitmap, left, top, width, height, 0, 0, width, height);
+    this.canvas.hidden = false;
+    this.canvas.dataset.step = String(this.head.step);
+    this.wait.hidden = true;
+  }
+
+  /** A click on an environment shows it alone; another click shows all. */
+  choose(event) {
+    if (this.tiles < 2) return;
+    if (this.focus >= 0) {
+      this.focus = -1;
+    } else {
+      const { rows, columns } = gridOf(this.tiles);
+      const box = this.canvas.getBoundingClientRect();
+      // The image is in the box's middle (object-fit: contain).
+      const scale = Math.min(box.width / this.canvas.width, box.height / this.canvas.height);
+      const fromMiddle = (at, start, size) => (at - start - size / 2) / scale;
+      const x = fromMiddle(event.clientX, box.left, box.width) / this.canvas.width + 0.5;
+      const y = fromMiddle(event.clientY, box.top, box.height) / this.canvas.height + 0.5;
+      // A click by the keyboard has no place: it shows the first.
+      const column = event.detail > 0 ? Math.floor(x * columns) : 0;
+      const row = event.detail > 0 ? Math.floor(y * rows) : 0;
+      const inside = column >= 0 && column < columns && row >= 0 && row < rows;
+      const chosen = row * columns + column;
+      this.focus = inside && chosen < this.tiles ? chosen : -1;
+    }
+    this.draw();
+  }
+
+  /** @param {string[]} texts about the daemon's run that these frames belong to; "" are omitted */
+  showJob(texts) {
+    this.job.hidden = false;
+    setText(this.job, texts.filter(Boolean).join(" · "));
+  }
+
+  /** @param {any} numbers a message "view" */
+  showNumbers(numbers) {
+    const [word, kind] = STATES[numbers.state] ?? [numbers.state, "bad"];
+    const live = numbers.state === "connected";
+    const old = live || this.canvas.hidden ? "" : ` · ${numbers.age} old`;
+    setText(this.badge, this.frozen ? "FROZEN" : word + old);
+    this.badge.className = `badge ${this.frozen ? "still" : kind}`;
+    this.element.classList.toggle("old", !live && !this.frozen);
+    if (!this.frozen) setText(this.facts.step, shown(numbers.step, 0));
+    setText(this.facts.return, shown(numbers.return));
+    setText(this.facts.reward, shown(numbers.reward));
+    setText(this.facts["steps/s"], shown(numbers.step_rate, 0));
+    setText(this.facts.episodes, shown(numbers.episodes, 0));
+    setText(this.facts["images/s"], shown(numbers.fps, 1));
+    setText(this.facts.age, numbers.age);
+    setText(this.error, numbers.error);
+    this.recording.setAttribute("aria-pressed", String(numbers.recording));
+    setText(this.recording, numbers.recording ? "Stop recording" : "Record");
+    if (!this.wait.hidden && numbers.reason) setText(this.wait, `${numbers.reason}. This page goes on looking.`);
+    if (!this.frozen) {
+      this.slider.max = String(numbers.tape_ms);
+      this.slider.value = this.slider.max;
+    }
+    for (const [name, plot] of Object.entries(this.plots)) plot.add(numbers.series[name]);
+  }
+
+  toggleFreeze() {
+    if (this.frozen) {
+      this.goLive();
+    } else {
+      this.frozen = true;
+      this.app.connection.send({ do: "freeze", view: this.view });
+      setText(this.time, "frozen");
+      this.showFrozen();
+    }
+  }
+
+  goLive() {
+    if (!this.frozen) return;
+    this.frozen = false;
+    this.app.connection.send({ do: "live", view: this.view });
+    this.showFrozen();
+  }
+
+  showFrozen() {
+    this.freezing.setAttribute("aria-pressed", String(this.frozen));
+    setText(this.freezing, this.frozen ? "Live" : "Freeze");
+    if (!this.frozen) setText(this.time, "live");
+  }
+
+  /** @param {number} beforeMs before the newest frame at the freeze */
+  seek(beforeMs) {
+    this.frozen = true;
+    this.showFrozen();
+    this.app.connection.send({ do: "seek", view: this.view, before_ms: Math.max(0, Math.round(beforeMs)) });
+  }
+
+  seekBy(seconds) {
+    const value = Number(this.slider.value) + seconds * SEEK_MS;
+    this.slider.value = String(Math.min(Number(this.slider.max), Math.max(0, value)));
+    this.seek(Number(this.slider.max) - Number(this.slider.value));
+  }
+
+  async toggleRecording() {
+    const on = this.recording.getAttribute("aria-pressed") !== "true";
+    try {
+      say(await this.app.connection.act({ what: "record", target: this.run.run, on }));
+    } catch (error) {
+      say(error.message);
+    }
+  }
+
+  save() {
+    if (this.canvas.hidden) {
+      say("No image to save yet.");
+      return;
+    }
+    // The server has all pixels of the newest frame, and of older ones what the page shows.
+    if (this.frozen) this.canvas.toBlob((png) => this.download(this.canvas.dataset.step, png), "image/png");
+    else this.app.connection.send({ do: "snapshot", view: this.view });
+  }
+
+  /** @param {any} step @param {Blob} png */
+  download(step, png) {
+    const name = `${this.run.run.replace(/[^\w.-]+/g, "_")}-${step}.png`;
+    const link = make("a", { href: URL.createObjectURL(png), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), DOWNLOAD_MS);
+    say(`Saved ${name}`);
+  }
+
+  /** A hidden page gets no pictures; its numbers go on. */
+  setHidden(hidden) {
+    if (!this.frozen) this.app.connection.send({ do: hidden ? "freeze" : "live", view: this.view });
+  }
+
+  redraw() {
+    for (const plot of Object.values(this.plots)) plot.draw();
+  }
+}

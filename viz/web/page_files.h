@@ -1,0 +1,24 @@
+// PageFiles: the files of the page, which are part of the program.
+//
+//   if (const PageFile* file = FindPageFile("/app.js")) Send(file->content);
+
+#ifndef TANDEM_VIZ_WEB_PAGE_FILES_H_
+#define TANDEM_VIZ_WEB_PAGE_FILES_H_
+
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+struct PageFile {
+  absl::string_view path;  // such as "/app.js"; "/" for index.html
+  absl::string_view type;  // for Content-Type
+  absl::string_view content;
+};
+
+// Returns nullptr if the page has no such file. Compares the path with a table,
+// so that no path leads out of it.
+const PageFile* FindPageFile(absl::string_view path);
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_PAGE_FILES_H_

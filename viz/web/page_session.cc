@@ -1,0 +1,440 @@
+#include "viz/web/page_session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/printable.h"
+#include "viz/core/daemon_client.h"
+#include "viz/core/freshness.h"
+#include "viz/web/json_text.h"
+#include "viz/web/message_fields.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kNsPerMs = 1'000'000;
+constexpr int64_t kStillNs = 300'000'000;
+constexpr size_t kShownSteps = 10;
+constexpr size_t kMaxConfigBytes = size_t{256} << 10;
+// The list of runs takes at most this share of a line.
+constexpr int64_t kListBytesPerSec = 20'000;
+
+std::string HostName() {
+  std::array<char, 256> name = {};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  return Printable(name.data());
+}
+
+std::string Binary(const Json& head, const std::vector<uint8_t>& jpeg) {
+  static_assert(std::endian::native == std::endian::little);
+  const std::string text = TextOfJson(head);
+  const auto bytes = static_cast<uint32_t>(text.size());
+  std::string message(sizeof(bytes), '\0');
+  std::memcpy(message.data(), &bytes, sizeof(bytes));
+  absl::StrAppend(&message, text);
+  message.append(reinterpret_cast<const char*>(jpeg.data()), jpeg.size());
+  return message;
+}
+
+Json StepOf(const FrameMetadata& metadata) {
+  return metadata.step.has_value() ? Json(*metadata.step) : Json(nullptr);
+}
+
+}  // namespace
+
+struct PageSession::View {
+  int64_t id = 0;
+  std::shared_ptr<RunFeed> feed;
+  uint32_t width = 0;
+  PicturePace pace;
+  Playback playback;
+  // The tape's end at the freeze, to which the browser's times refer: the tape
+  // goes on. nullopt: live.
+  std::optional<int64_t> frozen_end_ns;
+  uint64_t seen_frames = 0;  // of the feed, sent or skipped
+  bool has_news = false;     // a frame that was not sent yet
+  // The time of the newest picture, if its quality was not the best.
+  std::optional<int64_t> coarse_since_ns;
+  std::shared_ptr<const KeptFrame> sought;  // to be sent
+  bool snapshot_wanted = false;
+  int64_t next_numbers_ns = 0;
+  SeriesCursor rewards;
+  SeriesCursor returns;
+  SeriesCursor step_rates;
+  SeriesCursor episode_lengths;
+};
+
+PageSession::PageSession(Cockpit* cockpit) : cockpit_(cockpit) {}
+
+PageSession::~PageSession() = default;
+
+bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
+  MessageFields fields(text);
+  const std::string what = fields.Text("do");
+  if (what == "pong") {
+    if (hello_ns_.has_value() && !line_ns_.has_value()) {
+      line_ns_ = now_ns - *hello_ns_;
+      for (auto& [id, view] : views_) view->pace.MeasuredLine(*line_ns_);
+    }
+    return true;
+  }
+  if (what == "panel") {
+    panel_ = fields.Text("region");
+    next_panel_ns_ = 0;
+    panel_sent_.clear();
+    return fields.ok();
+  }
+  if (what == "daemon") {
+    daemon_ = fields.Bool("on");
+    next_daemon_ns_ = 0;
+    daemon_sent_.clear();
+    return fields.ok();
+  }
+  if (what == "follow") {
+    followed_ = fields.Text("run");
+    follower_.reset();
+    if (!fields.ok()) return false;
+    if (!followed_.empty()) follower_ = cockpit_->Follower(followed_);
+    episode_returns_ = {};
+    episode_lengths_ = {};
+    next_events_ns_ = 0;
+    return true;
+  }
+  if (what == "act") {
+    const int64_t id = fields.Integer("id", 0, kMaxMetadataInteger);
+    Action action = {.what = fields.Text("what"),
+                     .target = fields.TextIfThere("target"),
+                     .service = fields.TextIfThere("service"),
+                     .mode = fields.TextIfThere("mode"),
+                     .factor = fields.NumberIfThere("factor", 1),
+                     .text = fields.TextIfThere("text", kMaxConfigBytes),
+                     .on = fields.BoolIfThere("on")};
+    if (!fields.ok() || waiting_.size() >= kMostActions) return false;
+    waiting_.push_back({id, cockpit_->Act(action)});
+    return true;
+  }
+  if (what == "rows" || what == "log") {
+    const int64_t id = fields.Integer("id", 0, kMaxMetadataInteger);
+    const std::string run = fields.Text("run");
+    std::shared_ptr<Pending> answer;
+    if (what == "rows") {
+      const std::string table = fields.Text("table");
+      const auto first = static_cast<uint64_t>(
+          fields.Integer("first", 1, kMaxMetadataInteger));
+      const auto count = static_cast<uint32_t>(
+          fields.Integer("count", 1, DaemonClient::kMostRows));
+      if (fields.ok()) answer = cockpit_->Rows(run, table, first, count);
+    } else {
+      const std::string which = fields.Text("which");
+      const std::optional<int64_t> end =
+          fields.IntegerIfThere("end", 0, kMaxMetadataInteger);
+      if (fields.ok()) answer = cockpit_->Log(run, which, end);
+    }
+    if (answer == nullptr || waiting_.size() >= kMostActions) return false;
+    waiting_.push_back({id, std::move(answer), /*is_action=*/false});
+    return true;
+  }
+
+  const int64_t id = fields.Integer("view", 1, kMaxMetadataInteger);
+  if (what == "watch") {
+    const std::string run = fields.Text("run");
+    const auto width =
+        static_cast<uint32_t>(fields.Integer("width", 1, 16'384));
+    return fields.ok() && Watch(id, run, width);
+  }
+  if (!fields.ok()) return false;
+  const auto found = views_.find(id);
+  // A message may cross the end of its view.
+  if (found == views_.end()) return true;
+  View& view = *found->second;
+  if (what == "unwatch") {
+    views_.erase(found);
+  } else if (what == "size") {
+    view.width = static_cast<uint32_t>(fields.Integer("width", 1, 16'384));
+  } else if (what == "drawn") {
+    view.pace.Drawn(
+        static_cast<uint64_t>(fields.Integer("sent", 1, kMaxMetadataInteger)),
+        now_ns);
+  } else if (what == "freeze") {
+    view.playback.Freeze(now_ns, view.feed->watch().freshness());
+    if (!view.frozen_end_ns.has_value()) {
+      view.frozen_end_ns = view.feed->tape().end_ns();
+    }
+  } else if (what == "live") {
+    view.playback.Resume();
+    view.frozen_end_ns.reset();
+    view.sought.reset();
+    view.has_news = true;
+  } else if (what == "snapshot") {
+    view.snapshot_wanted = true;
+  } else if (what == "seek") {
+    const int64_t before_ms = fields.Integer("before_ms", 0, 3'600'000);
+    if (!fields.ok()) return false;
+    const FrameTape& tape = view.feed->tape();
+    if (!view.frozen_end_ns.has_value()) view.frozen_end_ns = tape.end_ns();
+    const int64_t since_ns = tape.end_ns() - *view.frozen_end_ns;
+    view.sought =
+        view.playback.SeekTo(before_ms * kNsPerMs + since_ns, now_ns, tape);
+  } else {
+    return false;
+  }
+  return fields.ok();
+}
+
+bool PageSession::Watch(int64_t id, const std::string& run, uint32_t width) {
+  if (views_.size() >= kMostViews || views_.contains(id)) return false;
+  std::shared_ptr<RunFeed> feed = cockpit_->Feed(run);
+  if (feed == nullptr) {
+    replies_.push_back(TextOfJson(
+        {{"is", "refused"},
+         {"view", id},
+         {"error", absl::StrCat("expected at most ", Cockpit::kMostFeeds,
+                                " watched runs, found that many; close "
+                                "others")}}));
+    return true;
+  }
+  auto view = std::make_unique<View>();
+  view->id = id;
+  view->width = width;
+  view->has_news = feed->watch().frame().number > 0;
+  view->seen_frames = feed->watch().frames();
+  view->feed = std::move(feed);
+  if (line_ns_.has_value()) view->pace.MeasuredLine(*line_ns_);
+  views_.emplace(id, std::move(view));
+  return true;
+}
+
+void PageSession::Tick() {
+  for (auto& [id, view] : views_) {
+    const uint64_t frames = view->feed->watch().frames();
+    if (frames == view->seen_frames) continue;
+    view->seen_frames = frames;
+    view->has_news = true;
+    if (!view->playback.frozen() && !view->pace.MaySend()) {
+      view->pace.Skipped();
+    }
+  }
+}
+
+std::optional<PageMessage> PageSession::Next(int64_t now_ns) {
+  if (std::optional<std::string> text = NextText(now_ns)) {
+    return PageMessage{.binary = false, .bytes = *std::move(text)};
+  }
+  if (std::optional<std::string> picture = NextPicture(now_ns)) {
+    return PageMessage{.binary = true, .bytes = *std::move(picture)};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> PageSession::NextText(int64_t now_ns) {
+  if (!hello_ns_.has_value()) {
+    hello_ns_ = now_ns;
+    return TextOfJson({{"is", "hello"},
+                       {"host", HostName()},
+                       {"control", cockpit_->options().control},
+                       {"daemon", Printable(cockpit_->options().daemon_target)},
+                       {"modes", EngineControl::ModeNames()}});
+  }
+  for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+    const std::optional<absl::StatusOr<std::string>> result = at->result->Get();
+    if (!result.has_value()) continue;
+    if (!at->is_action) {
+      // A line of a log is made printable where it is read; JSON stays JSON.
+      const std::string answer =
+          absl::StrCat(R"({"is":"answer","id":)", at->id, R"(,"error":)",
+                       TextOfJson(PrintableLines(result->status().message())),
+                       R"(,"answer":)", result->ok() ? **result : "null", "}");
+      waiting_.erase(at);
+      return answer;
+    }
+    const Json done = {{"is", "done"},
+                       {"id", at->id},
+                       {"text", result->ok() ? Printable(**result) : ""},
+                       {"error", PrintableLines(result->status().message())}};
+    waiting_.erase(at);
+    // What the browser then sees includes the action.
+    acted_ns_ = now_ns;
+    next_panel_ns_ = 0;
+    panel_sent_.clear();
+    next_daemon_ns_ = 0;
+    daemon_sent_.clear();
+    return TextOfJson(done);
+  }
+  if (!replies_.empty()) {
+    std::string reply = std::move(replies_.front());
+    replies_.pop_front();
+    return reply;
+  }
+  if (cockpit_->runs_version() != runs_version_ && now_ns >= next_runs_ns_) {
+    runs_version_ = cockpit_->runs_version();
+    const std::string& runs = cockpit_->runs_json();
+    next_runs_ns_ =
+        now_ns + std::max(kSecond, static_cast<int64_t>(runs.size()) * kSecond /
+                                       kListBytesPerSec);
+    return absl::StrCat(R"({"is":"runs","runs":)", runs, "}");
+  }
+  for (auto& [id, view] : views_) {
+    if (now_ns >= view->next_numbers_ns) return NumbersOf(view.get(), now_ns);
+  }
+  if (!panel_.empty() && now_ns >= next_panel_ns_) {
+    next_panel_ns_ = now_ns + kNumbersNs;
+    const std::string report = cockpit_->Report(panel_, now_ns, acted_ns_);
+    if (!report.empty() && report != panel_sent_) {
+      panel_sent_ = report;
+      return absl::StrCat(R"({"is":"panel","region":)", TextOfJson(panel_),
+                          R"(,"report":)", report, "}");
+    }
+  }
+  if (daemon_ && now_ns >= next_daemon_ns_) {
+    next_daemon_ns_ = now_ns + kNumbersNs;
+    const std::string report = cockpit_->DaemonReport(now_ns, acted_ns_);
+    if (!report.empty() && report != daemon_sent_) {
+      daemon_sent_ = report;
+      return absl::StrCat(R"({"is":"daemon","report":)", report, "}");
+    }
+  }
+  if (follower_ != nullptr && now_ns >= next_events_ns_) {
+    next_events_ns_ = now_ns + kNumbersNs;
+    return EventsText();
+  }
+  return std::nullopt;
+}
+
+std::string PageSession::EventsText() {
+  const EventFollower::Events events = follower_->Read();
+  Json steps = Json::array();
+  const size_t shown = std::min(kShownSteps, events.steps.size());
+  for (size_t i = events.steps.size() - shown; i < events.steps.size(); ++i) {
+    const EventFollower::Step& step = events.steps[i];
+    steps.push_back({step.number, step.episode, step.step,
+                     NumberOrNull(step.reward), step.ended});
+  }
+  return TextOfJson(
+      {{"is", "events"},
+       {"run", followed_},
+       {"connected", events.connected},
+       {"ended", events.has_ended},
+       {"problem", events.problem},
+       {"last_step", events.last_step},
+       {"last_episode", events.last_episode},
+       {"steps", std::move(steps)},
+       {"series",
+        {{"return", episode_returns_.Next(events.returns)},
+         {"episode length", episode_lengths_.Next(events.lengths)}}}});
+}
+
+std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
+  view->next_numbers_ns = now_ns + kNumbersNs;
+  const FrameWatch& watch = view->feed->watch();
+  const FrameTape& tape = view->feed->tape();
+  const Frame& frame = watch.frame();
+  Json json = {
+      {"is", "view"},
+      {"view", view->id},
+      {"state", std::string(FreshnessName(watch.StateAt(now_ns)))},
+      {"reason", watch.reason()},
+      {"frozen", view->playback.frozen()},
+      {"age", view->playback.AgeTextAt(now_ns, watch.freshness())},
+      {"fps",
+       NumberOrNull(std::round(watch.FramesPerSecondAt(now_ns) * 10) / 10)},
+      {"dropped", watch.dropped()},
+      {"episodes", nullptr},
+      {"step", StepOf(watch.metadata())},
+      {"error", watch.metadata().error.empty() ? view->feed->error()
+                                               : watch.metadata().error},
+      {"recording", view->feed->recorder() != nullptr},
+      {"tape_ms", (tape.end_ns() - tape.begin_ns()) / kNsPerMs},
+      {"level", view->pace.level()},
+      {"width", frame.width},
+      {"height", frame.height},
+      {"reward", NumberOrNull(frame.metrics.last_reward)},
+      {"return", NumberOrNull(frame.metrics.rolling_return)},
+      {"step_rate", NumberOrNull(frame.metrics.step_rate_hz)},
+      {"series",
+       {{"reward", view->rewards.Next(watch.rewards())},
+        {"return", view->returns.Next(watch.returns())},
+        {"step rate", view->step_rates.Next(watch.step_rates())},
+        {"episode length",
+         view->episode_lengths.Next(watch.episode_lengths())}}}};
+  if (const std::optional<int64_t> episodes = watch.episodes()) {
+    json["episodes"] = *episodes;
+  }
+  if (const std::optional<int64_t> trip = view->pace.round_trip_ns()) {
+    json["round_trip_ms"] = *trip / kNsPerMs;
+  }
+  return TextOfJson(json);
+}
+
+std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
+  for (auto& [id, view] : views_) {
+    if (view->sought == nullptr) continue;
+    const std::shared_ptr<const KeptFrame> kept = std::move(view->sought);
+    view->sought.reset();
+    const Json head = {
+        {"view", id},
+        {"sent", 0},  // the browser does not acknowledge it
+        {"width", kept->picture.width},
+        {"height", kept->picture.height},
+        {"step", StepOf(kept->metadata)},
+        {"tiles", std::max<size_t>(1, kept->metadata.envs.size())},
+        {"before_ms",
+         std::max<int64_t>(
+             0, view->frozen_end_ns.value_or(kept->at_ns) - kept->at_ns) /
+             kNsPerMs}};
+    return Binary(head, kept->picture.file);
+  }
+  for (auto& [id, view] : views_) {
+    if (!std::exchange(view->snapshot_wanted, false)) continue;
+    const std::shared_ptr<const Picture> picture = view->feed->EncodeLossless();
+    if (picture == nullptr) continue;
+    const Json head = {{"view", id},
+                       {"sent", 0},
+                       {"png", true},
+                       {"step", StepOf(view->feed->watch().metadata())}};
+    return Binary(head, picture->file);
+  }
+  // Begins behind the view that got the picture before.
+  auto at = views_.upper_bound(last_view_);
+  for (size_t i = 0; i < views_.size(); ++i, ++at) {
+    if (at == views_.end()) at = views_.begin();
+    View& view = *at->second;
+    // A still image is sent once more, in the best quality.
+    const bool sharpens = !view.has_news && view.pace.IsIdle() &&
+                          view.coarse_since_ns.has_value() &&
+                          now_ns - *view.coarse_since_ns > kStillNs;
+    if ((!view.has_news && !sharpens) || view.playback.frozen() ||
+        !view.pace.MaySend()) {
+      continue;
+    }
+    view.has_news = false;
+    view.coarse_since_ns.reset();
+    if (!sharpens && view.pace.level() > 0) view.coarse_since_ns = now_ns;
+    const std::shared_ptr<const Picture> picture = view.feed->Encode(
+        sharpens ? PicturePace::kBest : view.pace.quality(), view.width);
+    if (picture == nullptr) continue;
+    last_view_ = at->first;
+    view.pace.Sent(++sent_, now_ns);
+    const FrameMetadata& metadata = view.feed->watch().metadata();
+    const Json head = {{"view", at->first},
+                       {"sent", sent_},
+                       {"width", picture->width},
+                       {"height", picture->height},
+                       {"step", StepOf(metadata)},
+                       {"tiles", std::max<size_t>(1, metadata.envs.size())}};
+    return Binary(head, picture->file);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tandem

@@ -1,0 +1,129 @@
+// PageSession: what one browser sees, and the messages of its WebSocket.
+//
+// Data flow: Receive(text of the browser) -> views and actions; Next -> the
+// next message for the browser, made only when the socket can send it. So a
+// slow browser gets newer content instead of a queue.
+// Ownership: one WebSocket; the server's one thread.
+//
+//   PageSession session(&cockpit);
+//   if (!session.Receive(text, now)) Close();
+//   session.Tick();                         // after each Cockpit::Poll
+//   while (auto message = session.Next(now)) Send(*message);
+//
+// Messages of the browser are JSON objects; `do` names the action:
+//
+//   do        fields                   effect
+//   watch     view, run, width         shows a run in a new view; `width`: its
+//                                      width in pixels of the screen
+//   size      view, width              changes the width
+//   unwatch   view                     ends the view
+//   drawn     view, sent               acknowledges a picture
+//   pong      -                        answers "hello"
+//   freeze    view                     keeps the shown picture
+//   seek      view, before_ms          freezes; sends the picture of that time
+//                                      before the tape's end at the freeze
+//   live      view                     ends a freeze
+//   snapshot  view                     sends the newest frame as PNG
+//   panel     region                   reports of an engine; "": none
+//   daemon    on                       reports of the daemon
+//   follow    run                      events of a run of the daemon; "": none
+//   rows      id, run, table, first,   rows of a table of the daemon ("steps",
+//             count                    "episodes"); answered by "answer"
+//   log       id, run, which, end      a part of a log, before `end` or at its
+//                                      end; answered by "answer"
+//   act       id, what, target, ...    Cockpit::Act; answered by "done"
+//
+// Messages to the browser: text, JSON objects with `is`: "hello", "runs",
+// "view", "panel", "daemon", "events", "done", "answer"; and pictures, binary:
+// the length of a JSON object as uint32, little-endian; the object (view, sent,
+// width, height, step, tiles, before_ms, png); a JPEG file, or with `png` a PNG
+// file.
+
+#ifndef TANDEM_VIZ_WEB_PAGE_SESSION_H_
+#define TANDEM_VIZ_WEB_PAGE_SESSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "viz/core/playback.h"
+#include "viz/web/cockpit.h"
+#include "viz/web/picture_pace.h"
+#include "viz/web/run_feed.h"
+#include "viz/web/series_cursor.h"
+
+namespace tandem {
+
+struct PageMessage {
+  bool binary = false;
+  std::string bytes;
+};
+
+class PageSession {
+ public:
+  static constexpr size_t kMostViews = 64;
+  static constexpr size_t kMostActions = 16;  // without a result
+  static constexpr int64_t kNumbersNs = 250'000'000;
+
+  explicit PageSession(Cockpit* cockpit);
+  PageSession(const PageSession&) = delete;
+  PageSession& operator=(const PageSession&) = delete;
+  ~PageSession();
+
+  // Returns false for a message that no page of ours sends; the caller closes
+  // the connection.
+  bool Receive(absl::string_view text, int64_t now_ns);
+
+  // Notes pictures that the browser was too slow to get.
+  void Tick();
+
+  // Returns the next message, if there is one now.
+  std::optional<PageMessage> Next(int64_t now_ns);
+
+ private:
+  struct View;
+  struct Waiting {
+    int64_t id = 0;
+    std::shared_ptr<Pending> result;
+    bool is_action = true;  // false: a question, whose result is JSON
+  };
+
+  bool Watch(int64_t view, const std::string& run, uint32_t width);
+  std::optional<std::string> NextText(int64_t now_ns);
+  std::optional<std::string> NextPicture(int64_t now_ns);
+  std::string NumbersOf(View* view, int64_t now_ns);
+  std::string EventsText();
+
+  Cockpit* const cockpit_;
+  std::optional<int64_t> hello_ns_;  // when it was sent
+  std::optional<int64_t> line_ns_;   // the round trip of hello
+  std::map<int64_t, std::unique_ptr<View>> views_;
+  int64_t last_view_ = 0;  // that got a picture, so that each gets its turn
+  uint64_t sent_ = 0;      // pictures
+  std::deque<std::string> replies_;
+  std::vector<Waiting> waiting_;
+  int64_t acted_ns_ = 0;  // when the last "done" was sent
+  uint64_t runs_version_ = 0;
+  int64_t next_runs_ns_ = 0;
+  std::string panel_;  // the region; "": none
+  int64_t next_panel_ns_ = 0;
+  std::string panel_sent_;
+  bool daemon_ = false;
+  int64_t next_daemon_ns_ = 0;
+  std::string daemon_sent_;
+  std::string followed_;                     // the run's id
+  std::shared_ptr<EventFollower> follower_;  // nullptr: none
+  int64_t next_events_ns_ = 0;
+  SeriesCursor episode_returns_;
+  SeriesCursor episode_lengths_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_PAGE_SESSION_H_

@@ -1,0 +1,449 @@
+#include "viz/web/page_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "transport/base/clock.h"
+#include "transport/memory/testing/unique_region_name.h"
+#include "viz/testing/pattern.h"
+#include "viz/web/cockpit.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+struct Got {
+  Json head;
+  std::string jpeg;  // "": a text message
+};
+
+// A browser in this process, over the real model and a real publisher.
+class Browser {
+ public:
+  explicit Browser(Cockpit* cockpit) : cockpit_(cockpit), session_(cockpit) {}
+
+  bool Send(const Json& message) {
+    return session_.Receive(message.dump(), MonotonicNanos());
+  }
+  bool SendText(absl::string_view text) {
+    return session_.Receive(text, MonotonicNanos());
+  }
+
+  // Takes messages until one satisfies `is_wanted`; acknowledges pictures if
+  // `draws`.
+  Got Await(const std::function<bool(const Got&)>& is_wanted) {
+    for (;;) {
+      cockpit_->Poll(MonotonicNanos());
+      session_.Tick();
+      while (std::optional<Got> got = Take()) {
+        if (!got->jpeg.empty() && draws && got->head.at("sent") > 0) {
+          EXPECT_TRUE(Send({{"do", "drawn"},
+                            {"view", got->head.at("view")},
+                            {"sent", got->head.at("sent")}}));
+        }
+        if (is_wanted(*got)) return *got;
+      }
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  }
+  Got AwaitIs(const std::string& is) {
+    return Await(
+        [&](const Got& got) { return got.head.value("is", "") == is; });
+  }
+  Got AwaitPicture() {
+    return Await([](const Got& got) { return !got.jpeg.empty(); });
+  }
+
+  std::optional<Got> Take() {
+    const std::optional<PageMessage> message = session_.Next(MonotonicNanos());
+    if (!message.has_value()) return std::nullopt;
+    Got got;
+    if (!message->binary) {
+      got.head = Json::parse(message->bytes);
+      return got;
+    }
+    uint32_t length = 0;
+    std::memcpy(&length, message->bytes.data(), sizeof(length));
+    got.head = Json::parse(message->bytes.substr(sizeof(length), length));
+    got.jpeg = message->bytes.substr(sizeof(length) + length);
+    return got;
+  }
+
+  bool draws = true;
+
+ private:
+  Cockpit* const cockpit_;
+  PageSession session_;
+};
+
+TEST(PageSession, GreetsAndListsTheRuns) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  EXPECT_EQ(browser.AwaitIs("hello").head.at("control"), false);
+  const Got list = browser.Await([&](const Got& got) {
+    return got.head.value("is", "") == "runs" &&
+           got.head.at("runs").dump().find(run) != std::string::npos;
+  });
+  for (const Json& entry : list.head.at("runs")) {
+    if (entry.at("run") != run) continue;
+    EXPECT_EQ(entry.at("width"), 64);
+    EXPECT_EQ(entry.at("watchable"), true);
+    EXPECT_EQ(entry.at("kind"), "frames");
+  }
+}
+
+TEST(PageSession, SendsNewPicturesOfAWatchedRun) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run, .tiles = 4});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  int64_t before = -1;
+  for (int i = 0; i < 5; ++i) {
+    const Got picture = browser.AwaitPicture();
+    EXPECT_EQ(picture.head.at("view"), 1);
+    EXPECT_EQ(picture.head.at("tiles"), 4);
+    EXPECT_GT(picture.head.at("step").get<int64_t>(), before);
+    before = picture.head.at("step").get<int64_t>();
+    EXPECT_EQ(picture.jpeg.substr(0, 2), "\xFF\xD8");
+  }
+}
+
+TEST(PageSession, ABrowserThatDoesNotDrawGetsOnePicture) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  browser.draws = false;
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  const Got first = browser.AwaitPicture();
+  int pictures = 0;
+  for (int numbers = 0; numbers < 4;) {  // about a second
+    browser.Await([&](const Got& got) {
+      pictures += !got.jpeg.empty();
+      numbers += got.head.value("is", "") == "view";
+      return true;
+    });
+  }
+  EXPECT_EQ(pictures, 0);
+  // Then it gets the newest one, not the next.
+  ASSERT_TRUE(browser.Send(
+      {{"do", "drawn"}, {"view", 1}, {"sent", first.head.at("sent")}}));
+  const Got second = browser.AwaitPicture();
+  EXPECT_GT(second.head.at("step").get<int64_t>(),
+            first.head.at("step").get<int64_t>() + 20);
+}
+
+TEST(PageSession, AStillImageBecomesSharp) {
+  const std::string run = UniqueRegionName("page");
+  PatternRun still = {.run = run};
+  still.still_after = 1;
+  const Publisher publisher(still);
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  const Got first = browser.AwaitPicture();
+  const Got second = browser.AwaitPicture();
+  EXPECT_EQ(first.head.at("step"), second.head.at("step"));
+  EXPECT_LT(first.head.at("width"), 64);
+  EXPECT_EQ(second.head.at("width"), 64);
+}
+
+TEST(PageSession, SendsNumbersAndTheirHistory) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 7}, {"run", run}, {"width", 64}}));
+  const Got numbers = browser.Await([](const Got& got) {
+    return got.head.value("is", "") == "view" &&
+           !got.head.at("series").at("return").is_null();
+  });
+  EXPECT_EQ(numbers.head.at("view"), 7);
+  EXPECT_EQ(numbers.head.at("state"), "connected");
+  EXPECT_GT(numbers.head.at("series").at("return").at("points").size(), 0U);
+  EXPECT_EQ(numbers.head.at("width"), 64);
+}
+
+TEST(PageSession, AFrozenViewGetsOnlyPicturesOfThePast) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  // Half a second of tape.
+  const Got before = browser.Await([](const Got& got) {
+    return got.head.value("is", "") == "view" &&
+           got.head.at("tape_ms").get<int64_t>() > 500;
+  });
+  ASSERT_TRUE(browser.Send({{"do", "freeze"}, {"view", 1}}));
+  int pictures = 0;
+  browser.Await([&](const Got& got) {
+    pictures += !got.jpeg.empty();
+    return got.head.value("is", "") == "view" && got.head.at("frozen") == true;
+  });
+  EXPECT_EQ(pictures, 0);
+  ASSERT_TRUE(browser.Send({{"do", "seek"}, {"view", 1}, {"before_ms", 400}}));
+  const Got past = browser.AwaitPicture();
+  EXPECT_GE(past.head.at("before_ms").get<int64_t>(), 400);
+  ASSERT_TRUE(browser.Send({{"do", "live"}, {"view", 1}}));
+  const Got live = browser.AwaitPicture();
+  EXPECT_FALSE(live.head.contains("before_ms"));
+  EXPECT_GT(live.head.at("step").get<int64_t>(),
+            past.head.at("step").get<int64_t>());
+}
+
+// The run goes on, and its tape with it.
+TEST(PageSession, TimesOfAFrozenViewReferToTheFreeze) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  const auto tape_of = [](int64_t ms) {
+    return [ms](const Got& got) {
+      return got.head.value("is", "") == "view" &&
+             got.head.at("tape_ms").get<int64_t>() > ms;
+    };
+  };
+  browser.Await(tape_of(300));
+  ASSERT_TRUE(browser.Send({{"do", "freeze"}, {"view", 1}}));
+  const Got frozen = browser.Await([](const Got& got) {
+    return got.head.value("is", "") == "view" && got.head.at("frozen") == true;
+  });
+  browser.Await(tape_of(frozen.head.at("tape_ms").get<int64_t>() + 1000));
+  ASSERT_TRUE(browser.Send({{"do", "seek"}, {"view", 1}, {"before_ms", 100}}));
+  const Got past = browser.AwaitPicture();
+  EXPECT_LT(past.head.at("step").get<int64_t>(),
+            frozen.head.at("step").get<int64_t>());
+  EXPECT_GE(past.head.at("before_ms").get<int64_t>(), 100);
+}
+
+TEST(PageSession, SendsASnapshotWithAllPixels) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  browser.AwaitPicture();
+  ASSERT_TRUE(browser.Send({{"do", "snapshot"}, {"view", 1}}));
+  const Got png = browser.Await(
+      [](const Got& got) { return got.head.value("png", false); });
+  EXPECT_EQ(png.jpeg.substr(0, 4), "\x89PNG");
+}
+
+TEST(PageSession, ReportsARunThatIsNotThere) {
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  const std::string run = UniqueRegionName("nothing");
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  const Got numbers = browser.Await([](const Got& got) {
+    return got.head.value("is", "") == "view" && got.head.at("reason") != "" &&
+           got.head.at("reason") != "not searched yet";
+  });
+  EXPECT_EQ(numbers.head.at("state"), "fastlane-unavailable");
+  EXPECT_THAT(numbers.head.at("reason").get<std::string>(), HasSubstr(run));
+}
+
+TEST(PageSession, TheLastViewsEndStopsTheReading) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({});
+  {
+    Browser one(&cockpit);
+    Browser other(&cockpit);
+    for (Browser* const browser : {&one, &other}) {
+      ASSERT_TRUE(browser->Send(
+          {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+      browser->AwaitPicture();
+    }
+    EXPECT_EQ(cockpit.feeds(), 1U);  // both share it
+    ASSERT_TRUE(one.Send({{"do", "unwatch"}, {"view", 1}}));
+    cockpit.Poll(MonotonicNanos());
+    EXPECT_EQ(cockpit.feeds(), 1U);
+  }
+  cockpit.Poll(MonotonicNanos());
+  EXPECT_EQ(cockpit.feeds(), 0U);
+}
+
+TEST(PageSession, RefusesActionsWithoutControl) {
+  Cockpit cockpit({.control = false});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send({{"do", "act"},
+                            {"id", 3},
+                            {"what", "pause"},
+                            {"target", "demo"},
+                            {"on", true}}));
+  const Got done = browser.AwaitIs("done");
+  EXPECT_EQ(done.head.at("id"), 3);
+  EXPECT_THAT(done.head.at("error").get<std::string>(), HasSubstr("--control"));
+}
+
+TEST(PageSession, RecordsAWatchedRun) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.run = run});
+  Cockpit cockpit({.control = true, .recordings = ::testing::TempDir()});
+  Browser browser(&cockpit);
+  const auto record = [&](bool on) {
+    EXPECT_TRUE(browser.Send({{"do", "act"},
+                              {"id", 1},
+                              {"what", "record"},
+                              {"target", run},
+                              {"on", on}}));
+    return browser.AwaitIs("done").head;
+  };
+  EXPECT_NE(record(true).at("error"), "");  // not watched
+  ASSERT_TRUE(browser.Send(
+      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+  EXPECT_EQ(record(true).at("error"), "");
+  EXPECT_NE(record(true).at("error"), "");  // already
+  for (int i = 0; i < 3; ++i) browser.AwaitPicture();
+  // It goes on without a view.
+  ASSERT_TRUE(browser.Send({{"do", "unwatch"}, {"view", 1}}));
+  for (int i = 0; i < 20; ++i) {
+    cockpit.Poll(MonotonicNanos());
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_TRUE(cockpit.records());
+  const Json saved = record(false);
+  EXPECT_EQ(saved.at("error"), "");
+  EXPECT_FALSE(cockpit.records());
+  const std::string text = saved.at("text");
+  ASSERT_THAT(text, HasSubstr("Saved "));
+  EXPECT_GT(std::filesystem::file_size(text.substr(6)), 500U);
+}
+
+TEST(PageSession, ReportsTheReasonOfAFailedAction) {
+  Cockpit cockpit({.control = true});
+  Browser browser(&cockpit);
+  for (const char* const what : {"no-such-action", "cancel"}) {
+    ASSERT_TRUE(browser.Send(
+        {{"do", "act"}, {"id", 1}, {"what", what}, {"target", "x"}}));
+    EXPECT_NE(browser.AwaitIs("done").head.at("error"), "");
+  }
+  ASSERT_TRUE(browser.Send({{"do", "act"},
+                            {"id", 1},
+                            {"what", "switch"},
+                            {"target", "x"},
+                            {"service", "<b>"},
+                            {"on", true}}));
+  EXPECT_THAT(browser.AwaitIs("done").head.at("error").get<std::string>(),
+              HasSubstr("service"));
+}
+
+TEST(PageSession, ShowsAnEnginesReport) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.kind = PatternRun::Kind::kRegion, .run = run});
+  Cockpit cockpit({});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send({{"do", "panel"}, {"region", run}}));
+  // At first the region may not be there yet.
+  const Got panel = browser.Await([](const Got& got) {
+    return got.head.value("is", "") == "panel" &&
+           got.head.at("report").contains("engine");
+  });
+  EXPECT_EQ(panel.head.at("region"), run);
+  EXPECT_EQ(panel.head.at("report").at("name"), run);
+  EXPECT_EQ(panel.head.at("report").at("engine").at("life"), "alive");
+}
+
+// Otherwise a page could show a switch as it was before the user's click.
+TEST(PageSession, NoReportFromBeforeAnActionFollowsItsResult) {
+  const std::string run = UniqueRegionName("page");
+  const Publisher publisher({.kind = PatternRun::Kind::kRegion, .run = run});
+  Cockpit cockpit({.control = true});
+  const auto report_at = [&](int64_t now_ns, int64_t not_before_ns) {
+    std::string report;
+    while ((report = cockpit.Report(run, now_ns, not_before_ns)).empty()) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return report;
+  };
+  const std::string first = report_at(1, 0);
+  EXPECT_EQ(cockpit.Report(run, 2, 0), first);  // not older than a second
+  EXPECT_EQ(cockpit.Report(run, 2, 2), "");
+  report_at(3, 2);
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send({{"do", "panel"}, {"region", run}}));
+  browser.AwaitIs("panel");
+  ASSERT_TRUE(browser.Send(
+      {{"do", "act"}, {"id", 1}, {"what", "step"}, {"target", run}}));
+  browser.AwaitIs("done");
+  const int64_t done_ns = MonotonicNanos();
+  EXPECT_EQ(cockpit.Report(run, done_ns, done_ns), "");
+  browser.AwaitIs("panel");  // the same report is sent once more
+}
+
+TEST(PageSession, EndsABrowserThatSendsNonsense) {
+  Cockpit cockpit({});
+  for (const char* const text :
+       {"", "null", "[]", "{", "{}", R"({"do": 1})", R"({"do": "fly"})",
+        R"({"do": "fly", "view": 1})", R"({"do": "watch"})",
+        R"({"do": "watch", "view": 0, "run": "x", "width": 1})",
+        R"({"do": "watch", "view": 1, "run": 7, "width": 1})",
+        R"({"do": "watch", "view": 1, "run": "x", "width": 0})",
+        R"({"do": "watch", "view": 1, "run": "x", "width": 1e99})",
+        R"({"do": "watch", "view": 1.5, "run": "x", "width": 1})",
+        R"({"do": "act", "id": -1, "what": "pause"})",
+        R"({"do": "act", "id": 1, "what": "pause", "on": 1})",
+        R"({"do": "daemon"})"}) {
+    PageSession session(&cockpit);
+    // A view that has ended is no error, whatever the message.
+    if (absl::string_view(text).find("fly\", \"view") !=
+        absl::string_view::npos) {
+      EXPECT_TRUE(session.Receive(text, 0)) << text;
+      continue;
+    }
+    EXPECT_FALSE(session.Receive(text, 0)) << text;
+  }
+  PageSession session(&cockpit);
+  EXPECT_FALSE(session.Receive(std::string(100'000, '['), 0));
+  EXPECT_FALSE(session.Receive(R"({"do":"watch","view":1,"width":1,"run":")" +
+                                   std::string(5000, 'x') + "\"}",
+                               0));
+}
+
+TEST(PageSession, LimitsItsViewsAndActions) {
+  Cockpit cockpit({});
+  PageSession session(&cockpit);
+  const auto watch = [&](size_t view) {
+    const Json message = {
+        {"do", "watch"}, {"view", view}, {"run", "x"}, {"width", 64}};
+    return session.Receive(message.dump(), 0);
+  };
+  for (size_t i = 1; i <= PageSession::kMostViews; ++i) EXPECT_TRUE(watch(i));
+  EXPECT_FALSE(watch(PageSession::kMostViews + 1));
+  EXPECT_FALSE(watch(1));  // twice
+  bool refused = false;
+  for (size_t i = 0; i <= PageSession::kMostActions; ++i) {
+    refused = !session.Receive(
+        R"({"do":"act","id":1,"what":"pause","target":"x","on":true})", 0);
+  }
+  EXPECT_TRUE(refused);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,74 @@
+// RunFeed: one run for all browsers that show it.
+//
+// Data flow: FrameWatch -> the newest frame, encoded once for each quality; and
+// the tape of the last 60 s.
+// Ownership: the views of all browsers share it; the server's one thread. With
+// the last view it detaches, and the run's engine stops rendering.
+//
+//   auto feed = std::make_shared<RunFeed>("demo");
+//   if (feed->Poll(MonotonicNanos())) Send(*feed->Encode(pace.quality(), 640));
+
+#ifndef TANDEM_VIZ_WEB_RUN_FEED_H_
+#define TANDEM_VIZ_WEB_RUN_FEED_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "viz/core/frame_tape.h"
+#include "viz/core/frame_watch.h"
+#include "viz/core/mp4_recorder.h"
+#include "viz/core/picture.h"
+#include "viz/web/picture_pace.h"
+
+namespace tandem {
+
+class RunFeed {
+ public:
+  explicit RunFeed(const std::string& run) : run_(run), watch_(run) {}
+
+  // As FrameWatch::Poll; also records the tape, and the recording.
+  bool Poll(int64_t now_ns);
+
+  // Records into a new file. Errors: those of Mp4Recorder::Start, and
+  // kInvalidArgument: it records already.
+  absl::Status StartRecording(const std::string& path);
+  // nullptr: it does not record.
+  const Mp4Recorder* recorder() const { return recorder_.get(); }
+  // Ends the recording; the caller calls Finish, which blocks.
+  std::unique_ptr<Mp4Recorder> TakeRecorder() { return std::move(recorder_); }
+
+  // Returns the newest frame; nullptr: none, or libjpeg refuses it. At least
+  // `wanted_width` pixels wide before the quality's divisor, if the frame is.
+  std::shared_ptr<const Picture> Encode(const PictureQuality& quality,
+                                        uint32_t wanted_width);
+
+  // The reason why the last recording has ended early; "": none.
+  void SetError(std::string error) { error_ = std::move(error); }
+  const std::string& error() const { return error_; }
+
+  // As Encode, as PNG, with all pixels up to kMaxPicturePixels.
+  std::shared_ptr<const Picture> EncodeLossless() const;
+
+  const std::string& run() const { return run_; }
+  const FrameWatch& watch() const { return watch_; }
+  const FrameTape& tape() const { return tape_; }
+  void SetMostTapeBytes(size_t bytes) { tape_.SetMostBytes(bytes); }
+
+ private:
+  const std::string run_;
+  FrameWatch watch_;
+  FrameTape tape_;
+  std::unique_ptr<Mp4Recorder> recorder_;
+  std::string error_;
+  // Of the newest frame, by divisor and quality.
+  std::map<std::pair<uint32_t, int>, std::shared_ptr<const Picture>> encoded_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_RUN_FEED_H_

@@ -1,0 +1,41 @@
+// StartTlsRelay: the encrypted side of a connection, for a server that speaks
+// without encryption.
+//
+// Data flow: browser <- TLS -> the relay <- a socket pair -> WebServer. So HTTP
+// and WebSockets are compiled for one kind of stream, and their limits hold for
+// both kinds of connections.
+// Ownership: the relay owns the browser's socket and one end of the pair; it
+// ends when either side ends.
+//
+//   absl::StatusOr<UniqueFd> plain =
+//       StartTlsRelay(&context, std::move(accepted), certificate);
+//
+// Bounds: kHandshakeSecs for the handshake; a browser that takes nothing for
+// kStalledSecs is disconnected.
+
+#ifndef TANDEM_VIZ_WEB_TLS_RELAY_H_
+#define TANDEM_VIZ_WEB_TLS_RELAY_H_
+
+#include "absl/status/statusor.h"
+#include "transport/base/unique_fd.h"
+#include "viz/web/tls_certificate.h"
+
+namespace boost::asio {
+class io_context;
+}  // namespace boost::asio
+
+namespace tandem {
+
+constexpr int kHandshakeSecs = 10;
+constexpr int kStalledSecs = 60;
+
+// Returns the plain side, which does not block. `context` runs the relay, on
+// one thread. Error: the system's, such as too many open files; the connection
+// is closed then.
+absl::StatusOr<UniqueFd> StartTlsRelay(boost::asio::io_context* context,
+                                       UniqueFd encrypted,
+                                       const TlsCertificate& certificate);
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_TLS_RELAY_H_

@@ -1,0 +1,47 @@
+// WebOptions: tandem-view's command line.
+//
+// Data flow: argv -> absl flags -> checked options; --help lists the flags.
+//
+//   absl::StatusOr<WebOptions> options = ParseWebOptions(words);
+//   if (options->help_wanted) std::cout << WebHelp();
+
+#ifndef TANDEM_VIZ_WEB_WEB_OPTIONS_H_
+#define TANDEM_VIZ_WEB_WEB_OPTIONS_H_
+
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+struct WebOptions {
+  bool help_wanted = false;   // true: nothing else was checked
+  std::string listen;         // HOST:PORT; "": the socket
+  bool allow_remote = false;  // whether `listen` may be any address
+  std::string tls_cert;       // path; "": no encryption
+  std::string tls_key;        // path; "" with tls_cert ""
+  std::string socket;         // path; "": DefaultSocketPath
+  bool control = false;
+  std::string daemon_target;             // "": no daemon
+  bool start_daemon = false;             // unless one answers at the target
+  std::string data_dir = "tandem-data";  // of a started daemon
+  std::string recordings = ".";          // folder
+};
+
+// Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for
+// contradictory flags, and for a remote address without encryption.
+absl::StatusOr<WebOptions> ParseWebOptions(
+    std::span<const absl::string_view> words);
+
+std::string WebHelp();
+
+// Returns a path in $XDG_RUNTIME_DIR, or else in a folder of /tmp with mode
+// 0700, which this call makes. Error: the folder is another user's, or open to
+// others.
+absl::StatusOr<std::string> DefaultSocketPath();
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_WEB_OPTIONS_H_

@@ -1,0 +1,61 @@
+// WebServer: HTTP and WebSockets for the page, on one thread.
+//
+// Data flow: listening sockets -> requests, checked by Access -> the page's
+// files, or a WebSocket with a PageSession -> Cockpit.
+// Ownership: the program's main thread, which Run blocks. Everything of Boost
+// is in web_server.cc and tls_relay.cc, which take long to compile.
+//
+//   WebServer server(std::move(sockets), &access, &cockpit, std::nullopt);
+//   server.Run();  // until SIGINT, SIGTERM or SIGHUP
+//
+// Bounds against hostile clients:
+//   kMostConnections   at once; a new one replaces the oldest that has no
+//                      WebSocket, and is refused if there is none
+//   kRequestSecs       for a complete request; otherwise the connection ends
+//   kHeaderBytes       of a request; requests with a body are refused
+//   kMessageBytes      of a browser's WebSocket message
+//   kSilentSecs        without an answer to a ping: the WebSocket ends
+
+#ifndef TANDEM_VIZ_WEB_WEB_SERVER_H_
+#define TANDEM_VIZ_WEB_WEB_SERVER_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "program/listening_sockets.h"
+#include "viz/web/access.h"
+#include "viz/web/cockpit.h"
+#include "viz/web/tls_certificate.h"
+
+namespace tandem {
+
+class WebServer {
+ public:
+  static constexpr size_t kMostConnections = 256;
+  static constexpr int kRequestSecs = 10;
+  static constexpr size_t kHeaderBytes = 8 << 10;
+  static constexpr size_t kMessageBytes = size_t{300} << 10;
+  static constexpr int kSilentSecs = 60;
+
+  // `access` and `cockpit` must outlive the server. With a certificate every
+  // connection is encrypted.
+  WebServer(std::vector<ListeningSocket> sockets, const Access* access,
+            Cockpit* cockpit, std::optional<TlsCertificate> certificate);
+  WebServer(const WebServer&) = delete;
+  WebServer& operator=(const WebServer&) = delete;
+  ~WebServer();
+
+  // Serves until a signal. Blocks.
+  void Run();
+
+ private:
+  class Loop;
+  const std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_WEB_SERVER_H_
