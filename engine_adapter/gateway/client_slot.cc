@@ -1,0 +1,284 @@
+#include "engine_adapter/gateway/client_slot.h"
+
+#include <array>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine_adapter/gateway/contracts.h"
+#include "engine_adapter/gateway/engine_link.h"
+#include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/info_names.h"
+#include "engine_adapter/gateway/stopping.h"
+#include "schema/layout/lrbc.h"
+#include "schema/messages/hazel_rpc_generated.h"
+#include "transport/base/error.h"
+#include "transport/base/quoted.h"
+#include "transport/memory/attached_region.h"
+#include "transport/memory/region_plan.h"
+
+namespace tandem::gateway {
+namespace {
+
+constexpr double kAttachSecs = 1;
+constexpr double kDefaultStepSecs = 5;  // the published protocol's
+constexpr int64_t kEnv = 0;
+
+absl::string_view DescriptionOf(const ClientSide& side) {
+  const InfosPlan infos = InfosOf(side.plan());
+  return {side.mapping()->At<char>(infos.description), infos.description_bytes};
+}
+
+}  // namespace
+
+StepCall::StepCall(const hazel::rpc::StepRequest* step,
+                   hazel::rpc::StepResponse* answer)
+    : request(step),
+      response(answer),
+      begun_ns(MonotonicNanos()),
+      deadline(Deadline::After(
+          step->timeout_s() > 0 ? step->timeout_s() : kDefaultStepSecs,
+          begun_ns)) {}
+
+ClientSlot::Client::Client(ClientSide client_side)
+    : side(std::move(client_side)),
+      rpcs(&side, {.interrupted = IsStopping}),
+      info_names(InfoNames(DescriptionOf(side), side.plan().info_size)) {}
+
+ClientSlot::Tried ClientSlot::TryStep(StepCall* call) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || client_ == nullptr || pending_ != nullptr || late_) {
+    return Tried::kNotSent;
+  }
+  call->status = Send(*call);
+  if (!call->status.ok()) return Tried::kDone;
+  const ErrorCode code = client_->side.Recv(Deadline::After(kInlineSecs));
+  if (code == ErrorCode::kStepTimeout) {
+    pending_ = call;
+    return Tried::kSent;
+  }
+  Complete(call, code);
+  return Tried::kDone;
+}
+
+void ClientSlot::Finish(StepCall* call) {
+  const std::lock_guard lock(mutex_);
+  EndPending();
+  if (call->done) return;
+  call->done = true;
+  call->status = Attach(call->deadline);
+  if (call->status.ok()) call->status = TakeLate(call->deadline);
+  if (call->status.ok()) call->status = Send(*call);
+  if (CodeOf(call->status) == ErrorCode::kStepTimeout) return TimeOut(call);
+  if (!call->status.ok()) return;
+  Complete(call, client_->side.Recv(call->deadline));
+}
+
+// The caller of TryStep has not come to Finish yet, or comes now.
+void ClientSlot::EndPending() {
+  if (pending_ == nullptr) return;
+  StepCall* const call = std::exchange(pending_, nullptr);
+  call->done = true;
+  Complete(call, client_->side.Recv(call->deadline));
+}
+
+absl::Status ClientSlot::Reset(const hazel::rpc::ResetAgentRequest& request,
+                               hazel::rpc::ResetAgentResponse* response,
+                               Deadline deadline) {
+  const std::lock_guard lock(mutex_);
+  EndPending();
+  std::string message;
+  const absl::Status status = [&]() -> absl::Status {
+    TANDEM_RETURN_IF_ERROR(Attach(deadline));
+    TANDEM_RETURN_IF_ERROR(CheckAgent(request.agent_name()));
+    TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
+    // Programs that mean no contract send an empty one.
+    if (request.simulation_contract().ByteSizeLong() > 0) {
+      TANDEM_RETURN_IF_ERROR(
+          SetContract(request.simulation_contract(), deadline, &message));
+    }
+    const std::array<int64_t, 1> envs = {kEnv};
+    ErrorCode code = client_->side.SendReset(envs, {});
+    if (code == ErrorCode::kOk) {
+      code = client_->side.Recv(deadline);
+      late_ = code == ErrorCode::kStepTimeout;
+    }
+    last_use_ns_ = MonotonicNanos();
+    return Failed(code);
+  }();
+  const bool is_late = CodeOf(status) == ErrorCode::kStepTimeout;
+  if (!status.ok() && !IsAway(status) && !is_late) return status;
+  response->set_success(status.ok());
+  response->set_message(status.ok() ? message : NotReadyText(status));
+  return absl::OkStatus();
+}
+
+void ClientSlot::ReleaseIdle(int64_t now_ns) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || client_ == nullptr || pending_ != nullptr) return;
+  if (Deadline::After(release_secs_, last_use_ns_).PassedAt(now_ns)) Detach();
+}
+
+void ClientSlot::Release() {
+  const std::lock_guard lock(mutex_);
+  EndPending();
+  if (client_ != nullptr) Detach();
+}
+
+absl::Status ClientSlot::Attach(Deadline deadline) {
+  if (client_ != nullptr && client_->side.EngineAlive()) {
+    return absl::OkStatus();
+  }
+  if (client_ != nullptr) Detach();
+  // ClientSide::Attach would wait for an engine.
+  if (const auto header = AttachedRegion::Peek(region_); !header.ok()) {
+    return header.status();
+  }
+  if (deadline.PassedAt(MonotonicNanos())) {
+    return MakeError(ErrorCode::kStepTimeout,
+                     absl::StrCat("region '", region_,
+                                  "': the deadline passed before the attach"));
+  }
+  TANDEM_ASSIGN_OR_RETURN(
+      ClientSide side,
+      ClientSide::Attach(region_, {.timeout_secs = kAttachSecs,
+                                   .autoreset = AutoresetMode::kDisabled,
+                                   .interrupted = IsStopping}));
+  client_ = std::make_unique<Client>(std::move(side));
+  last_use_ns_ = MonotonicNanos();
+  return absl::OkStatus();
+}
+
+absl::Status ClientSlot::CheckAgent(absl::string_view name) const {
+  const uint32_t envs = client_->side.plan().num_envs;
+  if (envs != 1) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        absl::StrCat("region '", region_,
+                     "': expected an engine with one environment, found ",
+                     envs, "; next: start the engine with --num_envs=1"));
+  }
+  if (name.empty() || name == "agent_0") return absl::OkStatus();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("agent_name: expected agent_0 or nothing, "
+                                "found ",
+                                Quoted(name)));
+}
+
+absl::Status ClientSlot::Send(const StepCall& call) {
+  TANDEM_RETURN_IF_ERROR(CheckAgent(call.request->agent_name()));
+  const StepArrays& arrays = client_->side.arrays();
+  if (arrays.obs_size == 0 || arrays.act_size == 0) {
+    return MakeError(ErrorCode::kUnsupported,
+                     absl::StrCat("region '", region_,
+                                  "': expected observations and actions that "
+                                  "are rows of float32, found ",
+                                  arrays.obs_size, " and ", arrays.act_size,
+                                  " numbers; next: use a task with Box spaces "
+                                  "of float32"));
+  }
+  actions_.resize(arrays.act_size);
+  TANDEM_RETURN_IF_ERROR(ComposeActions(*call.request, {}, actions_));
+  const ErrorCode code = client_->side.Send(actions_);
+  last_use_ns_ = MonotonicNanos();
+  return Failed(code);
+}
+
+void ClientSlot::Complete(StepCall* call, ErrorCode code) {
+  if (code == ErrorCode::kOk) {
+    call->status = absl::OkStatus();
+    return Fill(call);
+  }
+  call->status = Failed(code);
+  if (code != ErrorCode::kStepTimeout) return;
+  late_ = true;
+  TimeOut(call);
+}
+
+// Programs expect the end of their timeout_s in the response.
+void ClientSlot::TimeOut(StepCall* call) {
+  call->response->set_success(false);
+  call->response->set_message(std::string(call->status.message()));
+  call->status = absl::OkStatus();
+}
+
+void ClientSlot::Fill(StepCall* call) {
+  const StepArrays& arrays = client_->side.arrays();
+  const int64_t now_ns = MonotonicNanos();
+  hazel::rpc::StepResponse* const response = call->response;
+  response->set_success(true);
+  response->set_physics_step_duration_us(
+      static_cast<uint64_t>(now_ns - call->begun_ns) / 1000);
+  hazel::rpc::AgentFrame* const frame = response->mutable_observation();
+  frame->set_timestamp_ms(UnixMillis());
+  // relaxed: Recv has acquired it.
+  frame->set_frame_number(static_cast<uint32_t>(
+      client_->side.mapping()->header()->frame_seq.load(
+          std::memory_order_relaxed)));
+  frame->mutable_observations()->Add(arrays.obs.begin(), arrays.obs.end());
+  frame->mutable_actions()->Add(actions_.begin(), actions_.end());
+  frame->set_agent_name("agent_0");
+  (*response->mutable_reward_signals())["reward"] = arrays.rewards[kEnv];
+  const bool terminated = arrays.terminateds[kEnv] != 0;
+  const bool truncated = arrays.truncateds[kEnv] != 0;
+  response->set_terminated(terminated);
+  response->set_truncated(truncated);
+  (*response->mutable_termination_flags())["terminated"] = terminated;
+  (*response->mutable_termination_flags())["time_out"] = truncated;
+  for (size_t i = 0; i < client_->info_names.size(); ++i) {
+    (*response->mutable_info())[client_->info_names[i]] =
+        static_cast<float>(arrays.infos[i]);
+  }
+}
+
+absl::Status ClientSlot::TakeLate(Deadline deadline) {
+  if (!late_) return absl::OkStatus();
+  const ErrorCode code = client_->side.Recv(deadline);
+  late_ = code == ErrorCode::kStepTimeout;
+  // The results, or the engine's error, belong to a call that has ended.
+  if (code == ErrorCode::kStepTimeout || code == ErrorCode::kPeerGone ||
+      code == ErrorCode::kBrokenPeer || code == ErrorCode::kInterrupted) {
+    return Failed(code);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClientSlot::SetContract(
+    const hazel::rpc::SimulationContract& contract, Deadline deadline,
+    std::string* message) {
+  // Not as an attendant: the engine refuses it while there is a client.
+  TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<RpcClient> rpcs,
+                          client_->rpcs.Client());
+  rpc::ResetAgentRequestT request;
+  request.simulation_contract =
+      std::make_unique<rpc::SimulationContractT>(ToEngine(contract));
+  request.env_ids = {kEnv};
+  request.at_next_reset = true;
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::ResetAgent;
+  call.payload.Set(std::move(request));
+  TANDEM_ASSIGN_OR_RETURN(const RpcMessage answer, rpcs->Call(call, deadline));
+  TANDEM_ASSIGN_OR_RETURN(
+      const rpc::ResetAgentResponseT set,
+      EngineLink::Unpacked<rpc::ResetAgentResponse>(answer));
+  if (!set.unused_fields.empty()) {
+    *message = absl::StrCat("fields of the contract without effect here: ",
+                            absl::StrJoin(set.unused_fields, ", "));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClientSlot::Failed(ErrorCode code) {
+  if (code == ErrorCode::kOk) return absl::OkStatus();
+  const absl::Status status = client_->side.Explain(code);
+  if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) Detach();
+  return status;
+}
+
+void ClientSlot::Detach() {
+  client_->rpcs.End();
+  client_ = nullptr;
+  late_ = false;
+}
+
+}  // namespace tandem::gateway

@@ -1,0 +1,126 @@
+// ClientSlot: the gateway's place as the client of its region, and the
+// exchanges of its Step and ResetAgent calls.
+//
+// Data flow: StepRequest -> actions -> ClientSide -> StepResponse.
+// Ownership: one for a gateway. TryStep may be called by gRPC's threads: it
+// blocks for at most kInlineSecs. All other calls block as long as their
+// deadlines allow; one thread makes them, the queue for steps.
+//
+//   StepCall call(&request, &response);
+//   if (slot.TryStep(&call) != ClientSlot::Tried::kDone) slot.Finish(&call);
+//   reactor->Finish(ToGrpc(call.status));
+
+#ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_CLIENT_SLOT_H_
+#define TANDEM_ENGINE_ADAPTER_GATEWAY_CLIENT_SLOT_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/gateway/actions.h"
+#include "schema/layout/error_codes.h"
+#include "schema/protos/hazel/agent.pb.h"
+#include "transport/base/clock.h"
+#include "transport/rpc/rpc_session.h"
+#include "transport/session/client_side.h"
+
+namespace tandem::gateway {
+
+// A Step in progress. Both messages outlive it.
+struct StepCall {
+  StepCall(const hazel::rpc::StepRequest* step,
+           hazel::rpc::StepResponse* answer);
+
+  const hazel::rpc::StepRequest* request;
+  hazel::rpc::StepResponse* response;
+  int64_t begun_ns;
+  Deadline deadline;           // by the request's timeout_s
+  bool done = false;           // status is the outcome
+  absl::Status status = {};
+};
+
+// States: without a client, at first; attached, after a Step or Reset; then an
+// exchange may be pending. Thread-safe.
+class ClientSlot {
+ public:
+  // The longest wait of TryStep.
+  static constexpr double kInlineSecs = 0.002;
+
+  // `release_secs`: the slot is released so long after the last exchange.
+  ClientSlot(std::string region, double release_secs)
+      : region_(std::move(region)), release_secs_(release_secs) {}
+  ClientSlot(const ClientSlot&) = delete;
+  ClientSlot& operator=(const ClientSlot&) = delete;
+  ~ClientSlot() { Release(); }
+
+  enum class [[nodiscard]] Tried : uint8_t {
+    kDone,     // call->status is the outcome
+    kSent,     // the exchange is pending: give the call to Finish soon
+    kNotSent,  // give the call to Finish
+  };
+  // Steps if this takes little time.
+  Tried TryStep(StepCall* call);
+
+  // Steps, or ends the step that TryStep has begun; sets call->status:
+  //  - OK with success=false: the engine did not answer before the deadline.
+  //  - kAlreadyAttached: another client has the slot.
+  //  - kInvalidArgument, kInvalidAction: the actions or the agent are invalid.
+  //  - kNotReady, kPeerGone, kBrokenPeer: the engine is away. A later call
+  //    attaches to its successor.
+  //  - kUnsupported, kEngineFailed, kEnvFailed: the engine's errors.
+  void Finish(StepCall* call);
+
+  // Resets an agent's environment: an exchange. Blocks until `deadline`. An
+  // engine that is away is success=false in the response. Errors: as Finish.
+  absl::Status Reset(const hazel::rpc::ResetAgentRequest& request,
+                     hazel::rpc::ResetAgentResponse* response,
+                     Deadline deadline);
+
+  // Releases the client slot if it was not used for the time of the
+  // constructor. Does not block: does nothing during an exchange.
+  void ReleaseIdle(int64_t now_ns);
+  // Releases the client slot. Blocks during a call of another thread.
+  void Release();
+
+ private:
+  struct Client {
+    explicit Client(ClientSide client_side);
+
+    ClientSide side;
+    RpcSession rpcs;  // refers to side
+    std::vector<std::string> info_names;
+  };
+
+  absl::Status Attach(Deadline deadline);
+  absl::Status Send(const StepCall& call);
+  void EndPending();
+  void Complete(StepCall* call, ErrorCode code);
+  void Fill(StepCall* call);
+  static void TimeOut(StepCall* call);
+  absl::Status TakeLate(Deadline deadline);
+  absl::Status SetContract(const hazel::rpc::SimulationContract& contract,
+                           Deadline deadline, std::string* message);
+  absl::Status Failed(ErrorCode code);
+  void Detach();
+  absl::Status CheckAgent(absl::string_view name) const;
+
+  const std::string region_;
+  const double release_secs_;
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::unique_ptr<Client> client_;
+  StepCall* pending_ = nullptr;  // sent by TryStep, without an outcome yet
+  bool late_ = false;  // results of an earlier call's exchange will come
+  int64_t last_use_ns_ = 0;
+  std::vector<float> actions_;
+};
+
+}  // namespace tandem::gateway
+
+#endif  // TANDEM_ENGINE_ADAPTER_GATEWAY_CLIENT_SLOT_H_

@@ -1,0 +1,112 @@
+// The RPCs of package hazel.rpc, version 0.5.0 and three of 0.1.84: one row
+// each.
+//
+// Data flow: rows -> the classes of the services (services.cc), the texts of
+// refusals, `tandem-gateway --list_rpcs`, which tests read.
+//
+//   for (const RpcRow& row : AllRpcs()) Print(row.service, row.rpc);
+
+#ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_
+
+#define TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_ \
+#include <cstdint> \
+#include "absl/strings/string_view.h" \
+#include "absl/types/span.h" \
+// Each macro has the rows of a service: U(...) of an RPC with one response, \
+// S(...) of an RPC with a stream of responses. \
+// Arguments: (rpc, request, response, door).
+
+#define TANDEM_AGENT_RPCS(U, S) \
+  U(GetAgentSchema, GetAgentSchemaRequest, GetAgentSchemaResponse, kEngine) \
+  U(ResetAgent, ResetAgentRequest, ResetAgentResponse, kStep) \
+  U(Step, StepRequest, StepResponse, kStep) \
+  U(SetActionGroup, SetActionGroupRequest, SetActionGroupResponse, kLater) \
+  U(ReportProgress, ProgressReport, ProgressAck, kLater) \
+  U(GetCapabilityManifest, GetCapabilityManifestRequest, GetCapabilityManifestResponse, kLater) \
+  U(ValidateTaskContract, ValidateTaskContractRequest, ValidateTaskContractResponse, kLater) \
+  U(NegotiateTask, NegotiateTaskRequest, NegotiateTaskResponse, kLater) \
+  U(ListRobotControllers, ListRobotControllersRequest, ListRobotControllersResponse, kLater) \
+  U(GetRobotController, GetRobotControllerRequest, GetRobotControllerResponse, kNone) \
+  U(ListPolicyDescriptors, ListPolicyDescriptorsRequest, ListPolicyDescriptorsResponse, kLater) \
+  U(SetPolicyActive, SetPolicyActiveRequest, PolicyOperationAck, kNone) \
+  U(SetPolicyDescriptor, SetPolicyDescriptorRequest, PolicyOperationAck, kNone) \
+  U(SetPolicyDrivenJoints, SetPolicyDrivenJointsRequest, PolicyOperationAck, kNone) \
+  U(SetPolicyClampObservation, SetPolicyClampObservationRequest, PolicyOperationAck, kNone) \
+  U(SetPolicyPriority, SetPolicyPriorityRequest, PolicyOperationAck, kNone) \
+  U(SetPolicyCommandFloat, SetPolicyCommandFloatRequest, PolicyOperationAck, kNone) \
+  U(SetPolicyCommandBool, SetPolicyCommandBoolRequest, PolicyOperationAck, kNone) \
+  U(SetPolicyGains, SetPolicyGainsRequest, PolicyOperationAck, kNone) \
+  U(ClearPolicyGains, ClearPolicyGainsRequest, PolicyOperationAck, kNone) \
+  U(GetPolicyCommandFloat, GetPolicyCommandFloatRequest, PolicyCommandFloatValue, kNone) \
+  U(GetPolicyCommandBool, GetPolicyCommandBoolRequest, PolicyCommandBoolValue, kNone) \
+  U(SetMotionGraphActive, SetMotionGraphActiveRequest, PolicyOperationAck, kNone) \
+  U(GetMotionGraphActive, GetMotionGraphActiveRequest, GetMotionGraphActiveResponse, kNone) \
+  U(SetMotionGraphInput, SetMotionGraphInputRequest, PolicyOperationAck, kNone) \
+  U(GetMotionGraphInput, GetMotionGraphInputRequest, GetMotionGraphInputResponse, kNone) \
+  U(FireMotionGraphTrigger, FireMotionGraphTriggerRequest, PolicyOperationAck, kNone) \
+  U(GetPolicyBasePose, GetPolicyBasePoseRequest, PolicyBasePose, kNone) \
+  U(GetPolicyLastAction, GetPolicyLastActionRequest, PolicyLastAction, kNone) \
+  S(StreamPolicySlotState, StreamPolicySlotStateRequest, PolicySlotSummary, kNone) \
+  S(StreamRobotController, StreamRobotControllerRequest, RobotControllerSummary, kNone) \
+  U(GetObservation, GetObservationRequest, GetObservationResponse, kLater) \
+  S(StreamAgent, StreamAgentRequest, AgentFrame, kLater)
+
+#define TANDEM_MUJOCO_RPCS(U, S) \
+  U(GetJointState, GetJointStateRequest, GetJointStateResponse, kLater) \
+  U(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse, kEngine) \
+  S(StreamJointState, GetJointStateRequest, GetJointStateResponse, kLater) \
+  U(SendControl, SendControlRequest, SendControlResponse, kLater)
+
+#define TANDEM_MUJOCO_SCENE_RPCS(U, S) \
+  U(GetModelInfo, GetModelInfoRequest, GetModelInfoResponse, kLater) \
+  U(GetFullState, GetFullStateRequest, GetFullStateResponse, kLater) \
+  S(StreamFullState, StreamFullStateRequest, GetFullStateResponse, kLater) \
+  U(SetControl, SetControlRequest, SetControlResponse, kLater) \
+  U(SetQpos, SetQposRequest, SetQposResponse, kLater) \
+  U(GetActuatorGains, GetActuatorGainsRequest, GetActuatorGainsResponse, kLater) \
+  U(ResetScene, ResetSceneRequest, ResetSceneResponse, kLater)
+
+#define TANDEM_TELEMETRY_RPCS(U, S) \
+  U(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse, kLater) \
+  S(StreamTelemetry, StreamTelemetryRequest, TelemetryFrame, kLater)
+
+#define TANDEM_SCENE_RPCS(U, S) \
+  U(GetSceneInfo, GetSceneInfoRequest, GetSceneInfoResponse, kLater) \
+  U(ListEntities, ListEntitiesRequest, ListEntitiesResponse, kLater) \
+  U(GetEntity, GetEntityRequest, GetEntityResponse, kLater) \
+  U(SetEntityTransform, SetEntityTransformRequest, SetEntityTransformResponse, kLater) \
+  U(SetSimulationMode, SetSimulationModeRequest, SetSimulationModeResponse, kLater) \
+  U(GetSimulationMode, GetSimulationModeRequest, GetSimulationModeResponse, kLater) \
+  U(EnterPlayMode, EnterPlayModeRequest, EnterPlayModeResponse, kLater) \
+  U(ExitPlayMode, ExitPlayModeRequest, ExitPlayModeResponse, kLater)
+
+#define TANDEM_CAMERA_RPCS(U, S) \
+  U(ListCameras, ListCamerasRequest, ListCamerasResponse, kLater) \
+  S(StreamCamera, StreamCameraRequest, ImageFrame, kLater) \
+  U(GetCameraConfig, GetCameraConfigRequest, CameraConfigResponse, kLater) \
+  U(SetCameraConfig, SetCameraConfigRequest, CameraConfigAck, kLater)
+
+#define TANDEM_VIEWPORT_RPCS(U, S) \
+  U(GetViewportInfo, GetViewportInfoRequest, GetViewportInfoResponse, kLater) \
+  S(StreamViewport, StartViewportStreamRequest, ImageFrame, kLater)
+
+#define TANDEM_DEBUG_RPCS(U, S) \
+  U(Draw, DebugDrawRequest, DebugDrawResponse, kLater)
+
+#define TANDEM_LIDAR_RPCS(U, S) \
+  U(SetLidarLive, SetLidarLiveRequest, LidarAck, kNone) \
+  U(SetLidarConfig, SetLidarConfigRequest, LidarAck, kNone) \
+  U(GetLidarConfig, LidarSensorRequest, LidarConfigResponse, kNone) \
+  U(SetLidarReturnParams, SetLidarReturnParamsRequest, LidarAck, kNone) \
+  U(GetLidarReturnParams, GetLidarReturnParamsRequest, LidarReturnParamsResponse, kNone) \
+  U(SetLidarPreset, SetLidarPresetRequest, LidarAck, kNone) \
+  U(SetLidarSecondaryCapture, SetLidarSecondaryCaptureRequest, LidarAck, kNone) \
+  U(BakeLidarMaterial, BakeLidarMaterialRequest, LidarAck, kNone) \
+  U(GetLidarBakeStatus, LidarSensorRequest, LidarBakeStatusResponse, kNone) \
+  U(LoadLidarBake, LoadLidarBakeRequest, LidarAck, kNone) \
+  U(SaveLidarBake, SaveLidarBakeRequest, LidarAck, kNone) \
+  U(GetLidarScan, GetLidarScanRequest, LidarScanResponse, kNone) \
+  U(GetLidarBeamCount, LidarSensorRequest, LidarBeamCountResponse, kNone) \
+  U(GetLidarBeamAngles, LidarSensorRequest, LidarBeamAnglesResponse, kNone)
+
+#endif  // TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_

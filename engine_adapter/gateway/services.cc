@@ -1,0 +1,187 @@
+#include "engine_adapter/gateway/services.h"
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/gateway/answers.h"
+#include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/rpc_table.h"
+// gRPC's generated code: each callback method hides the synchronous one.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverloaded-virtual"
+#include "schema/protos/hazel/agent.grpc.pb.h"
+#include "schema/protos/hazel/camera.grpc.pb.h"
+#include "schema/protos/hazel/debug.grpc.pb.h"
+#include "schema/protos/hazel/lidar.grpc.pb.h"
+#include "schema/protos/hazel/mujoco.grpc.pb.h"
+#include "schema/protos/hazel/mujoco_scene.grpc.pb.h"
+#include "schema/protos/hazel/scene.grpc.pb.h"
+#include "schema/protos/hazel/telemetry.grpc.pb.h"
+#include "schema/protos/hazel/viewport.grpc.pb.h"
+#pragma GCC diagnostic pop
+#include "transport/base/clock.h"
+
+namespace tandem::gateway {
+namespace {
+
+namespace pb = hazel::rpc;
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+// A rendered image may take so long the first time.
+constexpr double kMostCallSecs = 30;
+
+grpc::Status NotServed(absl::string_view rpc, Door door) {
+  return {grpc::StatusCode::UNIMPLEMENTED,
+          absl::StrCat(rpc, ": expected an RPC that engines of Tandem have, ",
+                       "found one that ",
+                       door == Door::kLater
+                           ? "this version of tandem-gateway does not serve"
+                           : "they have no counterpart of",
+                       "; next: tandem-gateway --list_rpcs prints those that "
+                       "it serves")};
+}
+
+grpc::Status TooManyCalls() {
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+          absl::StrCat("expected at most ", Gateway::kMostWaiting,
+                       " calls that wait, found more; next: call again later")};
+}
+
+// The client's deadline, or kMostCallSecs if that is earlier.
+Deadline DeadlineOf(const CallbackServerContext& context) {
+  const std::chrono::duration<double> left =
+      context.deadline() - std::chrono::system_clock::now();
+  return Deadline::After(std::min(left.count(), kMostCallSecs));
+}
+
+// What its class needs to start calls.
+class Calls {
+ public:
+  explicit Calls(Gateway* gateway) : gateway_(gateway) {}
+
+  template <Door kDoor, typename Request, typename Response>
+  ServerUnaryReactor* Start(absl::string_view rpc,
+                            CallbackServerContext* context,
+                            const Request* request, Response* response) const {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    if constexpr (kDoor == Door::kNone || kDoor == Door::kLater) {
+      call->Finish(NotServed(rpc, kDoor));
+    } else if constexpr (kDoor == Door::kStep) {
+      StartExchange(context, call, request, response);
+    } else {
+      const Deadline deadline = DeadlineOf(*context);
+      const bool added =
+          gateway_->calls.Add([gateway = gateway_, deadline, call, request,
+                               response] {
+            call->Finish(
+                ToGrpc(Answer(gateway, deadline, *request, response)));
+          });
+      if (!added) call->Finish(TooManyCalls());
+    }
+    return call;
+  }
+
+ private:
+  void StartExchange(CallbackServerContext* /*context*/,
+                     ServerUnaryReactor* call, const pb::StepRequest* request,
+                     pb::StepResponse* response) const {
+    auto step = std::make_shared<StepCall>(request, response);
+    // A step does not overtake those that wait.
+    const ClientSlot::Tried tried = gateway_->steps.IsEmpty()
+                                        ? gateway_->slot.TryStep(step.get())
+                                        : ClientSlot::Tried::kNotSent;
+    if (tried == ClientSlot::Tried::kDone) {
+      return call->Finish(ToGrpc(step->status));
+    }
+    auto finish = [gateway = gateway_, call, step] {
+      gateway->slot.Finish(step.get());
+      call->Finish(ToGrpc(step->status));
+    };
+    if (tried == ClientSlot::Tried::kSent) {
+      gateway_->steps.AddFirst(std::move(finish));
+    } else if (!gateway_->steps.Add(std::move(finish))) {
+      call->Finish(TooManyCalls());
+    }
+  }
+
+  void StartExchange(CallbackServerContext* context, ServerUnaryReactor* call,
+                     const pb::ResetAgentRequest* request,
+                     pb::ResetAgentResponse* response) const {
+    const bool added = gateway_->steps.Add(
+        [gateway = gateway_, deadline = DeadlineOf(*context), call, request,
+         response] {
+          call->Finish(ToGrpc(gateway->slot.Reset(*request, response,
+                                                  deadline)));
+        });
+    if (!added) call->Finish(TooManyCalls());
+  }
+
+  Gateway* const gateway_;
+};
+
+// Ends a stream before its first item.
+template <typename Response>
+class EndedStream final : public grpc::ServerWriteReactor<Response> {
+ public:
+  explicit EndedStream(const grpc::Status& status) { this->Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+#define TANDEM_UNARY(rpc, Request, Response, door)                            \
+  ServerUnaryReactor* rpc(CallbackServerContext* context,                     \
+                          const pb::Request* request, pb::Response* response) \
+      override {                                                              \
+    return calls_.Start<Door::door>(#rpc, context, request, response);        \
+  }
+#define TANDEM_STREAM(rpc, Request, Response, door)                           \
+  grpc::ServerWriteReactor<pb::Response>* rpc(CallbackServerContext*,         \
+                                              const pb::Request*) override {  \
+    return new EndedStream<pb::Response>(NotServed(#rpc, Door::door));        \
+  }
+#define TANDEM_SERVICE(Service, ROWS)                              \
+  class Service##Server final : public pb::Service::CallbackService { \
+   public:                                                         \
+    explicit Service##Server(Gateway* gateway) : calls_(gateway) {} \
+    ROWS(TANDEM_UNARY, TANDEM_STREAM)                              \
+   private:                                                        \
+    Calls calls_;                                                  \
+  };
+
+TANDEM_SERVICE(AgentService, TANDEM_AGENT_RPCS)
+TANDEM_SERVICE(MujocoService, TANDEM_MUJOCO_RPCS)
+TANDEM_SERVICE(MujocoSceneService, TANDEM_MUJOCO_SCENE_RPCS)
+TANDEM_SERVICE(TelemetryService, TANDEM_TELEMETRY_RPCS)
+TANDEM_SERVICE(SceneService, TANDEM_SCENE_RPCS)
+TANDEM_SERVICE(CameraService, TANDEM_CAMERA_RPCS)
+TANDEM_SERVICE(ViewportService, TANDEM_VIEWPORT_RPCS)
+TANDEM_SERVICE(DebugService, TANDEM_DEBUG_RPCS)
+TANDEM_SERVICE(LidarService, TANDEM_LIDAR_RPCS)
+
+#undef TANDEM_SERVICE
+#undef TANDEM_STREAM
+#undef TANDEM_UNARY
+
+}  // namespace
+
+std::vector<std::unique_ptr<grpc::Service>> MakeServices(Gateway* gateway) {
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  services.push_back(std::make_unique<AgentServiceServer>(gateway));
+  services.push_back(std::make_unique<MujocoServiceServer>(gateway));
+  services.push_back(std::make_unique<MujocoSceneServiceServer>(gateway));
+  services.push_back(std::make_unique<TelemetryServiceServer>(gateway));
+  services.push_back(std::make_unique<SceneServiceServer>(gateway));
+  services.push_back(std::make_unique<CameraServiceServer>(gateway));
+  services.push_back(std::make_unique<ViewportServiceServer>(gateway));
+  services.push_back(std::make_unique<DebugServiceServer>(gateway));
+  services.push_back(std::make_unique<LidarServiceServer>(gateway));
+  return services;
+}
+
+}  // namespace tandem::gateway
