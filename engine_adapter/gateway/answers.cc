@@ -1,71 +1,136 @@
 #include "engine_adapter/gateway/answers.h"
 
+#include <google/protobuf/descriptor.h>
+
+#include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "engine_adapter/gateway/grpc_errors.h"
-#include "schema/messages/hazel_rpc_generated.h"
+#include "engine_adapter/gateway/message_conversion.h"
+#include "flatbuffers/flatbuffers.h"
+#include "schema/layout/error_codes.h"
+#include "schema/messages/rpc_methods.h"
+#include "schema/protos/hazel/mujoco.pb.h"
 #include "transport/base/error.h"
+#include "transport/rpc/packed_call.h"
 
 namespace tandem::gateway {
 namespace {
 
 namespace pb = hazel::rpc;
-using Strings = google::protobuf::RepeatedPtrField<std::string>;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
-// A robot's name of the program, such as "unitreego2", is unknown to an engine,
-// which has agents' names only.
-std::string RobotOf(const std::string& name) {
-  return absl::StartsWith(name, "agent_") ? name : std::string();
+// Clears a robot's name of the program, such as "unitreego2": an engine knows
+// agents' names only.
+void ClearRobotsName(Message* request) {
+  const FieldDescriptor* const field =
+      request->GetDescriptor()->FindFieldByName("robot_name");
+  if (field == nullptr) return;
+  const auto& reflection = *request->GetReflection();
+  if (!absl::StartsWith(reflection.GetString(*request, field), "agent_")) {
+    reflection.ClearField(request, field);
+  }
 }
 
-void Copy(const std::vector<std::string>& from, Strings* to) {
-  to->Add(from.begin(), from.end());
+absl::Status AskEngine(Gateway* gateway, Deadline deadline,
+                       rpc::MethodId method, const Message& request,
+                       Message* response) {
+  const MethodPayloads payloads = PayloadsOf(method);
+  const std::unique_ptr<Message> question(request.New());
+  question->CopyFrom(request);
+  ClearRobotsName(question.get());
+  flatbuffers::FlatBufferBuilder builder;
+  const auto packed = Pack(*question, *TypeOf(payloads.request), &builder);
+  PackedCall call(&builder, method, payloads.request, packed.Union());
+  // As the client while the gateway is: the engine refuses some calls of
+  // attendants beside a client.
+  absl::StatusOr<RpcMessage> answer =
+      gateway->slot.CallAsClient(&call, deadline);
+  if (CodeOf(answer.status()) == ErrorCode::kClientClosed) {
+    answer = gateway->link.Call(std::move(call), deadline);
+  }
+  if (!answer.ok()) return answer.status();
+  const rpc::Envelope& envelope = answer->envelope();
+  if (envelope.payload_type() != payloads.answer) {
+    return MakeError(
+        ErrorCode::kEngineFailed,
+        absl::StrCat("expected the engine's answer to ",
+                     rpc::EnumNameMethodId(method),
+                     ", found another kind of message"));
+  }
+  Unpack(*static_cast<const flatbuffers::Table*>(envelope.payload()),
+         *TypeOf(payloads.answer), response);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status Answer(Gateway* gateway, Deadline deadline,
-                    const pb::GetAgentSchemaRequest& request,
-                    pb::GetAgentSchemaResponse* response) {
-  rpc::GetAgentSchemaRequestT question;
-  question.agent_name = request.agent_name();
-  TANDEM_ASSIGN_OR_RETURN(
-      const rpc::GetAgentSchemaResponseT answer,
-      gateway->link.Ask<rpc::GetAgentSchemaResponse>(
-          rpc::MethodId::GetAgentSchema, question, deadline));
-  pb::AgentSchema* const schema = response->mutable_schema();
-  if (answer.schema == nullptr) return absl::OkStatus();
-  schema->set_agent_name(answer.schema->agent_name);
-  Copy(answer.schema->observation_names, schema->mutable_observation_names());
-  Copy(answer.schema->action_names, schema->mutable_action_names());
-  schema->set_observation_size(answer.schema->observation_size);
-  schema->set_action_size(answer.schema->action_size);
+rpc::MethodId MethodOf(absl::string_view name) {
+  // The name of the method, and of 0.1.84's RPC.
+  if (name == "SetControl") return rpc::MethodId::SendControl;
+  for (const rpc::MethodId method : rpc::EnumValuesMethodId()) {
+    if (name == rpc::EnumNameMethodId(method)) return method;
+  }
+  return rpc::MethodId::NONE;
+}
+
+absl::Status Relay(Gateway* gateway, Deadline deadline, rpc::MethodId method,
+                   const Message& request, Message* response) {
+  const absl::Status status =
+      AskEngine(gateway, deadline, method, request, response);
+  if (status.ok() || method != rpc::MethodId::GetMujocoInfo) return status;
+  auto* const info = static_cast<pb::GetMujocoInfoResponse*>(response);
+  info->set_success(false);
+  info->set_message(IsAway(status) ? NotReadyText(status)
+                                   : std::string(status.message()));
   return absl::OkStatus();
 }
 
-absl::Status Answer(Gateway* gateway, Deadline deadline,
-                    const pb::GetMujocoInfoRequest& request,
-                    pb::GetMujocoInfoResponse* response) {
-  rpc::GetMujocoInfoRequestT question;
-  question.robot_name = RobotOf(request.robot_name());
-  const auto answer = gateway->link.Ask<rpc::GetMujocoInfoResponse>(
-      rpc::MethodId::GetMujocoInfo, question, deadline);
-  if (!answer.ok()) {
-    response->set_success(false);
-    response->set_message(IsAway(answer.status())
-                              ? NotReadyText(answer.status())
-                              : std::string(answer.status().message()));
-    return absl::OkStatus();
-  }
-  response->set_success(answer->success);
-  response->set_message(answer->message);
-  response->set_nq(answer->nq);
-  response->set_nv(answer->nv);
-  response->set_nu(answer->nu);
-  Copy(answer->joint_names, response->mutable_joint_names());
-  Copy(answer->actuator_names, response->mutable_actuator_names());
+absl::Status Answer(const pb::ProgressReport& /*request*/,
+                    pb::ProgressAck* response) {
+  response->set_accepted(true);
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const pb::ListRobotControllersRequest& /*request*/,
+                    pb::ListRobotControllersResponse* /*response*/) {
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const pb::ListPolicyDescriptorsRequest& /*request*/,
+                    pb::ListPolicyDescriptorsResponse* /*response*/) {
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const pb::EnterPlayModeRequest& /*request*/,
+                    pb::EnterPlayModeResponse* response) {
+  response->set_success(true);
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const pb::ExitPlayModeRequest& /*request*/,
+                    pb::ExitPlayModeResponse* response) {
+  response->set_success(true);
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const pb::GetCameraConfigRequest& /*request*/,
+                    pb::CameraConfigResponse* response) {
+  response->set_found(false);
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const pb::SetCameraConfigRequest& /*request*/,
+                    pb::CameraConfigAck* response) {
+  response->set_ok(false);
+  response->set_message(
+      "expected a camera with a configuration, found that cameras of Tandem's "
+      "engines have none; next: set width, height and format in the request of "
+      "an image");
   return absl::OkStatus();
 }
 

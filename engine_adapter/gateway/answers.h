@@ -1,32 +1,61 @@
-// The answers to calls that need no exchange: one function for each RPC.
+// The answers to calls that need no exchange.
 //
-// Data flow: request -> Answer -> the engine's RPCs -> response.
+// Data flow: request -> Relay, or a function of its own -> response.
 //
-//   absl::Status status = Answer(&gateway, deadline, request, &response);
+//   absl::Status status = Relay(&gateway, deadline,
+//                               rpc::MethodId::GetSceneInfo, request,
+//                               &response);
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_ANSWERS_H_
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_ANSWERS_H_
 
+#include <google/protobuf/message.h>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/gateway.h"
+#include "schema/messages/hazel_rpc_generated.h"
 #include "schema/protos/hazel/agent.pb.h"
-#include "schema/protos/hazel/mujoco.pb.h"
+#include "schema/protos/hazel/camera.pb.h"
+#include "schema/protos/hazel/scene.pb.h"
 #include "transport/base/clock.h"
 
 namespace tandem::gateway {
 
-// Each blocks until the engine's answer. Errors: those of EngineLink::Ask,
-// unless a comment says otherwise.
+// Returns the engine's method that answers an RPC of door kEngine; NONE for
+// others.
+rpc::MethodId MethodOf(absl::string_view name);
 
-absl::Status Answer(Gateway* gateway, Deadline deadline,
-                    const hazel::rpc::GetAgentSchemaRequest& request,
-                    hazel::rpc::GetAgentSchemaResponse* response);
+// Calls the engine's method with the converted request. Blocks until the
+// answer. A name of a robot is left out unless it is an agent's. Errors:
+//  - those of EngineLink::Call;
+//  - kEngineFailed: the answer has another type;
+//  - none for GetMujocoInfo, whose errors programs take for a dead server: they
+//    are success=false.
+absl::Status Relay(Gateway* gateway, Deadline deadline, rpc::MethodId method,
+                   const google::protobuf::Message& request,
+                   google::protobuf::Message* response);
 
-// Never an error: programs take one for a dead server. An engine that is away,
-// or that has no MuJoCo, is success=false.
-absl::Status Answer(Gateway* gateway, Deadline deadline,
-                    const hazel::rpc::GetMujocoInfoRequest& request,
-                    hazel::rpc::GetMujocoInfoResponse* response);
+// The answers of the gateway itself. None of them blocks.
+
+// Accepts each report; nothing shows it.
+absl::Status Answer(const hazel::rpc::ProgressReport& request,
+                    hazel::rpc::ProgressAck* response);
+// Engines of Tandem have no policies: the lists are empty.
+absl::Status Answer(const hazel::rpc::ListRobotControllersRequest& request,
+                    hazel::rpc::ListRobotControllersResponse* response);
+absl::Status Answer(const hazel::rpc::ListPolicyDescriptorsRequest& request,
+                    hazel::rpc::ListPolicyDescriptorsResponse* response);
+// As for other engines without an editor: success, without an effect.
+absl::Status Answer(const hazel::rpc::EnterPlayModeRequest& request,
+                    hazel::rpc::EnterPlayModeResponse* response);
+absl::Status Answer(const hazel::rpc::ExitPlayModeRequest& request,
+                    hazel::rpc::ExitPlayModeResponse* response);
+// Cameras have no configuration: not found, not set.
+absl::Status Answer(const hazel::rpc::GetCameraConfigRequest& request,
+                    hazel::rpc::CameraConfigResponse* response);
+absl::Status Answer(const hazel::rpc::SetCameraConfigRequest& request,
+                    hazel::rpc::CameraConfigAck* response);
 
 }  // namespace tandem::gateway
 

@@ -1,15 +1,18 @@
 #include "engine_adapter/gateway/client_slot.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine_adapter/gateway/contracts.h"
 #include "engine_adapter/gateway/engine_link.h"
 #include "engine_adapter/gateway/grpc_errors.h"
 #include "engine_adapter/gateway/info_names.h"
+#include "engine_adapter/gateway/message_conversion.h"
 #include "engine_adapter/gateway/stopping.h"
+#include "flatbuffers/flatbuffers.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
@@ -42,7 +45,6 @@ StepCall::StepCall(const hazel::rpc::StepRequest* step,
 
 ClientSlot::Client::Client(ClientSide client_side)
     : side(std::move(client_side)),
-      rpcs(&side, {.interrupted = IsStopping}),
       info_names(InfoNames(DescriptionOf(side), side.plan().info_size)) {}
 
 ClientSlot::Tried ClientSlot::TryStep(StepCall* call) {
@@ -113,6 +115,21 @@ absl::Status ClientSlot::Reset(const hazel::rpc::ResetAgentRequest& request,
   return absl::OkStatus();
 }
 
+absl::StatusOr<RpcMessage> ClientSlot::CallAsClient(PackedCall* call,
+                                                    Deadline deadline) {
+  std::shared_ptr<RpcClient> rpcs;
+  {
+    const std::lock_guard lock(rpcs_mutex_);
+    rpcs = rpcs_;
+  }
+  if (rpcs == nullptr) {
+    return MakeError(ErrorCode::kClientClosed,
+                     absl::StrCat("region '", region_,
+                                  "': the gateway is not its client"));
+  }
+  return rpcs->Call(std::move(*call), deadline);
+}
+
 void ClientSlot::ReleaseIdle(int64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || client_ == nullptr || pending_ != nullptr) return;
@@ -144,8 +161,14 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
       ClientSide::Attach(region_, {.timeout_secs = kAttachSecs,
                                    .autoreset = AutoresetMode::kDisabled,
                                    .interrupted = IsStopping}));
-  client_ = std::make_unique<Client>(std::move(side));
+  auto client = std::make_shared<Client>(std::move(side));
+  TANDEM_ASSIGN_OR_RETURN(
+      client->rpcs,
+      RpcClient::Create(&client->side, {.interrupted = IsStopping}));
+  client_ = std::move(client);
   last_use_ns_ = MonotonicNanos();
+  const std::lock_guard lock(rpcs_mutex_);
+  rpcs_ = std::shared_ptr<RpcClient>(client_, client_->rpcs.get());
   return absl::OkStatus();
 }
 
@@ -247,17 +270,18 @@ absl::Status ClientSlot::SetContract(
     const hazel::rpc::SimulationContract& contract, Deadline deadline,
     std::string* message) {
   // Not as an attendant: the engine refuses it while there is a client.
-  TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<RpcClient> rpcs,
-                          client_->rpcs.Client());
-  rpc::ResetAgentRequestT request;
-  request.simulation_contract =
-      std::make_unique<rpc::SimulationContractT>(ToEngine(contract));
-  request.env_ids = {kEnv};
-  request.at_next_reset = true;
-  rpc::EnvelopeT call;
-  call.method = rpc::MethodId::ResetAgent;
-  call.payload.Set(std::move(request));
-  TANDEM_ASSIGN_OR_RETURN(const RpcMessage answer, rpcs->Call(call, deadline));
+  flatbuffers::FlatBufferBuilder builder;
+  const flatbuffers::Offset<rpc::SimulationContract> packed =
+      Pack(contract, *rpc::SimulationContractTypeTable(), &builder).o;
+  const auto envs = builder.CreateVector(std::vector<uint32_t>{kEnv});
+  rpc::ResetAgentRequestBuilder request(builder);
+  request.add_simulation_contract(packed);
+  request.add_env_ids(envs);
+  request.add_at_next_reset(true);
+  PackedCall call(&builder, rpc::MethodId::ResetAgent,
+                  rpc::Payload::ResetAgentRequest, request.Finish().Union());
+  TANDEM_ASSIGN_OR_RETURN(const RpcMessage answer,
+                          client_->rpcs->Call(std::move(call), deadline));
   TANDEM_ASSIGN_OR_RETURN(
       const rpc::ResetAgentResponseT set,
       EngineLink::Unpacked<rpc::ResetAgentResponse>(answer));
@@ -276,7 +300,13 @@ absl::Status ClientSlot::Failed(ErrorCode code) {
 }
 
 void ClientSlot::Detach() {
-  client_->rpcs.End();
+  {
+    const std::lock_guard lock(rpcs_mutex_);
+    rpcs_ = nullptr;
+  }
+  client_->rpcs->End();
+  // Another thread may still own the object, at the end of its call.
+  if (client_->side.Close() != ErrorCode::kOk) std::abort();
   client_ = nullptr;
   late_ = false;
 }

@@ -27,7 +27,8 @@
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "transport/base/clock.h"
-#include "transport/rpc/rpc_session.h"
+#include "transport/rpc/packed_call.h"
+#include "transport/rpc/rpc_client.h"
 #include "transport/session/client_side.h"
 
 namespace tandem::gateway {
@@ -82,6 +83,11 @@ class ClientSlot {
                      hazel::rpc::ResetAgentResponse* response,
                      Deadline deadline);
 
+  // Calls the engine through the client's own rings, also beside a step. Takes
+  // `call` if it sends it. Errors: those of RpcClient::Call; kClientClosed: the
+  // gateway is not the client, and `call` is unchanged.
+  absl::StatusOr<RpcMessage> CallAsClient(PackedCall* call, Deadline deadline);
+
   // Releases the client slot if it was not used for the time of the
   // constructor. Does not block: does nothing during an exchange.
   void ReleaseIdle(int64_t now_ns);
@@ -93,7 +99,7 @@ class ClientSlot {
     explicit Client(ClientSide client_side);
 
     ClientSide side;
-    RpcSession rpcs;  // refers to side
+    std::unique_ptr<RpcClient> rpcs;  // refers to side
     std::vector<std::string> info_names;
   };
 
@@ -114,11 +120,13 @@ class ClientSlot {
   const double release_secs_;
   std::mutex mutex_;
   // Guarded by mutex_.
-  std::unique_ptr<Client> client_;
+  std::shared_ptr<Client> client_;
   StepCall* pending_ = nullptr;  // sent by TryStep, without an outcome yet
   bool late_ = false;  // results of an earlier call's exchange will come
   int64_t last_use_ns_ = 0;
   std::vector<float> actions_;
+  std::mutex rpcs_mutex_;  // held for moments only, also inside mutex_
+  std::shared_ptr<RpcClient> rpcs_;  // guarded by rpcs_mutex_; owns its Client
 };
 
 }  // namespace tandem::gateway

@@ -21,13 +21,13 @@
   U(ResetAgent, ResetAgentRequest, ResetAgentResponse, kStep) \
   U(Step, StepRequest, StepResponse, kStep) \
   U(SetActionGroup, SetActionGroupRequest, SetActionGroupResponse, kLater) \
-  U(ReportProgress, ProgressReport, ProgressAck, kLater) \
+  U(ReportProgress, ProgressReport, ProgressAck, kGateway) \
   U(GetCapabilityManifest, GetCapabilityManifestRequest, GetCapabilityManifestResponse, kLater) \
   U(ValidateTaskContract, ValidateTaskContractRequest, ValidateTaskContractResponse, kLater) \
   U(NegotiateTask, NegotiateTaskRequest, NegotiateTaskResponse, kLater) \
-  U(ListRobotControllers, ListRobotControllersRequest, ListRobotControllersResponse, kLater) \
+  U(ListRobotControllers, ListRobotControllersRequest, ListRobotControllersResponse, kGateway) \
   U(GetRobotController, GetRobotControllerRequest, GetRobotControllerResponse, kNone) \
-  U(ListPolicyDescriptors, ListPolicyDescriptorsRequest, ListPolicyDescriptorsResponse, kLater) \
+  U(ListPolicyDescriptors, ListPolicyDescriptorsRequest, ListPolicyDescriptorsResponse, kGateway) \
   U(SetPolicyActive, SetPolicyActiveRequest, PolicyOperationAck, kNone) \
   U(SetPolicyDescriptor, SetPolicyDescriptorRequest, PolicyOperationAck, kNone) \
   U(SetPolicyDrivenJoints, SetPolicyDrivenJointsRequest, PolicyOperationAck, kNone) \
@@ -52,7 +52,7 @@
   S(StreamAgent, StreamAgentRequest, AgentFrame, kLater)
 
 #define TANDEM_MUJOCO_RPCS(U, S) \
-  U(GetJointState, GetJointStateRequest, GetJointStateResponse, kLater) \
+  U(GetJointState, GetJointStateRequest, GetJointStateResponse, kEngine) \
   U(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse, kEngine) \
   S(StreamJointState, GetJointStateRequest, GetJointStateResponse, kLater) \
   U(SendControl, SendControlRequest, SendControlResponse, kLater)
@@ -61,37 +61,37 @@
   U(GetModelInfo, GetModelInfoRequest, GetModelInfoResponse, kLater) \
   U(GetFullState, GetFullStateRequest, GetFullStateResponse, kLater) \
   S(StreamFullState, StreamFullStateRequest, GetFullStateResponse, kLater) \
-  U(SetControl, SetControlRequest, SetControlResponse, kLater) \
+  U(SetControl, SetControlRequest, SetControlResponse, kEngine) \
   U(SetQpos, SetQposRequest, SetQposResponse, kLater) \
   U(GetActuatorGains, GetActuatorGainsRequest, GetActuatorGainsResponse, kLater) \
   U(ResetScene, ResetSceneRequest, ResetSceneResponse, kLater)
 
 #define TANDEM_TELEMETRY_RPCS(U, S) \
-  U(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse, kLater) \
+  U(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse, kEngine) \
   S(StreamTelemetry, StreamTelemetryRequest, TelemetryFrame, kLater)
 
 #define TANDEM_SCENE_RPCS(U, S) \
-  U(GetSceneInfo, GetSceneInfoRequest, GetSceneInfoResponse, kLater) \
-  U(ListEntities, ListEntitiesRequest, ListEntitiesResponse, kLater) \
-  U(GetEntity, GetEntityRequest, GetEntityResponse, kLater) \
-  U(SetEntityTransform, SetEntityTransformRequest, SetEntityTransformResponse, kLater) \
-  U(SetSimulationMode, SetSimulationModeRequest, SetSimulationModeResponse, kLater) \
-  U(GetSimulationMode, GetSimulationModeRequest, GetSimulationModeResponse, kLater) \
-  U(EnterPlayMode, EnterPlayModeRequest, EnterPlayModeResponse, kLater) \
-  U(ExitPlayMode, ExitPlayModeRequest, ExitPlayModeResponse, kLater)
+  U(GetSceneInfo, GetSceneInfoRequest, GetSceneInfoResponse, kEngine) \
+  U(ListEntities, ListEntitiesRequest, ListEntitiesResponse, kEngine) \
+  U(GetEntity, GetEntityRequest, GetEntityResponse, kEngine) \
+  U(SetEntityTransform, SetEntityTransformRequest, SetEntityTransformResponse, kEngine) \
+  U(SetSimulationMode, SetSimulationModeRequest, SetSimulationModeResponse, kEngine) \
+  U(GetSimulationMode, GetSimulationModeRequest, GetSimulationModeResponse, kEngine) \
+  U(EnterPlayMode, EnterPlayModeRequest, EnterPlayModeResponse, kGateway) \
+  U(ExitPlayMode, ExitPlayModeRequest, ExitPlayModeResponse, kGateway)
 
 #define TANDEM_CAMERA_RPCS(U, S) \
-  U(ListCameras, ListCamerasRequest, ListCamerasResponse, kLater) \
+  U(ListCameras, ListCamerasRequest, ListCamerasResponse, kEngine) \
   S(StreamCamera, StreamCameraRequest, ImageFrame, kLater) \
-  U(GetCameraConfig, GetCameraConfigRequest, CameraConfigResponse, kLater) \
-  U(SetCameraConfig, SetCameraConfigRequest, CameraConfigAck, kLater)
+  U(GetCameraConfig, GetCameraConfigRequest, CameraConfigResponse, kGateway) \
+  U(SetCameraConfig, SetCameraConfigRequest, CameraConfigAck, kGateway)
 
 #define TANDEM_VIEWPORT_RPCS(U, S) \
-  U(GetViewportInfo, GetViewportInfoRequest, GetViewportInfoResponse, kLater) \
+  U(GetViewportInfo, GetViewportInfoRequest, GetViewportInfoResponse, kEngine) \
   S(StreamViewport, StartViewportStreamRequest, ImageFrame, kLater)
 
 #define TANDEM_DEBUG_RPCS(U, S) \
-  U(Draw, DebugDrawRequest, DebugDrawResponse, kLater)
+  U(Draw, DebugDrawRequest, DebugDrawResponse, kEngine)
 
 #define TANDEM_LIDAR_RPCS(U, S) \
   U(SetLidarLive, SetLidarLiveRequest, LidarAck, kNone) \

@@ -67,21 +67,22 @@ class Calls {
   explicit Calls(Gateway* gateway) : gateway_(gateway) {}
 
   template <Door kDoor, typename Request, typename Response>
-  ServerUnaryReactor* Start(absl::string_view rpc,
+  ServerUnaryReactor* Start(absl::string_view name,
                             CallbackServerContext* context,
                             const Request* request, Response* response) const {
     ServerUnaryReactor* const call = context->DefaultReactor();
     if constexpr (kDoor == Door::kNone || kDoor == Door::kLater) {
-      call->Finish(NotServed(rpc, kDoor));
+      call->Finish(NotServed(name, kDoor));
     } else if constexpr (kDoor == Door::kStep) {
       StartExchange(context, call, request, response);
+    } else if constexpr (kDoor == Door::kGateway) {
+      call->Finish(ToGrpc(Answer(*request, response)));
     } else {
-      const Deadline deadline = DeadlineOf(*context);
-      const bool added =
-          gateway_->calls.Add([gateway = gateway_, deadline, call, request,
-                               response] {
+      const bool added = gateway_->calls.Add(
+          [gateway = gateway_, deadline = DeadlineOf(*context),
+           method = MethodOf(name), call, request, response] {
             call->Finish(
-                ToGrpc(Answer(gateway, deadline, *request, response)));
+                ToGrpc(Relay(gateway, deadline, method, *request, response)));
           });
       if (!added) call->Finish(TooManyCalls());
     }

@@ -1,0 +1,214 @@
+"""The gateway's calls on real engines, with stubs made of schema/protos/hazel.
+
+tests/gateway/luckyrobots_test.py has the calls of the real package.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+import numpy as np
+import pytest
+
+import tandem
+from schema.protos.hazel import agent_pb2, agent_pb2_grpc, mujoco_pb2, mujoco_pb2_grpc
+from tandem.engine.process import EngineProcess, launch_engine
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    nothing_left_behind,
+    unique_name,
+    watchdog,
+)
+from tandem.testing.gateways import GATEWAY, Gateway
+from tools.testing import pytest_main
+
+_SECS = 60.0  # of a call; a watchdog
+_SERVER = "engine_adapter/server/server"
+_ZEROS = [0.0] * 6
+
+
+def _engine(name: str, **options: int) -> EngineProcess:
+    return launch_engine("HalfCheetah-v5", name=name, server=_SERVER, **options)
+
+
+class _Stubs:
+    """Calls of one channel."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.channel = channel
+        self.agent = agent_pb2_grpc.AgentServiceStub(channel)
+        self.mujoco = mujoco_pb2_grpc.MujocoServiceStub(channel)
+
+    def reset(self, agent: str = "") -> agent_pb2.ResetAgentResponse:
+        return self.agent.ResetAgent(agent_pb2.ResetAgentRequest(agent_name=agent), timeout=_SECS)
+
+    def step(self, actions: list[float], **fields: object) -> agent_pb2.StepResponse:
+        return self.agent.Step(agent_pb2.StepRequest(actions=actions, **fields), timeout=_SECS)
+
+    def mujoco_info(self, robot: str = "") -> mujoco_pb2.GetMujocoInfoResponse:
+        return self.mujoco.GetMujocoInfo(mujoco_pb2.GetMujocoInfoRequest(robot_name=robot), timeout=_SECS)
+
+    def schema(self) -> agent_pb2.AgentSchema:
+        return self.agent.GetAgentSchema(agent_pb2.GetAgentSchemaRequest(), timeout=_SECS).schema
+
+
+@contextmanager
+def _connected(gateway: Gateway) -> Iterator[_Stubs]:
+    with grpc.insecure_channel(gateway.address) as channel:
+        yield _Stubs(channel)
+
+
+@contextmanager
+def _refused(code: grpc.StatusCode, *words: str) -> Iterator[None]:
+    with pytest.raises(grpc.RpcError) as caught:
+        yield
+    assert caught.value.code() == code, caught.value
+    for word in words:
+        assert word in caught.value.details(), caught.value
+
+
+def test_a_program_resets_and_steps() -> None:
+    """Sizes, names and values are those of the task."""
+    name = unique_name()
+    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+        assert (stubs.schema().observation_size, stubs.schema().action_size) == (17, 6)
+        assert stubs.reset().success
+        first = stubs.step(_ZEROS)
+        second = stubs.step([0.5] * 6)
+    assert first.success and second.success
+    assert len(second.observation.observations) == 17
+    assert list(second.observation.actions) == [0.5] * 6
+    assert second.observation.frame_number == first.observation.frame_number + 1
+    assert list(second.reward_signals) == ["reward"]
+    # LuckyEnv adds all signals; the parts of the reward are infos.
+    parts = second.info["reward_forward"] + second.info["reward_ctrl"]
+    assert second.reward_signals["reward"] == pytest.approx(parts, rel=1e-5)
+    assert second.info["x_position"] != first.info["x_position"]
+    assert dict(second.termination_flags) == {"terminated": False, "time_out": False}
+
+
+def test_an_episode_equals_the_one_over_shared_memory() -> None:
+    """Each number, bit for bit, to the step that truncates the episode."""
+    actions = np.random.default_rng(3).uniform(-1, 1, (1000, 6)).astype(np.float32)
+    name = unique_name()
+    with _engine(name, seed=7), Gateway(name) as gateway, _connected(gateway) as stubs:
+        assert stubs.reset().success
+        over_grpc = [stubs.step(row.tolist()) for row in actions]
+    with _engine(name, seed=7), tandem.SharedMemoryClient(name, autoreset_mode=tandem.AutoresetMode.DISABLED) as client:
+        client.reset()
+        for row, answer in zip(actions, over_grpc, strict=True):
+            client.step(row[np.newaxis])
+            assert np.array_equal(client.obs[0], np.float32(answer.observation.observations))
+            assert client.rewards[0] == np.float32(answer.reward_signals["reward"])
+            assert bool(client.truncateds[0]) == answer.truncated
+    assert [answer.truncated for answer in over_grpc] == [False] * 999 + [True]
+
+
+def test_wrong_actions_are_refused_with_the_reason() -> None:
+    """Before the engine sees them; the next step works."""
+    name = unique_name()
+    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+        assert stubs.reset().success
+        with _refused(grpc.StatusCode.INVALID_ARGUMENT, "expected 6 numbers", "found 12"):
+            stubs.step([0.0] * 12)
+        with _refused(grpc.StatusCode.INVALID_ARGUMENT):
+            stubs.step([float("nan")] * 6)
+        with _refused(grpc.StatusCode.INVALID_ARGUMENT, "agent_7"):
+            stubs.step(_ZEROS, agent_name="agent_7")
+        assert stubs.step(_ZEROS).success
+
+
+def test_action_groups_are_written_over_the_actions() -> None:
+    """The response has the actions of the step."""
+    name = unique_name()
+    group = agent_pb2.ActionGroupEntry(group_name="legs", actions=[0.5, 0.25], action_indices=[1, 5])
+    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+        assert stubs.reset().success
+        answer = stubs.step([], action_groups=[group])
+    assert list(answer.observation.actions) == [0, 0.5, 0, 0, 0, 0.25]
+
+
+def test_any_robots_name_gets_the_engines_model() -> None:
+    """Programs send their own robot's name."""
+    name = unique_name()
+    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+        for robot in ("unitreego2", "", "agent_0"):
+            info = stubs.mujoco_info(robot)
+            assert info.success and (info.nq, info.nv, info.nu) == (9, 9, 6), robot
+
+
+def test_a_trainer_keeps_its_engine() -> None:
+    """The gateway answers all other calls, and takes the slot when it is free."""
+    name = unique_name()
+    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+        with tandem.SharedMemoryClient(name) as trainer:
+            trainer.reset()
+            for call in (stubs.reset, lambda: stubs.step(_ZEROS)):
+                with _refused(grpc.StatusCode.FAILED_PRECONDITION, "pid"):
+                    call()
+            assert stubs.mujoco_info().success
+            trainer.step(np.zeros((1, 6), np.float32))
+        assert stubs.reset().success
+
+
+def test_the_slot_is_released_after_a_time_without_steps() -> None:
+    """A trainer then gets it, while the program stays connected."""
+    name = unique_name()
+    with _engine(name), Gateway(name, "--release_after=0s") as gateway, _connected(gateway) as stubs:
+        assert stubs.reset().success
+        while True:
+            try:
+                trainer = tandem.SharedMemoryClient(name)
+            except tandem.AlreadyAttached:
+                continue  # until the watchdog
+            break
+        trainer.close()
+        assert stubs.reset().success
+
+
+def test_a_missing_engine_is_not_ready_yet_and_then_found() -> None:
+    """Also after the engine's end, without a restart of the gateway."""
+    name = unique_name()
+    with Gateway(name) as gateway, _connected(gateway) as stubs:
+        for _ in range(2):
+            info = stubs.mujoco_info()
+            assert not info.success and "not ready yet" in info.message
+            reset = stubs.reset()
+            assert not reset.success and "not ready yet" in reset.message
+            with _refused(grpc.StatusCode.UNAVAILABLE, "not ready yet"):
+                stubs.step(_ZEROS)
+            with _refused(grpc.StatusCode.UNAVAILABLE, "not ready yet"):
+                stubs.schema()
+            with _engine(name):
+                assert stubs.mujoco_info().success
+                assert stubs.reset().success
+                assert stubs.step(_ZEROS).success
+
+
+def test_every_rpc_without_a_counterpart_is_refused_at_once() -> None:
+    """The text names the RPC and the next action."""
+    rows = [
+        line.split("\t")
+        for line in subprocess.run([GATEWAY, "--list_rpcs"], capture_output=True, text=True, check=True).stdout.split(
+            "\n"
+        )
+        if line
+    ]
+    with Gateway(unique_name()) as gateway, _connected(gateway) as stubs:
+        unserved = [path for path, door in rows if door in ("none", "later")]
+        for path in unserved:
+            call = stubs.channel.unary_stream(f"/hazel.rpc.{path}")
+            with _refused(grpc.StatusCode.UNIMPLEMENTED, path.split("/")[1], "--list_rpcs"):
+                next(call(b"", timeout=_SECS))
+    assert len(unserved) >= 35 and len(rows) == 75
+
+
+def test_wrong_command_lines_exit_with_code_2() -> None:
+    """And one line that says what was expected."""
+    for flags in ([], ["--name=a/b"], ["--name=x", "--release_after=soon"], ["--nonsense"]):
+        ended = subprocess.run([GATEWAY, *flags], capture_output=True, text=True, timeout=_SECS, check=False)
+        assert ended.returncode == 2 and "expected" in ended.stderr, (flags, ended)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
