@@ -36,9 +36,9 @@ absl::Status CheckGroup(const ActionGroupEntry& group, size_t act_size) {
   std::set<int32_t> indices;
   for (const int32_t index : group.action_indices()) {
     if (index < 0 || static_cast<size_t>(index) >= act_size) {
-      return refuse(absl::StrCat("indices below ", act_size,
-                                 ", the agent's action_size"),
-                    absl::StrCat(index));
+      return refuse(
+          absl::StrCat("indices below ", act_size, ", the agent's action_size"),
+          absl::StrCat(index));
     }
     if (!indices.insert(index).second) {
       return refuse("each index once", absl::StrCat(index, " twice"));

@@ -56,11 +56,10 @@ absl::Status AskEngine(Gateway* gateway, Deadline deadline,
   if (!answer.ok()) return answer.status();
   const rpc::Envelope& envelope = answer->envelope();
   if (envelope.payload_type() != payloads.answer) {
-    return MakeError(
-        ErrorCode::kEngineFailed,
-        absl::StrCat("expected the engine's answer to ",
-                     rpc::EnumNameMethodId(method),
-                     ", found another kind of message"));
+    return MakeError(ErrorCode::kEngineFailed,
+                     absl::StrCat("expected the engine's answer to ",
+                                  rpc::EnumNameMethodId(method),
+                                  ", found another kind of message"));
   }
   Unpack(*static_cast<const flatbuffers::Table*>(envelope.payload()),
          *TypeOf(payloads.answer), response);

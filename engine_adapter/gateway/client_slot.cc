@@ -123,9 +123,9 @@ absl::StatusOr<RpcMessage> ClientSlot::CallAsClient(PackedCall* call,
     rpcs = rpcs_;
   }
   if (rpcs == nullptr) {
-    return MakeError(ErrorCode::kClientClosed,
-                     absl::StrCat("region '", region_,
-                                  "': the gateway is not its client"));
+    return MakeError(
+        ErrorCode::kClientClosed,
+        absl::StrCat("region '", region_, "': the gateway is not its client"));
   }
   return rpcs->Call(std::move(*call), deadline);
 }
@@ -178,8 +178,8 @@ absl::Status ClientSlot::CheckAgent(absl::string_view name) const {
     return MakeError(
         ErrorCode::kUnsupported,
         absl::StrCat("region '", region_,
-                     "': expected an engine with one environment, found ",
-                     envs, "; next: start the engine with --num_envs=1"));
+                     "': expected an engine with one environment, found ", envs,
+                     "; next: start the engine with --num_envs=1"));
   }
   if (name.empty() || name == "agent_0") return absl::OkStatus();
   return MakeError(ErrorCode::kInvalidArgument,
@@ -235,8 +235,8 @@ void ClientSlot::Fill(StepCall* call) {
   hazel::rpc::AgentFrame* const frame = response->mutable_observation();
   frame->set_timestamp_ms(UnixMillis());
   // relaxed: Recv has acquired it.
-  frame->set_frame_number(static_cast<uint32_t>(
-      client_->side.mapping()->header()->frame_seq.load(
+  frame->set_frame_number(
+      static_cast<uint32_t>(client_->side.mapping()->header()->frame_seq.load(
           std::memory_order_relaxed)));
   frame->mutable_observations()->Add(arrays.obs.begin(), arrays.obs.end());
   frame->mutable_actions()->Add(actions_.begin(), actions_.end());

@@ -41,8 +41,8 @@ struct StepCall {
   const hazel::rpc::StepRequest* request;
   hazel::rpc::StepResponse* response;
   int64_t begun_ns;
-  Deadline deadline;           // by the request's timeout_s
-  bool done = false;           // status is the outcome
+  Deadline deadline;  // by the request's timeout_s
+  bool done = false;  // status is the outcome
   absl::Status status = {};
 };
 
@@ -60,10 +60,10 @@ class ClientSlot {
   ClientSlot& operator=(const ClientSlot&) = delete;
   ~ClientSlot() { Release(); }
 
-  enum class [[nodiscard]] Tried : uint8_t {
-    kDone,     // call->status is the outcome
-    kSent,     // the exchange is pending: give the call to Finish soon
-    kNotSent,  // give the call to Finish
+  enum class [[nodiscard]] Tried : uint8_t{
+      kDone,     // call->status is the outcome
+      kSent,     // the exchange is pending: give the call to Finish soon
+      kNotSent,  // give the call to Finish
   };
   // Steps if this takes little time.
   Tried TryStep(StepCall* call);

@@ -31,8 +31,8 @@ TEST(GrpcErrors, EachEngineErrorHasItsStatus) {
 }
 
 TEST(GrpcErrors, MissingEngineIsUnavailableInTheWordsThatProgramsWaitFor) {
-  for (const ErrorCode code : {ErrorCode::kNotReady, ErrorCode::kPeerGone,
-                               ErrorCode::kBrokenPeer}) {
+  for (const ErrorCode code :
+       {ErrorCode::kNotReady, ErrorCode::kPeerGone, ErrorCode::kBrokenPeer}) {
     const grpc::Status status = ToGrpc(MakeError(code, "the reason"));
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
     EXPECT_EQ(status.error_message(), "not ready yet: the reason");

@@ -10,11 +10,11 @@ namespace tandem::gateway {
 std::vector<std::string> InfoNames(absl::string_view description,
                                    size_t columns) {
   std::vector<std::string> names;
-  const auto json = nlohmann::json::parse(
-      description, /*cb=*/nullptr, /*allow_exceptions=*/false);
-  const auto infos =
-      json.is_object() ? json.value("infos", nlohmann::json::array())
-                       : nlohmann::json::array();
+  const auto json = nlohmann::json::parse(description, /*cb=*/nullptr,
+                                          /*allow_exceptions=*/false);
+  const auto infos = json.is_object()
+                         ? json.value("infos", nlohmann::json::array())
+                         : nlohmann::json::array();
   for (const auto& info : infos) {
     if (!info.is_object() || !info.contains("name") ||
         !info["name"].is_string()) {

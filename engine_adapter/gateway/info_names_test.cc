@@ -9,12 +9,11 @@ namespace {
 using testing::ElementsAre;
 
 TEST(InfoNames, NumbersHaveTheirNamesAndArraysOneForEachItem) {
-  EXPECT_THAT(
-      InfoNames(R"({"infos": [{"name": "x", "length": null},
+  EXPECT_THAT(InfoNames(R"({"infos": [{"name": "x", "length": null},
                               {"name": "force", "length": 2},
                               {"name": "y", "length": null}]})",
-                4),
-      ElementsAre("x", "force_0", "force_1", "y"));
+                        4),
+              ElementsAre("x", "force_0", "force_1", "y"));
 }
 
 TEST(InfoNames, ColumnsWithoutANameHaveTheirNumber) {

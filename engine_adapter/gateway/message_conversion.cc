@@ -1,6 +1,7 @@
 #include "engine_adapter/gateway/message_conversion.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/reflection.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,8 +26,8 @@ using google::protobuf::Reflection;
 
 // The place of a table's field in its vtable. FlatBuffers numbers fields by id.
 voffset_t PlaceOf(size_t id) {
-  return static_cast<voffset_t>(flatbuffers::FieldIndexToOffset(
-      static_cast<voffset_t>(id)));
+  return static_cast<voffset_t>(
+      flatbuffers::FieldIndexToOffset(static_cast<voffset_t>(id)));
 }
 
 // Returns nullptr if the field refers to no other type.
@@ -51,6 +52,37 @@ const FieldDescriptor* NumberOf(const FieldDescriptor* entity_id) {
   return entity_id->message_type()->FindFieldByNumber(1);
 }
 
+// Whether both sides' fields have the same type. Otherwise the field is left
+// out; the test finds that.
+bool IsSameType(const FieldDescriptor* field, const TypeCode& code) {
+  const auto is = [&](flatbuffers::ElementaryType type) {
+    return code.base_type == type &&
+           (code.is_repeating != 0) == field->is_repeated();
+  };
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return is(flatbuffers::ET_BOOL);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return is(flatbuffers::ET_UINT);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return is(flatbuffers::ET_ULONG);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return is(flatbuffers::ET_FLOAT);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return is(flatbuffers::ET_UCHAR);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return field->type() == FieldDescriptor::TYPE_BYTES
+                 ? code.base_type == flatbuffers::ET_UCHAR &&
+                       code.is_repeating != 0
+                 : is(flatbuffers::ET_STRING);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return is(IsEntityId(field) ? flatbuffers::ET_ULONG
+                                  : flatbuffers::ET_SEQUENCE);
+    default:
+      return false;
+  }
+}
+
 // The fields of structs are float32 numbers.
 std::vector<float> NumbersOf(const Message& message, const TypeTable& type) {
   std::vector<float> numbers(type.num_elems);
@@ -70,9 +102,9 @@ flatbuffers::uoffset_t PackRepeated(const Message& from,
   const int count = reflection.FieldSize(from, field);
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_FLOAT: {
-      const auto& numbers = reflection.GetRepeatedField<float>(from, field);
+      const auto numbers = reflection.GetRepeatedFieldRef<float>(from, field);
       return builder
-          ->CreateVector(numbers.data(), static_cast<size_t>(numbers.size()))
+          ->CreateVector(std::vector<float>(numbers.begin(), numbers.end()))
           .o;
     }
     case FieldDescriptor::CPPTYPE_STRING: {
@@ -85,9 +117,8 @@ flatbuffers::uoffset_t PackRepeated(const Message& from,
     case FieldDescriptor::CPPTYPE_MESSAGE: {
       std::vector<Offset<Table>> tables;
       for (int i = 0; i < count; ++i) {
-        tables.push_back(
-            Pack(reflection.GetRepeatedMessage(from, field, i), *items,
-                 builder));
+        tables.push_back(Pack(reflection.GetRepeatedMessage(from, field, i),
+                              *items, builder));
       }
       return builder->CreateVector(tables).o;
     }
@@ -168,10 +199,11 @@ void UnpackRepeated(const Table& from, voffset_t place, const TypeTable* items,
   const Reflection& reflection = *to->GetReflection();
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_FLOAT: {
-      const auto& numbers = *from.GetPointer<const Vector<float>*>(place);
-      auto* const target =
-          reflection.MutableRepeatedField<float>(to, field);
-      target->Add(numbers.begin(), numbers.end());
+      const auto numbers =
+          reflection.GetMutableRepeatedFieldRef<float>(to, field);
+      for (const float number : *from.GetPointer<const Vector<float>*>(place)) {
+        numbers.Add(number);
+      }
       return;
     }
     case FieldDescriptor::CPPTYPE_STRING:
@@ -229,10 +261,9 @@ void UnpackField(const Table& from, voffset_t place, const TypeTable* ref,
       return reflection.SetEnumValue(to, field,
                                      from.GetField<uint8_t>(place, 0));
     case FieldDescriptor::CPPTYPE_STRING: {
-      const auto* const bytes =
-          from.GetPointer<const Vector<uint8_t>*>(place);
-      return reflection.SetString(
-          to, field, std::string(bytes->begin(), bytes->end()));
+      const auto* const bytes = from.GetPointer<const Vector<uint8_t>*>(place);
+      return reflection.SetString(to, field,
+                                  std::string(bytes->begin(), bytes->end()));
     }
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return UnpackMessage(from, place, ref, field, to);
@@ -265,7 +296,10 @@ Offset<Table> Pack(const Message& from, const TypeTable& type,
   for (size_t i = 0; i < type.num_elems; ++i) {
     const FieldDescriptor* const field =
         from.GetDescriptor()->FindFieldByName(type.names[i]);
-    if (field == nullptr || !Has(from, field)) continue;
+    if (field == nullptr || !IsSameType(field, type.type_codes[i]) ||
+        !Has(from, field)) {
+      continue;
+    }
     const TypeTable* const ref = RefOf(type, type.type_codes[i]);
     fields.push_back({.field = field,
                       .ref = ref,
@@ -287,7 +321,10 @@ void Unpack(const Table& from, const TypeTable& type, Message* to) {
   for (size_t i = 0; i < type.num_elems; ++i) {
     const FieldDescriptor* const field =
         to->GetDescriptor()->FindFieldByName(type.names[i]);
-    if (field == nullptr || !from.CheckField(PlaceOf(i))) continue;
+    if (field == nullptr || !IsSameType(field, type.type_codes[i]) ||
+        !from.CheckField(PlaceOf(i))) {
+      continue;
+    }
     UnpackField(from, PlaceOf(i), RefOf(type, type.type_codes[i]), field, to);
   }
 }

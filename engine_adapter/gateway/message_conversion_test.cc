@@ -78,8 +78,7 @@ struct Pair {
 
 TEST(MessageConversion, EachFieldOfEachMessageGoesThereAndBack) {
   const Pair pairs[] = {
-#define TANDEM_PAIR(Name) \
-  { pb::Name::default_instance(), rpc::Payload::Name }
+#define TANDEM_PAIR(Name) {pb::Name::default_instance(), rpc::Payload::Name}
       TANDEM_PAIR(GetAgentSchemaRequest),
       TANDEM_PAIR(GetAgentSchemaResponse),
       TANDEM_PAIR(ResetAgentRequest),

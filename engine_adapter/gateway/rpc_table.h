@@ -11,102 +11,127 @@
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_ \
 #include <cstdint> \
 #include "absl/strings/string_view.h" \
-#include "absl/types/span.h" \
-// Each macro has the rows of a service: U(...) of an RPC with one response, \
+#include "absl/types/span.h"  // Each macro has the rows of a service: U(...) of an RPC with one response, \
 // S(...) of an RPC with a stream of responses. \
 // Arguments: (rpc, request, response, door).
 
-#define TANDEM_AGENT_RPCS(U, S) \
-  U(GetAgentSchema, GetAgentSchemaRequest, GetAgentSchemaResponse, kEngine) \
-  U(ResetAgent, ResetAgentRequest, ResetAgentResponse, kStep) \
-  U(Step, StepRequest, StepResponse, kStep) \
-  U(SetActionGroup, SetActionGroupRequest, SetActionGroupResponse, kLater) \
-  U(ReportProgress, ProgressReport, ProgressAck, kGateway) \
-  U(GetCapabilityManifest, GetCapabilityManifestRequest, GetCapabilityManifestResponse, kLater) \
-  U(ValidateTaskContract, ValidateTaskContractRequest, ValidateTaskContractResponse, kLater) \
-  U(NegotiateTask, NegotiateTaskRequest, NegotiateTaskResponse, kLater) \
-  U(ListRobotControllers, ListRobotControllersRequest, ListRobotControllersResponse, kGateway) \
-  U(GetRobotController, GetRobotControllerRequest, GetRobotControllerResponse, kNone) \
-  U(ListPolicyDescriptors, ListPolicyDescriptorsRequest, ListPolicyDescriptorsResponse, kGateway) \
-  U(SetPolicyActive, SetPolicyActiveRequest, PolicyOperationAck, kNone) \
-  U(SetPolicyDescriptor, SetPolicyDescriptorRequest, PolicyOperationAck, kNone) \
-  U(SetPolicyDrivenJoints, SetPolicyDrivenJointsRequest, PolicyOperationAck, kNone) \
-  U(SetPolicyClampObservation, SetPolicyClampObservationRequest, PolicyOperationAck, kNone) \
-  U(SetPolicyPriority, SetPolicyPriorityRequest, PolicyOperationAck, kNone) \
-  U(SetPolicyCommandFloat, SetPolicyCommandFloatRequest, PolicyOperationAck, kNone) \
-  U(SetPolicyCommandBool, SetPolicyCommandBoolRequest, PolicyOperationAck, kNone) \
-  U(SetPolicyGains, SetPolicyGainsRequest, PolicyOperationAck, kNone) \
-  U(ClearPolicyGains, ClearPolicyGainsRequest, PolicyOperationAck, kNone) \
-  U(GetPolicyCommandFloat, GetPolicyCommandFloatRequest, PolicyCommandFloatValue, kNone) \
-  U(GetPolicyCommandBool, GetPolicyCommandBoolRequest, PolicyCommandBoolValue, kNone) \
-  U(SetMotionGraphActive, SetMotionGraphActiveRequest, PolicyOperationAck, kNone) \
-  U(GetMotionGraphActive, GetMotionGraphActiveRequest, GetMotionGraphActiveResponse, kNone) \
-  U(SetMotionGraphInput, SetMotionGraphInputRequest, PolicyOperationAck, kNone) \
-  U(GetMotionGraphInput, GetMotionGraphInputRequest, GetMotionGraphInputResponse, kNone) \
-  U(FireMotionGraphTrigger, FireMotionGraphTriggerRequest, PolicyOperationAck, kNone) \
-  U(GetPolicyBasePose, GetPolicyBasePoseRequest, PolicyBasePose, kNone) \
-  U(GetPolicyLastAction, GetPolicyLastActionRequest, PolicyLastAction, kNone) \
-  S(StreamPolicySlotState, StreamPolicySlotStateRequest, PolicySlotSummary, kNone) \
-  S(StreamRobotController, StreamRobotControllerRequest, RobotControllerSummary, kNone) \
-  U(GetObservation, GetObservationRequest, GetObservationResponse, kLater) \
+#define TANDEM_AGENT_RPCS(U, S)                                                \
+  U(GetAgentSchema, GetAgentSchemaRequest, GetAgentSchemaResponse, kEngine)    \
+  U(ResetAgent, ResetAgentRequest, ResetAgentResponse, kStep)                  \
+  U(Step, StepRequest, StepResponse, kStep)                                    \
+  U(SetActionGroup, SetActionGroupRequest, SetActionGroupResponse, kLater)     \
+  U(ReportProgress, ProgressReport, ProgressAck, kGateway)                     \
+  U(GetCapabilityManifest, GetCapabilityManifestRequest,                       \
+    GetCapabilityManifestResponse, kLater)                                     \
+  U(ValidateTaskContract, ValidateTaskContractRequest,                         \
+    ValidateTaskContractResponse, kLater)                                      \
+  U(NegotiateTask, NegotiateTaskRequest, NegotiateTaskResponse, kLater)        \
+  U(ListRobotControllers, ListRobotControllersRequest,                         \
+    ListRobotControllersResponse, kGateway)                                    \
+  U(GetRobotController, GetRobotControllerRequest, GetRobotControllerResponse, \
+    kNone)                                                                     \
+  U(ListPolicyDescriptors, ListPolicyDescriptorsRequest,                       \
+    ListPolicyDescriptorsResponse, kGateway)                                   \
+  U(SetPolicyActive, SetPolicyActiveRequest, PolicyOperationAck, kNone)        \
+  U(SetPolicyDescriptor, SetPolicyDescriptorRequest, PolicyOperationAck,       \
+    kNone)                                                                     \
+  U(SetPolicyDrivenJoints, SetPolicyDrivenJointsRequest, PolicyOperationAck,   \
+    kNone)                                                                     \
+  U(SetPolicyClampObservation, SetPolicyClampObservationRequest,               \
+    PolicyOperationAck, kNone)                                                 \
+  U(SetPolicyPriority, SetPolicyPriorityRequest, PolicyOperationAck, kNone)    \
+  U(SetPolicyCommandFloat, SetPolicyCommandFloatRequest, PolicyOperationAck,   \
+    kNone)                                                                     \
+  U(SetPolicyCommandBool, SetPolicyCommandBoolRequest, PolicyOperationAck,     \
+    kNone)                                                                     \
+  U(SetPolicyGains, SetPolicyGainsRequest, PolicyOperationAck, kNone)          \
+  U(ClearPolicyGains, ClearPolicyGainsRequest, PolicyOperationAck, kNone)      \
+  U(GetPolicyCommandFloat, GetPolicyCommandFloatRequest,                       \
+    PolicyCommandFloatValue, kNone)                                            \
+  U(GetPolicyCommandBool, GetPolicyCommandBoolRequest, PolicyCommandBoolValue, \
+    kNone)                                                                     \
+  U(SetMotionGraphActive, SetMotionGraphActiveRequest, PolicyOperationAck,     \
+    kNone)                                                                     \
+  U(GetMotionGraphActive, GetMotionGraphActiveRequest,                         \
+    GetMotionGraphActiveResponse, kNone)                                       \
+  U(SetMotionGraphInput, SetMotionGraphInputRequest, PolicyOperationAck,       \
+    kNone)                                                                     \
+  U(GetMotionGraphInput, GetMotionGraphInputRequest,                           \
+    GetMotionGraphInputResponse, kNone)                                        \
+  U(FireMotionGraphTrigger, FireMotionGraphTriggerRequest, PolicyOperationAck, \
+    kNone)                                                                     \
+  U(GetPolicyBasePose, GetPolicyBasePoseRequest, PolicyBasePose, kNone)        \
+  U(GetPolicyLastAction, GetPolicyLastActionRequest, PolicyLastAction, kNone)  \
+  S(StreamPolicySlotState, StreamPolicySlotStateRequest, PolicySlotSummary,    \
+    kNone)                                                                     \
+  S(StreamRobotController, StreamRobotControllerRequest,                       \
+    RobotControllerSummary, kNone)                                             \
+  U(GetObservation, GetObservationRequest, GetObservationResponse, kLater)     \
   S(StreamAgent, StreamAgentRequest, AgentFrame, kLater)
 
-#define TANDEM_MUJOCO_RPCS(U, S) \
-  U(GetJointState, GetJointStateRequest, GetJointStateResponse, kEngine) \
-  U(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse, kEngine) \
+#define TANDEM_MUJOCO_RPCS(U, S)                                           \
+  U(GetJointState, GetJointStateRequest, GetJointStateResponse, kEngine)   \
+  U(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse, kEngine)   \
   S(StreamJointState, GetJointStateRequest, GetJointStateResponse, kLater) \
   U(SendControl, SendControlRequest, SendControlResponse, kLater)
 
-#define TANDEM_MUJOCO_SCENE_RPCS(U, S) \
-  U(GetModelInfo, GetModelInfoRequest, GetModelInfoResponse, kLater) \
-  U(GetFullState, GetFullStateRequest, GetFullStateResponse, kLater) \
+#define TANDEM_MUJOCO_SCENE_RPCS(U, S)                                     \
+  U(GetModelInfo, GetModelInfoRequest, GetModelInfoResponse, kLater)       \
+  U(GetFullState, GetFullStateRequest, GetFullStateResponse, kLater)       \
   S(StreamFullState, StreamFullStateRequest, GetFullStateResponse, kLater) \
-  U(SetControl, SetControlRequest, SetControlResponse, kEngine) \
-  U(SetQpos, SetQposRequest, SetQposResponse, kLater) \
-  U(GetActuatorGains, GetActuatorGainsRequest, GetActuatorGainsResponse, kLater) \
+  U(SetControl, SetControlRequest, SetControlResponse, kEngine)            \
+  U(SetQpos, SetQposRequest, SetQposResponse, kLater)                      \
+  U(GetActuatorGains, GetActuatorGainsRequest, GetActuatorGainsResponse,   \
+    kLater)                                                                \
   U(ResetScene, ResetSceneRequest, ResetSceneResponse, kLater)
 
-#define TANDEM_TELEMETRY_RPCS(U, S) \
-  U(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse, kEngine) \
+#define TANDEM_TELEMETRY_RPCS(U, S)                                            \
+  U(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse, \
+    kEngine)                                                                   \
   S(StreamTelemetry, StreamTelemetryRequest, TelemetryFrame, kLater)
 
-#define TANDEM_SCENE_RPCS(U, S) \
-  U(GetSceneInfo, GetSceneInfoRequest, GetSceneInfoResponse, kEngine) \
-  U(ListEntities, ListEntitiesRequest, ListEntitiesResponse, kEngine) \
-  U(GetEntity, GetEntityRequest, GetEntityResponse, kEngine) \
-  U(SetEntityTransform, SetEntityTransformRequest, SetEntityTransformResponse, kEngine) \
-  U(SetSimulationMode, SetSimulationModeRequest, SetSimulationModeResponse, kEngine) \
-  U(GetSimulationMode, GetSimulationModeRequest, GetSimulationModeResponse, kEngine) \
-  U(EnterPlayMode, EnterPlayModeRequest, EnterPlayModeResponse, kGateway) \
+#define TANDEM_SCENE_RPCS(U, S)                                                \
+  U(GetSceneInfo, GetSceneInfoRequest, GetSceneInfoResponse, kEngine)          \
+  U(ListEntities, ListEntitiesRequest, ListEntitiesResponse, kEngine)          \
+  U(GetEntity, GetEntityRequest, GetEntityResponse, kEngine)                   \
+  U(SetEntityTransform, SetEntityTransformRequest, SetEntityTransformResponse, \
+    kEngine)                                                                   \
+  U(SetSimulationMode, SetSimulationModeRequest, SetSimulationModeResponse,    \
+    kEngine)                                                                   \
+  U(GetSimulationMode, GetSimulationModeRequest, GetSimulationModeResponse,    \
+    kEngine)                                                                   \
+  U(EnterPlayMode, EnterPlayModeRequest, EnterPlayModeResponse, kGateway)      \
   U(ExitPlayMode, ExitPlayModeRequest, ExitPlayModeResponse, kGateway)
 
-#define TANDEM_CAMERA_RPCS(U, S) \
-  U(ListCameras, ListCamerasRequest, ListCamerasResponse, kEngine) \
-  S(StreamCamera, StreamCameraRequest, ImageFrame, kLater) \
+#define TANDEM_CAMERA_RPCS(U, S)                                             \
+  U(ListCameras, ListCamerasRequest, ListCamerasResponse, kEngine)           \
+  S(StreamCamera, StreamCameraRequest, ImageFrame, kLater)                   \
   U(GetCameraConfig, GetCameraConfigRequest, CameraConfigResponse, kGateway) \
   U(SetCameraConfig, SetCameraConfigRequest, CameraConfigAck, kGateway)
 
-#define TANDEM_VIEWPORT_RPCS(U, S) \
+#define TANDEM_VIEWPORT_RPCS(U, S)                                             \
   U(GetViewportInfo, GetViewportInfoRequest, GetViewportInfoResponse, kEngine) \
   S(StreamViewport, StartViewportStreamRequest, ImageFrame, kLater)
 
 #define TANDEM_DEBUG_RPCS(U, S) \
   U(Draw, DebugDrawRequest, DebugDrawResponse, kEngine)
 
-#define TANDEM_LIDAR_RPCS(U, S) \
-  U(SetLidarLive, SetLidarLiveRequest, LidarAck, kNone) \
-  U(SetLidarConfig, SetLidarConfigRequest, LidarAck, kNone) \
-  U(GetLidarConfig, LidarSensorRequest, LidarConfigResponse, kNone) \
-  U(SetLidarReturnParams, SetLidarReturnParamsRequest, LidarAck, kNone) \
-  U(GetLidarReturnParams, GetLidarReturnParamsRequest, LidarReturnParamsResponse, kNone) \
-  U(SetLidarPreset, SetLidarPresetRequest, LidarAck, kNone) \
-  U(SetLidarSecondaryCapture, SetLidarSecondaryCaptureRequest, LidarAck, kNone) \
-  U(BakeLidarMaterial, BakeLidarMaterialRequest, LidarAck, kNone) \
+#define TANDEM_LIDAR_RPCS(U, S)                                             \
+  U(SetLidarLive, SetLidarLiveRequest, LidarAck, kNone)                     \
+  U(SetLidarConfig, SetLidarConfigRequest, LidarAck, kNone)                 \
+  U(GetLidarConfig, LidarSensorRequest, LidarConfigResponse, kNone)         \
+  U(SetLidarReturnParams, SetLidarReturnParamsRequest, LidarAck, kNone)     \
+  U(GetLidarReturnParams, GetLidarReturnParamsRequest,                      \
+    LidarReturnParamsResponse, kNone)                                       \
+  U(SetLidarPreset, SetLidarPresetRequest, LidarAck, kNone)                 \
+  U(SetLidarSecondaryCapture, SetLidarSecondaryCaptureRequest, LidarAck,    \
+    kNone)                                                                  \
+  U(BakeLidarMaterial, BakeLidarMaterialRequest, LidarAck, kNone)           \
   U(GetLidarBakeStatus, LidarSensorRequest, LidarBakeStatusResponse, kNone) \
-  U(LoadLidarBake, LoadLidarBakeRequest, LidarAck, kNone) \
-  U(SaveLidarBake, SaveLidarBakeRequest, LidarAck, kNone) \
-  U(GetLidarScan, GetLidarScanRequest, LidarScanResponse, kNone) \
-  U(GetLidarBeamCount, LidarSensorRequest, LidarBeamCountResponse, kNone) \
+  U(LoadLidarBake, LoadLidarBakeRequest, LidarAck, kNone)                   \
+  U(SaveLidarBake, SaveLidarBakeRequest, LidarAck, kNone)                   \
+  U(GetLidarScan, GetLidarScanRequest, LidarScanResponse, kNone)            \
+  U(GetLidarBeamCount, LidarSensorRequest, LidarBeamCountResponse, kNone)   \
   U(GetLidarBeamAngles, LidarSensorRequest, LidarBeamAnglesResponse, kNone)
 
 #endif  // TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_

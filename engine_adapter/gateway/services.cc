@@ -115,12 +115,11 @@ class Calls {
   void StartExchange(CallbackServerContext* context, ServerUnaryReactor* call,
                      const pb::ResetAgentRequest* request,
                      pb::ResetAgentResponse* response) const {
-    const bool added = gateway_->steps.Add(
-        [gateway = gateway_, deadline = DeadlineOf(*context), call, request,
-         response] {
-          call->Finish(ToGrpc(gateway->slot.Reset(*request, response,
-                                                  deadline)));
-        });
+    const bool added = gateway_->steps.Add([gateway = gateway_,
+                                            deadline = DeadlineOf(*context),
+                                            call, request, response] {
+      call->Finish(ToGrpc(gateway->slot.Reset(*request, response, deadline)));
+    });
     if (!added) call->Finish(TooManyCalls());
   }
 
@@ -141,18 +140,18 @@ class EndedStream final : public grpc::ServerWriteReactor<Response> {
       override {                                                              \
     return calls_.Start<Door::door>(#rpc, context, request, response);        \
   }
-#define TANDEM_STREAM(rpc, Request, Response, door)                           \
-  grpc::ServerWriteReactor<pb::Response>* rpc(CallbackServerContext*,         \
-                                              const pb::Request*) override {  \
-    return new EndedStream<pb::Response>(NotServed(#rpc, Door::door));        \
+#define TANDEM_STREAM(rpc, Request, Response, door)                          \
+  grpc::ServerWriteReactor<pb::Response>* rpc(CallbackServerContext*,        \
+                                              const pb::Request*) override { \
+    return new EndedStream<pb::Response>(NotServed(#rpc, Door::door));       \
   }
-#define TANDEM_SERVICE(Service, ROWS)                              \
+#define TANDEM_SERVICE(Service, ROWS)                                 \
   class Service##Server final : public pb::Service::CallbackService { \
-   public:                                                         \
-    explicit Service##Server(Gateway* gateway) : calls_(gateway) {} \
-    ROWS(TANDEM_UNARY, TANDEM_STREAM)                              \
-   private:                                                        \
-    Calls calls_;                                                  \
+   public:                                                            \
+    explicit Service##Server(Gateway* gateway) : calls_(gateway) {}   \
+    ROWS(TANDEM_UNARY, TANDEM_STREAM)                                 \
+   private:                                                           \
+    Calls calls_;                                                     \
   };
 
 TANDEM_SERVICE(AgentService, TANDEM_AGENT_RPCS)
