@@ -12,7 +12,6 @@
 #include <google/protobuf/message.h>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/gateway.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/protos/hazel/agent.pb.h"
@@ -22,16 +21,10 @@
 
 namespace tandem::gateway {
 
-// Returns the engine's method that answers an RPC of door kEngine; NONE for
-// others.
-rpc::MethodId MethodOf(absl::string_view name);
-
-// Calls the engine's method with the converted request. Blocks until the
-// answer. A name of a robot is left out unless it is an agent's. Errors:
-//  - those of EngineLink::Call;
-//  - kEngineFailed: the answer has another type;
-//  - none for GetMujocoInfo, whose errors programs take for a dead server: they
-//    are success=false.
+// Calls the engine's method by CallOf and TakeAnswer, and blocks until the
+// answer. Errors: those of EngineLink::Call and TakeAnswer. None for
+// GetMujocoInfo, whose errors programs take for a dead server: they are
+// success=false.
 absl::Status Relay(Gateway* gateway, Deadline deadline, rpc::MethodId method,
                    const google::protobuf::Message& request,
                    google::protobuf::Message* response);

@@ -29,6 +29,8 @@ struct Gateway {
   // The maximum of calls that wait for a thread; further ones get
   // RESOURCE_EXHAUSTED.
   static constexpr size_t kMostWaiting = 256;
+  // Each has a thread. Further ones get RESOURCE_EXHAUSTED.
+  static constexpr size_t kMostStreams = 32;
 
   explicit Gateway(const Options& options)
       : link(options.region), slot(options.region, options.release_secs) {}
@@ -38,6 +40,7 @@ struct Gateway {
   // Last: their threads use the others.
   WorkQueue calls{kCallThreads, kMostWaiting};
   WorkQueue steps{1, kMostWaiting};
+  WorkQueue streams{kMostStreams, 0};
 };
 
 }  // namespace tandem::gateway

@@ -69,10 +69,10 @@
   U(GetObservation, GetObservationRequest, GetObservationResponse, kLater)     \
   S(StreamAgent, StreamAgentRequest, AgentFrame, kLater)
 
-#define TANDEM_MUJOCO_RPCS(U, S)                                           \
-  U(GetJointState, GetJointStateRequest, GetJointStateResponse, kEngine)   \
-  U(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse, kEngine)   \
-  S(StreamJointState, GetJointStateRequest, GetJointStateResponse, kLater) \
+#define TANDEM_MUJOCO_RPCS(U, S)                                            \
+  U(GetJointState, GetJointStateRequest, GetJointStateResponse, kEngine)    \
+  U(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse, kEngine)    \
+  S(StreamJointState, GetJointStateRequest, GetJointStateResponse, kEngine) \
   U(SendControl, SendControlRequest, SendControlResponse, kLater)
 
 #define TANDEM_MUJOCO_SCENE_RPCS(U, S)                                     \
@@ -88,7 +88,7 @@
 #define TANDEM_TELEMETRY_RPCS(U, S)                                            \
   U(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse, \
     kEngine)                                                                   \
-  S(StreamTelemetry, StreamTelemetryRequest, TelemetryFrame, kLater)
+  S(StreamTelemetry, StreamTelemetryRequest, TelemetryFrame, kEngine)
 
 #define TANDEM_SCENE_RPCS(U, S)                                                \
   U(GetSceneInfo, GetSceneInfoRequest, GetSceneInfoResponse, kEngine)          \
@@ -105,13 +105,13 @@
 
 #define TANDEM_CAMERA_RPCS(U, S)                                             \
   U(ListCameras, ListCamerasRequest, ListCamerasResponse, kEngine)           \
-  S(StreamCamera, StreamCameraRequest, ImageFrame, kLater)                   \
+  S(StreamCamera, StreamCameraRequest, ImageFrame, kEngine)                  \
   U(GetCameraConfig, GetCameraConfigRequest, CameraConfigResponse, kGateway) \
   U(SetCameraConfig, SetCameraConfigRequest, CameraConfigAck, kGateway)
 
 #define TANDEM_VIEWPORT_RPCS(U, S)                                             \
   U(GetViewportInfo, GetViewportInfoRequest, GetViewportInfoResponse, kEngine) \
-  S(StreamViewport, StartViewportStreamRequest, ImageFrame, kLater)
+  S(StreamViewport, StartViewportStreamRequest, ImageFrame, kEngine)
 
 #define TANDEM_DEBUG_RPCS(U, S) \
   U(Draw, DebugDrawRequest, DebugDrawResponse, kEngine)

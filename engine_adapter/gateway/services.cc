@@ -11,6 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/answers.h"
 #include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/relay_calls.h"
+#include "engine_adapter/gateway/relay_stream.h"
 #include "engine_adapter/gateway/rpc_table.h"
 // gRPC's generated code: each callback method hides the synchronous one.
 #pragma GCC diagnostic push
@@ -37,9 +39,9 @@ using grpc::ServerUnaryReactor;
 // A rendered image may take so long the first time.
 constexpr double kMostCallSecs = 30;
 
-grpc::Status NotServed(absl::string_view rpc, Door door) {
+grpc::Status NotServed(absl::string_view name, Door door) {
   return {grpc::StatusCode::UNIMPLEMENTED,
-          absl::StrCat(rpc, ": expected an RPC that engines of Tandem have, ",
+          absl::StrCat(name, ": expected an RPC that engines of Tandem have, ",
                        "found one that ",
                        door == Door::kLater
                            ? "this version of tandem-gateway does not serve"
@@ -60,6 +62,14 @@ Deadline DeadlineOf(const CallbackServerContext& context) {
       context.deadline() - std::chrono::system_clock::now();
   return Deadline::After(std::min(left.count(), kMostCallSecs));
 }
+
+// Ends a stream before its first item.
+template <typename Response>
+class EndedStream final : public grpc::ServerWriteReactor<Response> {
+ public:
+  explicit EndedStream(const grpc::Status& status) { this->Finish(status); }
+  void OnDone() override { delete this; }
+};
 
 // What its class needs to start calls.
 class Calls {
@@ -89,13 +99,29 @@ class Calls {
     return call;
   }
 
+  template <Door kDoor, typename Item>
+  grpc::ServerWriteReactor<Item>* StartStream(
+      absl::string_view name, CallbackServerContext* context,
+      const google::protobuf::Message& request) const {
+    if constexpr (kDoor == Door::kEngine) {
+      const rpc::MethodId method = MethodOf(name);
+      return RelayStream<Item>::Start(gateway_, context,
+                                      CallOf(method, request),
+                                      [method](RpcMessage* from, Item* to) {
+                                        return TakeAnswer(method, from, to);
+                                      });
+    } else {
+      return new EndedStream<Item>(NotServed(name, kDoor));
+    }
+  }
+
  private:
   void StartExchange(CallbackServerContext* /*context*/,
                      ServerUnaryReactor* call, const pb::StepRequest* request,
                      pb::StepResponse* response) const {
     auto step = std::make_shared<StepCall>(request, response);
     // A step does not overtake those that wait.
-    const ClientSlot::Tried tried = gateway_->steps.IsEmpty()
+    const ClientSlot::Tried tried = gateway_->steps.IsIdle()
                                         ? gateway_->slot.TryStep(step.get())
                                         : ClientSlot::Tried::kNotSent;
     if (tried == ClientSlot::Tried::kDone) {
@@ -126,24 +152,17 @@ class Calls {
   Gateway* const gateway_;
 };
 
-// Ends a stream before its first item.
-template <typename Response>
-class EndedStream final : public grpc::ServerWriteReactor<Response> {
- public:
-  explicit EndedStream(const grpc::Status& status) { this->Finish(status); }
-  void OnDone() override { delete this; }
-};
-
-#define TANDEM_UNARY(rpc, Request, Response, door)                            \
-  ServerUnaryReactor* rpc(CallbackServerContext* context,                     \
-                          const pb::Request* request, pb::Response* response) \
-      override {                                                              \
-    return calls_.Start<Door::door>(#rpc, context, request, response);        \
+#define TANDEM_UNARY(name, Request, Response, door)                            \
+  ServerUnaryReactor* name(CallbackServerContext* context,                     \
+                           const pb::Request* request, pb::Response* response) \
+      override {                                                               \
+    return calls_.Start<Door::door>(#name, context, request, response);        \
   }
-#define TANDEM_STREAM(rpc, Request, Response, door)                          \
-  grpc::ServerWriteReactor<pb::Response>* rpc(CallbackServerContext*,        \
-                                              const pb::Request*) override { \
-    return new EndedStream<pb::Response>(NotServed(#rpc, Door::door));       \
+#define TANDEM_STREAM(name, Request, Response, door)                         \
+  grpc::ServerWriteReactor<pb::Response>* name(                              \
+      CallbackServerContext* context, const pb::Request* request) override { \
+    return calls_.StartStream<Door::door, pb::Response>(#name, context,      \
+                                                        *request);           \
   }
 #define TANDEM_SERVICE(Service, ROWS)                                 \
   class Service##Server final : public pb::Service::CallbackService { \

@@ -23,12 +23,10 @@ namespace tandem::gateway {
 // Thread-safe.
 class WorkQueue {
  public:
-  // `most_waiting`: the maximum of functions that no thread has taken.
-  WorkQueue(size_t threads, size_t most_waiting) : most_(most_waiting) {
-    for (size_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this] { Run(); });
-    }
-  }
+  // `most_threads` are started as they are needed. `most_waiting`: the maximum
+  // of functions that wait beside as many that are called.
+  WorkQueue(size_t most_threads, size_t most_waiting)
+      : most_threads_(most_threads), most_(most_threads + most_waiting) {}
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue() {
@@ -42,32 +40,37 @@ class WorkQueue {
 
   // Does not block. False: too many functions wait; `work` was not added.
   [[nodiscard]] bool Add(std::function<void()> work) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (waiting_.size() >= most_) return false;
-      waiting_.push_back(std::move(work));
-    }
-    added_.notify_one();
+    const std::lock_guard lock(mutex_);
+    if (running_ + waiting_.size() >= most_) return false;
+    waiting_.push_back(std::move(work));
+    WakeOne();
     return true;
   }
 
   // Adds it before all waiting functions, in spite of the maximum: for the rest
   // of a work that has begun. Does not block.
   void AddFirst(std::function<void()> work) {
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_front(std::move(work));
+    const std::lock_guard lock(mutex_);
+    waiting_.push_front(std::move(work));
+    WakeOne();
+  }
+
+  // Whether no function waits or is called. Another thread may add one at once.
+  bool IsIdle() const {
+    const std::lock_guard lock(mutex_);
+    return running_ + waiting_.size() == 0;
+  }
+
+ private:
+  // Caller holds mutex_.
+  void WakeOne() {
+    if (running_ + waiting_.size() > threads_.size() &&
+        threads_.size() < most_threads_) {
+      threads_.emplace_back([this] { Run(); });
     }
     added_.notify_one();
   }
 
-  // Whether no function waits. Another thread may add one at once.
-  bool IsEmpty() const {
-    const std::lock_guard lock(mutex_);
-    return waiting_.empty();
-  }
-
- private:
   void Run() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -75,18 +78,22 @@ class WorkQueue {
       if (waiting_.empty()) return;
       std::function<void()> work = std::move(waiting_.front());
       waiting_.pop_front();
+      ++running_;
       lock.unlock();
       work();
       work = nullptr;
       lock.lock();
+      --running_;
     }
   }
 
+  const size_t most_threads_;
   const size_t most_;
   mutable std::mutex mutex_;
   std::condition_variable added_;
-  // Guarded by mutex_.
+  // Guarded by mutex_; the destructor reads threads_ after the last Add.
   std::deque<std::function<void()>> waiting_;
+  size_t running_ = 0;
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };
