@@ -9,8 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "engine_adapter/gateway/engine_link.h"
 #include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/images.h"
 #include "engine_adapter/gateway/info_names.h"
 #include "engine_adapter/gateway/message_conversion.h"
+#include "engine_adapter/gateway/relay_calls.h"
 #include "engine_adapter/gateway/stopping.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/layout/lrbc.h"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr double kAttachSecs = 1;
 constexpr double kDefaultStepSecs = 5;  // the published protocol's
+constexpr double kImageSecs = 30;       // the first may need so long
 constexpr int64_t kEnv = 0;
 
 absl::string_view DescriptionOf(const ClientSide& side) {
@@ -49,7 +52,8 @@ ClientSlot::Client::Client(ClientSide client_side)
 
 ClientSlot::Tried ClientSlot::TryStep(StepCall* call) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || client_ == nullptr || pending_ != nullptr || late_) {
+  if (!lock.owns_lock() || client_ == nullptr || pending_ != nullptr || late_ ||
+      call->request->camera_requests_size() > 0) {
     return Tried::kNotSent;
   }
   call->status = Send(*call);
@@ -74,6 +78,9 @@ void ClientSlot::Finish(StepCall* call) {
   if (CodeOf(call->status) == ErrorCode::kStepTimeout) return TimeOut(call);
   if (!call->status.ok()) return;
   Complete(call, client_->side.Recv(call->deadline));
+  if (call->status.ok() && call->response->success()) {
+    call->status = AddImages(call);
+  }
 }
 
 // The caller of TryStep has not come to Finish yet, or comes now.
@@ -112,6 +119,34 @@ absl::Status ClientSlot::Reset(const hazel::rpc::ResetAgentRequest& request,
   if (!status.ok() && !IsAway(status) && !is_late) return status;
   response->set_success(status.ok());
   response->set_message(status.ok() ? message : NotReadyText(status));
+  return absl::OkStatus();
+}
+
+absl::Status ClientSlot::ResetScene(
+    const hazel::rpc::ResetSceneRequest& request,
+    hazel::rpc::ResetSceneResponse* response, Deadline deadline) {
+  hazel::rpc::ResetAgentResponse reset;
+  TANDEM_RETURN_IF_ERROR(Reset({}, &reset, deadline));
+  response->set_success(reset.success());
+  response->set_message(reset.success() && request.preserve_time()
+                            ? "preserve_time has no effect on this engine"
+                            : reset.message());
+  return absl::OkStatus();
+}
+
+absl::Status ClientSlot::SetGroup(
+    const hazel::rpc::SetActionGroupRequest& request,
+    hazel::rpc::SetActionGroupResponse* response) {
+  const std::lock_guard lock(mutex_);
+  const std::string& name = request.group().group_name();
+  if (groups_.size() >= kMostGroups && !groups_.contains(name)) {
+    return MakeError(ErrorCode::kRingFull,
+                     absl::StrCat("expected at most ", kMostGroups,
+                                  " action groups before a Step, found more; "
+                                  "next: call Step, which applies them"));
+  }
+  groups_[name] = request.group();
+  response->set_success(true);
   return absl::OkStatus();
 }
 
@@ -201,7 +236,8 @@ absl::Status ClientSlot::Send(const StepCall& call) {
                                   "of float32"));
   }
   actions_.resize(arrays.act_size);
-  TANDEM_RETURN_IF_ERROR(ComposeActions(*call.request, {}, actions_));
+  TANDEM_RETURN_IF_ERROR(ComposeActions(*call.request, groups_, actions_));
+  groups_.clear();
   const ErrorCode code = client_->side.Send(actions_);
   last_use_ns_ = MonotonicNanos();
   return Failed(code);
@@ -252,6 +288,34 @@ void ClientSlot::Fill(StepCall* call) {
     (*response->mutable_info())[client_->info_names[i]] =
         static_cast<float>(arrays.infos[i]);
   }
+}
+
+// Before the next exchange: the images show the state of the observations.
+absl::Status ClientSlot::AddImages(StepCall* call) {
+  size_t bytes = 0;
+  for (const auto& request : call->request->camera_requests()) {
+    TANDEM_ASSIGN_OR_RETURN(
+        RpcMessage answer,
+        client_->rpcs->Call(CallOf(rpc::MethodId::GetCameraFrame, request),
+                            Deadline::After(kImageSecs)));
+    hazel::rpc::NamedImageFrame* const image =
+        call->response->add_camera_frames();
+    TANDEM_RETURN_IF_ERROR(
+        TakeAnswer(rpc::MethodId::GetCameraFrame, &answer, image));
+    bytes += image->frame().data().size();
+    if (bytes > kMostImageBytes) {
+      return MakeError(
+          ErrorCode::kRingFull,
+          absl::StrCat("camera_requests: expected images of at most ",
+                       kMostImageBytes,
+                       " bytes in all, since gRPC's clients refuse larger "
+                       "messages, found ",
+                       bytes, " bytes with the ", image->frame().width(), " x ",
+                       image->frame().height(), " pixels of '", image->name(),
+                       "'; next: smaller or fewer images"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ClientSlot::TakeLate(Deadline deadline) {

@@ -13,6 +13,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_CLIENT_SLOT_H_
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_CLIENT_SLOT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,7 @@
 #include "engine_adapter/gateway/actions.h"
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/agent.pb.h"
+#include "schema/protos/hazel/mujoco_scene.pb.h"
 #include "transport/base/clock.h"
 #include "transport/rpc/packed_call.h"
 #include "transport/rpc/rpc_client.h"
@@ -52,6 +54,7 @@ class ClientSlot {
  public:
   // The longest wait of TryStep.
   static constexpr double kInlineSecs = 0.002;
+  static constexpr size_t kMostGroups = 64;
 
   // `release_secs`: the slot is released so long after the last exchange.
   ClientSlot(std::string region, double release_secs)
@@ -83,6 +86,17 @@ class ClientSlot {
                      hazel::rpc::ResetAgentResponse* response,
                      Deadline deadline);
 
+  // Resets the environment of the only agent, without a contract. Outcomes as
+  // Reset.
+  absl::Status ResetScene(const hazel::rpc::ResetSceneRequest& request,
+                          hazel::rpc::ResetSceneResponse* response,
+                          Deadline deadline);
+
+  // Keeps a group's actions until the next Step, which checks them. Blocks
+  // during a call of another thread. kRingFull: more than kMostGroups.
+  absl::Status SetGroup(const hazel::rpc::SetActionGroupRequest& request,
+                        hazel::rpc::SetActionGroupResponse* response);
+
   // Calls the engine through the client's own rings, also beside a step. Takes
   // `call` if it sends it. Errors: those of RpcClient::Call; kClientClosed: the
   // gateway is not the client, and `call` is unchanged.
@@ -109,6 +123,7 @@ class ClientSlot {
   void Complete(StepCall* call, ErrorCode code);
   void Fill(StepCall* call);
   static void TimeOut(StepCall* call);
+  absl::Status AddImages(StepCall* call);
   absl::Status TakeLate(Deadline deadline);
   absl::Status SetContract(const hazel::rpc::SimulationContract& contract,
                            Deadline deadline, std::string* message);
@@ -125,6 +140,7 @@ class ClientSlot {
   bool late_ = false;  // results of an earlier call's exchange will come
   int64_t last_use_ns_ = 0;
   std::vector<float> actions_;
+  ActionGroups groups_;    // of SetGroup, for the next Step
   std::mutex rpcs_mutex_;  // held for moments only, also inside mutex_
   std::shared_ptr<RpcClient> rpcs_;  // guarded by rpcs_mutex_; owns its Client
 };

@@ -19,7 +19,7 @@
   U(GetAgentSchema, GetAgentSchemaRequest, GetAgentSchemaResponse, kEngine)    \
   U(ResetAgent, ResetAgentRequest, ResetAgentResponse, kStep)                  \
   U(Step, StepRequest, StepResponse, kStep)                                    \
-  U(SetActionGroup, SetActionGroupRequest, SetActionGroupResponse, kLater)     \
+  U(SetActionGroup, SetActionGroupRequest, SetActionGroupResponse, kStep)      \
   U(ReportProgress, ProgressReport, ProgressAck, kGateway)                     \
   U(GetCapabilityManifest, GetCapabilityManifestRequest,                       \
     GetCapabilityManifestResponse, kLater)                                     \
@@ -83,7 +83,7 @@
   U(SetQpos, SetQposRequest, SetQposResponse, kLater)                      \
   U(GetActuatorGains, GetActuatorGainsRequest, GetActuatorGainsResponse,   \
     kLater)                                                                \
-  U(ResetScene, ResetSceneRequest, ResetSceneResponse, kLater)
+  U(ResetScene, ResetSceneRequest, ResetSceneResponse, kStep)
 
 #define TANDEM_TELEMETRY_RPCS(U, S)                                            \
   U(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse, \

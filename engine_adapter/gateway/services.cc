@@ -63,6 +63,24 @@ Deadline DeadlineOf(const CallbackServerContext& context) {
   return Deadline::After(std::min(left.count(), kMostCallSecs));
 }
 
+absl::Status Exchange(ClientSlot* slot, Deadline deadline,
+                      const pb::ResetAgentRequest& request,
+                      pb::ResetAgentResponse* response) {
+  return slot->Reset(request, response, deadline);
+}
+
+absl::Status Exchange(ClientSlot* slot, Deadline deadline,
+                      const pb::ResetSceneRequest& request,
+                      pb::ResetSceneResponse* response) {
+  return slot->ResetScene(request, response, deadline);
+}
+
+absl::Status Exchange(ClientSlot* slot, Deadline /*deadline*/,
+                      const pb::SetActionGroupRequest& request,
+                      pb::SetActionGroupResponse* response) {
+  return slot->SetGroup(request, response);
+}
+
 // Ends a stream before its first item.
 template <typename Response>
 class EndedStream final : public grpc::ServerWriteReactor<Response> {
@@ -138,13 +156,14 @@ class Calls {
     }
   }
 
+  // Other calls that follow the order of the steps.
+  template <typename Request, typename Response>
   void StartExchange(CallbackServerContext* context, ServerUnaryReactor* call,
-                     const pb::ResetAgentRequest* request,
-                     pb::ResetAgentResponse* response) const {
-    const bool added = gateway_->steps.Add([gateway = gateway_,
+                     const Request* request, Response* response) const {
+    const bool added = gateway_->steps.Add([slot = &gateway_->slot,
                                             deadline = DeadlineOf(*context),
                                             call, request, response] {
-      call->Finish(ToGrpc(gateway->slot.Reset(*request, response, deadline)));
+      call->Finish(ToGrpc(Exchange(slot, deadline, *request, response)));
     });
     if (!added) call->Finish(TooManyCalls());
   }
