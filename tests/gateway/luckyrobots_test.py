@@ -58,14 +58,13 @@ def test_lucky_env_runs_an_episode() -> None:
             assert env.observation_space.shape == (17,) and env.action_space.shape == (6,)
             observation, _ = env.reset()
             assert observation.shape == (17,) and observation.dtype == np.float32
-            for step in range(1, 1001):
-                action = np.full(6, 0.3, np.float32)
+            action, steps, truncated = np.full(6, 0.3, np.float32), 0, False
+            while not truncated:
                 observation, reward, terminated, truncated, info = env.step(action)
                 assert reward == pytest.approx(info["reward_forward"] + info["reward_ctrl"], rel=1e-4, abs=1e-4)
                 assert not terminated
-                if truncated:
-                    break
-            assert step == 999  # the reset has made the first step
+                steps += 1
+            assert steps == 999  # the reset has made the first step
             env.reset()
             assert not env.step(action)[3]
         finally:
