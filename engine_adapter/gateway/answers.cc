@@ -1,5 +1,6 @@
 #include "engine_adapter/gateway/answers.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -8,7 +9,6 @@
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/mujoco.pb.h"
 #include "transport/base/error.h"
-#include "transport/rpc/packed_call.h"
 #include "transport/rpc/rpc_client.h"
 
 namespace tandem::gateway {
@@ -20,13 +20,15 @@ using google::protobuf::Message;
 absl::Status AskEngine(Gateway* gateway, Deadline deadline,
                        rpc::MethodId method, const Message& request,
                        Message* response) {
-  PackedCall call = CallOf(method, request);
   // As the client while the gateway is: the engine refuses some calls of
   // attendants beside a client.
+  const std::shared_ptr<RpcClient> own = gateway->slot.Rpcs();
   absl::StatusOr<RpcMessage> answer =
-      gateway->slot.CallAsClient(&call, deadline);
+      own != nullptr ? own->Call(CallOf(method, request), deadline)
+                     : gateway->link.Call(CallOf(method, request), deadline);
   if (CodeOf(answer.status()) == ErrorCode::kClientClosed) {
-    answer = gateway->link.Call(std::move(call), deadline);
+    // The slot was released meanwhile.
+    answer = gateway->link.Call(CallOf(method, request), deadline);
   }
   if (!answer.ok()) return answer.status();
   return TakeAnswer(method, &*answer, response);

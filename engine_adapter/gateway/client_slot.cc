@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine_adapter/gateway/engine_link.h"
 #include "engine_adapter/gateway/grpc_errors.h"
 #include "engine_adapter/gateway/images.h"
 #include "engine_adapter/gateway/info_names.h"
@@ -21,6 +20,7 @@
 #include "transport/base/quoted.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/region_plan.h"
+#include "transport/rpc/packed_call.h"
 
 namespace tandem::gateway {
 namespace {
@@ -150,19 +150,14 @@ absl::Status ClientSlot::SetGroup(
   return absl::OkStatus();
 }
 
-absl::StatusOr<RpcMessage> ClientSlot::CallAsClient(PackedCall* call,
-                                                    Deadline deadline) {
-  std::shared_ptr<RpcClient> rpcs;
+std::shared_ptr<RpcClient> ClientSlot::Rpcs() {
+  std::shared_ptr<Client> client;
   {
-    const std::lock_guard lock(rpcs_mutex_);
-    rpcs = rpcs_;
+    const std::lock_guard lock(shared_mutex_);
+    client = shared_;
   }
-  if (rpcs == nullptr) {
-    return MakeError(
-        ErrorCode::kClientClosed,
-        absl::StrCat("region '", region_, "': the gateway is not its client"));
-  }
-  return rpcs->Call(std::move(*call), deadline);
+  if (client == nullptr || !client->side.EngineAlive()) return nullptr;
+  return {client, client->rpcs.get()};
 }
 
 void ClientSlot::ReleaseIdle(int64_t now_ns) {
@@ -202,8 +197,8 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
       RpcClient::Create(&client->side, {.interrupted = IsStopping}));
   client_ = std::move(client);
   last_use_ns_ = MonotonicNanos();
-  const std::lock_guard lock(rpcs_mutex_);
-  rpcs_ = std::shared_ptr<RpcClient>(client_, client_->rpcs.get());
+  const std::lock_guard lock(shared_mutex_);
+  shared_ = client_;
   return absl::OkStatus();
 }
 
@@ -346,12 +341,20 @@ absl::Status ClientSlot::SetContract(
                   rpc::Payload::ResetAgentRequest, request.Finish().Union());
   TANDEM_ASSIGN_OR_RETURN(const RpcMessage answer,
                           client_->rpcs->Call(std::move(call), deadline));
-  TANDEM_ASSIGN_OR_RETURN(
-      const rpc::ResetAgentResponseT set,
-      EngineLink::Unpacked<rpc::ResetAgentResponse>(answer));
-  if (!set.unused_fields.empty()) {
-    *message = absl::StrCat("fields of the contract without effect here: ",
-                            absl::StrJoin(set.unused_fields, ", "));
+  const auto* const set = answer.envelope().payload_as_ResetAgentResponse();
+  if (set == nullptr) {
+    return MakeError(ErrorCode::kEngineFailed,
+                     "expected the engine's answer to ResetAgent, found "
+                     "another kind of message");
+  }
+  if (const auto* const unused = set->unused_fields();
+      unused != nullptr && unused->size() > 0) {
+    *message = absl::StrCat(
+        "fields of the contract without effect here: ",
+        absl::StrJoin(*unused, ", ",
+                      [](std::string* out, const flatbuffers::String* field) {
+                        out->append(field->str());
+                      }));
   }
   return absl::OkStatus();
 }
@@ -365,8 +368,8 @@ absl::Status ClientSlot::Failed(ErrorCode code) {
 
 void ClientSlot::Detach() {
   {
-    const std::lock_guard lock(rpcs_mutex_);
-    rpcs_ = nullptr;
+    const std::lock_guard lock(shared_mutex_);
+    shared_ = nullptr;
   }
   client_->rpcs->End();
   // Another thread may still own the object, at the end of its call.

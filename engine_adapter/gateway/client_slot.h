@@ -29,7 +29,6 @@
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/mujoco_scene.pb.h"
 #include "transport/base/clock.h"
-#include "transport/rpc/packed_call.h"
 #include "transport/rpc/rpc_client.h"
 #include "transport/session/client_side.h"
 
@@ -97,10 +96,9 @@ class ClientSlot {
   absl::Status SetGroup(const hazel::rpc::SetActionGroupRequest& request,
                         hazel::rpc::SetActionGroupResponse* response);
 
-  // Calls the engine through the client's own rings, also beside a step. Takes
-  // `call` if it sends it. Errors: those of RpcClient::Call; kClientClosed: the
-  // gateway is not the client, and `call` is unchanged.
-  absl::StatusOr<RpcMessage> CallAsClient(PackedCall* call, Deadline deadline);
+  // Returns the calls through the client's own rings, also during a step;
+  // nullptr: the gateway is not the client of a living engine.
+  std::shared_ptr<RpcClient> Rpcs();
 
   // Releases the client slot if it was not used for the time of the
   // constructor. Does not block: does nothing during an exchange.
@@ -140,9 +138,9 @@ class ClientSlot {
   bool late_ = false;  // results of an earlier call's exchange will come
   int64_t last_use_ns_ = 0;
   std::vector<float> actions_;
-  ActionGroups groups_;    // of SetGroup, for the next Step
-  std::mutex rpcs_mutex_;  // held for moments only, also inside mutex_
-  std::shared_ptr<RpcClient> rpcs_;  // guarded by rpcs_mutex_; owns its Client
+  ActionGroups groups_;             // of SetGroup, for the next Step
+  std::mutex shared_mutex_;         // held for moments only, also inside mutex_
+  std::shared_ptr<Client> shared_;  // client_; guarded by shared_mutex_
 };
 
 }  // namespace tandem::gateway

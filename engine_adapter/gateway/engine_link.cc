@@ -2,6 +2,7 @@
 
 #include "engine_adapter/gateway/grpc_errors.h"
 #include "engine_adapter/gateway/stopping.h"
+#include "transport/base/error.h"
 #include "transport/memory/attached_region.h"
 
 namespace tandem::gateway {

@@ -26,9 +26,11 @@
 #include "engine_adapter/gateway/services.h"
 #include "engine_adapter/gateway/stopping.h"
 #include "program/program_flags.h"
+#include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
+#include "transport/base/quoted.h"
 #include "transport/memory/region_name.h"
 
 ABSL_FLAG(std::string, name, "", "the engine's name: its --name");
@@ -74,7 +76,17 @@ absl::Status CheckFlags() {
                      "next: tandem-gateway --name NAME, with the engine's "
                      "--name");
   }
-  return CheckRegionName(name);
+  TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
+  const std::string listen = absl::GetFlag(FLAGS_listen);
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  if (host != "127.0.0.1" && host != "localhost" && host != "[::1]") {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("--listen: expected 127.0.0.1:PORT, localhost:PORT or "
+                     "[::1]:PORT, which only this machine reaches, found ",
+                     Quoted(listen)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Serve() {

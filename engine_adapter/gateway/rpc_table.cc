@@ -7,36 +7,37 @@ absl::Span<const RpcRow> AllRpcs() {
   {TANDEM_SERVICE, #rpc, Door::door, false},
 #define TANDEM_STREAM(rpc, request, response, door) \
   {TANDEM_SERVICE, #rpc, Door::door, true},
+  // clang-format off
   static constexpr RpcRow kRows[] = {
 #define TANDEM_SERVICE "AgentService"
       TANDEM_AGENT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
 #define TANDEM_SERVICE "MujocoService"
-          TANDEM_MUJOCO_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+      TANDEM_MUJOCO_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
 #define TANDEM_SERVICE "MujocoSceneService"
-              TANDEM_MUJOCO_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+      TANDEM_MUJOCO_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
 #define TANDEM_SERVICE "TelemetryService"
-                  TANDEM_TELEMETRY_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+      TANDEM_TELEMETRY_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
 #define TANDEM_SERVICE "SceneService"
-                      TANDEM_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+      TANDEM_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
 #define TANDEM_SERVICE "CameraService"
-                          TANDEM_CAMERA_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+      TANDEM_CAMERA_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
 #define TANDEM_SERVICE "ViewportService"
-                              TANDEM_VIEWPORT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+      TANDEM_VIEWPORT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
 #define TANDEM_SERVICE "DebugService"
-                                  TANDEM_DEBUG_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+      TANDEM_DEBUG_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
 #define TANDEM_SERVICE "LidarService"
-                                      TANDEM_LIDAR_RPCS(TANDEM_UNARY,
-                                                        TANDEM_STREAM)
+      TANDEM_LIDAR_RPCS(TANDEM_UNARY, TANDEM_STREAM)
 #undef TANDEM_SERVICE
   };
+  // clang-format on
 #undef TANDEM_UNARY
 #undef TANDEM_STREAM
   return kRows;

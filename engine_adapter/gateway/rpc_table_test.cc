@@ -53,7 +53,7 @@ TEST(RpcTable, HasEveryRpcOfTheProtosOnce) {
     found.insert(TextOf(row.service, row.rpc, row.streams));
   }
   EXPECT_EQ(found, expected);
-  EXPECT_EQ(found.size(), 72 + 3);  // those of 0.5.0, and of 0.1.84 only
+  EXPECT_EQ(found.size(), 72U + 3U);  // those of 0.5.0, and of 0.1.84 only
 }
 
 }  // namespace
