@@ -205,7 +205,13 @@ def test_every_rpc_without_a_counterpart_is_refused_at_once() -> None:
 
 def test_wrong_command_lines_exit_with_code_2() -> None:
     """And one line that says what was expected."""
-    for flags in ([], ["--name=a/b"], ["--name=x", "--release_after=soon"], ["--name=x", "--listen=0.0.0.0:0"], ["--nonsense"]):
+    for flags in (
+        [],
+        ["--name=a/b"],
+        ["--name=x", "--release_after=soon"],
+        ["--name=x", "--listen=0.0.0.0:0"],
+        ["--nonsense"],
+    ):
         ended = subprocess.run([GATEWAY, *flags], capture_output=True, text=True, timeout=_SECS, check=False)
         assert ended.returncode == 2 and "expected" in ended.stderr, (flags, ended)
 
