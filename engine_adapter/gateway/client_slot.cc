@@ -186,6 +186,7 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
                      absl::StrCat("region '", region_,
                                   "': the deadline passed before the attach"));
   }
+  TANDEM_RETURN_IF_ERROR(CheckNoClient(deadline));
   TANDEM_ASSIGN_OR_RETURN(
       ClientSide side,
       ClientSide::Attach(region_, {.timeout_secs = kAttachSecs,
@@ -200,6 +201,26 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
   const std::lock_guard lock(shared_mutex_);
   shared_ = client_;
   return absl::OkStatus();
+}
+
+// A client without a lock would not be noticed by an attach. The engine knows
+// it, and refuses some calls of attendants beside it, such as this one, which
+// sets no control.
+absl::Status ClientSlot::CheckNoClient(Deadline deadline) {
+  const auto calls = link_->Client();
+  if (!calls.ok()) return absl::OkStatus();  // the attach has its own errors
+  const absl::Status status =
+      (*calls)
+          ->Call(CallOf(rpc::MethodId::SendControl,
+                        hazel::rpc::SetControlRequest()),
+                 deadline)
+          .status();
+  if (CodeOf(status) != ErrorCode::kAlreadyAttached) return absl::OkStatus();
+  return MakeError(ErrorCode::kAlreadyAttached,
+                   absl::StrCat("region '", region_,
+                                "': expected a free client slot; the engine "
+                                "answered: ",
+                                status.message()));
 }
 
 absl::Status ClientSlot::CheckAgent(absl::string_view name) const {

@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/actions.h"
+#include "engine_adapter/gateway/engine_link.h"
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/mujoco_scene.pb.h"
@@ -55,9 +56,10 @@ class ClientSlot {
   static constexpr double kInlineSecs = 0.002;
   static constexpr size_t kMostGroups = 64;
 
-  // `release_secs`: the slot is released so long after the last exchange.
-  ClientSlot(std::string region, double release_secs)
-      : region_(std::move(region)), release_secs_(release_secs) {}
+  // `link` must outlive the slot. `release_secs`: the slot is released so long
+  // after the last exchange.
+  ClientSlot(EngineLink* link, std::string region, double release_secs)
+      : link_(link), region_(std::move(region)), release_secs_(release_secs) {}
   ClientSlot(const ClientSlot&) = delete;
   ClientSlot& operator=(const ClientSlot&) = delete;
   ~ClientSlot() { Release(); }
@@ -116,6 +118,7 @@ class ClientSlot {
   };
 
   absl::Status Attach(Deadline deadline);
+  absl::Status CheckNoClient(Deadline deadline);
   absl::Status Send(const StepCall& call);
   void EndPending();
   void Complete(StepCall* call, ErrorCode code);
@@ -129,6 +132,7 @@ class ClientSlot {
   void Detach();
   absl::Status CheckAgent(absl::string_view name) const;
 
+  EngineLink* const link_;
   const std::string region_;
   const double release_secs_;
   std::mutex mutex_;

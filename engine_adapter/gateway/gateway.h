@@ -33,7 +33,8 @@ struct Gateway {
   static constexpr size_t kMostStreams = 32;
 
   explicit Gateway(const Options& options)
-      : link(options.region), slot(options.region, options.release_secs) {}
+      : link(options.region),
+        slot(&link, options.region, options.release_secs) {}
 
   EngineLink link;
   ClientSlot slot;
