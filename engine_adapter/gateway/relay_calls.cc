@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "engine_adapter/gateway/images.h"
 #include "engine_adapter/gateway/message_conversion.h"
 #include "flatbuffers/flatbuffers.h"
@@ -21,6 +21,12 @@ namespace pb = hazel::rpc;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
+// "agent_3", but not "agent_smith".
+bool IsAgent(absl::string_view name) {
+  return absl::ConsumePrefix(&name, "agent_") && !name.empty() &&
+         name.find_first_not_of("0123456789") == absl::string_view::npos;
+}
+
 // Replaces names of the program that an engine does not know:
 //  - a robot's, such as "unitreego2": an engine knows agents' names only;
 //  - "Main", LuckyEngine's viewport, by Tandem's "main".
@@ -28,8 +34,7 @@ void TranslateNames(Message* request) {
   const auto& reflection = *request->GetReflection();
   const auto* const type = request->GetDescriptor();
   if (const FieldDescriptor* const robot = type->FindFieldByName("robot_name");
-      robot != nullptr &&
-      !absl::StartsWith(reflection.GetString(*request, robot), "agent_")) {
+      robot != nullptr && !IsAgent(reflection.GetString(*request, robot))) {
     reflection.ClearField(request, robot);
   }
   if (const FieldDescriptor* const viewport =
