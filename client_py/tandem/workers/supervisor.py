@@ -151,10 +151,8 @@ class _Supervisor:
             if kind == "region" and self._makes_region(*arguments):
                 secs = self._serve()
             self._stop(secs)
-        except BrokenPipeError:
-            raise
         except OSError as error:  # such as too many open files
-            self._trainer.send(("ended", f"the supervisor failed: {error}"))
+            self._announce_end(f"the supervisor failed: {error}")
             raise
         finally:
             if self._region is not None:
@@ -270,13 +268,16 @@ class _Supervisor:
                 text += f"; it was started again {_MOST_RESTARTS} times in the last {_RESTARTS_SECS:.0f} s"
             if not self._start.restarts or len(starts) > _MOST_RESTARTS or not region.replace_worker(index):
                 region.end(text)
-                if self._trainer.has_room():  # else the trainer does not wait for the text
-                    self._trainer.send(("ended", text))
+                self._announce_end(text)
                 return False
             self._inputs.unregister(process.end)  # a fork may still have a copy
             process.close()
             self._workers[index] = self._forked(index, starts, found)
         return True
+
+    def _announce_end(self, reason: str) -> None:
+        if self._trainer.has_room():  # else the trainer does not wait for the text
+            self._trainer.send(("ended", reason))
 
     def _stop(self, secs: float) -> None:
         """Waits for the workers' ends for at most these seconds."""
