@@ -3,11 +3,16 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine_adapter/gateway/grpc_errors.h"
 #include "engine_adapter/gateway/relay_calls.h"
+#include "engine_adapter/gateway/task_contract.h"
 #include "schema/layout/error_codes.h"
-#include "schema/protos/hazel/mujoco.pb.h"
+#include "schema/protos/hazel/mujoco_scene.pb.h"
 #include "transport/base/error.h"
 #include "transport/rpc/rpc_client.h"
 
@@ -34,6 +39,16 @@ absl::Status AskEngine(Gateway* gateway, Deadline deadline,
   return TakeAnswer(method, &*answer, response);
 }
 
+absl::StatusOr<TaskTerms> TermsOf(const EngineCall& call) {
+  pb::GetAgentSchemaResponse agent;
+  TANDEM_RETURN_IF_ERROR(AskEngine(call.gateway, call.deadline,
+                                   rpc::MethodId::GetAgentSchema,
+                                   pb::GetAgentSchemaRequest(), &agent));
+  TANDEM_ASSIGN_OR_RETURN(const std::vector<std::string> infos,
+                          call.gateway->link.InfoNames());
+  return gateway::TermsOf(agent.schema(), infos);
+}
+
 }  // namespace
 
 absl::Status Relay(Gateway* gateway, Deadline deadline, rpc::MethodId method,
@@ -45,6 +60,61 @@ absl::Status Relay(Gateway* gateway, Deadline deadline, rpc::MethodId method,
   info->set_success(false);
   info->set_message(IsAway(status) ? NotReadyText(status)
                                    : std::string(status.message()));
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const EngineCall& call,
+                    const pb::GetCapabilityManifestRequest& /*request*/,
+                    pb::GetCapabilityManifestResponse* response) {
+  TANDEM_ASSIGN_OR_RETURN(const TaskTerms terms, TermsOf(call));
+  *response->mutable_manifest() = ManifestOf(terms);
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const EngineCall& call,
+                    const pb::ValidateTaskContractRequest& request,
+                    pb::ValidateTaskContractResponse* response) {
+  TANDEM_ASSIGN_OR_RETURN(const TaskTerms terms, TermsOf(call));
+  *response->mutable_result() = Validate(request.contract(), terms);
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const EngineCall& call,
+                    const pb::NegotiateTaskRequest& request,
+                    pb::NegotiateTaskResponse* response) {
+  TANDEM_ASSIGN_OR_RETURN(const TaskTerms terms, TermsOf(call));
+  *response->mutable_validation() = Validate(request.contract(), terms);
+  if (!response->validation().is_valid()) {
+    // Programs show the message only.
+    std::vector<std::string> problems;
+    for (const auto& error : response->validation().errors()) {
+      problems.push_back(
+          absl::StrCat(error.message(), "; ", error.suggestion()));
+    }
+    response->set_message(absl::StrJoin(problems, "\n"));
+    return absl::OkStatus();
+  }
+  pb::NegotiatedTaskSession session = SessionOf(request.contract(), terms);
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::string id,
+      call.gateway->sessions.Begin(call.peer, {session.reward_terms().begin(),
+                                               session.reward_terms().end()}));
+  session.set_session_id(id);
+  *response->mutable_session() = std::move(session);
+  response->set_success(true);
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const EngineCall& call,
+                    const pb::SendControlRequest& request,
+                    pb::SendControlResponse* response) {
+  pb::SetControlRequest controls;
+  *controls.mutable_bulk() = request.controls();
+  pb::SetControlResponse set;
+  TANDEM_RETURN_IF_ERROR(AskEngine(call.gateway, call.deadline,
+                                   rpc::MethodId::SendControl, controls, &set));
+  response->set_success(set.success());
+  response->set_message(set.message());
   return absl::OkStatus();
 }
 

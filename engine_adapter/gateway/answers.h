@@ -11,11 +11,14 @@
 
 #include <google/protobuf/message.h>
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "engine_adapter/gateway/gateway.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/camera.pb.h"
+#include "schema/protos/hazel/mujoco.pb.h"
 #include "schema/protos/hazel/scene.pb.h"
 #include "transport/base/clock.h"
 
@@ -29,7 +32,33 @@ absl::Status Relay(Gateway* gateway, Deadline deadline, rpc::MethodId method,
                    const google::protobuf::Message& request,
                    google::protobuf::Message* response);
 
-// The answers of the gateway itself. None of them blocks.
+// The call of a program that needs more than one method of the engine.
+struct EngineCall {
+  Gateway* gateway;
+  Deadline deadline;
+  std::string peer;  // the program's connection
+};
+
+// Task contracts (task_contract.h): the terms are those of the engine's task.
+// Both functions block. Errors: as Relay.
+absl::Status Answer(const EngineCall& call,
+                    const hazel::rpc::GetCapabilityManifestRequest& request,
+                    hazel::rpc::GetCapabilityManifestResponse* response);
+absl::Status Answer(const EngineCall& call,
+                    const hazel::rpc::ValidateTaskContractRequest& request,
+                    hazel::rpc::ValidateTaskContractResponse* response);
+// success=false: the contract is not valid. kRingFull: that of TaskSessions.
+absl::Status Answer(const EngineCall& call,
+                    const hazel::rpc::NegotiateTaskRequest& request,
+                    hazel::rpc::NegotiateTaskResponse* response);
+
+// Sets the controls of actuators 0, 1 and so on, as SetControl. Blocks. Errors:
+// as Relay.
+absl::Status Answer(const EngineCall& call,
+                    const hazel::rpc::SendControlRequest& request,
+                    hazel::rpc::SendControlResponse* response);
+
+// The answers of the gateway alone. None of them blocks.
 
 // Accepts each report; nothing shows it.
 absl::Status Answer(const hazel::rpc::ProgressReport& request,

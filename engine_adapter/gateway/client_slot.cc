@@ -1,9 +1,11 @@
 #include "engine_adapter/gateway/client_slot.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,13 +15,13 @@
 #include "engine_adapter/gateway/message_conversion.h"
 #include "engine_adapter/gateway/relay_calls.h"
 #include "engine_adapter/gateway/stopping.h"
+#include "engine_adapter/gateway/task_contract.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/base/error.h"
 #include "transport/base/quoted.h"
 #include "transport/memory/attached_region.h"
-#include "transport/memory/region_plan.h"
 #include "transport/rpc/packed_call.h"
 
 namespace tandem::gateway {
@@ -30,17 +32,13 @@ constexpr double kDefaultStepSecs = 5;  // the published protocol's
 constexpr double kImageSecs = 30;       // the first may need so long
 constexpr int64_t kEnv = 0;
 
-absl::string_view DescriptionOf(const ClientSide& side) {
-  const InfosPlan infos = InfosOf(side.plan());
-  return {side.mapping()->At<char>(infos.description), infos.description_bytes};
-}
-
 }  // namespace
 
 StepCall::StepCall(const hazel::rpc::StepRequest* step,
-                   hazel::rpc::StepResponse* answer)
+                   hazel::rpc::StepResponse* answer, RewardTerms terms)
     : request(step),
       response(answer),
+      rewards(std::move(terms)),
       begun_ns(MonotonicNanos()),
       deadline(Deadline::After(
           step->timeout_s() > 0 ? step->timeout_s() : kDefaultStepSecs,
@@ -48,7 +46,7 @@ StepCall::StepCall(const hazel::rpc::StepRequest* step,
 
 ClientSlot::Client::Client(ClientSide client_side)
     : side(std::move(client_side)),
-      info_names(InfoNames(DescriptionOf(side), side.plan().info_size)) {}
+      info_names(InfoNames(side.plan(), *side.mapping())) {}
 
 ClientSlot::Tried ClientSlot::TryStep(StepCall* call) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -204,17 +202,15 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
 }
 
 // A client without a lock would not be noticed by an attach. The engine knows
-// it, and refuses some calls of attendants beside it, such as this one, which
-// sets no control.
+// it, and refuses ResetAgent of attendants beside it. Otherwise it refuses this
+// call for its argument: no environment has this number.
 absl::Status ClientSlot::CheckNoClient(Deadline deadline) {
-  const auto calls = link_->Client();
-  if (!calls.ok()) return absl::OkStatus();  // the attach has its own errors
-  const absl::Status status =
-      (*calls)
-          ->Call(CallOf(rpc::MethodId::SendControl,
-                        hazel::rpc::SetControlRequest()),
-                 deadline)
-          .status();
+  rpc::ResetAgentRequestT request;
+  request.env_ids = {std::numeric_limits<uint32_t>::max()};
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::ResetAgent;
+  call.payload.Set(std::move(request));
+  const absl::Status status = link_->Call(call, deadline).status();
   if (CodeOf(status) != ErrorCode::kAlreadyAttached) return absl::OkStatus();
   return MakeError(ErrorCode::kAlreadyAttached,
                    absl::StrCat("region '", region_,
@@ -251,12 +247,35 @@ absl::Status ClientSlot::Send(const StepCall& call) {
                                   " numbers; next: use a task with Box spaces "
                                   "of float32"));
   }
+  TANDEM_RETURN_IF_ERROR(FindRewards(call.rewards));
   actions_.resize(arrays.act_size);
   TANDEM_RETURN_IF_ERROR(ComposeActions(*call.request, groups_, actions_));
   groups_.clear();
   const ErrorCode code = client_->side.Send(actions_);
   last_use_ns_ = MonotonicNanos();
   return Failed(code);
+}
+
+absl::Status ClientSlot::FindRewards(const RewardTerms& terms) {
+  reward_columns_.clear();
+  if (terms == nullptr) return absl::OkStatus();
+  const std::vector<std::string>& names = client_->info_names;
+  for (const std::string& term : *terms) {
+    const auto found = std::find(names.begin(), names.end(), term);
+    if (found == names.end() && term != kRewardTerm) {
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("region '", region_, "': expected the reward term ",
+                       Quoted(term),
+                       " of the negotiated contract, found another task, "
+                       "without it; next: NegotiateTask"));
+    }
+    // The reward's own column follows the infos.
+    reward_columns_.push_back(term == kRewardTerm
+                                  ? names.size()
+                                  : static_cast<size_t>(found - names.begin()));
+  }
+  return absl::OkStatus();
 }
 
 void ClientSlot::Complete(StepCall* call, ErrorCode code) {
@@ -293,13 +312,21 @@ void ClientSlot::Fill(StepCall* call) {
   frame->mutable_observations()->Add(arrays.obs.begin(), arrays.obs.end());
   frame->mutable_actions()->Add(actions_.begin(), actions_.end());
   frame->set_agent_name("agent_0");
-  (*response->mutable_reward_signals())["reward"] = arrays.rewards[kEnv];
+  if (call->rewards == nullptr) {
+    (*response->mutable_reward_signals())[kRewardTerm] = arrays.rewards[kEnv];
+  }
+  for (size_t i = 0; i < reward_columns_.size(); ++i) {
+    const size_t column = reward_columns_[i];
+    (*response->mutable_reward_signals())[(*call->rewards)[i]] =
+        column < arrays.infos.size() ? static_cast<float>(arrays.infos[column])
+                                     : arrays.rewards[kEnv];
+  }
   const bool terminated = arrays.terminateds[kEnv] != 0;
   const bool truncated = arrays.truncateds[kEnv] != 0;
   response->set_terminated(terminated);
   response->set_truncated(truncated);
-  (*response->mutable_termination_flags())["terminated"] = terminated;
-  (*response->mutable_termination_flags())["time_out"] = truncated;
+  (*response->mutable_termination_flags())[kTerminatedTerm] = terminated;
+  (*response->mutable_termination_flags())[kTimeOutTerm] = truncated;
   for (size_t i = 0; i < client_->info_names.size(); ++i) {
     (*response->mutable_info())[client_->info_names[i]] =
         static_cast<float>(arrays.infos[i]);

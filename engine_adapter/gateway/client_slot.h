@@ -6,7 +6,7 @@
 // blocks for at most kInlineSecs. All other calls block as long as their
 // deadlines allow; one thread makes them, the queue for steps.
 //
-//   StepCall call(&request, &response);
+//   StepCall call(&request, &response, sessions.RewardsOf(peer));
 //   if (slot.TryStep(&call) != ClientSlot::Tried::kDone) slot.Finish(&call);
 //   reactor->Finish(ToGrpc(call.status));
 
@@ -26,6 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/actions.h"
 #include "engine_adapter/gateway/engine_link.h"
+#include "engine_adapter/gateway/task_sessions.h"
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/mujoco_scene.pb.h"
@@ -37,11 +38,13 @@ namespace tandem::gateway {
 
 // A Step in progress. Both messages outlive it.
 struct StepCall {
+  // `terms`: those of the response's reward_signals.
   StepCall(const hazel::rpc::StepRequest* step,
-           hazel::rpc::StepResponse* answer);
+           hazel::rpc::StepResponse* answer, RewardTerms terms);
 
   const hazel::rpc::StepRequest* request;
   hazel::rpc::StepResponse* response;
+  RewardTerms rewards;
   int64_t begun_ns;
   Deadline deadline;  // by the request's timeout_s
   bool done = false;  // status is the outcome
@@ -75,7 +78,8 @@ class ClientSlot {
   // Steps, or ends the step that TryStep has begun; sets call->status:
   //  - OK with success=false: the engine did not answer before the deadline.
   //  - kAlreadyAttached: another client has the slot.
-  //  - kInvalidArgument, kInvalidAction: the actions or the agent are invalid.
+  //  - kInvalidArgument, kInvalidAction: the actions or the agent are invalid;
+  //    or the engine's task lacks a negotiated reward term.
   //  - kNotReady, kPeerGone, kBrokenPeer: the engine is away. A later call
   //    attaches to its successor.
   //  - kUnsupported, kEngineFailed, kEnvFailed: the engine's errors.
@@ -120,6 +124,7 @@ class ClientSlot {
   absl::Status Attach(Deadline deadline);
   absl::Status CheckNoClient(Deadline deadline);
   absl::Status Send(const StepCall& call);
+  absl::Status FindRewards(const RewardTerms& terms);
   void EndPending();
   void Complete(StepCall* call, ErrorCode code);
   void Fill(StepCall* call);
@@ -142,7 +147,8 @@ class ClientSlot {
   bool late_ = false;  // results of an earlier call's exchange will come
   int64_t last_use_ns_ = 0;
   std::vector<float> actions_;
-  ActionGroups groups_;             // of SetGroup, for the next Step
+  std::vector<size_t> reward_columns_;  // of the terms, among the infos
+  ActionGroups groups_;                 // of SetGroup, for the next Step
   std::mutex shared_mutex_;         // held for moments only, also inside mutex_
   std::shared_ptr<Client> shared_;  // client_; guarded by shared_mutex_
 };

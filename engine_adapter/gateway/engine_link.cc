@@ -1,6 +1,7 @@
 #include "engine_adapter/gateway/engine_link.h"
 
 #include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/info_names.h"
 #include "engine_adapter/gateway/stopping.h"
 #include "transport/base/error.h"
 #include "transport/memory/attached_region.h"
@@ -22,6 +23,16 @@ absl::StatusOr<RpcMessage> EngineLink::Call(PackedCall call,
 }
 
 absl::StatusOr<std::shared_ptr<RpcClient>> EngineLink::Client() {
+  TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Attached());
+  return std::shared_ptr<RpcClient>(session, session->client.get());
+}
+
+absl::StatusOr<std::vector<std::string>> EngineLink::InfoNames() {
+  TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Attached());
+  return gateway::InfoNames(session->side->plan(), *session->side->mapping());
+}
+
+absl::StatusOr<std::shared_ptr<EngineLink::Session>> EngineLink::Attached() {
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr || !session_->side->EngineAlive()) {
     session_ = nullptr;
@@ -40,7 +51,7 @@ absl::StatusOr<std::shared_ptr<RpcClient>> EngineLink::Client() {
     session_ = std::make_shared<Session>(
         Session{.side = std::move(side), .client = std::move(client)});
   }
-  return std::shared_ptr<RpcClient>(session_, session_->client.get());
+  return session_;
 }
 
 }  // namespace tandem::gateway

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "transport/base/clock.h"
@@ -38,6 +39,9 @@ class EngineLink {
   // engine. Other errors: those of AttendantSide::Attach.
   absl::StatusOr<std::shared_ptr<RpcClient>> Client();
 
+  // Returns the names of the engine's infos. Errors: as Client.
+  absl::StatusOr<std::vector<std::string>> InfoNames();
+
  private:
   static constexpr double kAttachSecs = 1;
 
@@ -45,6 +49,8 @@ class EngineLink {
     std::unique_ptr<AttendantSide> side;
     std::unique_ptr<RpcClient> client;  // refers to side
   };
+
+  absl::StatusOr<std::shared_ptr<Session>> Attached();
 
   const std::string region_;
   std::mutex mutex_;

@@ -16,6 +16,7 @@
 
 #include "engine_adapter/gateway/client_slot.h"
 #include "engine_adapter/gateway/engine_link.h"
+#include "engine_adapter/gateway/task_sessions.h"
 #include "engine_adapter/gateway/work_queue.h"
 
 namespace tandem::gateway {
@@ -38,6 +39,7 @@ struct Gateway {
 
   EngineLink link;
   ClientSlot slot;
+  TaskSessions sessions;
   // Last: their threads use the others.
   WorkQueue calls{kCallThreads, kMostWaiting};
   WorkQueue steps{1, kMostWaiting};

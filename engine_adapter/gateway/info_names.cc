@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "transport/memory/region_plan.h"
 
 namespace tandem::gateway {
 
@@ -35,6 +36,14 @@ std::vector<std::string> InfoNames(absl::string_view description,
     names.push_back(absl::StrCat("info_", names.size()));
   }
   return names;
+}
+
+std::vector<std::string> InfoNames(const LrbcHeader& plan,
+                                   const RegionMapping& mapping) {
+  const InfosPlan infos = InfosOf(plan);
+  return InfoNames(
+      {mapping.At<char>(infos.description), infos.description_bytes},
+      plan.info_size);
 }
 
 }  // namespace tandem::gateway

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "schema/layout/lrbc.h"
+#include "transport/memory/region_mapping.h"
 
 namespace tandem::gateway {
 
@@ -21,6 +23,10 @@ namespace tandem::gateway {
 // the engine's untrusted text, are named "info_7" by their number.
 std::vector<std::string> InfoNames(absl::string_view description,
                                    size_t columns);
+
+// Returns the names of a region's infos. `plan` is its checked header.
+std::vector<std::string> InfoNames(const LrbcHeader& plan,
+                                   const RegionMapping& mapping);
 
 }  // namespace tandem::gateway
 

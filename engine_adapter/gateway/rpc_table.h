@@ -7,12 +7,15 @@
 //   for (const RpcRow& row : AllRpcs()) Print(row.service, row.rpc);
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_
+#define TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_
 
-#define TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_ \
-#include <cstdint> \
-#include "absl/strings/string_view.h" \
-#include "absl/types/span.h"  // Each macro has the rows of a service: U(...) of an RPC with one response, \
-// S(...) of an RPC with a stream of responses. \
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+// Each macro has the rows of a service: U(...) of an RPC with one response,
+// S(...) of an RPC with a stream of responses.
 // Arguments: (rpc, request, response, door).
 
 #define TANDEM_AGENT_RPCS(U, S)                                                \
@@ -22,10 +25,10 @@
   U(SetActionGroup, SetActionGroupRequest, SetActionGroupResponse, kStep)      \
   U(ReportProgress, ProgressReport, ProgressAck, kGateway)                     \
   U(GetCapabilityManifest, GetCapabilityManifestRequest,                       \
-    GetCapabilityManifestResponse, kLater)                                     \
+    GetCapabilityManifestResponse, kGateway)                                   \
   U(ValidateTaskContract, ValidateTaskContractRequest,                         \
-    ValidateTaskContractResponse, kLater)                                      \
-  U(NegotiateTask, NegotiateTaskRequest, NegotiateTaskResponse, kLater)        \
+    ValidateTaskContractResponse, kGateway)                                    \
+  U(NegotiateTask, NegotiateTaskRequest, NegotiateTaskResponse, kGateway)      \
   U(ListRobotControllers, ListRobotControllersRequest,                         \
     ListRobotControllersResponse, kGateway)                                    \
   U(GetRobotController, GetRobotControllerRequest, GetRobotControllerResponse, \
@@ -73,7 +76,7 @@
   U(GetJointState, GetJointStateRequest, GetJointStateResponse, kEngine)    \
   U(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse, kEngine)    \
   S(StreamJointState, GetJointStateRequest, GetJointStateResponse, kEngine) \
-  U(SendControl, SendControlRequest, SendControlResponse, kLater)
+  U(SendControl, SendControlRequest, SendControlResponse, kGateway)
 
 #define TANDEM_MUJOCO_SCENE_RPCS(U, S)                                     \
   U(GetModelInfo, GetModelInfoRequest, GetModelInfoResponse, kLater)       \
@@ -133,5 +136,31 @@
   U(GetLidarScan, GetLidarScanRequest, LidarScanResponse, kNone)            \
   U(GetLidarBeamCount, LidarSensorRequest, LidarBeamCountResponse, kNone)   \
   U(GetLidarBeamAngles, LidarSensorRequest, LidarBeamAnglesResponse, kNone)
+
+namespace tandem::gateway {
+
+// What answers an RPC.
+enum class Door : uint8_t {
+  kEngine,   // one call of a method of hazel_rpc.fbs
+  kStep,     // an exchange, or a call in the order of the exchanges
+  kGateway,  // the gateway itself
+  kNone,     // UNIMPLEMENTED: engines of Tandem have nothing like it
+  kLater,    // UNIMPLEMENTED in this version
+};
+
+struct RpcRow {
+  absl::string_view service;  // without its package
+  absl::string_view rpc;
+  Door door;
+  bool streams;  // its responses
+};
+
+// Of all services.
+absl::Span<const RpcRow> AllRpcs();
+
+// Returns "engine", "step", "gateway", "none" or "later".
+absl::string_view NameOf(Door door);
+
+}  // namespace tandem::gateway
 
 #endif  // TANDEM_ENGINE_ADAPTER_GATEWAY_RPC_TABLE_H_

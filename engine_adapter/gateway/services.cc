@@ -103,8 +103,17 @@ class Calls {
       call->Finish(NotServed(name, kDoor));
     } else if constexpr (kDoor == Door::kStep) {
       StartExchange(context, call, request, response);
-    } else if constexpr (kDoor == Door::kGateway) {
+    } else if constexpr (requires { Answer(*request, response); }) {
       call->Finish(ToGrpc(Answer(*request, response)));
+    } else if constexpr (kDoor == Door::kGateway) {
+      const bool added = gateway_->calls.Add(
+          [engine = EngineCall{.gateway = gateway_,
+                               .deadline = DeadlineOf(*context),
+                               .peer = context->peer()},
+           call, request, response] {
+            call->Finish(ToGrpc(Answer(engine, *request, response)));
+          });
+      if (!added) call->Finish(TooManyCalls());
     } else {
       const bool added = gateway_->calls.Add(
           [gateway = gateway_, deadline = DeadlineOf(*context),
@@ -134,10 +143,11 @@ class Calls {
   }
 
  private:
-  void StartExchange(CallbackServerContext* /*context*/,
-                     ServerUnaryReactor* call, const pb::StepRequest* request,
+  void StartExchange(CallbackServerContext* context, ServerUnaryReactor* call,
+                     const pb::StepRequest* request,
                      pb::StepResponse* response) const {
-    auto step = std::make_shared<StepCall>(request, response);
+    auto step = std::make_shared<StepCall>(
+        request, response, gateway_->sessions.RewardsOf(context->peer()));
     // A step does not overtake those that wait.
     const ClientSlot::Tried tried = gateway_->steps.IsIdle()
                                         ? gateway_->slot.TryStep(step.get())

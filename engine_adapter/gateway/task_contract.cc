@@ -181,10 +181,8 @@ pb::ContractValidationResult Validate(const pb::TaskContract& contract,
 }
 
 pb::NegotiatedTaskSession SessionOf(const pb::TaskContract& contract,
-                                    const TaskTerms& terms,
-                                    absl::string_view session_id) {
+                                    const TaskTerms& terms) {
   pb::NegotiatedTaskSession session;
-  session.set_session_id(std::string(session_id));
   *session.mutable_resolved_contract() = contract;
   for (size_t i = 0; i < terms.observations.size(); ++i) {
     pb::ObservationSlot* const slot = session.add_observation_layout();

@@ -51,10 +51,9 @@ hazel::rpc::ContractValidationResult Validate(
     const hazel::rpc::TaskContract& contract, const TaskTerms& terms);
 
 // Returns the session of a valid contract: its reward terms, or "reward" if it
-// has none, and the layout of the complete observation.
+// has none, and the layout of the complete observation. It has no id.
 hazel::rpc::NegotiatedTaskSession SessionOf(
-    const hazel::rpc::TaskContract& contract, const TaskTerms& terms,
-    absl::string_view session_id);
+    const hazel::rpc::TaskContract& contract, const TaskTerms& terms);
 
 hazel::rpc::EngineCapabilityManifest ManifestOf(const TaskTerms& terms);
 

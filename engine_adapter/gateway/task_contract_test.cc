@@ -66,7 +66,7 @@ TEST(TaskContract, PartsWithoutAFunctionAreWarnings) {
 }
 
 TEST(TaskContract, SessionWithoutRewardTermsHasTheReward) {
-  const pb::NegotiatedTaskSession session = SessionOf({}, Terms(), "1");
+  const pb::NegotiatedTaskSession session = SessionOf({}, Terms());
   EXPECT_THAT(session.reward_terms(), ElementsAre("reward"));
   EXPECT_EQ(session.observation_layout_size(), 2);
   EXPECT_EQ(session.observation_layout(1).offset(), 1);
