@@ -95,10 +95,10 @@ absl::Status Answer(const EngineCall& call,
     return absl::OkStatus();
   }
   pb::NegotiatedTaskSession session = SessionOf(request.contract(), terms);
-  TANDEM_ASSIGN_OR_RETURN(
-      const std::string id,
-      call.gateway->sessions.Begin(call.peer, {session.reward_terms().begin(),
-                                               session.reward_terms().end()}));
+  TANDEM_ASSIGN_OR_RETURN(const std::string id,
+                          call.gateway->connections.BeginTask(
+                              call.peer, {session.reward_terms().begin(),
+                                          session.reward_terms().end()}));
   session.set_session_id(id);
   *response->mutable_session() = std::move(session);
   response->set_success(true);

@@ -6,7 +6,7 @@
 // blocks for at most kInlineSecs. All other calls block as long as their
 // deadlines allow; one thread makes them, the queue for steps.
 //
-//   StepCall call(&request, &response, sessions.RewardsOf(peer));
+//   StepCall call(&request, &response, connections.BeginStep(peer));
 //   if (slot.TryStep(&call) != ClientSlot::Tried::kDone) slot.Finish(&call);
 //   reactor->Finish(ToGrpc(call.status));
 
@@ -25,8 +25,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/actions.h"
+#include "engine_adapter/gateway/connections.h"
 #include "engine_adapter/gateway/engine_link.h"
-#include "engine_adapter/gateway/task_sessions.h"
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/mujoco_scene.pb.h"

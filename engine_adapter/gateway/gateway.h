@@ -15,8 +15,8 @@
 #include <string>
 
 #include "engine_adapter/gateway/client_slot.h"
+#include "engine_adapter/gateway/connections.h"
 #include "engine_adapter/gateway/engine_link.h"
-#include "engine_adapter/gateway/task_sessions.h"
 #include "engine_adapter/gateway/work_queue.h"
 
 namespace tandem::gateway {
@@ -37,9 +37,18 @@ struct Gateway {
       : link(options.region),
         slot(&link, options.region, options.release_secs) {}
 
+  // A program's connection has ended. The last one that has stepped releases
+  // the client slot. Does not block.
+  void ConnectionEnded(const std::string& peer) {
+    if (!connections.End(peer)) return;
+    steps.AddFirst([this] {
+      if (!connections.AnySteps()) slot.Release();
+    });
+  }
+
   EngineLink link;
   ClientSlot slot;
-  TaskSessions sessions;
+  Connections connections;
   // Last: their threads use the others.
   WorkQueue calls{kCallThreads, kMostWaiting};
   WorkQueue steps{1, kMostWaiting};

@@ -6,6 +6,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
@@ -14,10 +15,12 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -25,6 +28,10 @@
 #include "engine_adapter/gateway/rpc_table.h"
 #include "engine_adapter/gateway/services.h"
 #include "engine_adapter/gateway/stopping.h"
+#include "program/grpc/connection_acceptor.h"
+#include "program/grpc/listening_sockets.h"
+#include "program/grpc/peer_owner.h"
+#include "program/grpc/server_parts.h"
 #include "program/program_flags.h"
 #include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
@@ -35,7 +42,13 @@
 
 ABSL_FLAG(std::string, name, "", "the engine's name: its --name");
 ABSL_FLAG(std::string, listen, "127.0.0.1:50051",
-          "HOST:PORT for programs on this machine; port 0 takes a free one");
+          "HOST:PORT for programs on this machine; port 0 takes a free one; "
+          "\"none\": --socket only");
+ABSL_FLAG(std::string, socket, "",
+          "path of a Unix socket, with mode 0600, beside --listen");
+ABSL_FLAG(std::string, allow_users, "",
+          "users besides this one whose programs may connect by TCP, as names "
+          "or uids between commas");
 ABSL_FLAG(absl::Duration, release_after, absl::Seconds(60),
           "without a step for so long, the gateway releases the engine's place "
           "for a trainer");
@@ -77,19 +90,57 @@ absl::Status CheckFlags() {
                      "--name");
   }
   TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
-  const std::string listen = absl::GetFlag(FLAGS_listen);
-  const std::string host = listen.substr(0, listen.rfind(':'));
-  if (host != "127.0.0.1" && host != "localhost" && host != "[::1]") {
+  if (!IsListenAddress(absl::GetFlag(FLAGS_listen))) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("--listen: expected 127.0.0.1:PORT, localhost:PORT or "
-                     "[::1]:PORT, which only this machine reaches, found ",
-                     Quoted(listen)));
+        absl::StrCat("--listen: expected HOST:PORT or none, found ",
+                     Quoted(absl::GetFlag(FLAGS_listen))));
+  }
+  if (absl::GetFlag(FLAGS_listen) == "none" &&
+      absl::GetFlag(FLAGS_socket).empty()) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        "--listen: expected HOST:PORT, since there is no --socket, "
+        "found none");
   }
   return absl::OkStatus();
 }
 
-absl::Status Serve() {
+// Where programs connect, and whose.
+struct Entrance {
+  AllowedUsers users;
+  std::vector<ListeningSocket> sockets = {};
+  std::string text = "";  // the addresses
+};
+
+absl::StatusOr<Entrance> OpenEntrance() {
+  TANDEM_ASSIGN_OR_RETURN(
+      AllowedUsers users,
+      AllowedUsers::Parse(absl::GetFlag(FLAGS_allow_users)));
+  Entrance entrance = {.users = std::move(users)};
+  const std::string listen = absl::GetFlag(FLAGS_listen);
+  if (listen != "none") {
+    TANDEM_ASSIGN_OR_RETURN(const std::vector<TcpAddress> addresses,
+                            LoopbackOf(listen));
+    TANDEM_ASSIGN_OR_RETURN(TcpSockets tcp, ListenOnTcp(addresses, listen));
+    entrance.sockets = std::move(tcp.sockets);
+    entrance.text =
+        absl::StrCat(listen.substr(0, listen.rfind(':')), ":", tcp.port);
+  }
+  if (const std::string path = absl::GetFlag(FLAGS_socket); !path.empty()) {
+    TANDEM_RETURN_IF_ERROR(RemoveStaleSocket(path));
+    const mode_t usual = umask(0177);
+    absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path);
+    umask(usual);
+    if (!socket.ok()) return socket.status();
+    entrance.sockets.push_back(*std::move(socket));
+    absl::StrAppend(&entrance.text, entrance.text.empty() ? "" : " and ",
+                    "unix:", path);
+  }
+  return entrance;
+}
+
+absl::Status Serve(Entrance entrance) {
   // sigtimedwait receives them. All threads inherit the mask.
   sigset_t signals;
   sigemptyset(&signals);
@@ -111,21 +162,28 @@ absl::Status Serve() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  const std::string listen = absl::GetFlag(FLAGS_listen);
-  int port = 0;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+  SetKeepalive(&builder);
+  const std::unique_ptr<GrpcAcceptor> grpc_acceptor =
+      AddAcceptor(&builder, grpc::InsecureServerCredentials());
   for (const auto& service : services) builder.RegisterService(service.get());
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "--listen: expected an address that no program uses, found '", listen,
-        "', which gRPC cannot use; next: another port, or end the program "
-        "that has it"));
+  if (server == nullptr) {
+    return absl::InternalError(
+        "expected gRPC to start a server, found that it does not; next: its "
+        "own lines above say why");
   }
+  ConnectionAcceptor acceptor(
+      std::move(entrance.sockets), std::move(entrance.users),
+      {.program = "tandem-gateway",
+       .take_own = HandTo(grpc_acceptor.get()),
+       .take_unknown = nullptr,
+       .next_of_unknown = "start tandem-gateway with --socket=PATH, and "
+                          "connect to unix:PATH",
+       .ended = [&gateway](const std::string& peer) {
+         gateway.ConnectionEnded(peer);
+       }});
   std::cout << "tandem-gateway: serves engine '" << absl::GetFlag(FLAGS_name)
-            << "' at " << listen.substr(0, listen.rfind(':')) << ":" << port
-            << std::endl;
+            << "' at " << entrance.text << std::endl;
 
   const timespec second = {.tv_sec = 1, .tv_nsec = 0};
   int signal = -1;
@@ -134,7 +192,9 @@ absl::Status Serve() {
   }
   std::cerr << "tandem-gateway: " << strsignal(signal) << ", stopping\n";
   BeginStopping();
+  acceptor.StopAccepting(absl::FromChrono(kStopLimit));
   server->Shutdown(std::chrono::system_clock::now() + kStopLimit);
+  acceptor.Stop();
   return absl::OkStatus();
 }
 
@@ -152,11 +212,13 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (set.ok()) set = CheckFlags();
-  if (!set.ok()) {
-    Report(set);
-    return kWrongCommandLine;
+  absl::StatusOr<Entrance> entrance =
+      set.ok() ? OpenEntrance() : absl::StatusOr<Entrance>(set);
+  if (!entrance.ok()) {
+    Report(entrance.status());
+    return absl::IsInvalidArgument(entrance.status()) ? kWrongCommandLine : 1;
   }
-  const int code = Report(Serve());
+  const int code = Report(Serve(*std::move(entrance)));
   // Threads of gRPC may still run; _Exit runs no destructors of static objects,
   // which they might use.
   std::cout.flush();

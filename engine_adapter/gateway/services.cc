@@ -147,7 +147,7 @@ class Calls {
                      const pb::StepRequest* request,
                      pb::StepResponse* response) const {
     auto step = std::make_shared<StepCall>(
-        request, response, gateway_->sessions.RewardsOf(context->peer()));
+        request, response, gateway_->connections.BeginStep(context->peer()));
     // A step does not overtake those that wait.
     const ClientSlot::Tried tried = gateway_->steps.IsIdle()
                                         ? gateway_->slot.TryStep(step.get())
@@ -170,6 +170,7 @@ class Calls {
   template <typename Request, typename Response>
   void StartExchange(CallbackServerContext* context, ServerUnaryReactor* call,
                      const Request* request, Response* response) const {
+    gateway_->connections.BeginStep(context->peer());
     const bool added = gateway_->steps.Add([slot = &gateway_->slot,
                                             deadline = DeadlineOf(*context),
                                             call, request, response] {

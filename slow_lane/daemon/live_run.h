@@ -31,7 +31,7 @@
 #include "absl/time/time.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
-#include "slow_lane/daemon/event_loop.h"
+#include "program/grpc/event_loop.h"
 #include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_config.h"

@@ -19,7 +19,7 @@
 #include "slow_lane/daemon/control_call.h"
 #include "slow_lane/daemon/proxy_call.h"
 #include "slow_lane/daemon/publish_call.h"
-#include "slow_lane/daemon/reactor.h"
+#include "program/grpc/reactor.h"
 #include "slow_lane/daemon/stream_calls.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/wire/limits.h"

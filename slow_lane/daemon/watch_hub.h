@@ -33,7 +33,7 @@
 #include "absl/status/statusor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
-#include "slow_lane/daemon/event_loop.h"
+#include "program/grpc/event_loop.h"
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/stream.h"

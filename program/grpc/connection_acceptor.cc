@@ -1,7 +1,9 @@
-#include "slow_lane/daemon/connection_acceptor.h"
+#include "program/grpc/connection_acceptor.h"
 
+#include <fcntl.h>
+#include <netdb.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,15 +13,37 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "transport/base/printable.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 constexpr double kLogSecs = 10;
 // The maximum number of accepts in one turn, so that refused clients get turns.
 constexpr int kAcceptsPerTurn = 64;
+
+// As gRPC writes it.
+std::string PeerOf(int connection) {
+  sockaddr_storage address = {};
+  socklen_t bytes = sizeof(address);
+  char host[NI_MAXHOST] = "";
+  char port[NI_MAXSERV] = "";
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &bytes) !=
+          0 ||
+      address.ss_family == AF_UNIX ||
+      getnameinfo(reinterpret_cast<const sockaddr*>(&address), bytes, host,
+                  sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "unix:";
+  }
+  absl::string_view number = host;
+  if (absl::ConsumePrefix(&number, "::ffff:") || address.ss_family == AF_INET) {
+    return absl::StrCat("ipv4:", number, ":", port);
+  }
+  return absl::StrCat("ipv6:%5B", number, "%5D:", port);
+}
 
 }  // namespace
 
@@ -41,10 +65,8 @@ void ConnectionAcceptor::StopAccepting(absl::Duration grace) {
     sockets_.clear();
     stopped.set_value();
     loop_.After(grace, [this] {
-      for (const HandedOn& client : handed_on_) {
-        // gRPC may close it between the two calls. Then a new connection with
-        // the same number may end, too. The daemon is stopping anyway.
-        if (IsOpen(client)) shutdown(client.connection, SHUT_RDWR);
+      for (const auto& [duplicate, client] : handed_on_) {
+        shutdown(duplicate, SHUT_RDWR);
       }
     });
   });
@@ -53,6 +75,7 @@ void ConnectionAcceptor::StopAccepting(absl::Duration grace) {
 
 void ConnectionAcceptor::Stop() {
   loop_.Stop();
+  handed_on_.clear();
   refused_.clear();
   sockets_.clear();
 }
@@ -89,56 +112,67 @@ void ConnectionAcceptor::Pause(int why) {
 void ConnectionAcceptor::Admit(int connection) {
   const auto refuse = [this, connection](const std::string& found,
                                          const std::string& next) {
-    Refuse(connection,
-           absl::StrCat("expected a client of ", users_.own(),
-                        ", the user of this tandem-daemon, found one ", found,
-                        "; next: ", next));
+    Refuse(connection, absl::StrCat("expected a client of ", users_.own(),
+                                    ", the user of this ", options_.program,
+                                    ", found one ", found, "; next: ", next));
   };
   const std::optional<uid_t> owner = owners_.OwnerOf(connection);
   if (owner.has_value()) {
     if (users_.Has(*owner)) return HandOn(connection, /*is_unknown=*/false);
-    return refuse(absl::StrCat("of uid ", *owner),
-                  absl::StrCat("run the client as that user, or start the "
-                               "daemon with --allow_users=",
-                               *owner));
+    return refuse(
+        absl::StrCat("of uid ", *owner),
+        absl::StrCat("run the client as that user, or start ", options_.program,
+                     " with --allow_users=", *owner));
   }
   if (const int family = FamilyOf(connection);
       family == AF_UNIX || family == AF_UNSPEC) {
-    return refuse("of a user that the daemon's user namespace does not map",
-                  "run the client in the daemon's user namespace");
+    return refuse("of a user that the server's user namespace does not map",
+                  "run the client in the server's user namespace");
   }
   if (options_.take_unknown == nullptr) {
     return refuse("whose user the kernel does not name",
-                  absl::StrCat("connect to unix:", options_.socket,
-                               ", or start the daemon with --token_file"));
+                  options_.next_of_unknown);
   }
-  if (std::ranges::count_if(handed_on_, [](const HandedOn& one) {
-        return one.is_unknown && IsOpen(one);
+  if (std::ranges::count_if(handed_on_, [](const auto& each) {
+        return each.second.is_unknown;
       }) >= kMostUnknown) {
     return Refuse(
         connection,
         absl::StrCat("expected at most ", kMostUnknown,
                      " connections whose user the kernel does not name, found "
-                     "one more; next: close one, or connect to unix:",
-                     options_.socket));
+                     "one more; next: close one, or ",
+                     options_.next_of_unknown));
   }
   HandOn(connection, /*is_unknown=*/true);
 }
 
 void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
-  std::erase_if(handed_on_, [](const HandedOn& one) { return !IsOpen(one); });
-  struct stat socket = {};
-  if (fstat(connection, &socket) != 0) socket.st_ino = 0;  // invalid
-  handed_on_.push_back({.connection = connection,
-                        .inode = socket.st_ino,
-                        .is_unknown = is_unknown});
+  UniqueFd owned(fcntl(connection, F_DUPFD_CLOEXEC, 0));
+  const int duplicate = owned.get();
+  if (!owned.valid()) {
+    Log(
+        absl::StrCat("disconnected a client: expected to duplicate its "
+                     "descriptor, found: ",
+                     std::strerror(errno), "; next: raise ulimit -n"));
+    close(connection);
+    return;
+  }
+  handed_on_.emplace(duplicate, HandedOn{.duplicate = std::move(owned),
+                                         .is_unknown = is_unknown,
+                                         .peer = PeerOf(connection)});
+  loop_.WatchEnd(duplicate, [this, duplicate] { End(duplicate); });
   (is_unknown ? options_.take_unknown : options_.take_own)(connection);
 }
 
-bool ConnectionAcceptor::IsOpen(const HandedOn& client) {
-  struct stat socket;
-  return fstat(client.connection, &socket) == 0 && S_ISSOCK(socket.st_mode) &&
-         socket.st_ino == client.inode;
+void ConnectionAcceptor::End(int duplicate) {
+  const std::string peer = handed_on_.at(duplicate).peer;
+  loop_.Unwatch(duplicate);
+  handed_on_.erase(duplicate);
+  if (options_.ended && std::ranges::none_of(handed_on_, [&](const auto& each) {
+        return each.second.peer == peer;
+      })) {
+    options_.ended(peer);
+  }
 }
 
 void ConnectionAcceptor::Refuse(int connection, const std::string& text) {
@@ -186,11 +220,11 @@ void ConnectionAcceptor::Log(absl::string_view text) {
   }
   next_log_ = Deadline::After(kLogSecs, now_ns);
   std::cerr << absl::StrCat(
-      "tandem-daemon: ", PrintableLines(text),
+      options_.program, ": ", PrintableLines(text),
       left_out_ > 0 ? absl::StrCat(" (and ", left_out_, " such lines before)")
                     : "",
       "\n");
   left_out_ = 0;
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem

@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/peer_owner.h"
+#include "program/grpc/peer_owner.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 #include "transport/base/unique_fd.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 using peer_owner_internal::Answer;
@@ -306,4 +306,4 @@ TEST_F(ReadAnswerTest, ACutAnswerNamesNoOwner) {
 TEST(NamesOneUser, HoldsForThisUser) { EXPECT_TRUE(NamesOneUser(geteuid())); }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem

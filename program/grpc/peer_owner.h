@@ -1,5 +1,5 @@
 // PeerOwners: the user of the process at the other end of a connection, as the
-// kernel reports it. AllowedUsers: the users whose connections the daemon
+// kernel reports it. AllowedUsers: the users whose connections a server
 // accepts.
 //
 // Data flow: an accepted socket -> SO_PEERCRED (Unix) or NETLINK_SOCK_DIAG (TCP
@@ -12,8 +12,8 @@
 //   const absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse("alice");
 //   if (!users->Has(*owner)) ...
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_PEER_OWNER_H_
-#define TANDEM_SLOW_LANE_DAEMON_PEER_OWNER_H_
+#ifndef TANDEM_PROGRAM_GRPC_PEER_OWNER_H_
+#define TANDEM_PROGRAM_GRPC_PEER_OWNER_H_
 
 #include <netinet/in.h>
 #include <sys/types.h>
@@ -28,7 +28,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 // Whether `uid`, as the kernel shows it to this process, is one user. The
 // overflow uid represents every user that the user namespace does not map.
@@ -92,7 +92,7 @@ class AllowedUsers {
 
   bool HasOthers() const { return uids_.size() > 1; }
 
-  // The daemon's own user, such as "alice (uid 1000)".
+  // The server's own user, such as "alice (uid 1000)".
   const std::string& own() const { return own_; }
 
  private:
@@ -102,6 +102,6 @@ class AllowedUsers {
   std::set<uid_t> uids_;
 };
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
-#endif  // TANDEM_SLOW_LANE_DAEMON_PEER_OWNER_H_
+#endif  // TANDEM_PROGRAM_GRPC_PEER_OWNER_H_

@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/listening_sockets.h"
+#include "program/grpc/listening_sockets.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -13,11 +13,13 @@
 #include <filesystem>
 #include <memory>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/error.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 constexpr unsigned kUserTimeoutMs = 20'000;
@@ -83,9 +85,7 @@ UniqueFd ListenAt(const TcpAddress& address) {
   return made;
 }
 
-// Whether a program listens at `path`, which is short enough for a socket. The
-// folder's lock excludes other daemons at the folder's own socket only; another
-// path may belong to a daemon of another folder.
+// Whether a program listens at `path`, which is short enough for a socket.
 absl::StatusOr<bool> HasListener(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -114,8 +114,8 @@ absl::Status CannotListen(const std::string& listen, int why) {
       "--listen: expected an address that is free and this machine's own, "
       "found that '",
       listen, "' is not (", std::strerror(why),
-      "); is another daemon running? Next: --listen=127.0.0.1:0 takes a free "
-      "port"));
+      "); does another server run there? Next: --listen=127.0.0.1:0 takes a "
+      "free port"));
 }
 
 }  // namespace
@@ -134,6 +134,20 @@ ListeningSocket::~ListeningSocket() {
       file.st_dev == device_ && file.st_ino == inode_) {
     unlink(path_.c_str());
   }
+}
+
+bool IsListenAddress(absl::string_view address) {
+  if (address == "none") return true;
+  const size_t colon = address.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return false;
+  const absl::string_view host = address.substr(0, colon);
+  const absl::string_view digits = address.substr(colon + 1);
+  uint32_t port = 0;
+  // An IPv6 address with a port needs brackets.
+  return (!absl::StrContains(host, ':') || absl::EndsWith(host, "]")) &&
+         digits.find_first_not_of("0123456789") == absl::string_view::npos &&
+         absl::SimpleAtoi(digits, &port) && port <= 65535 &&
+         (port != 0 || digits == "0");
 }
 
 absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
@@ -232,8 +246,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   if (taken) {
     return absl::UnavailableError(absl::StrCat(
         "--socket: expected a path that is free, found one at which another "
-        "program listens; is it another daemon's? Give another path, or stop "
-        "that one: ",
+        "program listens; next: another path, or stop that program: ",
         path));
   }
   if (unlink(path.c_str()) != 0) return MakeSystemError("unlink", path, errno);
@@ -257,4 +270,4 @@ absl::StatusOr<ListeningSocket> ListenOnUnix(const std::string& path) {
   return socket;
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem

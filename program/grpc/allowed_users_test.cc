@@ -4,14 +4,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "slow_lane/daemon/peer_owner.h"
+#include "program/grpc/peer_owner.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 constexpr uid_t kOther = 4242;
 
-TEST(AllowedUsers, DefaultToDaemonUser) {
+TEST(AllowedUsers, DefaultToTheServersUser) {
   const absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse("");
   ASSERT_TRUE(users.ok()) << users.status();
   EXPECT_TRUE(users->Has(geteuid()));
@@ -39,4 +39,4 @@ TEST(AllowedUsers, RefusesUnknownUsers) {
 }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem

@@ -1,4 +1,4 @@
-// ListeningSockets: the addresses at which the daemon's clients find it.
+// ListeningSockets: the addresses at which a server's clients find it.
 //
 // Data flow: HOST:PORT -> its addresses of this machine -> TCP sockets; paths
 // -> Unix sockets.
@@ -6,10 +6,10 @@
 //
 //   const absl::StatusOr<std::vector<TcpAddress>> at = LoopbackOf(listen);
 //   absl::StatusOr<TcpSockets> tcp = ListenOnTcp(*at, listen);
-//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("daemon.sock");
+//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("server.sock");
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_LISTENING_SOCKETS_H_
-#define TANDEM_SLOW_LANE_DAEMON_LISTENING_SOCKETS_H_
+#ifndef TANDEM_PROGRAM_GRPC_LISTENING_SOCKETS_H_
+#define TANDEM_PROGRAM_GRPC_LISTENING_SOCKETS_H_
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -21,9 +21,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 // Its accept does not block. Move-only; the destructor removes its file, unless
 // another file has replaced it.
@@ -54,6 +55,10 @@ struct TcpSockets {
   uint16_t port = 0;
 };
 
+// Whether it is "none" or HOST:PORT with a number as port. gRPC would take
+// numbers modulo 65536, and names such as http.
+bool IsListenAddress(absl::string_view address);
+
 // Returns the addresses of `listen`, a HOST:PORT. Blocks during a name lookup.
 // kInvalidArgument: a name without an address, or an address that other
 // machines can reach.
@@ -65,7 +70,7 @@ absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen);
 absl::StatusOr<TcpSockets> ListenOnTcp(const std::vector<TcpAddress>& addresses,
                                        const std::string& listen);
 
-// Removes the socket of a dead daemon at `path`. kUnavailable: a program
+// Removes the socket of a dead server at `path`. kUnavailable: a program
 // listens there; kAlreadyExists: the path is another kind of file;
 // kInvalidArgument: the path is invalid for a socket.
 absl::Status RemoveStaleSocket(const std::string& path);
@@ -73,6 +78,6 @@ absl::Status RemoveStaleSocket(const std::string& path);
 // Listens at a path that does not exist yet.
 absl::StatusOr<ListeningSocket> ListenOnUnix(const std::string& path);
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
-#endif  // TANDEM_SLOW_LANE_DAEMON_LISTENING_SOCKETS_H_
+#endif  // TANDEM_PROGRAM_GRPC_LISTENING_SOCKETS_H_

@@ -9,8 +9,8 @@
 //   loop.After(absl::Seconds(1), [&] { CheckHeartbeats(); });
 //   loop.Stop();
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_EVENT_LOOP_H_
-#define TANDEM_SLOW_LANE_DAEMON_EVENT_LOOP_H_
+#ifndef TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_
+#define TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_
 
 #include <cstdint>
 #include <map>
@@ -24,7 +24,7 @@
 #include "absl/time/time.h"
 #include "transport/base/unique_fd.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 // Any thread may call Post, also after Stop; then the task is dropped and
 // destroyed. Only the loop's own thread calls After, Cancel, Watch and Unwatch.
@@ -51,6 +51,10 @@ class EventLoop {
   // Runs `ready` whenever `fd` is readable, until Unwatch. The caller must call
   // Unwatch before it closes `fd`.
   void Watch(int fd, Task ready);
+  // Runs `ended` when the peer of the socket `fd` has closed the connection, or
+  // this process has shut it down; received bytes do not wake the loop. Runs it
+  // repeatedly until Unwatch.
+  void WatchEnd(int fd, Task ended);
   void Unwatch(int fd);
 
   // Ends the thread after its taken tasks: those posted before it last took
@@ -59,6 +63,7 @@ class EventLoop {
 
  private:
   void Run();
+  void Add(int fd, uint32_t events, Task task);
   // Runs due timers; returns the timeout for epoll_wait in milliseconds.
   int RunTimers();
   void RunPosted();
@@ -79,6 +84,6 @@ class EventLoop {
   std::thread thread_;
 };
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
-#endif  // TANDEM_SLOW_LANE_DAEMON_EVENT_LOOP_H_
+#endif  // TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_

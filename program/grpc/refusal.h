@@ -9,8 +9,8 @@
 //   const std::optional<std::string> answer = refusal.Answer(received);
 //   if (!answer.has_value()) ...   // not HTTP/2, or too many bytes: close
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_REFUSAL_H_
-#define TANDEM_SLOW_LANE_DAEMON_REFUSAL_H_
+#ifndef TANDEM_PROGRAM_GRPC_REFUSAL_H_
+#define TANDEM_PROGRAM_GRPC_REFUSAL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 class Refusal {
  public:
@@ -44,6 +44,6 @@ class Refusal {
   bool greeted_ = false;
 };
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
-#endif  // TANDEM_SLOW_LANE_DAEMON_REFUSAL_H_
+#endif  // TANDEM_PROGRAM_GRPC_REFUSAL_H_

@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/peer_owner.h"
+#include "program/grpc/peer_owner.h"
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -22,7 +22,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/quoted.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 using peer_owner_internal::Answer;
@@ -249,7 +249,7 @@ absl::StatusOr<AllowedUsers> AllowedUsers::Parse(absl::string_view more) {
     return absl::FailedPreconditionError(absl::StrCat(
         "expected a uid that the user namespace maps, found uid ", own,
         ", the overflow uid of all users that it does not map; next: "
-        "start the daemon by unshare --map-current-user, or outside of the "
+        "start this program by unshare --map-current-user, or outside of the "
         "namespace"));
   }
   const passwd* const entry = getpwuid(own);
@@ -286,4 +286,4 @@ absl::StatusOr<AllowedUsers> AllowedUsers::Parse(absl::string_view more) {
   return users;
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem

@@ -1,4 +1,4 @@
-// Common functions of the daemon's gRPC reactors: ToGrpc, HandOver and
+// Common functions of gRPC reactors: ToGrpc, HandOver and
 // TakeOver.
 //
 // HandOver and TakeOver show ThreadSanitizer an order of two threads that gRPC
@@ -11,8 +11,8 @@
 //   explicit Adapter(...) : ... { HandOver(this); }
 //   void OnReadDone(bool ok) override { TakeOver(this); ... }
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_REACTOR_H_
-#define TANDEM_SLOW_LANE_DAEMON_REACTOR_H_
+#ifndef TANDEM_PROGRAM_GRPC_REACTOR_H_
+#define TANDEM_PROGRAM_GRPC_REACTOR_H_
 
 #include <grpcpp/support/status.h>
 
@@ -27,7 +27,7 @@
 #endif
 #endif
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 inline void HandOver([[maybe_unused]] void* object) {
 #ifdef TANDEM_SHOWS_HANDOVER
@@ -47,6 +47,6 @@ inline grpc::Status ToGrpc(const absl::Status& status) {
                       std::string(status.message()));
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
-#endif  // TANDEM_SLOW_LANE_DAEMON_REACTOR_H_
+#endif  // TANDEM_PROGRAM_GRPC_REACTOR_H_

@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/event_loop.h"
+#include "program/grpc/event_loop.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "transport/base/unique_fd.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 using ::testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST(EventLoop, DropsTasksAfterStop) {
 }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem

@@ -1,5 +1,5 @@
-// ConnectionAcceptor: accepts the connections of the daemon's clients, passes
-// on those of allowed users, and refuses all others with the reason.
+// ConnectionAcceptor: accepts the connections of a gRPC server's clients,
+// passes on those of allowed users, and refuses all others with the reason.
 //
 // Data flow: listening sockets -> accept -> the client's user, from the kernel
 // -> `take`, or a Refusal until the client has read it.
@@ -10,10 +10,8 @@
 //   grpc->Shutdown();
 //   acceptor.Stop();
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_CONNECTION_ACCEPTOR_H_
-#define TANDEM_SLOW_LANE_DAEMON_CONNECTION_ACCEPTOR_H_
-
-#include <sys/types.h>
+#ifndef TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_
+#define TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -24,14 +22,14 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "slow_lane/daemon/event_loop.h"
-#include "slow_lane/daemon/listening_sockets.h"
-#include "slow_lane/daemon/peer_owner.h"
-#include "slow_lane/daemon/refusal.h"
+#include "program/grpc/event_loop.h"
+#include "program/grpc/listening_sockets.h"
+#include "program/grpc/peer_owner.h"
+#include "program/grpc/refusal.h"
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 
 class ConnectionAcceptor {
  public:
@@ -46,12 +44,18 @@ class ConnectionAcceptor {
   using Take = absl::AnyInvocable<void(int connection)>;
 
   struct Options {
-    // The acceptor's thread calls both functions; they must not block.
+    std::string program;  // its name, for texts
+    // The acceptor's thread calls the functions; they must not block.
     Take take_own;
     // For a TCP connection without a known owner: its calls must have a token.
     // If empty, such a connection is refused.
     Take take_unknown;
-    std::string socket;  // an absolute path, for error texts
+    // What the user of a refused one may do, for texts.
+    std::string next_of_unknown;
+    // The last open connection of this peer has ended. `peer` is what gRPC's
+    // ServerContext::peer() returns; all connections by Unix sockets are one
+    // peer. May be empty.
+    absl::AnyInvocable<void(const std::string& peer)> ended;
   };
 
   // Starts the thread, which accepts connections at once.
@@ -71,12 +75,12 @@ class ConnectionAcceptor {
   void Stop();
 
  private:
-  // A connection that was passed on. gRPC closes it. The inode shows whether
-  // the descriptor still belongs to that connection.
+  // A connection that was passed on. gRPC shuts its own descriptor down before
+  // it closes it, so the duplicate does not keep the connection open.
   struct HandedOn {
-    int connection;
-    ino_t inode;
+    UniqueFd duplicate;
     bool is_unknown;
+    std::string peer;
   };
   struct RefusedClient {
     UniqueFd connection;
@@ -90,7 +94,7 @@ class ConnectionAcceptor {
   void Watch();
   void Admit(int connection);
   void HandOn(int connection, bool is_unknown);
-  static bool IsOpen(const HandedOn& client);
+  void End(int duplicate);
   void Refuse(int connection, const std::string& text);
   void AnswerRefused(int connection);
   void Disconnect(int connection);
@@ -103,12 +107,12 @@ class ConnectionAcceptor {
   Options options_;
   PeerOwners owners_;
   std::map<int, RefusedClient> refused_;
-  std::vector<HandedOn> handed_on_;
+  std::map<int, HandedOn> handed_on_;  // by the duplicate
   Deadline next_log_ = Deadline::Now();
   uint64_t left_out_ = 0;
   EventLoop loop_;  // last: its thread uses all of the above
 };
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
-#endif  // TANDEM_SLOW_LANE_DAEMON_CONNECTION_ACCEPTOR_H_
+#endif  // TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_

@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/refusal.h"
+#include "program/grpc/refusal.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 // RFC 9113.
@@ -140,4 +140,4 @@ void Refusal::AnswerFrame(std::string* answer) {
   }
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem

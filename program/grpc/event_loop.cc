@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/event_loop.h"
+#include "program/grpc/event_loop.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -10,7 +10,7 @@
 
 #include "transport/base/clock.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 // The event's data for a wake-up; other values are watches.
@@ -58,10 +58,19 @@ EventLoop::TimerId EventLoop::After(absl::Duration delay, Task task) {
 void EventLoop::Cancel(TimerId timer) { timers_.erase(timer); }
 
 void EventLoop::Watch(int fd, Task ready) {
+  Add(fd, EPOLLIN, std::move(ready));
+}
+
+// EPOLLHUP is always reported.
+void EventLoop::WatchEnd(int fd, Task ended) {
+  Add(fd, EPOLLRDHUP, std::move(ended));
+}
+
+void EventLoop::Add(int fd, uint32_t events, Task task) {
   const uint64_t watch = ++last_watch_;
   watches_[fd] = watch;
-  watched_.emplace(watch, std::move(ready));
-  epoll_event event = {.events = EPOLLIN, .data = {.u64 = watch}};
+  watched_.emplace(watch, std::move(task));
+  epoll_event event = {.events = events, .data = {.u64 = watch}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     OrAbort(-1, "epoll_ctl");
   }
@@ -137,4 +146,4 @@ void EventLoop::Run() {
   }
 }
 
-}  // namespace tandem::slow_lane
+}  // namespace tandem

@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/refusal.h"
+#include "program/grpc/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 using std::literals::string_literals::operator""s;
@@ -89,4 +89,4 @@ TEST(Refusal, DisconnectsAClientThatSendsTooMuch) {
 }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem

@@ -1,4 +1,4 @@
-#include "slow_lane/daemon/listening_sockets.h"
+#include "program/grpc/listening_sockets.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 TEST(LoopbackOf, AcceptsLoopbackAddresses) {
@@ -117,4 +117,4 @@ TEST_F(UnixSocketTest, AnotherFileIsNotRemoved) {
 }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem

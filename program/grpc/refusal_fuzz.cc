@@ -4,7 +4,7 @@
 // Data flow: bytes -> one Refusal gets them at once, another in pieces -> abort
 // if the answers differ, or if an answer is too long for the input.
 //
-//   bazel run --config=fuzz //slow_lane/daemon:refusal_fuzz -- -runs=9999
+//   bazel run --config=fuzz //program/grpc:refusal_fuzz -- -runs=9999
 //
 // refusal_fuzz_test runs the same function over refusal_corpus and over random
 // scripts.
@@ -15,10 +15,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "slow_lane/daemon/refusal.h"
+#include "program/grpc/refusal.h"
 #include "transport/testing/fuzz_script.h"
 
-namespace tandem::slow_lane {
+namespace tandem {
 namespace {
 
 constexpr char kText[] = "expected a client of uid 0, found one of uid 1001";
@@ -52,9 +52,9 @@ void Play(Script script) {
 }
 
 }  // namespace
-}  // namespace tandem::slow_lane
+}  // namespace tandem
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  tandem::slow_lane::Play(tandem::Script(data, size));
+  tandem::Play(tandem::Script(data, size));
   return 0;
 }
