@@ -1,6 +1,8 @@
 #include "engine_adapter/gateway/answers.h"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/images.h"
 #include "engine_adapter/gateway/relay_calls.h"
 #include "engine_adapter/gateway/task_contract.h"
 #include "schema/layout/error_codes.h"
@@ -37,6 +40,70 @@ absl::Status AskEngine(Gateway* gateway, Deadline deadline,
   }
   if (!answer.ok()) return answer.status();
   return TakeAnswer(method, &*answer, response);
+}
+
+absl::Status TakeTelemetry(const EngineCall& call, pb::TelemetryFrame* frame) {
+  constexpr auto kMethod = rpc::MethodId::StreamTelemetry;
+  TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<RpcClient> client,
+                          call.gateway->link.Client());
+  TANDEM_ASSIGN_OR_RETURN(
+      const uint64_t stream,
+      client->Open(CallOf(kMethod, pb::StreamTelemetryRequest())));
+  absl::StatusOr<std::optional<RpcMessage>> item =
+      client->Next(stream, call.deadline);
+  client->Close(stream);
+  if (!item.ok()) return item.status();
+  if (!item->has_value()) {
+    return MakeError(ErrorCode::kEngineFailed,
+                     "expected a frame of telemetry, found that the stream "
+                     "has ended");
+  }
+  return TakeAnswer(kMethod, &**item, frame);
+}
+
+template <typename Requests>
+absl::Status TakeImages(
+    const EngineCall& call, rpc::MethodId method, const Requests& requests,
+    google::protobuf::RepeatedPtrField<pb::NamedImageFrame>* images) {
+  for (const auto& request : requests) {
+    TANDEM_RETURN_IF_ERROR(
+        AskEngine(call.gateway, call.deadline, method, request, images->Add()));
+    TANDEM_RETURN_IF_ERROR(CheckTotalSize(*images));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Observe(const EngineCall& call,
+                     const pb::GetObservationRequest& request,
+                     pb::GetObservationResponse* response) {
+  if (request.include_joint_state()) {
+    pb::GetJointStateRequest joints;
+    joints.set_robot_name(request.robot_name());
+    pb::GetJointStateResponse state;
+    TANDEM_RETURN_IF_ERROR(AskEngine(call.gateway, call.deadline,
+                                     rpc::MethodId::GetJointState, joints,
+                                     &state));
+    *response->mutable_joint_state() = state.state();
+  }
+  if (request.include_agent_frame()) {
+    TANDEM_ASSIGN_OR_RETURN(
+        const bool found,
+        call.gateway->slot.Frame(request.agent_name(),
+                                 response->mutable_agent_frame()));
+    if (!found) {
+      return MakeError(ErrorCode::kNoStepPending,
+                       "include_agent_frame: expected that a program has "
+                       "stepped, found none; next: ResetAgent, then Step");
+    }
+  }
+  if (request.include_telemetry()) {
+    TANDEM_RETURN_IF_ERROR(TakeTelemetry(call, response->mutable_telemetry()));
+  }
+  TANDEM_RETURN_IF_ERROR(TakeImages(call, rpc::MethodId::GetCameraFrame,
+                                    request.cameras(),
+                                    response->mutable_camera_frames()));
+  return TakeImages(call, rpc::MethodId::GetViewportFrame, request.viewports(),
+                    response->mutable_viewport_frames());
 }
 
 absl::StatusOr<TaskTerms> TermsOf(const EngineCall& call) {
@@ -115,6 +182,18 @@ absl::Status Answer(const EngineCall& call,
                                    rpc::MethodId::SendControl, controls, &set));
   response->set_success(set.success());
   response->set_message(set.message());
+  return absl::OkStatus();
+}
+
+absl::Status Answer(const EngineCall& call,
+                    const pb::GetObservationRequest& request,
+                    pb::GetObservationResponse* response) {
+  const absl::Status status = Observe(call, request, response);
+  response->set_success(status.ok());
+  response->set_message(IsAway(status) ? NotReadyText(status)
+                                       : std::string(status.message()));
+  response->set_timestamp_ms(UnixMillis());
+  response->set_frame_number(response->agent_frame().frame_number());
   return absl::OkStatus();
 }
 

@@ -58,6 +58,13 @@ absl::Status Answer(const EngineCall& call,
                     const hazel::rpc::SendControlRequest& request,
                     hazel::rpc::SendControlResponse* response);
 
+// The parts that the request names: each by a call of its own. success=false:
+// the first part that is not to be had; the message says why. The agent's frame
+// is that of the gateway's last step. Blocks.
+absl::Status Answer(const EngineCall& call,
+                    const hazel::rpc::GetObservationRequest& request,
+                    hazel::rpc::GetObservationResponse* response);
+
 // The answers of the gateway alone. None of them blocks.
 
 // Accepts each report; nothing shows it.

@@ -148,6 +148,16 @@ absl::Status ClientSlot::SetGroup(
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> ClientSlot::Frame(const std::string& agent,
+                                       hazel::rpc::AgentFrame* frame) {
+  const std::lock_guard lock(mutex_);
+  EndPending();
+  if (client_ == nullptr || late_) return false;
+  TANDEM_RETURN_IF_ERROR(CheckAgent(agent));
+  FillFrame(frame);
+  return true;
+}
+
 std::shared_ptr<RpcClient> ClientSlot::Rpcs() {
   std::shared_ptr<Client> client;
   {
@@ -303,15 +313,7 @@ void ClientSlot::Fill(StepCall* call) {
   response->set_success(true);
   response->set_physics_step_duration_us(
       static_cast<uint64_t>(now_ns - call->begun_ns) / 1000);
-  hazel::rpc::AgentFrame* const frame = response->mutable_observation();
-  frame->set_timestamp_ms(UnixMillis());
-  // relaxed: Recv has acquired it.
-  frame->set_frame_number(
-      static_cast<uint32_t>(client_->side.mapping()->header()->frame_seq.load(
-          std::memory_order_relaxed)));
-  frame->mutable_observations()->Add(arrays.obs.begin(), arrays.obs.end());
-  frame->mutable_actions()->Add(actions_.begin(), actions_.end());
-  frame->set_agent_name("agent_0");
+  FillFrame(response->mutable_observation());
   if (call->rewards == nullptr) {
     (*response->mutable_reward_signals())[kRewardTerm] = arrays.rewards[kEnv];
   }
@@ -333,30 +335,28 @@ void ClientSlot::Fill(StepCall* call) {
   }
 }
 
+void ClientSlot::FillFrame(hazel::rpc::AgentFrame* frame) const {
+  const StepArrays& arrays = client_->side.arrays();
+  frame->set_timestamp_ms(UnixMillis());
+  // relaxed: Recv has acquired it.
+  frame->set_frame_number(
+      static_cast<uint32_t>(client_->side.mapping()->header()->frame_seq.load(
+          std::memory_order_relaxed)));
+  frame->mutable_observations()->Add(arrays.obs.begin(), arrays.obs.end());
+  frame->mutable_actions()->Add(actions_.begin(), actions_.end());
+  frame->set_agent_name("agent_0");
+}
+
 // Before the next exchange: the images show the state of the observations.
 absl::Status ClientSlot::AddImages(StepCall* call) {
-  size_t bytes = 0;
   for (const auto& request : call->request->camera_requests()) {
     TANDEM_ASSIGN_OR_RETURN(
         RpcMessage answer,
         client_->rpcs->Call(CallOf(rpc::MethodId::GetCameraFrame, request),
                             Deadline::After(kImageSecs)));
-    hazel::rpc::NamedImageFrame* const image =
-        call->response->add_camera_frames();
-    TANDEM_RETURN_IF_ERROR(
-        TakeAnswer(rpc::MethodId::GetCameraFrame, &answer, image));
-    bytes += image->frame().data().size();
-    if (bytes > kMostImageBytes) {
-      return MakeError(
-          ErrorCode::kRingFull,
-          absl::StrCat("camera_requests: expected images of at most ",
-                       kMostImageBytes,
-                       " bytes in all, since gRPC's clients refuse larger "
-                       "messages, found ",
-                       bytes, " bytes with the ", image->frame().width(), " x ",
-                       image->frame().height(), " pixels of '", image->name(),
-                       "'; next: smaller or fewer images"));
-    }
+    TANDEM_RETURN_IF_ERROR(TakeAnswer(rpc::MethodId::GetCameraFrame, &answer,
+                                      call->response->add_camera_frames()));
+    TANDEM_RETURN_IF_ERROR(CheckTotalSize(call->response->camera_frames()));
   }
   return absl::OkStatus();
 }

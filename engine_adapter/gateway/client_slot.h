@@ -102,6 +102,12 @@ class ClientSlot {
   absl::Status SetGroup(const hazel::rpc::SetActionGroupRequest& request,
                         hazel::rpc::SetActionGroupResponse* response);
 
+  // Copies the results of the last exchange; false: the gateway is not the
+  // client. Blocks during a call of another thread. kInvalidArgument: the
+  // agent's name.
+  absl::StatusOr<bool> Frame(const std::string& agent,
+                             hazel::rpc::AgentFrame* frame);
+
   // Returns the calls through the client's own rings, also during a step;
   // nullptr: the gateway is not the client of a living engine.
   std::shared_ptr<RpcClient> Rpcs();
@@ -128,6 +134,7 @@ class ClientSlot {
   void EndPending();
   void Complete(StepCall* call, ErrorCode code);
   void Fill(StepCall* call);
+  void FillFrame(hazel::rpc::AgentFrame* frame) const;
   static void TimeOut(StepCall* call);
   absl::Status AddImages(StepCall* call);
   absl::Status TakeLate(Deadline deadline);

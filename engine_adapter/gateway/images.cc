@@ -81,4 +81,21 @@ absl::Status TakeImage(RpcMessage* message, const rpc::ImageFrame& from,
   return absl::OkStatus();
 }
 
+absl::Status CheckTotalSize(
+    const google::protobuf::RepeatedPtrField<hazel::rpc::NamedImageFrame>&
+        images) {
+  size_t bytes = 0;
+  for (const auto& image : images) bytes += image.frame().data().size();
+  if (bytes <= kMostImageBytes) return absl::OkStatus();
+  const hazel::rpc::NamedImageFrame& last = *images.rbegin();
+  return MakeError(
+      ErrorCode::kRingFull,
+      absl::StrCat("expected images of at most ", kMostImageBytes,
+                   " bytes in all, since gRPC's clients refuse larger "
+                   "messages, found ",
+                   bytes, " bytes with the ", last.frame().width(), " x ",
+                   last.frame().height(), " pixels of '", last.name(),
+                   "'; next: smaller or fewer images"));
+}
+
 }  // namespace tandem::gateway

@@ -57,6 +57,11 @@ PackedCall ImageRequest(rpc::MethodId method,
 absl::Status TakeImage(RpcMessage* message, const rpc::ImageFrame& from,
                        hazel::rpc::ImageFrame* to);
 
+// kRingFull: the images are larger than kMostImageBytes together.
+absl::Status CheckTotalSize(
+    const google::protobuf::RepeatedPtrField<hazel::rpc::NamedImageFrame>&
+        images);
+
 }  // namespace tandem::gateway
 
 #endif  // TANDEM_ENGINE_ADAPTER_GATEWAY_IMAGES_H_

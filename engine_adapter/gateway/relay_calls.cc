@@ -63,6 +63,8 @@ PackedCall CallOf(rpc::MethodId method, const Message& request) {
   switch (method) {
     case rpc::MethodId::GetCameraFrame:
       return ImageRequest<rpc::GetCameraFrameRequest>(method, *translated);
+    case rpc::MethodId::GetViewportFrame:
+      return ImageRequest<rpc::GetViewportFrameRequest>(method, *translated);
     case rpc::MethodId::StreamCamera:
       return ImageRequest<rpc::StreamCameraRequest>(method, *translated);
     case rpc::MethodId::StreamViewport:

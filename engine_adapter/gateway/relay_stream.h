@@ -1,13 +1,14 @@
-// RelayStream: gRPC's reactor for a stream of an engine's items.
+// RelayStream: gRPC's reactor for a stream of items. EngineItems: those of an
+// engine's stream.
 //
-// Data flow: the engine's items -> a thread of Gateway::streams, which keeps
+// Data flow: a source of items -> a thread of Gateway::streams, which keeps
 // only the newest that gRPC has not taken -> gRPC -> the program. So a slow
 // program loses items; nothing waits for it. The number of lost items is in the
 // stream's trailing metadata, "tandem-lost-items".
 // Ownership: deletes itself after gRPC and its thread have finished with it.
 //
-//   return RelayStream<pb::TelemetryFrame>::Start(gateway, context, open,
-//   take);
+//   return RelayStream<pb::TelemetryFrame>::Start(
+//       gateway, context, EngineItems<pb::TelemetryFrame>(...));
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_RELAY_STREAM_H_
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_RELAY_STREAM_H_
@@ -36,20 +37,61 @@
 
 namespace tandem::gateway {
 
+// The items of an engine's stream. Movable.
 template <typename Item>
-class RelayStream final : public grpc::ServerWriteReactor<Item> {
+class EngineItems {
  public:
   // Converts an engine's item.
   using Take = std::function<absl::Status(RpcMessage* from, Item* to)>;
 
-  // Opens the engine's stream by `call`. RESOURCE_EXHAUSTED: too many streams.
+  // Opens the stream by `call` at the first item.
+  EngineItems(Gateway* gateway, PackedCall call, Take take)
+      : gateway_(gateway), call_(std::move(call)), take_(std::move(take)) {}
+  EngineItems(EngineItems&&) = default;
+  ~EngineItems() {
+    if (client_ != nullptr) client_->Close(id_);
+  }
+
+  // Blocks until an item; nullopt: the stream has ended. kStepTimeout: no item
+  // before the deadline; the next call goes on.
+  absl::StatusOr<std::optional<Item>> Next(Deadline deadline) {
+    if (client_ == nullptr) {
+      TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<RpcClient> client,
+                              gateway_->link.Client());
+      TANDEM_ASSIGN_OR_RETURN(id_, client->Open(std::move(call_)));
+      client_ = client;
+    }
+    TANDEM_ASSIGN_OR_RETURN(std::optional<RpcMessage> next,
+                            client_->Next(id_, deadline));
+    if (!next.has_value()) return std::optional<Item>();
+    std::optional<Item> item(std::in_place);
+    TANDEM_RETURN_IF_ERROR(take_(&*next, &*item));
+    return item;
+  }
+
+ private:
+  Gateway* gateway_;
+  PackedCall call_;
+  Take take_;
+  std::shared_ptr<RpcClient> client_;  // nullptr: not open
+  uint64_t id_ = 0;
+};
+
+template <typename Item>
+class RelayStream final : public grpc::ServerWriteReactor<Item> {
+ public:
+  // `items` has the function Next of EngineItems. RESOURCE_EXHAUSTED: too many
+  // streams.
+  template <typename Items>
   static RelayStream* Start(Gateway* gateway,
-                            grpc::CallbackServerContext* context,
-                            PackedCall call, Take take) {
-    auto* const stream = new RelayStream(context, std::move(take));
-    auto shared = std::make_shared<PackedCall>(std::move(call));
-    const bool added = gateway->streams.Add([gateway, stream, shared] {
-      stream->End(stream->Run(gateway, std::move(*shared)));
+                            grpc::CallbackServerContext* context, Items items) {
+    auto* const stream = new RelayStream(context);
+    // std::function copies.
+    auto shared = std::make_shared<Items>(std::move(items));
+    const bool added = gateway->streams.Add([stream, shared]() mutable {
+      const absl::Status status = stream->Pass(shared.get());
+      shared = nullptr;
+      stream->End(status);
     });
     if (!added) {
       stream->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -64,29 +106,19 @@ class RelayStream final : public grpc::ServerWriteReactor<Item> {
   // How long a stream without items takes to notice its cancellation.
   static constexpr double kLookSecs = 0.1;
 
-  RelayStream(grpc::CallbackServerContext* context, Take take)
-      : context_(context), take_(std::move(take)) {}
-
-  absl::Status Run(Gateway* gateway, PackedCall call) {
-    TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<RpcClient> client,
-                            gateway->link.Client());
-    TANDEM_ASSIGN_OR_RETURN(const uint64_t id, client->Open(std::move(call)));
-    const absl::Status status = Pass(client.get(), id);
-    client->Close(id);
-    return status;
-  }
+  explicit RelayStream(grpc::CallbackServerContext* context)
+      : context_(context) {}
 
   // Passes items on until the stream ends, or is cancelled.
-  absl::Status Pass(RpcClient* client, uint64_t id) {
+  template <typename Items>
+  absl::Status Pass(Items* items) {
     while (!IsCancelled()) {
-      absl::StatusOr<std::optional<RpcMessage>> next =
-          client->Next(id, Deadline::After(kLookSecs));
+      absl::StatusOr<std::optional<Item>> next =
+          items->Next(Deadline::After(kLookSecs));
       if (CodeOf(next.status()) == ErrorCode::kStepTimeout) continue;
       if (!next.ok()) return next.status();
       if (!next->has_value()) return absl::OkStatus();
-      Item item;
-      TANDEM_RETURN_IF_ERROR(take_(&**next, &item));
-      Offer(std::move(item));
+      Offer(**std::move(next));
     }
     return absl::CancelledError("the program has cancelled the stream");
   }
@@ -140,7 +172,6 @@ class RelayStream final : public grpc::ServerWriteReactor<Item> {
   void OnDone() override { delete this; }
 
   grpc::CallbackServerContext* const context_;
-  const Take take_;
   Item current_;  // gRPC reads it while writing_
   std::mutex mutex_;
   std::condition_variable written_;

@@ -69,8 +69,8 @@
     kNone)                                                                     \
   S(StreamRobotController, StreamRobotControllerRequest,                       \
     RobotControllerSummary, kNone)                                             \
-  U(GetObservation, GetObservationRequest, GetObservationResponse, kLater)     \
-  S(StreamAgent, StreamAgentRequest, AgentFrame, kLater)
+  U(GetObservation, GetObservationRequest, GetObservationResponse, kGateway)   \
+  S(StreamAgent, StreamAgentRequest, AgentFrame, kGateway)
 
 #define TANDEM_MUJOCO_RPCS(U, S)                                            \
   U(GetJointState, GetJointStateRequest, GetJointStateResponse, kEngine)    \

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/gateway/agent_frames.h"
 #include "engine_adapter/gateway/answers.h"
 #include "engine_adapter/gateway/grpc_errors.h"
 #include "engine_adapter/gateway/relay_calls.h"
@@ -126,17 +127,21 @@ class Calls {
     return call;
   }
 
-  template <Door kDoor, typename Item>
-  grpc::ServerWriteReactor<Item>* StartStream(
-      absl::string_view name, CallbackServerContext* context,
-      const google::protobuf::Message& request) const {
+  template <Door kDoor, typename Item, typename Request>
+  grpc::ServerWriteReactor<Item>* StartStream(absl::string_view name,
+                                              CallbackServerContext* context,
+                                              const Request& request) const {
     if constexpr (kDoor == Door::kEngine) {
       const rpc::MethodId method = MethodOf(name);
+      return RelayStream<Item>::Start(
+          gateway_, context,
+          EngineItems<Item>(gateway_, CallOf(method, request),
+                            [method](RpcMessage* from, Item* to) {
+                              return TakeAnswer(method, from, to);
+                            }));
+    } else if constexpr (kDoor == Door::kGateway) {
       return RelayStream<Item>::Start(gateway_, context,
-                                      CallOf(method, request),
-                                      [method](RpcMessage* from, Item* to) {
-                                        return TakeAnswer(method, from, to);
-                                      });
+                                      AgentFrames(&gateway_->slot, request));
     } else {
       return new EndedStream<Item>(NotServed(name, kDoor));
     }

@@ -6,13 +6,14 @@ tests/gateway/luckyrobots_test.py has the calls of the real package.
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import grpc
 import numpy as np
 import pytest
 
 import tandem
-from schema.protos.hazel import agent_pb2, agent_pb2_grpc, mujoco_pb2, mujoco_pb2_grpc
+from schema.protos.hazel import agent_pb2, agent_pb2_grpc, contract_pb2, mujoco_pb2, mujoco_pb2_grpc
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
@@ -54,7 +55,9 @@ class _Stubs:
 
 @contextmanager
 def _connected(gateway: Gateway) -> Iterator[_Stubs]:
-    with grpc.insecure_channel(gateway.address) as channel:
+    # Otherwise channels of one process share a connection.
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(gateway.address, options) as channel:
         yield _Stubs(channel)
 
 
@@ -128,6 +131,39 @@ def test_action_groups_are_written_over_the_actions() -> None:
     assert list(answer.observation.actions) == [0, 0.5, 0, 0, 0, 0.25]
 
 
+def _contract(*rewards: str) -> contract_pb2.TaskContract:
+    contract = contract_pb2.TaskContract()
+    for name in rewards:
+        contract.rewards.engine_terms.add(name=name, weight=1)
+    return contract
+
+
+def test_a_negotiated_contract_selects_the_reward_signals() -> None:
+    """Of its own connection; an invalid contract changes nothing, and names the nearest term."""
+    name = unique_name()
+    with (
+        _engine(name),
+        Gateway(name) as gateway,
+        _connected(gateway) as stubs,
+        _connected(gateway) as other,
+    ):
+        manifest = stubs.agent.GetCapabilityManifest(agent_pb2.GetCapabilityManifestRequest(), timeout=_SECS).manifest
+        assert {term.name for term in manifest.rewards} == {"reward", "reward_forward", "reward_ctrl"}
+        assert len(manifest.observations) == 17 and len(manifest.actions) == 6
+        request = agent_pb2.NegotiateTaskRequest(contract=_contract("reward_ctrl", "reward"))
+        answer = stubs.agent.NegotiateTask(request, timeout=_SECS)
+        assert answer.success and answer.session.session_id, answer
+        assert [slot.offset for slot in answer.session.observation_layout] == list(range(17))
+        wrong = agent_pb2.NegotiateTaskRequest(contract=_contract("reward_fwd"))
+        refused = stubs.agent.NegotiateTask(wrong, timeout=_SECS)
+        assert not refused.success and "did you mean 'reward_forward'?" in refused.message
+        assert stubs.reset().success
+        step = stubs.step([0.5] * 6)
+        assert set(step.reward_signals) == {"reward", "reward_ctrl"}
+        assert step.reward_signals["reward_ctrl"] == pytest.approx(step.info["reward_ctrl"])
+        assert list(other.step(_ZEROS).reward_signals) == ["reward"]
+
+
 def test_any_robots_name_gets_the_engines_model() -> None:
     """Programs send their own robot's name."""
     name = unique_name()
@@ -151,18 +187,48 @@ def test_a_trainer_keeps_its_engine() -> None:
         assert stubs.reset().success
 
 
+def _attach_when_free(name: str) -> tandem.SharedMemoryClient:
+    while True:
+        try:
+            return tandem.SharedMemoryClient(name)
+        except tandem.AlreadyAttached:
+            continue  # until the watchdog
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "unix"])
+def test_the_slot_is_released_when_the_last_program_that_stepped_ends(host: str, tmp_path: Path) -> None:
+    """Not by a program that has not stepped, and not before the last."""
+    name = unique_name()
+    path = f"{tmp_path}/socket"
+    flags = ["--listen=none", f"--socket={path}"] if host == "unix" else [f"--listen={host}:0"]
+    with _engine(name), Gateway(name, *flags) as gateway:
+        with _connected(gateway) as first, _connected(gateway) as second:
+            assert first.reset().success
+            assert second.reset().success
+            with _connected(gateway) as reader:
+                assert reader.mujoco_info().success
+            second.channel.close()
+            assert first.step(_ZEROS).success
+            with pytest.raises(tandem.AlreadyAttached):
+                tandem.SharedMemoryClient(name)
+        _attach_when_free(name).close()
+    if host == "unix":
+        assert not Path(path).exists()
+
+
+def test_the_unix_socket_is_for_its_user_alone(tmp_path: Path) -> None:
+    """Whatever the umask is."""
+    path = tmp_path / "socket"
+    with Gateway(unique_name(), "--listen=none", f"--socket={path}"):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_the_slot_is_released_after_a_time_without_steps() -> None:
     """A trainer then gets it, while the program stays connected."""
     name = unique_name()
     with _engine(name), Gateway(name, "--release_after=0s") as gateway, _connected(gateway) as stubs:
         assert stubs.reset().success
-        while True:
-            try:
-                trainer = tandem.SharedMemoryClient(name)
-            except tandem.AlreadyAttached:
-                continue  # until the watchdog
-            break
-        trainer.close()
+        _attach_when_free(name).close()
         assert stubs.reset().success
 
 

@@ -71,6 +71,30 @@ def test_lucky_env_runs_an_episode() -> None:
             env.close()
 
 
+def test_lucky_env_gets_the_negotiated_reward_terms() -> None:
+    """Its reward function chooses among them; "time_out" is a termination of every task."""
+    name = unique_name()
+    with _engine(name), Gateway(name) as gateway:
+        env = LuckyEnv(
+            host=gateway.host,
+            port=gateway.port,
+            timeout=1,
+            reward_fn=lambda signals: 2 * signals["reward_forward"],
+            reward_terms=["reward_forward", "reward_ctrl"],
+            termination_terms=["time_out"],
+        )
+        try:
+            env.reset()
+            _, reward, _, _, info = env.step(np.full(6, 0.3, np.float32))
+            assert set(info["reward_signals"]) == {"reward_forward", "reward_ctrl"}
+            assert reward == pytest.approx(2 * info["reward_forward"])
+            assert info["termination_flags"] == {"terminated": False, "time_out": False}
+        finally:
+            env.close()
+        with pytest.raises(RuntimeError, match="did you mean 'reward_forward'"):
+            LuckyEnv(host=gateway.host, port=gateway.port, timeout=1, reward_terms=["reward_forwards"])
+
+
 def test_a_dozen_zeros_are_an_error_with_the_number_of_actions() -> None:
     """The package's own benchmark sends them."""
     name = unique_name()

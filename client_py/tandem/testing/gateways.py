@@ -14,8 +14,9 @@ class Gateway:
     """A gateway with a port of its own.
 
     Attributes:
-      host: Where it listens.
-      port: The port there.
+      address: Where it listens, for gRPC: HOST:PORT, or unix:PATH.
+      host: The address without its port.
+      port: The port; 0 if there is none.
       pid: Its process id.
     """
 
@@ -24,7 +25,7 @@ class Gateway:
 
         Args:
           engine: The engine's name; the engine may start later.
-          flags: Additional flags.
+          flags: Additional flags. Without --listen, it listens at 127.0.0.1.
 
         Raises:
           RuntimeError: It printed no address.
@@ -34,16 +35,13 @@ class Gateway:
         self.pid = self._process.pid
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        found = re.search(r" at (127\.0\.0\.1):(\d+)$", line)
+        found = re.search(r"' at (\S+)$", line)
         if not found:
             self._process.kill()
             raise RuntimeError(f"expected {GATEWAY} to print its address, found {line!r}; see stderr")
-        self.host, self.port = found[1], int(found[2])
-
-    @property
-    def address(self) -> str:
-        """HOST:PORT."""
-        return f"{self.host}:{self.port}"
+        self.address = found[1]
+        self.host, _, port = self.address.rpartition(":")
+        self.port = int(port) if port.isdecimal() else 0
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Sends a signal, and waits for the exit.
