@@ -1,4 +1,4 @@
-"""The rule that packs the Python package `tandem` and the engine's server into a wheel."""
+"""The rule that packs the Python package `tandem`, the engine's server and the gateway into a wheel."""
 
 # Where `python -m tandem.sdk` expects the files of the C interface, by extension.
 _SDK_FOLDERS = {"cmake": "lib/cmake/Tandem", "fbs": "share/tandem", "h": "include", "hpp": "include", "so.1": "lib"}
@@ -31,6 +31,11 @@ def _wheel_impl(ctx):
             libraries.append(file)
         elif file != program:
             fail("Expected model files and shared libraries with the server, found %s." % file.short_path)
+
+    gateway = ctx.attr.gateway[DefaultInfo]
+    program = gateway.files_to_run.executable
+    files[package.name + "/" + program.basename] = program
+    libraries += [file for file in gateway.default_runfiles.files.to_list() if ".so" in file.basename]
 
     for file in ctx.attr.sdk[DefaultInfo].default_runfiles.files.to_list():
         extension = file.basename.partition(".")[2]
@@ -66,6 +71,7 @@ wheel = rule(
     implementation = _wheel_impl,
     attrs = {
         "data": attr.label(mandatory = True, executable = True, cfg = "target", doc = "the engine's server; it comes with its runfiles"),
+        "gateway": attr.label(mandatory = True, executable = True, cfg = "target", doc = "the program tandem-gateway"),
         "notices": attr.label_list(allow_files = True, doc = "licences: of this project, and .../notices/NAME/... of others"),
         "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages in one folder; the first has the server beside it"),
         "pyproject": attr.label(mandatory = True, allow_single_file = True, doc = "what describes the package"),

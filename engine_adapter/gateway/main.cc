@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -28,6 +29,7 @@
 #include "engine_adapter/gateway/rpc_table.h"
 #include "engine_adapter/gateway/services.h"
 #include "engine_adapter/gateway/stopping.h"
+#include "program/end_with_parent.h"
 #include "program/grpc/connection_acceptor.h"
 #include "program/grpc/listening_sockets.h"
 #include "program/grpc/peer_owner.h"
@@ -52,6 +54,9 @@ ABSL_FLAG(std::string, allow_users, "",
 ABSL_FLAG(absl::Duration, release_after, absl::Seconds(60),
           "without a step for so long, the gateway releases the engine's place "
           "for a trainer");
+ABSL_FLAG(int32_t, parent, 0,
+          "of an engine's --grpc: the process that started this one and with "
+          "which it ends");
 ABSL_FLAG(bool, list_rpcs, false,
           "prints each RPC and what answers it, between tabs, and exits");
 
@@ -210,6 +215,9 @@ int Main(int argc, char** argv) {
   if (set.ok() && absl::GetFlag(FLAGS_list_rpcs)) {
     PrintRpcs();
     return 0;
+  }
+  if (const pid_t parent = absl::GetFlag(FLAGS_parent); parent != 0) {
+    EndWithParent(SIGTERM, parent);
   }
   if (set.ok()) set = CheckFlags();
   absl::StatusOr<Entrance> entrance =

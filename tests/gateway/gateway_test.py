@@ -3,10 +3,15 @@
 tests/gateway/luckyrobots_test.py has the calls of the real package.
 """
 
+import os
+import re
+import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -28,7 +33,7 @@ _SERVER = "engine_adapter/server/server"
 _ZEROS = [0.0] * 6
 
 
-def _engine(name: str, **options: int) -> EngineProcess:
+def _engine(name: str, **options: Any) -> EngineProcess:
     return launch_engine("HalfCheetah-v5", name=name, server=_SERVER, **options)
 
 
@@ -267,6 +272,63 @@ def test_every_rpc_without_a_counterpart_is_refused_at_once() -> None:
             with _refused(grpc.StatusCode.UNIMPLEMENTED, path.split("/")[1], "--list_rpcs"):
                 next(call(b"", timeout=_SECS))
     assert len(unserved) >= 35 and len(rows) == 75
+
+
+def _address_in(log: str) -> str:
+    found = re.search(r"tandem-gateway: serves engine '.*' at (\S+)", log)
+    assert found, log
+    return found[1]
+
+
+def _running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_an_engine_starts_and_ends_its_gateway(end: signal.Signals) -> None:
+    """By the flag --grpc; also if the engine is killed."""
+    command = [_SERVER, "--task=HalfCheetah-v5", f"--name={unique_name()}", "--grpc=127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as engine:
+        assert engine.stderr is not None
+        address = _address_in(engine.stderr.readline())
+        (gateway,) = Path(f"/proc/{engine.pid}/task/{engine.pid}/children").read_text(encoding="ascii").split()
+        with grpc.insecure_channel(address) as channel:
+            while not _Stubs(channel).reset().success:
+                pass  # until the engine serves; the watchdog ends it
+            assert _Stubs(channel).step(_ZEROS).success
+        engine.send_signal(end)
+    while _running(int(gateway)):
+        pass
+
+
+def test_an_address_in_use_is_the_engines_error() -> None:
+    """The text is the gateway's; launch_engine names its own keyword for an invalid one."""
+    with Gateway(unique_name()) as gateway:
+        with pytest.raises(tandem.EngineStartFailed, match=str(gateway.port)):
+            _engine(unique_name(), grpc=gateway.address)
+    with pytest.raises(tandem.InvalidArgument, match="grpc: .*nonsense"):
+        _engine(unique_name(), grpc="nonsense")
+
+
+def test_programs_look_at_the_environments_of_make_vec() -> None:
+    """The trainer has the client slot."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    engine = tandem.EngineOptions(server=_SERVER)
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, grpc=address, engine=engine)
+    try:
+        envs.reset(seed=0)
+        with grpc.insecure_channel(address) as channel:
+            assert _Stubs(channel).mujoco_info().success
+            with _refused(grpc.StatusCode.FAILED_PRECONDITION, f"pid {os.getpid()}"):
+                _Stubs(channel).step(_ZEROS)
+    finally:
+        envs.close()
 
 
 def test_wrong_command_lines_exit_with_code_2() -> None:

@@ -52,9 +52,11 @@ def _link_tool(ctx, tool, package):
 
 def _system_library_repository_impl(ctx):
     _link_headers(ctx, ctx.attr.headers, ctx.attr.package)
-    notice = "notices/%s/copyright" % ctx.name
-    ctx.symlink("/usr/share/doc/%s/copyright" % ctx.attr.package, notice)
-    ctx.file("BUILD.bazel", _NOTICES % notice + "".join([
+    notices = []
+    for package in [ctx.attr.package] + ctx.attr.more_packages:
+        notices.append("notices/%s/copyright" % (ctx.name if package == ctx.attr.package else package))
+        ctx.symlink("/usr/share/doc/%s/copyright" % package, notices[-1])
+    ctx.file("BUILD.bazel", _NOTICES % notices + "".join([
         _library(ctx, name, files)
         for name, files in ctx.attr.archives.items()
     ]) + "".join([_link_tool(ctx, tool, package) for tool, package in ctx.attr.tools.items()]))
@@ -67,6 +69,7 @@ system_library_repository = repository_rule(
         "archives": attr.string_list_dict(mandatory = True, doc = "target name -> file names of its libraries"),
         "headers": attr.string_list(mandatory = True, doc = "folders below /usr/include"),
         "include": attr.string(default = "include", doc = "what #include begins at"),
+        "more_packages": attr.string_list(doc = "Debian packages of archives that the package's need; their licences are notices, too"),
         "package": attr.string(mandatory = True, doc = "the Debian package, for the error message"),
         "tools": attr.string_dict(doc = "name of a program in /usr/bin -> its Debian package"),
         "uses_abseil": attr.bool(doc = "whether its archives need those of Abseil"),
@@ -76,7 +79,7 @@ system_library_repository = repository_rule(
 _NOTICES = """
 filegroup(
     name = "notices",
-    srcs = ["%s"],
+    srcs = %s,
     visibility = ["//visibility:public"],
 )
 """
@@ -167,7 +170,7 @@ def _abseil_repository_impl(ctx):
     found = ctx.execute(["find", "absl", "-name", "*.cc", "-o", "-name", "*.h", "-o", "-name", "*.inc"], working_directory = str(source))
     for path in found.stdout.splitlines():
         ctx.symlink("%s/%s" % (source, path), "source/" + path)
-    ctx.file("BUILD.bazel", _NOTICES % "notices/abseil/copyright" + _ABSEIL_LIBRARY)
+    ctx.file("BUILD.bazel", _NOTICES % ["notices/abseil/copyright"] + _ABSEIL_LIBRARY)
 
 abseil_repository = repository_rule(
     doc = "Debian's Abseil as one library: the linker takes from the archives what is used.",
@@ -190,7 +193,7 @@ def _csharp_repository_impl(ctx):
         if file.basename.endswith(".cs"):
             ctx.symlink(file, "flatbuffers/" + file.basename)
     ctx.symlink("/usr/share/doc/libflatbuffers-dev/copyright", "notices/flatbuffers/copyright")
-    ctx.file("BUILD.bazel", _NOTICES % "notices/flatbuffers/copyright" + _CSHARP + _link_tool(ctx, "mcs", "mono-mcs"))
+    ctx.file("BUILD.bazel", _NOTICES % ["notices/flatbuffers/copyright"] + _CSHARP + _link_tool(ctx, "mcs", "mono-mcs"))
 
 csharp_repository = repository_rule(
     doc = "Mono's C# compiler, and the C# sources of Google.FlatBuffers.",
