@@ -25,9 +25,9 @@ namespace {
 namespace pb = hazel::rpc;
 using google::protobuf::Message;
 
-absl::Status AskEngine(Gateway* gateway, Deadline deadline,
-                       rpc::MethodId method, const Message& request,
-                       Message* response) {
+absl::Status AskEngine(const EngineCall& call, rpc::MethodId method,
+                       const Message& request, Message* response) {
+  const auto& [gateway, deadline, peer] = call;
   // As the client while the gateway is: the engine refuses some calls of
   // attendants beside a client.
   const std::shared_ptr<RpcClient> own = gateway->slot.Rpcs();
@@ -66,8 +66,7 @@ absl::Status TakeImages(
     const EngineCall& call, rpc::MethodId method, const Requests& requests,
     google::protobuf::RepeatedPtrField<pb::NamedImageFrame>* images) {
   for (const auto& request : requests) {
-    TANDEM_RETURN_IF_ERROR(
-        AskEngine(call.gateway, call.deadline, method, request, images->Add()));
+    TANDEM_RETURN_IF_ERROR(AskEngine(call, method, request, images->Add()));
     TANDEM_RETURN_IF_ERROR(CheckTotalSize(*images));
   }
   return absl::OkStatus();
@@ -80,9 +79,8 @@ absl::Status Observe(const EngineCall& call,
     pb::GetJointStateRequest joints;
     joints.set_robot_name(request.robot_name());
     pb::GetJointStateResponse state;
-    TANDEM_RETURN_IF_ERROR(AskEngine(call.gateway, call.deadline,
-                                     rpc::MethodId::GetJointState, joints,
-                                     &state));
+    TANDEM_RETURN_IF_ERROR(
+        AskEngine(call, rpc::MethodId::GetJointState, joints, &state));
     *response->mutable_joint_state() = state.state();
   }
   if (request.include_agent_frame()) {
@@ -108,8 +106,7 @@ absl::Status Observe(const EngineCall& call,
 
 absl::StatusOr<TaskTerms> TermsOf(const EngineCall& call) {
   pb::GetAgentSchemaResponse agent;
-  TANDEM_RETURN_IF_ERROR(AskEngine(call.gateway, call.deadline,
-                                   rpc::MethodId::GetAgentSchema,
+  TANDEM_RETURN_IF_ERROR(AskEngine(call, rpc::MethodId::GetAgentSchema,
                                    pb::GetAgentSchemaRequest(), &agent));
   TANDEM_ASSIGN_OR_RETURN(const std::vector<std::string> infos,
                           call.gateway->link.InfoNames());
@@ -118,10 +115,9 @@ absl::StatusOr<TaskTerms> TermsOf(const EngineCall& call) {
 
 }  // namespace
 
-absl::Status Relay(Gateway* gateway, Deadline deadline, rpc::MethodId method,
+absl::Status Relay(const EngineCall& call, rpc::MethodId method,
                    const Message& request, Message* response) {
-  const absl::Status status =
-      AskEngine(gateway, deadline, method, request, response);
+  const absl::Status status = AskEngine(call, method, request, response);
   if (status.ok() || method != rpc::MethodId::GetMujocoInfo) return status;
   auto* const info = static_cast<pb::GetMujocoInfoResponse*>(response);
   info->set_success(false);
@@ -178,8 +174,8 @@ absl::Status Answer(const EngineCall& call,
   pb::SetControlRequest controls;
   *controls.mutable_bulk() = request.controls();
   pb::SetControlResponse set;
-  TANDEM_RETURN_IF_ERROR(AskEngine(call.gateway, call.deadline,
-                                   rpc::MethodId::SendControl, controls, &set));
+  TANDEM_RETURN_IF_ERROR(
+      AskEngine(call, rpc::MethodId::SendControl, controls, &set));
   response->set_success(set.success());
   response->set_message(set.message());
   return absl::OkStatus();

@@ -2,8 +2,7 @@
 //
 // Data flow: request -> Relay, or a function of its own -> response.
 //
-//   absl::Status status = Relay(&gateway, deadline,
-//                               rpc::MethodId::GetSceneInfo, request,
+//   absl::Status status = Relay(call, rpc::MethodId::GetSceneInfo, request,
 //                               &response);
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_ANSWERS_H_
@@ -24,20 +23,20 @@
 
 namespace tandem::gateway {
 
-// Calls the engine's method by CallOf and TakeAnswer, and blocks until the
-// answer. Errors: those of EngineLink::Call and TakeAnswer. None for
-// GetMujocoInfo, whose errors programs take for a dead server: they are
-// success=false.
-absl::Status Relay(Gateway* gateway, Deadline deadline, rpc::MethodId method,
-                   const google::protobuf::Message& request,
-                   google::protobuf::Message* response);
-
-// The call of a program that needs more than one method of the engine.
+// A program's call that needs the engine.
 struct EngineCall {
   Gateway* gateway;
   Deadline deadline;
   std::string peer;  // the program's connection
 };
+
+// Calls the engine's method by CallOf and TakeAnswer, and blocks until the
+// answer. Errors: those of EngineLink::Call and TakeAnswer. None for
+// GetMujocoInfo, whose errors programs take for a dead server: they are
+// success=false.
+absl::Status Relay(const EngineCall& call, rpc::MethodId method,
+                   const google::protobuf::Message& request,
+                   google::protobuf::Message* response);
 
 // Task contracts (task_contract.h): the terms are those of the engine's task.
 // Both functions block. Errors: as Relay.

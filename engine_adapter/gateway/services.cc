@@ -1,6 +1,10 @@
 #include "engine_adapter/gateway/services.h"
 
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/impl/service_type.h>
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <algorithm>
@@ -15,19 +19,14 @@
 #include "engine_adapter/gateway/relay_calls.h"
 #include "engine_adapter/gateway/relay_stream.h"
 #include "engine_adapter/gateway/rpc_table.h"
-// gRPC's generated code: each callback method hides the synchronous one.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverloaded-virtual"
-#include "schema/protos/hazel/agent.grpc.pb.h"
-#include "schema/protos/hazel/camera.grpc.pb.h"
-#include "schema/protos/hazel/debug.grpc.pb.h"
-#include "schema/protos/hazel/lidar.grpc.pb.h"
-#include "schema/protos/hazel/mujoco.grpc.pb.h"
-#include "schema/protos/hazel/mujoco_scene.grpc.pb.h"
-#include "schema/protos/hazel/scene.grpc.pb.h"
-#include "schema/protos/hazel/telemetry.grpc.pb.h"
-#include "schema/protos/hazel/viewport.grpc.pb.h"
-#pragma GCC diagnostic pop
+#include "schema/protos/hazel/agent.pb.h"
+#include "schema/protos/hazel/camera.pb.h"
+#include "schema/protos/hazel/debug.pb.h"
+#include "schema/protos/hazel/mujoco.pb.h"
+#include "schema/protos/hazel/mujoco_scene.pb.h"
+#include "schema/protos/hazel/scene.pb.h"
+#include "schema/protos/hazel/telemetry.pb.h"
+#include "schema/protos/hazel/viewport.pb.h"
 #include "transport/base/clock.h"
 
 namespace tandem::gateway {
@@ -40,15 +39,12 @@ using grpc::ServerUnaryReactor;
 // A rendered image may take so long the first time.
 constexpr double kMostCallSecs = 30;
 
-grpc::Status NotServed(absl::string_view name, Door door) {
+grpc::Status NotServed(absl::string_view name) {
   return {grpc::StatusCode::UNIMPLEMENTED,
-          absl::StrCat(name, ": expected an RPC that engines of Tandem have, ",
-                       "found one that ",
-                       door == Door::kLater
-                           ? "this version of tandem-gateway does not serve"
-                           : "they have no counterpart of",
-                       "; next: tandem-gateway --list_rpcs prints those that "
-                       "it serves")};
+          absl::StrCat(name,
+                       ": expected an RPC that engines of Tandem have, "
+                       "found one without a counterpart; next: tandem-gateway "
+                       "--list_rpcs prints those that it serves")};
 }
 
 grpc::Status TooManyCalls() {
@@ -100,29 +96,23 @@ class Calls {
                             CallbackServerContext* context,
                             const Request* request, Response* response) const {
     ServerUnaryReactor* const call = context->DefaultReactor();
-    if constexpr (kDoor == Door::kNone || kDoor == Door::kLater) {
-      call->Finish(NotServed(name, kDoor));
-    } else if constexpr (kDoor == Door::kStep) {
+    if constexpr (kDoor == Door::kStep) {
       StartExchange(context, call, request, response);
     } else if constexpr (requires { Answer(*request, response); }) {
       call->Finish(ToGrpc(Answer(*request, response)));
-    } else if constexpr (kDoor == Door::kGateway) {
-      const bool added = gateway_->calls.Add(
-          [engine = EngineCall{.gateway = gateway_,
-                               .deadline = DeadlineOf(*context),
-                               .peer = context->peer()},
-           call, request, response] {
-            call->Finish(ToGrpc(Answer(engine, *request, response)));
-          });
-      if (!added) call->Finish(TooManyCalls());
     } else {
-      const bool added = gateway_->calls.Add(
-          [gateway = gateway_, deadline = DeadlineOf(*context),
-           method = MethodOf(name), call, request, response] {
-            call->Finish(
-                ToGrpc(Relay(gateway, deadline, method, *request, response)));
-          });
-      if (!added) call->Finish(TooManyCalls());
+      const auto answer = [engine = EngineCall{.gateway = gateway_,
+                                               .deadline = DeadlineOf(*context),
+                                               .peer = context->peer()},
+                           name, call, request, response] {
+        if constexpr (kDoor == Door::kGateway) {
+          call->Finish(ToGrpc(Answer(engine, *request, response)));
+        } else {
+          call->Finish(
+              ToGrpc(Relay(engine, MethodOf(name), *request, response)));
+        }
+      };
+      if (!gateway_->calls.Add(answer)) call->Finish(TooManyCalls());
     }
     return call;
   }
@@ -131,7 +121,10 @@ class Calls {
   grpc::ServerWriteReactor<Item>* StartStream(absl::string_view name,
                                               CallbackServerContext* context,
                                               const Request& request) const {
-    if constexpr (kDoor == Door::kEngine) {
+    if constexpr (kDoor == Door::kGateway) {
+      return RelayStream<Item>::Start(gateway_, context,
+                                      AgentFrames(&gateway_->slot, request));
+    } else {
       const rpc::MethodId method = MethodOf(name);
       return RelayStream<Item>::Start(
           gateway_, context,
@@ -139,11 +132,6 @@ class Calls {
                             [method](RpcMessage* from, Item* to) {
                               return TakeAnswer(method, from, to);
                             }));
-    } else if constexpr (kDoor == Door::kGateway) {
-      return RelayStream<Item>::Start(gateway_, context,
-                                      AgentFrames(&gateway_->slot, request));
-    } else {
-      return new EndedStream<Item>(NotServed(name, kDoor));
     }
   }
 
@@ -187,54 +175,137 @@ class Calls {
   Gateway* const gateway_;
 };
 
-#define TANDEM_UNARY(name, Request, Response, door)                            \
-  ServerUnaryReactor* name(CallbackServerContext* context,                     \
-                           const pb::Request* request, pb::Response* response) \
-      override {                                                               \
-    return calls_.Start<Door::door>(#name, context, request, response);        \
-  }
-#define TANDEM_STREAM(name, Request, Response, door)                         \
-  grpc::ServerWriteReactor<pb::Response>* name(                              \
-      CallbackServerContext* context, const pb::Request* request) override { \
-    return calls_.StartStream<Door::door, pb::Response>(#name, context,      \
-                                                        *request);           \
-  }
-#define TANDEM_SERVICE(Service, ROWS)                                 \
-  class Service##Server final : public pb::Service::CallbackService { \
-   public:                                                            \
-    explicit Service##Server(Gateway* gateway) : calls_(gateway) {}   \
-    ROWS(TANDEM_UNARY, TANDEM_STREAM)                                 \
-   private:                                                           \
-    Calls calls_;                                                     \
-  };
+// A service made of rows. protoc's plugin would generate the same, a class for
+// each, which takes minutes to compile.
+class TableService final : public grpc::Service {
+ public:
+  explicit TableService(Gateway* gateway) : calls_(gateway) {}
 
-TANDEM_SERVICE(AgentService, TANDEM_AGENT_RPCS)
-TANDEM_SERVICE(MujocoService, TANDEM_MUJOCO_RPCS)
-TANDEM_SERVICE(MujocoSceneService, TANDEM_MUJOCO_SCENE_RPCS)
-TANDEM_SERVICE(TelemetryService, TANDEM_TELEMETRY_RPCS)
-TANDEM_SERVICE(SceneService, TANDEM_SCENE_RPCS)
-TANDEM_SERVICE(CameraService, TANDEM_CAMERA_RPCS)
-TANDEM_SERVICE(ViewportService, TANDEM_VIEWPORT_RPCS)
-TANDEM_SERVICE(DebugService, TANDEM_DEBUG_RPCS)
-TANDEM_SERVICE(LidarService, TANDEM_LIDAR_RPCS)
+  // Both texts outlive the service. `path`: "/hazel.rpc.Service/Name".
+  template <Door kDoor, typename Request, typename Response>
+  void AddUnary(const char* path, const char* name) {
+    Add(path, grpc::internal::RpcMethod::NORMAL_RPC,
+        new grpc::internal::CallbackUnaryHandler<Request, Response>(
+            [this, name](CallbackServerContext* context, const Request* request,
+                         Response* response) {
+              return calls_.Start<kDoor>(name, context, request, response);
+            }));
+  }
 
-#undef TANDEM_SERVICE
-#undef TANDEM_STREAM
-#undef TANDEM_UNARY
+  template <Door kDoor, typename Request, typename Item>
+  void AddStream(const char* path, const char* name) {
+    Add(path, grpc::internal::RpcMethod::SERVER_STREAMING,
+        new grpc::internal::CallbackServerStreamingHandler<Request, Item>(
+            [this, name](CallbackServerContext* context,
+                         const Request* request) {
+              return calls_.StartStream<kDoor, Item>(name, context, *request);
+            }));
+  }
+
+  // An RPC that is refused with a text, whatever its messages are.
+  void AddRefused(const char* path, const char* name, bool streams) {
+    using Bytes = grpc::ByteBuffer;
+    if (streams) {
+      return Add(
+          path, grpc::internal::RpcMethod::SERVER_STREAMING,
+          new grpc::internal::CallbackServerStreamingHandler<Bytes, Bytes>(
+              [name](CallbackServerContext* /*context*/,
+                     const Bytes* /*request*/) {
+                return new EndedStream<Bytes>(NotServed(name));
+              }));
+    }
+    Add(path, grpc::internal::RpcMethod::NORMAL_RPC,
+        new grpc::internal::CallbackUnaryHandler<Bytes, Bytes>(
+            [name](CallbackServerContext* context, const Bytes* /*request*/,
+                   Bytes* /*response*/) {
+              ServerUnaryReactor* const call = context->DefaultReactor();
+              call->Finish(NotServed(name));
+              return call;
+            }));
+  }
+
+ private:
+  void Add(const char* path, grpc::internal::RpcMethod::RpcType type,
+           grpc::internal::MethodHandler* handler) {
+    AddMethod(new grpc::internal::RpcServiceMethod(path, type, nullptr));
+    MarkMethodCallback(methods_++, handler);
+  }
+
+  const Calls calls_;
+  int methods_ = 0;
+};
+
+// Rows -> calls of a TableService's functions. The types of a refused RPC need
+// not be known.
+#define TANDEM_PATH(rpc) "/hazel.rpc." TANDEM_SERVICE "/" #rpc
+#define TANDEM_UNARY(rpc, request, response, door) \
+  TANDEM_UNARY_##door(rpc, request, response, door)
+#define TANDEM_SERVED_UNARY(rpc, request, response, door)                    \
+  service->AddUnary<Door::door, pb::request, pb::response>(TANDEM_PATH(rpc), \
+                                                           #rpc);
+#define TANDEM_UNARY_kEngine TANDEM_SERVED_UNARY
+#define TANDEM_UNARY_kStep TANDEM_SERVED_UNARY
+#define TANDEM_UNARY_kGateway TANDEM_SERVED_UNARY
+#define TANDEM_UNARY_kNone(rpc, request, response, door) \
+  service->AddRefused(TANDEM_PATH(rpc), #rpc, /*streams=*/false);
+#define TANDEM_UNARY_kLater TANDEM_UNARY_kNone
+#define TANDEM_STREAM_kLater TANDEM_STREAM_kNone
+#define TANDEM_STREAM(rpc, request, item, door) \
+  TANDEM_STREAM_##door(rpc, request, item, door)
+#define TANDEM_SERVED_STREAM(rpc, request, item, door) \
+  service->AddStream<Door::door, pb::request, pb::item>(TANDEM_PATH(rpc), #rpc);
+#define TANDEM_STREAM_kEngine TANDEM_SERVED_STREAM
+#define TANDEM_STREAM_kGateway TANDEM_SERVED_STREAM
+#define TANDEM_STREAM_kNone(rpc, request, item, door) \
+  service->AddRefused(TANDEM_PATH(rpc), #rpc, /*streams=*/true);
 
 }  // namespace
 
 std::vector<std::unique_ptr<grpc::Service>> MakeServices(Gateway* gateway) {
   std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(std::make_unique<AgentServiceServer>(gateway));
-  services.push_back(std::make_unique<MujocoServiceServer>(gateway));
-  services.push_back(std::make_unique<MujocoSceneServiceServer>(gateway));
-  services.push_back(std::make_unique<TelemetryServiceServer>(gateway));
-  services.push_back(std::make_unique<SceneServiceServer>(gateway));
-  services.push_back(std::make_unique<CameraServiceServer>(gateway));
-  services.push_back(std::make_unique<ViewportServiceServer>(gateway));
-  services.push_back(std::make_unique<DebugServiceServer>(gateway));
-  services.push_back(std::make_unique<LidarServiceServer>(gateway));
+  const auto add = [&] {
+    auto made = std::make_unique<TableService>(gateway);
+    TableService* const service = made.get();
+    services.push_back(std::move(made));
+    return service;
+  };
+  TableService* service = nullptr;
+  service = add();
+#define TANDEM_SERVICE "AgentService"
+  TANDEM_AGENT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
+  service = add();
+#define TANDEM_SERVICE "MujocoService"
+  TANDEM_MUJOCO_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
+  service = add();
+#define TANDEM_SERVICE "MujocoSceneService"
+  TANDEM_MUJOCO_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
+  service = add();
+#define TANDEM_SERVICE "TelemetryService"
+  TANDEM_TELEMETRY_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
+  service = add();
+#define TANDEM_SERVICE "SceneService"
+  TANDEM_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
+  service = add();
+#define TANDEM_SERVICE "CameraService"
+  TANDEM_CAMERA_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
+  service = add();
+#define TANDEM_SERVICE "ViewportService"
+  TANDEM_VIEWPORT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
+  service = add();
+#define TANDEM_SERVICE "DebugService"
+  TANDEM_DEBUG_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
+  service = add();
+#define TANDEM_SERVICE "LidarService"
+  TANDEM_LIDAR_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_SERVICE
   return services;
 }
 

@@ -11,7 +11,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_SERVICES_H_
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_SERVICES_H_
 
-#include <grpcpp/impl/codegen/service_type.h>
+#include <grpcpp/impl/service_type.h>
 
 #include <memory>
 #include <vector>

@@ -1,9 +1,15 @@
 """Programs written for LuckyEngine, by the package luckyrobots 0.5.0, train on an engine of Tandem."""
 
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
 import grpc
 import numpy as np
 import pytest
 from luckyrobots import LuckyEngineClient, LuckyEnv
+from luckyrobots.async_session import AsyncSession
+from luckyrobots.debug import draw_velocity_command
 from luckyrobots.grpc.generated import agent_pb2
 from luckyrobots.reflection import describe_service, list_services
 
@@ -105,6 +111,95 @@ def test_a_dozen_zeros_are_an_error_with_the_number_of_actions() -> None:
             client.step(actions=[0.0] * 12)
         assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
         client.close()
+
+
+def _first(stream: Iterator[Any]) -> Any:
+    item = next(stream)
+    stream.cancel()
+    return item
+
+
+def test_a_client_reads_and_changes_the_scene() -> None:
+    """Each call of the package's client that engines of Tandem have, but for images."""
+    name = unique_name()
+    with _engine(name), Gateway(name) as gateway:
+        client = _client(gateway)
+        assert len(client.get_joint_state().state.velocities) == 9
+        assert len(_first(client.stream_joint_state()).state.positions) == 9
+        assert client.get_telemetry_schema()["nu"] == 6
+        assert len(_first(client.stream_telemetry()).observation_qpos) == 9
+        info = client.get_scene_info()
+        entities = client.list_entities(include_transforms=True, include_components=True)
+        assert info["entity_count"] == len(entities)
+        torso = client.get_entity(name="torso")
+        assert torso is not None and client.get_entity(entity_id=torso["id"]) == torso
+        assert client.get_entity(name="nothing") is None
+        x, y, z = (entry := client.get_entity(name="track"))["transform"]["position"]
+        assert client.set_entity_transform(entry["id"], position=(x, y, z + 1), rotation=entry["transform"]["rotation"])
+        assert client.get_entity(name="track")["transform"]["position"][2] == pytest.approx(z + 1)
+        assert client.set_simulation_mode("deterministic") and client.get_simulation_mode() == "deterministic"
+        assert client.enter_play_mode().success and client.exit_play_mode().success
+        assert client.agent.ListRobotControllers(agent_pb2.ListRobotControllersRequest()).controllers == []
+        assert client.agent.ListPolicyDescriptors(agent_pb2.ListPolicyDescriptorsRequest()).policies == []
+        client.report_progress(run_id="r", task_name="t")
+        assert draw_velocity_command(client, (0, 0, 1), 1, 0, 0)
+        assert client.set_ctrl([0.1] * 6).actuators_written == 6
+        assert client.reset_scene(preserve_time=True).success
+        assert client.set_action_group("legs", [0.5], [2])
+        assert list(client.step(actions=[0.0] * 6).actions) == [0, 0, 0.5, 0, 0, 0]
+        assert not client.get_camera_config("track").found
+        assert not client.set_camera_config("track", None).ok
+        client.close()
+
+
+def test_a_client_gets_images_as_rows_of_rgba() -> None:
+    """Of cameras and of the viewport, in streams and with a step; the refusal of a too large one has its size."""
+    name = unique_name()
+    with _engine(name), Gateway(name) as gateway:
+        client = _client(gateway)
+        assert "track" in [camera["name"] for camera in client.list_cameras()]
+        assert client.get_viewport_info()["available_viewports"]
+        for stream in (
+            client.stream_camera(name="track", width=64, height=48),
+            client.stream_viewport(width=64, height=48, format="jpeg"),
+        ):
+            frame = _first(stream)
+            assert (frame.width, frame.height, frame.channels, frame.format) == (64, 48, 4, "raw")
+            pixels = np.frombuffer(frame.data, np.uint8).reshape(48, 64, 4)
+            assert (pixels[..., 3] == 255).all()
+            assert pixels[..., :3].std() > 10  # no empty picture
+        assert client.reset_agent().success
+        client.configure_cameras([{"name": "track", "width": 32, "height": 24}])
+        (camera,) = client.step(actions=[0.0] * 6).camera_frames
+        assert (camera.name, camera.width, camera.height) == ("track", 32, 24)
+        client.configure_cameras([{"name": "track", "width": 1920, "height": 1080}])
+        with pytest.raises(grpc.RpcError, match="1920 x 1080") as caught:
+            client.step(actions=[0.0] * 6)
+        assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        client.close()
+
+
+def test_an_async_session_calls_while_it_steps() -> None:
+    """With asyncio, on one connection."""
+    name = unique_name()
+
+    async def run(gateway: Gateway) -> None:
+        async with AsyncSession(host=gateway.host, port=gateway.port) as session:
+            await session.connect(timeout_s=60)
+            assert (await session.agent.ResetAgent(agent_pb2.ResetAgentRequest())).success
+            step = agent_pb2.StepRequest(actions=[0.0] * 6)
+            answers = await asyncio.gather(
+                *(session.agent.Step(step) for _ in range(20)),
+                session.enter_play_mode(),
+                session.list_robot_controllers(),
+            )
+            assert all(answer.success for answer in answers[:20])
+            frames = [answer.observation.frame_number for answer in answers[:20]]
+            assert sorted(frames) == list(range(min(frames), min(frames) + 20))
+            assert (await session.reset_scene()).success
+
+    with _engine(name), Gateway(name) as gateway:
+        asyncio.run(run(gateway))
 
 
 def _fields(message: object) -> list[tuple[object, ...]]:
