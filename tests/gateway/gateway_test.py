@@ -8,80 +8,30 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import grpc
 import numpy as np
 import pytest
 
 import tandem
-from schema.protos.hazel import agent_pb2, agent_pb2_grpc, contract_pb2, mujoco_pb2, mujoco_pb2_grpc
-from tandem.engine.process import EngineProcess, launch_engine
+from schema.protos.hazel import agent_pb2, contract_pb2
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     unique_name,
     watchdog,
 )
 from tandem.testing.gateways import GATEWAY, Gateway
+from tests.gateway.stubs import SECS, SERVER, ZEROS, Stubs, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
-
-_SECS = 60.0  # of a call; a watchdog
-_SERVER = "engine_adapter/server/server"
-_ZEROS = [0.0] * 6
-
-
-def _engine(name: str, **options: Any) -> EngineProcess:
-    return launch_engine("HalfCheetah-v5", name=name, server=_SERVER, **options)
-
-
-class _Stubs:
-    """Calls of one channel."""
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        self.channel = channel
-        self.agent = agent_pb2_grpc.AgentServiceStub(channel)
-        self.mujoco = mujoco_pb2_grpc.MujocoServiceStub(channel)
-
-    def reset(self, agent: str = "") -> agent_pb2.ResetAgentResponse:
-        return self.agent.ResetAgent(agent_pb2.ResetAgentRequest(agent_name=agent), timeout=_SECS)
-
-    def step(self, actions: list[float], **fields: object) -> agent_pb2.StepResponse:
-        return self.agent.Step(agent_pb2.StepRequest(actions=actions, **fields), timeout=_SECS)
-
-    def mujoco_info(self, robot: str = "") -> mujoco_pb2.GetMujocoInfoResponse:
-        return self.mujoco.GetMujocoInfo(mujoco_pb2.GetMujocoInfoRequest(robot_name=robot), timeout=_SECS)
-
-    def schema(self) -> agent_pb2.AgentSchema:
-        return self.agent.GetAgentSchema(agent_pb2.GetAgentSchemaRequest(), timeout=_SECS).schema
-
-
-@contextmanager
-def _connected(gateway: Gateway) -> Iterator[_Stubs]:
-    # Otherwise channels of one process share a connection.
-    options = [("grpc.use_local_subchannel_pool", 1)]
-    with grpc.insecure_channel(gateway.address, options) as channel:
-        yield _Stubs(channel)
-
-
-@contextmanager
-def _refused(code: grpc.StatusCode, *words: str) -> Iterator[None]:
-    with pytest.raises(grpc.RpcError) as caught:
-        yield
-    assert caught.value.code() == code, caught.value
-    for word in words:
-        assert word in caught.value.details(), caught.value
-
 
 def test_a_program_resets_and_steps() -> None:
     """Sizes, names and values are those of the task."""
     name = unique_name()
-    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
         assert (stubs.schema().observation_size, stubs.schema().action_size) == (17, 6)
         assert stubs.reset().success
-        first = stubs.step(_ZEROS)
+        first = stubs.step(ZEROS)
         second = stubs.step([0.5] * 6)
     assert first.success and second.success
     assert len(second.observation.observations) == 17
@@ -99,10 +49,10 @@ def test_an_episode_equals_the_one_over_shared_memory() -> None:
     """Each number, bit for bit, to the step that truncates the episode."""
     actions = np.random.default_rng(3).uniform(-1, 1, (1000, 6)).astype(np.float32)
     name = unique_name()
-    with _engine(name, seed=7), Gateway(name) as gateway, _connected(gateway) as stubs:
+    with engine(name, seed=7), Gateway(name) as gateway, connected(gateway) as stubs:
         assert stubs.reset().success
         over_grpc = [stubs.step(row.tolist()) for row in actions]
-    with _engine(name, seed=7), tandem.SharedMemoryClient(name, autoreset_mode=tandem.AutoresetMode.DISABLED) as client:
+    with engine(name, seed=7), tandem.SharedMemoryClient(name, autoreset_mode=tandem.AutoresetMode.DISABLED) as client:
         client.reset()
         for row, answer in zip(actions, over_grpc, strict=True):
             client.step(row[np.newaxis])
@@ -115,22 +65,22 @@ def test_an_episode_equals_the_one_over_shared_memory() -> None:
 def test_wrong_actions_are_refused_with_the_reason() -> None:
     """Before the engine sees them; the next step works."""
     name = unique_name()
-    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
         assert stubs.reset().success
-        with _refused(grpc.StatusCode.INVALID_ARGUMENT, "expected 6 numbers", "found 12"):
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, "expected 6 numbers", "found 12"):
             stubs.step([0.0] * 12)
-        with _refused(grpc.StatusCode.INVALID_ARGUMENT):
+        with refused(grpc.StatusCode.INVALID_ARGUMENT):
             stubs.step([float("nan")] * 6)
-        with _refused(grpc.StatusCode.INVALID_ARGUMENT, "agent_7"):
-            stubs.step(_ZEROS, agent_name="agent_7")
-        assert stubs.step(_ZEROS).success
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, "agent_7"):
+            stubs.step(ZEROS, agent_name="agent_7")
+        assert stubs.step(ZEROS).success
 
 
 def test_action_groups_are_written_over_the_actions() -> None:
     """The response has the actions of the step."""
     name = unique_name()
     group = agent_pb2.ActionGroupEntry(group_name="legs", actions=[0.5, 0.25], action_indices=[1, 5])
-    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
         assert stubs.reset().success
         answer = stubs.step([], action_groups=[group])
     assert list(answer.observation.actions) == [0, 0.5, 0, 0, 0, 0.25]
@@ -147,32 +97,32 @@ def test_a_negotiated_contract_selects_the_reward_signals() -> None:
     """Of its own connection; an invalid contract changes nothing, and names the nearest term."""
     name = unique_name()
     with (
-        _engine(name),
+        engine(name),
         Gateway(name) as gateway,
-        _connected(gateway) as stubs,
-        _connected(gateway) as other,
+        connected(gateway) as stubs,
+        connected(gateway) as other,
     ):
-        manifest = stubs.agent.GetCapabilityManifest(agent_pb2.GetCapabilityManifestRequest(), timeout=_SECS).manifest
+        manifest = stubs.agent.GetCapabilityManifest(agent_pb2.GetCapabilityManifestRequest(), timeout=SECS).manifest
         assert {term.name for term in manifest.rewards} == {"reward", "reward_forward", "reward_ctrl"}
         assert len(manifest.observations) == 17 and len(manifest.actions) == 6
         request = agent_pb2.NegotiateTaskRequest(contract=_contract("reward_ctrl", "reward"))
-        answer = stubs.agent.NegotiateTask(request, timeout=_SECS)
+        answer = stubs.agent.NegotiateTask(request, timeout=SECS)
         assert answer.success and answer.session.session_id, answer
         assert [slot.offset for slot in answer.session.observation_layout] == list(range(17))
         wrong = agent_pb2.NegotiateTaskRequest(contract=_contract("reward_fwd"))
-        refused = stubs.agent.NegotiateTask(wrong, timeout=_SECS)
+        refused = stubs.agent.NegotiateTask(wrong, timeout=SECS)
         assert not refused.success and "did you mean 'reward_forward'?" in refused.message
         assert stubs.reset().success
         step = stubs.step([0.5] * 6)
         assert set(step.reward_signals) == {"reward", "reward_ctrl"}
         assert step.reward_signals["reward_ctrl"] == pytest.approx(step.info["reward_ctrl"])
-        assert list(other.step(_ZEROS).reward_signals) == ["reward"]
+        assert list(other.step(ZEROS).reward_signals) == ["reward"]
 
 
 def test_any_robots_name_gets_the_engines_model() -> None:
     """Programs send their own robot's name."""
     name = unique_name()
-    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
         for robot in ("unitreego2", "", "agent_0"):
             info = stubs.mujoco_info(robot)
             assert info.success and (info.nq, info.nv, info.nu) == (9, 9, 6), robot
@@ -181,23 +131,15 @@ def test_any_robots_name_gets_the_engines_model() -> None:
 def test_a_trainer_keeps_its_engine() -> None:
     """The gateway answers all other calls, and takes the slot when it is free."""
     name = unique_name()
-    with _engine(name), Gateway(name) as gateway, _connected(gateway) as stubs:
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
         with tandem.SharedMemoryClient(name) as trainer:
             trainer.reset()
-            for call in (stubs.reset, lambda: stubs.step(_ZEROS)):
-                with _refused(grpc.StatusCode.FAILED_PRECONDITION, "pid"):
+            for call in (stubs.reset, lambda: stubs.step(ZEROS)):
+                with refused(grpc.StatusCode.FAILED_PRECONDITION, "pid"):
                     call()
             assert stubs.mujoco_info().success
             trainer.step(np.zeros((1, 6), np.float32))
         assert stubs.reset().success
-
-
-def _attach_when_free(name: str) -> tandem.SharedMemoryClient:
-    while True:
-        try:
-            return tandem.SharedMemoryClient(name)
-        except tandem.AlreadyAttached:
-            continue  # until the watchdog
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "unix"])
@@ -206,17 +148,17 @@ def test_the_slot_is_released_when_the_last_program_that_stepped_ends(host: str,
     name = unique_name()
     path = f"{tmp_path}/socket"
     flags = ["--listen=none", f"--socket={path}"] if host == "unix" else [f"--listen={host}:0"]
-    with _engine(name), Gateway(name, *flags) as gateway:
-        with _connected(gateway) as first, _connected(gateway) as second:
+    with engine(name), Gateway(name, *flags) as gateway:
+        with connected(gateway) as first, connected(gateway) as second:
             assert first.reset().success
             assert second.reset().success
-            with _connected(gateway) as reader:
+            with connected(gateway) as reader:
                 assert reader.mujoco_info().success
             second.channel.close()
-            assert first.step(_ZEROS).success
+            assert first.step(ZEROS).success
             with pytest.raises(tandem.AlreadyAttached):
                 tandem.SharedMemoryClient(name)
-        _attach_when_free(name).close()
+        attach_when_free(name).close()
     if host == "unix":
         assert not Path(path).exists()
 
@@ -231,29 +173,29 @@ def test_the_unix_socket_is_for_its_user_alone(tmp_path: Path) -> None:
 def test_the_slot_is_released_after_a_time_without_steps() -> None:
     """A trainer then gets it, while the program stays connected."""
     name = unique_name()
-    with _engine(name), Gateway(name, "--release_after=0s") as gateway, _connected(gateway) as stubs:
+    with engine(name), Gateway(name, "--release_after=0s") as gateway, connected(gateway) as stubs:
         assert stubs.reset().success
-        _attach_when_free(name).close()
+        attach_when_free(name).close()
         assert stubs.reset().success
 
 
 def test_a_missing_engine_is_not_ready_yet_and_then_found() -> None:
     """Also after the engine's end, without a restart of the gateway."""
     name = unique_name()
-    with Gateway(name) as gateway, _connected(gateway) as stubs:
+    with Gateway(name) as gateway, connected(gateway) as stubs:
         for _ in range(2):
             info = stubs.mujoco_info()
             assert not info.success and "not ready yet" in info.message
             reset = stubs.reset()
             assert not reset.success and "not ready yet" in reset.message
-            with _refused(grpc.StatusCode.UNAVAILABLE, "not ready yet"):
-                stubs.step(_ZEROS)
-            with _refused(grpc.StatusCode.UNAVAILABLE, "not ready yet"):
+            with refused(grpc.StatusCode.UNAVAILABLE, "not ready yet"):
+                stubs.step(ZEROS)
+            with refused(grpc.StatusCode.UNAVAILABLE, "not ready yet"):
                 stubs.schema()
-            with _engine(name):
+            with engine(name):
                 assert stubs.mujoco_info().success
                 assert stubs.reset().success
-                assert stubs.step(_ZEROS).success
+                assert stubs.step(ZEROS).success
 
 
 def test_every_rpc_without_a_counterpart_is_refused_at_once() -> None:
@@ -265,12 +207,12 @@ def test_every_rpc_without_a_counterpart_is_refused_at_once() -> None:
         )
         if line
     ]
-    with Gateway(unique_name()) as gateway, _connected(gateway) as stubs:
+    with Gateway(unique_name()) as gateway, connected(gateway) as stubs:
         unserved = [path for path, door in rows if door in ("none", "later")]
         for path in unserved:
             call = stubs.channel.unary_stream(f"/hazel.rpc.{path}")
-            with _refused(grpc.StatusCode.UNIMPLEMENTED, path.split("/")[1], "--list_rpcs"):
-                next(call(b"", timeout=_SECS))
+            with refused(grpc.StatusCode.UNIMPLEMENTED, path.split("/")[1], "--list_rpcs"):
+                next(call(b"", timeout=SECS))
     assert len(unserved) >= 35 and len(rows) == 75
 
 
@@ -291,16 +233,16 @@ def _running(pid: int) -> bool:
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_an_engine_starts_and_ends_its_gateway(end: signal.Signals) -> None:
     """By the flag --grpc; also if the engine is killed."""
-    command = [_SERVER, "--task=HalfCheetah-v5", f"--name={unique_name()}", "--grpc=127.0.0.1:0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as engine:
-        assert engine.stderr is not None
-        address = _address_in(engine.stderr.readline())
-        (gateway,) = Path(f"/proc/{engine.pid}/task/{engine.pid}/children").read_text(encoding="ascii").split()
+    command = [SERVER, "--task=HalfCheetah-v5", f"--name={unique_name()}", "--grpc=127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        address = _address_in(server.stderr.readline())
+        (gateway,) = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(encoding="ascii").split()
         with grpc.insecure_channel(address) as channel:
-            while not _Stubs(channel).reset().success:
+            while not Stubs(channel).reset().success:
                 pass  # until the engine serves; the watchdog ends it
-            assert _Stubs(channel).step(_ZEROS).success
-        engine.send_signal(end)
+            assert Stubs(channel).step(ZEROS).success
+        server.send_signal(end)
     while _running(int(gateway)):
         pass
 
@@ -309,9 +251,9 @@ def test_an_address_in_use_is_the_engines_error() -> None:
     """The text is the gateway's; launch_engine names its own keyword for an invalid one."""
     with Gateway(unique_name()) as gateway:
         with pytest.raises(tandem.EngineStartFailed, match=str(gateway.port)):
-            _engine(unique_name(), grpc=gateway.address)
+            engine(unique_name(), grpc=gateway.address)
     with pytest.raises(tandem.InvalidArgument, match="grpc: .*nonsense"):
-        _engine(unique_name(), grpc="nonsense")
+        engine(unique_name(), grpc="nonsense")
 
 
 def test_programs_look_at_the_environments_of_make_vec() -> None:
@@ -319,14 +261,14 @@ def test_programs_look_at_the_environments_of_make_vec() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    engine = tandem.EngineOptions(server=_SERVER)
-    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, grpc=address, engine=engine)
+    options = tandem.EngineOptions(server=SERVER)
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, grpc=address, engine=options)
     try:
         envs.reset(seed=0)
         with grpc.insecure_channel(address) as channel:
-            assert _Stubs(channel).mujoco_info().success
-            with _refused(grpc.StatusCode.FAILED_PRECONDITION, f"pid {os.getpid()}"):
-                _Stubs(channel).step(_ZEROS)
+            assert Stubs(channel).mujoco_info().success
+            with refused(grpc.StatusCode.FAILED_PRECONDITION, f"pid {os.getpid()}"):
+                Stubs(channel).step(ZEROS)
     finally:
         envs.close()
 
@@ -340,7 +282,7 @@ def test_wrong_command_lines_exit_with_code_2() -> None:
         ["--name=x", "--listen=0.0.0.0:0"],
         ["--nonsense"],
     ):
-        ended = subprocess.run([GATEWAY, *flags], capture_output=True, text=True, timeout=_SECS, check=False)
+        ended = subprocess.run([GATEWAY, *flags], capture_output=True, text=True, timeout=SECS, check=False)
         assert ended.returncode == 2 and "expected" in ended.stderr, (flags, ended)
 
 

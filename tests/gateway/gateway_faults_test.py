@@ -1,0 +1,148 @@
+"""Deaths, freezes and crowds around the gateway."""
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import numpy as np
+
+import tandem
+from schema.protos.hazel import agent_pb2, agent_pb2_grpc, telemetry_pb2, telemetry_pb2_grpc
+from tandem.testing.engines import (  # noqa: F401, the fixtures
+    nothing_left_behind,
+    unique_name,
+    watchdog,
+)
+from tandem.testing.gateways import Gateway
+from tests.gateway.stubs import ZEROS, attach_when_free, connected, engine, refused
+from tools.testing import pytest_main
+
+# Steps until its parent kills it.
+_ENDLESS_PROGRAM = """
+import sys, grpc
+from schema.protos.hazel import agent_pb2, agent_pb2_grpc
+stub = agent_pb2_grpc.AgentServiceStub(grpc.insecure_channel(sys.argv[1]))
+assert stub.ResetAgent(agent_pb2.ResetAgentRequest()).success
+while stub.Step(agent_pb2.StepRequest(actions=[0.0] * 6)).success:
+    print("stepped", flush=True)
+"""
+
+
+def test_a_killed_engine_is_replaced() -> None:
+    """The call in progress fails with UNAVAILABLE; later ones reach the next engine of the name."""
+    name = unique_name()
+    with Gateway(name) as gateway, connected(gateway) as stubs:
+        with engine(name) as first:
+            assert stubs.reset().success
+            os.kill(first.pid, signal.SIGSTOP)
+            step = stubs.agent.Step.future(agent_pb2.StepRequest(actions=ZEROS, timeout_s=60))
+            os.kill(first.pid, signal.SIGKILL)
+            assert step.code() == grpc.StatusCode.UNAVAILABLE and "not ready yet" in step.details()
+        with engine(name):
+            assert stubs.mujoco_info().success
+            assert stubs.reset().success
+            assert stubs.step(ZEROS).success
+
+
+def test_a_frozen_engine_ends_a_step_at_its_timeout() -> None:
+    """And answers again after it wakes; the late results are nobody's."""
+    name = unique_name()
+    with engine(name) as frozen, Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset().success
+        before = stubs.step(ZEROS).observation.frame_number
+        os.kill(frozen.pid, signal.SIGSTOP)
+        late = stubs.step([0.5] * 6, timeout_s=0.2)
+        assert not late.success and late.message
+        assert not stubs.step(ZEROS, timeout_s=0.2).success
+        os.kill(frozen.pid, signal.SIGCONT)
+        answer = stubs.step(ZEROS)
+        assert answer.success and answer.observation.frame_number == before + 2
+
+
+def test_an_engine_of_another_task_is_served_as_it_is() -> None:
+    """A program's actions of the old size are refused with the new one."""
+    name = unique_name()
+    with Gateway(name) as gateway, connected(gateway) as stubs:
+        with engine(name):
+            assert stubs.reset().success
+        with engine(name, task="CartPole-v1", flags=()) as _:
+            info = stubs.mujoco_info()
+            assert not info.success and info.message
+            with refused(grpc.StatusCode.UNIMPLEMENTED):
+                stubs.step(ZEROS)
+
+
+def test_a_killed_gateway_harms_neither_engine_nor_trainer() -> None:
+    """Its place as the client is free at once."""
+    name = unique_name()
+    with engine(name) as served, Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset().success
+        assert gateway.stop(signal.SIGKILL) == -signal.SIGKILL
+        with tandem.SharedMemoryClient(name) as trainer:
+            trainer.reset()
+            trainer.step(np.zeros((1, 6), np.float32))
+        assert served.poll() is None
+
+
+def test_a_killed_program_frees_the_engine() -> None:
+    """Its connection ends, and with it the gateway's client slot."""
+    name = unique_name()
+    with engine(name), Gateway(name) as gateway:
+        command = [sys.executable, "-c", _ENDLESS_PROGRAM, gateway.address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "stepped\n"
+            program.kill()
+        attach_when_free(name).close()
+
+
+def test_a_hundred_programs_are_answered() -> None:
+    """Each on its own connection; one of them trains."""
+    name = unique_name()
+    with engine(name), Gateway(name) as gateway, ThreadPoolExecutor(100) as threads, connected(gateway) as trainer:
+        assert trainer.reset().success
+
+        def ask(_: int) -> bool:
+            with connected(gateway) as stubs:
+                return all(stubs.mujoco_info().success for _ in range(3))
+
+        asked = threads.map(ask, range(100))
+        assert all(trainer.step(ZEROS).success for _ in range(100))
+        assert all(asked)
+
+
+def test_a_slow_reader_loses_items_and_slows_nothing() -> None:
+    """The count of its lost items is in the stream's end."""
+    name = unique_name()
+    with engine(name, flags=("--stream_hz=telemetry=1000",)), Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset().success
+        telemetry = telemetry_pb2_grpc.TelemetryServiceStub(stubs.channel)
+        stream = telemetry.StreamTelemetry(telemetry_pb2.StreamTelemetryRequest())
+        first = next(stream)
+        for _ in range(200):
+            assert stubs.step(ZEROS).success
+        second = next(stream)
+        assert second.frame_number > first.frame_number
+        stream.cancel()
+
+
+def test_a_signal_ends_the_gateway_during_calls() -> None:
+    """Ctrl-C, with an open stream and a step that waits."""
+    name = unique_name()
+    with engine(name) as frozen, Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset().success
+        telemetry = telemetry_pb2_grpc.TelemetryServiceStub(stubs.channel)
+        stream = telemetry.StreamTelemetry(telemetry_pb2.StreamTelemetryRequest())
+        next(stream)
+        os.kill(frozen.pid, signal.SIGSTOP)
+        step = agent_pb2_grpc.AgentServiceStub(stubs.channel).Step.future(agent_pb2.StepRequest(actions=ZEROS))
+        assert gateway.stop(signal.SIGINT) == 0
+        assert step.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+        os.kill(frozen.pid, signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)
