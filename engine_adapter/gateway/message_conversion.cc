@@ -62,12 +62,16 @@ bool IsSameType(const FieldDescriptor* field, const TypeCode& code) {
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return is(flatbuffers::ET_BOOL);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return is(flatbuffers::ET_INT);
     case FieldDescriptor::CPPTYPE_UINT32:
       return is(flatbuffers::ET_UINT);
     case FieldDescriptor::CPPTYPE_UINT64:
       return is(flatbuffers::ET_ULONG);
     case FieldDescriptor::CPPTYPE_FLOAT:
       return is(flatbuffers::ET_FLOAT);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return is(flatbuffers::ET_DOUBLE);
     case FieldDescriptor::CPPTYPE_ENUM:
       return is(flatbuffers::ET_UCHAR);
     case FieldDescriptor::CPPTYPE_STRING:
@@ -94,6 +98,27 @@ std::vector<float> NumbersOf(const Message& message, const TypeTable& type) {
   return numbers;
 }
 
+template <typename Number>
+flatbuffers::uoffset_t PackNumbers(const Message& from,
+                                   const FieldDescriptor* field,
+                                   FlatBufferBuilder* builder) {
+  const auto numbers =
+      from.GetReflection()->GetRepeatedFieldRef<Number>(from, field);
+  return builder
+      ->CreateVector(std::vector<Number>(numbers.begin(), numbers.end()))
+      .o;
+}
+
+template <typename Number>
+void UnpackNumbers(const Table& from, voffset_t place,
+                   const FieldDescriptor* field, Message* to) {
+  const auto numbers =
+      to->GetReflection()->GetMutableRepeatedFieldRef<Number>(to, field);
+  for (const Number number : *from.GetPointer<const Vector<Number>*>(place)) {
+    numbers.Add(number);
+  }
+}
+
 flatbuffers::uoffset_t PackRepeated(const Message& from,
                                     const FieldDescriptor* field,
                                     const TypeTable* items,
@@ -101,12 +126,10 @@ flatbuffers::uoffset_t PackRepeated(const Message& from,
   const Reflection& reflection = *from.GetReflection();
   const int count = reflection.FieldSize(from, field);
   switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_FLOAT: {
-      const auto numbers = reflection.GetRepeatedFieldRef<float>(from, field);
-      return builder
-          ->CreateVector(std::vector<float>(numbers.begin(), numbers.end()))
-          .o;
-    }
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return PackNumbers<float>(from, field, builder);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return PackNumbers<uint32_t>(from, field, builder);
     case FieldDescriptor::CPPTYPE_STRING: {
       std::vector<std::string> texts;
       for (int i = 0; i < count; ++i) {
@@ -171,6 +194,15 @@ void AddInline(const Message& from, const FieldDescriptor* field,
     case FieldDescriptor::CPPTYPE_FLOAT:
       return builder->AddElement<float>(place, reflection.GetFloat(from, field),
                                         0);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return builder->AddElement<int32_t>(place,
+                                          reflection.GetInt32(from, field), 0);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return builder->AddElement<uint64_t>(
+          place, reflection.GetUInt64(from, field), 0);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return builder->AddElement<double>(place,
+                                         reflection.GetDouble(from, field), 0);
     case FieldDescriptor::CPPTYPE_ENUM:
       // A number that is not of the enum reaches the engine, too, which refuses
       // it. Larger ones do not fit, and become the largest.
@@ -198,14 +230,10 @@ void UnpackRepeated(const Table& from, voffset_t place, const TypeTable* items,
                     const FieldDescriptor* field, Message* to) {
   const Reflection& reflection = *to->GetReflection();
   switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_FLOAT: {
-      const auto numbers =
-          reflection.GetMutableRepeatedFieldRef<float>(to, field);
-      for (const float number : *from.GetPointer<const Vector<float>*>(place)) {
-        numbers.Add(number);
-      }
-      return;
-    }
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return UnpackNumbers<float>(from, place, field, to);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return UnpackNumbers<uint32_t>(from, place, field, to);
     case FieldDescriptor::CPPTYPE_STRING:
       for (const auto* const text :
            *from.GetPointer<const Vector<Offset<flatbuffers::String>>*>(
@@ -251,6 +279,10 @@ void UnpackField(const Table& from, voffset_t place, const TypeTable* ref,
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.SetBool(to, field, from.GetField<uint8_t>(place, 0));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.SetInt32(to, field, from.GetField<int32_t>(place, 0));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.SetDouble(to, field, from.GetField<double>(place, 0));
     case FieldDescriptor::CPPTYPE_UINT32:
       return reflection.SetUInt32(to, field, from.GetField<uint32_t>(place, 0));
     case FieldDescriptor::CPPTYPE_UINT64:
