@@ -71,6 +71,7 @@ void ClientSlot::Finish(StepCall* call) {
   if (call->done) return;
   call->done = true;
   call->status = Attach(call->deadline);
+  if (call->status.ok()) call->status = ReportInterruption();
   if (call->status.ok()) call->status = TakeLate(call->deadline);
   if (call->status.ok()) call->status = Send(*call);
   if (CodeOf(call->status) == ErrorCode::kStepTimeout) return TimeOut(call);
@@ -97,6 +98,7 @@ absl::Status ClientSlot::Reset(const hazel::rpc::ResetAgentRequest& request,
   std::string message;
   const absl::Status status = [&]() -> absl::Status {
     TANDEM_RETURN_IF_ERROR(Attach(deadline));
+    interrupted_ = false;
     TANDEM_RETURN_IF_ERROR(CheckAgent(request.agent_name()));
     TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
     // Programs that mean no contract send an empty one.
@@ -171,12 +173,15 @@ std::shared_ptr<RpcClient> ClientSlot::Rpcs() {
 void ClientSlot::ReleaseIdle(int64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || client_ == nullptr || pending_ != nullptr) return;
-  if (Deadline::After(release_secs_, last_use_ns_).PassedAt(now_ns)) Detach();
+  if (Deadline::After(release_secs_, last_use_ns_).PassedAt(now_ns)) {
+    Interrupt();
+  }
 }
 
 void ClientSlot::Release() {
   const std::lock_guard lock(mutex_);
   EndPending();
+  interrupted_ = false;
   if (client_ != nullptr) Detach();
 }
 
@@ -184,7 +189,7 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
   if (client_ != nullptr && client_->side.EngineAlive()) {
     return absl::OkStatus();
   }
-  if (client_ != nullptr) Detach();
+  if (client_ != nullptr) Interrupt();
   // ClientSide::Attach would wait for an engine.
   if (const auto header = AttachedRegion::Peek(region_); !header.ok()) {
     return header.status();
@@ -412,6 +417,21 @@ absl::Status ClientSlot::Failed(ErrorCode code) {
   const absl::Status status = client_->side.Explain(code);
   if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) Detach();
   return status;
+}
+
+void ClientSlot::Interrupt() {
+  interrupted_ = true;
+  Detach();
+}
+
+absl::Status ClientSlot::ReportInterruption() {
+  if (!std::exchange(interrupted_, false)) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kPeerGone,
+      absl::StrCat("region '", region_,
+                   "': the episode has ended: the engine was replaced, or the "
+                   "gateway has released the client slot after ",
+                   release_secs_, " s without a step; next: ResetAgent"));
 }
 
 void ClientSlot::Detach() {

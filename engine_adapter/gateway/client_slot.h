@@ -80,8 +80,9 @@ class ClientSlot {
   //  - kAlreadyAttached: another client has the slot.
   //  - kInvalidArgument, kInvalidAction: the actions or the agent are invalid;
   //    or the engine's task lacks a negotiated reward term.
-  //  - kNotReady, kPeerGone, kBrokenPeer: the engine is away. A later call
-  //    attaches to its successor.
+  //  - kNotReady, kPeerGone, kBrokenPeer: the engine is away, or the episode
+  //    has ended since the slot was released or the engine replaced. A later
+  //    call attaches to the successor, and begins an episode there.
   //  - kUnsupported, kEngineFailed, kEnvFailed: the engine's errors.
   void Finish(StepCall* call);
 
@@ -142,6 +143,8 @@ class ClientSlot {
                            Deadline deadline, std::string* message);
   absl::Status Failed(ErrorCode code);
   void Detach();
+  void Interrupt();
+  absl::Status ReportInterruption();
   absl::Status CheckAgent(absl::string_view name) const;
 
   EngineLink* const link_;
@@ -151,6 +154,7 @@ class ClientSlot {
   // Guarded by mutex_.
   std::shared_ptr<Client> client_;
   StepCall* pending_ = nullptr;  // sent by TryStep, without an outcome yet
+  bool interrupted_ = false;     // no call has reported the end of its episode
   bool late_ = false;  // results of an earlier call's exchange will come
   int64_t last_use_ns_ = 0;
   std::vector<float> actions_;

@@ -63,16 +63,34 @@ def test_a_frozen_engine_ends_a_step_at_its_timeout() -> None:
 
 
 def test_an_engine_of_another_task_is_served_as_it_is() -> None:
-    """A program's actions of the old size are refused with the new one."""
+    """A program's first step there is an error: its episode has ended. Actions of the old size are refused."""
     name = unique_name()
     with Gateway(name) as gateway, connected(gateway) as stubs:
         with engine(name):
             assert stubs.reset().success
-        with engine(name, task="CartPole-v1", flags=()) as _:
-            info = stubs.mujoco_info()
-            assert not info.success and info.message
-            with refused(grpc.StatusCode.UNIMPLEMENTED):
+        with engine(name, task="Hopper-v5"):
+            with refused(grpc.StatusCode.UNAVAILABLE):
                 stubs.step(ZEROS)
+            assert stubs.mujoco_info().nu == 3
+            with refused(grpc.StatusCode.INVALID_ARGUMENT, "expected 3 numbers"):
+                stubs.step(ZEROS)
+            assert stubs.step([0.0] * 3).success
+
+
+def test_a_step_after_the_slots_release_is_an_error_once() -> None:
+    """The engine has begun another episode; ResetAgent would be no error."""
+    name = unique_name()
+    with engine(name), Gateway(name, "--release_after=0s") as gateway, connected(gateway) as stubs:
+        for next_call in (stubs.reset, lambda: stubs.step(ZEROS)):
+            assert stubs.reset().success
+            assert stubs.step(ZEROS).success
+            attach_when_free(name).close()
+            if next_call == stubs.reset:
+                assert next_call().success
+            else:
+                with refused(grpc.StatusCode.UNAVAILABLE, "ResetAgent"):
+                    next_call()
+                assert next_call().success
 
 
 def test_a_killed_gateway_harms_neither_engine_nor_trainer() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import tandem
 from schema.protos.hazel import agent_pb2, contract_pb2
+from tandem._native import remove_if_dead
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     unique_name,
@@ -102,14 +103,14 @@ def test_a_negotiated_contract_selects_the_reward_signals() -> None:
         connected(gateway) as stubs,
         connected(gateway) as other,
     ):
-        manifest = stubs.agent.GetCapabilityManifest(agent_pb2.GetCapabilityManifestRequest(), timeout=SECS).manifest
+        manifest = stubs.agent.GetCapabilityManifest(contract_pb2.GetCapabilityManifestRequest(), timeout=SECS).manifest
         assert {term.name for term in manifest.rewards} == {"reward", "reward_forward", "reward_ctrl"}
         assert len(manifest.observations) == 17 and len(manifest.actions) == 6
-        request = agent_pb2.NegotiateTaskRequest(contract=_contract("reward_ctrl", "reward"))
+        request = contract_pb2.NegotiateTaskRequest(contract=_contract("reward_ctrl", "reward"))
         answer = stubs.agent.NegotiateTask(request, timeout=SECS)
         assert answer.success and answer.session.session_id, answer
         assert [slot.offset for slot in answer.session.observation_layout] == list(range(17))
-        wrong = agent_pb2.NegotiateTaskRequest(contract=_contract("reward_fwd"))
+        wrong = contract_pb2.NegotiateTaskRequest(contract=_contract("reward_fwd"))
         refused = stubs.agent.NegotiateTask(wrong, timeout=SECS)
         assert not refused.success and "did you mean 'reward_forward'?" in refused.message
         assert stubs.reset().success
@@ -233,7 +234,8 @@ def _running(pid: int) -> bool:
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_an_engine_starts_and_ends_its_gateway(end: signal.Signals) -> None:
     """By the flag --grpc; also if the engine is killed."""
-    command = [SERVER, "--task=HalfCheetah-v5", f"--name={unique_name()}", "--grpc=127.0.0.1:0"]
+    name = unique_name()
+    command = [SERVER, "--task=HalfCheetah-v5", f"--name={name}", "--grpc=127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         address = _address_in(server.stderr.readline())
@@ -245,6 +247,7 @@ def test_an_engine_starts_and_ends_its_gateway(end: signal.Signals) -> None:
         server.send_signal(end)
     while _running(int(gateway)):
         pass
+    remove_if_dead(name)  # a killed engine leaves its region
 
 
 def test_an_address_in_use_is_the_engines_error() -> None:
