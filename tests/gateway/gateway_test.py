@@ -110,9 +110,9 @@ def test_a_negotiated_contract_selects_the_reward_signals() -> None:
         answer = stubs.agent.NegotiateTask(request, timeout=SECS)
         assert answer.success and answer.session.session_id, answer
         assert [slot.offset for slot in answer.session.observation_layout] == list(range(17))
-        wrong = contract_pb2.NegotiateTaskRequest(contract=_contract("reward_fwd"))
-        refused = stubs.agent.NegotiateTask(wrong, timeout=SECS)
-        assert not refused.success and "did you mean 'reward_forward'?" in refused.message
+        wrong = contract_pb2.NegotiateTaskRequest(contract=_contract("reward_foward"))
+        invalid = stubs.agent.NegotiateTask(wrong, timeout=SECS)
+        assert not invalid.success and "did you mean 'reward_forward'?" in invalid.message
         assert stubs.reset().success
         step = stubs.step([0.5] * 6)
         assert set(step.reward_signals) == {"reward", "reward_ctrl"}

@@ -134,9 +134,11 @@ def test_a_client_reads_and_changes_the_scene() -> None:
         torso = client.get_entity(name="torso")
         assert torso is not None and client.get_entity(entity_id=torso["id"]) == torso
         assert client.get_entity(name="nothing") is None
-        x, y, z = (entry := client.get_entity(name="track"))["transform"]["position"]
-        assert client.set_entity_transform(entry["id"], position=(x, y, z + 1), rotation=entry["transform"]["rotation"])
-        assert client.get_entity(name="track")["transform"]["position"][2] == pytest.approx(z + 1)
+        floor = client.get_entity(name="floor")
+        x, y, z = floor["transform"]["position"]
+        rotation = floor["transform"]["rotation"]
+        assert client.set_entity_transform(floor["id"], position=(x, y, z - 1), rotation=rotation)
+        assert client.get_entity(name="floor")["transform"]["position"][2] == pytest.approx(z - 1)
         assert client.set_simulation_mode("deterministic") and client.get_simulation_mode() == "deterministic"
         assert client.enter_play_mode().success and client.exit_play_mode().success
         assert client.agent.ListRobotControllers(agent_pb2.ListRobotControllersRequest()).controllers == []
