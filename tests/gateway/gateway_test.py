@@ -26,6 +26,7 @@ from tandem.testing.gateways import GATEWAY, Gateway
 from tests.gateway.stubs import SECS, SERVER, ZEROS, Stubs, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
 
+
 def test_a_program_resets_and_steps() -> None:
     """Sizes, names and values are those of the task."""
     name = unique_name()
