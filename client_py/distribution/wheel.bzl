@@ -20,7 +20,7 @@ def _wheel_impl(ctx):
                 files[file.short_path[len(folder):]] = file
 
     # The server, its model files beside it. Its libraries are for auditwheel to find.
-    server = ctx.attr.data[DefaultInfo]
+    server = ctx.attr.data[0][DefaultInfo]
     program = server.files_to_run.executable
     files[package.name + "/engine_server"] = program
     libraries = []
@@ -32,10 +32,11 @@ def _wheel_impl(ctx):
         elif file != program:
             fail("Expected model files and shared libraries with the server, found %s." % file.short_path)
 
-    gateway = ctx.attr.gateway[DefaultInfo]
-    program = gateway.files_to_run.executable
-    files[package.name + "/" + program.basename] = program
-    libraries += [file for file in gateway.default_runfiles.files.to_list() if ".so" in file.basename]
+    # Programs that it starts keep their names.
+    for each in ctx.attr.data[1:]:
+        program = each[DefaultInfo].files_to_run.executable
+        files[package.name + "/" + program.basename] = program
+        libraries += [file for file in each[DefaultInfo].default_runfiles.files.to_list() if ".so" in file.basename]
 
     for file in ctx.attr.sdk[DefaultInfo].default_runfiles.files.to_list():
         extension = file.basename.partition(".")[2]
@@ -70,8 +71,7 @@ wheel = rule(
     doc = "A folder with one wheel in it, audited: its tags are true, and what it needs beside Python is inside.",
     implementation = _wheel_impl,
     attrs = {
-        "data": attr.label(mandatory = True, executable = True, cfg = "target", doc = "the engine's server; it comes with its runfiles"),
-        "gateway": attr.label(mandatory = True, executable = True, cfg = "target", doc = "the program tandem-gateway"),
+        "data": attr.label_list(mandatory = True, doc = "the engine's server, which comes with its runfiles, and programs that it starts"),
         "notices": attr.label_list(allow_files = True, doc = "licences: of this project, and .../notices/NAME/... of others"),
         "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages in one folder; the first has the server beside it"),
         "pyproject": attr.label(mandatory = True, allow_single_file = True, doc = "what describes the package"),

@@ -48,7 +48,7 @@ def test_a_killed_engine_is_replaced() -> None:
 
 
 def test_a_frozen_engine_ends_a_step_at_its_timeout() -> None:
-    """And answers again after it wakes; the late results are nobody's."""
+    """And answers again after it wakes; the late results are dropped."""
     name = unique_name()
     with engine(name) as frozen, Gateway(name) as gateway, connected(gateway) as stubs:
         assert stubs.reset().success

@@ -1,7 +1,6 @@
 """Programs written for LuckyEngine, by the package luckyrobots 0.5.0, train on an engine of Tandem."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -25,7 +24,7 @@ from tools.testing import pytest_main
 _SERVER = "engine_adapter/server/server"
 
 
-def _engine(name: str, **options: int) -> EngineProcess:
+def _engine(name: str, **options: Any) -> EngineProcess:
     return launch_engine("HalfCheetah-v5", name=name, server=_SERVER, **options)
 
 
@@ -113,7 +112,7 @@ def test_a_dozen_zeros_are_an_error_with_the_number_of_actions() -> None:
         client.close()
 
 
-def _first(stream: Iterator[Any]) -> Any:
+def _first(stream: Any) -> Any:
     item = next(stream)
     stream.cancel()
     return item
@@ -204,7 +203,7 @@ def test_an_async_session_calls_while_it_steps() -> None:
         asyncio.run(run(gateway))
 
 
-def _fields(message: object) -> list[tuple[object, ...]]:
+def _fields(message: Any) -> list[tuple[object, ...]]:
     rows = []
     for field in message.fields:
         kinds = [kind.full_name for kind in (field.message_type, field.enum_type) if kind is not None]

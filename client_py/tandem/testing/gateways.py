@@ -40,7 +40,8 @@ class Gateway:
             self._process.kill()
             raise RuntimeError(f"expected {GATEWAY} to print its address, found {line!r}; see stderr")
         self.address = found[1]
-        self.host, _, port = self.address.rpartition(":")
+        host, _, port = self.address.rpartition(":")
+        self.host: str = host
         self.port = int(port) if port.isdecimal() else 0
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
