@@ -29,6 +29,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/gateway/gateway.h"
 #include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/work_queue.h"
 #include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -163,7 +164,7 @@ class RelayStream final : public grpc::ServerWriteReactor<Item> {
   void End(const absl::Status& status) {
     {
       std::unique_lock lock(mutex_);
-      written_.wait(lock, [this] { return !writing_; });
+      Await(&written_, lock, [this] { return !writing_; });
       context_->AddTrailingMetadata("tandem-lost-items", absl::StrCat(lost_));
     }
     this->Finish(ToGrpc(status));
