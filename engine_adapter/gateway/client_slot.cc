@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -31,6 +33,9 @@ constexpr double kAttachSecs = 1;
 constexpr double kDefaultStepSecs = 5;  // the published protocol's
 constexpr double kImageSecs = 30;       // the first may need so long
 constexpr int64_t kEnv = 0;
+// An engine looks every 100 ms whether its client still exists.
+constexpr double kLeavingSecs = 0.5;
+constexpr std::chrono::milliseconds kLook(10);
 
 }  // namespace
 
@@ -191,15 +196,16 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
   }
   if (client_ != nullptr) Interrupt();
   // ClientSide::Attach would wait for an engine.
-  if (const auto header = AttachedRegion::Peek(region_); !header.ok()) {
-    return header.status();
-  }
+  TANDEM_ASSIGN_OR_RETURN(const FoundRegion found, FindRegion(region_));
   if (deadline.PassedAt(MonotonicNanos())) {
     return MakeError(ErrorCode::kStepTimeout,
                      absl::StrCat("region '", region_,
                                   "': the deadline passed before the attach"));
   }
-  TANDEM_RETURN_IF_ERROR(CheckNoClient(deadline));
+  // The attach itself notices a client with a lock.
+  if (!found.lock.HeldByOther(kClientLockByte)) {
+    TANDEM_RETURN_IF_ERROR(CheckNoClient(deadline));
+  }
   TANDEM_ASSIGN_OR_RETURN(
       ClientSide side,
       ClientSide::Attach(region_, {.timeout_secs = kAttachSecs,
@@ -225,7 +231,14 @@ absl::Status ClientSlot::CheckNoClient(Deadline deadline) {
   rpc::EnvelopeT call;
   call.method = rpc::MethodId::ResetAgent;
   call.payload.Set(std::move(request));
-  const absl::Status status = link_->Call(call, deadline).status();
+  // The engine notices the end of a client some time after it.
+  const Deadline noticed = Deadline::After(kLeavingSecs);
+  absl::Status status = link_->Call(call, deadline).status();
+  while (CodeOf(status) == ErrorCode::kAlreadyAttached &&
+         !noticed.PassedAt(MonotonicNanos())) {
+    std::this_thread::sleep_for(kLook);
+    status = link_->Call(call, deadline).status();
+  }
   if (CodeOf(status) != ErrorCode::kAlreadyAttached) return absl::OkStatus();
   return MakeError(ErrorCode::kAlreadyAttached,
                    absl::StrCat("region '", region_,

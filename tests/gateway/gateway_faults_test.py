@@ -8,9 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import numpy as np
+import schema.protos.hazel.agent_pb2 as agent_pb2
+import schema.protos.hazel.agent_pb2_grpc as agent_pb2_grpc
+import schema.protos.hazel.telemetry_pb2 as telemetry_pb2
+import schema.protos.hazel.telemetry_pb2_grpc as telemetry_pb2_grpc
 
 import tandem
-from schema.protos.hazel import agent_pb2, agent_pb2_grpc, telemetry_pb2, telemetry_pb2_grpc
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     unique_name,

@@ -13,9 +13,10 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
+import schema.protos.hazel.agent_pb2 as agent_pb2
+import schema.protos.hazel.contract_pb2 as contract_pb2
 
 import tandem
-from schema.protos.hazel import agent_pb2, contract_pb2
 from tandem._native import remove_if_dead
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,

@@ -6,9 +6,12 @@ from typing import Any
 
 import grpc
 import pytest
+import schema.protos.hazel.agent_pb2 as agent_pb2
+import schema.protos.hazel.agent_pb2_grpc as agent_pb2_grpc
+import schema.protos.hazel.mujoco_pb2 as mujoco_pb2
+import schema.protos.hazel.mujoco_pb2_grpc as mujoco_pb2_grpc
 
 import tandem
-from schema.protos.hazel import agent_pb2, agent_pb2_grpc, mujoco_pb2, mujoco_pb2_grpc
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.testing.gateways import Gateway
 

@@ -66,8 +66,7 @@ def make_vec(
 ) -> ClientVectorEnv:
     """Starts processes with environments, and returns these; `close`, or the end of this process, ends the processes.
 
-    A task of Tandem runs in an engine in C++, any other environment in Python, in worker processes. Environment i of
-    `reset(seed=s)` starts as Gymnasium's with seed s + i. docs/tasks.md and docs/environments.md list differences.
+    Tandem's tasks run in C++, all others in Python (docs/environments.md). `reset(seed=s)` seeds environment i by s + i.
 
     >>> import tandem
     >>> envs = tandem.make_vec("CartPole-v1", num_envs=3)
