@@ -66,7 +66,7 @@ def make_vec(
 ) -> ClientVectorEnv:
     """Starts processes with environments, and returns these; `close`, or the end of this process, ends the processes.
 
-    Tandem's tasks run in C++, all others in Python (docs/environments.md). `reset(seed=s)` seeds environment i by s + i.
+    Tandem's tasks run in C++, all others in Python (docs/environments.md). `reset(seed=s)` seeds environment i by s+i.
 
     >>> import tandem
     >>> envs = tandem.make_vec("CartPole-v1", num_envs=3)
