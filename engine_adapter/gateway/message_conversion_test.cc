@@ -38,8 +38,14 @@ void FillField(const FieldDescriptor* field, Message* message) {
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.SetBool(message, field, true);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.SetInt32(message, field, -7);
     case FieldDescriptor::CPPTYPE_UINT32:
-      return reflection.SetUInt32(message, field, 0xfffffff0);
+      if (!many) return reflection.SetUInt32(message, field, 0xfffffff0);
+      reflection.AddUInt32(message, field, 3);
+      return reflection.AddUInt32(message, field, 0);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.SetDouble(message, field, 0.1);
     case FieldDescriptor::CPPTYPE_UINT64:
       return reflection.SetUInt64(message, field, ~uint64_t{0});
     case FieldDescriptor::CPPTYPE_FLOAT:
@@ -91,6 +97,15 @@ TEST(MessageConversion, EachFieldOfEachMessageGoesThereAndBack) {
        rpc::Payload::SendControlRequest},
       {pb::SetControlResponse::default_instance(),
        rpc::Payload::SendControlResponse},
+      TANDEM_PAIR(GetModelInfoRequest),
+      TANDEM_PAIR(GetModelInfoResponse),
+      TANDEM_PAIR(GetFullStateRequest),
+      TANDEM_PAIR(GetFullStateResponse),
+      TANDEM_PAIR(StreamFullStateRequest),
+      TANDEM_PAIR(SetQposRequest),
+      TANDEM_PAIR(SetQposResponse),
+      TANDEM_PAIR(GetActuatorGainsRequest),
+      TANDEM_PAIR(GetActuatorGainsResponse),
       TANDEM_PAIR(GetTelemetrySchemaRequest),
       TANDEM_PAIR(GetTelemetrySchemaResponse),
       TANDEM_PAIR(StreamTelemetryRequest),

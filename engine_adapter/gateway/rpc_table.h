@@ -78,14 +78,14 @@
   S(StreamJointState, GetJointStateRequest, GetJointStateResponse, kEngine) \
   U(SendControl, SendControlRequest, SendControlResponse, kGateway)
 
-#define TANDEM_MUJOCO_SCENE_RPCS(U, S)                                     \
-  U(GetModelInfo, GetModelInfoRequest, GetModelInfoResponse, kLater)       \
-  U(GetFullState, GetFullStateRequest, GetFullStateResponse, kLater)       \
-  S(StreamFullState, StreamFullStateRequest, GetFullStateResponse, kLater) \
-  U(SetControl, SetControlRequest, SetControlResponse, kEngine)            \
-  U(SetQpos, SetQposRequest, SetQposResponse, kLater)                      \
-  U(GetActuatorGains, GetActuatorGainsRequest, GetActuatorGainsResponse,   \
-    kLater)                                                                \
+#define TANDEM_MUJOCO_SCENE_RPCS(U, S)                                      \
+  U(GetModelInfo, GetModelInfoRequest, GetModelInfoResponse, kEngine)       \
+  U(GetFullState, GetFullStateRequest, GetFullStateResponse, kEngine)       \
+  S(StreamFullState, StreamFullStateRequest, GetFullStateResponse, kEngine) \
+  U(SetControl, SetControlRequest, SetControlResponse, kEngine)             \
+  U(SetQpos, SetQposRequest, SetQposResponse, kEngine)                      \
+  U(GetActuatorGains, GetActuatorGainsRequest, GetActuatorGainsResponse,    \
+    kEngine)                                                                \
   U(ResetScene, ResetSceneRequest, ResetSceneResponse, kStep)
 
 #define TANDEM_TELEMETRY_RPCS(U, S)                                            \
