@@ -53,8 +53,6 @@ absl::string_view NameOf(Door door) {
       return "gateway";
     case Door::kNone:
       return "none";
-    case Door::kLater:
-      return "later";
   }
   return "";
 }

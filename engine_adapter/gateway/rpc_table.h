@@ -145,7 +145,6 @@ enum class Door : uint8_t {
   kStep,     // an exchange, or a call in the order of the exchanges
   kGateway,  // the gateway itself
   kNone,     // UNIMPLEMENTED: engines of Tandem have nothing like it
-  kLater,    // UNIMPLEMENTED in this version
 };
 
 struct RpcRow {
@@ -158,7 +157,7 @@ struct RpcRow {
 // Of all services.
 absl::Span<const RpcRow> AllRpcs();
 
-// Returns "engine", "step", "gateway", "none" or "later".
+// Returns "engine", "step", "gateway" or "none".
 absl::string_view NameOf(Door door);
 
 }  // namespace tandem::gateway

@@ -249,8 +249,6 @@ class TableService final : public grpc::Service {
 #define TANDEM_UNARY_kGateway TANDEM_SERVED_UNARY
 #define TANDEM_UNARY_kNone(rpc, request, response, door) \
   service->AddRefused(TANDEM_PATH(rpc), #rpc, /*streams=*/false);
-#define TANDEM_UNARY_kLater TANDEM_UNARY_kNone
-#define TANDEM_STREAM_kLater TANDEM_STREAM_kNone
 #define TANDEM_STREAM(rpc, request, item, door) \
   TANDEM_STREAM_##door(rpc, request, item, door)
 #define TANDEM_SERVED_STREAM(rpc, request, item, door) \

@@ -9,7 +9,7 @@ import pytest
 from luckyrobots import LuckyEngineClient, LuckyEnv
 from luckyrobots.async_session import AsyncSession
 from luckyrobots.debug import draw_velocity_command
-from luckyrobots.grpc.generated import agent_pb2
+from luckyrobots.grpc.generated import agent_pb2, mujoco_scene_pb2
 from luckyrobots.reflection import describe_service, list_services
 
 from tandem.engine.process import EngineProcess, launch_engine
@@ -144,6 +144,17 @@ def test_a_client_reads_and_changes_the_scene() -> None:
         assert client.agent.ListPolicyDescriptors(agent_pb2.ListPolicyDescriptorsRequest()).policies == []
         client.report_progress(run_id="r", task_name="t")
         assert draw_velocity_command(client, (0, 0, 1), 1, 0, 0)
+        model = client.get_model_info()
+        assert (model.nq, model.nv, model.nu, model.njnt) == (9, 9, 6, 9)
+        assert [joint["name"] for joint in client.list_all_joints()][-1] == "ffoot"
+        assert client.list_all_actuators()[0]["target_joint_index"] == 3
+        state = client.get_full_state(include_ctrl=False).state
+        assert len(state.qpos) == len(state.qvel) == 9 and not state.ctrl
+        assert len(_first(client.stream_full_state()).state.ctrl) == 6
+        gains = client.mujoco_scene.GetActuatorGains(mujoco_scene_pb2.GetActuatorGainsRequest())
+        assert [gain.actuator_name for gain in gains.actuators] == [joint.name for joint in model.actuators]
+        assert client.mujoco_scene.SetQpos(mujoco_scene_pb2.SetQposRequest(bulk=[0.25])).values_written == 1
+        assert client.get_full_state().state.qpos[0] == 0.25
         assert client.set_ctrl([0.1] * 6).actuators_written == 6
         assert client.reset_scene(preserve_time=True).success
         assert client.set_action_group("legs", [0.5], [2])
