@@ -1,6 +1,7 @@
 #include "engine_adapter/gateway/actions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 
@@ -72,7 +73,13 @@ absl::Status ComposeActions(const hazel::rpc::StepRequest& request,
     TANDEM_RETURN_IF_ERROR(CheckGroup(group, row.size()));
     Write(group, row);
   }
-  return absl::OkStatus();
+  const auto bad = std::find_if_not(row.begin(), row.end(), [](float number) {
+    return std::isfinite(number);
+  });
+  if (bad == row.end()) return absl::OkStatus();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("actions: expected finite numbers, found ",
+                                *bad, " at ", bad - row.begin()));
 }
 
 }  // namespace tandem::gateway

@@ -28,7 +28,8 @@ absl::Status CheckGroup(const hazel::rpc::ActionGroupEntry& group,
 
 // Writes all numbers of `row`, float32[act_size]. Without actions in the
 // request, groups are written over zeros. kInvalidArgument: a wrong number of
-// actions, or an invalid group; `row` is then unspecified.
+// actions, one that is not finite, or an invalid group; `row` is then
+// unspecified.
 absl::Status ComposeActions(const hazel::rpc::StepRequest& request,
                             const ActionGroups& preloaded,
                             std::span<float> row);

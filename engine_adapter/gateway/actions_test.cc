@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -63,6 +64,14 @@ TEST(Actions, WrongNumberIsRefusedWithBothNumbers) {
                                        "action_size, found ",
                                        request.actions_size())));
   }
+}
+
+TEST(Actions, NumbersThatAreNotFiniteAreRefusedWithTheirPlace) {
+  std::vector<float> row(3);
+  const absl::Status status =
+      ComposeActions(Request({1, 2, INFINITY}), {}, row);
+  EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("found inf at 2"));
 }
 
 TEST(Actions, InvalidGroupsAreRefused) {

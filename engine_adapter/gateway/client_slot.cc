@@ -3,21 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdlib>
-#include <limits>
-#include <thread>
+#include <numeric>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "engine_adapter/gateway/grpc_errors.h"
 #include "engine_adapter/gateway/images.h"
 #include "engine_adapter/gateway/info_names.h"
 #include "engine_adapter/gateway/message_conversion.h"
 #include "engine_adapter/gateway/relay_calls.h"
 #include "engine_adapter/gateway/stopping.h"
-#include "engine_adapter/gateway/task_contract.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -30,96 +29,16 @@ namespace tandem::gateway {
 namespace {
 
 constexpr double kAttachSecs = 1;
-constexpr double kDefaultStepSecs = 5;  // the published protocol's
-constexpr double kImageSecs = 30;       // the first may need so long
-constexpr int64_t kEnv = 0;
-// An engine looks every 100 ms whether its client still exists.
-constexpr double kLeavingSecs = 0.5;
-constexpr std::chrono::milliseconds kLook(10);
+constexpr double kImageSecs = 30;  // the first may need so long
 
-}  // namespace
-
-StepCall::StepCall(const hazel::rpc::StepRequest* step,
-                   hazel::rpc::StepResponse* answer, RewardTerms terms)
-    : request(step),
-      response(answer),
-      rewards(std::move(terms)),
-      begun_ns(MonotonicNanos()),
-      deadline(Deadline::After(
-          step->timeout_s() > 0 ? step->timeout_s() : kDefaultStepSecs,
-          begun_ns)) {}
-
-ClientSlot::Client::Client(ClientSide client_side)
-    : side(std::move(client_side)),
-      info_names(InfoNames(side.plan(), *side.mapping())) {}
-
-ClientSlot::Tried ClientSlot::TryStep(StepCall* call) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || client_ == nullptr || pending_ != nullptr || late_ ||
-      call->request->camera_requests_size() > 0) {
-    return Tried::kNotSent;
-  }
-  call->status = Send(*call);
-  if (!call->status.ok()) return Tried::kDone;
-  const ErrorCode code = client_->side.Recv(Deadline::After(kInlineSecs));
-  if (code == ErrorCode::kStepTimeout) {
-    pending_ = call;
-    return Tried::kSent;
-  }
-  Complete(call, code);
-  return Tried::kDone;
+std::string NameOf(const std::string& agent) {
+  return agent.empty() ? "agent_0" : agent;
 }
 
-void ClientSlot::Finish(StepCall* call) {
-  const std::lock_guard lock(mutex_);
-  EndPending();
-  if (call->done) return;
-  call->done = true;
-  call->status = Attach(call->deadline);
-  if (call->status.ok()) call->status = ReportInterruption();
-  if (call->status.ok()) call->status = TakeLate(call->deadline);
-  if (call->status.ok()) call->status = Send(*call);
-  if (CodeOf(call->status) == ErrorCode::kStepTimeout) return TimeOut(call);
-  if (!call->status.ok()) return;
-  Complete(call, client_->side.Recv(call->deadline));
-  if (call->status.ok() && call->response->success()) {
-    call->status = AddImages(call);
-  }
-}
-
-// The caller of TryStep has not come to Finish yet, or comes now.
-void ClientSlot::EndPending() {
-  if (pending_ == nullptr) return;
-  StepCall* const call = std::exchange(pending_, nullptr);
-  call->done = true;
-  Complete(call, client_->side.Recv(call->deadline));
-}
-
-absl::Status ClientSlot::Reset(const hazel::rpc::ResetAgentRequest& request,
-                               hazel::rpc::ResetAgentResponse* response,
-                               Deadline deadline) {
-  const std::lock_guard lock(mutex_);
-  EndPending();
-  std::string message;
-  const absl::Status status = [&]() -> absl::Status {
-    TANDEM_RETURN_IF_ERROR(Attach(deadline));
-    interrupted_ = false;
-    TANDEM_RETURN_IF_ERROR(CheckAgent(request.agent_name()));
-    TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
-    // Programs that mean no contract send an empty one.
-    if (request.simulation_contract().ByteSizeLong() > 0) {
-      TANDEM_RETURN_IF_ERROR(
-          SetContract(request.simulation_contract(), deadline, &message));
-    }
-    const std::array<int64_t, 1> envs = {kEnv};
-    ErrorCode code = client_->side.SendReset(envs, {});
-    if (code == ErrorCode::kOk) {
-      code = client_->side.Recv(deadline);
-      late_ = code == ErrorCode::kStepTimeout;
-    }
-    last_use_ns_ = MonotonicNanos();
-    return Failed(code);
-  }();
+// Programs repeat a reset while its response has the words of NotReadyText.
+template <typename Response>
+absl::Status Report(const absl::Status& status, const std::string& message,
+                    Response* response) {
   const bool is_late = CodeOf(status) == ErrorCode::kStepTimeout;
   if (!status.ok() && !IsAway(status) && !is_late) return status;
   response->set_success(status.ok());
@@ -127,41 +46,197 @@ absl::Status ClientSlot::Reset(const hazel::rpc::ResetAgentRequest& request,
   return absl::OkStatus();
 }
 
+}  // namespace
+
+// Holds the lock. After its end, gRPC gets the calls that have ended: gRPC may
+// then begin other calls on this thread.
+class ClientSlot::Use {
+ public:
+  explicit Use(ClientSlot* slot) : slot_(slot), lock_(slot->mutex_) {}
+  Use(ClientSlot* slot, std::try_to_lock_t how)
+      : slot_(slot), lock_(slot->mutex_, how) {}
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  ~Use() {
+    if (!lock_.owns_lock()) return;
+    const std::vector<Call> ended = std::exchange(slot_->ended_, {});
+    lock_.unlock();
+    for (const Call& call : ended) call->finish(call->status);
+  }
+
+  bool holds_lock() const { return lock_.owns_lock(); }
+
+ private:
+  ClientSlot* const slot_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+ClientSlot::Client::Client(ClientSide client_side)
+    : side(std::move(client_side)),
+      info_names(InfoNames(side.plan(), *side.mapping())) {}
+
+ClientSlot::Tried ClientSlot::TryStep(const Call& call) {
+  const Use use(this, std::try_to_lock);
+  if (!use.holds_lock() || client_ == nullptr || pending_ != nullptr || late_ ||
+      client_->side.plan().num_envs != 1 ||
+      call->request->camera_requests_size() > 0) {
+    return Tried::kNotSent;
+  }
+  call->status = Prepare(call.get());
+  if (call->status.ok()) call->status = Send();
+  if (!call->status.ok()) {
+    End(call);
+    return Tried::kDone;
+  }
+  const ErrorCode code = client_->side.Recv(Deadline::After(kInlineSecs));
+  if (code == ErrorCode::kStepTimeout) {
+    pending_ = call;
+    return Tried::kSent;
+  }
+  Complete({call}, code);
+  return Tried::kDone;
+}
+
+void ClientSlot::Step(const Call& call) {
+  const Use use(this);
+  EndPending();
+  if (call->done) return;
+  call->status = Attach(call->deadline);
+  if (call->status.ok()) call->status = ReportInterruption();
+  if (call->status.ok()) call->status = TakeLate(call->deadline);
+  if (CodeOf(call->status) == ErrorCode::kStepTimeout) {
+    call->TimeOut(std::string(call->status.message()));
+    return End(call);
+  }
+  if (call->status.ok()) call->status = Prepare(call.get());
+  if (!call->status.ok()) return End(call);
+  if (!waiting_.emplace(call->env, call).second) {
+    call->status = MakeError(
+        ErrorCode::kStepPending,
+        absl::StrCat("agent_", call->env,
+                     ": expected one Step at a time, found one that waits for "
+                     "the other agents' Steps"));
+    return End(call);
+  }
+  last_use_ns_ = MonotonicNanos();
+  if (waiting_.size() == client_->side.plan().num_envs) StepAll();
+}
+
+// Every agent has a call.
+void ClientSlot::StepAll() {
+  Deadline deadline = Deadline::Infinite();
+  for (const auto& [env, call] : waiting_) {
+    if (call->deadline.at_ns() < deadline.at_ns()) deadline = call->deadline;
+  }
+  if (const absl::Status status = Send(); !status.ok()) {
+    return EndWaiting(status);
+  }
+  const ErrorCode code = client_->side.Recv(deadline);
+  std::vector<Call> calls;
+  for (const auto& [env, call] : std::exchange(waiting_, {})) {
+    calls.push_back(call);
+  }
+  Complete(calls, code);
+}
+
+void ClientSlot::EndWaiting(const absl::Status& status) {
+  for (const auto& [env, call] : std::exchange(waiting_, {})) {
+    call->status = status;
+    End(call);
+  }
+}
+
+void ClientSlot::End(const Call& call) {
+  call->done = true;
+  ended_.push_back(call);
+}
+
+// The caller of TryStep has not come to Step yet, or comes now.
+void ClientSlot::EndPending() {
+  if (pending_ == nullptr) return;
+  const Call call = std::exchange(pending_, nullptr);
+  Complete({call}, client_->side.Recv(call->deadline));
+}
+
+absl::Status ClientSlot::Reset(const hazel::rpc::ResetAgentRequest& request,
+                               hazel::rpc::ResetAgentResponse* response,
+                               Deadline deadline) {
+  const Use use(this);
+  EndPending();
+  std::string message;
+  const absl::Status status = [&]() -> absl::Status {
+    TANDEM_RETURN_IF_ERROR(Attach(deadline));
+    interrupted_ = false;
+    TANDEM_ASSIGN_OR_RETURN(const uint32_t env, EnvOf(request.agent_name()));
+    TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
+    // Programs that mean no contract send an empty one.
+    if (request.simulation_contract().ByteSizeLong() > 0) {
+      TANDEM_RETURN_IF_ERROR(
+          SetContract(request.simulation_contract(), env, deadline, &message));
+    }
+    const std::array<int64_t, 1> envs = {env};
+    return ResetEnvs(envs, deadline);
+  }();
+  return Report(status, message, response);
+}
+
 absl::Status ClientSlot::ResetScene(
     const hazel::rpc::ResetSceneRequest& request,
     hazel::rpc::ResetSceneResponse* response, Deadline deadline) {
-  hazel::rpc::ResetAgentResponse reset;
-  TANDEM_RETURN_IF_ERROR(Reset({}, &reset, deadline));
-  response->set_success(reset.success());
-  response->set_message(reset.success() && request.preserve_time()
-                            ? "preserve_time has no effect on this engine"
-                            : reset.message());
-  return absl::OkStatus();
+  const Use use(this);
+  EndPending();
+  const absl::Status status = [&]() -> absl::Status {
+    TANDEM_RETURN_IF_ERROR(Attach(deadline));
+    interrupted_ = false;
+    TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
+    std::vector<int64_t> envs(client_->side.plan().num_envs);
+    std::iota(envs.begin(), envs.end(), int64_t{0});
+    return ResetEnvs(envs, deadline);
+  }();
+  return Report(status,
+                request.preserve_time()
+                    ? "preserve_time has no effect on this engine"
+                    : "",
+                response);
+}
+
+absl::Status ClientSlot::ResetEnvs(std::span<const int64_t> envs,
+                                   Deadline deadline) {
+  ErrorCode code = client_->side.SendReset(envs, {});
+  if (code == ErrorCode::kOk) {
+    code = client_->side.Recv(deadline);
+    late_ = code == ErrorCode::kStepTimeout;
+  }
+  last_use_ns_ = MonotonicNanos();
+  return Failed(code);
 }
 
 absl::Status ClientSlot::SetGroup(
     const hazel::rpc::SetActionGroupRequest& request,
     hazel::rpc::SetActionGroupResponse* response) {
-  const std::lock_guard lock(mutex_);
+  const Use use(this);
+  size_t kept = 0;
+  for (const auto& [agent, groups] : groups_) kept += groups.size();
+  ActionGroups& groups = groups_[NameOf(request.agent_name())];
   const std::string& name = request.group().group_name();
-  if (groups_.size() >= kMostGroups && !groups_.contains(name)) {
+  if (kept >= kMostGroups && !groups.contains(name)) {
     return MakeError(ErrorCode::kRingFull,
                      absl::StrCat("expected at most ", kMostGroups,
                                   " action groups before a Step, found more; "
                                   "next: call Step, which applies them"));
   }
-  groups_[name] = request.group();
+  groups[name] = request.group();
   response->set_success(true);
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> ClientSlot::Frame(const std::string& agent,
                                        hazel::rpc::AgentFrame* frame) {
-  const std::lock_guard lock(mutex_);
+  const Use use(this);
   EndPending();
   if (client_ == nullptr || late_) return false;
-  TANDEM_RETURN_IF_ERROR(CheckAgent(agent));
-  FillFrame(frame);
+  TANDEM_ASSIGN_OR_RETURN(const uint32_t env, EnvOf(agent));
+  FillFrame(client_->side.arrays(), FrameSeq(), env, frame);
   return true;
 }
 
@@ -175,19 +250,46 @@ std::shared_ptr<RpcClient> ClientSlot::Rpcs() {
   return {client, client->rpcs.get()};
 }
 
-void ClientSlot::ReleaseIdle(int64_t now_ns) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || client_ == nullptr || pending_ != nullptr) return;
+// Names a few.
+std::string ClientSlot::MissingAgents() const {
+  constexpr size_t kMostNames = 4;
+  if (waiting_.empty()) return "";
+  std::vector<std::string> names;
+  const uint32_t envs = client_->side.plan().num_envs;
+  for (uint32_t env = 0; env < envs && names.size() < kMostNames; ++env) {
+    if (!waiting_.contains(env)) names.push_back(absl::StrCat("agent_", env));
+  }
+  const size_t others = envs - waiting_.size() - names.size();
+  return absl::StrCat(
+      absl::StrJoin(names, ", "),
+      others == 0 ? "" : absl::StrCat(" and ", others, " more"));
+}
+
+void ClientSlot::Tick(int64_t now_ns) {
+  const Use use(this, std::try_to_lock);
+  if (!use.holds_lock() || client_ == nullptr || pending_ != nullptr) return;
+  const std::string missing = MissingAgents();
+  std::erase_if(waiting_, [&](const auto& each) {
+    const Call& call = each.second;
+    if (!call->deadline.PassedAt(now_ns)) return false;
+    call->TimeOut(absl::StrCat(
+        "expected a Step of each agent within timeout_s, since all agents "
+        "step at once, found none of ",
+        missing));
+    End(call);
+    return true;
+  });
   if (Deadline::After(release_secs_, last_use_ns_).PassedAt(now_ns)) {
     Interrupt();
   }
 }
 
 void ClientSlot::Release() {
-  const std::lock_guard lock(mutex_);
+  const Use use(this);
   EndPending();
   interrupted_ = false;
-  if (client_ != nullptr) Detach();
+  if (client_ != nullptr)
+    Detach(absl::CancelledError("the programs have ended"));
 }
 
 absl::Status ClientSlot::Attach(Deadline deadline) {
@@ -204,7 +306,7 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
   }
   // The attach itself notices a client with a lock.
   if (!found.lock.HeldByOther(kClientLockByte)) {
-    TANDEM_RETURN_IF_ERROR(CheckNoClient(deadline));
+    TANDEM_RETURN_IF_ERROR(link_->CheckNoClient(deadline));
   }
   TANDEM_ASSIGN_OR_RETURN(
       ClientSide side,
@@ -222,147 +324,60 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
   return absl::OkStatus();
 }
 
-// A client without a lock would not be noticed by an attach. The engine knows
-// it, and refuses ResetAgent of attendants beside it. Otherwise it refuses this
-// call for its argument: no environment has this number.
-absl::Status ClientSlot::CheckNoClient(Deadline deadline) {
-  rpc::ResetAgentRequestT request;
-  request.env_ids = {std::numeric_limits<uint32_t>::max()};
-  rpc::EnvelopeT call;
-  call.method = rpc::MethodId::ResetAgent;
-  call.payload.Set(std::move(request));
-  // The engine notices the end of a client some time after it.
-  const Deadline noticed = Deadline::After(kLeavingSecs);
-  absl::Status status = link_->Call(call, deadline).status();
-  while (CodeOf(status) == ErrorCode::kAlreadyAttached &&
-         !noticed.PassedAt(MonotonicNanos())) {
-    std::this_thread::sleep_for(kLook);
-    status = link_->Call(call, deadline).status();
-  }
-  if (CodeOf(status) != ErrorCode::kAlreadyAttached) return absl::OkStatus();
-  return MakeError(ErrorCode::kAlreadyAttached,
-                   absl::StrCat("region '", region_,
-                                "': expected a free client slot; the engine "
-                                "answered: ",
-                                status.message()));
-}
-
-absl::Status ClientSlot::CheckAgent(absl::string_view name) const {
+absl::StatusOr<uint32_t> ClientSlot::EnvOf(absl::string_view agent) const {
   const uint32_t envs = client_->side.plan().num_envs;
-  if (envs != 1) {
-    return MakeError(
-        ErrorCode::kUnsupported,
-        absl::StrCat("region '", region_,
-                     "': expected an engine with one environment, found ", envs,
-                     "; next: start the engine with --num_envs=1"));
+  if (agent.empty()) return 0;
+  absl::string_view number = agent;
+  uint32_t env = 0;
+  if (absl::ConsumePrefix(&number, "agent_") &&
+      absl::SimpleAtoi(number, &env) && env < envs &&
+      absl::StrCat("agent_", env) == agent) {
+    return env;
   }
-  if (name.empty() || name == "agent_0") return absl::OkStatus();
-  return MakeError(ErrorCode::kInvalidArgument,
-                   absl::StrCat("agent_name: expected agent_0 or nothing, "
-                                "found ",
-                                Quoted(name)));
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("agent_name: expected agent_0",
+                   envs > 1 ? absl::StrCat(" to agent_", envs - 1) : "",
+                   ", or nothing, found ", Quoted(agent)));
 }
 
-absl::Status ClientSlot::Send(const StepCall& call) {
-  TANDEM_RETURN_IF_ERROR(CheckAgent(call.request->agent_name()));
-  const StepArrays& arrays = client_->side.arrays();
-  if (arrays.obs_size == 0 || arrays.act_size == 0) {
-    return MakeError(ErrorCode::kUnsupported,
-                     absl::StrCat("region '", region_,
-                                  "': expected observations and actions that "
-                                  "are rows of float32, found ",
-                                  arrays.obs_size, " and ", arrays.act_size,
-                                  " numbers; next: use a task with Box spaces "
-                                  "of float32"));
-  }
-  TANDEM_RETURN_IF_ERROR(FindRewards(call.rewards));
-  actions_.resize(arrays.act_size);
-  TANDEM_RETURN_IF_ERROR(ComposeActions(*call.request, groups_, actions_));
-  groups_.clear();
-  const ErrorCode code = client_->side.Send(actions_);
+uint64_t ClientSlot::FrameSeq() const {
+  // relaxed: Recv has acquired it.
+  return client_->side.mapping()->header()->frame_seq.load(
+      std::memory_order_relaxed);
+}
+
+absl::Status ClientSlot::Prepare(StepCall* call) {
+  TANDEM_ASSIGN_OR_RETURN(call->env, EnvOf(call->request->agent_name()));
+  const auto groups = groups_.find(NameOf(call->request->agent_name()));
+  TANDEM_RETURN_IF_ERROR(
+      call->Prepare(client_->side.arrays(), client_->info_names,
+                    groups == groups_.end() ? ActionGroups() : groups->second));
+  if (groups != groups_.end()) groups_.erase(groups);
+  return absl::OkStatus();
+}
+
+absl::Status ClientSlot::Send() {
+  const ErrorCode code = client_->side.Send(client_->side.arrays().actions);
   last_use_ns_ = MonotonicNanos();
   return Failed(code);
 }
 
-absl::Status ClientSlot::FindRewards(const RewardTerms& terms) {
-  reward_columns_.clear();
-  if (terms == nullptr) return absl::OkStatus();
-  const std::vector<std::string>& names = client_->info_names;
-  for (const std::string& term : *terms) {
-    const auto found = std::find(names.begin(), names.end(), term);
-    if (found == names.end() && term != kRewardTerm) {
-      return MakeError(
-          ErrorCode::kInvalidArgument,
-          absl::StrCat("region '", region_, "': expected the reward term ",
-                       Quoted(term),
-                       " of the negotiated contract, found another task, "
-                       "without it; next: NegotiateTask"));
+// Ends the calls of an exchange, of which Recv has returned `code`.
+void ClientSlot::Complete(const std::vector<Call>& calls, ErrorCode code) {
+  const absl::Status failed = Failed(code);
+  late_ = code == ErrorCode::kStepTimeout;
+  for (const Call& call : calls) {
+    if (late_) {
+      call->TimeOut(failed.message());
+    } else if (!failed.ok()) {
+      call->status = failed;
+    } else {
+      call->Fill(client_->side.arrays(), FrameSeq(), client_->info_names);
+      call->status = AddImages(call.get());
     }
-    // The reward's own column follows the infos.
-    reward_columns_.push_back(term == kRewardTerm
-                                  ? names.size()
-                                  : static_cast<size_t>(found - names.begin()));
+    End(call);
   }
-  return absl::OkStatus();
-}
-
-void ClientSlot::Complete(StepCall* call, ErrorCode code) {
-  if (code == ErrorCode::kOk) {
-    call->status = absl::OkStatus();
-    return Fill(call);
-  }
-  call->status = Failed(code);
-  if (code != ErrorCode::kStepTimeout) return;
-  late_ = true;
-  TimeOut(call);
-}
-
-// Programs expect the end of their timeout_s in the response.
-void ClientSlot::TimeOut(StepCall* call) {
-  call->response->set_success(false);
-  call->response->set_message(std::string(call->status.message()));
-  call->status = absl::OkStatus();
-}
-
-void ClientSlot::Fill(StepCall* call) {
-  const StepArrays& arrays = client_->side.arrays();
-  const int64_t now_ns = MonotonicNanos();
-  hazel::rpc::StepResponse* const response = call->response;
-  response->set_success(true);
-  response->set_physics_step_duration_us(
-      static_cast<uint64_t>(now_ns - call->begun_ns) / 1000);
-  FillFrame(response->mutable_observation());
-  if (call->rewards == nullptr) {
-    (*response->mutable_reward_signals())[kRewardTerm] = arrays.rewards[kEnv];
-  }
-  for (size_t i = 0; i < reward_columns_.size(); ++i) {
-    const size_t column = reward_columns_[i];
-    (*response->mutable_reward_signals())[(*call->rewards)[i]] =
-        column < arrays.infos.size() ? static_cast<float>(arrays.infos[column])
-                                     : arrays.rewards[kEnv];
-  }
-  const bool terminated = arrays.terminateds[kEnv] != 0;
-  const bool truncated = arrays.truncateds[kEnv] != 0;
-  response->set_terminated(terminated);
-  response->set_truncated(truncated);
-  (*response->mutable_termination_flags())[kTerminatedTerm] = terminated;
-  (*response->mutable_termination_flags())[kTimeOutTerm] = truncated;
-  for (size_t i = 0; i < client_->info_names.size(); ++i) {
-    (*response->mutable_info())[client_->info_names[i]] =
-        static_cast<float>(arrays.infos[i]);
-  }
-}
-
-void ClientSlot::FillFrame(hazel::rpc::AgentFrame* frame) const {
-  const StepArrays& arrays = client_->side.arrays();
-  frame->set_timestamp_ms(UnixMillis());
-  // relaxed: Recv has acquired it.
-  frame->set_frame_number(
-      static_cast<uint32_t>(client_->side.mapping()->header()->frame_seq.load(
-          std::memory_order_relaxed)));
-  frame->mutable_observations()->Add(arrays.obs.begin(), arrays.obs.end());
-  frame->mutable_actions()->Add(actions_.begin(), actions_.end());
-  frame->set_agent_name("agent_0");
 }
 
 // Before the next exchange: the images show the state of the observations.
@@ -370,8 +385,9 @@ absl::Status ClientSlot::AddImages(StepCall* call) {
   for (const auto& request : call->request->camera_requests()) {
     TANDEM_ASSIGN_OR_RETURN(
         RpcMessage answer,
-        client_->rpcs->Call(CallOf(rpc::MethodId::GetCameraFrame, request),
-                            Deadline::After(kImageSecs)));
+        client_->rpcs->Call(
+            CallOf(rpc::MethodId::GetCameraFrame, request, call->env),
+            Deadline::After(kImageSecs)));
     TANDEM_RETURN_IF_ERROR(TakeAnswer(rpc::MethodId::GetCameraFrame, &answer,
                                       call->response->add_camera_frames()));
     TANDEM_RETURN_IF_ERROR(CheckTotalSize(call->response->camera_frames()));
@@ -392,13 +408,13 @@ absl::Status ClientSlot::TakeLate(Deadline deadline) {
 }
 
 absl::Status ClientSlot::SetContract(
-    const hazel::rpc::SimulationContract& contract, Deadline deadline,
-    std::string* message) {
+    const hazel::rpc::SimulationContract& contract, uint32_t env,
+    Deadline deadline, std::string* message) {
   // Not as an attendant: the engine refuses it while there is a client.
   flatbuffers::FlatBufferBuilder builder;
   const flatbuffers::Offset<rpc::SimulationContract> packed =
       Pack(contract, *rpc::SimulationContractTypeTable(), &builder).o;
-  const auto envs = builder.CreateVector(std::vector<uint32_t>{kEnv});
+  const auto envs = builder.CreateVector(std::vector<uint32_t>{env});
   rpc::ResetAgentRequestBuilder request(builder);
   request.add_simulation_contract(packed);
   request.add_env_ids(envs);
@@ -428,13 +444,19 @@ absl::Status ClientSlot::SetContract(
 absl::Status ClientSlot::Failed(ErrorCode code) {
   if (code == ErrorCode::kOk) return absl::OkStatus();
   const absl::Status status = client_->side.Explain(code);
-  if (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer) Detach();
+  if (client_ != nullptr &&
+      (code == ErrorCode::kPeerGone || code == ErrorCode::kBrokenPeer)) {
+    Detach(status);
+  }
   return status;
 }
 
 void ClientSlot::Interrupt() {
   interrupted_ = true;
-  Detach();
+  Detach(MakeError(ErrorCode::kPeerGone,
+                   absl::StrCat("region '", region_,
+                                "': the engine was replaced, or the client "
+                                "slot released")));
 }
 
 absl::Status ClientSlot::ReportInterruption() {
@@ -447,7 +469,9 @@ absl::Status ClientSlot::ReportInterruption() {
                    release_secs_, " s without a step; next: ResetAgent"));
 }
 
-void ClientSlot::Detach() {
+// `reason`: of the calls that wait for other agents.
+void ClientSlot::Detach(const absl::Status& reason) {
+  EndWaiting(reason);
   {
     const std::lock_guard lock(shared_mutex_);
     shared_ = nullptr;

@@ -2,21 +2,24 @@
 // exchanges of its Step and ResetAgent calls.
 //
 // Data flow: StepRequest -> actions -> ClientSide -> StepResponse.
+// Several environments are agents in lock-step: an exchange begins when each
+// agent has a Step.
 // Ownership: one for a gateway. TryStep may be called by gRPC's threads: it
 // blocks for at most kInlineSecs. All other calls block as long as their
 // deadlines allow; one thread makes them, the queue for steps.
 //
-//   StepCall call(&request, &response, connections.BeginStep(peer));
-//   if (slot.TryStep(&call) != ClientSlot::Tried::kDone) slot.Finish(&call);
-//   reactor->Finish(ToGrpc(call.status));
+//   auto call = std::make_shared<StepCall>(&request, &response, terms, finish);
+//   if (slot.TryStep(call) != ClientSlot::Tried::kDone) slot.Step(call);
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_CLIENT_SLOT_H_
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_CLIENT_SLOT_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,8 +28,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/actions.h"
-#include "engine_adapter/gateway/connections.h"
 #include "engine_adapter/gateway/engine_link.h"
+#include "engine_adapter/gateway/step_call.h"
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/mujoco_scene.pb.h"
@@ -35,21 +38,6 @@
 #include "transport/session/client_side.h"
 
 namespace tandem::gateway {
-
-// A Step in progress. Both messages outlive it.
-struct StepCall {
-  // `terms`: those of the response's reward_signals.
-  StepCall(const hazel::rpc::StepRequest* step,
-           hazel::rpc::StepResponse* answer, RewardTerms terms);
-
-  const hazel::rpc::StepRequest* request;
-  hazel::rpc::StepResponse* response;
-  RewardTerms rewards;
-  int64_t begun_ns;
-  Deadline deadline;  // by the request's timeout_s
-  bool done = false;  // status is the outcome
-  absl::Status status = {};
-};
 
 // States: without a client, at first; attached, after a Step or Reset; then an
 // exchange may be pending. Thread-safe.
@@ -68,32 +56,35 @@ class ClientSlot {
   ~ClientSlot() { Release(); }
 
   enum class [[nodiscard]] Tried : uint8_t{
-      kDone,     // call->status is the outcome
-      kSent,     // the exchange is pending: give the call to Finish soon
-      kNotSent,  // give the call to Finish
+      kDone,     // the call has ended
+      kSent,     // the exchange is pending: give the call to Step soon
+      kNotSent,  // give the call to Step
   };
-  // Steps if this takes little time.
-  Tried TryStep(StepCall* call);
+  // Steps the only environment if this takes little time.
+  Tried TryStep(const std::shared_ptr<StepCall>& call);
 
-  // Steps, or ends the step that TryStep has begun; sets call->status:
-  //  - OK with success=false: the engine did not answer before the deadline.
+  // Steps, or ends the step that TryStep has begun. With several environments,
+  // the call of the last agent steps all; the others wait without a thread.
+  // Ends each call with a status:
+  //  - OK with success=false: the engine did not answer, or not all agents have
+  //    stepped, before the deadline.
   //  - kAlreadyAttached: another client has the slot.
   //  - kInvalidArgument, kInvalidAction: the actions or the agent are invalid;
   //    or the engine's task lacks a negotiated reward term.
+  //  - kStepPending: the agent has another Step that waits.
   //  - kNotReady, kPeerGone, kBrokenPeer: the engine is away, or the episode
   //    has ended since the slot was released or the engine replaced. A later
   //    call attaches to the successor, and begins an episode there.
   //  - kUnsupported, kEngineFailed, kEnvFailed: the engine's errors.
-  void Finish(StepCall* call);
+  void Step(const std::shared_ptr<StepCall>& call);
 
   // Resets an agent's environment: an exchange. Blocks until `deadline`. An
-  // engine that is away is success=false in the response. Errors: as Finish.
+  // engine that is away is success=false in the response. Errors: as Step.
   absl::Status Reset(const hazel::rpc::ResetAgentRequest& request,
                      hazel::rpc::ResetAgentResponse* response,
                      Deadline deadline);
 
-  // Resets the environment of the only agent, without a contract. Outcomes as
-  // Reset.
+  // Resets all environments, without a contract. Outcomes as Reset.
   absl::Status ResetScene(const hazel::rpc::ResetSceneRequest& request,
                           hazel::rpc::ResetSceneResponse* response,
                           Deadline deadline);
@@ -113,9 +104,10 @@ class ClientSlot {
   // nullptr: the gateway is not the client of a living engine.
   std::shared_ptr<RpcClient> Rpcs();
 
-  // Releases the client slot if it was not used for the time of the
-  // constructor. Does not block: does nothing during an exchange.
-  void ReleaseIdle(int64_t now_ns);
+  // Ends steps that wait for other agents after their deadlines. Releases the
+  // client slot if it was not used for the time of the constructor. Does not
+  // block: does nothing during an exchange.
+  void Tick(int64_t now_ns);
   // Releases the client slot. Blocks during a call of another thread.
   void Release();
 
@@ -128,24 +120,30 @@ class ClientSlot {
     std::vector<std::string> info_names;
   };
 
+  class Use;
+  using Call = std::shared_ptr<StepCall>;
+
   absl::Status Attach(Deadline deadline);
-  absl::Status CheckNoClient(Deadline deadline);
-  absl::Status Send(const StepCall& call);
-  absl::Status FindRewards(const RewardTerms& terms);
+  absl::Status Prepare(StepCall* call);
+  absl::Status Send();
   void EndPending();
-  void Complete(StepCall* call, ErrorCode code);
-  void Fill(StepCall* call);
-  void FillFrame(hazel::rpc::AgentFrame* frame) const;
-  static void TimeOut(StepCall* call);
+  void Complete(const std::vector<Call>& calls, ErrorCode code);
+  void End(const Call& call);
+  void StepAll();
+  void EndWaiting(const absl::Status& status);
   absl::Status AddImages(StepCall* call);
   absl::Status TakeLate(Deadline deadline);
+  absl::Status ResetEnvs(std::span<const int64_t> envs, Deadline deadline);
   absl::Status SetContract(const hazel::rpc::SimulationContract& contract,
-                           Deadline deadline, std::string* message);
+                           uint32_t env, Deadline deadline,
+                           std::string* message);
   absl::Status Failed(ErrorCode code);
-  void Detach();
+  void Detach(const absl::Status& reason);
   void Interrupt();
   absl::Status ReportInterruption();
-  absl::Status CheckAgent(absl::string_view name) const;
+  absl::StatusOr<uint32_t> EnvOf(absl::string_view agent) const;
+  uint64_t FrameSeq() const;
+  std::string MissingAgents() const;
 
   EngineLink* const link_;
   const std::string region_;
@@ -153,13 +151,15 @@ class ClientSlot {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::shared_ptr<Client> client_;
-  StepCall* pending_ = nullptr;  // sent by TryStep, without an outcome yet
-  bool interrupted_ = false;     // no call has reported the end of its episode
-  bool late_ = false;  // results of an earlier call's exchange will come
+  Call pending_;  // sent by TryStep, without an outcome yet
+  // By environment: calls that wait for those of the other agents.
+  std::map<uint32_t, Call> waiting_;
+  std::vector<Call> ended_;   // without the lock, their finish is called
+  bool interrupted_ = false;  // no call has reported the end of its episode
+  bool late_ = false;         // results of an earlier call's exchange will come
   int64_t last_use_ns_ = 0;
-  std::vector<float> actions_;
-  std::vector<size_t> reward_columns_;  // of the terms, among the infos
-  ActionGroups groups_;                 // of SetGroup, for the next Step
+  // Of SetGroup, by agent, for its next Step.
+  std::map<std::string, ActionGroups> groups_;
   std::mutex shared_mutex_;         // held for moments only, also inside mutex_
   std::shared_ptr<Client> shared_;  // client_; guarded by shared_mutex_
 };

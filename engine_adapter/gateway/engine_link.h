@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/base/clock.h"
 #include "transport/rpc/packed_call.h"
@@ -41,6 +42,10 @@ class EngineLink {
 
   // Returns the names of the engine's infos. Errors: as Client.
   absl::StatusOr<std::vector<std::string>> InfoNames();
+
+  // kAlreadyAttached: the engine has a client, also one without a lock, which
+  // an attach would not notice. OK for any other error of the call. Blocks.
+  absl::Status CheckNoClient(Deadline deadline);
 
  private:
   static constexpr double kAttachSecs = 1;

@@ -5,7 +5,7 @@
 // or depth.
 //
 //   PackedCall call = ImageRequest<rpc::GetCameraFrameRequest>(
-//       rpc::MethodId::GetCameraFrame, request);
+//       rpc::MethodId::GetCameraFrame, request, /*env=*/0);
 //   absl::Status status = TakeImage(&answer, *named->frame(), &frame);
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_IMAGES_H_
@@ -35,13 +35,14 @@ inline constexpr size_t kMostImageBytes = (4 << 20) - (64 << 10);
 // ask for "jpeg", too, but expect pixels: LuckyEngine has no encoder.
 template <typename Request>
 PackedCall ImageRequest(rpc::MethodId method,
-                        const google::protobuf::Message& from) {
+                        const google::protobuf::Message& from, uint32_t env) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(Pack(from, *TypeOf(PayloadsOf(method).request), &builder));
   typename Request::NativeTableType request;
   flatbuffers::GetRoot<Request>(builder.GetBufferPointer())->UnPackTo(&request);
   request.format.clear();
   request.to_slot = true;
+  request.env_id = env;
   rpc::EnvelopeT call;
   call.method = method;
   call.payload.Set(std::move(request));

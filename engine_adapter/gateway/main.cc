@@ -193,7 +193,7 @@ absl::Status Serve(Entrance entrance) {
   const timespec second = {.tv_sec = 1, .tv_nsec = 0};
   int signal = -1;
   while ((signal = sigtimedwait(&signals, nullptr, &second)) < 0) {
-    gateway.slot.ReleaseIdle(MonotonicNanos());
+    gateway.slot.Tick(MonotonicNanos());
   }
   std::cerr << "tandem-gateway: " << strsignal(signal) << ", stopping\n";
   BeginStopping();

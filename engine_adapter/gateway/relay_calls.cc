@@ -56,19 +56,21 @@ rpc::MethodId MethodOf(absl::string_view name) {
   return rpc::MethodId::NONE;
 }
 
-PackedCall CallOf(rpc::MethodId method, const Message& request) {
+PackedCall CallOf(rpc::MethodId method, const Message& request, uint32_t env) {
   const std::unique_ptr<Message> translated(request.New());
   translated->CopyFrom(request);
   TranslateNames(translated.get());
   switch (method) {
     case rpc::MethodId::GetCameraFrame:
-      return ImageRequest<rpc::GetCameraFrameRequest>(method, *translated);
+      return ImageRequest<rpc::GetCameraFrameRequest>(method, *translated, env);
     case rpc::MethodId::GetViewportFrame:
-      return ImageRequest<rpc::GetViewportFrameRequest>(method, *translated);
+      return ImageRequest<rpc::GetViewportFrameRequest>(method, *translated,
+                                                        env);
     case rpc::MethodId::StreamCamera:
-      return ImageRequest<rpc::StreamCameraRequest>(method, *translated);
+      return ImageRequest<rpc::StreamCameraRequest>(method, *translated, env);
     case rpc::MethodId::StreamViewport:
-      return ImageRequest<rpc::StartViewportStreamRequest>(method, *translated);
+      return ImageRequest<rpc::StartViewportStreamRequest>(method, *translated,
+                                                           env);
     default:
       break;
   }

@@ -12,6 +12,8 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -26,8 +28,9 @@ rpc::MethodId MethodOf(absl::string_view name);
 
 // Returns the converted request. A robot's name is left out unless it is an
 // agent's; the viewport "Main" is "main"; images are requested as pixels.
+// `env`: of an image.
 PackedCall CallOf(rpc::MethodId method,
-                  const google::protobuf::Message& request);
+                  const google::protobuf::Message& request, uint32_t env = 0);
 
 // Converts the engine's answer, or its stream's item, whose image it takes.
 // `response` has the RPC's type. Errors: kEngineFailed, if the answer has

@@ -140,22 +140,18 @@ class Calls {
   void StartExchange(CallbackServerContext* context, ServerUnaryReactor* call,
                      const pb::StepRequest* request,
                      pb::StepResponse* response) const {
-    auto step = std::make_shared<StepCall>(
-        request, response, gateway_->connections.BeginStep(context->peer()));
+    const auto step = std::make_shared<StepCall>(
+        request, response, gateway_->connections.BeginStep(context->peer()),
+        [call](const absl::Status& status) { call->Finish(ToGrpc(status)); });
     // A step does not overtake those that wait.
     const ClientSlot::Tried tried = gateway_->steps.IsIdle()
-                                        ? gateway_->slot.TryStep(step.get())
+                                        ? gateway_->slot.TryStep(step)
                                         : ClientSlot::Tried::kNotSent;
-    if (tried == ClientSlot::Tried::kDone) {
-      return call->Finish(ToGrpc(step->status));
-    }
-    auto finish = [gateway = gateway_, call, step] {
-      gateway->slot.Finish(step.get());
-      call->Finish(ToGrpc(step->status));
-    };
+    auto go_on = [gateway = gateway_, step] { gateway->slot.Step(step); };
     if (tried == ClientSlot::Tried::kSent) {
-      gateway_->steps.AddFirst(std::move(finish));
-    } else if (!gateway_->steps.Add(std::move(finish))) {
+      gateway_->steps.AddFirst(std::move(go_on));
+    } else if (tried == ClientSlot::Tried::kNotSent &&
+               !gateway_->steps.Add(std::move(go_on))) {
       call->Finish(TooManyCalls());
     }
   }

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -120,6 +121,42 @@ def test_a_negotiated_contract_selects_the_reward_signals() -> None:
         assert set(step.reward_signals) == {"reward", "reward_ctrl"}
         assert step.reward_signals["reward_ctrl"] == pytest.approx(step.info["reward_ctrl"])
         assert list(other.step(ZEROS).reward_signals) == ["reward"]
+
+
+def test_agents_step_at_once() -> None:
+    """Each gets its own row; the one whose companion does not come is told so."""
+    name = unique_name()
+    with (
+        engine(name, num_envs=2, seed=7),
+        Gateway(name) as gateway,
+        connected(gateway) as stubs,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        assert stubs.reset("agent_0").success and stubs.reset("agent_1").success
+        rows = np.random.default_rng(5).uniform(-1, 1, (20, 2, 6)).astype(np.float32)
+        over_grpc = []
+        for row in rows:
+            steps = [threads.submit(stubs.step, row[env].tolist(), agent_name=f"agent_{env}") for env in range(2)]
+            over_grpc.append([step.result() for step in steps])
+        alone = stubs.step(ZEROS, agent_name="agent_1", timeout_s=0.1)
+        assert not alone.success and "agent_0" in alone.message
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, "agent_0 to agent_1"):
+            stubs.step(ZEROS, agent_name="agent_2")
+        waiting = threads.submit(stubs.step, ZEROS)
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, "found nan at 0"):
+            stubs.step([float("nan")] * 6, agent_name="agent_1")
+        assert stubs.step(ZEROS, agent_name="agent_1").success and waiting.result().success
+    with engine(name, num_envs=2, seed=7), tandem.SharedMemoryClient(
+        name, autoreset_mode=tandem.AutoresetMode.DISABLED
+    ) as client:
+        client.reset([0])
+        client.reset([1])
+        for row, answers in zip(rows, over_grpc, strict=True):
+            client.step(row)
+            for env, answer in enumerate(answers):
+                assert answer.success and answer.observation.agent_name == f"agent_{env}"
+                assert np.array_equal(client.obs[env], np.float32(answer.observation.observations))
+                assert client.rewards[env] == np.float32(answer.reward_signals["reward"])
 
 
 def test_any_robots_name_gets_the_engines_model() -> None:
