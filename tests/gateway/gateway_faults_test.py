@@ -1,10 +1,13 @@
 """Deaths, freezes and crowds around the gateway."""
 
+import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import grpc
 import numpy as np
@@ -20,7 +23,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.gateways import Gateway
-from tests.gateway.stubs import ZEROS, attach_when_free, connected, engine, refused
+from tests.gateway.stubs import SERVICES, ZEROS, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
 
 # Steps until its parent kills it.
@@ -147,6 +150,55 @@ def test_a_slow_reader_loses_items_and_slows_nothing() -> None:
         second = next(stream)
         assert second.frame_number > first.frame_number
         stream.cancel()
+
+
+def _random_message(kind: Any, rng: random.Random, depth: int = 0) -> Any:
+    """Returns a message whose fields are random, each present with probability 0.5."""
+    numbers = [0, 1, 2**31 - 1, 0.5, float("nan"), -1, 2**32 - 1, 1e30]
+    message = kind()
+    for field in kind.DESCRIPTOR.fields:
+        if rng.random() < 0.5 or depth > 3 or (field.message_type and field.message_type.GetOptions().map_entry):
+            continue
+        many = field.is_repeated
+        if field.message_type:
+            nested = _random_message(field.message_type._concrete_class, rng, depth + 1)
+            getattr(message, field.name).MergeFrom([nested] if many else nested)
+            continue
+        value: Any = rng.choice(numbers)
+        if field.cpp_type == field.CPPTYPE_STRING:
+            value = rng.choice(["", "agent_0", "agent_9", "track", "Main", "\0x", "z" * 5000])
+            value = value.encode() if field.type == field.TYPE_BYTES else value
+        elif field.cpp_type == field.CPPTYPE_BOOL:
+            value = True
+        elif field.cpp_type not in (field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE):
+            value = rng.choice([0, 1, 7, 99, 2**31 - 1])
+        if many:
+            getattr(message, field.name).extend([value] * rng.choice([1, 6, 200]))
+        else:
+            setattr(message, field.name, value)
+    return message
+
+
+def test_random_requests_of_each_rpc_harm_nothing() -> None:
+    """Whatever their status is: the gateway and its engine then answer as before."""
+    rng = random.Random(31)
+    name = unique_name()
+    with engine(name) as served, Gateway(name) as gateway, connected(gateway) as stubs:
+        asked = 0
+        for service in SERVICES:
+            for method in service.methods:
+                call = stubs.channel.unary_stream(f"/{service.full_name}/{method.name}")
+                for _ in range(8):
+                    message = _random_message(method.input_type._concrete_class, rng)
+                    for request in (message.SerializeToString(), rng.randbytes(rng.randrange(64))):
+                        answers = call(request, timeout=0.1)
+                        with contextlib.suppress(grpc.RpcError, StopIteration):
+                            next(answers)
+                        answers.cancel()
+                        asked += 1
+        assert asked == 75 * 16
+        assert served.poll() is None and stubs.mujoco_info().success
+        assert stubs.reset().success and stubs.step(ZEROS).success
 
 
 def test_a_signal_ends_the_gateway_during_calls() -> None:

@@ -146,9 +146,10 @@ def test_agents_step_at_once() -> None:
         with refused(grpc.StatusCode.INVALID_ARGUMENT, "found nan at 0"):
             stubs.step([float("nan")] * 6, agent_name="agent_1")
         assert stubs.step(ZEROS, agent_name="agent_1").success and waiting.result().success
-    with engine(name, num_envs=2, seed=7), tandem.SharedMemoryClient(
-        name, autoreset_mode=tandem.AutoresetMode.DISABLED
-    ) as client:
+    with (
+        engine(name, num_envs=2, seed=7),
+        tandem.SharedMemoryClient(name, autoreset_mode=tandem.AutoresetMode.DISABLED) as client,
+    ):
         client.reset([0])
         client.reset([1])
         for row, answers in zip(rows, over_grpc, strict=True):

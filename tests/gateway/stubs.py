@@ -8,14 +8,36 @@ import grpc
 import pytest
 import schema.protos.hazel.agent_pb2 as agent_pb2
 import schema.protos.hazel.agent_pb2_grpc as agent_pb2_grpc
+import schema.protos.hazel.camera_pb2 as camera_pb2
+import schema.protos.hazel.debug_pb2 as debug_pb2
+import schema.protos.hazel.lidar_pb2 as lidar_pb2
 import schema.protos.hazel.mujoco_pb2 as mujoco_pb2
 import schema.protos.hazel.mujoco_pb2_grpc as mujoco_pb2_grpc
+import schema.protos.hazel.mujoco_scene_pb2 as mujoco_scene_pb2
+import schema.protos.hazel.scene_pb2 as scene_pb2
+import schema.protos.hazel.telemetry_pb2 as telemetry_pb2
+import schema.protos.hazel.viewport_pb2 as viewport_pb2
 
 import tandem
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.testing.gateways import Gateway
 
 SERVER = "engine_adapter/server/server"
+SERVICES = [
+    service
+    for module in (
+        agent_pb2,
+        camera_pb2,
+        debug_pb2,
+        lidar_pb2,
+        mujoco_pb2,
+        mujoco_scene_pb2,
+        scene_pb2,
+        telemetry_pb2,
+        viewport_pb2,
+    )
+    for service in module.DESCRIPTOR.services_by_name.values()
+]
 SECS = 60.0  # of a call; a watchdog
 ZEROS = [0.0] * 6
 
