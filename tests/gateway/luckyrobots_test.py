@@ -96,8 +96,13 @@ def test_lucky_env_gets_the_negotiated_reward_terms() -> None:
             assert info["termination_flags"] == {"terminated": False, "time_out": False}
         finally:
             env.close()
+        client = _client(gateway)
+        contract = {"rewards": {"engine_terms": [{"name": "reward_forwards"}]}}
+        assert not client.validate_task_contract(contract)["is_valid"]
         with pytest.raises(RuntimeError, match="did you mean 'reward_forward'"):
-            LuckyEnv(host=gateway.host, port=gateway.port, timeout=1, reward_terms=["reward_forwards"])
+            client.negotiate_task(contract)
+        assert "reward_ctrl" in [term["name"] for term in client.get_capability_manifest()["rewards"]]
+        client.close()
 
 
 def test_a_dozen_zeros_are_an_error_with_the_number_of_actions() -> None:
