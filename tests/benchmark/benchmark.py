@@ -37,13 +37,16 @@ from tests.benchmark.harness import Measurement, Plan, figures_of
 from tests.benchmark.interpreters import make_interpreter
 from tests.benchmark.rows import Suite
 
-_NAMES = "steps busy engines make_vec workers mujoco scaling start training deaths frames messages calls together gateway slow_lane"
+_NAMES = (
+    *"steps busy engines make_vec workers mujoco scaling start training deaths".split(),
+    *"frames messages calls together gateway slow_lane".split(),
+)
 _ALL = [
     module.SUITES
     for module in (steps, engines, environments, python_environments, calls, micro, together, gateway, slow_lane)
 ]
 _LARGE = ("torch",)  # gigabytes: its rows are measured if tools/extra_env has made it
-SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES.split()}
+SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES}
 
 
 def machine() -> dict[str, Any]:
