@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/error.h"
@@ -177,6 +179,20 @@ ListeningSocket::~ListeningSocket() {
       file.st_dev == device_ && file.st_ino == inode_) {
     unlink(path_.c_str());
   }
+}
+
+bool IsListenAddress(absl::string_view address) {
+  if (address == "none") return true;
+  const size_t colon = address.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return false;
+  const absl::string_view host = address.substr(0, colon);
+  const absl::string_view digits = address.substr(colon + 1);
+  uint32_t port = 0;
+  // An IPv6 address with a port needs brackets.
+  return (!absl::StrContains(host, ':') || absl::EndsWith(host, "]")) &&
+         digits.find_first_not_of("0123456789") == absl::string_view::npos &&
+         absl::SimpleAtoi(digits, &port) && port <= 65535 &&
+         (port != 0 || digits == "0");
 }
 
 absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {

@@ -6,7 +6,7 @@
 //
 //   const absl::StatusOr<std::vector<TcpAddress>> at = LoopbackOf(listen);
 //   absl::StatusOr<TcpSockets> tcp = ListenOnTcp(*at, listen);
-//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("daemon.sock");
+//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("server.sock");
 
 #ifndef TANDEM_PROGRAM_LISTENING_SOCKETS_H_
 #define TANDEM_PROGRAM_LISTENING_SOCKETS_H_
@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem {
@@ -53,6 +54,10 @@ struct TcpSockets {
   std::vector<ListeningSocket> sockets;  // of one port
   uint16_t port = 0;
 };
+
+// Whether it is "none" or HOST:PORT with a number as port. gRPC would take
+// numbers modulo 65536, and names such as http.
+bool IsListenAddress(absl::string_view address);
 
 // Returns the addresses of `listen`, a HOST:PORT. Blocks during a name lookup.
 // kInvalidArgument: a name without an address, or an address that other

@@ -1,4 +1,4 @@
-"""The commands `tandem-view`, `tandem-daemon` and `tandem-inspect` of the wheel; `tandem.engine.program` is another."""
+"""The wheel's commands that are programs in C++; `tandem-engine` is in `tandem.engine.program`."""
 
 import os
 import sys
@@ -21,6 +21,11 @@ def daemon() -> NoReturn:
 def inspect() -> NoReturn:
     """Replaces this process by `tandem-inspect`, with the same arguments; SystemExit if it cannot run."""
     _become("tandem-inspect", "//viz/inspect")
+
+
+def gateway() -> NoReturn:
+    """Replaces this process by `tandem-gateway`, with the same arguments; SystemExit if it cannot run."""
+    _become("tandem-gateway", "//engine_adapter/gateway:tandem-gateway")
 
 
 def _become(name: str, target: str) -> NoReturn:

@@ -27,6 +27,7 @@
 #include "engine_adapter/core/thread_pool.h"
 #include "engine_adapter/frames/frame_flags.h"
 #include "engine_adapter/host/command_line.h"
+#include "engine_adapter/host/gateway_process.h"
 #include "engine_adapter/host/launcher_watch.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "transport/base/clock.h"
@@ -66,6 +67,9 @@ ABSL_FLAG(tandem::WaitStrategy, wait, tandem::WaitStrategy::kAdaptive,
           "own), adaptive, or block (sleeps at once)");
 ABSL_FLAG(bool, group_access, false,
           "true: users of the same group may attach as well");
+ABSL_FLAG(std::string, grpc, "",
+          "HOST:PORT at which tandem-gateway serves programs for LuckyEngine "
+          "as long as this server runs; port 0 takes a free one; empty: none");
 ABSL_FLAG(int, launcher_fd, -1,
           "number of an inherited pipe's reading end: stop when the launcher "
           "closes its writing end or dies; -1: none");
@@ -259,6 +263,14 @@ absl::Status Serve(
   TANDEM_ASSIGN_OR_RETURN(const std::unique_ptr<AnyEngine> engine,
                           make_engine(options));
   if (engine == nullptr) return absl::OkStatus();
+  std::optional<GatewayProcess> gateway;
+  if (const std::string listen = absl::GetFlag(FLAGS_grpc); !listen.empty()) {
+    TANDEM_ASSIGN_OR_RETURN(
+        GatewayProcess started,
+        GatewayProcess::Start(listen, absl::GetFlag(FLAGS_name)));
+    LogLine(started.text());
+    gateway.emplace(std::move(started));
+  }
   absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::CreateTicked(
       engine.get(),
       {.name = absl::GetFlag(FLAGS_name),

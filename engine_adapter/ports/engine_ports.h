@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,9 +26,12 @@
 
 // Plain structs of schema/messages/hazel_rpc.fbs.
 namespace tandem::rpc {
+struct ActuatorGainInfoT;
 struct CameraInfoT;
 struct DebugDrawRequestT;
 struct EntityInfoT;
+struct FullStateT;
+struct GetModelInfoResponseT;
 struct JointStateT;
 struct SimulationContractT;
 struct TransformT;
@@ -93,6 +97,24 @@ class DebugPort {
   virtual void Clear() = 0;
 };
 
+// The model and the complete state, for an engine that has MuJoCo's (service
+// mujoco).
+class MujocoModelPort {
+ public:
+  virtual ~MujocoModelPort() = default;
+
+  // The joints and actuators, equal for all environments; without success.
+  virtual rpc::GetModelInfoResponseT Model() const = 0;
+  // Returns nu items.
+  virtual std::vector<rpc::ActuatorGainInfoT> Gains(uint32_t env) const = 0;
+  // Returns the state after the last step or reset, without frame_number.
+  virtual rpc::FullStateT State(uint32_t env) const = 0;
+  // Sets numbers of qpos, by their valid indices, and computes again what
+  // depends on them. Later reads return the new state.
+  virtual void SetPositions(uint32_t env,
+                            const std::map<uint32_t, float>& positions) = 0;
+};
+
 // Joints and actuators of an engine with MuJoCo's state (services mujoco and
 // telemetry).
 class MujocoPort {
@@ -127,6 +149,9 @@ class MujocoPort {
   // Sets the actuator's control for the next step, in place of the action's
   // value.
   virtual void SetControl(uint32_t env, uint32_t actuator, float value) = 0;
+
+  // nullptr: not implemented; calls of its methods get kUnsupported.
+  virtual MujocoModelPort* model() { return nullptr; }
 };
 
 // Contracts (service agent). ResetAgent calls SetContract; each environment

@@ -132,6 +132,9 @@ RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
   if (ports.mujoco != nullptr) {
     mujoco_.emplace(ports.mujoco, simulation, num_envs);
     telemetry_.emplace(ports.mujoco, simulation, num_envs);
+    if (MujocoModelPort* const model = ports.mujoco->model()) {
+      model_.emplace(model, simulation, num_envs);
+    }
   }
   if (ports.camera != nullptr) {
     camera_.emplace(ports.camera, simulation, queue_, num_envs);
@@ -155,6 +158,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   SceneService* const scene = &scene_;
   SceneService* const entities = ports.scene != nullptr ? scene : nullptr;
   MujocoService* const mujoco = pointer(mujoco_);
+  ModelService* const model = pointer(model_);
   TelemetryService* const telemetry = pointer(telemetry_);
   CameraService* const camera = pointer(camera_);
   ViewportService* const view = pointer(viewport_);
@@ -162,6 +166,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   using Agent = AgentService;
   using Scene = SceneService;
   using Mujoco = MujocoService;
+  using Model = ModelService;
   using Telemetry = TelemetryService;
   using Camera = CameraService;
   using View = ViewportService;
@@ -178,6 +183,11 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   all.Add(kMujoco, Id::GetMujocoInfo, mujoco, &Mujoco::GetMujocoInfo);
   all.Add(kMujoco, Id::SendControl, mujoco, &Mujoco::SendControl);
   all.Add(kMujoco, Id::StreamJointState, mujoco, &Mujoco::StreamJointState);
+  all.Add(kMujoco, Id::GetModelInfo, model, &Model::GetModelInfo);
+  all.Add(kMujoco, Id::GetFullState, model, &Model::GetFullState);
+  all.Add(kMujoco, Id::StreamFullState, model, &Model::StreamFullState);
+  all.Add(kMujoco, Id::SetQpos, model, &Model::SetQpos);
+  all.Add(kMujoco, Id::GetActuatorGains, model, &Model::GetActuatorGains);
   all.Add(kTelemetry, Id::GetTelemetrySchema, telemetry, &Telemetry::GetTelemetrySchema);
   all.Add(kTelemetry, Id::StreamTelemetry, telemetry, &Telemetry::StreamTelemetry);
   all.Add(kScene, Id::GetSceneInfo, entities, &Scene::GetSceneInfo);
@@ -319,7 +329,8 @@ absl::Status RpcHost::EnableLater(Service service, bool enabled) {
 
 absl::Status RpcHost::Admission(rpc::MethodId method) const {
   if (method != rpc::MethodId::ResetAgent &&
-      method != rpc::MethodId::SendControl) {
+      method != rpc::MethodId::SendControl &&
+      method != rpc::MethodId::SetQpos) {
     return absl::OkStatus();
   }
   const std::string client = links_.client_text();

@@ -30,6 +30,7 @@
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "engine_adapter/services/agent_service.h"
 #include "engine_adapter/services/image_services.h"
+#include "engine_adapter/services/model_service.h"
 #include "engine_adapter/services/mujoco_service.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "engine_adapter/services/scene_service.h"
@@ -143,6 +144,7 @@ class RpcHost {
   SceneService scene_;
   // nullopt: the engine lacks the service's port.
   std::optional<MujocoService> mujoco_;
+  std::optional<ModelService> model_;
   std::optional<TelemetryService> telemetry_;
   std::optional<CameraService> camera_;
   std::optional<ViewportService> viewport_;

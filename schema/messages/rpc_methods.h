@@ -19,6 +19,11 @@
   X(GetMujocoInfo, GetMujocoInfoRequest, GetMujocoInfoResponse)                \
   X(SendControl, SendControlRequest, SendControlResponse)                      \
   X(StreamJointState, GetJointStateRequest, GetJointStateResponse)             \
+  X(GetModelInfo, GetModelInfoRequest, GetModelInfoResponse)                   \
+  X(GetFullState, GetFullStateRequest, GetFullStateResponse)                   \
+  X(StreamFullState, StreamFullStateRequest, GetFullStateResponse)             \
+  X(SetQpos, SetQposRequest, SetQposResponse)                                  \
+  X(GetActuatorGains, GetActuatorGainsRequest, GetActuatorGainsResponse)       \
   X(GetTelemetrySchema, GetTelemetrySchemaRequest, GetTelemetrySchemaResponse) \
   X(StreamTelemetry, StreamTelemetryRequest, TelemetryFrame)                   \
   X(GetSceneInfo, GetSceneInfoRequest, GetSceneInfoResponse)                   \
@@ -64,6 +69,7 @@ constexpr MethodPayloads PayloadsOf(rpc::MethodId method) {
 // Whether the method answers with a stream; false for an unknown method.
 constexpr bool IsStream(rpc::MethodId method) {
   switch (method) {
+    case rpc::MethodId::StreamFullState:
     case rpc::MethodId::StreamJointState:
     case rpc::MethodId::StreamTelemetry:
     case rpc::MethodId::StreamCamera:

@@ -19,8 +19,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "program/grpc/reactor.h"
 #include "schema/protos/trainer.pb.h"
-#include "slow_lane/daemon/reactor.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/watch_hub.h"
 

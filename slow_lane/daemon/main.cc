@@ -28,6 +28,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "program/listening_sockets.h"
 #include "program/program_flags.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/data_folder.h"
@@ -102,21 +103,6 @@ absl::Status Refuse(const char* flag, const std::string& expected,
                     const std::string& found) {
   return absl::InvalidArgumentError(absl::StrCat(
       flag, ": expected ", expected, ", found ", found, "; see --help"));
-}
-
-bool IsListenAddress(absl::string_view address) {
-  if (address == "none") return true;
-  const size_t colon = address.rfind(':');
-  if (colon == absl::string_view::npos || colon == 0) return false;
-  const absl::string_view host = address.substr(0, colon);
-  const absl::string_view digits = address.substr(colon + 1);
-  uint32_t port = 0;
-  // An IPv6 address with a port needs brackets. The port is checked here: gRPC
-  // takes numbers modulo 65536, and names such as http.
-  return (!absl::StrContains(host, ':') || absl::EndsWith(host, "]")) &&
-         digits.find_first_not_of("0123456789") == absl::string_view::npos &&
-         absl::SimpleAtoi(digits, &port) && port <= 65535 &&
-         (port != 0 || digits == "0");
 }
 
 // `bazel run` starts a program in its runfiles; a variable has the caller's

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "slow_lane/daemon/reactor.h"
+#include "program/grpc/reactor.h"
 #include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {

@@ -22,9 +22,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "program/grpc/reactor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
-#include "slow_lane/daemon/reactor.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/store/event_store.h"
 #include "slow_lane/wire/limits.h"

@@ -18,8 +18,8 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "program/grpc/event_loop.h"
 #include "schema/protos/slow_lane.pb.h"
-#include "slow_lane/daemon/event_loop.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/daemon/run_starter.h"
 #include "slow_lane/daemon/watch_hub.h"

@@ -26,8 +26,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "program/grpc/event_loop.h"
 #include "slow_lane/daemon/cpu_shares.h"
-#include "slow_lane/daemon/event_loop.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_folder.h"

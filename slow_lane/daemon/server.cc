@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "program/grpc/server_parts.h"
 // gRPC's generated code: each callback method hides the synchronous one.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverloaded-virtual"
@@ -99,34 +100,6 @@ class TokenCredentials final : public grpc::ServerCredentials {
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder->SetMaxSendMessageSize(kMaxMessageBytes);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // Otherwise gRPC stops after two pings on an idle stream.
-  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // The minimum interval of clients' pings, with and without calls.
-  builder->AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-}
-
-std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> AddAcceptor(
-    grpc::ServerBuilder* builder,
-    std::shared_ptr<grpc::ServerCredentials> credentials) {
-  return builder->experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      std::move(credentials));
-}
-
-ConnectionAcceptor::Take HandTo(
-    grpc::experimental::ExternalConnectionAcceptor* acceptor) {
-  if (acceptor == nullptr) return nullptr;
-  return [acceptor](int connection) {
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
-        parameters;
-    parameters.fd = connection;
-    acceptor->HandleNewConnection(&parameters);
-  };
 }
 
 }  // namespace
@@ -184,6 +157,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(&builder);
+  SetKeepalive(&builder);
   std::unique_ptr<Server> server(new Server);
   server->own_ = AddAcceptor(&builder, grpc::InsecureServerCredentials());
   if (entrance.token_.has_value()) {
@@ -208,9 +182,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   server->acceptor_ = std::make_unique<ConnectionAcceptor>(
       std::move(entrance.sockets_), std::move(entrance.users_),
       ConnectionAcceptor::Options{
+          .program = "tandem-daemon",
           .take_own = HandTo(server->own_.get()),
           .take_unknown = HandTo(server->unknown_.get()),
-          .socket = absl::StrCat(data_dir, "/", kSocketFile)});
+          .next_of_unknown =
+              absl::StrCat("connect to unix:", data_dir, "/", kSocketFile,
+                           ", or start the daemon with --token_file"),
+          .ended = nullptr});
   return server;
 }
 

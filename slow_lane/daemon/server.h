@@ -24,9 +24,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "program/grpc/connection_acceptor.h"
+#include "program/grpc/peer_owner.h"
+#include "program/grpc/server_parts.h"
 #include "program/listening_sockets.h"
-#include "slow_lane/daemon/connection_acceptor.h"
-#include "slow_lane/daemon/peer_owner.h"
 
 namespace tandem::slow_lane {
 
@@ -84,8 +85,6 @@ class Server {
   void Shutdown(std::chrono::milliseconds grace);
 
  private:
-  using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
-
   Server() = default;
 
   std::unique_ptr<GrpcAcceptor> own_;

@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "program/grpc/reactor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/daemon/live_run.h"
-#include "slow_lane/daemon/reactor.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/watch_hub.h"
 

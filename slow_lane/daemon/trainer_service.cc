@@ -16,10 +16,10 @@
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "schema/protos/trainer.grpc.pb.h"
 #pragma GCC diagnostic pop
+#include "program/grpc/reactor.h"
 #include "slow_lane/daemon/control_call.h"
 #include "slow_lane/daemon/proxy_call.h"
 #include "slow_lane/daemon/publish_call.h"
-#include "slow_lane/daemon/reactor.h"
 #include "slow_lane/daemon/stream_calls.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/wire/limits.h"

@@ -24,6 +24,7 @@ from tests.benchmark import (
     calls,
     engines,
     environments,
+    gateway,
     micro,
     pictures,
     python_environments,
@@ -37,13 +38,15 @@ from tests.benchmark.interpreters import make_interpreter
 from tests.benchmark.rows import Suite
 
 _NAMES = (
-    "steps busy engines make_vec workers mujoco scaling start training deaths frames messages calls together slow_lane"
+    *"steps busy engines make_vec workers mujoco scaling start training deaths".split(),
+    *"frames messages calls together gateway slow_lane".split(),
 )
 _ALL = [
-    module.SUITES for module in (steps, engines, environments, python_environments, calls, micro, together, slow_lane)
+    module.SUITES
+    for module in (steps, engines, environments, python_environments, calls, micro, together, gateway, slow_lane)
 ]
 _LARGE = ("torch",)  # gigabytes: its rows are measured if tools/extra_env has made it
-SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES.split()}
+SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES}
 
 
 def machine() -> dict[str, Any]:

@@ -37,6 +37,7 @@ ROWS = {
     "messages": "ring_adaptive envelopes spsc",
     "calls": "adaptive",
     "together": "quiet together",
+    "gateway": "bare memory stub lucky_env cpp",
     "slow_lane": "blocks print_json asyncio beside_3_bytes beside_1_MB call_health resume_blocks resume_messages",
 }
 CHOSEN = {
@@ -48,6 +49,7 @@ CHOSEN = {
     "frames": "publish,python_ring,unseen,page",
     "messages": "ring_adaptive,envelopes",
     "together": "together",
+    "gateway": "bare,stub,cpp",
     "slow_lane": "print_json,asyncio,beside_1_MB,call_health,resume_messages",
 }
 

@@ -183,6 +183,7 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
     assert {
         "tandem/_native.so",
         "tandem/_programs/tandem-daemon",
+        "tandem/_programs/tandem-gateway",
         "tandem/_programs/tandem-inspect",
         "tandem/_programs/tandem-view",
         "tandem/engine_server",

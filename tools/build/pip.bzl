@@ -83,22 +83,8 @@ def _make_inline(ctx, header):
         fail("One line `%s` expected in %s. Next: see whether pybind11 needs _make_inline any more." % (declaration, header))
     ctx.file(header, text.replace(declaration, declaration.replace("const", "inline const", 1)), executable = False)
 
-def _pip_repository_impl(ctx):
-    requirements = ctx.path(ctx.attr.requirements)
-    wanted = ctx.os.environ.get("TANDEM_PYTHON") or ctx.read(ctx.attr.interpreter).strip()
-    interpreter = ctx.path(wanted) if wanted.startswith("/") else ctx.which(wanted)
-    if not interpreter or not interpreter.exists:
-        fail("A Python interpreter expected, but none found at %s. Next: set TANDEM_PYTHON, or unset it." % wanted)
-
-    # Named for the Python, so that nothing that ran with one is taken for cached with another.
-    venv = "venv-" + interpreter.realpath.basename
-    python = venv + "/bin/python"
-
-    ctx.report_progress("Making a virtual environment of %s" % interpreter)
-    _run(ctx, "%s -m venv (needs Debian's python3-venv; next: tools/setup)" % interpreter, [interpreter, "-m", "venv", venv])
-
-    ctx.report_progress("Installing Python packages (about 200 MB; minutes on a slow line)")
-    _run(ctx, "pip install of " + str(ctx.attr.requirements), [
+def _install(ctx, python, requirements, options = []):
+    _run(ctx, "pip install of " + str(requirements), [
         python,
         "-m",
         "pip",
@@ -109,8 +95,28 @@ def _pip_repository_impl(ctx):
         "--only-binary",
         ":all:",
         "--requirement",
-        requirements,
-    ])
+        ctx.path(requirements),
+    ] + options)
+
+def _interpreter(ctx):
+    wanted = ctx.os.environ.get("TANDEM_PYTHON") or ctx.read(ctx.attr.interpreter).strip()
+    interpreter = ctx.path(wanted) if wanted.startswith("/") else ctx.which(wanted)
+    if not interpreter or not interpreter.exists:
+        fail("A Python interpreter expected, but none found at %s. Next: set TANDEM_PYTHON, or unset it." % wanted)
+    return interpreter
+
+def _pip_repository_impl(ctx):
+    interpreter = _interpreter(ctx)
+
+    # Named for the Python, so that nothing that ran with one is taken for cached with another.
+    venv = "venv-" + interpreter.realpath.basename
+    python = venv + "/bin/python"
+
+    ctx.report_progress("Making a virtual environment of %s" % interpreter)
+    _run(ctx, "%s -m venv (needs Debian's python3-venv; next: tools/setup)" % interpreter, [interpreter, "-m", "venv", venv])
+
+    ctx.report_progress("Installing Python packages (about 200 MB; minutes on a slow line)")
+    _install(ctx, python, ctx.attr.requirements)
 
     ctx.report_progress("Reading where the packages lie")
     include, site = _run(ctx, "asking Python for its folders", [
@@ -147,6 +153,32 @@ pip_repository = repository_rule(
     environ = ["TANDEM_PYTHON"],  # builds for another Python than the project's
     attrs = {
         "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "a file naming the Python to build for"),
+        "requirements": attr.label(mandatory = True, allow_single_file = True, doc = "the lock file, with hashes"),
+    },
+)
+
+_PACKAGES_BUILD = """
+py_library(
+    name = "{name}",
+    testonly = True,
+    data = glob(["packages/**"]),
+    imports = ["packages"],
+    visibility = ["//visibility:public"],
+)
+"""
+
+def _pip_packages_repository_impl(ctx):
+    ctx.report_progress("Installing Python packages of %s" % ctx.name)
+    _install(ctx, _interpreter(ctx), ctx.attr.requirements, ["--target", ctx.path("packages")])
+    ctx.file("BUILD.bazel", _PACKAGES_BUILD.format(name = ctx.name))
+
+# Packages for the tests that depend on @name, beside those of the virtual environment. Bazel installs them when it first
+# builds such a test.
+pip_packages_repository = repository_rule(
+    implementation = _pip_packages_repository_impl,
+    environ = ["TANDEM_PYTHON"],
+    attrs = {
+        "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "as pip_repository's"),
         "requirements": attr.label(mandatory = True, allow_single_file = True, doc = "the lock file, with hashes"),
     },
 )

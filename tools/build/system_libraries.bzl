@@ -56,7 +56,7 @@ def _system_library_repository_impl(ctx):
     notices.update({"notices/%s/copyright" % name: package for name, package in ctx.attr.inside.items()})
     for notice, package in notices.items():
         ctx.symlink("/usr/share/doc/%s/copyright" % package, notice)
-    ctx.file("BUILD.bazel", _NOTICES % "\", \"".join(notices) + "".join([
+    ctx.file("BUILD.bazel", _NOTICES % list(notices) + "".join([
         _library(ctx, name, files)
         for name, files in ctx.attr.archives.items()
     ]) + "".join([_link_tool(ctx, tool, package) for tool, package in ctx.attr.tools.items()]))
@@ -79,7 +79,7 @@ system_library_repository = repository_rule(
 _NOTICES = """
 filegroup(
     name = "notices",
-    srcs = ["%s"],
+    srcs = %s,
     visibility = ["//visibility:public"],
 )
 """
@@ -180,7 +180,7 @@ def _abseil_repository_impl(ctx):
         ctx.symlink("%s/%s" % (source, path), "source/" + path)
     for name, included in _abseil_sources(paths).items():
         ctx.file("source/" + name, "".join(['#include "%s"\n' % path for path in included]))
-    ctx.file("BUILD.bazel", _NOTICES % "notices/abseil/copyright" + _ABSEIL_LIBRARY)
+    ctx.file("BUILD.bazel", _NOTICES % ["notices/abseil/copyright"] + _ABSEIL_LIBRARY)
 
 abseil_repository = repository_rule(
     doc = "Debian's Abseil as one library: the linker takes from the archives what is used.",
@@ -203,7 +203,7 @@ def _csharp_repository_impl(ctx):
         if file.basename.endswith(".cs"):
             ctx.symlink(file, "flatbuffers/" + file.basename)
     ctx.symlink("/usr/share/doc/libflatbuffers-dev/copyright", "notices/flatbuffers/copyright")
-    ctx.file("BUILD.bazel", _NOTICES % "notices/flatbuffers/copyright" + _CSHARP + _link_tool(ctx, "mcs", "mono-mcs"))
+    ctx.file("BUILD.bazel", _NOTICES % ["notices/flatbuffers/copyright"] + _CSHARP + _link_tool(ctx, "mcs", "mono-mcs"))
 
 csharp_repository = repository_rule(
     doc = "Mono's C# compiler, and the C# sources of Google.FlatBuffers.",

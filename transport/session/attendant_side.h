@@ -78,6 +78,10 @@ class AttendantSide final : public RpcSide {
   bool EngineAlive() const override { return region_.EngineAlive(); }
 
   const LrbcHeader& plan() const { return region_.plan(); }
+  // The complete region; the attendant may read its constant parts.
+  const std::shared_ptr<const RegionMapping>& mapping() const {
+    return region_.mapping();
+  }
 
  private:
   AttendantSide(absl::string_view name, const Options& options,

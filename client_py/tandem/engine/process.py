@@ -61,6 +61,7 @@ def launch_engine(
     seed: int | None = None,
     frames: options.FrameOptions | options.Size | None = None,
     images: options.ImageOptions | options.Size | None = None,
+    grpc: str | None = None,
     timeout: float = 30.0,
     server: str | os.PathLike[str] | None = None,
     flags: Sequence[str] = (),
@@ -84,6 +85,7 @@ def launch_engine(
         open; None: never.
       images: A size, such as (64, 64), or `ImageOptions`: each step also draws every environment, into
         `SharedMemoryClient.images`; None: no images.
+      grpc: HOST:PORT, such as "127.0.0.1:50051": serves programs for LuckyEngine there (docs/grpc.md); None: nowhere.
       timeout: Seconds that the engine may take to start.
       server: The engine's program, or a Python file that ends with `MyEngine.main()`; None: the environment variable
         TANDEM_ENGINE_SERVER, else the program in the package, else the one that was built beside the package.
@@ -122,6 +124,8 @@ def launch_engine(
         command += options.frame_flags(options.group_of("frames", frames, options.FrameOptions), num_envs)
     if images is not None:
         command += options.image_flags(options.group_of("images", images, options.ImageOptions))
+    if grpc is not None:
+        command.append(f"--grpc={text('grpc', grpc)}")
     command = [_word(word) for word in (*command, *options.words_of("flags", flags))]
     engine = EngineProcess(name, command)
     try:

@@ -9,6 +9,7 @@ from tandem.errors import EngineStartFailed
 from tandem.printable import printable
 
 VARIABLE = "TANDEM_ENGINE_SERVER"
+GATEWAY_VARIABLE = "TANDEM_GATEWAY"
 _PACKAGE = Path(__file__).parent.parent
 
 
@@ -24,9 +25,7 @@ def find(server: str | os.PathLike[str] | None = None) -> Path:
         candidates = [Path(asked)]
         after = "omit server" if server else f"unset {VARIABLE}"
     else:
-        root = _PACKAGE.parent.parent
-        built = Path("engine_adapter", "server", "server")
-        candidates = [_PACKAGE / "engine_server", root / built, root / "bazel-bin" / built]
+        candidates = _places("engine_server", Path("engine_adapter", "server", "server"))
     for candidate in candidates:
         if os.path.isfile(candidate):  # False for an invalid path, where Path.is_file raises
             return candidate.absolute()
@@ -36,6 +35,22 @@ def find(server: str | os.PathLike[str] | None = None) -> Path:
     )
 
 
+def _places(installed: str, built: Path) -> list[Path]:
+    """Returns where a program may be: in the package, or where Bazel builds it."""
+    root = _PACKAGE.parent.parent
+    return [_PACKAGE / installed, root / built, root / "bazel-bin" / built]
+
+
+def gateway() -> Path | None:
+    """Returns the absolute path of tandem-gateway; None if there is none."""
+    asked = os.environ.get(GATEWAY_VARIABLE)
+    places = _places("_programs/tandem-gateway", Path("engine_adapter", "gateway", "tandem-gateway"))
+    for place in [Path(asked)] if asked else places:
+        if os.path.isfile(place):
+            return place.absolute()
+    return None
+
+
 def command(server: str | os.PathLike[str] | None = None) -> list[str]:
     """Returns the words that run the program: a file *.py runs in this Python. Raises as `find`."""
     found = find(server)
@@ -43,11 +58,17 @@ def command(server: str | os.PathLike[str] | None = None) -> list[str]:
 
 
 def variables() -> dict[str, str]:
-    """Returns this process's variables, and RUNFILES_DIR, by which a program of a build tree finds its data."""
+    """Returns this process's variables, and those by which a program finds others.
+
+    RUNFILES_DIR: a build tree's data. TANDEM_GATEWAY: tandem-gateway, for the flag --grpc.
+    """
+    all_of_them = dict(os.environ)
     runfiles = _PACKAGE.parent.parent.parent
     if runfiles.name.endswith(".runfiles"):
-        return {**os.environ, "RUNFILES_DIR": str(runfiles)}
-    return dict(os.environ)
+        all_of_them["RUNFILES_DIR"] = str(runfiles)
+    if (found := gateway()) is not None:
+        all_of_them[GATEWAY_VARIABLE] = str(found)
+    return all_of_them
 
 
 def main() -> NoReturn:

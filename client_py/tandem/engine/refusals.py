@@ -33,6 +33,7 @@ KEYWORDS = (
     "render_mode",
     "frames",
     "images",
+    "grpc",
     "engine",
     "width",
     "height",

@@ -60,13 +60,13 @@ def make_vec(
     render_mode: str | None = None,
     frames: FrameOptions | Size | None = None,
     images: ImageOptions | Size | None = None,
+    grpc: str | None = None,
     engine: EngineOptions | None = None,
     **task_options: object,
 ) -> ClientVectorEnv:
     """Starts processes with environments, and returns these; `close`, or the end of this process, ends the processes.
 
-    A task of Tandem runs in an engine in C++, any other environment in Python, in worker processes. Environment i of
-    `reset(seed=s)` starts as Gymnasium's with seed s + i. docs/tasks.md and docs/environments.md list differences.
+    Tandem's tasks run in C++, all others in Python (docs/environments.md). `reset(seed=s)` seeds environment i by s+i.
 
     >>> import tandem
     >>> envs = tandem.make_vec("CartPole-v1", num_envs=3)
@@ -96,6 +96,7 @@ def make_vec(
       render_mode: "rgb_array": `render` draws every environment, as Gymnasium draws it. Not with a function.
       frames: A size, or `FrameOptions`: viewers show the environments. C++: without a render mode; Python: with one.
       images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
+      grpc: C++: HOST:PORT, such as "127.0.0.1:50051", for programs for LuckyEngine that only look (docs/grpc.md).
       engine: `EngineOptions`: restart, time-outs, waiting, the engine's program.
       task_options: C++: options of the task (docs/tasks.md), such as ctrl_cost_weight=0.1; `render`'s width and height.
 
@@ -155,6 +156,7 @@ def make_vec(
         task_options=options,
         frames=frames,
         images=images,
+        grpc=grpc,
     )
     try:
         launched = launch()
@@ -213,7 +215,7 @@ def _in_python(
     spec: EnvSpec | None, given: dict[str, Any], mode: AutoresetMode, options: EngineOptions
 ) -> WorkerVectorEnv:
     """Makes the environments of a spec, or of the functions that `task` is."""
-    unused = ("threads", "dtype", "model", "images")
+    unused = ("threads", "dtype", "model", "images", "grpc")
     _refuse(given, unused, "of environments in Python")
     own = ("reward", "terminated", "observation")
     _refuse(given, own, "of environments in Python, where a wrapper of the environment does this")

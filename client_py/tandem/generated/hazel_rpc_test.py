@@ -59,7 +59,7 @@ def expect_equal(found: Any, listed: Any, where: str) -> None:
     elif isinstance(listed, float):
         assert np.float32(found) == np.float32(listed), where
     elif isinstance(listed, str) and not isinstance(found, bytes):  # an enum's
-        enums = (rpc.MethodId, rpc.Payload, rpc.SimulationMode, rpc.CameraStreamKind)
+        enums = (rpc.MethodId, rpc.Payload, rpc.SimulationMode, rpc.CameraStreamKind, rpc.MjJointType)
         assert found in [getattr(enum, listed, None) for enum in enums], where
     else:
         assert (found.decode() if isinstance(found, bytes) else found) == listed, where

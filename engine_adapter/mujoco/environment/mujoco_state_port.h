@@ -1,6 +1,8 @@
-// MujocoStatePort: the joints and controls of MuJoCo environments.
+// MujocoStatePort: the joints, the controls and the model of MuJoCo
+// environments.
 //
-// Data flow: services mujoco and telemetry <-> MujocoStatePort <-> mjData.
+// Data flow: services mujoco and telemetry <-> MujocoStatePort <-> mjModel,
+// mjData.
 // Ownership: the engine owns it, beside the environments that it points to.
 //
 //   MujocoStatePort port(environments);
@@ -10,6 +12,7 @@
 #define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_STATE_PORT_H_
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
@@ -21,7 +24,7 @@ namespace tandem {
 // A joint with several positions has several names: its name with _x, _y, _z
 // (metres) and _qw, _qx, _qy, _qz (its quaternion). A joint without a name is
 // "joint 3".
-class MujocoStatePort final : public MujocoPort {
+class MujocoStatePort final : public MujocoPort, public MujocoModelPort {
  public:
   // At least one environment, all with one model.
   explicit MujocoStatePort(std::vector<MujocoEnvironment*> environments);
@@ -33,6 +36,15 @@ class MujocoStatePort final : public MujocoPort {
   void SetControl(uint32_t env, uint32_t actuator, float value) override {
     environments_[env]->SetControl(actuator, value);
   }
+  MujocoModelPort* model() override { return this; }
+
+  rpc::GetModelInfoResponseT Model() const override;
+  // Those of the environment's own model, if a contract has changed it.
+  std::vector<rpc::ActuatorGainInfoT> Gains(uint32_t env) const override;
+  rpc::FullStateT State(uint32_t env) const override;
+  // MuJoCo normalises quaternions.
+  void SetPositions(uint32_t env,
+                    const std::map<uint32_t, float>& positions) override;
 
  private:
   std::vector<MujocoEnvironment*> environments_;

@@ -235,6 +235,103 @@ void AddMujoco(Collection& all) {
   all.Add(MethodId::SendControl, std::move(written));
 }
 
+void AddModel(Collection& all) {
+  all.Add(MethodId::GetModelInfo, GetModelInfoRequestT());
+
+  auto model = Succeeded<GetModelInfoResponseT>("a model");
+  model.nq = 11;
+  model.nv = 10;
+  model.nu = 5;
+  model.njnt = 4;
+  auto joint = std::make_unique<JointDescriptorT>();
+  joint->index = 3;
+  joint->name = "ankle";
+  joint->type = MjJointType::HINGE;
+  joint->qpos_adr = 9;
+  joint->qvel_adr = 8;
+  joint->limited = true;
+  joint->range_lo = -0.5F;
+  joint->range_hi = 0.75F;
+  joint->claimed_by_policy_slot_id = 21;
+  joint->claimed_by_rl_agent = true;
+  model.joints.push_back(std::move(joint));
+  auto actuator = std::make_unique<ActuatorDescriptorT>();
+  actuator->index = 2;
+  actuator->name = "ankle_motor";
+  actuator->ctrl_limited = true;
+  actuator->ctrl_range_lo = -1.5F;
+  actuator->ctrl_range_hi = 1.25F;
+  actuator->target_joint_index = -7;
+  actuator->claimed_by_policy_slot_id = 22;
+  actuator->claimed_by_rl_agent = true;
+  model.actuators.push_back(std::move(actuator));
+  all.Add(MethodId::GetModelInfo, std::move(model));
+
+  const auto filter = [] {
+    auto made = std::make_unique<StateFilterT>();
+    made->include_only_policy_claimed_joints = true;
+    made->include_only_unclaimed_joints = true;
+    made->filter_by_slot_id = 23;
+    return made;
+  };
+  GetFullStateRequestT get;
+  get.include_qpos = true;
+  get.include_qvel = true;
+  get.include_ctrl = true;
+  get.filter = filter();
+  get.env_id = 24;
+  all.Add(MethodId::GetFullState, std::move(get));
+
+  auto state = Succeeded<GetFullStateResponseT>("a state");
+  state.state = std::make_unique<FullStateT>();
+  state.state->qpos = {0.5F, -0.25F};
+  state.state->qvel = {1.5F};
+  state.state->ctrl = {-0.75F};
+  state.state->time = 12.0625;
+  state.state->frame_number = 9'000'000'001;
+  state.included_joint_indices = {1, 2};
+  state.included_actuator_indices = {3};
+  all.Add(MethodId::GetFullState, std::move(state));
+
+  StreamFullStateRequestT stream;
+  stream.target_fps = 25;
+  stream.include_qpos = true;
+  stream.include_qvel = true;
+  stream.include_ctrl = true;
+  stream.filter = filter();
+  stream.env_id = 26;
+  all.Add(MethodId::StreamFullState, std::move(stream));
+
+  SetQposRequestT set;
+  set.bulk = {0.125F, -0.5F};
+  auto entry = std::make_unique<IndexedQposEntryT>();
+  entry->qpos_index = 6;
+  entry->value = 2.5F;
+  set.indexed.push_back(std::move(entry));
+  set.force = true;
+  set.skip_policy_reseed = true;
+  set.env_id = 27;
+  all.Add(MethodId::SetQpos, std::move(set));
+
+  auto positions = Succeeded<SetQposResponseT>("three are written");
+  positions.values_written = 3;
+  all.Add(MethodId::SetQpos, std::move(positions));
+
+  GetActuatorGainsRequestT gains;
+  gains.env_id = 28;
+  all.Add(MethodId::GetActuatorGains, gains);
+
+  auto gain = std::make_unique<ActuatorGainInfoT>();
+  gain->actuator_index = 4;
+  gain->actuator_name = "knee_servo";
+  gain->gain_prm_0 = 20.5F;
+  gain->bias_prm_0 = -1.75F;
+  gain->neutralized = true;
+  auto found = Succeeded<GetActuatorGainsResponseT>("one actuator");
+  found.actuators.push_back(std::move(gain));
+  all.Add(MethodId::GetActuatorGains, std::move(found));
+}
+
 void AddTelemetry(Collection& all) {
   all.Add(MethodId::GetTelemetrySchema, GetTelemetrySchemaRequestT());
 
@@ -486,6 +583,7 @@ std::vector<RpcSample> RpcSamples() {
   AddEnvelopes(all);
   AddAgent(all);
   AddMujoco(all);
+  AddModel(all);
   AddTelemetry(all);
   AddScene(all);
   AddSimulation(all);

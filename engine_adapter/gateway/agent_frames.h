@@ -1,0 +1,41 @@
+// AgentFrames: the results of the gateway's own steps, as a stream.
+//
+// Data flow: the client slot's last exchange -> Next, at most target_fps times
+// a second -> RelayStream.
+// Ownership: refers to the slot, which outlives it. One thread at a time.
+//
+//   RelayStream<pb::AgentFrame>::Start(gateway, context,
+//                                      AgentFrames(&gateway->slot, request));
+
+#ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_AGENT_FRAMES_H_
+#define TANDEM_ENGINE_ADAPTER_GATEWAY_AGENT_FRAMES_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "engine_adapter/gateway/client_slot.h"
+#include "schema/protos/hazel/agent.pb.h"
+#include "transport/base/clock.h"
+
+namespace tandem::gateway {
+
+// Without a target_fps: 30. Frames of equal frame_number are passed once.
+class AgentFrames {
+ public:
+  AgentFrames(ClientSlot* slot, const hazel::rpc::StreamAgentRequest& request);
+
+  // Blocks until a new frame. kStepTimeout: none before the deadline, for
+  // example because no program has stepped. Errors: those of ClientSlot::Frame.
+  absl::StatusOr<std::optional<hazel::rpc::AgentFrame>> Next(Deadline deadline);
+
+ private:
+  ClientSlot* slot_;
+  hazel::rpc::StreamAgentRequest request_;
+  Deadline next_ = Deadline::Now();
+  std::optional<uint32_t> last_;  // the frame_number
+};
+
+}  // namespace tandem::gateway
+
+#endif  // TANDEM_ENGINE_ADAPTER_GATEWAY_AGENT_FRAMES_H_

@@ -1,0 +1,38 @@
+#include "program/grpc/server_parts.h"
+
+#include <grpc/grpc.h>
+
+#include <utility>
+
+namespace tandem {
+
+void SetKeepalive(grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Otherwise gRPC stops after two pings on an idle stream.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // The minimum interval of clients' pings, with and without calls.
+  builder->AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+}
+
+std::unique_ptr<GrpcAcceptor> AddAcceptor(
+    grpc::ServerBuilder* builder,
+    std::shared_ptr<grpc::ServerCredentials> credentials) {
+  return builder->experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      std::move(credentials));
+}
+
+ConnectionAcceptor::Take HandTo(GrpcAcceptor* acceptor) {
+  if (acceptor == nullptr) return nullptr;
+  return [acceptor](int connection) {
+    GrpcAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection;
+    acceptor->HandleNewConnection(&parameters);
+  };
+}
+
+}  // namespace tandem

@@ -1,0 +1,39 @@
+// What every gRPC server of this tree sets and uses: SetKeepalive, AddAcceptor,
+// HandTo.
+//
+// Data flow: ConnectionAcceptor -> HandTo -> the acceptor of AddAcceptor ->
+// gRPC, which serves the connection.
+// Ownership: the caller owns the acceptor. It must outlive the server.
+//
+//   SetKeepalive(&builder);
+//   auto acceptor = AddAcceptor(&builder, grpc::InsecureServerCredentials());
+//   ConnectionAcceptor::Options options = {.take_own = HandTo(acceptor.get())};
+
+#ifndef TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_
+#define TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <memory>
+
+#include "program/grpc/connection_acceptor.h"
+
+namespace tandem {
+
+using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+// The server notices a client whose machine or process has stopped: it pings an
+// idle connection.
+void SetKeepalive(grpc::ServerBuilder* builder);
+
+std::unique_ptr<GrpcAcceptor> AddAcceptor(
+    grpc::ServerBuilder* builder,
+    std::shared_ptr<grpc::ServerCredentials> credentials);
+
+// Returns a function that gives connections to `acceptor`; nullptr for nullptr.
+ConnectionAcceptor::Take HandTo(GrpcAcceptor* acceptor);
+
+}  // namespace tandem
+
+#endif  // TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_

@@ -1,0 +1,158 @@
+"""The step through the gRPC gateway, compared with shared memory on the same engine, and with a bare gRPC server."""
+
+import contextlib
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+import tandem
+from tests.benchmark.engine_process import SMALL, serving
+from tests.benchmark.rows import Case, Figures, Row, Suite, turns, us
+
+_HERE, _ROOT = Path(__file__).parent, Path(__file__).parents[2]
+_PEER, _GATEWAY = _HERE / "gateway_peer", _ROOT / "engine_adapter/gateway/tandem-gateway"
+_CHEETAH = "HalfCheetah-v5"
+_WARM_UP_NS = 30_000_000
+_SECS = 60.0  # of a call; a watchdog
+
+Step = Callable[[], object]
+Served = Callable[[str, str], contextlib.AbstractContextManager[str]]  # task, name -> address
+
+
+@contextlib.contextmanager
+def _program(command: list[str]) -> Iterator[str]:
+    """Runs a program that prints its address; yields the address, and ends the program afterwards."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stdout is not None
+            line = program.stdout.readline()
+            found = re.search(r"127\.0\.0\.1:\d+", line)
+            if not found:
+                raise RuntimeError(f"expected {command[0]} to print its address, found {line!r}")
+            yield found[0]
+        finally:
+            program.terminate()
+
+
+def _engine(task: str, name: str) -> contextlib.AbstractContextManager[object]:
+    """Runs an engine: of a task, or that of 1 x 4 x 1."""
+    if task:
+        return tandem.launch_engine(task, name=name, server=_ROOT / "engine_adapter/server/server")
+    return serving("host_adaptive", SMALL, name)
+
+
+@contextlib.contextmanager
+def _gateway(task: str, name: str) -> Iterator[str]:
+    """Runs an engine and its gateway; yields the gateway's address."""
+    command = [str(_GATEWAY), f"--name={name}", "--listen=127.0.0.1:0", f"--parent={os.getpid()}"]
+    with _engine(task, name), _program(command) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def _bare(task: str, name: str) -> Iterator[str]:
+    """Runs the bare gRPC server, which has no engine."""
+    with _program([str(_PEER), "serve"]) as address:
+        yield address
+
+
+def _measured(step: Step, seconds: float) -> Figures:
+    nanos: list[int] = []
+    now = time.perf_counter_ns
+    warm = now() + _WARM_UP_NS
+    end = warm + int(seconds * 1e9)
+    while len(nanos) < 10 or now() < end:
+        begun = now()
+        step()
+        done = now()
+        if done >= warm:
+            nanos.append(done - begun)
+    return us(nanos, mean=True)
+
+
+def _by_memory(task: str, name: str, seconds: float) -> Figures:
+    with (
+        _engine(task, name),
+        tandem.SharedMemoryClient(name, timeout=30, autoreset_mode=tandem.AutoresetMode.DISABLED) as client,
+    ):
+        client.reset()
+        actions = np.full((1, client.act_size), 0.5, np.float32)
+        return _measured(lambda: client.step(actions), seconds)
+
+
+def _by_stub(served: Served, task: str, name: str, seconds: float) -> Figures:
+    import grpc
+
+    from schema.protos.hazel import agent_pb2, agent_pb2_grpc
+
+    with served(task, name) as address, grpc.insecure_channel(address) as channel:
+        stub = agent_pb2_grpc.AgentServiceStub(channel)
+        _reset(lambda: stub.ResetAgent(agent_pb2.ResetAgentRequest(), timeout=_SECS))
+        actions = [0.5] * (6 if task else SMALL.act)
+
+        def step() -> None:
+            answer = stub.Step(agent_pb2.StepRequest(actions=actions), timeout=_SECS)
+            if not answer.success:
+                raise RuntimeError(answer.message)
+
+        return _measured(step, seconds)
+
+
+def _reset(reset: Callable[[], object]) -> None:
+    """Resets when the engine is there."""
+    deadline = time.monotonic() + _SECS
+    while not reset().success:  # type: ignore[attr-defined]
+        if time.monotonic() > deadline:
+            raise RuntimeError("expected an engine, found none")
+
+
+def _by_lucky_env(task: str, name: str, seconds: float) -> Figures:
+    from luckyrobots import LuckyEnv
+
+    with _gateway(task, name) as address:
+        host, port = address.split(":")
+        env = LuckyEnv(host=host, port=int(port), timeout=1)
+        try:
+            env.reset()
+            action = np.full(env.action_space.shape, 0.5, np.float32)
+            return _measured(lambda: env.step(action), seconds)
+        finally:
+            env.close()
+
+
+def _by_cpp(task: str, name: str, seconds: float) -> Figures:
+    with _gateway(task, name) as address:
+        actions = str(6 if task else SMALL.act)
+        command = [str(_PEER), "call", address, str(seconds), actions]
+        printed = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+    return us(np.frombuffer(printed, np.int64), mean=True)
+
+
+def _rows(task: str, against: str) -> list[Row]:
+    return [
+        Row("memory", "Tandem, shared memory, Python", turns(_by_memory, task), (against,)),
+        Row("stub", "Tandem, gateway, Python", turns(_by_stub, _gateway, task), (against,)),
+        Row("lucky_env", "Tandem, gateway, LuckyEnv", turns(_by_lucky_env, task), (against,)),
+        Row("cpp", "Tandem, gateway, C++", turns(_by_cpp, task), (against,)),
+    ]
+
+
+_BARE = Row("bare", "bare gRPC server, no engine, Python", turns(_by_stub, _bare, ""))
+
+
+SUITES = {
+    "gateway": Suite(
+        "gateway",
+        "the step through the gRPC gateway; limit: a bare gRPC server with the same messages",
+        [
+            Case(f"{SMALL}: a step through the gateway", [_BARE, *_rows("", "bare")], ("p50 us",)),
+            Case(f"{_CHEETAH}, one environment: a step through the gateway", _rows(_CHEETAH, "memory"), ("p50 us",)),
+        ],
+        __name__,
+    )
+}
