@@ -11,8 +11,8 @@ import numpy as np
 
 from tandem.arguments import path as checked_path
 from tandem.arguments import shown
+from tandem.engine.worker_environment import RUN_DIR_VARIABLE
 from tandem.errors import InvalidArgument
-from tandem.worker_environment import RUN_DIR_VARIABLE
 
 _NAME = "eval_summary.json"
 
