@@ -48,7 +48,9 @@ class EvalSummaryWriter:
         if path is None:
             folder = os.environ.get(RUN_DIR_VARIABLE)
             if not folder:
-                raise InvalidArgument(f"path: expected a file, found None, and no run of the daemon ({RUN_DIR_VARIABLE})")
+                raise InvalidArgument(
+                    f"path: expected a file, found None, and no run of the daemon ({RUN_DIR_VARIABLE})"
+                )
             path = Path(folder, _NAME)
         checked_path("path", path)
         self.path = Path(path)
