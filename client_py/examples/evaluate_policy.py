@@ -37,8 +37,10 @@ def run_episodes(envs: gymnasium.vector.VectorEnv, policy: Array, seed: int) -> 
     while running.any():
         outputs = np.concatenate([obs, np.ones((len(obs), 1))], axis=1) @ policy.T
         space = envs.single_action_space
-        is_box = isinstance(space, gymnasium.spaces.Box)
-        actions = np.clip(outputs, space.low, space.high) if is_box else outputs.argmax(axis=1)
+        if isinstance(space, gymnasium.spaces.Box):
+            actions = np.clip(outputs, space.low, space.high)
+        else:
+            actions = outputs.argmax(axis=1)
         obs, rewards, terminations, truncations, _ = envs.step(actions)
         returns += rewards * running
         running &= ~(terminations | truncations)

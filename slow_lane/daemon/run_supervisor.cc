@@ -8,17 +8,14 @@
 #include <future>
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "slow_lane/daemon/worker_protocol.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_id.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -40,36 +37,6 @@ std::string MakeToken() {
   // Returns all of so few bytes, and cannot fail after the system's start.
   (void)!getrandom(bytes.data(), bytes.size(), 0);
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
-}
-
-constexpr char kProtocol[] = "MOSAIC/1.0";
-// Of the events that workers publish (schema/telemetry). 0: the worker names
-// none.
-constexpr uint32_t kSchemaVersion = 1;
-
-// kFailedPrecondition, with both versions: the worker has another protocol or
-// schema than this daemon.
-absl::Status CheckVersions(const RegisterWorkerRequest& request) {
-  absl::string_view minor = request.proto_version();
-  const bool is_one =
-      minor.empty() ||
-      (absl::ConsumePrefix(&minor, "MOSAIC/1.") && !minor.empty() &&
-       absl::c_all_of(minor, [](char letter) {
-         return absl::ascii_isdigit(static_cast<unsigned char>(letter));
-       }));
-  if (!is_one) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("expected the protocol MOSAIC/1.x, as this daemon's ",
-                     kProtocol, ", found ", Quoted(request.proto_version()),
-                     "; use a daemon of the worker's version"));
-  }
-  if (request.schema_version() > kSchemaVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "expected events of schema version ", kSchemaVersion,
-        ", which this daemon knows, found ", request.schema_version(),
-        "; use a daemon of the worker's version"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -372,9 +339,7 @@ void RunSupervisor::Register(RegisterWorkerRequest request,
          std::string& token = run->session_tokens[request.worker_id()];
          token = MakeToken();
          RegisterWorkerResponse response;
-         response.set_accepted_version(request.proto_version().empty()
-                                           ? kProtocol
-                                           : request.proto_version());
+         response.set_accepted_version(AcceptedVersion(request));
          response.set_session_token(token);
          runs_.MoveTo(run, RUN_STATUS_RDY);  // from HSHK only
          reply(std::move(response));

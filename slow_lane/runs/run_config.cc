@@ -323,7 +323,7 @@ std::optional<std::string> TextAt(json& root, absl::string_view path) {
 }
 
 // Returns the worker's variables of metadata.tandem.fast_lane, by which it
-// chooses what to publish (client_py/tandem/worker_environment.py).
+// chooses what to publish (client_py/tandem/engine/worker_environment.py).
 std::map<std::string, std::string> FastLaneVariables(json& root) {
   constexpr absl::string_view kFastLane = "metadata.tandem.fast_lane";
   json* const found = Find(root, kFastLane);

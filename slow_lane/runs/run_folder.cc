@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -287,7 +288,17 @@ FolderSweeper::FolderSweeper(absl::string_view data_dir)
     : runs_(absl::StrCat(data_dir, "/runs")),
       thread_([this](const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
-        while (wake_.wait(lock, stop, [this] { return wanted_; })) {
+        // Not wait: see transport/base/await.h.
+        const auto is_wanted = [&] {
+          while (!stop.stop_requested()) {
+            if (wake_.wait_for(lock, stop, std::chrono::hours(1),
+                               [this] { return wanted_; })) {
+              return true;
+            }
+          }
+          return false;
+        };
+        while (is_wanted()) {
           wanted_ = false;
           lock.unlock();
           RemoveAll(stop);

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/schema_versions.h"
+#include "transport/base/await.h"
 #include "transport/base/error.h"
 
 namespace tandem::slow_lane {
@@ -221,7 +222,7 @@ void EventStore::Close() {
   if (!closing_) close_deadline_ = Deadline::After(options_.close_secs);
   closing_ = true;
   wake_.notify_one();
-  closed_wake_.wait(lock, [this] { return closed_; });
+  Await(closed_wake_, lock, [this] { return closed_; });
 }
 
 void EventStore::Run() {
@@ -245,7 +246,7 @@ void EventStore::AnswerLate() {
   closed_ = true;
   closed_wake_.notify_all();
   while (true) {
-    wake_.wait(lock, [this] { return ending_ || !late_.empty(); });
+    Await(wake_, lock, [this] { return ending_ || !late_.empty(); });
     if (late_.empty()) return;
     std::deque<Item> late;
     late.swap(late_);
@@ -259,7 +260,7 @@ std::vector<EventStore::Item> EventStore::TakeItems() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (closing_) leftovers_ = false;  // left for the next start
   if (!leftovers_) {
-    wake_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+    Await(wake_, lock, [this] { return closing_ || !queue_.empty(); });
   }
   std::vector<Item> items;
   size_t bytes = 0;

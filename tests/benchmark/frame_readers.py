@@ -1,7 +1,7 @@
 """Processes that read a run's frames, for the suite `frames`; run as a program, it is one of them.
 
-    frame_readers.py reader RUN HZ    # FastLaneReader.latest_frame, HZ times a second
-    frame_readers.py page RUN PROGRAM # tandem-view's page, drawn at once, without a browser
+frame_readers.py reader RUN HZ    # FastLaneReader.latest_frame, HZ times a second
+frame_readers.py page RUN PROGRAM # tandem-view's page, drawn at once, without a browser
 """
 
 import contextlib

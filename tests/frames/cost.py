@@ -1,6 +1,7 @@
 """The cost of the viewer: a training's steps a second with and without an open window, by turns, in one run.
 
     bazel run //tests/frames:cost -- --pairs 20
+    bazel run //tests/frames:cost -- --pairs 20 --page    # a browser with the page, in place of the window
 
 The training is the quickstart's, an iteration of augmented random search; both halves of a pair make the same steps.
 The trainer and the stepping thread have one core; the render thread, the viewer and its display have another. So the
@@ -48,6 +49,28 @@ def _viewer(run: str, display: str, cores: str) -> Iterator[None]:
         viewer.wait()
 
 
+@contextmanager
+def _page(run: str, cores: str) -> Iterator[None]:
+    """Runs the page's server and a browser that shows the run."""
+    # Not above: without --page no browser is needed.
+    from tests.web.page_fixture import Page, running_view
+
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, set(map(int, cores.split(","))))  # the processes inherit it
+    try:
+        with running_view() as view:
+            page = Page()
+            try:
+                page.open(view.address)
+                page.open_run(run)
+                os.sched_setaffinity(0, before)
+                yield
+            finally:
+                page.close()
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def _steps_per_second(client: tandem.SharedMemoryClient, pair: int) -> float:
     start = time.perf_counter()
     Search(client, seed=pair).iterate()
@@ -66,6 +89,7 @@ def _parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--num_envs", type=int, default=64)
     parser.add_argument("--frames", default="320x240")
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--page", action="store_true", help="watch by tandem-view's page in Chromium")
     parser.add_argument("--shared", action="store_true", help="leave the threads to the system")
     options = parser.parse_args(arguments)
     if options.pairs < 2:
@@ -101,8 +125,9 @@ def main() -> None:
                         rate[watched] = _steps_per_second(client, pair)
                         continue
                     before = witness.head
-                    with _viewer(engine.name, display, of_frames):
-                        client.reset(seed=0)
+                    client.reset(seed=0)
+                    watching = _page(engine.name, of_frames) if options.page else None
+                    with watching or _viewer(engine.name, display, of_frames):
                         while witness.head < before + 3:  # until the window shows frames
                             client.step(client.actions)
                         before, start = witness.head, time.perf_counter()
@@ -115,8 +140,9 @@ def main() -> None:
                     rates.append(rate[False])
                     print(f"pair {pair:3d} of {options.pairs}: {100 * (ratios[-1] - 1):+.2f} %", flush=True)
     low, high = _interval(ratios)
+    where = "the page" if options.page else "the viewer's window"
     print(
-        f"\n{TASK}, {options.num_envs} environments, four of {options.frames} in the viewer's window at "
+        f"\n{TASK}, {options.num_envs} environments, four of {options.frames} in {where} at "
         f"{frames / watched_secs:.0f} frames/s, {options.pairs} pairs\n"
         f"  training steps/s, unwatched   {np.median(rates):,.0f} ({min(rates):,.0f} .. {max(rates):,.0f})\n"
         f"  watched, of that              {np.median(ratios):.4f} ({min(ratios):.4f} .. {max(ratios):.4f})\n"

@@ -129,7 +129,7 @@ class CleanEnvironment:
         Returns:
           The process, with its standard output as a pipe.
         """
-        words = [self.folder / "bin" / program, *arguments]
+        words = [str(self.folder / "bin" / program), *arguments]
         return subprocess.Popen(
             words, cwd=self.folder, env=outside_variables(), stdout=subprocess.PIPE, text=True, start_new_session=True
         )

@@ -110,7 +110,7 @@ except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
 
 
 def test_view_starts_the_daemon_that_runs_a_job(environment: CleanEnvironment) -> None:
-    """`tandem-view --daemon` starts the wheel's daemon and serves the page; `tandemctl` submits a run to that daemon."""
+    """`tandem-view --daemon` starts the wheel's daemon and serves the page; `tandemctl` submits a run to the daemon."""
     environment.link(*(Requirement(each).name for each in environment.requirements() if "telemetry" in each))
     with tempfile.TemporaryDirectory() as folder:  # a short path: a socket's has at most 107 characters
         daemon = f"unix:{folder}/daemon.sock"
@@ -200,8 +200,8 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
         f"{info}/licenses/third_party/nlohmann_json/copyright",
         f"{info}/licenses/third_party/pybind11/LICENSE",
     } <= modes.keys()
-    for library in ("boost", "c_ares", "flatbuffers", "grpc", "libmd", "openssl", "protobuf", "re2", "simdjson", "sqlite3"):
-        assert f"{info}/licenses/third_party/{library}/copyright" in modes
+    libraries = "boost c_ares flatbuffers grpc libmd openssl protobuf re2 simdjson sqlite3 utf8cpp".split()
+    assert {f"{info}/licenses/third_party/{library}/copyright" for library in libraries} <= modes.keys()
     assert not [path for path in modes if "test" in path]
     for program in ("engine_server", "_programs/tandem-daemon", "_programs/tandem-inspect", "_programs/tandem-view"):
         assert modes[f"tandem/{program}"] & stat.S_IXOTH

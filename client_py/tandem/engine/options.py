@@ -8,8 +8,8 @@ from typing import Literal, TypeVar, get_args
 
 from tandem._native import MAX_FRAME_HZ, MAX_RENDER_SIDE, MAX_RENDER_SLOTS
 from tandem.arguments import flag, integer, one_of, path, rate, seconds, shown, text
+from tandem.engine.worker_environment import WorkerSettings
 from tandem.errors import InvalidArgument
-from tandem.worker_environment import WorkerSettings
 
 Size = tuple[int, int] | str
 Effect = Literal["shadows", "reflections", "multisampling"]

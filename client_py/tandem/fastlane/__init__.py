@@ -5,12 +5,12 @@ the images of any Gymnasium environment. MOSAIC's programs read and write the sa
 "Frames").
 """
 
+from tandem.engine.worker_environment import WorkerSettings, apply_fastlane_environment
 from tandem.fastlane.frames import FastLaneConfig, FastLaneFrame, FastLaneMetrics
 from tandem.fastlane.publishing import PublishFrames, PublishVectorFrames, publish_frames
 from tandem.fastlane.reader import FastLaneReader, NoSuchRun
 from tandem.fastlane.tiling import tile_frames
 from tandem.fastlane.writer import FastLaneWriter
-from tandem.worker_environment import WorkerSettings, apply_fastlane_environment
 
 __all__ = [
     "FastLaneConfig",

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from tandem._native import EpisodeReturns
 from tandem.arguments import rate
+from tandem.engine.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
 from tandem.fastlane.tiling import checked_image, described_images, tile_frames
 from tandem.fastlane.writer import FastLaneWriter
-from tandem.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 
 if TYPE_CHECKING:
     _VectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]

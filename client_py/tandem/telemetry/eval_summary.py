@@ -11,8 +11,8 @@ import numpy as np
 
 from tandem.arguments import path as checked_path
 from tandem.arguments import shown
+from tandem.engine.worker_environment import RUN_DIR_VARIABLE
 from tandem.errors import InvalidArgument
-from tandem.worker_environment import RUN_DIR_VARIABLE
 
 _NAME = "eval_summary.json"
 
@@ -48,7 +48,9 @@ class EvalSummaryWriter:
         if path is None:
             folder = os.environ.get(RUN_DIR_VARIABLE)
             if not folder:
-                raise InvalidArgument(f"path: expected a file, found None, and no run of the daemon ({RUN_DIR_VARIABLE})")
+                raise InvalidArgument(
+                    f"path: expected a file, found None, and no run of the daemon ({RUN_DIR_VARIABLE})"
+                )
             path = Path(folder, _NAME)
         checked_path("path", path)
         self.path = Path(path)

@@ -11,10 +11,10 @@ from typing import IO, Any, SupportsFloat, SupportsIndex
 import numpy as np
 
 from tandem.arguments import flag, integer, shown
+from tandem.engine.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 from tandem.errors import InvalidArgument
 from tandem.telemetry.json_lines import line_of
 from tandem.telemetry.line_output import LineOutput
-from tandem.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 
 _LARGEST = 2**64 - 1
 _LONGEST_ERROR = 4000  # characters of an exception in an event

@@ -46,8 +46,8 @@ class RecordEpisodes(_Wrapper):
         Args:
           env: The environments.
           events: The writer of the events; None: a new `EventWriter()`.
-          steps: Whether each step is an event, too, if `events.prints_steps`. Its observation is the one after the action; that of an episode's
-            last step belongs to the episode in every mode.
+          steps: Whether each step is an event, too, if `events.prints_steps`. Its observation is the one after the
+            action; that of an episode's last step belongs to the episode in every mode.
 
         Raises:
           TypeError: No `gymnasium.vector.VectorEnv`.

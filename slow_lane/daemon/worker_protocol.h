@@ -1,0 +1,30 @@
+// CheckVersions: whether this daemon knows a worker's protocol and events.
+//
+// Data flow: RegisterWorkerRequest -> OK, or the refusal.
+// Ownership: any thread.
+//
+//   const absl::Status known = CheckVersions(request);
+//   if (known.ok()) response.set_accepted_version(AcceptedVersion(request));
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_
+#define TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "schema/protos/trainer.pb.h"
+
+namespace tandem::slow_lane {
+
+// kFailedPrecondition, with both versions: the worker's protocol is neither
+// empty nor MOSAIC/1.x, or its events have a newer schema (schema/telemetry).
+absl::Status CheckVersions(
+    const gymgui::trainer::RegisterWorkerRequest& request);
+
+// Returns the worker's version, or this daemon's if the worker names none.
+std::string AcceptedVersion(
+    const gymgui::trainer::RegisterWorkerRequest& request);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_
