@@ -43,6 +43,16 @@ def environment(tmp_path: Path, wheel: Path) -> CleanEnvironment:
     return made
 
 
+@pytest.fixture(scope="session")
+def complete(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> CleanEnvironment:
+    """Creates an environment with the wheel and the packages of [telemetry], which tests only use."""
+    made = CleanEnvironment.create(tmp_path_factory.mktemp("complete") / "venv", sys.executable, pip=False)
+    made.pip("install", "--no-deps", str(wheel))
+    required = map(Requirement, made.requirements())
+    made.link(*(each.name for each in required if not each.marker or each.marker.evaluate({"extra": "telemetry"})))
+    return made
+
+
 def test_works_without_the_mujoco_package(environment: CleanEnvironment) -> None:
     """`pip check` finds no missing requirement."""
     environment.pip("check")
@@ -57,7 +67,7 @@ def test_works_beside_the_mujoco_package(environment: CleanEnvironment) -> None:
     assert check_installed(environment, tandem.__version__, modules=("mujoco",)) == alone
 
 
-def test_serves_an_engine_in_python(environment: CleanEnvironment) -> None:
+def test_serves_an_engine_in_python(complete: CleanEnvironment) -> None:
     """The engine's module and its codecs are the wheel's; a trainer does not load them."""
     program = """
 import sys, threading
@@ -81,12 +91,12 @@ thread.join()
 """
     files = [
         Path(line)
-        for line in environment.run("python", "-c", program, f"wheel-{uuid.uuid4().hex}").splitlines()
+        for line in complete.run("python", "-c", program, f"wheel-{uuid.uuid4().hex}").splitlines()
         if "/" in line
     ]
     ours = [file for file in files if file.name.startswith(("_engine", "_native", "libjpeg", "libpng"))]
     assert {file.name.partition("-")[0].partition(".")[0] for file in ours} >= {"_engine", "libjpeg", "libpng16"}
-    assert all(file.is_relative_to(environment.folder) for file in ours), ours
+    assert all(file.is_relative_to(complete.folder) for file in ours), ours
 
 
 def test_trainer_client_needs_the_extras_packages(environment: CleanEnvironment) -> None:
@@ -109,12 +119,11 @@ except (ModuleNotFoundError, telemetry.DaemonUnreachable) as error:
         assert "tandem-daemon --data_dir" in environment.fail(*command.split(), "--daemon=unix:none.sock", "list")
 
 
-def test_view_starts_the_daemon_that_runs_a_job(environment: CleanEnvironment) -> None:
+def test_view_starts_the_daemon_that_runs_a_job(complete: CleanEnvironment) -> None:
     """`tandem-view --daemon` starts the wheel's daemon and serves the page; `tandemctl` submits a run to the daemon."""
-    environment.link(*(Requirement(each).name for each in environment.requirements() if "telemetry" in each))
     with tempfile.TemporaryDirectory() as folder:  # a short path: a socket's has at most 107 characters
         daemon = f"unix:{folder}/daemon.sock"
-        view = environment.start(
+        view = complete.start(
             "tandem-view", "--listen=127.0.0.1:0", "--daemon", f"--daemon_target={daemon}", f"--data_dir={folder}/data"
         )
         try:
@@ -124,30 +133,30 @@ def test_view_starts_the_daemon_that_runs_a_job(environment: CleanEnvironment) -
             browser.open(address).close()
             with browser.open(address.partition("?")[0]) as page:
                 assert b"<title>" in page.read()
-            run_id = environment.run("tandemctl", f"--daemon={daemon}", "submit", "--", "echo", "done").strip()
-            assert "done" in environment.run("tandemctl", f"--daemon={daemon}", "logs", "--follow", run_id)
-            environment.check_libraries(view.pid)
+            run_id = complete.run("tandemctl", f"--daemon={daemon}", "submit", "--", "echo", "done").strip()
+            assert "done" in complete.run("tandemctl", f"--daemon={daemon}", "logs", "--follow", run_id)
+            complete.check_libraries(view.pid)
             pid = int(Path(folder, "data", "daemon.pid").read_text())
-            environment.check_libraries(pid)
+            complete.check_libraries(pid)
             os.kill(pid, signal.SIGTERM)
         finally:
             view.terminate()
             view.communicate()
 
 
-def test_inspector_names_itself(environment: CleanEnvironment) -> None:
+def test_inspector_names_itself(complete: CleanEnvironment) -> None:
     """Its messages name the wheel's command."""
-    assert environment.fail("tandem-inspect", f"wheel-{uuid.uuid4().hex}").endswith("Next: tandem-inspect list\n")
+    assert complete.fail("tandem-inspect", f"wheel-{uuid.uuid4().hex}").endswith("Next: tandem-inspect list\n")
 
 
-def test_has_the_c_interface(environment: CleanEnvironment, tmp_path: Path) -> None:
+def test_has_the_c_interface(complete: CleanEnvironment, tmp_path: Path) -> None:
     """A program in C is compiled and linked by the flags of `python -m tandem.sdk`, and finds the library."""
     source = tmp_path / "program.c"
     source.write_text("#include <stdio.h>\n#include <tandem.h>\nint main(void) { puts(tandem_version()); return 0; }\n")
-    flags = environment.run("python", "-m", "tandem.sdk", "--cflags", "--libs").split()
+    flags = complete.run("python", "-m", "tandem.sdk", "--cflags", "--libs").split()
     subprocess.run(["gcc", "-o", tmp_path / "program", source, *flags], check=True)
     assert subprocess.check_output([tmp_path / "program"], text=True) == f"{tandem.__version__}\n"
-    cmake = Path(environment.run("python", "-m", "tandem.sdk", "--cmake").strip())
+    cmake = Path(complete.run("python", "-m", "tandem.sdk", "--cmake").strip())
     assert (cmake / "TandemConfig.cmake").is_file()
 
 
