@@ -580,7 +580,6 @@ std::vector<RpcSample> RpcSamples() {
   AddEnvelopes(all);
   AddAgent(all);
   AddMujoco(all);
-  AddModel(all);
   AddTelemetry(all);
   AddScene(all);
   AddSimulation(all);
@@ -588,6 +587,7 @@ std::vector<RpcSample> RpcSamples() {
   AddViewport(all);
   AddDebug(all);
   AddControl(all);
+  AddModel(all);  // last: the order decides the correlation ids
   return std::move(all).Take();
 }
 
