@@ -12,6 +12,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -117,10 +118,10 @@ class UnaryCall {
   }
 
   EngineCall engine_call() const {
-    return {.gateway = gateway_,
-            .deadline = DeadlineOf(*context_),
-            .peer = context_->peer()};
+    return {
+        .gateway = gateway_, .deadline = DeadlineOf(*context_), .peer = peer()};
   }
+  std::string peer() const { return context_->peer(); }
   Gateway* gateway() const { return gateway_; }
   ServerUnaryReactor* reactor() const { return reactor_; }
   Message* request() const { return request_.get(); }
@@ -142,7 +143,7 @@ void StartStep(UnaryCall* call) {
   const auto step = std::make_shared<StepCall>(
       static_cast<const pb::StepRequest*>(call->request()),
       static_cast<pb::StepResponse*>(call->response()),
-      gateway->connections.BeginStep(call->engine_call().peer),
+      gateway->connections.BeginStep(call->peer()),
       [call](const absl::Status& status) { call->End(status); });
   // A step does not overtake those that wait.
   const ClientSlot::Tried tried = gateway->steps.IsIdle()
@@ -171,7 +172,7 @@ void Start(const char* name, UnaryCall* call) {
     StartStep(call);
   } else if constexpr (kDoor == Door::kStep) {
     // In the order of the steps.
-    call->gateway()->connections.BeginStep(call->engine_call().peer);
+    call->gateway()->connections.BeginStep(call->peer());
     call->EndBy(&call->gateway()->steps,
                 [request, response](const EngineCall& engine) {
                   return Exchange(&engine.gateway->slot, engine.deadline,
