@@ -23,9 +23,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "program/grpc/event_loop.h"
-#include "program/grpc/listening_sockets.h"
 #include "program/grpc/peer_owner.h"
 #include "program/grpc/refusal.h"
+#include "program/listening_sockets.h"
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 

@@ -28,7 +28,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "program/grpc/listening_sockets.h"
+#include "program/listening_sockets.h"
 #include "program/program_flags.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/data_folder.h"

@@ -25,9 +25,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "program/grpc/connection_acceptor.h"
-#include "program/grpc/listening_sockets.h"
 #include "program/grpc/peer_owner.h"
 #include "program/grpc/server_parts.h"
+#include "program/listening_sockets.h"
 
 namespace tandem::slow_lane {
 

@@ -6,10 +6,10 @@
 //
 //   const absl::StatusOr<std::vector<TcpAddress>> at = LoopbackOf(listen);
 //   absl::StatusOr<TcpSockets> tcp = ListenOnTcp(*at, listen);
-//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("server.sock");
+//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("daemon.sock");
 
-#ifndef TANDEM_PROGRAM_GRPC_LISTENING_SOCKETS_H_
-#define TANDEM_PROGRAM_GRPC_LISTENING_SOCKETS_H_
+#ifndef TANDEM_PROGRAM_LISTENING_SOCKETS_H_
+#define TANDEM_PROGRAM_LISTENING_SOCKETS_H_
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -64,6 +64,9 @@ bool IsListenAddress(absl::string_view address);
 // machines can reach.
 absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen);
 
+// As LoopbackOf, also for addresses that other machines can reach.
+absl::StatusOr<std::vector<TcpAddress>> AddressesOf(const std::string& listen);
+
 // Replaces port 0 by a free port, equal for all addresses. Skips addresses of a
 // family that this machine lacks, except the last. kUnavailable: the port is in
 // use.
@@ -80,4 +83,4 @@ absl::StatusOr<ListeningSocket> ListenOnUnix(const std::string& path);
 
 }  // namespace tandem
 
-#endif  // TANDEM_PROGRAM_GRPC_LISTENING_SOCKETS_H_
+#endif  // TANDEM_PROGRAM_LISTENING_SOCKETS_H_

@@ -1,4 +1,4 @@
-#include "program/grpc/listening_sockets.h"
+#include "program/listening_sockets.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -38,6 +38,15 @@ TEST(LoopbackOf, RefusesAddressesThatOtherMachinesReach) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << listen << ": " << status;
     EXPECT_TRUE(absl::StrContains(status.message(), "ssh -N -L")) << status;
   }
+}
+
+TEST(AddressesOf, AlsoAcceptsAddressesThatOtherMachinesReach) {
+  for (const char* const listen : {"0.0.0.0:0", "192.0.2.1:8900", "[::]:1"}) {
+    const absl::StatusOr<std::vector<TcpAddress>> found = AddressesOf(listen);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->size(), 1U) << listen;
+  }
+  EXPECT_FALSE(AddressesOf("no-such-host.invalid:1").ok());
 }
 
 TEST(LoopbackOf, RefusesANameWithoutAddress) {

@@ -1,4 +1,4 @@
-#include "program/grpc/listening_sockets.h"
+#include "program/listening_sockets.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -114,8 +114,53 @@ absl::Status CannotListen(const std::string& listen, int why) {
       "--listen: expected an address that is free and this machine's own, "
       "found that '",
       listen, "' is not (", std::strerror(why),
-      "); does another server run there? Next: --listen=127.0.0.1:0 takes a "
-      "free port"));
+      "); is another server running? Next: --listen=127.0.0.1:0 takes a free "
+      "port"));
+}
+
+absl::StatusOr<std::vector<TcpAddress>> Resolve(const std::string& listen,
+                                                bool only_loopback) {
+  const auto [host, port] = Split(listen);
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;  // "*" is every address
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found,
+                                                             &freeaddrinfo);
+  if (error != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--listen: expected an address of this machine, found that '", host,
+        "' has none (", gai_strerror(error),
+        "); next: --listen=127.0.0.1:", port));
+  }
+  std::vector<TcpAddress> addresses;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    if (only_loopback && !IsLoopback(at->ai_addr)) {
+      const std::string number = Numeric(at->ai_addr, at->ai_addrlen);
+      const std::string forwarded = port == "0" ? "PORT" : port;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--listen: expected an address that this machine alone reaches "
+          "(127.0.0.1, [::1], localhost), found '",
+          host, "'", number == host ? "" : absl::StrCat(", which is ", number),
+          ": connections of other machines are neither encrypted nor of a "
+          "known user; next: --listen=127.0.0.1:",
+          port, ", and on the other machine ssh -N -L ", forwarded,
+          ":127.0.0.1:", forwarded, " THIS_MACHINE"));
+    }
+    TcpAddress address = {.bytes = {}, .size = at->ai_addrlen};
+    std::memcpy(&address.bytes, at->ai_addr, at->ai_addrlen);
+    // Two lines of /etc/hosts may give a name the same address twice.
+    if (std::none_of(addresses.begin(), addresses.end(),
+                     [&address](const TcpAddress& known) {
+                       return std::memcmp(&known.bytes, &address.bytes,
+                                          sizeof(known.bytes)) == 0;
+                     })) {
+      addresses.push_back(address);
+    }
+  }
+  return addresses;
 }
 
 }  // namespace
@@ -151,46 +196,11 @@ bool IsListenAddress(absl::string_view address) {
 }
 
 absl::StatusOr<std::vector<TcpAddress>> LoopbackOf(const std::string& listen) {
-  const auto [host, port] = Split(listen);
-  addrinfo hints = {};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;  // "*" is every address
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found,
-                                                             &freeaddrinfo);
-  if (error != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--listen: expected an address of this machine, found that '", host,
-        "' has none (", gai_strerror(error),
-        "); next: --listen=127.0.0.1:", port));
-  }
-  std::vector<TcpAddress> addresses;
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    if (!IsLoopback(at->ai_addr)) {
-      const std::string number = Numeric(at->ai_addr, at->ai_addrlen);
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--listen: expected an address that this machine alone reaches "
-          "(127.0.0.1, [::1], localhost), found '",
-          host, "'", number == host ? "" : absl::StrCat(", which is ", number),
-          ": connections of other machines are neither encrypted nor of a "
-          "known user; next: --listen=127.0.0.1:",
-          port, ", and on the other machine ssh -N -L 50055:127.0.0.1:",
-          port == "0" ? "PORT" : port, " THIS_MACHINE"));
-    }
-    TcpAddress address = {.bytes = {}, .size = at->ai_addrlen};
-    std::memcpy(&address.bytes, at->ai_addr, at->ai_addrlen);
-    // Two lines of /etc/hosts may give a name the same address twice.
-    if (std::none_of(addresses.begin(), addresses.end(),
-                     [&address](const TcpAddress& known) {
-                       return std::memcmp(&known.bytes, &address.bytes,
-                                          sizeof(known.bytes)) == 0;
-                     })) {
-      addresses.push_back(address);
-    }
-  }
-  return addresses;
+  return Resolve(listen, /*only_loopback=*/true);
+}
+
+absl::StatusOr<std::vector<TcpAddress>> AddressesOf(const std::string& listen) {
+  return Resolve(listen, /*only_loopback=*/false);
 }
 
 absl::StatusOr<TcpSockets> ListenOnTcp(const std::vector<TcpAddress>& addresses,
@@ -246,7 +256,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   if (taken) {
     return absl::UnavailableError(absl::StrCat(
         "--socket: expected a path that is free, found one at which another "
-        "program listens; next: another path, or stop that program: ",
+        "program listens; give another path, or stop that program: ",
         path));
   }
   if (unlink(path.c_str()) != 0) return MakeSystemError("unlink", path, errno);
