@@ -5,6 +5,7 @@
 //   gateway_peer call HOST:PORT SECONDS ACTIONS
 //                                # int64 nanoseconds of each Step, on stdout
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/client_unary_call.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/service_type.h>
