@@ -6,7 +6,7 @@
 //
 //   const absl::StatusOr<std::vector<TcpAddress>> at = LoopbackOf(listen);
 //   absl::StatusOr<TcpSockets> tcp = ListenOnTcp(*at, listen);
-//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("server.sock");
+//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("daemon.sock");
 
 #ifndef TANDEM_PROGRAM_LISTENING_SOCKETS_H_
 #define TANDEM_PROGRAM_LISTENING_SOCKETS_H_

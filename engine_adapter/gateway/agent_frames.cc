@@ -26,7 +26,7 @@ AgentFrames::AgentFrames(ClientSlot* slot,
   if (request_.target_fps() == 0) request_.set_target_fps(kDefaultFps);
 }
 
-absl::StatusOr<std::optional<hazel::rpc::AgentFrame>> AgentFrames::Next(
+absl::StatusOr<std::unique_ptr<google::protobuf::Message>> AgentFrames::Next(
     Deadline deadline) {
   if (IsStopping()) {
     return MakeError(ErrorCode::kInterrupted, "the gateway is stopping");
@@ -36,9 +36,9 @@ absl::StatusOr<std::optional<hazel::rpc::AgentFrame>> AgentFrames::Next(
       std::chrono::nanoseconds(until_ns - MonotonicNanos()));
   if (!next_.PassedAt(MonotonicNanos())) return NoFrame();
   next_ = Deadline::After(1.0 / std::min(request_.target_fps(), kMostFps));
-  std::optional<hazel::rpc::AgentFrame> frame(std::in_place);
+  auto frame = std::make_unique<hazel::rpc::AgentFrame>();
   TANDEM_ASSIGN_OR_RETURN(const bool found,
-                          slot_->Frame(request_.agent_name(), &*frame));
+                          slot_->Frame(request_.agent_name(), frame.get()));
   if (!found || last_ == frame->frame_number()) return NoFrame();
   last_ = frame->frame_number();
   frame->set_target_fps(request_.target_fps());

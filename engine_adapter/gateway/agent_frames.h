@@ -4,30 +4,32 @@
 // a second -> RelayStream.
 // Ownership: refers to the slot, which outlives it. One thread at a time.
 //
-//   RelayStream<pb::AgentFrame>::Start(gateway, context,
-//                                      AgentFrames(&gateway->slot, request));
+//   auto items = std::make_unique<AgentFrames>(&gateway->slot, request);
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_AGENT_FRAMES_H_
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_AGENT_FRAMES_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/gateway/client_slot.h"
+#include "engine_adapter/gateway/stream_items.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "transport/base/clock.h"
 
 namespace tandem::gateway {
 
 // Without a target_fps: 30. Frames of equal frame_number are passed once.
-class AgentFrames {
+class AgentFrames final : public StreamItems {
  public:
   AgentFrames(ClientSlot* slot, const hazel::rpc::StreamAgentRequest& request);
 
   // Blocks until a new frame. kStepTimeout: none before the deadline, for
   // example because no program has stepped. Errors: those of ClientSlot::Frame.
-  absl::StatusOr<std::optional<hazel::rpc::AgentFrame>> Next(Deadline deadline);
+  absl::StatusOr<std::unique_ptr<google::protobuf::Message>> Next(
+      Deadline deadline) override;
 
  private:
   ClientSlot* slot_;

@@ -1,6 +1,6 @@
 #include "engine_adapter/gateway/services.h"
 
-#include <grpcpp/impl/codegen/proto_utils.h>
+#include <google/protobuf/message.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/service_type.h>
@@ -10,13 +10,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/agent_frames.h"
 #include "engine_adapter/gateway/answers.h"
+#include "engine_adapter/gateway/engine_items.h"
 #include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/message_bytes.h"
 #include "engine_adapter/gateway/relay_calls.h"
 #include "engine_adapter/gateway/relay_stream.h"
 #include "engine_adapter/gateway/rpc_table.h"
@@ -34,6 +40,7 @@ namespace tandem::gateway {
 namespace {
 
 namespace pb = hazel::rpc;
+using google::protobuf::Message;
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
@@ -79,158 +86,207 @@ absl::Status Exchange(ClientSlot* slot, Deadline /*deadline*/,
   return slot->SetGroup(request, response);
 }
 
-// Ends a stream before its first item.
-template <typename Response>
-class EndedStream final : public grpc::ServerWriteReactor<Response> {
+// A call with one response, and its messages. End deletes it.
+class UnaryCall {
  public:
-  explicit EndedStream(const grpc::Status& status) { this->Finish(status); }
-  void OnDone() override { delete this; }
-};
+  // `response`: gRPC sends these bytes when the call ends.
+  UnaryCall(Gateway* gateway, CallbackServerContext* context,
+            const Message& request_type, const Message& response_type,
+            grpc::ByteBuffer* response)
+      : gateway_(gateway),
+        context_(context),
+        reactor_(context->DefaultReactor()),
+        request_(request_type.New()),
+        response_(response_type.New()),
+        bytes_(response) {}
 
-// What its class needs to start calls.
-class Calls {
- public:
-  explicit Calls(Gateway* gateway) : gateway_(gateway) {}
+  void End(const grpc::Status& status) {
+    if (status.ok()) *bytes_ = BytesOf(*response_);
+    ServerUnaryReactor* const reactor = reactor_;
+    delete this;
+    reactor->Finish(status);
+  }
+  void End(const absl::Status& status) { End(ToGrpc(status)); }
 
-  template <Door kDoor, typename Request, typename Response>
-  ServerUnaryReactor* Start(absl::string_view name,
-                            CallbackServerContext* context,
-                            const Request* request, Response* response) const {
-    ServerUnaryReactor* const call = context->DefaultReactor();
-    if constexpr (kDoor == Door::kStep) {
-      StartExchange(context, call, request, response);
-    } else if constexpr (requires { Answer(*request, response); }) {
-      call->Finish(ToGrpc(Answer(*request, response)));
-    } else {
-      const auto answer = [engine = EngineCall{.gateway = gateway_,
-                                               .deadline = DeadlineOf(*context),
-                                               .peer = context->peer()},
-                           name, call, request, response] {
-        if constexpr (kDoor == Door::kGateway) {
-          call->Finish(ToGrpc(Answer(engine, *request, response)));
-        } else {
-          call->Finish(
-              ToGrpc(Relay(engine, MethodOf(name), *request, response)));
-        }
-      };
-      if (!gateway_->calls.Add(answer)) call->Finish(TooManyCalls());
-    }
-    return call;
+  // Adds `answer`, which returns the call's status, to a queue.
+  template <typename Answer>
+  void EndBy(WorkQueue* queue, Answer answer) {
+    const auto work = [this, answer, call = engine_call()] {
+      End(answer(call));
+    };
+    if (!queue->Add(work)) End(TooManyCalls());
   }
 
-  template <Door kDoor, typename Item, typename Request>
-  grpc::ServerWriteReactor<Item>* StartStream(absl::string_view name,
-                                              CallbackServerContext* context,
-                                              const Request& request) const {
-    if constexpr (kDoor == Door::kGateway) {
-      return RelayStream<Item>::Start(gateway_, context,
-                                      AgentFrames(&gateway_->slot, request));
-    } else {
-      const rpc::MethodId method = MethodOf(name);
-      return RelayStream<Item>::Start(
-          gateway_, context,
-          EngineItems<Item>(gateway_, CallOf(method, request),
-                            [method](RpcMessage* from, Item* to) {
-                              return TakeAnswer(method, from, to);
-                            }));
-    }
+  EngineCall engine_call() const {
+    return {
+        .gateway = gateway_, .deadline = DeadlineOf(*context_), .peer = peer()};
   }
+  std::string peer() const { return context_->peer(); }
+  Gateway* gateway() const { return gateway_; }
+  ServerUnaryReactor* reactor() const { return reactor_; }
+  Message* request() const { return request_.get(); }
+  Message* response() const { return response_.get(); }
 
  private:
-  void StartExchange(CallbackServerContext* context, ServerUnaryReactor* call,
-                     const pb::StepRequest* request,
-                     pb::StepResponse* response) const {
-    const auto step = std::make_shared<StepCall>(
-        request, response, gateway_->connections.BeginStep(context->peer()),
-        [call](const absl::Status& status) { call->Finish(ToGrpc(status)); });
-    // A step does not overtake those that wait.
-    const ClientSlot::Tried tried = gateway_->steps.IsIdle()
-                                        ? gateway_->slot.TryStep(step)
-                                        : ClientSlot::Tried::kNotSent;
-    auto go_on = [gateway = gateway_, step] { gateway->slot.Step(step); };
-    if (tried == ClientSlot::Tried::kSent) {
-      gateway_->steps.AddFirst(std::move(go_on));
-    } else if (tried == ClientSlot::Tried::kNotSent &&
-               !gateway_->steps.Add(std::move(go_on))) {
-      call->Finish(TooManyCalls());
-    }
-  }
-
-  // Other calls that follow the order of the steps.
-  template <typename Request, typename Response>
-  void StartExchange(CallbackServerContext* context, ServerUnaryReactor* call,
-                     const Request* request, Response* response) const {
-    gateway_->connections.BeginStep(context->peer());
-    const bool added = gateway_->steps.Add([slot = &gateway_->slot,
-                                            deadline = DeadlineOf(*context),
-                                            call, request, response] {
-      call->Finish(ToGrpc(Exchange(slot, deadline, *request, response)));
-    });
-    if (!added) call->Finish(TooManyCalls());
-  }
+  ~UnaryCall() = default;
 
   Gateway* const gateway_;
+  CallbackServerContext* const context_;
+  ServerUnaryReactor* const reactor_;
+  const std::unique_ptr<Message> request_;
+  const std::unique_ptr<Message> response_;
+  grpc::ByteBuffer* const bytes_;
 };
 
+void StartStep(UnaryCall* call) {
+  Gateway* const gateway = call->gateway();
+  const auto step = std::make_shared<StepCall>(
+      static_cast<const pb::StepRequest*>(call->request()),
+      static_cast<pb::StepResponse*>(call->response()),
+      gateway->connections.BeginStep(call->peer()),
+      [call](const absl::Status& status) { call->End(status); });
+  // A step does not overtake those that wait.
+  const ClientSlot::Tried tried = gateway->steps.IsIdle()
+                                      ? gateway->slot.TryStep(step)
+                                      : ClientSlot::Tried::kNotSent;
+  auto go_on = [gateway, step] { gateway->slot.Step(step); };
+  if (tried == ClientSlot::Tried::kSent) {
+    gateway->steps.AddFirst(std::move(go_on));
+  } else if (tried == ClientSlot::Tried::kNotSent &&
+             !gateway->steps.Add(std::move(go_on))) {
+    call->End(TooManyCalls());
+  }
+}
+
+// Starts a call of an RPC with this door. Its messages have these types.
+template <Door kDoor, typename Request, typename Response>
+void Start(const char* name, UnaryCall* call) {
+  const auto* const request = static_cast<const Request*>(call->request());
+  auto* const response = static_cast<Response*>(call->response());
+  if constexpr (kDoor == Door::kEngine) {
+    call->EndBy(&call->gateway()->calls,
+                [name, request, response](const EngineCall& engine) {
+                  return Relay(engine, MethodOf(name), *request, response);
+                });
+  } else if constexpr (std::is_same_v<Request, pb::StepRequest>) {
+    StartStep(call);
+  } else if constexpr (kDoor == Door::kStep) {
+    // In the order of the steps.
+    call->gateway()->connections.BeginStep(call->peer());
+    call->EndBy(&call->gateway()->steps,
+                [request, response](const EngineCall& engine) {
+                  return Exchange(&engine.gateway->slot, engine.deadline,
+                                  *request, response);
+                });
+  } else if constexpr (requires { Answer(*request, response); }) {
+    call->End(Answer(*request, response));
+  } else {
+    call->EndBy(&call->gateway()->calls,
+                [request, response](const EngineCall& engine) {
+                  return Answer(engine, *request, response);
+                });
+  }
+}
+
 // A service made of rows. protoc's plugin would generate the same, a class for
-// each, which takes minutes to compile.
+// each, which takes minutes to compile; so would a template for each type of
+// message.
 class TableService final : public grpc::Service {
  public:
-  explicit TableService(Gateway* gateway) : calls_(gateway) {}
+  explicit TableService(Gateway* gateway) : gateway_(gateway) {}
 
-  // Both texts outlive the service. `path`: "/hazel.rpc.Service/Name".
-  template <Door kDoor, typename Request, typename Response>
-  void AddUnary(const char* path, const char* name) {
-    Add(path, grpc::internal::RpcMethod::NORMAL_RPC,
-        new grpc::internal::CallbackUnaryHandler<Request, Response>(
-            [this, name](CallbackServerContext* context, const Request* request,
-                         Response* response) {
-              return calls_.Start<kDoor>(name, context, request, response);
-            }));
+  using StartCall = void (*)(const char* name, UnaryCall* call);
+  using Items = std::unique_ptr<StreamItems> (*)(Gateway* gateway,
+                                                 const char* name,
+                                                 const Message& request);
+
+  // The texts and the messages outlive the service. `path`:
+  // "/hazel.rpc.Service/Name".
+  void AddUnary(const char* path, const char* name, const Message& request_type,
+                const Message& response_type, StartCall start) {
+    Unary(path, [this, name, &request_type, &response_type, start](
+                    CallbackServerContext* context, const Bytes* request,
+                    Bytes* response) {
+      auto* const call = new UnaryCall(gateway_, context, request_type,
+                                       response_type, response);
+      ServerUnaryReactor* const reactor = call->reactor();
+      const grpc::Status parsed = Parse(*request, call->request());
+      if (parsed.ok()) {
+        start(name, call);
+      } else {
+        call->End(parsed);
+      }
+      return reactor;
+    });
   }
 
-  template <Door kDoor, typename Request, typename Item>
-  void AddStream(const char* path, const char* name) {
-    Add(path, grpc::internal::RpcMethod::SERVER_STREAMING,
-        new grpc::internal::CallbackServerStreamingHandler<Request, Item>(
-            [this, name](CallbackServerContext* context,
-                         const Request* request) {
-              return calls_.StartStream<kDoor, Item>(name, context, *request);
-            }));
+  void AddStream(const char* path, const char* name,
+                 const Message& request_type, Items items) {
+    Stream(path, [this, name, &request_type, items](
+                     CallbackServerContext* context, const Bytes* bytes) {
+      const std::unique_ptr<Message> request(request_type.New());
+      const grpc::Status parsed = Parse(*bytes, request.get());
+      if (!parsed.ok()) return RelayStream::Ended(parsed);
+      return RelayStream::Start(&gateway_->streams, context,
+                                items(gateway_, name, *request));
+    });
   }
 
   // An RPC that is refused with a text, whatever its messages are.
   void AddRefused(const char* path, const char* name, bool streams) {
-    using Bytes = grpc::ByteBuffer;
     if (streams) {
-      return Add(
-          path, grpc::internal::RpcMethod::SERVER_STREAMING,
-          new grpc::internal::CallbackServerStreamingHandler<Bytes, Bytes>(
-              [name](CallbackServerContext* /*context*/,
-                     const Bytes* /*request*/) {
-                return new EndedStream<Bytes>(NotServed(name));
-              }));
+      return Stream(path, [name](CallbackServerContext* /*context*/,
+                                 const Bytes* /*request*/) {
+        return RelayStream::Ended(NotServed(name));
+      });
     }
-    Add(path, grpc::internal::RpcMethod::NORMAL_RPC,
-        new grpc::internal::CallbackUnaryHandler<Bytes, Bytes>(
-            [name](CallbackServerContext* context, const Bytes* /*request*/,
-                   Bytes* /*response*/) {
-              ServerUnaryReactor* const call = context->DefaultReactor();
-              call->Finish(NotServed(name));
-              return call;
-            }));
+    Unary(path, [name](CallbackServerContext* context, const Bytes* /*request*/,
+                       Bytes* /*response*/) {
+      ServerUnaryReactor* const call = context->DefaultReactor();
+      call->Finish(NotServed(name));
+      return call;
+    });
   }
 
  private:
+  using Bytes = grpc::ByteBuffer;
+
+  void Unary(const char* path,
+             std::function<ServerUnaryReactor*(CallbackServerContext*,
+                                               const Bytes*, Bytes*)>
+                 start) {
+    Add(path, grpc::internal::RpcMethod::NORMAL_RPC,
+        new grpc::internal::CallbackUnaryHandler<Bytes, Bytes>(
+            std::move(start)));
+  }
+  void Stream(const char* path, std::function<grpc::ServerWriteReactor<Bytes>*(
+                                    CallbackServerContext*, const Bytes*)>
+                                    start) {
+    Add(path, grpc::internal::RpcMethod::SERVER_STREAMING,
+        new grpc::internal::CallbackServerStreamingHandler<Bytes, Bytes>(
+            std::move(start)));
+  }
   void Add(const char* path, grpc::internal::RpcMethod::RpcType type,
            grpc::internal::MethodHandler* handler) {
     AddMethod(new grpc::internal::RpcServiceMethod(path, type, nullptr));
     MarkMethodCallback(methods_++, handler);
   }
 
-  const Calls calls_;
+  Gateway* const gateway_;
   int methods_ = 0;
 };
+
+template <typename Item>
+std::unique_ptr<StreamItems> ItemsOf(Gateway* gateway, const char* name,
+                                     const Message& request) {
+  if constexpr (std::is_same_v<Item, pb::AgentFrame>) {
+    return std::make_unique<AgentFrames>(
+        &gateway->slot, static_cast<const pb::StreamAgentRequest&>(request));
+  } else {
+    return std::make_unique<EngineItems>(&gateway->link, MethodOf(name),
+                                         request, Item::default_instance());
+  }
+}
 
 // Rows -> calls of a TableService's functions. The types of a refused RPC need
 // not be known.
@@ -238,8 +294,9 @@ class TableService final : public grpc::Service {
 #define TANDEM_UNARY(rpc, request, response, door) \
   TANDEM_UNARY_##door(rpc, request, response, door)
 #define TANDEM_SERVED_UNARY(rpc, request, response, door)                    \
-  service->AddUnary<Door::door, pb::request, pb::response>(TANDEM_PATH(rpc), \
-                                                           #rpc);
+  service->AddUnary(TANDEM_PATH(rpc), #rpc, pb::request::default_instance(), \
+                    pb::response::default_instance(),                        \
+                    &Start<Door::door, pb::request, pb::response>);
 #define TANDEM_UNARY_kEngine TANDEM_SERVED_UNARY
 #define TANDEM_UNARY_kStep TANDEM_SERVED_UNARY
 #define TANDEM_UNARY_kGateway TANDEM_SERVED_UNARY
@@ -247,8 +304,9 @@ class TableService final : public grpc::Service {
   service->AddRefused(TANDEM_PATH(rpc), #rpc, /*streams=*/false);
 #define TANDEM_STREAM(rpc, request, item, door) \
   TANDEM_STREAM_##door(rpc, request, item, door)
-#define TANDEM_SERVED_STREAM(rpc, request, item, door) \
-  service->AddStream<Door::door, pb::request, pb::item>(TANDEM_PATH(rpc), #rpc);
+#define TANDEM_SERVED_STREAM(rpc, request, item, door)                        \
+  service->AddStream(TANDEM_PATH(rpc), #rpc, pb::request::default_instance(), \
+                     &ItemsOf<pb::item>);
 #define TANDEM_STREAM_kEngine TANDEM_SERVED_STREAM
 #define TANDEM_STREAM_kGateway TANDEM_SERVED_STREAM
 #define TANDEM_STREAM_kNone(rpc, request, item, door) \

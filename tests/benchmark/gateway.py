@@ -4,6 +4,8 @@ import contextlib
 import os
 import re
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -133,6 +135,57 @@ def _by_cpp(task: str, name: str, seconds: float) -> Figures:
     return us(np.frombuffer(printed, np.int64), mean=True)
 
 
+# A program that watches the training: prints a line after the first image, and the number of images at its input's end.
+_WATCHER = """
+import sys, threading, time, grpc
+from schema.protos.hazel import camera_pb2, camera_pb2_grpc, telemetry_pb2, telemetry_pb2_grpc
+channel = grpc.insecure_channel(sys.argv[1])
+telemetry = telemetry_pb2_grpc.TelemetryServiceStub(channel).StreamTelemetry(
+    telemetry_pb2.StreamTelemetryRequest(target_fps=30))
+threading.Thread(target=lambda: [None for frame in telemetry], daemon=True).start()
+images = camera_pb2_grpc.CameraServiceStub(channel).StreamCamera(
+    camera_pb2.StreamCameraRequest(name="track", target_fps=30, width=320, height=240))
+next(images)
+count = 0
+def watch():
+    global count
+    for image in images:
+        count += 1
+threading.Thread(target=watch, daemon=True).start()
+print("watching", flush=True)
+began = time.monotonic()
+sys.stdin.read()
+print(count / (time.monotonic() - began), flush=True)
+sys.stdout.close()
+import os; os._exit(0)
+"""
+
+
+def _trained(watched: bool, name: str, seconds: float) -> Figures:
+    """Steps at full speed by shared memory beside the gateway, which is idle or streams telemetry and a camera."""
+    with (
+        _gateway(_CHEETAH, name) as address,
+        tandem.SharedMemoryClient(name, timeout=30) as client,
+        contextlib.ExitStack() as stack,
+    ):
+        actions = np.full((1, client.act_size), 0.5, np.float32)
+        client.reset()
+        if not watched:
+            return _measured(lambda: client.step(actions), seconds)
+        command = [sys.executable, "-c", _WATCHER, address]
+        watcher = stack.enter_context(
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        )
+        assert watcher.stdin is not None and watcher.stdout is not None
+        ready = threading.Thread(target=watcher.stdout.readline)
+        ready.start()
+        while ready.is_alive():  # an image needs a step between two
+            client.step(actions)
+        figures = _measured(lambda: client.step(actions), seconds)
+        watcher.stdin.close()
+        return figures | {"images/s": float(watcher.stdout.readline())}
+
+
 def _rows(task: str, against: str) -> list[Row]:
     return [
         Row("memory", "Tandem, shared memory, Python", turns(_by_memory, task), (against,)),
@@ -152,6 +205,14 @@ SUITES = {
         [
             Case(f"{SMALL}: a step through the gateway", [_BARE, *_rows("", "bare")], ("p50 us",)),
             Case(f"{_CHEETAH}, one environment: a step through the gateway", _rows(_CHEETAH, "memory"), ("p50 us",)),
+            Case(
+                f"{_CHEETAH}: a trainer by shared memory, while a program watches through the gateway",
+                [
+                    Row("alone", "Tandem, beside an idle gateway", turns(_trained, False)),
+                    Row("watched", "Tandem, telemetry at 30/s, 320 × 240 at 30/s", turns(_trained, True), ("alone",)),
+                ],
+                ("p50 us", "mean us"),
+            ),
         ],
         __name__,
     )

@@ -5,8 +5,11 @@
 //   gateway_peer call HOST:PORT SECONDS ACTIONS
 //                                # int64 nanoseconds of each Step, on stdout
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/client_unary_call.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/support/method_handler.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -40,6 +43,7 @@ class EchoService final : public grpc::Service {
     AddMethod(new grpc::internal::RpcServiceMethod(
         kStep, grpc::internal::RpcMethod::NORMAL_RPC,
         new grpc::internal::RpcMethodHandler<EchoService, pb::StepRequest,
+                                             pb::StepResponse, pb::StepRequest,
                                              pb::StepResponse>(
             [](EchoService*, grpc::ServerContext*,
                const pb::StepRequest* request, pb::StepResponse* response) {
@@ -49,8 +53,9 @@ class EchoService final : public grpc::Service {
             this)));
     AddMethod(new grpc::internal::RpcServiceMethod(
         kReset, grpc::internal::RpcMethod::NORMAL_RPC,
-        new grpc::internal::RpcMethodHandler<EchoService, pb::ResetAgentRequest,
-                                             pb::ResetAgentResponse>(
+        new grpc::internal::RpcMethodHandler<
+            EchoService, pb::ResetAgentRequest, pb::ResetAgentResponse,
+            pb::ResetAgentRequest, pb::ResetAgentResponse>(
             [](EchoService*, grpc::ServerContext*,
                const pb::ResetAgentRequest* /*request*/,
                pb::ResetAgentResponse* response) {

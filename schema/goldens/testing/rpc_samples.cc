@@ -583,7 +583,6 @@ std::vector<RpcSample> RpcSamples() {
   AddEnvelopes(all);
   AddAgent(all);
   AddMujoco(all);
-  AddModel(all);
   AddTelemetry(all);
   AddScene(all);
   AddSimulation(all);
@@ -591,6 +590,7 @@ std::vector<RpcSample> RpcSamples() {
   AddViewport(all);
   AddDebug(all);
   AddControl(all);
+  AddModel(all);  // last: the order decides the correlation ids
   return std::move(all).Take();
 }
 

@@ -1,0 +1,104 @@
+#include "engine_adapter/gateway/relay_stream.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "engine_adapter/gateway/grpc_errors.h"
+#include "engine_adapter/gateway/message_bytes.h"
+#include "schema/layout/error_codes.h"
+#include "transport/base/clock.h"
+#include "transport/base/error.h"
+
+namespace tandem::gateway {
+namespace {
+
+// How long a stream without items takes to notice its cancellation.
+constexpr double kLookSecs = 0.1;
+
+}  // namespace
+
+RelayStream* RelayStream::Start(WorkQueue* threads,
+                                grpc::CallbackServerContext* context,
+                                std::unique_ptr<StreamItems> items) {
+  auto* const stream = new RelayStream(context);
+  // std::function copies.
+  auto shared = std::shared_ptr<StreamItems>(std::move(items));
+  const bool added = threads->Add([stream, shared]() mutable {
+    const absl::Status status = stream->Pass(shared.get());
+    shared = nullptr;
+    stream->End(status);
+  });
+  if (!added) {
+    stream->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                    "expected fewer open streams, found that there are as many "
+                    "as tandem-gateway serves; next: end some"});
+  }
+  return stream;
+}
+
+RelayStream* RelayStream::Ended(const grpc::Status& status) {
+  auto* const stream = new RelayStream(nullptr);
+  stream->Finish(status);
+  return stream;
+}
+
+// Passes items on until the stream ends, or is cancelled.
+absl::Status RelayStream::Pass(StreamItems* items) {
+  while (!IsCancelled()) {
+    const auto next = items->Next(Deadline::After(kLookSecs));
+    if (CodeOf(next.status()) == ErrorCode::kStepTimeout) continue;
+    if (!next.ok()) return next.status();
+    if (*next == nullptr) return absl::OkStatus();
+    Offer(BytesOf(**next));
+  }
+  return absl::CancelledError("the program has cancelled the stream");
+}
+
+bool RelayStream::IsCancelled() {
+  const std::lock_guard lock(mutex_);
+  return cancelled_;
+}
+
+void RelayStream::Offer(grpc::ByteBuffer item) {
+  const std::lock_guard lock(mutex_);
+  if (cancelled_) return;
+  if (!writing_) {
+    writing_ = true;
+    current_ = std::move(item);
+    StartWrite(&current_);
+    return;
+  }
+  if (newest_.has_value()) ++lost_;
+  newest_ = std::move(item);
+}
+
+void RelayStream::OnWriteDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  if (ok && !cancelled_ && newest_.has_value()) {
+    current_ = *std::move(newest_);
+    newest_.reset();
+    StartWrite(&current_);
+    return;
+  }
+  writing_ = false;
+  cancelled_ = cancelled_ || !ok;
+  written_.notify_one();
+}
+
+void RelayStream::OnCancel() {
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
+}
+
+// Called at the end of the thread's work: OnDone may follow at once.
+void RelayStream::End(const absl::Status& status) {
+  {
+    std::unique_lock lock(mutex_);
+    Await(&written_, lock, [this] { return !writing_; });
+    context_->AddTrailingMetadata("tandem-lost-items", absl::StrCat(lost_));
+  }
+  Finish(ToGrpc(status));
+}
+
+}  // namespace tandem::gateway
