@@ -111,9 +111,10 @@ def test_enums_and_contract_are_the_schemas() -> None:
 
 
 def test_answers_have_only_zero_defaults() -> None:
-    """The binding reads an absent number as 0; two fields of requests have other defaults."""
+    """The binding reads an absent number as 0; three fields of requests have other defaults."""
     schema = Path("schema/messages/hazel_rpc.fbs").read_text(encoding="utf-8")
-    assert re.findall(r"^  (\w+): \w+ = (\w+) \(id", schema, re.MULTILINE) == [("seed", "null"), ("steps", "1")]
+    found = re.findall(r"^  (\w+): \w+ = (\w+) \(id", schema, re.MULTILINE)
+    assert found == [("seed", "null"), ("realtime_factor", "1"), ("steps", "1")]
 
 
 def test_given_values_are_written_and_none_is_omitted() -> None:
