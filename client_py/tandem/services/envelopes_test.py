@@ -18,7 +18,10 @@ GOLDENS = Path("schema/goldens/rpc_v1")
 LISTING: dict[str, dict[str, Any]] = json.loads((GOLDENS / "listing.json").read_text(encoding="utf-8"))
 PAYLOADS = {name: listed for name, listed in LISTING.items() if "payload" in listed}
 REQUESTS = [name for name in PAYLOADS if name.endswith("Request")]
-ENUMS = (tandem.services.MethodId, tandem.services.SimulationMode, tandem.services.CameraKind)
+ENUMS = [
+    vars(enum)
+    for enum in (hazel_rpc.MethodId, hazel_rpc.SimulationMode, hazel_rpc.CameraStreamKind, hazel_rpc.MjJointType)
+]
 
 
 def expect_equal(found: Any, listed: Any, where: str) -> None:
@@ -41,7 +44,7 @@ def expect_equal(found: Any, listed: Any, where: str) -> None:
     elif isinstance(listed, float):
         assert np.float32(found) == np.float32(listed), where
     elif isinstance(listed, str) and not isinstance(found, str):  # an enum's
-        assert int(found) in [enum[listed] for enum in ENUMS if listed in enum.__members__], where
+        assert int(found) in [enum[listed] for enum in ENUMS if listed in enum], where
     else:
         assert found == listed and not isinstance(found, bytes), where
 
