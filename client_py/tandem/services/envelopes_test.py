@@ -1,5 +1,6 @@
 """Dicts to messages and back in the binding: each message of the schema, and invalid values."""
 
+import enum
 import json
 import math
 import re
@@ -18,7 +19,11 @@ GOLDENS = Path("schema/goldens/rpc_v1")
 LISTING: dict[str, dict[str, Any]] = json.loads((GOLDENS / "listing.json").read_text(encoding="utf-8"))
 PAYLOADS = {name: listed for name, listed in LISTING.items() if "payload" in listed}
 REQUESTS = [name for name in PAYLOADS if name.endswith("Request")]
-ENUMS = (tandem.services.MethodId, tandem.services.SimulationMode, tandem.services.CameraKind)
+# No Python class of tandem has these.
+_JOINT_TYPES = enum.IntEnum(
+    "JointTypes", {name: value for name, value in vars(hazel_rpc.MjJointType).items() if not name.startswith("_")}
+)
+ENUMS = (tandem.services.MethodId, tandem.services.SimulationMode, tandem.services.CameraKind, _JOINT_TYPES)
 
 
 def expect_equal(found: Any, listed: Any, where: str) -> None:
