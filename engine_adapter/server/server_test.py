@@ -252,8 +252,11 @@ def test_exits_with_its_launcher_during_a_step() -> None:
         assert server.poll() is None and time.monotonic() < deadline, "it did not serve"
         time.sleep(0.01)
     with region.open("r+b") as file, mmap.mmap(file.fileno(), 4096) as header:
-        struct.pack_into("<Q", header, 256, 1)
-    time.sleep(0.1)  # the step has begun; otherwise the engine stops cleanly, and the exit code below differs
+        struct.pack_into("<Q", header, 256, 1)  # action_seq
+        # Before the step the engine would stop cleanly. 4: Phase::kStepping in the top bits of engine_phase.
+        while struct.unpack_from("<Q", header, 1920)[0] >> 60 != 4:
+            assert server.poll() is None and time.monotonic() < deadline, "it did not step"
+            time.sleep(0.01)
     os.close(launcher_end)
     assert "in the middle of a step" in server.communicate(timeout=_SECONDS)[1]
     assert server.returncode == 1 and not region.exists()

@@ -37,7 +37,7 @@ ROWS = {
     "messages": "ring_adaptive envelopes spsc",
     "calls": "adaptive",
     "together": "quiet together",
-    "gateway": "bare memory stub lucky_env cpp alone watched",
+    "gateway": "bare memory stub cpp",
     "slow_lane": "blocks print_json asyncio beside_3_bytes beside_1_MB call_health resume_blocks resume_messages",
 }
 CHOSEN = {
