@@ -63,10 +63,8 @@ def _copier(kind: Any, of: Any) -> Callable[[Any], Any]:
     The constructor of a frozen class sets each field by a call: 0.8 us of the 2.3 us of a step. So this fills a twin
     that is not frozen, and then changes its class.
     """
-    plain, others = [], []
-    for name, read in readers(kind, of).items():
-        (plain if isinstance(read, attrgetter) else others).append((name, read))
-    names = [name for name, _ in plain]
+    names = [name for name, read in readers(kind, of).items() if isinstance(read, attrgetter)]
+    others = [(name, read) for name, read in readers(kind, of).items() if name not in names]
     unset = [(name, Any, None) for name, _ in others]
     twin: Any = make_dataclass(f"_Thawed{kind.__name__}", [*names, *unset], bases=kind.__bases__, slots=True)
     plain_values = attrgetter(*names)
@@ -89,7 +87,8 @@ class _Copied:
     @classmethod
     def from_message(cls, message: Any) -> Self:
         """Copies a message."""
-        return _copier(cls, message.__class__)(message)  # type: ignore[no-any-return]
+        kind: Any = cls
+        return _copier(kind, message.__class__)(message)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
