@@ -11,8 +11,8 @@ namespace {
 TEST(WorkQueue, CallsInTheOrderOfArrivalAndTheRestOfAWorkFirst) {
   std::string order;
   {
+    std::promise<void> go;  // outlives the queue's functions, as the others do
     WorkQueue queue(1, 8);
-    std::promise<void> go;
     ASSERT_TRUE(queue.Add([&] { go.get_future().wait(); }));
     ASSERT_TRUE(queue.Add([&] { order += 'a'; }));
     ASSERT_TRUE(queue.Add([&] { order += 'b'; }));
@@ -25,9 +25,9 @@ TEST(WorkQueue, CallsInTheOrderOfArrivalAndTheRestOfAWorkFirst) {
 TEST(WorkQueue, RefusesWorkBeyondItsMaximum) {
   int calls = 0;
   {
-    WorkQueue queue(1, 1);
     std::promise<void> begun;
     std::promise<void> go;
+    WorkQueue queue(1, 1);
     ASSERT_TRUE(queue.Add([&] {
       begun.set_value();
       go.get_future().wait();
@@ -41,9 +41,9 @@ TEST(WorkQueue, RefusesWorkBeyondItsMaximum) {
 }
 
 TEST(WorkQueue, BlockedThreadLeavesWorkToTheOthers) {
-  WorkQueue queue(2, 8);
   std::promise<void> go;
   std::promise<void> done;
+  WorkQueue queue(2, 8);
   ASSERT_TRUE(queue.Add([&] { go.get_future().wait(); }));
   ASSERT_TRUE(queue.Add([&] { done.set_value(); }));
   done.get_future().wait();
