@@ -124,7 +124,7 @@ def test_a_negotiated_contract_selects_the_reward_signals() -> None:
 
 
 def test_agents_step_at_once() -> None:
-    """Each gets its own row; the one whose companion does not come is told so."""
+    """Each agent gets its own row. A step of one agent alone fails, and names the agent that did not step."""
     name = unique_name()
     with (
         engine(name, num_envs=2, seed=7),
