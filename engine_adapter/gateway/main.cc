@@ -31,6 +31,7 @@
 #include "engine_adapter/gateway/stopping.h"
 #include "program/end_with_parent.h"
 #include "program/grpc/connection_acceptor.h"
+#include "program/grpc/mutual_tls.h"
 #include "program/grpc/peer_owner.h"
 #include "program/grpc/server_parts.h"
 #include "program/listening_sockets.h"
@@ -44,8 +45,17 @@
 
 ABSL_FLAG(std::string, name, "", "the engine's name: its --name");
 ABSL_FLAG(std::string, listen, "127.0.0.1:50051",
-          "HOST:PORT for programs on this machine; port 0 takes a free one; "
-          "\"none\": --socket only");
+          "HOST:PORT; port 0 takes a free one; \"none\": --socket only");
+ABSL_FLAG(bool, allow_remote, false,
+          "--listen may be an address that other machines reach; needs the "
+          "three files of TLS");
+ABSL_FLAG(std::string, tls_cert, "",
+          "PEM file with the gateway's certificate: --listen speaks TLS");
+ABSL_FLAG(std::string, tls_key, "",
+          "PEM file with its key, without passphrase");
+ABSL_FLAG(std::string, tls_client_ca, "",
+          "PEM file with the authorities that have signed the certificates of "
+          "the programs");
 ABSL_FLAG(std::string, socket, "",
           "path of a Unix socket, with mode 0600, beside --listen");
 ABSL_FLAG(std::string, allow_users, "",
@@ -86,7 +96,36 @@ void PrintRpcs() {
   }
 }
 
+TlsFiles FilesOfFlags() {
+  return {.certificate = absl::GetFlag(FLAGS_tls_cert),
+          .key = absl::GetFlag(FLAGS_tls_key),
+          .client_authorities = absl::GetFlag(FLAGS_tls_client_ca)};
+}
+
+absl::Status CheckTlsFlags() {
+  const TlsFiles files = FilesOfFlags();
+  const int found = !files.certificate.empty() + !files.key.empty() +
+                    !files.client_authorities.empty();
+  if (found == 3 && absl::GetFlag(FLAGS_listen) == "none") {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        "--listen: expected HOST:PORT with --tls_cert, found none");
+  }
+  if (found == 3 || (found == 0 && !absl::GetFlag(FLAGS_allow_remote))) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat(
+          "expected --tls_cert, --tls_key and --tls_client_ca",
+          absl::GetFlag(FLAGS_allow_remote) ? " with --allow_remote" : "",
+          ", found ", found,
+          " of them; next: give all three, or forward the port with "
+          "ssh -L"));
+}
+
 absl::Status CheckFlags() {
+  TANDEM_RETURN_IF_ERROR(CheckTlsFlags());
   const std::string name = absl::GetFlag(FLAGS_name);
   if (name.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -115,6 +154,8 @@ absl::Status CheckFlags() {
 struct Entrance {
   AllowedUsers users;
   std::vector<ListeningSocket> sockets = {};
+  // Of TCP connections; nullptr: the kernel names their users.
+  std::shared_ptr<grpc::ServerCredentials> tls = nullptr;
   std::string text = "";  // the addresses
 };
 
@@ -126,7 +167,12 @@ absl::StatusOr<Entrance> OpenEntrance() {
   const std::string listen = absl::GetFlag(FLAGS_listen);
   if (listen != "none") {
     TANDEM_ASSIGN_OR_RETURN(const std::vector<TcpAddress> addresses,
-                            LoopbackOf(listen));
+                            absl::GetFlag(FLAGS_allow_remote)
+                                ? AddressesOf(listen)
+                                : LoopbackOf(listen));
+    if (const TlsFiles files = FilesOfFlags(); !files.certificate.empty()) {
+      TANDEM_ASSIGN_OR_RETURN(entrance.tls, MutualTls(files));
+    }
     TANDEM_ASSIGN_OR_RETURN(TcpSockets tcp, ListenOnTcp(addresses, listen));
     entrance.sockets = std::move(tcp.sockets);
     entrance.text =
@@ -170,6 +216,8 @@ absl::Status Serve(Entrance entrance) {
   SetKeepalive(&builder);
   const std::unique_ptr<GrpcAcceptor> grpc_acceptor =
       AddAcceptor(&builder, grpc::InsecureServerCredentials());
+  const std::unique_ptr<GrpcAcceptor> tls_acceptor =
+      entrance.tls == nullptr ? nullptr : AddAcceptor(&builder, entrance.tls);
   for (const auto& service : services) builder.RegisterService(service.get());
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) {
@@ -181,7 +229,8 @@ absl::Status Serve(Entrance entrance) {
       std::move(entrance.sockets), std::move(entrance.users),
       {.program = "tandem-gateway",
        .take_own = HandTo(grpc_acceptor.get()),
-       .take_unknown = nullptr,
+       .take_unknown = HandTo(tls_acceptor.get()),
+       .tcp_is_tls = tls_acceptor != nullptr,
        .next_of_unknown = "start tandem-gateway with --socket=PATH, and "
                           "connect to unix:PATH",
        .ended = [&gateway](const std::string& peer) {

@@ -116,7 +116,10 @@ void ConnectionAcceptor::Admit(int connection) {
                                     ", the user of this ", options_.program,
                                     ", found one ", found, "; next: ", next));
   };
-  const std::optional<uid_t> owner = owners_.OwnerOf(connection);
+  const int family = FamilyOf(connection);
+  const bool is_tls = options_.tcp_is_tls && family != AF_UNIX;
+  const std::optional<uid_t> owner =
+      is_tls ? std::nullopt : owners_.OwnerOf(connection);
   if (owner.has_value()) {
     if (users_.Has(*owner)) return HandOn(connection, /*is_unknown=*/false);
     return refuse(
@@ -124,8 +127,7 @@ void ConnectionAcceptor::Admit(int connection) {
         absl::StrCat("run the client as that user, or start ", options_.program,
                      " with --allow_users=", *owner));
   }
-  if (const int family = FamilyOf(connection);
-      family == AF_UNIX || family == AF_UNSPEC) {
+  if (family == AF_UNIX || family == AF_UNSPEC) {
     return refuse("of a user that the server's user namespace does not map",
                   "run the client in the server's user namespace");
   }

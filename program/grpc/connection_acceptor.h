@@ -47,9 +47,12 @@ class ConnectionAcceptor {
     std::string program;  // its name, for texts
     // The acceptor's thread calls the functions; they must not block.
     Take take_own;
-    // For a TCP connection without a known owner: its calls must have a token.
-    // If empty, such a connection is refused.
+    // For a TCP connection without a known owner: its calls must have a token,
+    // or TLS names its user. If empty, such a connection is refused.
     Take take_unknown;
+    // Whether TLS names the users of all TCP connections: none has a known
+    // owner then.
+    bool tcp_is_tls = false;
     // What the user of a refused one may do, for texts.
     std::string next_of_unknown;
     // The last open connection of this peer has ended. `peer` is what gRPC's

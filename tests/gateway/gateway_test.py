@@ -24,7 +24,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
-from tandem.testing.gateways import GATEWAY, Gateway
+from tandem.testing.gateways import GATEWAY, Gateway, rpc_doors
 from tests.gateway.stubs import SECS, SERVER, ZEROS, Stubs, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
 
@@ -242,20 +242,14 @@ def test_a_missing_engine_is_not_ready_yet_and_then_found() -> None:
 
 def test_every_rpc_without_a_counterpart_is_refused_at_once() -> None:
     """The text names the RPC and the next action."""
-    rows = [
-        line.split("\t")
-        for line in subprocess.run([GATEWAY, "--list_rpcs"], capture_output=True, text=True, check=True).stdout.split(
-            "\n"
-        )
-        if line
-    ]
+    doors = rpc_doors()
     with Gateway(unique_name()) as gateway, connected(gateway) as stubs:
-        unserved = [path for path, door in rows if door == "none"]
+        unserved = [path for path, door in doors.items() if door == "none"]
         for path in unserved:
             call = stubs.channel.unary_stream(f"/hazel.rpc.{path}")
             with refused(grpc.StatusCode.UNIMPLEMENTED, path.split("/")[1], "--list_rpcs"):
                 next(call(b"", timeout=SECS))
-    assert len(unserved) >= 35 and len(rows) == 75
+    assert len(unserved) >= 35 and len(doors) == 75
 
 
 def _address_in(log: str) -> str:

@@ -74,11 +74,12 @@ class Stubs:
 
 
 @contextmanager
-def connected(gateway: Gateway) -> Iterator[Stubs]:
+def connected(gateway: Gateway, tls: grpc.ChannelCredentials | None = None) -> Iterator[Stubs]:
     """Returns stubs with a connection of their own."""
     # Otherwise channels of one process share a connection.
     options = [("grpc.use_local_subchannel_pool", 1)]
-    with grpc.insecure_channel(gateway.address, options) as channel:
+    address = gateway.address
+    with grpc.secure_channel(address, tls, options) if tls else grpc.insecure_channel(address, options) as channel:
         yield Stubs(channel)
 
 

@@ -21,7 +21,7 @@ from tests.web.browser_fixture import (  # noqa: F401, fixtures
     wait_for_other_pixels,
 )
 from tests.web.page_fixture import Page, Trainer, View, running_view, wait_for
-from tests.web.tls_client import make_certificate
+from tests.web.tls_client import certificate_flags
 from tools.testing import pytest_main
 
 
@@ -153,7 +153,7 @@ def test_pictures_and_actions_pass_through_https(trainer: Trainer, tmp_path: Pat
     """As without encryption."""
     page = Page(accepts_any_certificate=True)
     try:
-        with running_view("--control", *make_certificate(tmp_path)) as view:
+        with running_view("--control", *certificate_flags(tmp_path)) as view:
             assert view.address.startswith("https://127.0.0.1:")
             page.open(view.address)
             page.open_run(trainer.name)

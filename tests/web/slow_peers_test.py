@@ -4,9 +4,10 @@ import socket
 import time
 from pathlib import Path
 
+from tandem.testing.certificates import NAME
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import running_view, wait_for
-from tests.web.tls_client import NAME, get, make_certificate, trusting
+from tests.web.tls_client import certificate_flags, get, trusting
 from tools.testing import pytest_main
 
 
@@ -21,7 +22,7 @@ def test_ends_a_connection_that_sends_no_request() -> None:
 
 def test_survives_thousands_of_handshakes_that_do_not_end(tmp_path: Path) -> None:
     """The oldest make room; descriptors stay bounded; the rest end after ten seconds."""
-    flags = make_certificate(tmp_path)
+    flags = certificate_flags(tmp_path)
     held: list[socket.socket] = []
     with running_view("--allow_remote", *flags, listen="0.0.0.0:0") as view:
         files = Path(f"/proc/{view.process.pid}/fd")

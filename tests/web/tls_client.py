@@ -1,22 +1,15 @@
 """A certificate for tandem-view, and requests by HTTPS without a browser."""
 
 import ssl
-import subprocess
 from pathlib import Path
 
+from tandem.testing.certificates import NAME, make_certificate
 from tests.web.page_fixture import View
 
-# The first name of the certificate; others are localhost and 127.0.0.1.
-NAME = "gpu1.example"
 
-
-def make_certificate(folder: Path) -> tuple[str, str]:
-    """Makes a certificate that its own key has signed; returns tandem-view's flags for it."""
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    names = f"subjectAltName=DNS:{NAME},DNS:localhost,IP:127.0.0.1"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    command += ["-days", "1", "-subj", "/CN=test", "-addext", names, "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
+def certificate_flags(folder: Path) -> tuple[str, str]:
+    """Makes a certificate; returns tandem-view's flags for it."""
+    cert, key = make_certificate(folder, "cert")
     return f"--tls_cert={cert}", f"--tls_key={key}"
 
 

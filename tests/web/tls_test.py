@@ -8,16 +8,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tandem.testing.certificates import NAME
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import VIEW, View, running_view
-from tests.web.tls_client import NAME, get, make_certificate, trusting
+from tests.web.tls_client import certificate_flags, get, trusting
 from tools.testing import pytest_main
 
 
 @pytest.fixture(scope="module")
 def flags(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """The flags of a new certificate, which its own key has signed."""
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
+    return certificate_flags(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@
 #include "absl/strings/string_view.h"
 #include "program/listening_sockets.h"
 #include "program/screen.h"
+#include "program/tls/tls_certificate.h"
 #include "transport/base/error.h"
 #include "viz/core/daemon_starter.h"
 #include "viz/web/access.h"
 #include "viz/web/cockpit.h"
-#include "viz/web/tls_certificate.h"
 #include "viz/web/web_options.h"
 #include "viz/web/web_server.h"
 

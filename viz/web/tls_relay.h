@@ -17,8 +17,8 @@
 #define TANDEM_VIZ_WEB_TLS_RELAY_H_
 
 #include "absl/status/statusor.h"
+#include "program/tls/tls_certificate.h"
 #include "transport/base/unique_fd.h"
-#include "viz/web/tls_certificate.h"
 
 namespace boost::asio {
 class io_context;

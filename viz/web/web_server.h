@@ -26,9 +26,9 @@
 #include <vector>
 
 #include "program/listening_sockets.h"
+#include "program/tls/tls_certificate.h"
 #include "viz/web/access.h"
 #include "viz/web/cockpit.h"
-#include "viz/web/tls_certificate.h"
 
 namespace tandem {
 

@@ -10,6 +10,12 @@ GATEWAY = Path(__file__).parents[3] / "engine_adapter/gateway/tandem-gateway"
 DEADLINE_SECS = 60.0
 
 
+def rpc_doors() -> dict[str, str]:
+    """Returns what answers each RPC, by `Service/Name`: engine, step, gateway or none."""
+    rows = subprocess.run([GATEWAY, "--list_rpcs"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return dict(row.split("\t") for row in rows)
+
+
 class Gateway:
     """A gateway with a port of its own.
 

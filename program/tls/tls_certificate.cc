@@ -1,4 +1,4 @@
-#include "viz/web/tls_certificate.h"
+#include "program/tls/tls_certificate.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -69,6 +69,16 @@ absl::StatusOr<TlsCertificate> TlsCertificate::Load(
         key);
   }
   return TlsCertificate(std::move(context));
+}
+
+absl::Status CheckAuthorities(const std::string& path) {
+  TANDEM_RETURN_IF_ERROR(CheckReadable(path));
+  const std::unique_ptr<X509_STORE, void (*)(X509_STORE*)> store(
+      X509_STORE_new(), &X509_STORE_free);
+  if (X509_STORE_load_file(store.get(), path.c_str()) != 1) {
+    return Refuse("certificates of authorities as a PEM file", path);
+  }
+  return absl::OkStatus();
 }
 
 bool TlsCertificate::IsFor(absl::string_view host) const {

@@ -1,14 +1,16 @@
 // TlsCertificate: the certificate and the key with which a server encrypts.
+// CheckAuthorities: those that its clients' certificates are signed by.
 //
-// Data flow: two PEM files -> OpenSSL's context -> StartTlsRelay.
+// Data flow: two PEM files -> OpenSSL's context -> a relay of tandem-view; gRPC
+// reads such files itself, and does not say which one is wrong.
 // Ownership: copies share one context, which is constant after its load.
 //
 //   absl::StatusOr<TlsCertificate> certificate =
 //       TlsCertificate::Load("cert.pem", "key.pem");
 //   if (!certificate->IsFor("gpu1.example")) return Forbidden();
 
-#ifndef TANDEM_VIZ_WEB_TLS_CERTIFICATE_H_
-#define TANDEM_VIZ_WEB_TLS_CERTIFICATE_H_
+#ifndef TANDEM_PROGRAM_TLS_TLS_CERTIFICATE_H_
+#define TANDEM_PROGRAM_TLS_TLS_CERTIFICATE_H_
 
 #include <openssl/ssl.h>
 
@@ -16,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -47,6 +50,10 @@ class TlsCertificate {
   std::shared_ptr<SSL_CTX> context_;
 };
 
+// Checks a PEM file of certificates that sign clients' certificates. Errors: as
+// of Load.
+absl::Status CheckAuthorities(const std::string& path);
+
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_WEB_TLS_CERTIFICATE_H_
+#endif  // TANDEM_PROGRAM_TLS_TLS_CERTIFICATE_H_

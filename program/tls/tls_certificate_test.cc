@@ -1,4 +1,4 @@
-#include "viz/web/tls_certificate.h"
+#include "program/tls/tls_certificate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,6 +105,16 @@ TEST(TlsCertificate, RefusesOtherFiles) {
   EXPECT_EQ(code(one.certificate, other.key), ErrorCode::kInvalidArgument);
   EXPECT_NE(code("/nonexistent", one.key), ErrorCode::kOk);
   EXPECT_NE(code(one.certificate, "/nonexistent"), ErrorCode::kOk);
+}
+
+TEST(TlsCertificate, AuthoritiesAreCertificates) {
+  const Files files = WriteCertificate("authority", "");
+  EXPECT_TRUE(CheckAuthorities(files.certificate).ok());
+  for (const std::string& path : {files.key, std::string("/dev/null")}) {
+    EXPECT_EQ(CodeOf(CheckAuthorities(path)), ErrorCode::kInvalidArgument);
+  }
+  EXPECT_NE(CodeOf(CheckAuthorities("/nonexistent")),
+            ErrorCode::kInvalidArgument);
 }
 
 }  // namespace
