@@ -33,7 +33,7 @@ py::object CallMethod(const py::str& name, PyObject** arguments, size_t count,
 
 // Returns what an error message calls found.
 std::string Described(PyObject* object) {
-  return py::str(py::module_::import("tandem.arguments")
+  return py::str(py::module_::import("tandem.arguments.arrays")
                      .attr("described")(py::handle(object)));
 }
 

@@ -251,7 +251,7 @@ ErrorCode NativeClient::KeepingGil(Wait wait) {
 
 void NativeClient::RaiseInvalidAction(py::handle actions) const {
   // Plain pointers: see Raise.
-  PyObject* const module = PyImport_ImportModule("tandem.arguments");
+  PyObject* const module = PyImport_ImportModule("tandem.arguments.arrays");
   if (module != nullptr) {
     Py_XDECREF(PyObject_CallMethod(module, "refuse_actions", "OII",
                                    actions.ptr(), views_.num_envs,

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem._native import AUTORESET_MODES, NativeClient, StepMethod, default_region_name
-from tandem.arguments import contract_seed, env_indices, one_of, seconds, seeds_of, text
+from tandem.arguments import one_of, seconds, text
+from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
 from tandem.errors import ForkedChild, InvalidArgument
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.services.contract import SimulationContract, UnusedContractFields

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tianshou.env import BaseVectorEnv
 from tianshou.env.worker import EnvWorker
 
-from tandem.arguments import seeds_of
+from tandem.arguments.arrays import seeds_of
 from tandem.engine.options import EngineOptions
 from tandem.environments.row_infos import infos_of_each
 from tandem.environments.worker_vector import WorkerVectorEnv

@@ -10,13 +10,12 @@ from tools.testing import pytest_main
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 @pytest.mark.parametrize("task", TASKS)
-# The first is long enough for the time limit of 1,000 steps.
-@pytest.mark.parametrize(("seed", "steps"), [(0, 1010), (1, 300)])
-def test_equals_gymnasiums_vector_environment(task: str, mode: AutoresetMode, seed: int, steps: int) -> None:
+def test_equals_gymnasiums_vector_environment(task: str, mode: AutoresetMode) -> None:
     """Spaces, observations, rewards, flags, infos and dtypes are equal at every random step."""
-    counts = compare(task, mode, seed, steps=steps)
+    steps = 1010  # longer than the time limit of 1,000
+    counts = compare(task, mode, seed=0, steps=steps)
     assert counts["masked"] == steps // 97
-    assert counts["terminated"] + counts["truncated"] > 0 or steps < 1000
+    assert counts["terminated"] + counts["truncated"] > 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tandem import errors
 from tandem._native import NEXT_OF_ENVIRONMENTS, VectorStep
-from tandem.arguments import seconds, seeds_of
+from tandem.arguments import seconds
+from tandem.arguments.arrays import seeds_of
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.row_infos import chosen_infos
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids, reset_mask, seed_of_chosen

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.arguments import described, shown
+from tandem.arguments import shown
+from tandem.arguments.arrays import described
 from tandem.errors import InvalidArgument
 
 Mask = NDArray[np.bool_]

@@ -11,7 +11,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import DTypeLike, NDArray
 
 from tandem._native import AUTORESET_MODES, FieldStep, TaskStep
-from tandem.arguments import contract_seed, env_indices, seeds_of, shown
+from tandem.arguments import shown
+from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
 from tandem.client import SharedMemoryClient
 from tandem.engine.process import EngineProcess
 from tandem.environments.client_vector import ClientVectorEnv, GymnasiumVectorEnv, Obs

@@ -7,7 +7,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tandem.arguments import described, env_indices, shown
+from tandem.arguments import shown
+from tandem.arguments.arrays import described, env_indices
 from tandem.errors import InvalidAction, InvalidArgument
 
 Mask = NDArray[np.bool_]

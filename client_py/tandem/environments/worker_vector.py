@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 from tandem._native import AUTORESET_MODES, WorkerStep
-from tandem.arguments import env_indices, seeds_of, shown, text
+from tandem.arguments import shown, text
+from tandem.arguments.arrays import env_indices, seeds_of
 from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.lanes import Batches, Halves, Lanes

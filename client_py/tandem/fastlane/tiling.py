@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem.arguments import described
+from tandem.arguments.arrays import described
 from tandem.errors import InvalidArgument
 
 

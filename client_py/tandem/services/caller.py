@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem._native import MethodId, NativeAttendant, NativeClient
-from tandem.arguments import env_indices, integer
+from tandem.arguments import integer
+from tandem.arguments.arrays import env_indices
 from tandem.arguments import seconds as seconds_of
 from tandem.errors import BrokenPeer, EngineFailed, InvalidArgument
 from tandem.services.streams import Stream

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tandem._native import MethodId
-from tandem.arguments import finite, finite_number, shown
+from tandem.arguments import shown
+from tandem.arguments.arrays import finite, finite_number
 from tandem.errors import InvalidArgument
 from tandem.services.caller import Service
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tandem._native import MethodId
-from tandem.arguments import finite, finite_number, flag, integer, or_zero, shown, text
+from tandem.arguments import flag, integer, or_zero, shown, text
+from tandem.arguments.arrays import finite, finite_number
 from tandem.services.caller import EnvIds, Service, part
 from tandem.services.streams import Stream
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tandem._native import MethodId
-from tandem.arguments import finite, finite_number, flag, id_or_name, integer, member, shown
+from tandem.arguments import flag, id_or_name, integer, member, shown
+from tandem.arguments.arrays import finite, finite_number
 from tandem.errors import InvalidArgument, Unsupported
 from tandem.services.caller import Service
 

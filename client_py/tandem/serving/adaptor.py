@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem.arguments import described, integer, shown, text
+from tandem.arguments import integer, shown, text
+from tandem.arguments.arrays import described
 from tandem.errors import EngineFailed, InvalidArgument, Unsupported
 from tandem.services.contract import SimulationContract
 from tandem.services.scene import Transform

@@ -15,7 +15,8 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
-from tandem.arguments import described, shown
+from tandem.arguments import shown
+from tandem.arguments.arrays import described
 from tandem.errors import BrokenPeer, InvalidAction, InvalidArgument, LayoutMismatch
 from tandem.spaces.fields import NUMERIC, field_dtype, key_path, layout, place
 

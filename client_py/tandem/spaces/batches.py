@@ -17,7 +17,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
-from tandem.arguments import described
+from tandem.arguments.arrays import described
 from tandem.errors import InvalidAction
 from tandem.spaces.batch_parts import Objects, Site, part_of
 

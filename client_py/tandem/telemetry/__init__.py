@@ -5,6 +5,9 @@ program that prints events runs with or without the daemon. `TrainerClient` subm
 watches them; only this class needs the packages grpcio and protobuf.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from tandem.telemetry.control import Control, ControlEvent
 from tandem.telemetry.daemon_errors import (
     BadSessionToken,
@@ -17,14 +20,16 @@ from tandem.telemetry.daemon_errors import (
     WrongState,
 )
 from tandem.telemetry.descriptions import DaemonDescription, RunDescription
-from tandem.telemetry.eval_summary import EvalSummaryWriter
-from tandem.telemetry.events import EventWriter
 from tandem.telemetry.feeds import MessageBlock
-from tandem.telemetry.record_episodes import RecordEpisodes
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Subscription
 from tandem.telemetry.trainer_client import Health, Submitted, TrainerClient
 from tandem.telemetry.worker_session import Published, WorkerSession
+
+if TYPE_CHECKING:
+    from tandem.telemetry.eval_summary import EvalSummaryWriter
+    from tandem.telemetry.events import EventWriter
+    from tandem.telemetry.record_episodes import RecordEpisodes
 
 __all__ = [
     "BadSessionToken",
@@ -56,3 +61,15 @@ __all__ = [
     "WorkerSession",
     "WrongState",
 ]
+
+# What a training uses needs NumPy or Gymnasium; a program that watches runs, such as tandemctl, starts without them.
+_IMPORTED_LATER = {"EvalSummaryWriter": "eval_summary", "EventWriter": "events", "RecordEpisodes": "record_episodes"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a class of _IMPORTED_LATER."""
+    if name not in _IMPORTED_LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_IMPORTED_LATER[name]}"), name)
+    globals()[name] = found
+    return found

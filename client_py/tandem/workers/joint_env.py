@@ -9,7 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from tandem.arguments import described, shown
+from tandem.arguments import shown
+from tandem.arguments.arrays import described
 from tandem.errors import InvalidArgument, Unsupported
 
 # `agents` may be missing before the first reset.
