@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from tandem._native import MethodId, NativeAttendant, NativeClient
 from tandem.arguments import integer
-from tandem.arguments.arrays import env_indices
 from tandem.arguments import seconds as seconds_of
+from tandem.arguments.arrays import env_indices
 from tandem.errors import BrokenPeer, EngineFailed, InvalidArgument
 from tandem.services.streams import Stream
 
