@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "client_py/bindings/cuda_array.h"
+#include "client_py/bindings/device_copies.h"
 #include "client_py/bindings/env_rows.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/field_step.h"
@@ -312,6 +314,7 @@ PYBIND11_MODULE(_native, module) {
   DefineFrames(module);
   DefineRpc(module);
 
+  DefineCudaArray(module);
   py::class_<NativeClient> client(module, "NativeClient");
   client
       .def(py::init<const std::string&, double, const std::string&, uint32_t>(),
@@ -328,6 +331,8 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("open_lanes", &NativeClient::OpenLanes)
       .def_property_readonly("ready_lanes", &NativeClient::ReadyLanes)
       .def_property_readonly("worker_rows", &NativeClient::WorkerRowsOf)
+      .def("cuda_arrays", &NativeClient::CudaArrays)
+      .def_property_readonly("gpu_path", &NativeClient::GpuPath)
       .def("drawn_frame", &NativeClient::DrawnFrame,
            py::arg("timeout") = py::none())
       .def("reconnect", &NativeClient::Reconnect,
@@ -343,6 +348,13 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("image_step", &NativeClient::ImageStep)
       .def_property_readonly("pending", &NativeClient::pending)
       .def_property_readonly("closed", &NativeClient::closed);
+  py::class_<DeviceCopies>(module, "DeviceCopies")
+      .def(py::init<NativeClient*, int, const py::list&, bool>(),
+           py::arg("client"), py::arg("device"), py::arg("views"),
+           py::arg("overlaps"), py::keep_alive<1, 2>())
+      .def("begin", &DeviceCopies::Begin)
+      .def("take_actions", &DeviceCopies::TakeActions, py::arg("pointer"),
+           py::arg("nbytes"), py::arg("stream"));
   module.attr("StepMethod") = MakeStepMethodType();
   DefineVectorStep(module);
   DefineEnvRows(module);

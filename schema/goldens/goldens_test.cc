@@ -77,7 +77,8 @@ TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
       {"lrbc_v1_attendants.bin", SampleAttendantsHeader()},
       {"lrbc_v1_image_slots.bin", SampleImageSlotsHeader()},
       {"lrbc_v1_fields.bin", SampleFieldsHeader()},
-      {"lrbc_v1_workers.bin", SampleWorkersHeader()}};
+      {"lrbc_v1_workers.bin", SampleWorkersHeader()},
+      {"lrbc_v1_gpu.bin", SampleGpuHeader()}};
   for (const auto& [name, header] : kMore) {
     const char* bytes = reinterpret_cast<const char*>(&header);
     EXPECT_EQ(std::string(bytes, sizeof(header)), Golden(name)) << kNext;

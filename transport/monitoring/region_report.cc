@@ -341,6 +341,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureCommands, "commands"},      {kFeatureAttendants, "attendants"},
       {kFeatureImageSlots, "image slots"}, {kFeatureFields, "fields"},
       {kFeatureWorkers, "workers"},        {kFeatureSubsets, "subsets"},
+      {kFeatureGpuArrays, "GPU arrays"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {
