@@ -333,6 +333,7 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("worker_rows", &NativeClient::WorkerRowsOf)
       .def("cuda_arrays", &NativeClient::CudaArrays)
       .def_property_readonly("gpu_path", &NativeClient::GpuPath)
+      .def_property_readonly("has_cpu_obs", &NativeClient::HasCpuObs)
       .def("drawn_frame", &NativeClient::DrawnFrame,
            py::arg("timeout") = py::none())
       .def("reconnect", &NativeClient::Reconnect,

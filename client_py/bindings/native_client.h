@@ -26,8 +26,10 @@
 #include "absl/status/statusor.h"
 #include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
+#include "schema/layout/lrbc.h"
 #include "transport/gpu/imported_arrays.h"
 #include "transport/gpu/region_copies.h"
+#include "transport/memory/gpu_plan.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -83,6 +85,11 @@ class NativeClient {
   }
   // The engine's path to a GPU: "CUDA IPC", "Vulkan" or "".
   std::string GpuPath() const;
+  // Whether the engine writes the region's observations and images.
+  bool HasCpuObs() const {
+    return !HasGpuArrays(client_.plan()) ||
+           (client_.plan().gpu_flags & kGpuFillsCpu) != 0;
+  }
 
   // On success views() returns the views of the new mapping.
   void Reconnect(std::optional<double> timeout_secs);

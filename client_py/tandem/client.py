@@ -413,6 +413,11 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         return self._native.gpu_path
 
     @property
+    def has_cpu_obs(self) -> bool:
+        """Whether the engine writes `obs`, `final_obs` and `images`; if not, they are on its GPU only."""
+        return self._native.has_cpu_obs
+
+    @property
     def image_step(self) -> int:
         """Number of the exchange that `images` show, counted over all clients of the engine; 0: no exchange yet."""
         return self._native.image_step

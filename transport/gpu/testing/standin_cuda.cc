@@ -15,11 +15,12 @@
 //   TANDEM_STANDIN_DEVICES   the number of devices; by default 1
 //   TANDEM_STANDIN_FIRST     the number in the first device's UUID; 0
 //   TANDEM_STANDIN_VERSION   the driver's version; 13000
-//   TANDEM_STANDIN_COPY_MS   milliseconds that each copy takes; 0
+//   TANDEM_STANDIN_COPY_MS   milliseconds that each copy to the device takes; 0
 //   TANDEM_STANDIN_FAIL      results of functions, as cuInit=100,cuMemAlloc_v2=2
+//   TANDEM_STANDIN_KILL_AT   the number of the call that kills the process
 //
 // standin_fail sets such a result while the process runs; standin_count says
-// how many objects of a kind exist.
+// how many objects of a kind exist, and standin_calls how many calls there were.
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -28,10 +29,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <climits>
 #include <condition_variable>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -248,8 +251,14 @@ State& The() {
 
 thread_local std::vector<CudaContext> contexts;
 
-// The result that a test has set for a function; 0: none.
+std::atomic<int> calls{0};
+
+// The result that a test has set for a function; 0: none. Each call passes here.
 CudaResult Injected(const char* function) {
+  static const int kill_at = Number("TANDEM_STANDIN_KILL_AT", 0);
+  if (calls.fetch_add(1, std::memory_order_relaxed) + 1 == kill_at) {
+    kill(getpid(), SIGKILL);
+  }
   State& state = The();
   const std::lock_guard lock(state.mutex);
   const auto found = state.failures.find(function);
@@ -411,14 +420,12 @@ bool IsRegistered(const void* address, size_t bytes) {
   return first + bytes <= found->first + found->second;
 }
 
-// `keep` are the blocks of the copy.
+// Both ends stay in place until the copy is done: `keep` are the blocks of it.
 CudaResult Copy(void* to, const void* from, size_t bytes, CudaStream stream,
-                bool waits, std::vector<std::shared_ptr<Block>> keep) {
-  static const int milliseconds = Number("TANDEM_STANDIN_COPY_MS", 0);
+                bool waits, std::vector<std::shared_ptr<Block>> keep,
+                int milliseconds = 0) {
   Enqueue(stream, [=, keep = std::move(keep)] {
-    if (milliseconds > 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     std::memcpy(to, from, bytes);
   });
   if (waits) Await(stream);
@@ -640,8 +647,9 @@ TANDEM_EXPORT CudaResult cuMemcpyHtoDAsync_v2(CudaPointer to, const void* from,
   TANDEM_BEGIN(true);
   std::shared_ptr<Block> block = BlockOf(to, bytes);
   if (block == nullptr) return kInvalidValue;
+  static const int milliseconds = Number("TANDEM_STANDIN_COPY_MS", 0);
   return Copy(Address(to), from, bytes, stream, !IsRegistered(from, bytes),
-              {std::move(block)});
+              {std::move(block)}, milliseconds);
 }
 
 TANDEM_EXPORT CudaResult cuMemcpyDtoHAsync_v2(void* to, CudaPointer from,
@@ -792,13 +800,17 @@ TANDEM_EXPORT CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event,
   return kSuccess;
 }
 
-// After `calls` more calls, each call of this function returns `result`; 0:
+// After `after` more calls, each call of this function returns `result`; 0:
 // none does.
 TANDEM_EXPORT void standin_fail(const char* function, CudaResult result,
-                                int calls) {
+                                int after) {
   State& state = The();
   const std::lock_guard lock(state.mutex);
-  state.failures[function] = {result, calls};
+  state.failures[function] = {result, after};
+}
+
+TANDEM_EXPORT int standin_calls() {
+  return calls.load(std::memory_order_relaxed);
 }
 
 // The number of objects of a kind that this process has; -1: no such kind.
