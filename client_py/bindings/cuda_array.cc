@@ -6,7 +6,11 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "client_py/bindings/errors.h"
+#include "client_py/bindings/waiting.h"
+#include "transport/gpu/cuda_driver.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -167,6 +171,25 @@ uint64_t CudaArray::Bytes() const {
   uint64_t bytes = ElementBytes(place_.type);
   for (const int64_t size : place_.shape) bytes *= static_cast<uint64_t>(size);
   return bytes;
+}
+
+py::dict CudaDriverRow() {
+  const absl::StatusOr<const CudaDriver*> driver =
+      WithoutGil([] { return CudaDriver::Load(); });
+  if (!driver.ok()) Raise(driver.status(), "");
+  const absl::StatusOr<std::vector<CudaDriver::Device>> devices =
+      (*driver)->Devices();
+  if (!devices.ok()) Raise(devices.status(), "");
+  py::list rows;
+  for (const CudaDriver::Device& device : *devices) {
+    rows.append(
+        py::make_tuple(device.ordinal, device.name, UuidText(device.uuid)));
+  }
+  py::dict row;
+  row["library"] = (*driver)->library();
+  row["version"] = CudaVersionText((*driver)->version());
+  row["devices"] = rows;
+  return row;
 }
 
 void DefineCudaArray(py::module_& module) {

@@ -70,6 +70,10 @@ class CudaArray {
   Prepare prepare_;
 };
 
+// Returns the process's driver: "library", "version" as text, and "devices", of
+// which each is (number, name, UUID). Raises the errors of CudaDriver::Load.
+pybind11::dict CudaDriverRow();
+
 // Adds the class to a module.
 void DefineCudaArray(pybind11::module_& module);
 

@@ -53,6 +53,12 @@ void CheckName(const std::string& name) {
   if (!status.ok()) Raise(status, name);
 }
 
+std::string RegionGpuPath(const std::string& name) {
+  const absl::StatusOr<LrbcHeader> header = AttachedRegion::Peek(name);
+  if (!header.ok()) Raise(header.status(), name);
+  return GpuPathOf(*header);
+}
+
 void RemoveDead(const std::string& name) {
   const absl::Status status = RemoveIfDead(name);
   if (!status.ok()) Raise(status, name);
@@ -300,6 +306,8 @@ PYBIND11_MODULE(_native, module) {
   module.def("check_region_name", &CheckName, py::arg("name"));
   module.def("engine_pid", &EnginePid, py::arg("name"));
   module.def("remove_if_dead", &RemoveDead, py::arg("name"));
+  module.def("cuda_driver", &CudaDriverRow);
+  module.def("region_gpu_path", &RegionGpuPath, py::arg("name"));
 
   py::class_<StepTimesSnapshot>(module, "StepTimes")
       .def_readonly("total_ns", &StepTimesSnapshot::total_ns)

@@ -104,9 +104,9 @@ py::dict NativeClient::CudaArrays() {
   return arrays;
 }
 
-std::string NativeClient::GpuPath() const {
-  if (!HasGpuArrays(client_.plan())) return "";
-  return client_.plan().gpu_obs_mode == static_cast<uint8_t>(GpuMode::kCudaIpc)
+std::string GpuPathOf(const LrbcHeader& plan) {
+  if (!HasGpuArrays(plan)) return "";
+  return plan.gpu_obs_mode == static_cast<uint8_t>(GpuMode::kCudaIpc)
              ? "CUDA IPC"
              : "Vulkan";
 }

@@ -34,6 +34,9 @@
 
 namespace tandem {
 
+// "CUDA IPC", "Vulkan"; "": the engine has no arrays on a GPU.
+std::string GpuPathOf(const LrbcHeader& plan);
+
 // Legal call order: ClientSide's. All calls except the views raise by the error
 // table (errors.h). A second thread inside a call gets ConcurrentUse.
 class NativeClient {
@@ -83,8 +86,8 @@ class NativeClient {
   void AwaitCopies(std::shared_ptr<RegionCopies> copies) {
     copies_ = std::move(copies);
   }
-  // The engine's path to a GPU: "CUDA IPC", "Vulkan" or "".
-  std::string GpuPath() const;
+  // The engine's path to a GPU: as GpuPathOf.
+  std::string GpuPath() const { return GpuPathOf(client_.plan()); }
   // Whether the engine writes the region's observations and images.
   bool HasCpuObs() const {
     return !HasGpuArrays(client_.plan()) ||

@@ -36,10 +36,6 @@ absl::string_view Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string VersionText(int version) {
-  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
-}
-
 }  // namespace
 
 absl::StatusOr<CudaSetting> ReadCudaSetting() {
@@ -118,8 +114,8 @@ absl::Status CudaDriver::Open() {
   return MakeError(
       ErrorCode::kGpuDriverTooOld,
       absl::StrCat("CUDA driver ", library_, ": expected version ",
-                   VersionText(kOldestVersion), " or newer, found ",
-                   VersionText(version_),
+                   CudaVersionText(kOldestVersion), " or newer, found ",
+                   CudaVersionText(version_),
                    missing == nullptr
                        ? ""
                        : absl::StrCat(" without the function ", missing),
@@ -169,6 +165,10 @@ absl::StatusOr<std::vector<CudaDriver::Device>> CudaDriver::Devices() const {
 bool CudaBelongsToParent() {
   const Loaded& loaded = TheLoaded();
   return loaded.initialised && loaded.fork_count != ForkCount();
+}
+
+std::string CudaVersionText(int version) {
+  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
 std::string UuidText(const CudaUuid& uuid) {

@@ -80,6 +80,9 @@ class CudaDriver {
 // Whether this process is a forked child of the one that loaded the driver.
 bool CudaBelongsToParent();
 
+// "12.2"
+std::string CudaVersionText(int version);
+
 // "GPU-41424344-4546-4748-494a-4b4c4d4e4f50", as nvidia-smi prints it.
 std::string UuidText(const CudaUuid& uuid);
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.engine.process import EngineProcess
+from tandem.testing import cuda_steps
 from tandem.testing.cuda_engine import WIDTH, expected_obs
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.standin import LIBRARY, StandIn, memories_in_use
@@ -79,6 +80,11 @@ def test_each_step_is_read_on_the_gpu(gpu: StandIn) -> None:
             np.testing.assert_array_equal(gpu.consume(client.fields_cuda["reward", ""]), client.rewards)
             assert (gpu.consume(client.images_cuda) == step % 251).all()
             np.testing.assert_array_equal(client.obs, expected_obs(_same_steps(step)))
+
+
+def test_many_steps_are_read_on_the_gpu() -> None:
+    """The short form of tools/gpu_test."""
+    assert cuda_steps.run(10_000) > 0
 
 
 @pytest.mark.parametrize("own_stream", [0, 1])
