@@ -151,7 +151,7 @@ py::tuple CudaArray::DlpackDevice() const {
 }
 
 py::dict CudaArray::Interface() const {
-  prepare_(nullptr);
+  prepare_(CudaStreamOfNumber(0));
   py::dict interface;
   interface["shape"] = Shape();
   const uint32_t bytes = ElementBytes(place_.type);

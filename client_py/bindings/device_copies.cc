@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"

@@ -53,7 +53,8 @@ absl::Status PrepareFrames(EngineBase* engine, const FrameOptions& options,
 // driver that is missing.
 absl::StatusOr<std::unique_ptr<ExportedArrays>> MakeGpuArrays(
     const EngineSchema& schema, const EngineHost::Options& options) {
-  if (!schema.gpu) return nullptr;
+  std::unique_ptr<ExportedArrays> none;
+  if (!schema.gpu) return none;
   const GpuSchema& gpu = *schema.gpu;
   TANDEM_ASSIGN_OR_RETURN(const CudaSetting setting, ReadCudaSetting());
   auto made = ExportedArrays::Make(
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<ExportedArrays>> MakeGpuArrays(
     options.log(absl::StrCat("without arrays on a GPU: ",
                              made.status().message()));
   }
-  return nullptr;
+  return none;
 }
 
 GpuSpec SpecOf(const ExportedArrays* gpu, const EngineSchema& schema) {

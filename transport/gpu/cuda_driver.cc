@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -22,9 +22,9 @@ constexpr char kLibrary[] = "libcuda.so.1";
 // The driver of this process, made by Load and never destroyed.
 struct Loaded {
   std::mutex mutex;
-  const CudaDriver* driver = nullptr;
-  uint32_t fork_count = 0;  // of the process that called cuInit first
-  bool initialised = false;
+  const CudaDriver* driver = nullptr;  // guarded by the mutex
+  // ForkCount() + 1 of the process that called cuInit first; 0: none has.
+  std::atomic<uint64_t> process{0};
 };
 Loaded& TheLoaded() {
   static Loaded* const loaded = new Loaded;
@@ -50,9 +50,8 @@ absl::StatusOr<CudaSetting> ReadCudaSetting() {
 }
 
 absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
-  Loaded& loaded = TheLoaded();
-  const std::lock_guard lock(loaded.mutex);
-  if (loaded.initialised && loaded.fork_count != ForkCount()) {
+  // Before the lock: another thread of the parent may have held it.
+  if (CudaBelongsToParent()) {
     return MakeError(ErrorCode::kForkedChild,
                      "CUDA: expected the process that initialised it, found a "
                      "forked child; start it by `spawn`, or fork before the "
@@ -64,11 +63,14 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
                      "the CUDA driver is switched off by TANDEM_CUDA=no; set "
                      "TANDEM_CUDA=auto");
   }
+  Loaded& loaded = TheLoaded();
+  const std::lock_guard lock(loaded.mutex);
   if (loaded.driver != nullptr) return loaded.driver;
   CudaDriver driver;
-  loaded.fork_count = ForkCount();
   TANDEM_RETURN_IF_ERROR(driver.Open());
-  loaded.initialised = true;
+  // relaxed: read by this process's threads, which the mutex orders, and by
+  // forked children.
+  loaded.process.store(uint64_t{ForkCount()} + 1, std::memory_order_relaxed);
   const CudaResult result = driver.functions_.Init(0);
   if (result == kCudaNoDevice || result == kCudaStubLibrary) {
     return MakeError(ErrorCode::kGpuDriverMissing,
@@ -163,8 +165,10 @@ absl::StatusOr<std::vector<CudaDriver::Device>> CudaDriver::Devices() const {
 }
 
 bool CudaBelongsToParent() {
-  const Loaded& loaded = TheLoaded();
-  return loaded.initialised && loaded.fork_count != ForkCount();
+  // relaxed: as in Load.
+  const uint64_t process =
+      TheLoaded().process.load(std::memory_order_relaxed);
+  return process != 0 && process != uint64_t{ForkCount()} + 1;
 }
 
 std::string CudaVersionText(int version) {

@@ -20,7 +20,7 @@
 #include "transport/memory/gpu_plan.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_plan.h"
-#include "transport/memory/unique_region_name.h"
+#include "transport/memory/testing/unique_region_name.h"
 
 namespace tandem {
 namespace {
@@ -92,7 +92,7 @@ TEST(VulkanMemory, WithoutADriverTheErrorSaysSo) {
 
 TEST(VulkanMemory, AClientReadsTheImagesOfAnEngineInAnotherProcess) {
   TANDEM_NEEDS_VULKAN();
-  const std::string name = UniqueRegionName();
+  const std::string name = UniqueRegionName("vulkan");
   int ready[2];
   int end[2];
   ASSERT_EQ(pipe(ready), 0);
