@@ -129,6 +129,8 @@ def test_an_engine_may_leave_the_regions_observations_empty(gpu: StandIn) -> Non
     """The client says so; the arrays on the GPU have the step's values."""
     with _launch(fills_cpu=0) as engine, _attach(engine) as client:
         assert not client.has_cpu_obs
+        with pytest.raises(tandem.Unsupported, match="on a GPU only"):
+            tandem.SharedMemoryVectorEnv(client)
         client.reset(seed=[2] * _ENVS)
         client.step(_actions())
         np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(_same_steps(3)))
