@@ -87,8 +87,8 @@ void Delete(DlManagedTensor* self) {
 // A consumer renames the capsule, and then calls the deleter itself.
 void DeleteUnused(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kUnused) == 0) return;
-  auto* const tensor = static_cast<DlManagedTensor*>(
-      PyCapsule_GetPointer(capsule, kUnused));
+  auto* const tensor =
+      static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, kUnused));
   tensor->deleter(tensor);
 }
 
@@ -155,9 +155,9 @@ py::dict CudaArray::Interface() const {
   py::dict interface;
   interface["shape"] = Shape();
   const uint32_t bytes = ElementBytes(place_.type);
-  interface["typestr"] = absl::StrCat(
-      bytes == 1 ? "|" : "<", std::string(1, ForeignOf(place_.type).kind),
-      bytes);
+  interface["typestr"] =
+      absl::StrCat(bytes == 1 ? "|" : "<",
+                   std::string(1, ForeignOf(place_.type).kind), bytes);
   interface["data"] = py::make_tuple(place_.pointer, false);
   interface["strides"] = py::none();
   interface["stream"] = 1;
@@ -213,8 +213,8 @@ void DefineCudaArray(py::module_& module) {
       .def_property_readonly("nbytes", &CudaArray::Bytes)
       .def("__repr__", [](const CudaArray& array) {
         return absl::StrCat("<tandem CudaArray ", array.Dtype(),
-                            std::string(py::str(array.Shape())),
-                            " on device ", array.device(), ">");
+                            std::string(py::str(array.Shape())), " on device ",
+                            array.device(), ">");
       });
 }
 

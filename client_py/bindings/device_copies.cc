@@ -45,9 +45,8 @@ DeviceCopies::DeviceCopies(NativeClient* client, int device,
                        .shape = {view.shape(), view.shape() + view.ndim()},
                        .device = device});
   }
-  absl::StatusOr<std::shared_ptr<RegionCopies>> made = WithoutGil([&] {
-    return RegionCopies::Make(device, mapping, sources, overlaps);
-  });
+  absl::StatusOr<std::shared_ptr<RegionCopies>> made = WithoutGil(
+      [&] { return RegionCopies::Make(device, mapping, sources, overlaps); });
   if (!made.ok()) Raise(made.status(), "");
   copies_ = *std::move(made);
   client->AwaitCopies(copies_);

@@ -86,7 +86,8 @@ py::dict NativeClient::CudaArrays() {
                       "obs_cuda again"),
             "");
     }
-    if (const ErrorCode now = client->client_.MayRead(); now != ErrorCode::kOk) {
+    if (const ErrorCode now = client->client_.MayRead();
+        now != ErrorCode::kOk) {
       client->RaiseCode(now);
     }
     if (!stream) return;

@@ -73,12 +73,12 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   loaded.process.store(uint64_t{ForkCount()} + 1, std::memory_order_relaxed);
   const CudaResult result = driver.functions_.Init(0);
   if (result == kCudaNoDevice || result == kCudaStubLibrary) {
-    return MakeError(ErrorCode::kGpuDriverMissing,
-                     absl::StrCat("cuInit of ", driver.library_,
-                                  ": expected a GPU, found none (",
-                                  driver.NameOf(result),
-                                  "); check nvidia-smi and, in a container, "
-                                  "--gpus all"));
+    return MakeError(
+        ErrorCode::kGpuDriverMissing,
+        absl::StrCat("cuInit of ", driver.library_,
+                     ": expected a GPU, found none (", driver.NameOf(result),
+                     "); check nvidia-smi and, in a container, "
+                     "--gpus all"));
   }
   TANDEM_RETURN_IF_ERROR(driver.Check(result, "cuInit"));
   loaded.driver = new CudaDriver(std::move(driver));
@@ -136,9 +136,9 @@ std::string CudaDriver::NameOf(CudaResult result) const {
 absl::Status CudaDriver::Check(CudaResult result,
                                absl::string_view call) const {
   if (result == kCudaSuccess) return absl::OkStatus();
-  return MakeError(ErrorCode::kGpuFailed,
-                   absl::StrCat(call, ": expected success, found ",
-                                NameOf(result)));
+  return MakeError(
+      ErrorCode::kGpuFailed,
+      absl::StrCat(call, ": expected success, found ", NameOf(result)));
 }
 
 absl::StatusOr<std::vector<CudaDriver::Device>> CudaDriver::Devices() const {
@@ -152,9 +152,8 @@ absl::StatusOr<std::vector<CudaDriver::Device>> CudaDriver::Devices() const {
     char name[128] = {};
     TANDEM_RETURN_IF_ERROR(
         Check(functions_.DeviceGet(&number, ordinal), "cuDeviceGet"));
-    TANDEM_RETURN_IF_ERROR(
-        Check(functions_.DeviceGetUuid(&device.uuid, number),
-              "cuDeviceGetUuid"));
+    TANDEM_RETURN_IF_ERROR(Check(functions_.DeviceGetUuid(&device.uuid, number),
+                                 "cuDeviceGetUuid"));
     TANDEM_RETURN_IF_ERROR(
         Check(functions_.DeviceGetName(name, sizeof(name) - 1, number),
               "cuDeviceGetName"));
@@ -166,8 +165,7 @@ absl::StatusOr<std::vector<CudaDriver::Device>> CudaDriver::Devices() const {
 
 bool CudaBelongsToParent() {
   // relaxed: as in Load.
-  const uint64_t process =
-      TheLoaded().process.load(std::memory_order_relaxed);
+  const uint64_t process = TheLoaded().process.load(std::memory_order_relaxed);
   return process != 0 && process != uint64_t{ForkCount()} + 1;
 }
 
@@ -189,9 +187,8 @@ absl::StatusOr<std::shared_ptr<const PrimaryContext>> PrimaryContext::Retain(
     const CudaDriver& driver, CudaDriver::Device device) {
   CudaDevice number = 0;
   CudaContext handle = nullptr;
-  TANDEM_RETURN_IF_ERROR(
-      driver.Check(driver.functions().DeviceGet(&number, device.ordinal),
-                   "cuDeviceGet"));
+  TANDEM_RETURN_IF_ERROR(driver.Check(
+      driver.functions().DeviceGet(&number, device.ordinal), "cuDeviceGet"));
   TANDEM_RETURN_IF_ERROR(
       driver.Check(driver.functions().PrimaryContextRetain(&handle, number),
                    "cuDevicePrimaryCtxRetain"));

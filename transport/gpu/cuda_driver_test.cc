@@ -96,7 +96,8 @@ TEST_F(CudaDriverTest, AnOldVersionIsTooOld) {
 TEST_F(CudaDriverTest, ALibraryWithoutAFunctionIsTooOld) {
   setenv("TANDEM_CUDA_LIBRARY", "libm.so.6", 1);
   EXPECT_TRUE(InChild([] {
-    return LoadFails(ErrorCode::kGpuDriverTooOld, "without the function cuInit");
+    return LoadFails(ErrorCode::kGpuDriverTooOld,
+                     "without the function cuInit");
   }));
 }
 

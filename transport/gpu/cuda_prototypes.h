@@ -62,55 +62,54 @@ inline CudaStream CudaStreamOfNumber(uintptr_t number) {
 
 // A member of CudaFunctions, the name in the library, the parameters. Each
 // returns a CudaResult.
-#define TANDEM_CUDA_FUNCTIONS(ROW)                                          \
-  ROW(Init, cuInit, (unsigned flags))                                       \
-  ROW(DriverGetVersion, cuDriverGetVersion, (int* version))                 \
-  ROW(GetErrorName, cuGetErrorName, (CudaResult result, const char** name)) \
-  ROW(DeviceGetCount, cuDeviceGetCount, (int* count))                       \
-  ROW(DeviceGet, cuDeviceGet, (CudaDevice * device, int ordinal))           \
-  ROW(DeviceGetName, cuDeviceGetName,                                       \
-      (char* name, int bytes, CudaDevice device))                           \
-  ROW(DeviceGetUuid, cuDeviceGetUuid_v2,                                    \
-      (CudaUuid * uuid, CudaDevice device))                                 \
-  ROW(PrimaryContextRetain, cuDevicePrimaryCtxRetain,                       \
-      (CudaContext * context, CudaDevice device))                           \
-  ROW(PrimaryContextRelease, cuDevicePrimaryCtxRelease_v2,                  \
-      (CudaDevice device))                                                  \
-  ROW(ContextPush, cuCtxPushCurrent_v2, (CudaContext context))              \
-  ROW(ContextPop, cuCtxPopCurrent_v2, (CudaContext * context))              \
-  ROW(ContextGetCurrent, cuCtxGetCurrent, (CudaContext * context))          \
-  ROW(ContextGetDevice, cuCtxGetDevice, (CudaDevice * device))              \
-  ROW(MemAlloc, cuMemAlloc_v2, (CudaPointer * pointer, size_t bytes))       \
-  ROW(MemFree, cuMemFree_v2, (CudaPointer pointer))                         \
-  ROW(MemsetD8, cuMemsetD8_v2,                                              \
-      (CudaPointer pointer, unsigned char value, size_t bytes))             \
-  ROW(MemHostRegister, cuMemHostRegister_v2,                                \
-      (void* address, size_t bytes, unsigned flags))                        \
-  ROW(MemHostUnregister, cuMemHostUnregister, (void* address))              \
-  ROW(MemcpyToDevice, cuMemcpyHtoDAsync_v2,                                 \
-      (CudaPointer to, const void* from, size_t bytes, CudaStream stream))  \
-  ROW(MemcpyToHost, cuMemcpyDtoHAsync_v2,                                   \
-      (void* to, CudaPointer from, size_t bytes, CudaStream stream))        \
-  ROW(MemcpyOnDevice, cuMemcpyDtoDAsync_v2,                                 \
-      (CudaPointer to, CudaPointer from, size_t bytes, CudaStream stream))  \
-  ROW(IpcGetMemory, cuIpcGetMemHandle,                                      \
-      (CudaMemoryHandle * handle, CudaPointer pointer))                     \
-  ROW(IpcOpenMemory, cuIpcOpenMemHandle_v2,                                 \
-      (CudaPointer * pointer, CudaMemoryHandle handle, unsigned flags))     \
-  ROW(IpcCloseMemory, cuIpcCloseMemHandle, (CudaPointer pointer))           \
-  ROW(IpcGetEvent, cuIpcGetEventHandle,                                     \
-      (CudaEventHandle * handle, CudaEvent event))                          \
-  ROW(IpcOpenEvent, cuIpcOpenEventHandle,                                   \
-      (CudaEvent * event, CudaEventHandle handle))                          \
-  ROW(EventCreate, cuEventCreate, (CudaEvent * event, unsigned flags))      \
-  ROW(EventDestroy, cuEventDestroy_v2, (CudaEvent event))                   \
-  ROW(EventRecord, cuEventRecord, (CudaEvent event, CudaStream stream))     \
-  ROW(EventQuery, cuEventQuery, (CudaEvent event))                          \
-  ROW(EventSynchronize, cuEventSynchronize, (CudaEvent event))              \
-  ROW(StreamCreate, cuStreamCreate, (CudaStream * stream, unsigned flags))  \
-  ROW(StreamDestroy, cuStreamDestroy_v2, (CudaStream stream))               \
-  ROW(StreamSynchronize, cuStreamSynchronize, (CudaStream stream))          \
-  ROW(StreamWaitEvent, cuStreamWaitEvent,                                   \
+#define TANDEM_CUDA_FUNCTIONS(ROW)                                             \
+  ROW(Init, cuInit, (unsigned flags))                                          \
+  ROW(DriverGetVersion, cuDriverGetVersion, (int* version))                    \
+  ROW(GetErrorName, cuGetErrorName, (CudaResult result, const char** name))    \
+  ROW(DeviceGetCount, cuDeviceGetCount, (int* count))                          \
+  ROW(DeviceGet, cuDeviceGet, (CudaDevice * device, int ordinal))              \
+  ROW(DeviceGetName, cuDeviceGetName,                                          \
+      (char* name, int bytes, CudaDevice device))                              \
+  ROW(DeviceGetUuid, cuDeviceGetUuid_v2, (CudaUuid * uuid, CudaDevice device)) \
+  ROW(PrimaryContextRetain, cuDevicePrimaryCtxRetain,                          \
+      (CudaContext * context, CudaDevice device))                              \
+  ROW(PrimaryContextRelease, cuDevicePrimaryCtxRelease_v2,                     \
+      (CudaDevice device))                                                     \
+  ROW(ContextPush, cuCtxPushCurrent_v2, (CudaContext context))                 \
+  ROW(ContextPop, cuCtxPopCurrent_v2, (CudaContext * context))                 \
+  ROW(ContextGetCurrent, cuCtxGetCurrent, (CudaContext * context))             \
+  ROW(ContextGetDevice, cuCtxGetDevice, (CudaDevice * device))                 \
+  ROW(MemAlloc, cuMemAlloc_v2, (CudaPointer * pointer, size_t bytes))          \
+  ROW(MemFree, cuMemFree_v2, (CudaPointer pointer))                            \
+  ROW(MemsetD8, cuMemsetD8_v2,                                                 \
+      (CudaPointer pointer, unsigned char value, size_t bytes))                \
+  ROW(MemHostRegister, cuMemHostRegister_v2,                                   \
+      (void* address, size_t bytes, unsigned flags))                           \
+  ROW(MemHostUnregister, cuMemHostUnregister, (void* address))                 \
+  ROW(MemcpyToDevice, cuMemcpyHtoDAsync_v2,                                    \
+      (CudaPointer to, const void* from, size_t bytes, CudaStream stream))     \
+  ROW(MemcpyToHost, cuMemcpyDtoHAsync_v2,                                      \
+      (void* to, CudaPointer from, size_t bytes, CudaStream stream))           \
+  ROW(MemcpyOnDevice, cuMemcpyDtoDAsync_v2,                                    \
+      (CudaPointer to, CudaPointer from, size_t bytes, CudaStream stream))     \
+  ROW(IpcGetMemory, cuIpcGetMemHandle,                                         \
+      (CudaMemoryHandle * handle, CudaPointer pointer))                        \
+  ROW(IpcOpenMemory, cuIpcOpenMemHandle_v2,                                    \
+      (CudaPointer * pointer, CudaMemoryHandle handle, unsigned flags))        \
+  ROW(IpcCloseMemory, cuIpcCloseMemHandle, (CudaPointer pointer))              \
+  ROW(IpcGetEvent, cuIpcGetEventHandle,                                        \
+      (CudaEventHandle * handle, CudaEvent event))                             \
+  ROW(IpcOpenEvent, cuIpcOpenEventHandle,                                      \
+      (CudaEvent * event, CudaEventHandle handle))                             \
+  ROW(EventCreate, cuEventCreate, (CudaEvent * event, unsigned flags))         \
+  ROW(EventDestroy, cuEventDestroy_v2, (CudaEvent event))                      \
+  ROW(EventRecord, cuEventRecord, (CudaEvent event, CudaStream stream))        \
+  ROW(EventQuery, cuEventQuery, (CudaEvent event))                             \
+  ROW(EventSynchronize, cuEventSynchronize, (CudaEvent event))                 \
+  ROW(StreamCreate, cuStreamCreate, (CudaStream * stream, unsigned flags))     \
+  ROW(StreamDestroy, cuStreamDestroy_v2, (CudaStream stream))                  \
+  ROW(StreamSynchronize, cuStreamSynchronize, (CudaStream stream))             \
+  ROW(StreamWaitEvent, cuStreamWaitEvent,                                      \
       (CudaStream stream, CudaEvent event, unsigned flags))
 
 struct CudaFunctions {

@@ -91,8 +91,8 @@ absl::Status ExportedArrays::Record() {
   absl::Status status = std::exchange(kept_, absl::OkStatus());
   status.Update(current.status());
   if (!status.ok()) return status;
-  return context_->driver().Check(
-      context_->cuda().EventRecord(event_, stream_), "cuEventRecord");
+  return context_->driver().Check(context_->cuda().EventRecord(event_, stream_),
+                                  "cuEventRecord");
 }
 
 }  // namespace tandem

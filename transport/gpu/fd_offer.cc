@@ -37,8 +37,8 @@ Address AddressOf(absl::string_view name) {
   address.socket.sun_family = AF_UNIX;
   // The first byte is NUL: an abstract name.
   name.copy(address.socket.sun_path + 1, name.size());
-  address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                         name.size());
+  address.bytes =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
 }
 
@@ -177,10 +177,10 @@ absl::StatusOr<UniqueFd> TakeFd(absl::string_view name, double timeout_secs) {
     got = recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return MakeError(ErrorCode::kStepTimeout,
-                     absl::StrCat("GPU memory '", name,
-                                  "': expected a descriptor within ",
-                                  timeout_secs, " s, found none"));
+    return MakeError(
+        ErrorCode::kStepTimeout,
+        absl::StrCat("GPU memory '", name, "': expected a descriptor within ",
+                     timeout_secs, " s, found none"));
   }
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (got < 0 || header == nullptr || header->cmsg_level != SOL_SOCKET ||

@@ -91,9 +91,8 @@ absl::StatusOr<std::shared_ptr<ImportedArrays>> ImportedArrays::Open(
     return OpenError(*driver, result, "cuIpcOpenMemHandle", name);
   }
   // From here on the destructor closes what was opened.
-  std::shared_ptr<ImportedArrays> opened(
-      new ImportedArrays(std::move(context), region.gpu_arrays(),
-                         plan.num_envs, base));
+  std::shared_ptr<ImportedArrays> opened(new ImportedArrays(
+      std::move(context), region.gpu_arrays(), plan.num_envs, base));
   result = cuda.IpcOpenEvent(&opened->event_, event);
   if (result != kCudaSuccess) {
     return OpenError(*driver, result, "cuIpcOpenEventHandle", name);
@@ -128,8 +127,8 @@ absl::Status ImportedArrays::AwaitReaders() {
   absl::Status status = current.status();
   for (const CudaStream stream : std::exchange(readers_, {})) {
     if (!status.ok()) break;
-    status = context_->driver().Check(context_->cuda().StreamSynchronize(stream),
-                                      "cuStreamSynchronize");
+    status = context_->driver().Check(
+        context_->cuda().StreamSynchronize(stream), "cuStreamSynchronize");
   }
   return status;
 }

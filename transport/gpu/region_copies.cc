@@ -47,15 +47,14 @@ void RegionCopies::Plan(const std::vector<Source>& sources) {
     if (ranges_.empty() ||
         begin > ranges_.back().from + ranges_.back().bytes + kMostBetween) {
       const size_t before = static_cast<size_t>(begin - mapping_->base());
-      ranges_.push_back({.from = begin - before % kAlignment,
-                         .bytes = 0,
-                         .place = bytes_});
+      ranges_.push_back(
+          {.from = begin - before % kAlignment, .bytes = 0, .place = bytes_});
     }
     Range& range = ranges_.back();
     range.bytes = std::max(range.bytes, static_cast<size_t>(end - range.from));
     places_[i] = range.place + static_cast<uint64_t>(begin - range.from);
-    bytes_ = (range.place + range.bytes + kAlignment - 1) / kAlignment *
-             kAlignment;
+    bytes_ =
+        (range.place + range.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 }
 
@@ -80,9 +79,9 @@ absl::Status RegionCopies::Allocate() {
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (host == MAP_FAILED) return MakeSystemError("mmap", "buffer", errno);
     buffer.host = static_cast<std::byte*>(host);
-    TANDEM_RETURN_IF_ERROR(Check(
-        cuda.MemHostRegister(host, bytes_, kCudaHostRegisterPortable),
-        "cuMemHostRegister of a buffer"));
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.MemHostRegister(host, bytes_, kCudaHostRegisterPortable),
+              "cuMemHostRegister of a buffer"));
     buffer.pinned = true;
   }
   TANDEM_RETURN_IF_ERROR(Check(
@@ -125,8 +124,8 @@ absl::StatusOr<uint64_t> RegionCopies::Begin() {
   for (const CudaStream reader : std::exchange(buffer.readers, {})) {
     TANDEM_RETURN_IF_ERROR(
         Check(cuda.EventRecord(order_, reader), "cuEventRecord"));
-    TANDEM_RETURN_IF_ERROR(Check(cuda.StreamWaitEvent(stream_, order_, 0),
-                                 "cuStreamWaitEvent"));
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.StreamWaitEvent(stream_, order_, 0), "cuStreamWaitEvent"));
   }
   if (overlaps_ && copy > kBuffers) {
     TANDEM_RETURN_IF_ERROR(

@@ -33,13 +33,13 @@ absl::Status Check(VkResult result, absl::string_view call) {
 }  // namespace
 
 // The functions of Vulkan that are used, by the level that owns them.
-#define TANDEM_VULKAN_INSTANCE(ROW)          \
-  ROW(vkDestroyInstance)                     \
-  ROW(vkEnumeratePhysicalDevices)            \
-  ROW(vkGetPhysicalDeviceProperties2)        \
-  ROW(vkGetPhysicalDeviceMemoryProperties)   \
+#define TANDEM_VULKAN_INSTANCE(ROW)                \
+  ROW(vkDestroyInstance)                           \
+  ROW(vkEnumeratePhysicalDevices)                  \
+  ROW(vkGetPhysicalDeviceProperties2)              \
+  ROW(vkGetPhysicalDeviceMemoryProperties)         \
   ROW(vkGetPhysicalDeviceExternalBufferProperties) \
-  ROW(vkCreateDevice)                        \
+  ROW(vkCreateDevice)                              \
   ROW(vkGetDeviceProcAddr)
 #define TANDEM_VULKAN_DEVICE(ROW) \
   ROW(vkDestroyDevice)            \
@@ -141,7 +141,7 @@ struct VulkanDevice::Handles {
     info.ppEnabledExtensionNames = &extension;
     TANDEM_RETURN_IF_ERROR(Check(
         vkCreateDevice(physical, &info, nullptr, &device), "vkCreateDevice"));
-#define TANDEM_VULKAN_FIND(function)         \
+#define TANDEM_VULKAN_FIND(function)           \
   function = reinterpret_cast<PFN_##function>( \
       vkGetDeviceProcAddr(device, #function));
     TANDEM_VULKAN_DEVICE(TANDEM_VULKAN_FIND)
@@ -168,10 +168,9 @@ absl::StatusOr<std::shared_ptr<const VulkanDevice>> VulkanDevice::Open(
       handles->vkEnumeratePhysicalDevices(handles->instance, &count, nullptr),
       "vkEnumeratePhysicalDevices"));
   std::vector<VkPhysicalDevice> devices(count);
-  TANDEM_RETURN_IF_ERROR(
-      Check(handles->vkEnumeratePhysicalDevices(handles->instance, &count,
-                                                devices.data()),
-            "vkEnumeratePhysicalDevices"));
+  TANDEM_RETURN_IF_ERROR(Check(handles->vkEnumeratePhysicalDevices(
+                                   handles->instance, &count, devices.data()),
+                               "vkEnumeratePhysicalDevices"));
   if (count == 0) {
     return MakeError(ErrorCode::kGpuDriverMissing,
                      "Vulkan: expected a device, found none");
@@ -194,9 +193,10 @@ absl::StatusOr<std::shared_ptr<const VulkanDevice>> VulkanDevice::Open(
         new VulkanDevice(std::move(handles)));
   }
   if (!found) {
-    return MakeError(ErrorCode::kGpuOtherDevice,
-                     absl::StrCat("Vulkan: expected the engine's device, found ",
-                                  count, " others"));
+    return MakeError(
+        ErrorCode::kGpuOtherDevice,
+        absl::StrCat("Vulkan: expected the engine's device, found ", count,
+                     " others"));
   }
   return MakeError(ErrorCode::kUnsupported,
                    "Vulkan: expected a device that exports and imports memory "
@@ -269,9 +269,8 @@ absl::StatusOr<UniqueFd> VulkanMemory::Export() const {
   info.memory = static_cast<VkDeviceMemory>(memory_);
   info.handleType = kOpaqueFd;
   int fd = -1;
-  TANDEM_RETURN_IF_ERROR(
-      Check(vulkan.vkGetMemoryFdKHR(vulkan.device, &info, &fd),
-            "vkGetMemoryFdKHR"));
+  TANDEM_RETURN_IF_ERROR(Check(
+      vulkan.vkGetMemoryFdKHR(vulkan.device, &info, &fd), "vkGetMemoryFdKHR"));
   return UniqueFd(fd);
 }
 

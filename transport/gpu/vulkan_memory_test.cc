@@ -55,9 +55,7 @@ RegionSpec SpecOf(const VulkanDevice& device, const FdOffer& offer) {
   return spec;
 }
 
-uint64_t AllBytes() {
-  return GpuBytes(PlanGpuArrays(2, 3, {}, 8, 4), 2);
-}
+uint64_t AllBytes() { return GpuBytes(PlanGpuArrays(2, 3, {}, 8, 4), 2); }
 
 // An engine whose images are 7, until its standard input closes.
 void Serve(const std::string& name, int ready, int end) {
@@ -114,13 +112,12 @@ TEST(VulkanMemory, AClientReadsTheImagesOfAnEngineInAnotherProcess) {
   const char* const text = reinterpret_cast<const char*>(plan.gpu_obs_handle);
   const absl::string_view handle(text,
                                  strnlen(text, sizeof(plan.gpu_obs_handle)));
-  const auto memory =
-      VulkanMemory::Import(device, TakeFd(handle, 10).value(),
-                           plan.gpu_alloc_size)
-          .value();
+  const auto memory = VulkanMemory::Import(device, TakeFd(handle, 10).value(),
+                                           plan.gpu_alloc_size)
+                          .value();
   const FieldRecord& images = region.gpu_arrays().back();
-  const auto pixels = memory->bytes().subspan(
-      images.offset, FieldBytes(images, plan.num_envs));
+  const auto pixels =
+      memory->bytes().subspan(images.offset, FieldBytes(images, plan.num_envs));
   EXPECT_EQ(pixels.size(), 192U);
   EXPECT_TRUE(std::ranges::all_of(
       pixels, [](std::byte pixel) { return pixel == std::byte{7}; }));

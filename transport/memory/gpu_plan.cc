@@ -45,10 +45,10 @@ std::string RoleProblem(const LrbcHeader& header, const FieldRecord& record,
       record.shape[0] == header.obs_size && !has_path) {
     return "";
   }
-  return Mismatch(std::string(name),
-                  absl::StrCat("with float32[", header.obs_size,
-                               "] and no path"),
-                  "other values");
+  return Mismatch(
+      std::string(name),
+      absl::StrCat("with float32[", header.obs_size, "] and no path"),
+      "other values");
 }
 
 std::string ProblemOf(const LrbcHeader& header, const FieldRecord& record,
@@ -157,10 +157,10 @@ void CheckGpuArrays(const LrbcHeader& header,
     if (!is_obs && array.role != FieldRole::kFinalObs) continue;
     const FieldRole other = is_obs ? FieldRole::kFinalObs : FieldRole::kObs;
     if (HasTwin(arrays, array, other)) continue;
-    add(Mismatch(absl::StrCat("GPU ", FieldText(array)),
-                 absl::StrCat("to have an array ", NameOf(other),
-                              " of the same values"),
-                 "none"));
+    add(Mismatch(
+        absl::StrCat("GPU ", FieldText(array)),
+        absl::StrCat("to have an array ", NameOf(other), " of the same values"),
+        "none"));
   }
   std::ranges::sort(sorted, {}, &FieldRecord::offset);
   for (size_t i = 1; i < sorted.size(); ++i) {
@@ -172,8 +172,8 @@ void CheckGpuArrays(const LrbcHeader& header,
                  absl::StrCat("behind the end of ", FieldText(last)),
                  absl::StrCat("offset ", sorted[i]->offset, " inside it")));
   }
-  const auto first = std::ranges::find(arrays, FieldRole::kObs,
-                                       &FieldRecord::role);
+  const auto first =
+      std::ranges::find(arrays, FieldRole::kObs, &FieldRecord::role);
   if (first == arrays.end() || first->offset != header.gpu_alloc_offset) {
     add(Mismatch("gpu_alloc_offset", "the offset of the first observation",
                  absl::StrCat(header.gpu_alloc_offset)));

@@ -52,8 +52,8 @@ TEST(GpuPlan, TheRegionsHeaderPassesTheClientsChecks) {
   EXPECT_EQ(header.gpu_device_id, 1U);
   EXPECT_EQ(header.gpu_flags, kGpuFillsCpu);
   EXPECT_TRUE(CheckHeader(header, header.region_size).ok());
-  EXPECT_TRUE(CheckHeader(header, header.region_size, {}, {}, spec.gpu.arrays)
-                  .ok());
+  EXPECT_TRUE(
+      CheckHeader(header, header.region_size, {}, {}, spec.gpu.arrays).ok());
 }
 
 TEST(GpuPlan, FieldsOfObservationsAreArrays) {
@@ -81,8 +81,8 @@ TEST(GpuPlan, ARegionWithoutAGpuHasZeroBytesThere) {
 
 TEST(GpuPlan, TheGoldenPassesTheClientsChecks) {
   const LrbcHeader header = SampleGpuHeader();
-  EXPECT_TRUE(CheckHeader(header, header.region_size, {}, {}, SampleGpuArrays())
-                  .ok());
+  EXPECT_TRUE(
+      CheckHeader(header, header.region_size, {}, {}, SampleGpuArrays()).ok());
 }
 
 struct Fault {
@@ -99,22 +99,24 @@ TEST(GpuPlan, EachFaultIsALayoutMismatch) {
        [](Header header, Arrays) { header->gpu_available = 0; }},
       {"role",
        [](Header, Arrays arrays) { (*arrays)[0].role = FieldRole::kAction; }},
-      {"type", [](Header,
-                  Arrays arrays) { (*arrays)[0].type = FieldType{99}; }},
+      {"type",
+       [](Header, Arrays arrays) { (*arrays)[0].type = FieldType{99}; }},
       {"dimensions", [](Header, Arrays arrays) { (*arrays)[3].dims = 9; }},
       {"float32[5]", [](Header, Arrays arrays) { (*arrays)[0].shape[0] = 4; }},
       {"float32[]",
        [](Header, Arrays arrays) { (*arrays)[2].type = FieldType::kFloat64; }},
       {"uint8[height",
        [](Header, Arrays arrays) { (*arrays)[3].shape[2] = 4; }},
-      {"multiple of 256", [](Header, Arrays arrays) { (*arrays)[1].offset += 8; }},
+      {"multiple of 256",
+       [](Header, Arrays arrays) { (*arrays)[1].offset += 8; }},
       {"inside the allocation",
        [](Header header, Arrays) { header->gpu_alloc_size = 700; }},
       {"inside the allocation",
        [](Header, Arrays arrays) { (*arrays)[3].offset = ~uint64_t{255}; }},
       {"behind the end",
        [](Header, Arrays arrays) { (*arrays)[2].offset = 0; }},
-      {"final_obs", [](Header, Arrays arrays) { arrays->erase(arrays->begin() + 1); }},
+      {"final_obs",
+       [](Header, Arrays arrays) { arrays->erase(arrays->begin() + 1); }},
       {"gpu_alloc_offset",
        [](Header header, Arrays) { header->gpu_alloc_offset = 256; }}};
   for (const Fault& fault : faults) {

@@ -18,8 +18,9 @@ namespace {
 template <typename Ours, typename Theirs>
 constexpr bool kSameValue =
     sizeof(Ours) == sizeof(Theirs) && alignof(Ours) == alignof(Theirs) &&
-    std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&
-    std::is_class_v<Ours> == std::is_class_v<Theirs> &&
+    std::is_pointer_v<Ours> ==
+        std::is_pointer_v<Theirs>&& std::is_class_v<Ours> ==
+        std::is_class_v<Theirs> &&
     (std::is_integral_v<Ours> || std::is_enum_v<Ours>) ==
         (std::is_integral_v<Theirs> || std::is_enum_v<Theirs>);
 
@@ -54,10 +55,10 @@ struct Same<tandem::CudaResult (*)(A...), CUresult (*)(B...)> {
   static constexpr bool value = Compare();
 };
 
-#define TANDEM_COMPARE(member, symbol, parameters)                    \
-  static_assert(Same<decltype(tandem::CudaFunctions::member),         \
-                     decltype(&symbol)>::value,                       \
-                "cuda_prototypes.h differs from cuda.h in " #symbol);
+#define TANDEM_COMPARE(member, symbol, parameters)                             \
+  static_assert(                                                               \
+      Same<decltype(tandem::CudaFunctions::member), decltype(&symbol)>::value, \
+      "cuda_prototypes.h differs from cuda.h in " #symbol);
 TANDEM_CUDA_FUNCTIONS(TANDEM_COMPARE)
 #undef TANDEM_COMPARE
 
@@ -77,8 +78,7 @@ static_assert(tandem::kCudaIpcLazyPeerAccess ==
 static_assert(tandem::kCudaEventDisableTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(tandem::kCudaEventInterprocess == CU_EVENT_INTERPROCESS);
 static_assert(tandem::kCudaStreamNonBlocking == CU_STREAM_NON_BLOCKING);
-static_assert(tandem::kCudaHostRegisterPortable ==
-              CU_MEMHOSTREGISTER_PORTABLE);
+static_assert(tandem::kCudaHostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE);
 
 }  // namespace
 

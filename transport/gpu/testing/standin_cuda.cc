@@ -16,11 +16,13 @@
 //   TANDEM_STANDIN_FIRST     the number in the first device's UUID; 0
 //   TANDEM_STANDIN_VERSION   the driver's version; 13000
 //   TANDEM_STANDIN_COPY_MS   milliseconds that each copy to the device takes; 0
-//   TANDEM_STANDIN_FAIL      results of functions, as cuInit=100,cuMemAlloc_v2=2
-//   TANDEM_STANDIN_KILL_AT   the number of the call that kills the process
+//   TANDEM_STANDIN_FAIL      results of functions, as
+//   cuInit=100,cuMemAlloc_v2=2 TANDEM_STANDIN_KILL_AT   the number of the call
+//   that kills the process
 //
 // standin_fail sets such a result while the process runs; standin_count says
-// how many objects of a kind exist, and standin_calls how many calls there were.
+// how many objects of a kind exist, and standin_calls how many calls there
+// were.
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -253,7 +255,8 @@ thread_local std::vector<CudaContext> contexts;
 
 std::atomic<int> calls{0};
 
-// The result that a test has set for a function; 0: none. Each call passes here.
+// The result that a test has set for a function; 0: none. Each call passes
+// here.
 CudaResult Injected(const char* function) {
   static const int kill_at = Number("TANDEM_STANDIN_KILL_AT", 0);
   if (calls.fetch_add(1, std::memory_order_relaxed) + 1 == kill_at) {
@@ -274,16 +277,15 @@ CudaResult Begin(const char* function, bool needs_context) {
   return kSuccess;
 }
 
-#define TANDEM_BEGIN(needs_context)                                     \
+#define TANDEM_BEGIN(needs_context) \
   if (const CudaResult begun = Begin(__func__, needs_context)) return begun
 
 void Serve(Stream* stream) {
   State& state = The();
   std::unique_lock lock(state.mutex);
   for (;;) {
-    state.changed.wait(lock, [&] {
-      return stream->ends || !stream->tasks.empty();
-    });
+    state.changed.wait(lock,
+                       [&] { return stream->ends || !stream->tasks.empty(); });
     if (stream->tasks.empty()) break;
     Stream::Task task = std::move(stream->tasks.front());
     stream->tasks.pop_front();
@@ -456,8 +458,8 @@ CudaResult Forget(CudaPointer pointer, bool imported) {
 
 CudaResult KeepEvent(std::shared_ptr<Block> block, bool interprocess,
                      CudaEvent* event) {
-  *event = new tandem::CudaEventOf{.block = block,
-                                   .interprocess = interprocess};
+  *event =
+      new tandem::CudaEventOf{.block = block, .interprocess = interprocess};
   State& state = The();
   const std::lock_guard lock(state.mutex);
   state.events[*event] = std::move(block);
@@ -495,14 +497,30 @@ TANDEM_EXPORT CudaResult cuDriverGetVersion(int* version) {
 
 TANDEM_EXPORT CudaResult cuGetErrorName(CudaResult result, const char** name) {
   switch (result) {
-    case kInvalidValue: *name = "CUDA_ERROR_INVALID_VALUE"; break;
-    case kOutOfMemory: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
-    case kNotInitialized: *name = "CUDA_ERROR_NOT_INITIALIZED"; break;
-    case kNoDevice: *name = "CUDA_ERROR_NO_DEVICE"; break;
-    case kInvalidDevice: *name = "CUDA_ERROR_INVALID_DEVICE"; break;
-    case kInvalidContext: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
-    case kOperatingSystem: *name = "CUDA_ERROR_OPERATING_SYSTEM"; break;
-    default: *name = nullptr; return kInvalidValue;
+    case kInvalidValue:
+      *name = "CUDA_ERROR_INVALID_VALUE";
+      break;
+    case kOutOfMemory:
+      *name = "CUDA_ERROR_OUT_OF_MEMORY";
+      break;
+    case kNotInitialized:
+      *name = "CUDA_ERROR_NOT_INITIALIZED";
+      break;
+    case kNoDevice:
+      *name = "CUDA_ERROR_NO_DEVICE";
+      break;
+    case kInvalidDevice:
+      *name = "CUDA_ERROR_INVALID_DEVICE";
+      break;
+    case kInvalidContext:
+      *name = "CUDA_ERROR_INVALID_CONTEXT";
+      break;
+    case kOperatingSystem:
+      *name = "CUDA_ERROR_OPERATING_SYSTEM";
+      break;
+    default:
+      *name = nullptr;
+      return kInvalidValue;
   }
   return kSuccess;
 }
@@ -820,7 +838,8 @@ TANDEM_EXPORT int standin_count(const char* kind) {
   const std::string name = kind;
   const auto count = [](const auto& blocks, bool imported) {
     int found = 0;
-    for (const auto& [key, block] : blocks) found += block->imported == imported;
+    for (const auto& [key, block] : blocks)
+      found += block->imported == imported;
     return found;
   };
   if (name == "allocations") return count(state.blocks, false);
