@@ -270,6 +270,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
           ForkedChild: The client belongs to this process's parent.
         """
         self._native.close()
+        self._cuda = None
 
     def stats(self) -> ClientStats:
         """Returns how the time was spent since the client attached. Any thread may call this at any time."""

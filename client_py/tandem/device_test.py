@@ -167,7 +167,7 @@ def test_with_overlap_a_step_takes_the_longer_of_step_and_copy(gpu: StandIn) -> 
     assert done.stdout, done.stderr
     (apart, apart_right), (together, together_right) = json.loads(done.stdout)
     assert apart_right and together_right
-    assert apart >= 80
+    assert apart >= 70  # the first step waits for no copy
     assert together < 0.75 * apart
 
 

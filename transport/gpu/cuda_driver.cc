@@ -1,6 +1,7 @@
 #include "transport/gpu/cuda_driver.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -12,7 +13,6 @@
 #include "absl/strings/str_format.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
-#include "transport/memory/fork_guard.h"
 
 namespace tandem {
 namespace {
@@ -23,8 +23,8 @@ constexpr char kLibrary[] = "libcuda.so.1";
 struct Loaded {
   std::mutex mutex;
   const CudaDriver* driver = nullptr;  // guarded by the mutex
-  // ForkCount() + 1 of the process that called cuInit first; 0: none has.
-  std::atomic<uint64_t> process{0};
+  // The process that called cuInit first; 0: none has.
+  std::atomic<pid_t> process{0};
 };
 Loaded& TheLoaded() {
   static Loaded* const loaded = new Loaded;
@@ -70,7 +70,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   TANDEM_RETURN_IF_ERROR(driver.Open());
   // relaxed: read by this process's threads, which the mutex orders, and by
   // forked children.
-  loaded.process.store(uint64_t{ForkCount()} + 1, std::memory_order_relaxed);
+  loaded.process.store(getpid(), std::memory_order_relaxed);
   const CudaResult result = driver.functions_.Init(0);
   if (result == kCudaNoDevice || result == kCudaStubLibrary) {
     return MakeError(
@@ -165,8 +165,8 @@ absl::StatusOr<std::vector<CudaDriver::Device>> CudaDriver::Devices() const {
 
 bool CudaBelongsToParent() {
   // relaxed: as in Load.
-  const uint64_t process = TheLoaded().process.load(std::memory_order_relaxed);
-  return process != 0 && process != uint64_t{ForkCount()} + 1;
+  const pid_t process = TheLoaded().process.load(std::memory_order_relaxed);
+  return process != 0 && process != getpid();
 }
 
 std::string CudaVersionText(int version) {

@@ -66,12 +66,13 @@ TEST(FdOffer, AnotherUserIsDenied) {
   const auto offer = FdOffer::Start(Memory()).value();
   const pid_t child = fork();
   if (child == 0) {
-    (void)!seteuid(12345);
+    if (seteuid(12345) != 0) _exit(2);  // a namespace without other users
     const ErrorCode code = CodeOf(TakeFd(offer->name(), 10).status());
     _exit(code == ErrorCode::kAccessDenied ? 0 : 1);
   }
   int status = 0;
   waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "there are no other users";
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(TakeFd(offer->name(), 10).ok());
 }

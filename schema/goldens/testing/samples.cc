@@ -303,7 +303,7 @@ std::vector<FieldRecord> SampleGpuArrays() {
 }
 
 LrbcHeader SampleGpuHeader() {
-  LrbcHeader header = SampleHeader();
+  LrbcHeader header = SampleWorkersHeader();
   const std::vector<FieldRecord> arrays = SampleGpuArrays();
   header.gpu_obs_mode = static_cast<uint8_t>(GpuMode::kCudaIpc);
   header.gpu_flags = kGpuFillsCpu;

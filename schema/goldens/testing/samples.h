@@ -64,8 +64,8 @@ FieldRecord SampleField();
 LrbcHeader SampleWorkersHeader();
 std::vector<WorkerRows> SampleWorkers();
 
-// The same as SampleHeader for an engine with arrays on a GPU, and their table:
-// float32 rows and images.
+// The same as SampleWorkersHeader for an engine with arrays on a GPU, and their
+// table: float32 rows, rewards and images. Only reserved fields are zero.
 LrbcHeader SampleGpuHeader();
 std::vector<FieldRecord> SampleGpuArrays();
 

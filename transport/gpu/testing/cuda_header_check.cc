@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <cstdio>
+#include <iterator>
 #include <type_traits>
 
 #include "transport/gpu/cuda_prototypes.h"

@@ -113,7 +113,9 @@ struct Block {
       return nullptr;
     }
     auto block = std::make_shared<Block>();
-    *block = {.fd = fd, .base = static_cast<char*>(base), .bytes = bytes};
+    block->fd = fd;
+    block->base = static_cast<char*>(base);
+    block->bytes = bytes;
     return block;
   }
   static std::shared_ptr<Block> Make(size_t bytes) {
@@ -133,7 +135,7 @@ struct Block {
   }
   Block() = default;
   Block(const Block&) = delete;
-  Block& operator=(const Block&) = default;
+  Block& operator=(const Block&) = delete;
 };
 
 // The bytes of both kinds of IPC handle.
