@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,8 @@
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_writer.h"
+#include "transport/gpu/cuda_driver.h"
+#include "transport/memory/gpu_plan.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {
@@ -46,6 +49,36 @@ absl::Status PrepareFrames(EngineBase* engine, const FrameOptions& options,
   return source->Prepare(options);
 }
 
+// Returns nullptr if the engine wants no arrays on a GPU, or can do without the
+// driver that is missing.
+absl::StatusOr<std::unique_ptr<ExportedArrays>> MakeGpuArrays(
+    const EngineSchema& schema, const EngineHost::Options& options) {
+  std::unique_ptr<ExportedArrays> none;
+  if (!schema.gpu) return none;
+  const GpuSchema& gpu = *schema.gpu;
+  TANDEM_ASSIGN_OR_RETURN(const CudaSetting setting, ReadCudaSetting());
+  auto made = ExportedArrays::Make(
+      gpu.cuda_device,
+      PlanGpuArrays(schema.num_envs, schema.obs_size, schema.fields,
+                    gpu.image_width, gpu.image_height),
+      schema.num_envs);
+  if (made.ok() || setting == CudaSetting::kRequire || !gpu.fills_cpu) {
+    return made;
+  }
+  if (options.log) {
+    options.log(absl::StrCat("without arrays on a GPU: ",
+                             made.status().message()));
+  }
+  return none;
+}
+
+GpuSpec SpecOf(const ExportedArrays* gpu, const EngineSchema& schema) {
+  if (gpu == nullptr) return {};
+  GpuSpec spec = gpu->spec();
+  spec.fills_cpu = schema.gpu->fills_cpu;
+  return spec;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
@@ -75,6 +108,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
     if (!status.ok()) return status;
     images = {.width = options.images->width, .height = options.images->height};
   }
+  TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, options));
   TANDEM_ASSIGN_OR_RETURN(
       auto side,
       EngineSide::Create(options.name,
@@ -91,10 +125,12 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                           .images = images,
                           .image_slot_bytes = options.image_slot_bytes,
                           .fields = schema.fields,
-                          .subsets = true},
+                          .subsets = true,
+                          .gpu = SpecOf(gpu.get(), schema)},
                          options.side));
   std::unique_ptr<EngineHost> host(
-      new EngineHost(engine, std::move(options), std::move(side)));
+      new EngineHost(engine, std::move(options), std::move(gpu),
+                     std::move(side)));
   if (host->options_.images) {
     TANDEM_RETURN_IF_ERROR(
         host->StartImages(engine->images(), schema.num_envs));
@@ -118,10 +154,12 @@ absl::Status EngineHost::CallEngine(Engine* engine) {
   return opening_;
 }
 
-EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
+EngineHost::EngineHost(EngineBase* engine, Options options,
+                       std::unique_ptr<ExportedArrays> gpu, EngineSide side)
     : engine_(engine),
       methods_(engine->ports().methods),
       options_(std::move(options)),
+      gpu_(std::move(gpu)),
       side_(std::move(side)),
       runner_(&side_.arrays()),
       simulation_(
@@ -131,7 +169,12 @@ EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
             callers_.LogPause(begun, caller);
           }),
       callers_(options_.rpc, engine, &simulation_, &side_,
-               [this](absl::string_view line) { Log(line); }) {}
+               [this](absl::string_view line) { Log(line); }) {
+  if (gpu_ == nullptr) return;
+  runner_.KeepAlso([this](std::span<const uint32_t> envs) {
+    gpu_->KeepFinalRows(envs);
+  });
+}
 
 EngineHost::~EngineHost() { Stop(); }
 
@@ -331,6 +374,9 @@ void EngineHost::EndExchange() {
   const ExchangeKind kind = side_.kind();
   absl::Status drawn;
   if (images_ != nullptr && runner_.status().ok()) drawn = DrawImages(kind);
+  if (gpu_ != nullptr && runner_.status().ok() && drawn.ok()) {
+    drawn = gpu_->Record();
+  }
   const absl::Status& status = drawn.ok() ? runner_.status() : drawn;
   if (status.ok()) {
     // Before Publish: after it the client owns the arrays.
@@ -392,6 +438,7 @@ absl::Status EngineHost::EndResetAll() {
     status = images_->DrawAll();
     if (status.ok()) side_.TagImages(side_.frame_seq());
   }
+  if (status.ok() && gpu_ != nullptr) status = gpu_->Record();
   if (status.ok()) fresh_at_ = simulation_.changes();
   return status;
 }
