@@ -76,8 +76,8 @@ def _ranks(environ: Mapping[str, str]) -> tuple[int, int, int, int]:
 
 
 def _number(name: str, text: str) -> int:
-    # Slurm writes the tasks of each node such as "4(x2),3"; the node's own would need its index among the nodes, and the
-    # greatest is right for all nodes but those with fewer tasks, whose last cores then stay unused.
+    # Slurm writes the tasks of each node such as "4(x2),3". The greatest is right for all nodes but those with fewer
+    # tasks, whose last cores then stay unused.
     numbers = [int(number) for number in re.findall(r"(?:^|,)(\d+)(?:\(x\d+\))?", text)]
     if not numbers:
         raise InvalidArgument(f"{name}: expected a number, found {text!r}")

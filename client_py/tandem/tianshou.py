@@ -33,7 +33,7 @@ EnvIds = int | Sequence[int] | NDArray[np.integer] | None
 class VectorEnv(BaseVectorEnv):
     """Environments of `tandem.make_vec`, of a task in C++ or in Python, as a vector environment of Tianshou.
 
-    An ended environment must be reset before its next step, as Tianshou's collectors do. `close` closes the environments.
+    An ended environment must be reset before its next step, as Tianshou's collectors do. `close` closes `envs`.
     """
 
     def __init__(self, envs: ClientVectorEnv, *, wait_num: int | None = None, timeout: float | None = None) -> None:

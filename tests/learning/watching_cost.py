@@ -81,7 +81,9 @@ def train(framework: str, seed: int, steps: int, pairs: int, python: str = sys.e
         arguments = ["--steps", str(steps), "--num_envs", str(_ENVS), "--seed", str(seed), *FRAMEWORKS[framework]]
         asked = {"updates": _UPDATES, "pairs": pairs, "out": str(out), "arguments": arguments}
         command = [python, str(_SEGMENTS), str(_RECIPES / f"train_{framework}.py"), json.dumps(asked)]
-        ran = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        ran = subprocess.run(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
         if ran.returncode:
             raise RuntimeError(f"{framework}, seed {seed}: the training failed:\n{ran.stdout[-4000:]}")
         return json.loads(out.read_text())
@@ -111,8 +113,12 @@ def main() -> None:
                 found += pairs_of(watched["segments"], clock)
         equal &= same
         wall, cpu, engine = map(interval, ratios)
-        passes = "both" if wall.within(asked.margin) and cpu.within(asked.margin) else "wall" if wall.within(asked.margin) else (
-            "CPU" if cpu.within(asked.margin) else "neither"
+        passes = (
+            "both"
+            if wall.within(asked.margin) and cpu.within(asked.margin)
+            else "wall"
+            if wall.within(asked.margin)
+            else ("CPU" if cpu.within(asked.margin) else "neither")
         )
         print(
             f"| {framework} | {len(ratios[0])} | {_shown(wall)} | {_shown(cpu)} | {passes} | {_shown(engine)} | {frames} | "

@@ -64,11 +64,15 @@ def local_cluster(nodes: int, *, cores: int = 1, system: dict[str, Any] | None =
     before = shared_memory()
     # Ray's sockets lie in this folder, and a socket's path has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        os.environ["RAY_TMPDIR"] = (
+            folder  # Ray's own file with the address of the latest cluster lies in its folder ray
+        )
+        Path(folder, "ray").mkdir()
         head = {
             "num_cpus": 0,
             "include_dashboard": False,
             "object_store_memory": _STORE_BYTES,
-            "temp_dir": folder,
+            "temp_dir": f"{folder}/ray",
             "_system_config": {**HEALTH, **(system or {})},
         }
         cluster = Cluster(initialize_head=True, head_node_args=head)

@@ -220,8 +220,8 @@ def test_invalid_arguments_are_refused(cluster: LocalCluster) -> None:
         rollout_workers("CartPole-v1", nodes=1, **_SMALL, env_options={"copy": True})
     with pytest.raises(tandem.InvalidArgument, match=r"Placement.resources\['CPU'\]"):
         Placement(resources={"CPU": 0.5})
-    few = Placement(start_timeout=2)
-    with pytest.raises(tandem.NotReady, match="nodes: expected 5 .* found 3 within 2 s"):
+    few = Placement(start_timeout=12)
+    with pytest.raises(tandem.NotReady, match="nodes: expected 5 .* found 3 within 12 s"):
         rollout_workers("CartPole-v1", nodes=5, **_SMALL, placement=few)
     expect(lambda: not engines(), "no engine")
 

@@ -270,9 +270,7 @@ def rllib_steps(runners: int, seconds: float) -> float:
         config = (
             PPOConfig()
             .environment(_TASK)
-            .env_runners(
-                num_env_runners=runners, num_envs_per_env_runner=_ENVS, rollout_fragment_length=_HORIZON
-            )
+            .env_runners(num_env_runners=runners, num_envs_per_env_runner=_ENVS, rollout_fragment_length=_HORIZON)
             .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[64, 64], fcnet_activation="tanh"))
             .learners(num_learners=0)
         )
@@ -314,7 +312,9 @@ def model_of(measured: dict[str, Any], cores: int, network_bytes: float) -> Mode
 def print_clusters(model: Model) -> None:
     """Prints what limits clusters of several sizes, and by what rollouts the limit moves."""
     print(f"\nmodel: {json.dumps(asdict(model))}")
-    print("| nodes | steps of a rollout | nodes allow | caller allows | network allows | limit | simulated | efficiency |")
+    print(
+        "| nodes | steps of a rollout | nodes allow | caller allows | network allows | limit | simulated | efficiency |"
+    )
     print("|--:|--:|--:|--:|--:|---|--:|--:|")
     for nodes in _NODES:
         for longer in (1, 16):
@@ -350,7 +350,9 @@ def main() -> None:
         measured = json.loads(asked.measured.read_text())
     else:
         measured = {"overhead": []}
-        print("| node processes | bare loop, steps/s | tandem.ray | ratio (least .. greatest) | cores of Ray and caller |")
+        print(
+            "| node processes | bare loop, steps/s | tandem.ray | ratio (least .. greatest) | cores of Ray and caller |"
+        )
         print("|--:|--:|--:|--:|--:|")
         for processes in asked.processes:
             row = overhead(processes, asked.rounds, asked.seconds)
@@ -363,7 +365,10 @@ def main() -> None:
             )
             if asked.rllib and processes <= 2:
                 row["rllib"] = rllib_steps(processes, asked.rounds * asked.seconds)
-                print(f"RLlib's EnvRunners: {row['rllib']:,.0f}; tandem.ray is {row['ray'] / row['rllib']:.1f} times", flush=True)
+                print(
+                    f"RLlib's EnvRunners: {row['rllib']:,.0f}; tandem.ray is {row['ray'] / row['rllib']:.1f} times",
+                    flush=True,
+                )
         measured["call_secs"], measured["byte_secs"] = caller_costs(asked.seconds)
         print(f"caller: {measured['call_secs'] * 1e3:.3f} ms a rollout, {measured['byte_secs'] * 1e9:.3f} ns a byte")
     if asked.out:

@@ -1,4 +1,6 @@
-"""PPO in the style of CleanRL. tools/torch_python client_py/examples/frameworks/train_cleanrl.py --help
+"""PPO in the style of CleanRL.
+
+tools/torch_python client_py/examples/frameworks/train_cleanrl.py --help
 
 Of a script of CleanRL only the line changes that makes the environments; ../train_ppo_cleanrl.py is longer and faster.
 """

@@ -1,4 +1,7 @@
-"""Trains by RLlib's PPO, in remote runners. tools/torch_python client_py/examples/frameworks/train_rllib.py --help"""
+"""Trains by RLlib's PPO, in remote runners.
+
+tools/torch_python client_py/examples/frameworks/train_rllib.py --help
+"""
 
 import argparse
 

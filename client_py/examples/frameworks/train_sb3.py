@@ -1,4 +1,7 @@
-"""Trains by Stable-Baselines3's PPO. tools/torch_python client_py/examples/frameworks/train_sb3.py --help"""
+"""Trains by Stable-Baselines3's PPO.
+
+tools/torch_python client_py/examples/frameworks/train_sb3.py --help
+"""
 
 import argparse
 

@@ -1,4 +1,7 @@
-"""Trains by SBX's PPO (Stable-Baselines3 with JAX). tools/torch_python client_py/examples/frameworks/train_sbx.py --help"""
+"""Trains by SBX's PPO (Stable-Baselines3 with JAX).
+
+tools/torch_python client_py/examples/frameworks/train_sbx.py --help
+"""
 
 import argparse
 

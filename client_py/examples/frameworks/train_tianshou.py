@@ -1,4 +1,7 @@
-"""Trains by Tianshou's PPO. tools/torch_python client_py/examples/frameworks/train_tianshou.py --help"""
+"""Trains by Tianshou's PPO.
+
+tools/torch_python client_py/examples/frameworks/train_tianshou.py --help
+"""
 
 import argparse
 

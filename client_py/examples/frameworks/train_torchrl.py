@@ -1,11 +1,14 @@
-"""Trains by TorchRL's PPO. tools/torch_python client_py/examples/frameworks/train_torchrl.py --help"""
+"""Trains by TorchRL's PPO.
+
+tools/torch_python client_py/examples/frameworks/train_torchrl.py --help
+"""
 
 import argparse
 
 import torch
 from tensordict.nn import TensorDictModule
 from torch.distributions import Categorical
-from torchrl.collectors import SyncDataCollector
+from torchrl.collectors import Collector
 from torchrl.envs import DoubleToFloat, GymWrapper, RewardSum, TransformedEnv
 from torchrl.modules import MLP, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
@@ -37,7 +40,7 @@ critic = ValueOperator(MLP(size, 1, num_cells=[64, 64]), in_keys=["observation"]
 loss_of, gae = ClipPPOLoss(actor, critic, entropy_coeff=0.01), GAE(gamma=0.99, lmbda=0.95, value_network=critic)
 optimizer = torch.optim.Adam(loss_of.parameters(), lr=1e-3)
 returns: list[float] = []
-collector = SyncDataCollector(envs, actor, frames_per_batch=64 * asked.num_envs, total_frames=asked.steps)
+collector = Collector(envs, actor, frames_per_batch=64 * asked.num_envs, total_frames=asked.steps)
 for batch in collector:
     returns += batch["next", "episode_reward"][batch["next", "done"]].tolist()
     gae(batch)

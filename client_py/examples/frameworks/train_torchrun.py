@@ -56,6 +56,8 @@ for update in range(asked.updates):
     ends = torch.tensor(float(np.sum(done[1:])))
     dist.all_reduce(ends)
     if shard.rank == 0:
-        print(f"{update}: {asked.num_envs * 128 / max(ends.item(), 1):.1f} steps for each end of an episode", flush=True)
+        print(
+            f"{update}: {asked.num_envs * 128 / max(ends.item(), 1):.1f} steps for each end of an episode", flush=True
+        )
 envs.close()
 dist.destroy_process_group()

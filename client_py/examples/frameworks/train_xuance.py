@@ -1,14 +1,9 @@
-"""Trains by XuanCe's PPO. tools/torch_python client_py/examples/frameworks/train_xuance.py --help"""
+"""Trains by XuanCe's PPO.
+
+tools/torch_python client_py/examples/frameworks/train_xuance.py --help
+"""
 
 import argparse
-import tempfile
-
-import numpy as np
-from xuance.torch.agents import PPOCLIP_Agent
-from xuance.torch.utils.operations import set_seed
-
-import tandem
-from tandem.xuance import TandemVecEnv
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--task", default="CartPole-v1")

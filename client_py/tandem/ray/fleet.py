@@ -123,9 +123,7 @@ class Fleet:
             taken = {worker.node.id for worker in self.workers if worker.node is not None}
             yield from (node for node in fitting if node.id not in taken and node.answers())
             return
-        free = {
-            node.id: {name: node.resources[name] - self._used(node, name) for name in least} for node in fitting
-        }
+        free = {node.id: {name: node.resources[name] - self._used(node, name) for name in least} for node in fitting}
         for node in fitting:
             while all(free[node.id][name] >= amount for name, amount in least.items()) and node.answers():
                 yield node
@@ -186,8 +184,8 @@ class Fleet:
 
     def _late(self, worker: Worker) -> NotReady:
         return NotReady(
-            f"{_named(worker)}: expected its start within {self._placement.start_timeout:g} s, found none; other actors "
-            f"may hold the resources that it takes, {dict(self._placement.least())}: `ray status` shows them; or raise "
+            f"{_named(worker)}: expected its start within {self._placement.start_timeout:g} s, found none; other "
+            f"actors may hold the resources that it takes, {dict(self._placement.least())}: `ray status` shows them; or raise "
             "Placement.start_timeout"
         )
 

@@ -29,6 +29,7 @@ class Ledger:
     """
 
     def __init__(self) -> None:
+        """Starts without requests."""
         self.requested = self.delivered = self.stale = self.lost = 0
         self.outstanding: set[Ticket] = set()
         self._next: dict[tuple[int, int], int] = {}

@@ -12,9 +12,9 @@ class Placement:
     """On which nodes the workers of `rollout_workers` run, such as `Placement(resources={"CPU": 8, "simulation": 1})`.
 
     Attributes:
-      resources: Ray's resources that each worker takes: only nodes that have them get one. "CPU", a whole number, also is
-        the number of the engine's threads, or of the processes of environments in Python. None: all cores of its node;
-        with `share_nodes` one.
+      resources: Ray's resources that each worker takes: only nodes that have them get one. "CPU", a whole number, also
+        is the number of the engine's threads, or of the processes of environments in Python. None: all cores of its
+        node; with `share_nodes` one.
       share_nodes: Whether a node may have several workers; otherwise at most one.
       start_timeout: Seconds that the start of a worker may take.
       rejoin_timeout: Seconds for which `collect` waits while there is no worker at all.

@@ -1,9 +1,8 @@
 """`register_env`: vector environments of Tandem in RLlib's runners, by configuration alone."""
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
-
-import ray.tune.registry
 
 from tandem.environments.make_vec import make_vec
 from tandem.errors import InvalidArgument
@@ -31,4 +30,5 @@ def register_env(name: str, env: Any, **options: Any) -> None:
             )
         return make_vec(env, context["num_envs"], **options)
 
-    ray.tune.registry.register_env(name, create)
+    # Ray's tune needs more packages than Ray.
+    importlib.import_module("ray.tune.registry").register_env(name, create)

@@ -34,8 +34,8 @@ class Policy(Protocol):
 class Rollout:
     """`horizon` steps of all environments of one worker. The arrays are read-only, and valid while referenced.
 
-    An ended episode's last observation is `obs[t + 1]`; step t + 1 is then the reset (`resets`): its action has no effect,
-    its reward is 0. This is Gymnasium's NEXT_STEP.
+    An ended episode's last observation is `obs[t + 1]`; step t + 1 is then the reset (`resets`): its action has no
+    effect, its reward is 0. This is Gymnasium's NEXT_STEP.
 
     Attributes:
       worker: The worker's index.

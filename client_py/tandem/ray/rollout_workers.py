@@ -65,20 +65,21 @@ def rollout_workers(
 ) -> "RolloutWorkers":
     """Starts a worker on each node of the Ray cluster, and returns these workers; `close` ends them.
 
-    A worker is a Ray actor with an engine of its own, or with environments in Python, which it steps through shared memory.
-    The policy runs in the actor, too. Only rollouts and weights cross machines. `ray.init` comes before.
+    A worker is a Ray actor with an engine of its own, or with environments in Python, which it steps through shared
+    memory. The policy runs in the actor, too. Only rollouts and weights cross machines. `ray.init` comes before.
 
     Args:
       env: As `task` of `tandem.make_vec`: a task, an id of Gymnasium's registry, or functions that make environments.
       nodes: The number of workers, each on a node of its own; None: one on each node, also on nodes that join later.
       num_envs: Environments of each worker.
       horizon: Steps of each environment in a rollout.
-      policy: A function, such as a class, that makes a `Policy` from observation space and action space of one environment.
+      policy: A function, such as a class, that makes a `Policy` from observation space and action space of one
+        environment.
       seed: Environment i of worker k starts from seed + k * num_envs + i; None: random.
       max_lag: A rollout is dropped if more versions of the weights were published since its own. The same number of
         rollouts of each worker is outstanding, at least one.
-      synchronous: Whether `collect` requests a rollout of each worker and waits for all. With a seed, the rollouts then do
-        not depend on the nodes.
+      synchronous: Whether `collect` requests a rollout of each worker and waits for all. With a seed, the rollouts then
+        do not depend on the nodes.
       env_options: Further arguments of `tandem.make_vec`, such as {"max_episode_steps": 200}.
       placement: Resources and time-outs; None: all cores of each node.
 
@@ -131,8 +132,8 @@ def rollout_workers(
 class RolloutWorkers(ClosesOnExit, NotPicklable):
     """Workers on the nodes of a Ray cluster; `rollout_workers` makes them.
 
-    A worker that ends, or whose node ends, costs the rollouts that were requested of it. `losses` then names it, and it is
-    started again: on its node, or on a node that joins. The others go on. Not for several threads.
+    A worker that ends, or whose node ends, costs the rollouts that were requested of it. `losses` then names it, and it
+    is started again: on its node, or on a node that joins. The others go on. Not for several threads.
     """
 
     _instead = "they belong to the process that started them; send it the rollouts"
@@ -343,9 +344,7 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
             self._request_more(worker)
 
     def _forget(self, worker: Worker) -> int:
-        self._outstanding = {
-            reference: owed for reference, owed in self._outstanding.items() if owed[0] is not worker
-        }
+        self._outstanding = {reference: owed for reference, owed in self._outstanding.items() if owed[0] is not worker}
         self._owed.pop(worker.index, None)
         return self._ledger.lose(worker.index, worker.incarnation)
 

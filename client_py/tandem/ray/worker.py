@@ -76,7 +76,9 @@ class RolloutWorker:
         """
         for finding in check_mount():
             if finding.level is Level.FAIL:
-                raise OutOfSharedMemory(f"{finding.about} of {os.uname().nodename}: {finding.found}; {finding.next_step}")
+                raise OutOfSharedMemory(
+                    f"{finding.about} of {os.uname().nodename}: {finding.found}; {finding.next_step}"
+                )
         options = self._options
         cores = cores_argument(options.env, options.env_options.get("backend"), options.num_envs, options.cores)
         envs = make_vec(
@@ -124,6 +126,4 @@ class RolloutWorker:
             actions, extras = self._policy.act(arrays.rows(step), self._random)
             arrays.write_actions(step, actions, extras)
             arrays.write_results(step, *envs.step(actions)[:4])
-        return arrays.rollout(
-            worker=self._worker, incarnation=self._incarnation, number=number, version=version
-        )
+        return arrays.rollout(worker=self._worker, incarnation=self._incarnation, number=number, version=version)
