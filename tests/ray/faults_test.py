@@ -23,17 +23,17 @@ from tests.ray.clusters import engines, expect, local_cluster
 from tests.ray.policies import Linear, train
 
 _RUNS = int(os.environ.get("TANDEM_FAULT_RUNS", "1"))  # of each fault, at random moments
-_UPDATES = 150
-_TRAINING = {"num_envs": 16, "horizon": 200, "policy": Linear, "seed": 0}
+_UPDATES = 80
+_TRAINING = {"num_envs": 16, "horizon": 128, "policy": Linear, "seed": 0}
 _UNREACHABLE_SECS = 10.0  # docs/scaling.md: three failed checks, and the news of it
 
 
 @pytest.fixture(scope="module")
 def interval() -> tuple[float, float]:
-    """The final returns of undisturbed trainings: a prediction interval of 99.9 %, from eight."""
+    """The final returns of undisturbed trainings: a prediction interval of 99.9 %, from six."""
     found = []
     with local_cluster(2):
-        for seed in range(8):
+        for seed in range(6):
             with rollout_workers("CartPole-v1", **{**_TRAINING, "seed": seed}) as workers:
                 found.append(_final(train(workers, _UPDATES).returns))
     mean, deviation, count = np.mean(found), np.std(found, ddof=1), len(found)
@@ -43,7 +43,7 @@ def interval() -> tuple[float, float]:
 
 
 def _final(returns: list[float]) -> float:
-    return float(np.mean(returns[-20:]))
+    return float(np.mean(returns[-10:]))
 
 
 @contextlib.contextmanager
