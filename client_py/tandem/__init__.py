@@ -6,12 +6,10 @@ Engine, serve       an engine in Python, and the function that serves it to trai
 launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
 publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
 TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
-tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
-tandem.telemetry    jobs and their events, with tandem-daemon
-tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou: the same for these packages, with Tandem's workers
-tandem.torch        results as tensors on a GPU or the CPU (import tandem.torch)
-tandem.pettingzoo   environments of PettingZoo, with a row for each agent
-tandem.doctor, .sdk  programs: `python -m tandem.doctor` checks this machine; tandem.sdk prints flags for C and C++
+tandem.services     RPCs to an engine; tandem.telemetry: jobs and their events, with tandem-daemon
+tandem.torch        results as tensors, also on a GPU; tandem.ray: rollouts on the nodes of a Ray cluster
+tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .pettingzoo: the same for environments of these packages
+tandem.doctor       checks this machine: `python -m tandem.doctor`; .sdk: flags for C; .rerun: for Rerun's viewer
 """
 
 import importlib
