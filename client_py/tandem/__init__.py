@@ -8,7 +8,7 @@ publish_frames      shows what any Gymnasium environment renders to viewers; Fas
 TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
 tandem.services     RPCs to an engine; tandem.telemetry: jobs and their events, with tandem-daemon
 tandem.torch        results as tensors, also on a GPU; tandem.ray: rollouts on the nodes of a Ray cluster
-tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .pettingzoo: the same for environments of these packages
+tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .xuance, .pettingzoo: the same for these packages
 tandem.doctor       checks this machine: `python -m tandem.doctor`; .sdk: flags for C; .rerun: for Rerun's viewer
 """
 
