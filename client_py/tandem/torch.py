@@ -27,7 +27,7 @@ def step_to(
     """Returns an object that steps the client's environments, with results as tensors on the device.
 
     Args:
-      client: Attached, to an engine with float32 observations. Make the object anew after `reconnect`.
+      client: Attached, to an engine with float32 observations. After `reconnect` make another object.
       device: "cpu", "cuda", "cuda:1" or a number.
       overlap: On a GPU: whether the copy of a step's results may run during the next step. It costs a copy within the
         CPU's memory. Useful if the next actions do not depend on the newest observations.

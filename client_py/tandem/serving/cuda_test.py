@@ -90,9 +90,7 @@ def test_many_steps_are_read_on_the_gpu() -> None:
 
 
 @pytest.mark.parametrize("own_stream", [0, 1])
-def test_an_export_waits_for_the_engines_work(
-    gpu: StandIn, own_stream: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_waits_for_the_engines_work(gpu: StandIn, own_stream: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine's copies take 20 ms; its step returns before. A stream of an export has the step's values.
 
     An export without order reads older ones, so the wait is what orders them.
@@ -242,7 +240,8 @@ if trouble == "fork":
         os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 if trouble == "kill":
     os.kill(client.engine_pid, 9)
-    while os.path.exists(f"/proc/{client.engine_pid}/exe") and open(f"/proc/{client.engine_pid}/stat").read().split()[2] != "Z":
+    engine = f"/proc/{client.engine_pid}"
+    while os.path.exists(engine) and open(f"{engine}/stat").read().split()[2] != "Z":
         pass
 try:
     client.obs_cuda.__dlpack__()
