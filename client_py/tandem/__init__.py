@@ -9,8 +9,7 @@ TandemError         the base of all errors, such as InvalidArgument, PeerGone an
 tandem.services     RPCs to an engine: contracts, scene, cameras, telemetry
 tandem.telemetry    jobs and their events, with tandem-daemon
 tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou: the same for these packages, with Tandem's workers
-tandem.torch        results as tensors on a GPU or the CPU (import tandem.torch)
-tandem.pettingzoo   environments of PettingZoo, with a row for each agent
+tandem.pettingzoo   environments of PettingZoo, with a row for each agent; import tandem.torch: results as tensors
 tandem.doctor, .sdk  programs: `python -m tandem.doctor` checks this machine; tandem.sdk prints flags for C and C++
 """
 

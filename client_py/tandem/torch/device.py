@@ -1,6 +1,6 @@
 """`DeviceSteps`: steps whose results are arrays on a GPU, by the cheapest way that engine and machine offer.
 
-`tandem.torch` gives them as tensors; this module needs no framework.
+`tandem.torch.step_to` gives them as tensors; this module needs no framework.
 """
 
 from collections.abc import Callable
