@@ -133,8 +133,6 @@ def _measure_overlap() -> None:
     if torch is None:
         _row("overlap of a copy and the next step", "no torch")
         return
-    import tandem.torch
-
     big = 64 << 20
     with _cpu_engine() as client:
         client.reset(seed=0)
@@ -182,6 +180,16 @@ def _check_values() -> None:
     _row(f"{_STEPS:,} steps, each observation equal: steps a second", f"{rate:,.0f}")
 
 
+_MEASURES = (
+    _check_values,
+    _measure_opening,
+    _measure_engine_on_gpu,
+    _measure_copies,
+    _measure_overlap,
+    _measure_warp,
+)
+
+
 def main() -> int:
     """Prints the table; returns 0, or 1 without a driver."""
     try:
@@ -190,10 +198,11 @@ def main() -> int:
         print(f"no GPU: {type(error).__name__}: {error}")
         return 1
     names = ", ".join(f"{name}" for _, name, _ in driver["devices"])
-    print(f"CUDA driver {driver['version']}: {names}; Python {sys.version.split()[0]}; torch {getattr(torch, '__version__', 'none')}")
+    versions = f"Python {sys.version.split()[0]}, torch {getattr(torch, '__version__', 'none')}"
+    print(f"CUDA driver {driver['version']}: {names}; {versions}")
     StandIn()
     failed = 0
-    for measure in (_check_values, _measure_opening, _measure_engine_on_gpu, _measure_copies, _measure_overlap, _measure_warp):
+    for measure in _MEASURES:
         try:
             measure()
         except Exception as error:  # the other rows follow

@@ -2,7 +2,7 @@
 //
 // Data flow: NumPy views of a client's region -> RegionCopies -> CudaArrays;
 // actions of the device -> the region.
-// Ownership: tandem.device holds one. The client waits for its copies before
+// Ownership: tandem.torch.device holds one. The client waits for copies before
 // each send. All calls need the GIL; calls that wait release it.
 //
 //   DeviceCopies copies(&client, 0, views, /*overlaps=*/false);

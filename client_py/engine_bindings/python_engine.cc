@@ -59,8 +59,8 @@ EngineSchema SchemaOf(const py::object& adaptor) {
   }
   const py::object gpu = given.attr("gpu");
   if (!gpu.is_none()) {
-    schema.gpu = GpuSchema{
-        .cuda_device = gpu.attr("cuda_device").cast<int>(),
+    schema.gpu =
+        GpuSchema{.cuda_device = gpu.attr("cuda_device").cast<int>(),
                   .fills_cpu = gpu.attr("fills_cpu").cast<bool>(),
                   .image_width = gpu.attr("image_width").cast<uint32_t>(),
                   .image_height = gpu.attr("image_height").cast<uint32_t>()};

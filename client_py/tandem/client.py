@@ -1,4 +1,7 @@
-"""`SharedMemoryClient`: the trainer's side of a region."""
+"""`SharedMemoryClient`: the trainer's side of a region.
+
+Length: one class, with the contract of each method.
+"""
 
 import contextlib
 import enum

@@ -137,11 +137,11 @@ class EnvFailed(EngineFailed, code=24):
 
 
 class GpuFailed(TandemError, RuntimeError, code=25):
-    """A call of the GPU driver failed; the message has the call and the driver's error. Base of the other GPU errors."""
+    """A call of the GPU driver failed; the message has both. The base of the other GPU errors."""
 
 
 class GpuDriverMissing(GpuFailed, code=26):
-    """This machine has no GPU driver or no GPU, or TANDEM_CUDA=no switches it off. The engine's CPU arrays still work."""
+    """There is no GPU driver or no GPU, or TANDEM_CUDA=no switches it off. The engine's CPU arrays still work."""
 
 
 class GpuDriverTooOld(GpuFailed, code=27):

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/host/gpu_arrays.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -15,8 +16,6 @@
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_writer.h"
-#include "transport/gpu/cuda_driver.h"
-#include "transport/memory/gpu_plan.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {
@@ -49,36 +48,6 @@ absl::Status PrepareFrames(EngineBase* engine, const FrameOptions& options,
   return source->Prepare(options);
 }
 
-// Returns nullptr if the engine wants no arrays on a GPU, or can do without the
-// driver that is missing.
-absl::StatusOr<std::unique_ptr<ExportedArrays>> MakeGpuArrays(
-    const EngineSchema& schema, const EngineHost::Options& options) {
-  std::unique_ptr<ExportedArrays> none;
-  if (!schema.gpu) return none;
-  const GpuSchema& gpu = *schema.gpu;
-  TANDEM_ASSIGN_OR_RETURN(const CudaSetting setting, ReadCudaSetting());
-  auto made = ExportedArrays::Make(
-      gpu.cuda_device,
-      PlanGpuArrays(schema.num_envs, schema.obs_size, schema.fields,
-                    gpu.image_width, gpu.image_height),
-      schema.num_envs);
-  if (made.ok() || setting == CudaSetting::kRequire || !gpu.fills_cpu) {
-    return made;
-  }
-  if (options.log) {
-    options.log(absl::StrCat("without arrays on a GPU: ",
-                             made.status().message()));
-  }
-  return none;
-}
-
-GpuSpec SpecOf(const ExportedArrays* gpu, const EngineSchema& schema) {
-  if (gpu == nullptr) return {};
-  GpuSpec spec = gpu->spec();
-  spec.fills_cpu = schema.gpu->fills_cpu;
-  return spec;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Create(
@@ -108,7 +77,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
     if (!status.ok()) return status;
     images = {.width = options.images->width, .height = options.images->height};
   }
-  TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, options));
+  TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, options.log));
   TANDEM_ASSIGN_OR_RETURN(
       auto side,
       EngineSide::Create(options.name,
@@ -126,11 +95,10 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                           .image_slot_bytes = options.image_slot_bytes,
                           .fields = schema.fields,
                           .subsets = true,
-                          .gpu = SpecOf(gpu.get(), schema)},
+                          .gpu = GpuSpecOf(gpu.get(), schema)},
                          options.side));
-  std::unique_ptr<EngineHost> host(
-      new EngineHost(engine, std::move(options), std::move(gpu),
-                     std::move(side)));
+  std::unique_ptr<EngineHost> host(new EngineHost(
+      engine, std::move(options), std::move(gpu), std::move(side)));
   if (host->options_.images) {
     TANDEM_RETURN_IF_ERROR(
         host->StartImages(engine->images(), schema.num_envs));
@@ -171,9 +139,8 @@ EngineHost::EngineHost(EngineBase* engine, Options options,
       callers_(options_.rpc, engine, &simulation_, &side_,
                [this](absl::string_view line) { Log(line); }) {
   if (gpu_ == nullptr) return;
-  runner_.KeepAlso([this](std::span<const uint32_t> envs) {
-    gpu_->KeepFinalRows(envs);
-  });
+  runner_.KeepAlso(
+      [this](std::span<const uint32_t> envs) { gpu_->KeepFinalRows(envs); });
 }
 
 EngineHost::~EngineHost() { Stop(); }

@@ -64,7 +64,7 @@ def test_other_actions_are_invalid(client: tandem.SharedMemoryClient, actions: t
 
 
 def test_a_gpu_that_is_not_there_has_its_error(client: tandem.SharedMemoryClient) -> None:
-    """torch's own error for its device, or ours for the driver."""
+    """The error names the driver."""
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(tandem.GpuDriverMissing):

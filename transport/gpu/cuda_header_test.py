@@ -49,7 +49,8 @@ def test_a_wrong_prototype_does_not_compile(toolkit: Path, tmp_path: Path) -> No
     """The comparison finds a parameter of another size."""
     source = (_HERE / "testing" / "cuda_header_check.cc").read_text("utf-8")
     header = (_HERE / "cuda_prototypes.h").read_text("utf-8")
-    wrong = header.replace("cuMemAlloc_v2, (CudaPointer * pointer, size_t bytes)", "cuMemAlloc_v2, (CudaPointer * p, int b)")
+    right = "cuMemAlloc_v2, (CudaPointer * pointer, size_t bytes)"
+    wrong = header.replace(right, "cuMemAlloc_v2, (CudaPointer * pointer, int bytes)")
     assert wrong != header
     (tmp_path / "wrong.h").write_text(wrong, "utf-8")
     (tmp_path / "wrong.cc").write_text(source.replace("transport/gpu/cuda_prototypes.h", "wrong.h"), "utf-8")

@@ -39,10 +39,10 @@ absl::StatusOr<std::vector<FieldRecord>> ReadTable(int fd,
   const ssize_t got =
       pread(fd, table.data(), bytes, static_cast<off_t>(offset));
   if (got == static_cast<ssize_t>(bytes)) return table;
-  return MakeError(ErrorCode::kLayoutMismatch,
-                   absl::StrCat(name, ": expected ", bytes, " bytes at ",
-                                offset,
-                                ", found the end of the file before them"));
+  return MakeError(
+      ErrorCode::kLayoutMismatch,
+      absl::StrCat(name, ": expected ", bytes, " bytes at ", offset,
+                   ", found the end of the file before them"));
 }
 
 // Copies the rows of all workers, at most kMaxWorkers; empty if the region has
@@ -69,8 +69,8 @@ absl::Status ReadAndCheck(int fd, uint64_t file_bytes, RegionParts* parts) {
   TANDEM_RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
   if (HasFields(plan)) {
     TANDEM_ASSIGN_OR_RETURN(
-        parts->fields, ReadTable(fd, "table of fields", plan.fields_offset,
-                                 plan.field_count));
+        parts->fields,
+        ReadTable(fd, "table of fields", plan.fields_offset, plan.field_count));
   }
   TANDEM_ASSIGN_OR_RETURN(parts->workers, ReadWorkers(fd, plan));
   if (HasGpuArrays(plan)) {
@@ -121,9 +121,13 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
                            plan.server_pid.load(std::memory_order_relaxed),
                            ") is gone"));
   }
-  return FoundRegion{std::move(fd), std::move(lock), plan,
-                     std::move(parts.fields), std::move(parts.workers),
-                     std::move(parts.gpu_arrays), file->status.st_uid};
+  return FoundRegion{std::move(fd),
+                     std::move(lock),
+                     plan,
+                     std::move(parts.fields),
+                     std::move(parts.workers),
+                     std::move(parts.gpu_arrays),
+                     file->status.st_uid};
 }
 
 absl::StatusOr<RegionParts> ReadRegionParts(int fd) {

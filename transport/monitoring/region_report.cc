@@ -361,9 +361,9 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
     return report;
   }
   const std::vector<WorkerSlot> workers = ReadWorkerSlots(file, header);
-  HeaderFindings found = ExamineHeader(
-      header, file.bytes(), ReadFields(file, header), RowsOfAll(workers),
-      ReadGpuArrays(file, header));
+  HeaderFindings found =
+      ExamineHeader(header, file.bytes(), ReadFields(file, header),
+                    RowsOfAll(workers), ReadGpuArrays(file, header));
   report.header_problems = std::move(found.problems);
   report.sections = std::move(found.sections);
   report.fields = FieldsOf(header, found.fields);

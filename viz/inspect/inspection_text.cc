@@ -278,11 +278,10 @@ std::string GpuText(const RegionReport& region) {
   for (const FieldReport& array : region.gpu->arrays) {
     names.push_back(absl::StrCat(array.role, array.path));
   }
-  return absl::StrCat(region.gpu->path, ", ", BytesText(region.gpu->bytes),
-                      " on ", region.gpu->device, ": ",
-                      absl::StrJoin(names, ", "), "; observations ",
-                      region.gpu->fills_cpu ? "also in" : "not in",
-                      " the region");
+  return absl::StrCat(
+      region.gpu->path, ", ", BytesText(region.gpu->bytes), " on ",
+      region.gpu->device, ": ", absl::StrJoin(names, ", "), "; observations ",
+      region.gpu->fills_cpu ? "also in" : "not in", " the region");
 }
 
 std::string RegionText(const Inspection& inspection, absl::Time now,

@@ -28,6 +28,7 @@ class CudaCounter(tandem.Engine):
     action_space = spaces.Box(-1, 1, (2,))
     cuda_device = 0
     cuda_image_size = (4, 2)
+    step_secs = 0.01
 
     def __init__(self, num_envs: int, *, fills_cpu: int = 1, own_stream: int = 1, step_ms: int = 0) -> None:
         """With 0 for `own_stream` it writes on the legacy default stream; a step takes `step_ms` or more."""

@@ -1,8 +1,6 @@
 """The stand-in driver for tests: writes and reads the memory of its device, and consumes DLPack capsules as torch does.
 
-    monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
-    gpu = StandIn()
-    values = gpu.consume(client.obs_cuda)
+After `monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))`: `StandIn().consume(client.obs_cuda)`.
 """
 
 import contextlib
@@ -116,7 +114,10 @@ class StandIn:
         """Registers the memory of an array, so that copies are asynchronous."""
         with self._current():
             self._call(
-                "cuMemHostRegister_v2", ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), ctypes.c_uint(1)
+                "cuMemHostRegister_v2",
+                ctypes.c_void_p(array.ctypes.data),
+                ctypes.c_size_t(array.nbytes),
+                ctypes.c_uint(1),
             )
 
     def write(self, pointer: int, values: NDArray[Any], stream: int = 0) -> None:
@@ -192,9 +193,7 @@ def memories_in_use() -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            found += [
-                str(link) for link in (process / "fd").iterdir() if "memfd:tandem-standin" in _target(link)
-            ]
+            found += [str(link) for link in (process / "fd").iterdir() if "memfd:tandem-standin" in _target(link)]
     return found
 
 

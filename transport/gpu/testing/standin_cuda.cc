@@ -82,20 +82,50 @@ int Number(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// What an event's memfd holds. recorded: the number of records so far;
-// completed: of the newest whose stream has reached it. The low half of
-// completed is the futex.
-struct EventWords {
-  std::atomic<uint64_t> recorded;
-  std::atomic<uint64_t> completed;
+// What an event's memfd holds: the number of records so far, and the number of
+// the newest whose stream has reached it. The low half of the latter is the
+// futex. Writers: the process that records; readers: all that wait.
+class EventWords {
+ public:
+  uint64_t Recorded() const {
+    // SYNC(standin.recorded): acquire; a waiter sees the record that it counts.
+    return recorded_.load(std::memory_order_acquire);
+  }
+  uint64_t Record() {
+    // SYNC(standin.recorded): release; what came before the record.
+    return recorded_.fetch_add(1, std::memory_order_release) + 1;
+  }
+  uint64_t Completed() const {
+    // SYNC(standin.completed): acquire; the stream's copies before the number.
+    return completed_.load(std::memory_order_acquire);
+  }
+  void Complete(uint64_t number) {
+    // relaxed: the exchange below checks it. A later record may have completed
+    // on another stream.
+    uint64_t completed = completed_.load(std::memory_order_relaxed);
+    // SYNC(standin.completed): acq_rel; the stream's copies before the number.
+    while (completed < number &&
+           !completed_.compare_exchange_weak(completed, number,
+                                             std::memory_order_acq_rel)) {
+    }
+    Futex(FUTEX_WAKE, INT_MAX, nullptr);
+  }
+  // Sleeps for up to 20 ms while the completed number is this one.
+  void Sleep(uint64_t completed) {
+    const timespec timeout = {.tv_sec = 0, .tv_nsec = 20'000'000};
+    Futex(FUTEX_WAIT, static_cast<uint32_t>(completed), &timeout);
+  }
+
+ private:
+  void Futex(int operation, uint32_t value, const timespec* timeout) {
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&completed_), operation,
+            value, timeout, nullptr, 0);
+  }
+
+  std::atomic<uint64_t> recorded_;
+  std::atomic<uint64_t> completed_;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
-
-long Futex(std::atomic<uint64_t>* word, int operation, uint32_t value,
-           const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), operation, value,
-                 timeout, nullptr, 0);
-}
 
 // A memfd of this process or, imported, of another.
 struct Block {
@@ -261,6 +291,7 @@ std::atomic<int> calls{0};
 // here.
 CudaResult Injected(const char* function) {
   static const int kill_at = Number("TANDEM_STANDIN_KILL_AT", 0);
+  // relaxed: a count, which publishes nothing.
   if (calls.fetch_add(1, std::memory_order_relaxed) + 1 == kill_at) {
     kill(getpid(), SIGKILL);
   }
@@ -388,11 +419,9 @@ void AwaitAll() {
 void AwaitRecord(const Block& block, uint64_t number) {
   auto& words = *reinterpret_cast<EventWords*>(block.base);
   for (;;) {
-    const uint64_t completed = words.completed.load(std::memory_order_acquire);
+    const uint64_t completed = words.Completed();
     if (completed >= number) return;
-    const timespec timeout = {.tv_sec = 0, .tv_nsec = 20'000'000};
-    Futex(&words.completed, FUTEX_WAIT, static_cast<uint32_t>(completed),
-          &timeout);
+    words.Sleep(completed);
     if (block.imported &&
         access(("/proc/" + std::to_string(block.exporter)).c_str(), F_OK) !=
             0) {
@@ -752,17 +781,9 @@ TANDEM_EXPORT CudaResult cuEventRecord(CudaEvent event, CudaStream stream) {
   TANDEM_BEGIN(true);
   if (!IsEvent(event)) return kInvalidValue;
   const std::shared_ptr<Block> block = event->block;
-  const uint64_t number =
-      event->words().recorded.fetch_add(1, std::memory_order_acq_rel) + 1;
+  const uint64_t number = event->words().Record();
   Enqueue(stream, [block, number] {
-    auto& words = *reinterpret_cast<EventWords*>(block->base);
-    // A later record may have completed on another stream.
-    uint64_t completed = words.completed.load(std::memory_order_relaxed);
-    while (completed < number &&
-           !words.completed.compare_exchange_weak(completed, number,
-                                                  std::memory_order_acq_rel)) {
-    }
-    Futex(&words.completed, FUTEX_WAKE, INT_MAX, nullptr);
+    reinterpret_cast<EventWords*>(block->base)->Complete(number);
   });
   return kSuccess;
 }
@@ -771,16 +792,14 @@ TANDEM_EXPORT CudaResult cuEventQuery(CudaEvent event) {
   TANDEM_BEGIN(true);
   if (!IsEvent(event)) return kInvalidValue;
   const EventWords& words = event->words();
-  const uint64_t number = words.recorded.load(std::memory_order_acquire);
-  return words.completed.load(std::memory_order_acquire) >= number ? kSuccess
-                                                                   : kNotReady;
+  const uint64_t number = words.Recorded();
+  return words.Completed() >= number ? kSuccess : kNotReady;
 }
 
 TANDEM_EXPORT CudaResult cuEventSynchronize(CudaEvent event) {
   TANDEM_BEGIN(true);
   if (!IsEvent(event)) return kInvalidValue;
-  AwaitRecord(*event->block,
-              event->words().recorded.load(std::memory_order_acquire));
+  AwaitRecord(*event->block, event->words().Recorded());
   return kSuccess;
 }
 
@@ -814,8 +833,7 @@ TANDEM_EXPORT CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event,
   TANDEM_BEGIN(true);
   if (!IsEvent(event)) return kInvalidValue;
   const std::shared_ptr<Block> block = event->block;
-  const uint64_t number =
-      event->words().recorded.load(std::memory_order_acquire);
+  const uint64_t number = event->words().Recorded();
   Enqueue(stream, [block, number] { AwaitRecord(*block, number); });
   return kSuccess;
 }
@@ -830,6 +848,7 @@ TANDEM_EXPORT void standin_fail(const char* function, CudaResult result,
 }
 
 TANDEM_EXPORT int standin_calls() {
+  // relaxed: as above.
   return calls.load(std::memory_order_relaxed);
 }
 

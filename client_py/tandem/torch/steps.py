@@ -1,12 +1,4 @@
-"""Steps with torch tensors: on a GPU by the cheapest way that engine and machine offer, on the CPU without a copy.
-
-    steps = tandem.torch.step_to(client, "cuda")
-    obs = steps.reset(seed=0)
-    while True:
-        obs, rewards, dones = steps.step(policy(obs))
-
-Needs torch, which Tandem does not install.
-"""
+"""`TorchSteps`: a client's steps with torch tensors. Importing this imports torch."""
 
 from typing import Any
 
@@ -14,33 +6,15 @@ import torch
 
 from tandem.arguments import seconds, shown
 from tandem.client import SharedMemoryClient
-from tandem.device import DeviceSteps
 from tandem.errors import InvalidAction, InvalidArgument
 from tandem.handles import NotPicklable
+from tandem.torch.device import DeviceSteps
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-def step_to(
-    client: SharedMemoryClient, device: torch.device | str | int = "cuda", *, overlap: bool = False
-) -> "TorchSteps":
-    """Returns an object that steps the client's environments, with results as tensors on the device.
-
-    Args:
-      client: Attached, to an engine with float32 observations. Make the object anew after `reconnect`.
-      device: "cpu", "cuda", "cuda:1" or a number.
-      overlap: On a GPU: whether the copy of a step's results may run during the next step. It costs a copy within the
-        CPU's memory. Useful if the next actions do not depend on the newest observations.
-
-    Raises:
-      InvalidArgument: A device of another kind.
-      GpuDriverMissing, GpuDriverTooOld, GpuOtherDevice, GpuFailed: As `tandem.device.DeviceSteps`.
-    """
-    return TorchSteps(client, torch.device(device), overlap=overlap)
-
-
 class TorchSteps(NotPicklable):
-    """A client's steps with torch tensors; `step_to` makes it.
+    """A client's steps with torch tensors; `tandem.torch.step_to` makes it.
 
     On "cpu" the tensors are views of the region, valid until the next step. On a GPU a tensor is valid until the second
     next step, but one of the engine's own memory (`path` is "shared") until the next. Clone what must last.
@@ -53,7 +27,7 @@ class TorchSteps(NotPicklable):
     _instead = "it belongs to its client; make one where the client is"
 
     def __init__(self, client: SharedMemoryClient, device: torch.device, *, overlap: bool = False) -> None:
-        """As `step_to`."""
+        """As `tandem.torch.step_to`."""
         self._client = client
         self.device = device
         self._steps: DeviceSteps | None = None

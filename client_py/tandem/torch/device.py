@@ -1,6 +1,6 @@
 """`DeviceSteps`: steps whose results are arrays on a GPU, by the cheapest way that engine and machine offer.
 
-`tandem.torch` gives them as tensors; this module needs no framework.
+`tandem.torch.step_to` gives them as tensors; this module needs no framework.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tandem.client import SharedMemoryClient
 from tandem.errors import AccessDenied, GpuOtherDevice, Unsupported
 from tandem.handles import NotPicklable
 
-# Made anew for each step; valid until the second next step.
+# New ones in each step; valid until the second next step.
 Arrays = dict[str, Any]
 
 
@@ -74,7 +74,8 @@ class DeviceSteps(NotPicklable):
         self._shared = {name: array for name, array in shared.items() if array.device == self._device}
         views = {name: view for name, view in views.items() if view.size and name not in self._shared}
         self._names = list(views)
-        self._copies = DeviceCopies(client._native, self._device, list(views.values()), flag("overlap", overlap, after=""))
+        overlaps = flag("overlap", overlap, after="")
+        self._copies = DeviceCopies(client._native, self._device, list(views.values()), overlaps)
         self._arrays: Arrays = {}
 
     def _shared_arrays(self) -> Arrays:
@@ -102,7 +103,7 @@ class DeviceSteps(NotPicklable):
 
     @property
     def path(self) -> str:
-        """ "shared" or "copied"."""
+        """Which row of the table above applies: "shared" or "copied"."""
         return "shared" if self._shared else "copied"
 
     @property
@@ -136,7 +137,7 @@ class DeviceSteps(NotPicklable):
         self._client.send(self._client.actions)
 
     def recv(self, timeout: float | None = None) -> Arrays:
-        """Waits for the step's results, begins their copy, and returns `arrays`; errors as `SharedMemoryClient.recv`."""
+        """Waits for the step's results, begins their copy, and returns `arrays`; errors: `SharedMemoryClient.recv`."""
         self._client.recv(timeout)
         return self._begin()
 

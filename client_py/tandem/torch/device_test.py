@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import tandem
-from tandem.device import DeviceSteps
 from tandem.testing.cuda_engine import expected_obs
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.standin import LIBRARY, StandIn
+from tandem.torch.device import DeviceSteps
 from tools.testing import pytest_main
 
-_ENGINE = Path(__file__).parent / "testing" / "cuda_engine.py"
+_ENGINE = Path(__file__).parents[1] / "testing" / "cuda_engine.py"
 _ENVS = 3
 _KINDS = ("imports", "imported events", "allocations", "events", "streams", "registrations")
 
@@ -124,7 +124,7 @@ _SLOW = """
 import json, sys, time
 import numpy as np
 import tandem
-from tandem.device import DeviceSteps
+from tandem.torch.device import DeviceSteps
 from tandem.testing.cuda_engine import expected_obs
 from tandem.testing.standin import StandIn
 gpu = StandIn()
