@@ -1,8 +1,8 @@
 """Runs a recipe of client_py/examples/frameworks, and switches a viewer on and off between its updates.
 
-watched_segments.py RECIPE JSON: `updates` (steps of the vector between two switches), `pairs` (the least number of pairs of
-segments; 0: never a viewer), `out` (a file), `arguments` (of the recipe). A segment is one rollout and the update after it.
-Writes the segments' times, and a digest of all results of the environments: equal digests are equal learning curves.
+watched_segments.py RECIPE JSON: `updates` (steps of the vector between two switches), `pairs` (0: never a viewer),
+`out` (a file), `arguments` (of the recipe). A segment is one rollout and the update after it. Writes the segments'
+times, and a digest of all results of the environments: equal digests are equal learning curves.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class Viewer:
     def __init__(self, name: str) -> None:
         """Starts it, switched off."""
         command = [sys.executable, __file__, "--view", name]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._process = subprocess.Popen(command, text=True, bufsize=1, **pipes)
         self.switch(False)
 

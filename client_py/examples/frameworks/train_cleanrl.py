@@ -1,9 +1,4 @@
-"""PPO in the style of CleanRL.
-
-tools/torch_python client_py/examples/frameworks/train_cleanrl.py --help
-
-Of a script of CleanRL only the line changes that makes the environments; ../train_ppo_cleanrl.py is longer and faster.
-"""
+"""PPO in the style of CleanRL, of whose scripts only the line that makes the environments changes."""
 
 import argparse
 
@@ -22,7 +17,6 @@ parser.add_argument("--steps", type=int, default=100_000)
 parser.add_argument("--num_envs", type=int, default=16)
 parser.add_argument("--seed", type=int, default=0)
 asked = parser.parse_args()
-
 torch.manual_seed(asked.seed)
 torch.set_num_threads(1)
 envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(

@@ -1,7 +1,4 @@
-"""CartPole-v1 by policy gradient in several processes of torchrun or Slurm, which share gradients by gloo.
-
-tools/torch_python -m torch.distributed.run --nproc-per-node 2 client_py/examples/frameworks/train_torchrun.py
-"""
+"""CartPole-v1 by policy gradient in processes of torchrun or Slurm, which share gradients by gloo."""
 
 import argparse
 import os
@@ -19,7 +16,6 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--updates", type=int, default=60)
 parser.add_argument("--num_envs", type=int, default=64, help="of all processes together")
 asked = parser.parse_args()
-
 shard = shard_of_process(asked.num_envs)
 os.sched_setaffinity(0, shard.cores)  # the engine inherits it
 torch.set_num_threads(1)

@@ -185,8 +185,8 @@ class Fleet:
     def _late(self, worker: Worker) -> NotReady:
         return NotReady(
             f"{_named(worker)}: expected its start within {self._placement.start_timeout:g} s, found none; other "
-            f"actors may hold the resources that it takes, {dict(self._placement.least())}: `ray status` shows them; or raise "
-            "Placement.start_timeout"
+            f"actors may hold the resources that it takes, {dict(self._placement.least())}: `ray status` shows them; "
+            "or raise Placement.start_timeout"
         )
 
     def close(self) -> None:
