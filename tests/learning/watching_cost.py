@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -74,7 +75,7 @@ def pairs_of(segments: Sequence[Sequence[float]], clock: int) -> list[float]:
     return found
 
 
-def train(framework: str, seed: int, steps: int, pairs: int, python: str = sys.executable) -> dict:
+def train(framework: str, seed: int, steps: int, pairs: int, python: str = sys.executable) -> dict[str, Any]:
     """Runs a recipe in a process of its own; returns what watched_segments.py wrote."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "found.json")
@@ -86,7 +87,8 @@ def train(framework: str, seed: int, steps: int, pairs: int, python: str = sys.e
         )
         if ran.returncode:
             raise RuntimeError(f"{framework}, seed {seed}: the training failed:\n{ran.stdout[-4000:]}")
-        return json.loads(out.read_text())
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found
 
 
 def main() -> None:

@@ -86,13 +86,13 @@ def test_only_rollouts_and_weights_cross_the_cable(hosts: TwoHosts) -> None:
     training = _Training(hosts, horizon=2048)
     training.await_event("started")
     before = hosts.sent_bytes(1)
-    time.sleep(15)
+    time.sleep(25)
     ended = training.end()
     sent = hosts.sent_bytes(1) - before
     (arrays,) = (size for host, size in ended["sent"].items() if hosts.addresses[1] in host)
     print(f"{sent / 1e6:.2f} MB sent, {arrays / 1e6:.2f} MB of arrays: ratio {sent / arrays:.4f}")
     # A rollout that was sent and not collected is 0.6 MB; packets have headers, and Ray's processes talk.
-    assert arrays > 10e6 and sent < 1.15 * arrays
+    assert arrays > 10e6 and sent < 1.02 * arrays
 
 
 def test_a_cut_cable_costs_the_rollouts_of_one_host(hosts: TwoHosts) -> None:

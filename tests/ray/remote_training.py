@@ -21,7 +21,12 @@ def main() -> None:
     address, nodes, horizon = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     ray.init(address=address, log_to_driver=False)
     stop = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+
+    def await_end() -> None:
+        sys.stdin.read()
+        stop.set()
+
+    threading.Thread(target=await_end, daemon=True).start()
     options: dict[str, Any] = {"num_envs": 16, "horizon": horizon, "policy": Linear, "seed": 0}
     with rollout_workers("CartPole-v1", nodes=nodes, **options, placement=Placement(resources={"CPU": 1})) as workers:
         trainer, losses, count = Reinforce(), 0, nodes

@@ -133,7 +133,7 @@ def _bare(processes: int, seconds: float, cores: list[int]) -> Iterator[list[Any
             }
             command = [sys.executable, "-m", "tests.ray.actor_critic", json.dumps(asked)]
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            process = stack.enter_context(subprocess.Popen(command, text=True, **pipes))
+            process: Any = stack.enter_context(subprocess.Popen(command, text=True, **pipes))
             stack.callback(process.stdin.close)
             started.append(process)
         for process in started:
@@ -147,7 +147,7 @@ def _bare_steps(processes: list[Any]) -> float:
         process.stdin.write("go\n")
         process.stdin.flush()
     found = [json.loads(process.stdout.readline()) for process in processes]
-    return sum(each["steps"] / each["seconds"] for each in found)
+    return float(sum(each["steps"] / each["seconds"] for each in found))
 
 
 def _stop(processes: list[Any], stopped: bool) -> None:
@@ -171,7 +171,7 @@ def _ray_steps(workers: RolloutWorkers, seconds: float, weights: Any) -> tuple[f
 
 def _cpu_secs() -> float:
     """Returns the CPU seconds so far of this process, the raylets and the head's processes."""
-    total = sum(psutil.Process().cpu_times()[:2])
+    total = float(sum(psutil.Process().cpu_times()[:2]))
     for process in psutil.process_iter(["name"]):
         if process.info["name"] in ("raylet", "gcs_server"):
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -22,13 +22,13 @@ torch.set_num_threads(1)
 envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(
     tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend)  # was: gymnasium.vector.SyncVectorEnv([...])
 )
-size, count = envs.single_observation_space.shape[0], int(envs.single_action_space.n)
+size, count = int(np.prod(envs.single_observation_space.shape or ())), int(getattr(envs.single_action_space, "n"))  # noqa: B009
 actor, critic = (nn.Sequential(nn.Linear(size, 64), nn.Tanh(), nn.Linear(64, outputs)) for outputs in (count, 1))
 optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=3e-3)
 next_obs, returns = torch.as_tensor(envs.reset(seed=asked.seed)[0], dtype=torch.float32), []
 next_done = np.zeros(asked.num_envs, bool)  # the step is a reset, which the policy does not choose
 for _ in range(asked.steps // (64 * asked.num_envs)):
-    seen, chosen, rewards, ends, done = [], [], [], [], []
+    seen, chosen, rewards, ends, done = ([] for _ in range(5))  # type: ignore[var-annotated]
     for _ in range(64):
         with torch.no_grad():
             actions = Categorical(logits=actor(next_obs)).sample()
