@@ -19,14 +19,15 @@ from tianshou.env.worker import EnvWorker
 
 from tandem.arguments.arrays import seeds_of
 from tandem.engine.options import EngineOptions
-from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.row_infos import infos_of_each
+from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.worker_vector import WorkerVectorEnv
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout, Unsupported
 from tandem.vector import AsyncVectorEnv
 
 __all__ = ["SubprocVectorEnv", "VectorEnv"]
 
+Envs = SharedMemoryVectorEnv | WorkerVectorEnv
 EnvIds = int | Sequence[int] | NDArray[np.integer] | None
 
 
@@ -36,7 +37,7 @@ class VectorEnv(BaseVectorEnv):
     An ended environment must be reset before its next step, as Tianshou's collectors do. `close` closes `envs`.
     """
 
-    def __init__(self, envs: ClientVectorEnv, *, wait_num: int | None = None, timeout: float | None = None) -> None:
+    def __init__(self, envs: Envs, *, wait_num: int | None = None, timeout: float | None = None) -> None:
         """Takes the environments over; closes them if it raises an exception.
 
         Args:
@@ -95,6 +96,7 @@ class VectorEnv(BaseVectorEnv):
 
     def _reset_beside_steps(self, ids: list[int]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Resets environments by a step of their workers alone, which begins with a reset."""
+        assert isinstance(self._envs, WorkerVectorEnv)
         lanes = self._envs.lanes
         self._envs.client.resets[ids] = 1
         unused = batch_space(self._envs.single_action_space, len(ids)).sample()
@@ -134,6 +136,7 @@ class VectorEnv(BaseVectorEnv):
         return self._results(ids, *self._envs.step(action, env_ids=ids))
 
     def _step_ready(self, action: Any, ids: list[int]) -> tuple[NDArray[Any], ...]:
+        assert isinstance(self._envs, WorkerVectorEnv)
         lanes = self._envs.lanes
         if action is not None:
             self._assert_id(ids)
@@ -244,7 +247,7 @@ def _no_env() -> Any:
 class _Row(EnvWorker):
     """One of the environments, for what Tianshou's base class does with each of them."""
 
-    def __init__(self, envs: ClientVectorEnv, env_id: int) -> None:
+    def __init__(self, envs: Envs, env_id: int) -> None:
         self._envs, self._env_id = envs, env_id
         self._spaces = {
             "observation_space": copy.deepcopy(envs.single_observation_space),
@@ -256,7 +259,7 @@ class _Row(EnvWorker):
         if key in self._spaces:
             return self._spaces[key]
         if not isinstance(self._envs, WorkerVectorEnv):
-            return self._envs.get_attr(key)[self._env_id]
+            return self._envs.get_attr(key)[self._env_id]  # a few names; raises Unsupported for others
         return self._envs.call_chosen([self._env_id], key)[0]
 
     def set_env_attr(self, key: str, value: Any) -> None:
@@ -273,7 +276,7 @@ class _Row(EnvWorker):
 
     def render(self, **kwargs: Any) -> Any:
         if not isinstance(self._envs, WorkerVectorEnv):
-            return self._envs.call("render", **kwargs)[self._env_id]
+            return (self._envs.render() or [None] * self._envs.num_envs)[self._env_id]
         return self._envs.call_chosen([self._env_id], "render", **kwargs)[0]
 
     def close_env(self) -> None:

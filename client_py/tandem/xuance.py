@@ -79,8 +79,8 @@ class VecEnv(XuanCeVecEnv):
 
         Returns:
           Observations, of ended episodes the last ones; rewards float32[num_envs]; terminations and truncations
-          bool[num_envs]; an info for each environment, with "episode_step", "episode_score" and, at the end of an episode,
-          "reset_obs", the first observation of the next.
+          bool[num_envs]; an info for each environment, with "episode_step", "episode_score" and, at the end of an
+          episode, "reset_obs", the first observation of the next.
 
         Raises:
           NotSteppingError: No step was started.

@@ -1,8 +1,8 @@
 """Runs a recipe of client_py/examples/frameworks, and switches a viewer on and off between its updates.
 
-watched_segments.py RECIPE JSON: `updates` (steps of the vector between two switches), `pairs` (the least number of pairs of
-segments; 0: never a viewer), `out` (a file), `arguments` (of the recipe). A segment is one rollout and the update after it.
-Writes the segments' times, and a digest of all results of the environments: equal digests are equal learning curves.
+watched_segments.py RECIPE JSON: `updates` (steps of the vector between two switches), `pairs` (0: never a viewer),
+`out` (a file), `arguments` (of the recipe). A segment is one rollout and the update after it. Writes the segments'
+times, and a digest of all results of the environments: equal digests are equal learning curves.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class Viewer:
     def __init__(self, name: str) -> None:
         """Starts it, switched off."""
         command = [sys.executable, __file__, "--view", name]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._process = subprocess.Popen(command, text=True, bufsize=1, **pipes)
         self.switch(False)
 
@@ -49,7 +49,7 @@ class Viewer:
 
 def view(name: str) -> None:
     """Is the viewer's program: reads "on" and "off" from standard input, and frames of the region in between."""
-    reader, frames, last = None, 0, -1
+    reader, frames = None, 0
     due = time.monotonic()
     while True:
         ready = select.select([sys.stdin], [], [], None if reader is None else max(due - time.monotonic(), 0.0))[0]
@@ -64,9 +64,7 @@ def view(name: str) -> None:
                 reader, due = tandem.FastLaneReader.attach(name), time.monotonic()
             print("done", flush=True)
         elif reader is not None:
-            frame = reader.latest_frame()
-            if frame is not None and frame.frame_number != last:
-                frames, last = frames + 1, frame.frame_number
+            frames += reader.next_frame() is not None
             due += 1 / 60
     print(frames)
 
@@ -81,7 +79,8 @@ class Segments:
     def __init__(self, updates: int, pairs: int) -> None:
         """Takes the steps of a segment, and the number of pairs."""
         self._updates, self._pairs = updates, pairs
-        self._steps, self._viewer, self._engine_pid = 0, None, 0
+        self._steps, self._engine_pid = 0, 0
+        self._viewer: Viewer | None = None
         self._order = random.Random(0)
         self._second: bool | None = None
         self._on = False
@@ -176,7 +175,7 @@ def main() -> None:
         return make_vec(*arguments, **options, frames="320x240", threads=1)
 
     ClientVectorEnv._attach = attach_and_count  # type: ignore[method-assign]
-    tandem.make_vec = make_visible  # type: ignore[assignment]
+    tandem.make_vec = make_visible
     sys.argv = [str(recipe), *asked["arguments"]]
     runpy.run_path(str(recipe), run_name="__main__")
     frames = segments.close()

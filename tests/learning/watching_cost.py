@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -66,7 +67,7 @@ def interval(ratios: Sequence[float]) -> Interval:
 
 
 def pairs_of(segments: Sequence[Sequence[float]], clock: int) -> list[float]:
-    """Returns watched / unwatched of each pair of neighbours, of one clock; the first pair, which warms up, is left out."""
+    """Returns watched / unwatched of each pair of neighbours, of one clock, without the first pair, which warms up."""
     found = []
     for first, second in zip(segments[2::2], segments[3::2], strict=False):
         watched, unwatched = (first, second) if first[0] else (second, first)
@@ -74,7 +75,7 @@ def pairs_of(segments: Sequence[Sequence[float]], clock: int) -> list[float]:
     return found
 
 
-def train(framework: str, seed: int, steps: int, pairs: int, python: str = sys.executable) -> dict:
+def train(framework: str, seed: int, steps: int, pairs: int, python: str = sys.executable) -> dict[str, Any]:
     """Runs a recipe in a process of its own; returns what watched_segments.py wrote."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "found.json")
@@ -86,7 +87,8 @@ def train(framework: str, seed: int, steps: int, pairs: int, python: str = sys.e
         )
         if ran.returncode:
             raise RuntimeError(f"{framework}, seed {seed}: the training failed:\n{ran.stdout[-4000:]}")
-        return json.loads(out.read_text())
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found
 
 
 def main() -> None:
@@ -98,8 +100,8 @@ def main() -> None:
     parser.add_argument("--margin", type=float, default=0.01)
     asked = parser.parse_args()
     print(
-        f"| framework | pairs | wall, watched / unwatched | CPU of the trainer | equal at {asked.margin:.0%} | engine's CPU | "
-        "frames | curves equal |\n|---|--:|--:|--:|---|--:|--:|---|"
+        f"| framework | pairs | wall, watched / unwatched | CPU of the trainer | equal at {asked.margin:.0%} | "
+        "engine's CPU | frames | curves equal |\n|---|--:|--:|--:|---|--:|--:|---|"
     )
     equal = True
     for framework in asked.frameworks:
@@ -121,8 +123,8 @@ def main() -> None:
             else ("CPU" if cpu.within(asked.margin) else "neither")
         )
         print(
-            f"| {framework} | {len(ratios[0])} | {_shown(wall)} | {_shown(cpu)} | {passes} | {_shown(engine)} | {frames} | "
-            f"{'yes' if same else 'NO'} |",
+            f"| {framework} | {len(ratios[0])} | {_shown(wall)} | {_shown(cpu)} | {passes} | {_shown(engine)} | "
+            f"{frames} | {'yes' if same else 'NO'} |",
             flush=True,
         )
     sys.exit(0 if equal else 1)

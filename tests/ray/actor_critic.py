@@ -59,8 +59,8 @@ def _outputs(layers: Sequence[NDArray[np.float32]], inputs: NDArray[np.float32])
 def bare_loop() -> None:
     """Steps the environments with the policy, without Ray; the program `python -m tests.ray.actor_critic`.
 
-    The argument is JSON: task, num_envs, horizon, core (null: any), seconds. Prints "ready"; after a line of standard input
-    makes rollouts for this time, and prints the steps and the seconds. Ends with standard input.
+    The argument is JSON: task, num_envs, horizon, core (null: any), seconds. Prints "ready"; after a line of standard
+    input makes rollouts for this time, and prints the steps and the seconds. Ends with standard input.
     """
     asked = json.loads(sys.argv[1])
     if asked["core"] is not None:

@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import re
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,9 @@ HEALTH = {
     "health_check_failure_threshold": 3,
 }
 _STORE_BYTES = 100 << 20
+# Marks the processes of a test in their environments: actors, and so engines, inherit it from the raylets.
+_MARK = "TANDEM_RAY_TEST"
+os.environ.setdefault(_MARK, uuid.uuid4().hex)
 
 
 class LocalCluster:
@@ -90,18 +95,21 @@ def local_cluster(nodes: int, *, cores: int = 1, system: dict[str, Any] | None =
 
 
 def engines() -> list[int]:
-    """Returns the process ids of all engines and of all supervisors and workers of environments in Python."""
+    """Returns the process ids of the engines and supervisors that this test's actors started."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words = process.info["cmdline"] or []
-        if process.info["status"] != psutil.STATUS_ZOMBIE and any("--launcher_fd" in word for word in words):
-            found.append(process.pid)
+        if process.info["status"] == psutil.STATUS_ZOMBIE or not any("--launcher_fd" in word for word in words):
+            continue
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(_MARK) == os.environ[_MARK]:
+                found.append(process.pid)
     return found
 
 
 def shared_memory() -> set[str]:
-    """Returns the names in /dev/shm."""
-    return {path.name for path in Path("/dev/shm").iterdir()}
+    """Returns the names of regions in /dev/shm that `make_vec` chose, also other programs'."""
+    return {path.name for path in Path("/dev/shm").iterdir() if re.match(r"\.?tandem-\d+-", path.name)}
 
 
 def expect(condition: Callable[[], bool], what: str, timeout: float = 30.0) -> float:

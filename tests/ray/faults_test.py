@@ -24,7 +24,7 @@ from tests.ray.policies import Linear, train
 
 _RUNS = int(os.environ.get("TANDEM_FAULT_RUNS", "1"))  # of each fault, at random moments
 _UPDATES = 80
-_TRAINING = {"num_envs": 16, "horizon": 128, "policy": Linear, "seed": 0}
+_TRAINING: dict[str, Any] = {"num_envs": 16, "horizon": 128, "policy": Linear, "seed": 0}
 _UNREACHABLE_SECS = 10.0  # docs/scaling.md: three failed checks, and the news of it
 
 
@@ -136,8 +136,8 @@ def _losses_later(workers: RolloutWorkers) -> list[Loss]:
 
 
 def test_other_nodes_do_not_pause() -> None:
-    """While a raylet is killed, and its node replaced, the gaps between the others' rollouts stay below two rollouts."""
-    options = {"num_envs": 16, "horizon": 4000, "policy": Linear}
+    """While a raylet is killed, and its node replaced, the gaps between the others' rollouts stay short."""
+    options: dict[str, Any] = {"num_envs": 16, "horizon": 4000, "policy": Linear}
     with local_cluster(3) as cluster, rollout_workers("CartPole-v1", nodes=3, **options) as workers:
         times: dict[int, list[float]] = defaultdict(list)
 
@@ -200,7 +200,7 @@ def test_a_node_that_joins_gets_a_worker() -> None:
 
 def test_a_full_object_store_delays_but_loses_nothing() -> None:
     """The caller keeps rollouts of twice the store's size: Ray moves them to disk."""
-    options = {"num_envs": 64, "horizon": 4096, "policy": Linear, "seed": 0}
+    options: dict[str, Any] = {"num_envs": 64, "horizon": 4096, "policy": Linear, "seed": 0}
     with local_cluster(1), rollout_workers("CartPole-v1", nodes=1, **options) as workers:
         kept = [workers.collect(1)[0] for _ in range(16)]
         assert sum(rollout.nbytes for rollout in kept) > 2 * 100 << 20

@@ -34,7 +34,7 @@ def hosts() -> Iterator[TwoHosts]:
     store = f"--object-store-memory={100 << 20}"
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp", ignore_cleanup_errors=True) as folder, hosts.up():
         started = []
-        quiet = {"env": variables, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        quiet: dict[str, Any] = {"env": variables, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
             head = [f"--port={_PORT}", "--head", "--num-cpus=1", "--include-dashboard=false", f"--temp-dir={folder}"]
             started.append(hosts.start(0, [*ray, *head, store, f"--node-ip-address={hosts.addresses[0]}"], **quiet))
@@ -62,7 +62,7 @@ class _Training:
     def __init__(self, hosts: TwoHosts, horizon: int) -> None:
         address = f"{hosts.addresses[0]}:{_PORT}"
         command = [sys.executable, "-m", "tests.ray.remote_training", address, "2", str(horizon)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._process = hosts.start(0, command, **pipes)
 
     def await_event(self, name: str) -> dict[str, Any]:
@@ -86,12 +86,13 @@ def test_only_rollouts_and_weights_cross_the_cable(hosts: TwoHosts) -> None:
     training = _Training(hosts, horizon=2048)
     training.await_event("started")
     before = hosts.sent_bytes(1)
-    time.sleep(15)
+    time.sleep(25)
     ended = training.end()
     sent = hosts.sent_bytes(1) - before
-    arrays = ended["delivered_bytes"] / 2  # of the worker there, as the two are equally fast
-    print(f"{sent / 1e6:.1f} MB sent; arrays of half of the rollouts: {arrays / 1e6:.1f} MB; ratio {sent / arrays:.3f}")
-    assert sent < 1.5 * arrays
+    (arrays,) = (size for host, size in ended["sent"].items() if hosts.addresses[1] in host)
+    print(f"{sent / 1e6:.2f} MB sent, {arrays / 1e6:.2f} MB of arrays: ratio {sent / arrays:.4f}")
+    # A rollout that was sent and not collected is 0.6 MB; packets have headers, and Ray's processes talk.
+    assert arrays > 10e6 and sent < 1.02 * arrays
 
 
 def test_a_cut_cable_costs_the_rollouts_of_one_host(hosts: TwoHosts) -> None:

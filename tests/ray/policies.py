@@ -78,7 +78,8 @@ class Reinforce:
         gains = (gains - gains[used].mean()) / (gains[used].std() + 1e-8)
         surprise = np.eye(2)[rollout.actions] - rollout.extras["chances"]
         weighted = surprise * (gains * used)[..., np.newaxis]
-        return np.einsum("tni,tno->io", rollout.obs[:-1].astype(np.float64), weighted) / used.sum()
+        summed: NDArray[np.float64] = np.einsum("tni,tno->io", rollout.obs[:-1].astype(np.float64), weighted)
+        return summed / used.sum()
 
 
 def train(workers: RolloutWorkers, updates: int, before_update: Any = None) -> Reinforce:
@@ -100,5 +101,5 @@ def train(workers: RolloutWorkers, updates: int, before_update: Any = None) -> R
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns probabilities of the last axis."""
-    exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    exponents: NDArray[np.float64] = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponents / exponents.sum(axis=-1, keepdims=True)

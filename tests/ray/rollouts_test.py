@@ -23,7 +23,7 @@ _WEIGHTS = {
     "HalfCheetah-v5": np.random.default_rng(0).normal(size=(17, 6)),
     "Acrobot-v1": np.random.default_rng(0).normal(size=(6, 3)),
 }
-_SMALL = {"num_envs": 2, "horizon": 8, "policy": Linear, "seed": _SEED}
+_SMALL: dict[str, Any] = {"num_envs": 2, "horizon": 8, "policy": Linear, "seed": _SEED}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def _by_loop(task: str, worker: int, num_envs: int, horizon: int, rounds: int) -
 
 
 def _rounds(task: str, placement: Placement, rounds: int) -> list[list[Rollout]]:
-    arguments = {"nodes": 2, "num_envs": 4, "horizon": 100, "policy": Linear, "seed": _SEED}
+    arguments: dict[str, Any] = {"nodes": 2, "num_envs": 4, "horizon": 100, "policy": Linear, "seed": _SEED}
     with rollout_workers(task, **arguments, synchronous=True, placement=placement) as workers:
         workers.publish(_WEIGHTS[task])
         return [workers.collect() for _ in range(rounds)]

@@ -1,4 +1,4 @@
-"""Measures `tandem.ray` on node processes of this machine, fits the model of docs/scaling.md, and computes larger clusters.
+"""Measures `tandem.ray` on node processes of this machine, fits a model, and computes larger clusters.
 
 Run by tools/scaling.
 """
@@ -60,8 +60,8 @@ class Model:
     def limits(self, nodes: int) -> dict[str, float]:
         """Returns the steps a second that each part allows: the least is the cluster's."""
         bytes_of_step = self.rollout_bytes / self.rollout_steps
-        # Each round sends the weights; Ray's object manager copies them from node to node, so that the caller sends them
-        # to few nodes: here to two.
+        # Each round sends the weights; Ray's object manager copies them from node to node, so that the caller sends
+        # them to few nodes: here to two.
         sent = bytes_of_step + 2 * self.weights_bytes / (nodes * self.rollout_steps)
         return {
             "nodes": nodes * self.node_steps * (1 - self.node_share),
@@ -132,8 +132,8 @@ def _bare(processes: int, seconds: float, cores: list[int]) -> Iterator[list[Any
                 "seconds": seconds,
             }
             command = [sys.executable, "-m", "tests.ray.actor_critic", json.dumps(asked)]
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            process = stack.enter_context(subprocess.Popen(command, text=True, **pipes))
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            process: Any = stack.enter_context(subprocess.Popen(command, text=True, **pipes))
             stack.callback(process.stdin.close)
             started.append(process)
         for process in started:
@@ -147,7 +147,7 @@ def _bare_steps(processes: list[Any]) -> float:
         process.stdin.write("go\n")
         process.stdin.flush()
     found = [json.loads(process.stdout.readline()) for process in processes]
-    return sum(each["steps"] / each["seconds"] for each in found)
+    return float(sum(each["steps"] / each["seconds"] for each in found))
 
 
 def _stop(processes: list[Any], stopped: bool) -> None:
@@ -171,7 +171,7 @@ def _ray_steps(workers: RolloutWorkers, seconds: float, weights: Any) -> tuple[f
 
 def _cpu_secs() -> float:
     """Returns the CPU seconds so far of this process, the raylets and the head's processes."""
-    total = sum(psutil.Process().cpu_times()[:2])
+    total = float(sum(psutil.Process().cpu_times()[:2]))
     for process in psutil.process_iter(["name"]):
         if process.info["name"] in ("raylet", "gcs_server"):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -196,7 +196,7 @@ def overhead(processes: int, rounds: int, seconds: float) -> dict[str, Any]:
     cores = sorted(os.sched_getaffinity(0))
     weights = random_weights(_OBS, _ACT)
     ratios, bare_rates, ray_rates, shares = [], [], [], []
-    options = {"num_envs": _ENVS, "horizon": _HORIZON, "policy": ActorCritic, "seed": 0}
+    options: dict[str, Any] = {"num_envs": _ENVS, "horizon": _HORIZON, "policy": ActorCritic, "seed": 0}
     with (
         local_cluster(processes),
         rollout_workers(_TASK, nodes=processes, **options, placement=Placement(resources={"CPU": 1})) as workers,
@@ -245,8 +245,8 @@ def caller_costs(seconds: float) -> tuple[float, float]:
     rows, times = [], []
     with local_cluster(1):
         for num_envs, horizon in ((1, 1), (16, 16), (16, 256), (64, 256), (64, 1024)):
-            options = {"nodes": 1, "num_envs": num_envs, "horizon": horizon, "policy": _Still, "max_lag": 4}
-            with rollout_workers("Pendulum-v1", **options) as workers:
+            options: dict[str, Any] = {"num_envs": num_envs, "horizon": horizon, "policy": _Still, "max_lag": 4}
+            with rollout_workers("Pendulum-v1", nodes=1, **options) as workers:
                 workers.collect(8)
                 cpu, started, count = time.process_time(), time.monotonic(), 0
                 while time.monotonic() - started < seconds:
@@ -359,8 +359,8 @@ def main() -> None:
             measured["overhead"].append(row)
             low, high = row["ratio_range"]
             print(
-                f"| {processes} | {row['bare']:,.0f} | {row['ray']:,.0f} | {row['ratio']:.3f} ({low:.3f} .. {high:.3f}) | "
-                f"{row['ray_cores']:.3f} |",
+                f"| {processes} | {row['bare']:,.0f} | {row['ray']:,.0f} | {row['ratio']:.3f} "
+                f"({low:.3f} .. {high:.3f}) | {row['ray_cores']:.3f} |",
                 flush=True,
             )
             if asked.rllib and processes <= 2:

@@ -1,9 +1,4 @@
-"""PPO in the style of CleanRL.
-
-tools/torch_python client_py/examples/frameworks/train_cleanrl.py --help
-
-Of a script of CleanRL only the line changes that makes the environments; ../train_ppo_cleanrl.py is longer and faster.
-"""
+"""PPO in the style of CleanRL, of whose scripts only the line that makes the environments changes."""
 
 import argparse
 
@@ -22,19 +17,18 @@ parser.add_argument("--steps", type=int, default=100_000)
 parser.add_argument("--num_envs", type=int, default=16)
 parser.add_argument("--seed", type=int, default=0)
 asked = parser.parse_args()
-
 torch.manual_seed(asked.seed)
 torch.set_num_threads(1)
 envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(
     tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend)  # was: gymnasium.vector.SyncVectorEnv([...])
 )
-size, count = envs.single_observation_space.shape[0], int(envs.single_action_space.n)
+size, count = int(np.prod(envs.single_observation_space.shape or ())), int(getattr(envs.single_action_space, "n"))  # noqa: B009
 actor, critic = (nn.Sequential(nn.Linear(size, 64), nn.Tanh(), nn.Linear(64, outputs)) for outputs in (count, 1))
 optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=3e-3)
 next_obs, returns = torch.as_tensor(envs.reset(seed=asked.seed)[0], dtype=torch.float32), []
 next_done = np.zeros(asked.num_envs, bool)  # the step is a reset, which the policy does not choose
 for _ in range(asked.steps // (64 * asked.num_envs)):
-    seen, chosen, rewards, ends, done = [], [], [], [], []
+    seen, chosen, rewards, ends, done = ([] for _ in range(5))  # type: ignore[var-annotated]
     for _ in range(64):
         with torch.no_grad():
             actions = Categorical(logits=actor(next_obs)).sample()

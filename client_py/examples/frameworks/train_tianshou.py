@@ -38,7 +38,7 @@ algorithm = PPO(
 collector = Collector[CollectStats](algorithm, envs, VectorReplayBuffer(20_000, asked.num_envs))
 result = algorithm.run_training(
     OnPolicyTrainerParams(
-        train_collector=collector,
+        training_collector=collector,
         max_epochs=max(1, asked.steps // 10_000),
         epoch_num_steps=min(asked.steps, 10_000),
         collection_step_num_env_steps=64 * asked.num_envs,

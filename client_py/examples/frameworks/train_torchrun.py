@@ -1,7 +1,4 @@
-"""CartPole-v1 by policy gradient in several processes of torchrun or Slurm, which share gradients by gloo.
-
-tools/torch_python -m torch.distributed.run --nproc-per-node 2 client_py/examples/frameworks/train_torchrun.py
-"""
+"""CartPole-v1 by policy gradient in processes of torchrun or Slurm, which share gradients by gloo."""
 
 import argparse
 import os
@@ -19,7 +16,6 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--updates", type=int, default=60)
 parser.add_argument("--num_envs", type=int, default=64, help="of all processes together")
 asked = parser.parse_args()
-
 shard = shard_of_process(asked.num_envs)
 os.sched_setaffinity(0, shard.cores)  # the engine inherits it
 torch.set_num_threads(1)
@@ -27,23 +23,23 @@ torch.manual_seed(0)  # equal networks; the actions differ, by the generator bel
 random = torch.Generator().manual_seed(shard.rank)
 dist.init_process_group("gloo")
 envs = tandem.make_vec("CartPole-v1", shard.num_envs, threads=len(shard.cores), dtype=np.float32)
-obs, _ = envs.reset(seed=shard.first_env)
+obs = envs.reset(seed=shard.first_env)[0]
 network = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2))
 policy = DistributedDataParallel(network)
 optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
 
 for update in range(asked.updates):
     seen, chosen, rewards, done = [], [], [], [np.zeros(shard.num_envs, bool)]
-    for _ in range(128):
+    for step in range(128):
         with torch.no_grad():
             chances = network(torch.from_numpy(obs)).softmax(-1)
         actions = torch.multinomial(chances, 1, generator=random)[:, 0]
         seen.append(obs)
         chosen.append(actions)
-        obs, reward, terminations, truncations, _ = envs.step(actions.numpy())
+        obs, reward, terminations, truncations = envs.step(actions.numpy())[:4]
         rewards.append(reward)
         done.append(terminations | truncations)
-    gains, following = np.zeros((128, shard.num_envs), np.float32), 0.0
+    gains, following = np.zeros((128, shard.num_envs), np.float32), np.zeros(shard.num_envs, np.float32)
     for step in reversed(range(128)):
         following = gains[step] = rewards[step] + 0.99 * following * ~done[step + 1]
     used = torch.from_numpy(~np.stack(done[:-1]))  # the others are resets

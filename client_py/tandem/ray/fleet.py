@@ -18,6 +18,9 @@ from tandem.ray.worker import RolloutWorker, Started, WorkerOptions
 _TEND_SECS = 1.0
 _MOST_FAILURES = 3  # in a row, of one worker
 
+# Otherwise Ray kills the actor's engine with the actor, before the engine removes its region. Engines end by themselves.
+_VARIABLES = {"RAY_kill_child_processes_on_worker_exit": "0"}
+
 # `refresh` runs beside a rollout.
 _Actor = ray.remote(concurrency_groups={"refresh": 1})(RolloutWorker)
 
@@ -144,6 +147,7 @@ class Fleet:
             num_gpus=taken.pop("GPU", 0.0),
             resources=taken,
             max_restarts=0,
+            runtime_env={"env_vars": _VARIABLES},
             max_task_retries=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
         ).remote(self._options(cores), worker.index, worker.incarnation)
@@ -185,8 +189,8 @@ class Fleet:
     def _late(self, worker: Worker) -> NotReady:
         return NotReady(
             f"{_named(worker)}: expected its start within {self._placement.start_timeout:g} s, found none; other "
-            f"actors may hold the resources that it takes, {dict(self._placement.least())}: `ray status` shows them; or raise "
-            "Placement.start_timeout"
+            f"actors may hold the resources that it takes, {dict(self._placement.least())}: `ray status` shows them; "
+            "or raise Placement.start_timeout"
         )
 
     def close(self) -> None:
