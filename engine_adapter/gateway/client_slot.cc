@@ -215,17 +215,19 @@ absl::Status ClientSlot::SetGroup(
     const hazel::rpc::SetActionGroupRequest& request,
     hazel::rpc::SetActionGroupResponse* response) {
   const Use use(this);
-  size_t kept = 0;
-  for (const auto& [agent, groups] : groups_) kept += groups.size();
-  ActionGroups& groups = groups_[NameOf(request.agent_name())];
+  const std::string agent = NameOf(request.agent_name());
   const std::string& name = request.group().group_name();
-  if (kept >= kMostGroups && !groups.contains(name)) {
+  size_t kept = 0;
+  for (const auto& [each, groups] : groups_) kept += groups.size();
+  const auto found = groups_.find(agent);
+  const bool replaces = found != groups_.end() && found->second.contains(name);
+  if (kept >= kMostGroups && !replaces) {
     return MakeError(ErrorCode::kRingFull,
                      absl::StrCat("expected at most ", kMostGroups,
                                   " action groups before a Step, found more; "
                                   "next: call Step, which applies them"));
   }
-  groups[name] = request.group();
+  groups_[agent][name] = request.group();
   response->set_success(true);
   return absl::OkStatus();
 }
@@ -288,6 +290,7 @@ void ClientSlot::Release() {
   const Use use(this);
   EndPending();
   interrupted_ = false;
+  groups_.clear();
   if (client_ != nullptr)
     Detach(absl::CancelledError("the programs have ended"));
 }
@@ -349,12 +352,10 @@ uint64_t ClientSlot::FrameSeq() const {
 
 absl::Status ClientSlot::Prepare(StepCall* call) {
   TANDEM_ASSIGN_OR_RETURN(call->env, EnvOf(call->request->agent_name()));
-  const auto groups = groups_.find(NameOf(call->request->agent_name()));
-  TANDEM_RETURN_IF_ERROR(
-      call->Prepare(client_->side.arrays(), client_->info_names,
-                    groups == groups_.end() ? ActionGroups() : groups->second));
-  if (groups != groups_.end()) groups_.erase(groups);
-  return absl::OkStatus();
+  // Invalid ones must not refuse the next Step, too.
+  const auto groups = groups_.extract(NameOf(call->request->agent_name()));
+  return call->Prepare(client_->side.arrays(), client_->info_names,
+                       groups ? groups.mapped() : ActionGroups());
 }
 
 absl::Status ClientSlot::Send() {

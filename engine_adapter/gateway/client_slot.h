@@ -89,8 +89,9 @@ class ClientSlot {
                           hazel::rpc::ResetSceneResponse* response,
                           Deadline deadline);
 
-  // Keeps a group's actions until the next Step, which checks them. Blocks
-  // during a call of another thread. kRingFull: more than kMostGroups.
+  // Keeps a group's actions until the agent's next Step, which checks them, or
+  // until Release. Blocks during a call of another thread. kRingFull: more than
+  // kMostGroups.
   absl::Status SetGroup(const hazel::rpc::SetActionGroupRequest& request,
                         hazel::rpc::SetActionGroupResponse* response);
 

@@ -233,6 +233,10 @@ absl::Status Serve(Entrance entrance) {
        .tcp_is_tls = tls_acceptor != nullptr,
        .next_of_unknown = "start tandem-gateway with --socket=PATH, and "
                           "connect to unix:PATH",
+       .began =
+           [&gateway](const std::string& peer) {
+             gateway.connections.Begin(peer);
+           },
        .ended = [&gateway](const std::string& peer) {
          gateway.ConnectionEnded(peer);
        }});

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "transport/base/printable.h"
 
@@ -35,14 +36,16 @@ std::string PeerOf(int connection) {
       address.ss_family == AF_UNIX ||
       getnameinfo(reinterpret_cast<const sockaddr*>(&address), bytes, host,
                   sizeof(host), port, sizeof(port),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+                  NI_NUMERICHOST | NI_NUMERICSCOPE | NI_NUMERICSERV) != 0) {
     return "unix:";
   }
   absl::string_view number = host;
   if (absl::ConsumePrefix(&number, "::ffff:") || address.ss_family == AF_INET) {
     return absl::StrCat("ipv4:", number, ":", port);
   }
-  return absl::StrCat("ipv6:%5B", number, "%5D:", port);
+  // A link-local address has the number of its interface: fe80::1%2.
+  return absl::StrCat("ipv6:%5B", absl::StrReplaceAll(number, {{"%", "%25"}}),
+                      "%5D:", port);
 }
 
 }  // namespace
@@ -159,9 +162,11 @@ void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
     close(connection);
     return;
   }
+  const std::string peer = PeerOf(connection);
   handed_on_.emplace(duplicate, HandedOn{.duplicate = std::move(owned),
                                          .is_unknown = is_unknown,
-                                         .peer = PeerOf(connection)});
+                                         .peer = peer});
+  if (options_.began) options_.began(peer);
   loop_.WatchEnd(duplicate, [this, duplicate] { End(duplicate); });
   (is_unknown ? options_.take_unknown : options_.take_own)(connection);
 }

@@ -187,8 +187,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
           .take_unknown = HandTo(server->unknown_.get()),
           .next_of_unknown =
               absl::StrCat("connect to unix:", data_dir, "/", kSocketFile,
-                           ", or start the daemon with --token_file"),
-          .ended = nullptr});
+                           ", or start the daemon with --token_file")});
   return server;
 }
 

@@ -4,6 +4,8 @@ import contextlib
 import os
 import random
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -113,13 +115,39 @@ def test_a_killed_gateway_harms_neither_engine_nor_trainer() -> None:
 def test_a_killed_program_frees_the_engine() -> None:
     """Its connection ends, and with it the gateway's client slot."""
     name = unique_name()
-    with engine(name), Gateway(name) as gateway:
+    with engine(name), Gateway(name, "--release_after=1h") as gateway:
         command = [sys.executable, "-c", _ENDLESS_PROGRAM, gateway.address]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
             assert program.stdout is not None
             assert program.stdout.readline() == "stepped\n"
             program.kill()
         attach_when_free(name).close()
+
+
+def _frame(kind: int, flags: int, payload: bytes, stream: int = 1) -> bytes:
+    """Returns a frame of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def test_a_connection_that_ends_before_its_call_begins_leaves_the_engine_free() -> None:
+    """The kernel may report the connection's end before gRPC has read the call."""
+    name = unique_name()
+    fields = {":path": "/hazel.rpc.AgentService/ResetAgent", ":authority": "x", "te": "trailers"}
+    fields["content-type"] = "application/grpc"
+    # POST by http, then each field as a literal; an empty request.
+    headers = b"\x83\x86" + b"".join(
+        b"\0" + b"".join(bytes([len(text)]) + text.encode() for text in field) for field in fields.items()
+    )
+    call = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, b"", 0) + _frame(1, 4, headers) + _frame(0, 1, bytes(5))
+    with engine(name), Gateway(name, "--release_after=1h") as gateway:
+        with socket.create_connection((gateway.host, gateway.port)) as patient:
+            patient.sendall(call)
+            assert b"grpc-status" in patient.makefile("rb").read()
+        for _ in range(20):
+            for _ in range(10):
+                with socket.create_connection((gateway.host, gateway.port)) as impatient:
+                    impatient.sendall(call)
+            attach_when_free(name).close()
 
 
 def test_a_hundred_programs_are_answered() -> None:
