@@ -213,7 +213,7 @@ absl::Status Serve(Entrance entrance) {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
-  SetKeepalive(&builder);
+  SetTimeLimits(&builder);
   const std::unique_ptr<GrpcAcceptor> grpc_acceptor =
       AddAcceptor(&builder, grpc::InsecureServerCredentials());
   const std::unique_ptr<GrpcAcceptor> tls_acceptor =

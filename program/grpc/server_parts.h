@@ -1,11 +1,11 @@
-// What every gRPC server of this tree sets and uses: SetKeepalive, AddAcceptor,
+// What every gRPC server of this tree sets and uses: SetTimeLimits, AddAcceptor,
 // HandTo.
 //
 // Data flow: ConnectionAcceptor -> HandTo -> the acceptor of AddAcceptor ->
 // gRPC, which serves the connection.
 // Ownership: the caller owns the acceptor. It must outlive the server.
 //
-//   SetKeepalive(&builder);
+//   SetTimeLimits(&builder);
 //   auto acceptor = AddAcceptor(&builder, grpc::InsecureServerCredentials());
 //   ConnectionAcceptor::Options options = {.take_own = HandTo(acceptor.get())};
 
@@ -21,11 +21,15 @@
 
 namespace tandem {
 
+constexpr int kBeginSecs = 10;
+
 using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-// The server notices a client whose machine or process has stopped: it pings an
-// idle connection.
-void SetKeepalive(grpc::ServerBuilder* builder);
+// The server disconnects a client whose machine or process has stopped: it pings
+// an idle connection. It also disconnects one that has not begun HTTP/2, after
+// its handshake of TLS, kBeginSecs after the connection: such clients could
+// take all places for clients without a known user.
+void SetTimeLimits(grpc::ServerBuilder* builder);
 
 std::unique_ptr<GrpcAcceptor> AddAcceptor(
     grpc::ServerBuilder* builder,

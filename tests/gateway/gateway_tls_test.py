@@ -11,7 +11,7 @@ import pytest
 from tandem.testing.certificates import make_certificate
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.gateways import GATEWAY, Gateway
-from tests.gateway.stubs import SECS, ZEROS, connected, engine, refused
+from tests.gateway.stubs import SECS, ZEROS, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
 
 
@@ -47,7 +47,7 @@ def credentials(folder: Path, name: str = "") -> grpc.ChannelCredentials:
 def test_a_program_with_a_certificate_steps(folder: Path, listen: str) -> None:
     """And the client slot is free when it ends."""
     name = unique_name()
-    flags = [f"--listen={listen}", *server_flags(folder)]
+    flags = [f"--listen={listen}", "--release_after=1h", *server_flags(folder)]
     if listen.startswith("0"):
         flags.append("--allow_remote")
     with engine(name), Gateway(name, *flags) as gateway:
@@ -55,8 +55,7 @@ def test_a_program_with_a_certificate_steps(folder: Path, listen: str) -> None:
         with connected(gateway, credentials(folder, "client")) as stubs:
             assert stubs.reset().success
             assert stubs.step(ZEROS).success
-        with connected(gateway, credentials(folder, "client")) as stubs:
-            assert stubs.reset().success
+        attach_when_free(name).close()
 
 
 def test_other_programs_are_refused(folder: Path) -> None:
@@ -71,15 +70,16 @@ def test_other_programs_are_refused(folder: Path) -> None:
 
 
 def test_silent_connections_have_a_limit(folder: Path) -> None:
-    """One more than 64 connections is refused; when one ends, the next is served."""
+    """One more than 64 connections is refused; the gateway ends them after seconds, and serves the next."""
     name = unique_name()
     with engine(name), Gateway(name, *server_flags(folder)) as gateway:
         silent = [socket.create_connection((gateway.host, gateway.port)) for _ in range(64)]
-        with connected(gateway, credentials(folder, "client")) as stubs:
-            with refused(grpc.StatusCode.UNAVAILABLE):
-                stubs.mujoco_info()
-            for each in silent:
-                each.close()
+        with connected(gateway, credentials(folder, "client")) as stubs, refused(grpc.StatusCode.UNAVAILABLE):
+            stubs.mujoco_info()
+        for each in silent:
+            each.settimeout(SECS)
+            assert each.recv(1) == b""
+            each.close()
         with connected(gateway, credentials(folder, "client")) as stubs:
             grpc.channel_ready_future(stubs.channel).result(SECS)
             assert stubs.mujoco_info().success
