@@ -21,14 +21,12 @@
 
 namespace tandem {
 
-constexpr int kBeginSecs = 10;
-
 using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-// The server disconnects a client whose machine or process has stopped: it pings
-// an idle connection. It also disconnects one that has not begun HTTP/2, after
-// its handshake of TLS, kBeginSecs after the connection: such clients could
-// take all places for clients without a known user.
+// The server ends two kinds of connections:
+//  - of a client whose machine or process has stopped: it pings idle ones;
+//  - of a client that has not begun HTTP/2 10 s after its connection, such as one
+//    that never ends its TLS handshake. Many would take the places of others.
 void SetTimeLimits(grpc::ServerBuilder* builder);
 
 std::unique_ptr<GrpcAcceptor> AddAcceptor(
