@@ -110,6 +110,7 @@ void ClientSlot::Step(const Call& call) {
   }
   if (call->status.ok()) call->status = Prepare(call.get());
   if (!call->status.ok()) return End(call);
+  EndCancelled();
   if (!waiting_.emplace(call->env, call).second) {
     call->status = MakeError(
         ErrorCode::kStepPending,
@@ -144,6 +145,17 @@ void ClientSlot::EndWaiting(const absl::Status& status) {
     call->status = status;
     End(call);
   }
+}
+
+// A program that has ended must not step, nor prevent that its successor does.
+void ClientSlot::EndCancelled() {
+  std::erase_if(waiting_, [this](const auto& each) {
+    const Call& call = each.second;
+    if (!call->cancelled()) return false;
+    call->status = absl::CancelledError("the program waits no longer");
+    End(call);
+    return true;
+  });
 }
 
 void ClientSlot::End(const Call& call) {
@@ -270,6 +282,7 @@ std::string ClientSlot::MissingAgents() const {
 void ClientSlot::Tick(int64_t now_ns) {
   const Use use(this, std::try_to_lock);
   if (!use.holds_lock() || client_ == nullptr || pending_ != nullptr) return;
+  if (!waiting_.empty() && !client_->side.EngineAlive()) return Interrupt();
   const std::string missing = MissingAgents();
   std::erase_if(waiting_, [&](const auto& each) {
     const Call& call = each.second;
@@ -456,8 +469,8 @@ void ClientSlot::Interrupt() {
   interrupted_ = true;
   Detach(MakeError(ErrorCode::kPeerGone,
                    absl::StrCat("region '", region_,
-                                "': the engine was replaced, or the client "
-                                "slot released")));
+                                "': the engine has ended, or the client slot "
+                                "was released")));
 }
 
 absl::Status ClientSlot::ReportInterruption() {

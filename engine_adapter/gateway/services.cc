@@ -125,6 +125,7 @@ class UnaryCall {
     return {
         .gateway = gateway_, .deadline = DeadlineOf(*context_), .peer = peer()};
   }
+  bool is_cancelled() const { return context_->IsCancelled(); }
   std::string peer() const { return context_->peer(); }
   Gateway* gateway() const { return gateway_; }
   ServerUnaryReactor* reactor() const { return reactor_; }
@@ -150,6 +151,7 @@ void StartStep(UnaryCall* call) {
   const auto step = std::make_shared<StepCall>(
       static_cast<const pb::StepRequest*>(call->request()),
       static_cast<pb::StepResponse*>(call->response()), *std::move(terms),
+      [call] { return call->is_cancelled(); },
       [call](const absl::Status& status) { call->End(status); });
   // A step does not overtake those that wait.
   const ClientSlot::Tried tried = gateway->steps.IsIdle()

@@ -1,11 +1,11 @@
-// What every gRPC server of this tree sets and uses: SetTimeLimits, AddAcceptor,
+// What every gRPC server of this tree sets and uses: SetLimits, AddAcceptor,
 // HandTo.
 //
 // Data flow: ConnectionAcceptor -> HandTo -> the acceptor of AddAcceptor ->
 // gRPC, which serves the connection.
 // Ownership: the caller owns the acceptor. It must outlive the server.
 //
-//   SetTimeLimits(&builder);
+//   SetLimits(&builder);
 //   auto acceptor = AddAcceptor(&builder, grpc::InsecureServerCredentials());
 //   ConnectionAcceptor::Options options = {.take_own = HandTo(acceptor.get())};
 
@@ -27,7 +27,9 @@ using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 //  - of a client whose machine or process has stopped: it pings idle ones;
 //  - of a client that has not begun HTTP/2 10 s after its connection, such as one
 //    that never ends its TLS handshake. Many would take the places of others.
-void SetTimeLimits(grpc::ServerBuilder* builder);
+// It refuses compressed requests: gRPC decompresses them before it looks at
+// their size, so 1 MB could become 1 GB.
+void SetLimits(grpc::ServerBuilder* builder);
 
 std::unique_ptr<GrpcAcceptor> AddAcceptor(
     grpc::ServerBuilder* builder,

@@ -157,7 +157,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(&builder);
-  SetTimeLimits(&builder);
+  SetLimits(&builder);
   std::unique_ptr<Server> server(new Server);
   server->own_ = AddAcceptor(&builder, grpc::InsecureServerCredentials());
   if (entrance.token_.has_value()) {

@@ -3,12 +3,14 @@
 import contextlib
 import os
 import random
+import re
 import signal
 import socket
 import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -25,7 +27,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.gateways import Gateway
-from tests.gateway.stubs import SERVICES, ZEROS, attach_when_free, connected, engine, refused
+from tests.gateway.stubs import SECS, SERVICES, ZEROS, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
 
 # Steps until its parent kills it.
@@ -227,6 +229,45 @@ def test_random_requests_of_each_rpc_harm_nothing() -> None:
         assert asked == 75 * 16
         assert served.poll() is None and stubs.mujoco_info().success
         assert stubs.reset().success and stubs.step(ZEROS).success
+
+
+def test_a_program_that_ended_steps_no_agent() -> None:
+    """Its Step, which waits for the other agent, has no effect; its successor steps the same agent."""
+    name = unique_name()
+    with engine(name, num_envs=2) as served, Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset("agent_0").success and stubs.reset("agent_1").success
+        with connected(gateway) as ended:
+            before = ended.step(ZEROS, agent_name="agent_0", timeout_s=0.1)
+            assert not before.success and "agent_1" in before.message
+            waiting = ended.agent.Step.future(agent_pb2.StepRequest(actions=[1.0] * 6, timeout_s=SECS))
+            with refused(grpc.StatusCode.FAILED_PRECONDITION, "one Step at a time"):
+                while True:
+                    ended.step(ZEROS, agent_name="agent_0", timeout_s=0.01)
+        assert waiting.cancelled()
+        # The gateway notices the end some time after it.
+        while True:
+            successor = stubs.agent.Step.future(agent_pb2.StepRequest(actions=ZEROS, timeout_s=SECS))
+            other = stubs.agent.Step.future(
+                agent_pb2.StepRequest(actions=ZEROS, agent_name="agent_1", timeout_s=SECS)
+            )
+            if successor.exception() is None:
+                break
+            other.cancel()
+        assert list(successor.result().observation.actions) == ZEROS and other.result().success
+        waiting = stubs.agent.Step.future(agent_pb2.StepRequest(actions=ZEROS, timeout_s=1e6))
+        served.kill()
+        assert waiting.code() == grpc.StatusCode.UNAVAILABLE
+
+
+def test_compressed_requests_are_refused() -> None:
+    """Before they are decompressed: 64 MiB would be far above the limit."""
+    name = unique_name()
+    with Gateway(name) as gateway, connected(gateway) as stubs:
+        call = stubs.channel.unary_unary("/hazel.rpc.AgentService/GetAgentSchema")
+        with refused(grpc.StatusCode.UNIMPLEMENTED, "gzip"):
+            call(bytes(64 << 20), timeout=SECS, compression=grpc.Compression.Gzip)
+        peak = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{gateway.pid}/status").read_text())
+        assert peak is not None and int(peak[1]) < 50 << 10
 
 
 def test_a_signal_ends_the_gateway_during_calls() -> None:
