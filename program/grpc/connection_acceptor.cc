@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,7 +14,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "transport/base/printable.h"
 
@@ -29,23 +29,29 @@ constexpr int kAcceptsPerTurn = 64;
 std::string PeerOf(int connection) {
   sockaddr_storage address = {};
   socklen_t bytes = sizeof(address);
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &bytes) !=
+      0) {
+    return "unix:";
+  }
+  // getnameinfo names the interface of a link-local address.
+  std::string interface;
+  if (auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+      address.ss_family == AF_INET6 && v6.sin6_scope_id != 0) {
+    interface = absl::StrCat("%25", std::exchange(v6.sin6_scope_id, 0));
+  }
   char host[NI_MAXHOST] = "";
   char port[NI_MAXSERV] = "";
-  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &bytes) !=
-          0 ||
-      address.ss_family == AF_UNIX ||
+  if (address.ss_family == AF_UNIX ||
       getnameinfo(reinterpret_cast<const sockaddr*>(&address), bytes, host,
                   sizeof(host), port, sizeof(port),
-                  NI_NUMERICHOST | NI_NUMERICSCOPE | NI_NUMERICSERV) != 0) {
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "unix:";
   }
   absl::string_view number = host;
   if (absl::ConsumePrefix(&number, "::ffff:") || address.ss_family == AF_INET) {
     return absl::StrCat("ipv4:", number, ":", port);
   }
-  // A link-local address has the number of its interface: fe80::1%2.
-  return absl::StrCat("ipv6:%5B", absl::StrReplaceAll(number, {{"%", "%25"}}),
-                      "%5D:", port);
+  return absl::StrCat("ipv6:%5B", number, interface, "%5D:", port);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.gateways import Gateway
-from tests.gateway.stubs import SECS, SERVICES, ZEROS, attach_when_free, connected, engine, refused
+from tests.gateway.stubs import SECS, SERVICES, ZEROS, Stubs, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
 
 # Steps until its parent kills it.
@@ -231,31 +231,36 @@ def test_random_requests_of_each_rpc_harm_nothing() -> None:
         assert stubs.reset().success and stubs.step(ZEROS).success
 
 
+def _step_both(stubs: Stubs) -> list[agent_pb2.StepResponse]:
+    """Steps agent_0 and agent_1."""
+    requests = [agent_pb2.StepRequest(actions=ZEROS, agent_name=agent) for agent in ("agent_0", "agent_1")]
+    return [step.result() for step in [stubs.agent.Step.future(request, timeout=SECS) for request in requests]]
+
+
 def test_a_program_that_ended_steps_no_agent() -> None:
     """Its Step, which waits for the other agent, has no effect; its successor steps the same agent."""
     name = unique_name()
+    with engine(name, num_envs=2), Gateway(name) as gateway, connected(gateway) as stubs:
+        with connected(gateway) as ended:
+            assert ended.reset("agent_1").success
+            ended.agent.Step.future(agent_pb2.StepRequest(actions=[1.0] * 6, timeout_s=1e6))
+            assert ended.reset("agent_0").success
+        # The gateway notices the end some time after it; a watchdog ends the wait.
+        while True:
+            with contextlib.suppress(grpc.RpcError):
+                assert not stubs.step(ZEROS, timeout_s=0.01).success
+                break
+        assert all(answer.success and list(answer.observation.actions) == ZEROS for answer in _step_both(stubs))
+
+
+def test_a_killed_engine_ends_a_step_that_waits_for_other_agents() -> None:
+    """Before its timeout."""
+    name = unique_name()
     with engine(name, num_envs=2) as served, Gateway(name) as gateway, connected(gateway) as stubs:
         assert stubs.reset("agent_0").success and stubs.reset("agent_1").success
-        with connected(gateway) as ended:
-            before = ended.step(ZEROS, agent_name="agent_0", timeout_s=0.1)
-            assert not before.success and "agent_1" in before.message
-            waiting = ended.agent.Step.future(agent_pb2.StepRequest(actions=[1.0] * 6, timeout_s=SECS))
-            with refused(grpc.StatusCode.FAILED_PRECONDITION, "one Step at a time"):
-                while True:
-                    ended.step(ZEROS, agent_name="agent_0", timeout_s=0.01)
-        assert waiting.cancelled()
-        # The gateway notices the end some time after it.
-        while True:
-            successor = stubs.agent.Step.future(agent_pb2.StepRequest(actions=ZEROS, timeout_s=SECS))
-            other = stubs.agent.Step.future(
-                agent_pb2.StepRequest(actions=ZEROS, agent_name="agent_1", timeout_s=SECS)
-            )
-            if successor.exception() is None:
-                break
-            other.cancel()
-        assert list(successor.result().observation.actions) == ZEROS and other.result().success
         waiting = stubs.agent.Step.future(agent_pb2.StepRequest(actions=ZEROS, timeout_s=1e6))
-        served.kill()
+        assert stubs.reset("agent_1").success
+        os.kill(served.pid, signal.SIGKILL)
         assert waiting.code() == grpc.StatusCode.UNAVAILABLE
 
 
