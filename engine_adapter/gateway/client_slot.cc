@@ -110,7 +110,12 @@ void ClientSlot::Step(const Call& call) {
   }
   if (call->status.ok()) call->status = Prepare(call.get());
   if (!call->status.ok()) return End(call);
-  EndCancelled();
+  // A program that has ended neither steps nor hinders its successor.
+  EndWaitingIf([](StepCall* each) {
+    if (!each->cancelled()) return false;
+    each->status = absl::CancelledError("the program waits no longer");
+    return true;
+  });
   if (!waiting_.emplace(call->env, call).second) {
     call->status = MakeError(
         ErrorCode::kStepPending,
@@ -141,19 +146,18 @@ void ClientSlot::StepAll() {
 }
 
 void ClientSlot::EndWaiting(const absl::Status& status) {
-  for (const auto& [env, call] : std::exchange(waiting_, {})) {
+  EndWaitingIf([&](StepCall* call) {
     call->status = status;
-    End(call);
-  }
+    return true;
+  });
 }
 
-// A program that has ended must not step, nor prevent that its successor does.
-void ClientSlot::EndCancelled() {
-  std::erase_if(waiting_, [this](const auto& each) {
-    const Call& call = each.second;
-    if (!call->cancelled()) return false;
-    call->status = absl::CancelledError("the program waits no longer");
-    End(call);
+// `ends`: whether the call ends; it has set the outcome.
+template <typename Ends>
+void ClientSlot::EndWaitingIf(Ends ends) {
+  std::erase_if(waiting_, [&](const auto& each) {
+    if (!ends(each.second.get())) return false;
+    End(each.second);
     return true;
   });
 }
@@ -227,19 +231,16 @@ absl::Status ClientSlot::SetGroup(
     const hazel::rpc::SetActionGroupRequest& request,
     hazel::rpc::SetActionGroupResponse* response) {
   const Use use(this);
-  const std::string agent = NameOf(request.agent_name());
-  const std::string& name = request.group().group_name();
   size_t kept = 0;
-  for (const auto& [each, groups] : groups_) kept += groups.size();
-  const auto found = groups_.find(agent);
-  const bool replaces = found != groups_.end() && found->second.contains(name);
-  if (kept >= kMostGroups && !replaces) {
+  for (const auto& [agent, groups] : groups_) kept += groups.size();
+  if (kept >= kMostGroups) {
     return MakeError(ErrorCode::kRingFull,
                      absl::StrCat("expected at most ", kMostGroups,
                                   " action groups before a Step, found more; "
                                   "next: call Step, which applies them"));
   }
-  groups_[agent][name] = request.group();
+  groups_[NameOf(request.agent_name())][request.group().group_name()] =
+      request.group();
   response->set_success(true);
   return absl::OkStatus();
 }
@@ -284,14 +285,12 @@ void ClientSlot::Tick(int64_t now_ns) {
   if (!use.holds_lock() || client_ == nullptr || pending_ != nullptr) return;
   if (!waiting_.empty() && !client_->side.EngineAlive()) return Interrupt();
   const std::string missing = MissingAgents();
-  std::erase_if(waiting_, [&](const auto& each) {
-    const Call& call = each.second;
+  EndWaitingIf([&](StepCall* call) {
     if (!call->deadline.PassedAt(now_ns)) return false;
     call->TimeOut(absl::StrCat(
         "expected a Step of each agent within timeout_s, since all agents "
         "step at once, found none of ",
         missing));
-    End(call);
     return true;
   });
   if (Deadline::After(release_secs_, last_use_ns_).PassedAt(now_ns)) {

@@ -134,7 +134,8 @@ class ClientSlot {
   void End(const Call& call);
   void StepAll();
   void EndWaiting(const absl::Status& status);
-  void EndCancelled();
+  template <typename Ends>
+  void EndWaitingIf(Ends ends);
   absl::Status AddImages(StepCall* call);
   absl::Status TakeLate(Deadline deadline);
   absl::Status ResetEnvs(std::span<const int64_t> envs, Deadline deadline);
