@@ -29,10 +29,14 @@ namespace tandem::gateway {
 namespace {
 
 constexpr double kAttachSecs = 1;
-constexpr double kImageSecs = 30;  // the first may need so long
+constexpr double kImageSecs = 30;  // of a step; the first may need so long
 
 std::string NameOf(const std::string& agent) {
   return agent.empty() ? "agent_0" : agent;
+}
+
+absl::Status Cancelled() {
+  return absl::CancelledError("the program waits no longer");
 }
 
 // Programs repeat a reset while its response has the words of NotReadyText.
@@ -113,7 +117,7 @@ void ClientSlot::Step(const Call& call) {
   // A program that has ended neither steps nor hinders its successor.
   EndWaitingIf([](StepCall* each) {
     if (!each->cancelled()) return false;
-    each->status = absl::CancelledError("the program waits no longer");
+    each->status = Cancelled();
     return true;
   });
   if (!waiting_.emplace(call->env, call).second) {
@@ -395,12 +399,14 @@ void ClientSlot::Complete(const std::vector<Call>& calls, ErrorCode code) {
 
 // Before the next exchange: the images show the state of the observations.
 absl::Status ClientSlot::AddImages(StepCall* call) {
+  const Deadline deadline = Deadline::After(kImageSecs);
   for (const auto& request : call->request->camera_requests()) {
+    if (call->cancelled()) return Cancelled();
     TANDEM_ASSIGN_OR_RETURN(
         RpcMessage answer,
         client_->rpcs->Call(
             CallOf(rpc::MethodId::GetCameraFrame, request, call->env),
-            Deadline::After(kImageSecs)));
+            deadline));
     TANDEM_RETURN_IF_ERROR(TakeAnswer(rpc::MethodId::GetCameraFrame, &answer,
                                       call->response->add_camera_frames()));
     TANDEM_RETURN_IF_ERROR(CheckTotalSize(call->response->camera_frames()));

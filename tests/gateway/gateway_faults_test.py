@@ -264,6 +264,19 @@ def test_a_killed_engine_ends_a_step_that_waits_for_other_agents() -> None:
         assert waiting.code() == grpc.StatusCode.UNAVAILABLE
 
 
+def test_images_for_a_program_that_ended_delay_no_other() -> None:
+    """A step may ask for more images than the engine renders in hours."""
+    name = unique_name()
+    image = agent_pb2.GetCameraFrameRequest(name="track", width=16, height=16)
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
+        with connected(gateway) as ended:
+            assert ended.reset().success
+            request = agent_pb2.StepRequest(actions=ZEROS, camera_requests=[image] * 100_000)
+            ended.agent.Step.future(request)
+            assert ended.mujoco_info().success
+        assert stubs.reset().success
+
+
 def test_compressed_requests_are_refused() -> None:
     """Before they are decompressed: 64 MiB would be far above the limit."""
     name = unique_name()
