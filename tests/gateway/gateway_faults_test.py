@@ -245,8 +245,9 @@ def test_a_program_that_ended_steps_no_agent() -> None:
     with engine(name, num_envs=2), Gateway(name) as gateway, connected(gateway) as stubs:
         with connected(gateway) as ended:
             assert ended.reset("agent_1").success
-            ended.agent.Step.future(agent_pb2.StepRequest(actions=[1.0] * 6, timeout_s=1e6))
+            waiting = ended.agent.Step.future(agent_pb2.StepRequest(actions=[1.0] * 6, timeout_s=1e6))
             assert ended.reset("agent_0").success
+        assert waiting.code() == grpc.StatusCode.CANCELLED
         # The gateway notices the end some time after it; a watchdog ends the wait.
         while True:
             with contextlib.suppress(grpc.RpcError):
@@ -274,8 +275,9 @@ def test_images_for_a_program_that_ended_delay_no_other() -> None:
         with connected(gateway) as ended:
             assert ended.reset().success
             request = agent_pb2.StepRequest(actions=ZEROS, camera_requests=[image] * 3000)
-            ended.agent.Step.future(request)
+            step = ended.agent.Step.future(request)
             assert ended.mujoco_info().success
+        assert step.code() == grpc.StatusCode.CANCELLED
         assert stubs.reset().success
 
 
