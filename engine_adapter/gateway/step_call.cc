@@ -45,10 +45,12 @@ std::span<Number> RowOf(std::span<Number> rows, size_t env, size_t size) {
 
 StepCall::StepCall(const hazel::rpc::StepRequest* step,
                    hazel::rpc::StepResponse* answer, RewardTerms terms,
+                   std::function<bool()> is_cancelled,
                    std::function<void(const absl::Status&)> end)
     : request(step),
       response(answer),
       rewards(std::move(terms)),
+      cancelled(std::move(is_cancelled)),
       finish(std::move(end)),
       begun_ns(MonotonicNanos()),
       deadline(Deadline::After(
