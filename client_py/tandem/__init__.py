@@ -7,7 +7,8 @@ launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or
 publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
 TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
 tandem.services     RPCs to an engine; tandem.telemetry: jobs and their events, with tandem-daemon
-tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .pettingzoo: the same for environments of these packages
+tandem.ray          rollouts from the nodes of a Ray cluster; environments for RLlib
+tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .xuance, .pettingzoo: the same for these packages
 tandem.doctor       checks this machine: `python -m tandem.doctor`; .sdk: flags for C; .rerun: for Rerun's viewer
 """
 

@@ -1,8 +1,7 @@
-"""A vector environment for Tianshou. Importing this imports tianshou, and so torch.
+"""Vector environments for Tianshou. Importing this imports tianshou, and so torch.
 
-from tandem.tianshou import SubprocVectorEnv  # was: from tianshou.env import SubprocVectorEnv
-
-envs = SubprocVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 64)
+VectorEnv         any environments of `make_vec`: VectorEnv(tandem.make_vec("Ant-v5", 64, autoreset_mode="Disabled"))
+SubprocVectorEnv  Tianshou's class of this name, with Tandem's workers: only the import changes
 """
 
 import copy
@@ -21,64 +20,45 @@ from tianshou.env.worker import EnvWorker
 from tandem.arguments.arrays import seeds_of
 from tandem.engine.options import EngineOptions
 from tandem.environments.row_infos import infos_of_each
+from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.worker_vector import WorkerVectorEnv
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout, Unsupported
 from tandem.vector import AsyncVectorEnv
 
-__all__ = ["SubprocVectorEnv"]
+__all__ = ["SubprocVectorEnv", "VectorEnv"]
 
+Envs = SharedMemoryVectorEnv | WorkerVectorEnv
 EnvIds = int | Sequence[int] | NDArray[np.integer] | None
 
 
-class SubprocVectorEnv(BaseVectorEnv):
-    """Tianshou's `SubprocVectorEnv` with Tandem's workers: several environments in each process.
+class VectorEnv(BaseVectorEnv):
+    """Environments of `tandem.make_vec`, of a task in C++ or in Python, as a vector environment of Tianshou.
 
-    An exception of an environment is `tandem.EnvFailed` with the traceback; a process that dies is `tandem.PeerGone`.
-    An ended environment must be reset before its next step, as Tianshou's collectors do. With `wait_num` or `timeout`
-    each environment has a process of its own.
+    An ended environment must be reset before its next step, as Tianshou's collectors do. `close` closes `envs`.
     """
 
-    def __init__(
-        self,
-        env_fns: Sequence[Callable[[], gymnasium.Env[Any, Any]]],
-        wait_num: int | None = None,
-        timeout: float | None = None,
-        share_memory: bool = True,
-        context: str | None = None,
-        *,
-        num_workers: int | None = None,
-        engine: EngineOptions | None = None,
-    ) -> None:
-        """Starts the workers.
+    def __init__(self, envs: Envs, *, wait_num: int | None = None, timeout: float | None = None) -> None:
+        """Takes the environments over; closes them if it raises an exception.
 
         Args:
-          env_fns: A function for each environment.
-          wait_num: `step` returns when so many environments are ready; None: all that were stepped.
-          timeout: Seconds after which `step` returns those that are ready, if any is.
-          share_memory: Without effect: observations always are in shared memory.
-          context: Without effect: workers are new programs, never forks of this one.
-          num_workers: Worker processes; None: as many as cores and environments allow.
-          engine: Time-outs and waiting; None: a step may take 600 s, as for `tandem.vector.AsyncVectorEnv`.
+          envs: Made with `autoreset_mode="Disabled"`.
+          wait_num: As for `SubprocVectorEnv`; only of environments in Python with a worker for each.
+          timeout: The same.
 
         Raises:
-          InvalidArgument: `num_workers` is not the number of environments, with `wait_num` or `timeout`.
-          TandemError: As `tandem.make_vec`.
+          InvalidArgument: `envs` has another autoreset mode.
         """
-        functions = list(env_fns)
-        if timeout is not None or wait_num not in (None, len(functions)):
-            if num_workers not in (None, len(functions)):
-                raise InvalidArgument(
-                    f"num_workers: expected {len(functions)}, one for each environment, as wait_num or timeout is set, "
-                    f"found {num_workers}; omit it"
-                )
-            num_workers = len(functions)
-        envs = AsyncVectorEnv(functions, autoreset_mode=AutoresetMode.DISABLED, num_workers=num_workers, engine=engine)
+        if envs.autoreset_mode is not AutoresetMode.DISABLED:
+            mode = envs.autoreset_mode.value
+            envs.close()
+            raise InvalidArgument(f'envs: expected autoreset_mode="Disabled", since Tianshou resets, found "{mode}"')
         self._envs = envs
         self.waiting_id: list[int] = []  # in a step
         self.ready_id: list[int] = []
-        rows = iter(range(len(functions)))
+        rows = iter(range(envs.num_envs))
         try:
-            super().__init__(functions, lambda _: _Row(envs, next(rows)), wait_num, timeout)
+            # The base class only counts the functions.
+            super().__init__([_no_env] * envs.num_envs, lambda _: _Row(envs, next(rows)), wait_num, timeout)
         except BaseException:
             envs.close()
             raise
@@ -116,6 +96,7 @@ class SubprocVectorEnv(BaseVectorEnv):
 
     def _reset_beside_steps(self, ids: list[int]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Resets environments by a step of their workers alone, which begins with a reset."""
+        assert isinstance(self._envs, WorkerVectorEnv)
         lanes = self._envs.lanes
         self._envs.client.resets[ids] = 1
         unused = batch_space(self._envs.single_action_space, len(ids)).sample()
@@ -155,6 +136,7 @@ class SubprocVectorEnv(BaseVectorEnv):
         return self._results(ids, *self._envs.step(action, env_ids=ids))
 
     def _step_ready(self, action: Any, ids: list[int]) -> tuple[NDArray[Any], ...]:
+        assert isinstance(self._envs, WorkerVectorEnv)
         lanes = self._envs.lanes
         if action is not None:
             self._assert_id(ids)
@@ -212,10 +194,60 @@ class SubprocVectorEnv(BaseVectorEnv):
         return [None if each is None else [each] for each in seeds]
 
 
+class SubprocVectorEnv(VectorEnv):
+    """Tianshou's `SubprocVectorEnv` with Tandem's workers: several environments in each process.
+
+    An exception of an environment is `tandem.EnvFailed` with the traceback; a process that dies is `tandem.PeerGone`.
+    An ended environment must be reset before its next step, as Tianshou's collectors do. With `wait_num` or `timeout`
+    each environment has a process of its own.
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[Callable[[], gymnasium.Env[Any, Any]]],
+        wait_num: int | None = None,
+        timeout: float | None = None,
+        share_memory: bool = True,
+        context: str | None = None,
+        *,
+        num_workers: int | None = None,
+        engine: EngineOptions | None = None,
+    ) -> None:
+        """Starts the workers.
+
+        Args:
+          env_fns: A function for each environment.
+          wait_num: `step` returns when so many environments are ready; None: all that were stepped.
+          timeout: Seconds after which `step` returns those that are ready, if any is.
+          share_memory: Without effect: observations always are in shared memory.
+          context: Without effect: workers are new programs, never forks of this one.
+          num_workers: Worker processes; None: as many as cores and environments allow.
+          engine: Time-outs and waiting; None: a step may take 600 s, as for `tandem.vector.AsyncVectorEnv`.
+
+        Raises:
+          InvalidArgument: `num_workers` is not the number of environments, with `wait_num` or `timeout`.
+          TandemError: As `tandem.make_vec`.
+        """
+        functions = list(env_fns)
+        if timeout is not None or wait_num not in (None, len(functions)):
+            if num_workers not in (None, len(functions)):
+                raise InvalidArgument(
+                    f"num_workers: expected {len(functions)}, one for each environment, as wait_num or timeout is set, "
+                    f"found {num_workers}; omit it"
+                )
+            num_workers = len(functions)
+        envs = AsyncVectorEnv(functions, autoreset_mode=AutoresetMode.DISABLED, num_workers=num_workers, engine=engine)
+        super().__init__(envs, wait_num=wait_num, timeout=timeout)
+
+
+def _no_env() -> Any:
+    raise AssertionError  # the environments are in other processes
+
+
 class _Row(EnvWorker):
     """One of the environments, for what Tianshou's base class does with each of them."""
 
-    def __init__(self, envs: WorkerVectorEnv, env_id: int) -> None:
+    def __init__(self, envs: Envs, env_id: int) -> None:
         self._envs, self._env_id = envs, env_id
         self._spaces = {
             "observation_space": copy.deepcopy(envs.single_observation_space),
@@ -226,10 +258,15 @@ class _Row(EnvWorker):
     def get_env_attr(self, key: str) -> Any:
         if key in self._spaces:
             return self._spaces[key]
+        if not isinstance(self._envs, WorkerVectorEnv):
+            return self._envs.get_attr(key)[self._env_id]  # a few names; raises Unsupported for others
         return self._envs.call_chosen([self._env_id], key)[0]
 
     def set_env_attr(self, key: str, value: Any) -> None:
-        self._envs.set_chosen([self._env_id], key, value)
+        if not isinstance(self._envs, WorkerVectorEnv):
+            self._envs.set_attr(key, value)  # raises Unsupported
+        else:
+            self._envs.set_chosen([self._env_id], key, value)
 
     def send(self, action: NDArray[Any] | None) -> None:
         raise Unsupported("send: expected a step of the vector environment, found one of a row; call step(action, id)")
@@ -238,6 +275,8 @@ class _Row(EnvWorker):
         raise Unsupported("reset: expected one of the vector environment, found one of a row; call reset(env_id)")
 
     def render(self, **kwargs: Any) -> Any:
+        if not isinstance(self._envs, WorkerVectorEnv):
+            return (self._envs.render() or [None] * self._envs.num_envs)[self._env_id]
         return self._envs.call_chosen([self._env_id], "render", **kwargs)[0]
 
     def close_env(self) -> None:

@@ -40,6 +40,7 @@ NEEDS = {
     "minutes": "minutes of time, or of download",
     "pygame": "Gymnasium's extra classic-control",
     "queries": "the table of two runs, by tools/queries_test",
+    "ray": "Ray, by tools/ray_test",
     "wheel": "the wheel's file in the folder, in an environment that lacks it",
 }
 

@@ -191,6 +191,16 @@ def list_tasks() -> list[str]:
     return sorted(TASKS)
 
 
+def cores_argument(task: Any, backend: str | None, num_envs: int, cores: int) -> dict[str, int]:
+    """Returns the argument of `make_vec` by which so many environments use so many cores.
+
+    A task in C++ has threads, environments in Python have worker processes.
+    """
+    if isinstance(task, str | None) and _python_spec(task, backend, EngineOptions()) is None:
+        return {"threads": min(cores, num_envs)}
+    return {"num_workers": min(cores, num_envs)}
+
+
 def _python_spec(task: object, backend: str | None, options: EngineOptions) -> EnvSpec | None:
     """Returns the spec of an id that runs in Python; None: a task in C++, or no id."""
     if backend is not None:

@@ -27,6 +27,7 @@ from tandem.environments.worker_vector import WorkerVectorEnv, call_of_each
 from tandem.errors import EngineFailed, EnvFailed, InvalidAction, InvalidArgument
 from tandem.handles import NotPicklable
 from tandem.spaces.batches import Actions
+from tandem.spaces.trees import assign
 from tandem.workers.processes import WorkerProcesses
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
             obs = self._joint._last_observations()
         self._padded |= padding.reshape(-1)
         observations = self._rows_of(obs["obs"])
-        _assign(observations, self._padded, 0)
+        assign(observations, self._padded, 0)
         return observations, infos
 
     def reset_each(
@@ -309,8 +310,8 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         final_info = merged_infos(self._infos_of(infos.get("final_info", {})), of_padding)
         last, count = copied(obs), len(self.possible_agents)
         for env_id in np.flatnonzero(over):  # its rows show the next episode
-            _assign(last, slice(env_id * count, (env_id + 1) * count), infos["final_obs"][env_id]["obs"])
-        _assign(obs, padding, 0)
+            assign(last, slice(env_id * count, (env_id + 1) * count), infos["final_obs"][env_id]["obs"])
+        assign(obs, padding, 0)
         return now | final_infos(last, final_info, ended.reshape(-1), self.observation_space)
 
     def _of_agents(self, rows: Mask) -> Mask:
@@ -397,12 +398,3 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the environments and their workers; `close` calls this."""
         self._joint.close()
-
-
-def _assign(obs: Any, rows: Any, values: Any) -> None:
-    """Sets rows of arrays, in dictionaries and tuples, to those of `values`, or to a number."""
-    if isinstance(obs, dict | tuple):
-        for key in obs if isinstance(obs, dict) else range(len(obs)):
-            _assign(obs[key], rows, values[key] if isinstance(values, dict | tuple) else values)
-    else:
-        obs[rows] = values

@@ -8,6 +8,7 @@ from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
 from tandem.environments.vector_arguments import Mask
+from tandem.spaces.trees import mapped
 
 Infos = dict[str, Any]
 
@@ -108,9 +109,7 @@ def final_infos(obs: Any, final_info: Infos, ended: Mask, space: Any = None) -> 
 
 def copied(obs: Any) -> Any:
     """Returns a copy of an observation's arrays, in its dictionaries and tuples."""
-    if isinstance(obs, dict):
-        return {key: copied(value) for key, value in obs.items()}
-    return tuple(map(copied, obs)) if isinstance(obs, tuple) else obs.copy()
+    return mapped(lambda array: array.copy(), obs)
 
 
 def infos_of_groups(groups: Sequence[Infos]) -> Infos:

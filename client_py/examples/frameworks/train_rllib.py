@@ -1,0 +1,45 @@
+"""Trains by RLlib's PPO, in remote runners.
+
+tools/torch_python client_py/examples/frameworks/train_rllib.py --help
+"""
+
+import argparse
+
+import gymnasium
+import ray
+from ray.rllib.algorithms.ppo import PPOConfig
+
+import tandem.ray
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--task", default="CartPole-v1")
+parser.add_argument("--backend", choices=("native", "python"), help="of tandem.make_vec")
+parser.add_argument("--steps", type=int, default=100_000)
+parser.add_argument("--num_envs", type=int, default=16, help="of each runner")
+parser.add_argument("--runners", type=int, default=1, help="processes of their own; 0: this process")
+parser.add_argument("--batch", type=int, default=2048, help="steps between two updates")
+parser.add_argument("--seed", type=int, default=0)
+asked = parser.parse_args()
+
+ray.init(num_cpus=max(2, asked.runners + 1), include_dashboard=False, log_to_driver=False)
+tandem.ray.register_env("tandem", asked.task, backend=asked.backend)
+config = (
+    PPOConfig()
+    .environment("tandem")
+    .env_runners(
+        num_env_runners=asked.runners,
+        num_envs_per_env_runner=asked.num_envs,
+        gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT,
+    )
+    .training(train_batch_size_per_learner=asked.batch, minibatch_size=256, num_epochs=6, lr=1e-3)
+    .learners(num_learners=0)
+    .debugging(seed=asked.seed)
+)
+algorithm = config.build_algo()
+steps = 0
+while steps < asked.steps:
+    runners = algorithm.train()["env_runners"]
+    steps = int(runners["num_env_steps_sampled_lifetime"])
+algorithm.stop()
+ray.shutdown()
+print(f"return {runners['episode_return_mean']:.1f}")

@@ -1,0 +1,34 @@
+"""`register_env`: vector environments of Tandem in RLlib's runners, by configuration alone."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from tandem.environments.make_vec import make_vec
+from tandem.errors import InvalidArgument
+
+
+def register_env(name: str, env: Any, **options: Any) -> None:
+    """Registers environments for RLlib: each of its runners, also on other nodes, makes one engine for all of its own.
+
+    tandem.ray.register_env("cheetah", "HalfCheetah-v5")
+    config.environment("cheetah").env_runners(
+        num_envs_per_env_runner=16, gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
+    )
+
+    Args:
+      name: For `config.environment`.
+      env: As `task` of `tandem.make_vec`.
+      options: Further arguments of `tandem.make_vec`. RLlib needs autoreset mode NEXT_STEP, the default.
+    """
+
+    def create(context: Mapping[str, Any]) -> Any:
+        if "num_envs" not in context:
+            raise InvalidArgument(
+                f"{name}: expected a vector environment, found that RLlib asks for a single one; pass "
+                "gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT to config.env_runners"
+            )
+        return make_vec(env, context["num_envs"], **options)
+
+    # Ray's tune needs more packages than Ray.
+    importlib.import_module("ray.tune.registry").register_env(name, create)

@@ -1,0 +1,76 @@
+"""The recipes of client_py/examples/frameworks train: on a task in C++, and on Gymnasium's environment in Python."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+_RECIPES = Path(__file__).parents[2] / "client_py" / "examples" / "frameworks"
+_FRAMEWORKS = ["cleanrl", "rllib", "sb3", "sbx", "tianshou", "torchrl", "xuance"]
+_STEPS = 30_000
+_WATCHDOG_SECS = 600
+
+
+@pytest.fixture(scope="module")
+def random_return() -> float:
+    """The 99th percentile of the returns of CartPole-v1 with random actions."""
+    env, returns = gymnasium.make("CartPole-v1"), []
+    env.action_space.seed(0)
+    for episode in range(1000):
+        env.reset(seed=episode)
+        done, total = False, 0.0
+        while not done:
+            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+            total, done = total + float(reward), terminated or truncated
+        returns.append(total)
+    return float(np.percentile(returns, 99))
+
+
+def _train(framework: str, folder: Path, *arguments: str) -> float:
+    script = str(_RECIPES / f"train_{framework}.py")
+    command = [sys.executable, script, *arguments]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    ran = subprocess.run(command, cwd=folder, text=True, check=False, timeout=_WATCHDOG_SECS, **pipes)
+    found = re.search(r"^return ([\d.]+)$", ran.stdout, re.MULTILINE)
+    assert ran.returncode == 0 and found, ran.stdout[-4000:]
+    return float(found[1])
+
+
+@pytest.mark.parametrize("framework", _FRAMEWORKS)
+def test_recipes_learn(framework: str, random_return: float, tmp_path: Path) -> None:
+    """The mean return is above nearly all returns of a random policy, and equal with both backends."""
+    native, python = (
+        _train(framework, tmp_path, "--steps", str(_STEPS), "--backend", backend) for backend in ("native", "python")
+    )
+    print(f"{framework}: {native:.1f} in C++, {python:.1f} in Python; random {random_return:.1f}")
+    assert min(native, python) > random_return
+
+
+@pytest.mark.parametrize("path", sorted(_RECIPES.glob("train_*.py")), ids=lambda path: path.stem)
+def test_recipes_fit_on_a_screen(path: Path) -> None:
+    """Each has at most 60 lines."""
+    assert len(path.read_text("utf-8").splitlines()) < 60
+
+
+def test_torchrun_shares_gradients(tmp_path: Path) -> None:
+    """Two processes learn together: episodes become longer."""
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        str(_RECIPES / "train_torchrun.py"),
+    ]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    ran = subprocess.run(
+        [*command, "--updates", "40"], cwd=tmp_path, text=True, check=False, timeout=_WATCHDOG_SECS, **pipes
+    )
+    lengths = [float(value) for value in re.findall(r"^\d+: ([\d.]+) steps", ran.stdout, re.MULTILINE)]
+    assert ran.returncode == 0 and len(lengths) == 40, ran.stdout[-4000:]
+    assert np.mean(lengths[-5:]) > 2 * np.mean(lengths[:3])
