@@ -62,7 +62,7 @@ ABSL_FLAG(std::string, allow_users, "",
           "users besides this one whose programs may connect by TCP, as names "
           "or uids between commas");
 ABSL_FLAG(absl::Duration, release_after, absl::Seconds(60),
-          "a time without a step, such as 60s, after which the gateway releases "
+          "time without a step, such as 60s, after which the gateway releases "
           "the engine's client slot");
 ABSL_FLAG(int32_t, parent, 0,
           "of an engine's --grpc: the process that started this one and with "
@@ -237,9 +237,10 @@ absl::Status Serve(Entrance entrance) {
            [&gateway](const std::string& peer) {
              gateway.connections.Begin(peer);
            },
-       .ended = [&gateway](const std::string& peer) {
-         gateway.ConnectionEnded(peer);
-       }});
+       .ended =
+           [&gateway](const std::string& peer) {
+             gateway.ConnectionEnded(peer);
+           }});
   std::cout << "tandem-gateway: serves engine '" << absl::GetFlag(FLAGS_name)
             << "' at " << entrance.text << std::endl;
 

@@ -113,7 +113,8 @@ void ConnectionAcceptor::Accept(int listener) {
 
 void ConnectionAcceptor::Pause(int why) {
   Log(absl::StrCat("new clients wait: expected to accept a connection, found: ",
-                   std::strerror(why), "; next: raise ulimit -n, or end clients"));
+                   std::strerror(why),
+                   "; next: raise ulimit -n, or end clients"));
   for (const ListeningSocket& socket : sockets_) loop_.Unwatch(socket.fd());
   loop_.After(kPause, [this] { Watch(); });
 }
