@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/error_codes.h"
 #include "transport/base/error.h"
+#include "transport/base/quoted.h"
 
 namespace tandem::gateway {
 namespace {
@@ -26,8 +27,8 @@ absl::Status CheckGroup(const ActionGroupEntry& group, size_t act_size) {
   const auto refuse = [&](const std::string& expected,
                           const std::string& found) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("action group '", group.group_name(),
-                                  "': expected ", expected, ", found ", found));
+                     absl::StrCat("action group ", Quoted(group.group_name()),
+                                  ": expected ", expected, ", found ", found));
   };
   if (group.actions_size() != group.action_indices_size()) {
     return refuse(absl::StrCat("one action for each of its ",

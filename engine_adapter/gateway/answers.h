@@ -46,7 +46,8 @@ absl::Status Answer(const EngineCall& call,
 absl::Status Answer(const EngineCall& call,
                     const hazel::rpc::ValidateTaskContractRequest& request,
                     hazel::rpc::ValidateTaskContractResponse* response);
-// success=false: the contract is not valid. kRingFull: that of TaskSessions.
+// success=false: the contract is not valid. CANCELLED: the connection has
+// ended.
 absl::Status Answer(const EngineCall& call,
                     const hazel::rpc::NegotiateTaskRequest& request,
                     hazel::rpc::NegotiateTaskResponse* response);

@@ -29,7 +29,7 @@ namespace tandem::gateway {
 namespace {
 
 constexpr double kAttachSecs = 1;
-constexpr double kImageSecs = 30;  // the first may need so long
+constexpr double kImageSecs = 30;  // of a step; the first may need so long
 
 std::string NameOf(const std::string& agent) {
   return agent.empty() ? "agent_0" : agent;
@@ -110,6 +110,11 @@ void ClientSlot::Step(const Call& call) {
   }
   if (call->status.ok()) call->status = Prepare(call.get());
   if (!call->status.ok()) return End(call);
+  // A program that has ended neither steps nor hinders its successor.
+  EndWaitingIf([](StepCall* each) {
+    each->status = each->CheckWaits();
+    return !each->status.ok();
+  });
   if (!waiting_.emplace(call->env, call).second) {
     call->status = MakeError(
         ErrorCode::kStepPending,
@@ -140,10 +145,20 @@ void ClientSlot::StepAll() {
 }
 
 void ClientSlot::EndWaiting(const absl::Status& status) {
-  for (const auto& [env, call] : std::exchange(waiting_, {})) {
+  EndWaitingIf([&](StepCall* call) {
     call->status = status;
-    End(call);
-  }
+    return true;
+  });
+}
+
+// `ends`: whether the call ends; it has set the outcome.
+template <typename Ends>
+void ClientSlot::EndWaitingIf(Ends ends) {
+  std::erase_if(waiting_, [&](const auto& each) {
+    if (!ends(each.second.get())) return false;
+    End(each.second);
+    return true;
+  });
 }
 
 void ClientSlot::End(const Call& call) {
@@ -217,15 +232,14 @@ absl::Status ClientSlot::SetGroup(
   const Use use(this);
   size_t kept = 0;
   for (const auto& [agent, groups] : groups_) kept += groups.size();
-  ActionGroups& groups = groups_[NameOf(request.agent_name())];
-  const std::string& name = request.group().group_name();
-  if (kept >= kMostGroups && !groups.contains(name)) {
+  if (kept >= kMostGroups) {
     return MakeError(ErrorCode::kRingFull,
                      absl::StrCat("expected at most ", kMostGroups,
                                   " action groups before a Step, found more; "
                                   "next: call Step, which applies them"));
   }
-  groups[name] = request.group();
+  groups_[NameOf(request.agent_name())][request.group().group_name()] =
+      request.group();
   response->set_success(true);
   return absl::OkStatus();
 }
@@ -250,7 +264,6 @@ std::shared_ptr<RpcClient> ClientSlot::Rpcs() {
   return {client, client->rpcs.get()};
 }
 
-// Names a few.
 std::string ClientSlot::MissingAgents() const {
   constexpr size_t kMostNames = 4;
   if (waiting_.empty()) return "";
@@ -268,15 +281,14 @@ std::string ClientSlot::MissingAgents() const {
 void ClientSlot::Tick(int64_t now_ns) {
   const Use use(this, std::try_to_lock);
   if (!use.holds_lock() || client_ == nullptr || pending_ != nullptr) return;
+  if (!waiting_.empty() && !client_->side.EngineAlive()) return Interrupt();
   const std::string missing = MissingAgents();
-  std::erase_if(waiting_, [&](const auto& each) {
-    const Call& call = each.second;
+  EndWaitingIf([&](StepCall* call) {
     if (!call->deadline.PassedAt(now_ns)) return false;
     call->TimeOut(absl::StrCat(
         "expected a Step of each agent within timeout_s, since all agents "
         "step at once, found none of ",
         missing));
-    End(call);
     return true;
   });
   if (Deadline::After(release_secs_, last_use_ns_).PassedAt(now_ns)) {
@@ -288,6 +300,7 @@ void ClientSlot::Release() {
   const Use use(this);
   EndPending();
   interrupted_ = false;
+  groups_.clear();
   if (client_ != nullptr)
     Detach(absl::CancelledError("the programs have ended"));
 }
@@ -349,12 +362,10 @@ uint64_t ClientSlot::FrameSeq() const {
 
 absl::Status ClientSlot::Prepare(StepCall* call) {
   TANDEM_ASSIGN_OR_RETURN(call->env, EnvOf(call->request->agent_name()));
-  const auto groups = groups_.find(NameOf(call->request->agent_name()));
-  TANDEM_RETURN_IF_ERROR(
-      call->Prepare(client_->side.arrays(), client_->info_names,
-                    groups == groups_.end() ? ActionGroups() : groups->second));
-  if (groups != groups_.end()) groups_.erase(groups);
-  return absl::OkStatus();
+  // Invalid ones must not refuse the next Step, too.
+  const auto groups = groups_.extract(NameOf(call->request->agent_name()));
+  return call->Prepare(client_->side.arrays(), client_->info_names,
+                       groups ? groups.mapped() : ActionGroups());
 }
 
 absl::Status ClientSlot::Send() {
@@ -382,12 +393,14 @@ void ClientSlot::Complete(const std::vector<Call>& calls, ErrorCode code) {
 
 // Before the next exchange: the images show the state of the observations.
 absl::Status ClientSlot::AddImages(StepCall* call) {
+  const Deadline deadline = Deadline::After(kImageSecs);
   for (const auto& request : call->request->camera_requests()) {
+    TANDEM_RETURN_IF_ERROR(call->CheckWaits());
     TANDEM_ASSIGN_OR_RETURN(
         RpcMessage answer,
         client_->rpcs->Call(
             CallOf(rpc::MethodId::GetCameraFrame, request, call->env),
-            Deadline::After(kImageSecs)));
+            deadline));
     TANDEM_RETURN_IF_ERROR(TakeAnswer(rpc::MethodId::GetCameraFrame, &answer,
                                       call->response->add_camera_frames()));
     TANDEM_RETURN_IF_ERROR(CheckTotalSize(call->response->camera_frames()));
@@ -455,8 +468,8 @@ void ClientSlot::Interrupt() {
   interrupted_ = true;
   Detach(MakeError(ErrorCode::kPeerGone,
                    absl::StrCat("region '", region_,
-                                "': the engine was replaced, or the client "
-                                "slot released")));
+                                "': the engine has ended, or the client slot "
+                                "was released")));
 }
 
 absl::Status ClientSlot::ReportInterruption() {

@@ -8,7 +8,8 @@
 // blocks for at most kInlineSecs. All other calls block as long as their
 // deadlines allow; one thread makes them, the queue for steps.
 //
-//   auto call = std::make_shared<StepCall>(&request, &response, terms, finish);
+//   auto call = std::make_shared<StepCall>(&request, &response, terms,
+//                                         cancelled, finish);
 //   if (slot.TryStep(call) != ClientSlot::Tried::kDone) slot.Step(call);
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_CLIENT_SLOT_H_
@@ -89,8 +90,9 @@ class ClientSlot {
                           hazel::rpc::ResetSceneResponse* response,
                           Deadline deadline);
 
-  // Keeps a group's actions until the next Step, which checks them. Blocks
-  // during a call of another thread. kRingFull: more than kMostGroups.
+  // Keeps a group's actions until the agent's next Step, which checks them, or
+  // until Release. Blocks during a call of another thread. kRingFull: more than
+  // kMostGroups.
   absl::Status SetGroup(const hazel::rpc::SetActionGroupRequest& request,
                         hazel::rpc::SetActionGroupResponse* response);
 
@@ -104,7 +106,8 @@ class ClientSlot {
   // nullptr: the gateway is not the client of a living engine.
   std::shared_ptr<RpcClient> Rpcs();
 
-  // Ends steps that wait for other agents after their deadlines. Releases the
+  // Ends steps that wait for other agents: after their deadlines, or when the
+  // engine has ended. Releases the
   // client slot if it was not used for the time of the constructor. Does not
   // block: does nothing during an exchange.
   void Tick(int64_t now_ns);
@@ -131,6 +134,8 @@ class ClientSlot {
   void End(const Call& call);
   void StepAll();
   void EndWaiting(const absl::Status& status);
+  template <typename Ends>
+  void EndWaitingIf(Ends ends);
   absl::Status AddImages(StepCall* call);
   absl::Status TakeLate(Deadline deadline);
   absl::Status ResetEnvs(std::span<const int64_t> envs, Deadline deadline);

@@ -1,31 +1,31 @@
-// Connections: what the gateway knows of each program's connection: whether it
-// has stepped, and the reward terms that it has negotiated.
+// Connections: what the gateway knows of each program's open connection:
+// whether it has stepped, and the reward terms that it has negotiated.
 //
-// Data flow: NegotiateTask -> BeginTask; Step -> BeginStep -> the terms of its
-// reward_signals; the kernel -> End -> the client slot is released.
+// Data flow: the acceptor -> Begin; NegotiateTask -> BeginTask; Step ->
+// BeginStep -> the terms of its reward_signals; the kernel -> End -> the client
+// slot is released.
 // Ownership: one for a gateway. Thread-safe; no call blocks. A connection's
 // name is that of gRPC's ServerContext::peer().
 //
-//   StepCall call(&request, &response, connections.BeginStep(context.peer()));
+//   connections.Begin(peer);
+//   absl::StatusOr<RewardTerms> terms = connections.BeginStep(peer);
 //   if (connections.End(peer)) slot.Release();
 
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_CONNECTIONS_H_
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_CONNECTIONS_H_
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "schema/layout/error_codes.h"
-#include "transport/base/error.h"
 
 namespace tandem::gateway {
 
@@ -34,50 +34,66 @@ using RewardTerms = std::shared_ptr<const std::vector<std::string>>;
 
 class Connections {
  public:
-  static constexpr size_t kMostTasks = 1024;
+  // The connection is open. Call it before gRPC has the connection: a call may
+  // arrive at once. No effect on an open one.
+  void Begin(const std::string& peer) {
+    const std::lock_guard lock(mutex_);
+    open_.try_emplace(peer);
+  }
 
-  // Replaces the connection's task. Returns the id of its session. kRingFull:
-  // too many connections have one.
+  // Replaces the connection's task. Returns the id of its session. CANCELLED:
+  // the connection has ended.
   absl::StatusOr<std::string> BeginTask(const std::string& peer,
                                         std::vector<std::string> rewards) {
     const std::lock_guard lock(mutex_);
-    if (tasks_.size() >= kMostTasks && !tasks_.contains(peer)) {
-      return MakeError(
-          ErrorCode::kRingFull,
-          absl::StrCat("expected at most ", kMostTasks,
-                       " connections with a negotiated contract, found more; "
-                       "next: end some programs"));
-    }
-    tasks_[peer] =
+    const auto found = open_.find(peer);
+    if (found == open_.end()) return Ended();
+    found->second.rewards =
         std::make_shared<const std::vector<std::string>>(std::move(rewards));
     return absl::StrCat("task_", ++last_task_);
   }
 
-  // The connection steps or resets. Returns the terms of its task.
-  RewardTerms BeginStep(const std::string& peer) {
+  // The connection steps or resets. Returns the terms of its task. CANCELLED:
+  // the connection has ended, perhaps before gRPC has started its call. The
+  // call must not attach: no End would release the client slot.
+  absl::StatusOr<RewardTerms> BeginStep(const std::string& peer) {
     const std::lock_guard lock(mutex_);
-    stepping_.insert(peer);
-    const auto found = tasks_.find(peer);
-    return found == tasks_.end() ? nullptr : found->second;
+    const auto found = open_.find(peer);
+    if (found == open_.end()) return Ended();
+    found->second.steps = true;
+    return found->second.rewards;
   }
 
   // The connection has ended. Whether it was the last that had stepped.
   bool End(const std::string& peer) {
     const std::lock_guard lock(mutex_);
-    tasks_.erase(peer);
-    return stepping_.erase(peer) > 0 && stepping_.empty();
+    const auto ended = open_.extract(peer);
+    return ended && ended.mapped().steps && !AnyStepsLocked();
   }
 
   bool AnySteps() const {
     const std::lock_guard lock(mutex_);
-    return !stepping_.empty();
+    return AnyStepsLocked();
   }
 
  private:
+  struct Connection {
+    bool steps = false;
+    RewardTerms rewards = nullptr;
+  };
+
+  static absl::Status Ended() {
+    return absl::CancelledError("the program has disconnected");
+  }
+
+  bool AnyStepsLocked() const {
+    return std::ranges::any_of(
+        open_, [](const auto& each) { return each.second.steps; });
+  }
+
   mutable std::mutex mutex_;
   // Guarded by mutex_.
-  std::map<std::string, RewardTerms> tasks_;
-  std::set<std::string> stepping_;
+  std::map<std::string, Connection> open_;
   uint64_t last_task_ = 0;
 };
 

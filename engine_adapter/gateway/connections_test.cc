@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_cat.h"
-#include "schema/layout/error_codes.h"
-#include "transport/base/error.h"
+#include "absl/status/status.h"
 
 namespace tandem::gateway {
 namespace {
@@ -14,24 +12,29 @@ using testing::ElementsAre;
 
 TEST(Connections, TermsBelongToTheConnectionUntilItsEnd) {
   Connections connections;
-  EXPECT_EQ(connections.BeginStep("a"), nullptr);
+  connections.Begin("a");
+  connections.Begin("b");
+  EXPECT_EQ(*connections.BeginStep("a"), nullptr);
   const auto first = connections.BeginTask("a", {"x"});
   const auto other = connections.BeginTask("b", {"y"});
   ASSERT_TRUE(first.ok() && other.ok());
   EXPECT_NE(*first, *other);
-  EXPECT_THAT(*connections.BeginStep("a"), ElementsAre("x"));
+  EXPECT_THAT(**connections.BeginStep("a"), ElementsAre("x"));
   ASSERT_TRUE(connections.BeginTask("a", {"x", "z"}).ok());
-  EXPECT_THAT(*connections.BeginStep("a"), ElementsAre("x", "z"));
+  EXPECT_THAT(**connections.BeginStep("a"), ElementsAre("x", "z"));
   connections.End("a");
-  EXPECT_EQ(connections.BeginStep("a"), nullptr);
-  EXPECT_THAT(*connections.BeginStep("b"), ElementsAre("y"));
+  connections.Begin("a");
+  EXPECT_EQ(*connections.BeginStep("a"), nullptr);
+  EXPECT_THAT(**connections.BeginStep("b"), ElementsAre("y"));
 }
 
 TEST(Connections, EndReportsTheLastThatHasStepped) {
   Connections connections;
-  EXPECT_FALSE(connections.End("never stepped"));
-  connections.BeginStep("a");
-  connections.BeginStep("b");
+  for (const char* const peer : {"a", "b", "never stepped"}) {
+    connections.Begin(peer);
+  }
+  ASSERT_TRUE(connections.BeginStep("a").ok());
+  ASSERT_TRUE(connections.BeginStep("b").ok());
   EXPECT_FALSE(connections.End("never stepped"));
   EXPECT_FALSE(connections.End("a"));
   EXPECT_TRUE(connections.AnySteps());
@@ -39,14 +42,14 @@ TEST(Connections, EndReportsTheLastThatHasStepped) {
   EXPECT_FALSE(connections.AnySteps());
 }
 
-TEST(Connections, TooManyTasksAreRefused) {
+TEST(Connections, CallsOfAnEndedConnectionAreCancelled) {
   Connections connections;
-  for (size_t i = 0; i < Connections::kMostTasks; ++i) {
-    ASSERT_TRUE(connections.BeginTask(absl::StrCat(i), {}).ok());
-  }
-  EXPECT_EQ(CodeOf(connections.BeginTask("one more", {}).status()),
-            ErrorCode::kRingFull);
-  EXPECT_TRUE(connections.BeginTask("0", {}).ok());
+  connections.Begin("a");
+  EXPECT_FALSE(connections.End("a"));
+  EXPECT_TRUE(absl::IsCancelled(connections.BeginStep("a").status()));
+  EXPECT_TRUE(absl::IsCancelled(connections.BeginTask("a", {}).status()));
+  EXPECT_FALSE(connections.AnySteps());
+  EXPECT_FALSE(connections.End("a"));
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ ABSL_FLAG(std::string, allow_users, "",
           "users besides this one whose programs may connect by TCP, as names "
           "or uids between commas");
 ABSL_FLAG(absl::Duration, release_after, absl::Seconds(60),
-          "without a step for so long, the gateway releases the engine's place "
-          "for a trainer");
+          "time without a step, such as 60s, after which the gateway releases "
+          "the engine's client slot");
 ABSL_FLAG(int32_t, parent, 0,
           "of an engine's --grpc: the process that started this one and with "
           "which it ends");
@@ -213,7 +213,7 @@ absl::Status Serve(Entrance entrance) {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
-  SetKeepalive(&builder);
+  SetLimits(&builder);
   const std::unique_ptr<GrpcAcceptor> grpc_acceptor =
       AddAcceptor(&builder, grpc::InsecureServerCredentials());
   const std::unique_ptr<GrpcAcceptor> tls_acceptor =
@@ -233,9 +233,14 @@ absl::Status Serve(Entrance entrance) {
        .tcp_is_tls = tls_acceptor != nullptr,
        .next_of_unknown = "start tandem-gateway with --socket=PATH, and "
                           "connect to unix:PATH",
-       .ended = [&gateway](const std::string& peer) {
-         gateway.ConnectionEnded(peer);
-       }});
+       .began =
+           [&gateway](const std::string& peer) {
+             gateway.connections.Begin(peer);
+           },
+       .ended =
+           [&gateway](const std::string& peer) {
+             gateway.ConnectionEnded(peer);
+           }});
   std::cout << "tandem-gateway: serves engine '" << absl::GetFlag(FLAGS_name)
             << "' at " << entrance.text << std::endl;
 

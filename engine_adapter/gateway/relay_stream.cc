@@ -31,8 +31,9 @@ RelayStream* RelayStream::Start(WorkQueue* threads,
   });
   if (!added) {
     stream->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                    "expected fewer open streams, found that there are as many "
-                    "as tandem-gateway serves; next: end some"});
+                    absl::StrCat("expected at most ", threads->most_threads(),
+                                 " open streams, found one more; next: cancel "
+                                 "one")});
   }
   return stream;
 }

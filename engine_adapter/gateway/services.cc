@@ -16,10 +16,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/gateway/agent_frames.h"
 #include "engine_adapter/gateway/answers.h"
+#include "engine_adapter/gateway/connections.h"
 #include "engine_adapter/gateway/engine_items.h"
 #include "engine_adapter/gateway/grpc_errors.h"
 #include "engine_adapter/gateway/message_bytes.h"
@@ -35,6 +38,7 @@
 #include "schema/protos/hazel/telemetry.pb.h"
 #include "schema/protos/hazel/viewport.pb.h"
 #include "transport/base/clock.h"
+#include "transport/base/error.h"
 
 namespace tandem::gateway {
 namespace {
@@ -121,6 +125,7 @@ class UnaryCall {
     return {
         .gateway = gateway_, .deadline = DeadlineOf(*context_), .peer = peer()};
   }
+  bool is_cancelled() const { return context_->IsCancelled(); }
   std::string peer() const { return context_->peer(); }
   Gateway* gateway() const { return gateway_; }
   ServerUnaryReactor* reactor() const { return reactor_; }
@@ -140,20 +145,27 @@ class UnaryCall {
 
 void StartStep(UnaryCall* call) {
   Gateway* const gateway = call->gateway();
+  const std::string peer = call->peer();
+  absl::StatusOr<RewardTerms> terms = gateway->connections.BeginStep(peer);
+  if (!terms.ok()) return call->End(terms.status());
   const auto step = std::make_shared<StepCall>(
       static_cast<const pb::StepRequest*>(call->request()),
-      static_cast<pb::StepResponse*>(call->response()),
-      gateway->connections.BeginStep(call->peer()),
+      static_cast<pb::StepResponse*>(call->response()), *std::move(terms),
+      [call] { return call->is_cancelled(); },
       [call](const absl::Status& status) { call->End(status); });
   // A step does not overtake those that wait.
   const ClientSlot::Tried tried = gateway->steps.IsIdle()
                                       ? gateway->slot.TryStep(step)
                                       : ClientSlot::Tried::kNotSent;
-  auto go_on = [gateway, step] { gateway->slot.Step(step); };
   if (tried == ClientSlot::Tried::kSent) {
-    gateway->steps.AddFirst(std::move(go_on));
+    gateway->steps.AddFirst([gateway, step] { gateway->slot.Step(step); });
   } else if (tried == ClientSlot::Tried::kNotSent &&
-             !gateway->steps.Add(std::move(go_on))) {
+             !gateway->steps.Add([gateway, step, peer] {
+               // The connection may have ended meanwhile.
+               const auto begun = gateway->connections.BeginStep(peer);
+               if (!begun.ok()) return step->finish(begun.status());
+               gateway->slot.Step(step);
+             })) {
     call->End(TooManyCalls());
   }
 }
@@ -172,12 +184,14 @@ void Start(const char* name, UnaryCall* call) {
     StartStep(call);
   } else if constexpr (kDoor == Door::kStep) {
     // In the order of the steps.
-    call->gateway()->connections.BeginStep(call->peer());
-    call->EndBy(&call->gateway()->steps,
-                [request, response](const EngineCall& engine) {
-                  return Exchange(&engine.gateway->slot, engine.deadline,
-                                  *request, response);
-                });
+    call->EndBy(
+        &call->gateway()->steps,
+        [request, response](const EngineCall& engine) -> absl::Status {
+          TANDEM_RETURN_IF_ERROR(
+              engine.gateway->connections.BeginStep(engine.peer).status());
+          return Exchange(&engine.gateway->slot, engine.deadline, *request,
+                          response);
+        });
   } else if constexpr (requires { Answer(*request, response); }) {
     call->End(Answer(*request, response));
   } else {

@@ -45,10 +45,12 @@ std::span<Number> RowOf(std::span<Number> rows, size_t env, size_t size) {
 
 StepCall::StepCall(const hazel::rpc::StepRequest* step,
                    hazel::rpc::StepResponse* answer, RewardTerms terms,
+                   std::function<bool()> is_cancelled,
                    std::function<void(const absl::Status&)> end)
     : request(step),
       response(answer),
       rewards(std::move(terms)),
+      cancelled(std::move(is_cancelled)),
       finish(std::move(end)),
       begun_ns(MonotonicNanos()),
       deadline(Deadline::After(
@@ -104,6 +106,11 @@ void StepCall::TimeOut(absl::string_view message) {
   response->set_success(false);
   response->set_message(std::string(message));
   status = absl::OkStatus();
+}
+
+absl::Status StepCall::CheckWaits() const {
+  if (!cancelled()) return absl::OkStatus();
+  return absl::CancelledError("the program waits no longer");
 }
 
 void FillFrame(const StepArrays& arrays, uint64_t frame_seq, uint32_t env,

@@ -5,7 +5,8 @@
 // Ownership: shared by gRPC's reactor and ClientSlot; one of their threads at a
 // time uses it, under the slot's lock.
 //
-//   auto call = std::make_shared<StepCall>(&request, &response, terms, finish);
+//   auto call = std::make_shared<StepCall>(&request, &response, terms,
+//                                         cancelled, finish);
 //   absl::Status status = call->Prepare(side.arrays(), info_names, groups);
 //   call->Fill(side.arrays(), frame_seq, info_names);
 
@@ -29,9 +30,11 @@ namespace tandem::gateway {
 
 struct StepCall {
   // Both messages outlive the call. `terms`: those of the response's
-  // reward_signals. `end` gets the status, once.
+  // reward_signals. `is_cancelled`: whether the program waits no longer. `end`
+  // gets the status, once.
   StepCall(const hazel::rpc::StepRequest* step,
            hazel::rpc::StepResponse* answer, RewardTerms terms,
+           std::function<bool()> is_cancelled,
            std::function<void(const absl::Status&)> end);
 
   // Writes the actions of the call's environment into arrays.actions.
@@ -49,9 +52,13 @@ struct StepCall {
   // success=false.
   void TimeOut(absl::string_view message);
 
+  // CANCELLED: the program waits no longer.
+  absl::Status CheckWaits() const;
+
   const hazel::rpc::StepRequest* request;
   hazel::rpc::StepResponse* response;
   RewardTerms rewards;
+  std::function<bool()> cancelled;
   std::function<void(const absl::Status&)> finish;
   int64_t begun_ns;
   Deadline deadline;  // by the request's timeout_s

@@ -65,6 +65,8 @@ class WorkQueue {
     WakeOne();
   }
 
+  size_t most_threads() const { return most_threads_; }
+
   // Whether no function waits or is called. Another thread may add one at once.
   bool IsIdle() const {
     const std::lock_guard lock(mutex_);

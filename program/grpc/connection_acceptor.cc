@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,11 +29,19 @@ constexpr int kAcceptsPerTurn = 64;
 std::string PeerOf(int connection) {
   sockaddr_storage address = {};
   socklen_t bytes = sizeof(address);
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &bytes) !=
+      0) {
+    return "unix:";
+  }
+  // getnameinfo names the interface of a link-local address.
+  std::string interface;
+  if (auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+      address.ss_family == AF_INET6 && v6.sin6_scope_id != 0) {
+    interface = absl::StrCat("%25", std::exchange(v6.sin6_scope_id, 0));
+  }
   char host[NI_MAXHOST] = "";
   char port[NI_MAXSERV] = "";
-  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &bytes) !=
-          0 ||
-      address.ss_family == AF_UNIX ||
+  if (address.ss_family == AF_UNIX ||
       getnameinfo(reinterpret_cast<const sockaddr*>(&address), bytes, host,
                   sizeof(host), port, sizeof(port),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
@@ -42,7 +51,7 @@ std::string PeerOf(int connection) {
   if (absl::ConsumePrefix(&number, "::ffff:") || address.ss_family == AF_INET) {
     return absl::StrCat("ipv4:", number, ":", port);
   }
-  return absl::StrCat("ipv6:%5B", number, "%5D:", port);
+  return absl::StrCat("ipv6:%5B", number, interface, "%5D:", port);
 }
 
 }  // namespace
@@ -104,7 +113,8 @@ void ConnectionAcceptor::Accept(int listener) {
 
 void ConnectionAcceptor::Pause(int why) {
   Log(absl::StrCat("new clients wait: expected to accept a connection, found: ",
-                   std::strerror(why), "; next: raise ulimit -n, or end runs"));
+                   std::strerror(why),
+                   "; next: raise ulimit -n, or end clients"));
   for (const ListeningSocket& socket : sockets_) loop_.Unwatch(socket.fd());
   loop_.After(kPause, [this] { Watch(); });
 }
@@ -159,9 +169,11 @@ void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
     close(connection);
     return;
   }
+  const std::string peer = PeerOf(connection);
   handed_on_.emplace(duplicate, HandedOn{.duplicate = std::move(owned),
                                          .is_unknown = is_unknown,
-                                         .peer = PeerOf(connection)});
+                                         .peer = peer});
+  if (options_.began) options_.began(peer);
   loop_.WatchEnd(duplicate, [this, duplicate] { End(duplicate); });
   (is_unknown ? options_.take_unknown : options_.take_own)(connection);
 }

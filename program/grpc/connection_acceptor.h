@@ -55,10 +55,12 @@ class ConnectionAcceptor {
     bool tcp_is_tls = false;
     // What the user of a refused one may do, for texts.
     std::string next_of_unknown;
-    // The last open connection of this peer has ended. `peer` is what gRPC's
+    // A connection of this peer will be passed on, before any call of it
+    // arrives; and the last open one has ended. `peer` is what gRPC's
     // ServerContext::peer() returns; all connections by Unix sockets are one
-    // peer. May be empty.
-    absl::AnyInvocable<void(const std::string& peer)> ended;
+    // peer. Both may be empty.
+    absl::AnyInvocable<void(const std::string& peer)> began = nullptr;
+    absl::AnyInvocable<void(const std::string& peer)> ended = nullptr;
   };
 
   // Starts the thread, which accepts connections at once.

@@ -26,9 +26,9 @@ struct TlsFiles {
   std::string client_authorities;  // which sign clients' certificates
 };
 
-// Reads the files once. Errors: kInvalidArgument, a file is not what it is
-// named, or the key is not the certificate's; the system's, a file cannot be
-// read.
+// Reads the files, and never again later. Errors: kInvalidArgument, a file is
+// not what it is named, such as a pipe, or the key is not the certificate's;
+// the system's, a file cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MutualTls(
     const TlsFiles& files);
 

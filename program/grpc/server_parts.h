@@ -1,11 +1,11 @@
-// What every gRPC server of this tree sets and uses: SetKeepalive, AddAcceptor,
+// What every gRPC server of this tree sets and uses: SetLimits, AddAcceptor,
 // HandTo.
 //
 // Data flow: ConnectionAcceptor -> HandTo -> the acceptor of AddAcceptor ->
 // gRPC, which serves the connection.
 // Ownership: the caller owns the acceptor. It must outlive the server.
 //
-//   SetKeepalive(&builder);
+//   SetLimits(&builder);
 //   auto acceptor = AddAcceptor(&builder, grpc::InsecureServerCredentials());
 //   ConnectionAcceptor::Options options = {.take_own = HandTo(acceptor.get())};
 
@@ -23,9 +23,13 @@ namespace tandem {
 
 using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-// The server notices a client whose machine or process has stopped: it pings an
-// idle connection.
-void SetKeepalive(grpc::ServerBuilder* builder);
+// The server ends two kinds of connections:
+//  - of a client whose machine or process has stopped: it pings idle ones;
+//  - of a client that has not begun HTTP/2 after 10 s, such as one that never
+//    ends its TLS handshake. Many would take the places of others.
+// It refuses compressed requests: gRPC decompresses them before it looks at
+// their size, so 1 MB could become 1 GB.
+void SetLimits(grpc::ServerBuilder* builder);
 
 std::unique_ptr<GrpcAcceptor> AddAcceptor(
     grpc::ServerBuilder* builder,

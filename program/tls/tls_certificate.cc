@@ -75,7 +75,10 @@ absl::Status CheckAuthorities(const std::string& path) {
   TANDEM_RETURN_IF_ERROR(CheckReadable(path));
   const std::unique_ptr<X509_STORE, void (*)(X509_STORE*)> store(
       X509_STORE_new(), &X509_STORE_free);
-  if (X509_STORE_load_file(store.get(), path.c_str()) != 1) {
+  X509_LOOKUP* const lookup =
+      X509_STORE_add_lookup(store.get(), X509_LOOKUP_file());
+  // Unlike X509_STORE_load_file, not content with a list of revocations.
+  if (X509_load_cert_file(lookup, path.c_str(), X509_FILETYPE_PEM) == 0) {
     return Refuse("certificates of authorities as a PEM file", path);
   }
   return absl::OkStatus();

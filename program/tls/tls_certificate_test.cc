@@ -107,10 +107,29 @@ TEST(TlsCertificate, RefusesOtherFiles) {
   EXPECT_NE(code(one.certificate, "/nonexistent"), ErrorCode::kOk);
 }
 
+// Writes a list of revoked certificates, which is empty.
+std::string WriteRevocations() {
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "/", getpid(), "-crl.pem");
+  EVP_PKEY* const key = EVP_EC_gen("P-256");
+  X509_CRL* const made = X509_CRL_new();
+  ASN1_TIME* const now = X509_gmtime_adj(nullptr, 0);
+  X509_CRL_set1_lastUpdate(made, now);
+  X509_CRL_sign(made, key, EVP_sha256());
+  FILE* const file = std::fopen(path.c_str(), "w");
+  PEM_write_X509_CRL(file, made);
+  std::fclose(file);
+  ASN1_TIME_free(now);
+  X509_CRL_free(made);
+  EVP_PKEY_free(key);
+  return path;
+}
+
 TEST(TlsCertificate, AuthoritiesAreCertificates) {
   const Files files = WriteCertificate("authority", "");
   EXPECT_TRUE(CheckAuthorities(files.certificate).ok());
-  for (const std::string& path : {files.key, std::string("/dev/null")}) {
+  for (const std::string& path :
+       {files.key, std::string("/dev/null"), WriteRevocations()}) {
     EXPECT_EQ(CodeOf(CheckAuthorities(path)), ErrorCode::kInvalidArgument);
   }
   EXPECT_NE(CodeOf(CheckAuthorities("/nonexistent")),

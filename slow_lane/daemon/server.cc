@@ -157,7 +157,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(&builder);
-  SetKeepalive(&builder);
+  SetLimits(&builder);
   std::unique_ptr<Server> server(new Server);
   server->own_ = AddAcceptor(&builder, grpc::InsecureServerCredentials());
   if (entrance.token_.has_value()) {
@@ -187,8 +187,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
           .take_unknown = HandTo(server->unknown_.get()),
           .next_of_unknown =
               absl::StrCat("connect to unix:", data_dir, "/", kSocketFile,
-                           ", or start the daemon with --token_file"),
-          .ended = nullptr});
+                           ", or start the daemon with --token_file")});
   return server;
 }
 

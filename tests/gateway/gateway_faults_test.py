@@ -3,10 +3,14 @@
 import contextlib
 import os
 import random
+import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -23,7 +27,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.gateways import Gateway
-from tests.gateway.stubs import SERVICES, ZEROS, attach_when_free, connected, engine, refused
+from tests.gateway.stubs import SECS, SERVICES, ZEROS, Stubs, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
 
 # Steps until its parent kills it.
@@ -113,13 +117,41 @@ def test_a_killed_gateway_harms_neither_engine_nor_trainer() -> None:
 def test_a_killed_program_frees_the_engine() -> None:
     """Its connection ends, and with it the gateway's client slot."""
     name = unique_name()
-    with engine(name), Gateway(name) as gateway:
+    with engine(name), Gateway(name, "--release_after=1h") as gateway:
         command = [sys.executable, "-c", _ENDLESS_PROGRAM, gateway.address]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
             assert program.stdout is not None
             assert program.stdout.readline() == "stepped\n"
             program.kill()
         attach_when_free(name).close()
+
+
+def _frame(kind: int, flags: int, payload: bytes, stream: int = 1) -> bytes:
+    """Returns a frame of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def test_a_connection_that_ends_before_its_call_begins_leaves_the_engine_free() -> None:
+    """The kernel may report the connection's end before gRPC has read the call."""
+    name = unique_name()
+    fields = {":path": "/hazel.rpc.AgentService/ResetAgent", ":authority": "x", "te": "trailers"}
+    fields["content-type"] = "application/grpc"
+    # POST by http, then each field as a literal; an empty request.
+    headers = b"\x83\x86" + b"".join(
+        b"\0" + b"".join(bytes([len(text)]) + text.encode() for text in field) for field in fields.items()
+    )
+    call = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, b"", 0) + _frame(1, 4, headers) + _frame(0, 1, bytes(5))
+    with engine(name), Gateway(name, "--release_after=1h") as gateway:
+        with socket.create_connection((gateway.host, gateway.port)) as patient:
+            patient.sendall(call)
+            answer = b""
+            while b"grpc-status" not in answer:
+                answer += patient.recv(4096)
+        for _ in range(20):
+            for _ in range(10):
+                with socket.create_connection((gateway.host, gateway.port)) as impatient:
+                    impatient.sendall(call)
+            attach_when_free(name).close()
 
 
 def test_a_hundred_programs_are_answered() -> None:
@@ -199,6 +231,65 @@ def test_random_requests_of_each_rpc_harm_nothing() -> None:
         assert asked == 75 * 16
         assert served.poll() is None and stubs.mujoco_info().success
         assert stubs.reset().success and stubs.step(ZEROS).success
+
+
+def _step_both(stubs: Stubs) -> list[agent_pb2.StepResponse]:
+    """Steps agent_0 and agent_1."""
+    requests = [agent_pb2.StepRequest(actions=ZEROS, agent_name=agent) for agent in ("agent_0", "agent_1")]
+    return [step.result() for step in [stubs.agent.Step.future(request, timeout=SECS) for request in requests]]
+
+
+def test_a_program_that_ended_steps_no_agent() -> None:
+    """Its Step, which waits for the other agent, has no effect; its successor steps the same agent."""
+    name = unique_name()
+    with engine(name, num_envs=2), Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset("agent_1").success  # keeps the client slot
+        with connected(gateway) as ended:
+            waiting = ended.agent.Step.future(agent_pb2.StepRequest(actions=[1.0] * 6, timeout_s=1e6))
+            assert ended.reset("agent_0").success
+        assert waiting.code() == grpc.StatusCode.CANCELLED
+        # The gateway notices the end some time after it; a watchdog ends the wait.
+        while True:
+            with contextlib.suppress(grpc.RpcError):
+                assert not stubs.step(ZEROS, timeout_s=0.01).success
+                break
+        assert all(answer.success and list(answer.observation.actions) == ZEROS for answer in _step_both(stubs))
+
+
+def test_a_killed_engine_ends_a_step_that_waits_for_other_agents() -> None:
+    """Before its timeout."""
+    name = unique_name()
+    with engine(name, num_envs=2) as served, Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset("agent_0").success and stubs.reset("agent_1").success
+        waiting = stubs.agent.Step.future(agent_pb2.StepRequest(actions=ZEROS, timeout_s=1e6))
+        assert stubs.reset("agent_1").success
+        os.kill(served.pid, signal.SIGKILL)
+        assert waiting.code() == grpc.StatusCode.UNAVAILABLE
+
+
+def test_images_for_a_program_that_ended_delay_no_other() -> None:
+    """A step may ask for more images than the engine renders in minutes."""
+    name = unique_name()
+    image = agent_pb2.GetCameraFrameRequest(name="track", width=16, height=16)
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
+        with connected(gateway) as ended:
+            assert ended.reset().success
+            request = agent_pb2.StepRequest(actions=ZEROS, camera_requests=[image] * 3000)
+            step = ended.agent.Step.future(request)
+            assert ended.mujoco_info().success
+        assert step.code() == grpc.StatusCode.CANCELLED
+        assert stubs.reset().success
+
+
+def test_compressed_requests_are_refused() -> None:
+    """Before they are decompressed: 64 MiB would be far above the limit."""
+    name = unique_name()
+    with Gateway(name) as gateway, connected(gateway) as stubs:
+        call = stubs.channel.unary_unary("/hazel.rpc.AgentService/GetAgentSchema")
+        with refused(grpc.StatusCode.UNIMPLEMENTED, "gzip"):
+            call(bytes(64 << 20), timeout=SECS, compression=grpc.Compression.Gzip)
+        peak = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{gateway.pid}/status").read_text())
+        assert peak is not None and int(peak[1]) < 50 << 10
 
 
 def test_a_signal_ends_the_gateway_during_calls() -> None:

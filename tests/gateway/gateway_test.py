@@ -90,6 +90,53 @@ def test_action_groups_are_written_over_the_actions() -> None:
     assert list(answer.observation.actions) == [0, 0.5, 0, 0, 0, 0.25]
 
 
+def _set_group(stubs: Stubs, agent: str, name: str, index: int) -> None:
+    """Calls SetActionGroup."""
+    group = agent_pb2.ActionGroupEntry(group_name=name, actions=[0.5], action_indices=[index])
+    stubs.agent.SetActionGroup(agent_pb2.SetActionGroupRequest(agent_name=agent, group=group), timeout=SECS)
+
+
+def test_an_invalid_action_group_refuses_one_step() -> None:
+    """With a short text; the next step is without the group."""
+    name = unique_name()
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset().success
+        _set_group(stubs, "", "n" * 20000, index=99)
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, "indices below 6", "of 20000 bytes"):
+            stubs.step(ZEROS)
+        assert stubs.step(ZEROS).success
+
+
+def test_action_groups_end_with_the_programs() -> None:
+    """The next program's step is without them."""
+    name = unique_name()
+    with engine(name), Gateway(name, "--release_after=1h") as gateway:
+        with connected(gateway) as stubs:
+            assert stubs.reset().success
+            _set_group(stubs, "agent_0", "legs", index=2)
+        attach_when_free(name).close()
+        with connected(gateway) as stubs:
+            assert stubs.reset().success
+            assert list(stubs.step(ZEROS).observation.actions) == ZEROS
+
+
+def test_refused_action_groups_are_not_kept() -> None:
+    """The gateway's memory does not grow by their names."""
+    name = unique_name()
+    with Gateway(name) as gateway, connected(gateway) as stubs:
+
+        def resident_mib() -> int:
+            return int(Path(f"/proc/{gateway.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+        for number in range(64):
+            _set_group(stubs, "", f"group_{number}", index=0)
+        before = resident_mib()
+        for number in range(100):
+            with refused(grpc.StatusCode.RESOURCE_EXHAUSTED):
+                _set_group(stubs, f"{number}".ljust(1 << 20, "n"), "legs", index=0)
+        assert resident_mib() - before < 50
+
+
 def _contract(*rewards: str) -> contract_pb2.TaskContract:
     contract = contract_pb2.TaskContract()
     for name in rewards:

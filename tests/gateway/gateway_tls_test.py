@@ -1,5 +1,6 @@
 """The gateway for programs on other machines: TLS, and the certificates of its clients."""
 
+import os
 import re
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from tandem.testing.certificates import make_certificate
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.gateways import GATEWAY, Gateway
-from tests.gateway.stubs import SECS, ZEROS, connected, engine, refused
+from tests.gateway.stubs import SECS, ZEROS, Stubs, attach_when_free, connected, engine, refused
 from tools.testing import pytest_main
 
 
@@ -47,7 +48,7 @@ def credentials(folder: Path, name: str = "") -> grpc.ChannelCredentials:
 def test_a_program_with_a_certificate_steps(folder: Path, listen: str) -> None:
     """And the client slot is free when it ends."""
     name = unique_name()
-    flags = [f"--listen={listen}", *server_flags(folder)]
+    flags = [f"--listen={listen}", "--release_after=1h", *server_flags(folder)]
     if listen.startswith("0"):
         flags.append("--allow_remote")
     with engine(name), Gateway(name, *flags) as gateway:
@@ -55,8 +56,7 @@ def test_a_program_with_a_certificate_steps(folder: Path, listen: str) -> None:
         with connected(gateway, credentials(folder, "client")) as stubs:
             assert stubs.reset().success
             assert stubs.step(ZEROS).success
-        with connected(gateway, credentials(folder, "client")) as stubs:
-            assert stubs.reset().success
+        attach_when_free(name).close()
 
 
 def test_other_programs_are_refused(folder: Path) -> None:
@@ -71,15 +71,16 @@ def test_other_programs_are_refused(folder: Path) -> None:
 
 
 def test_silent_connections_have_a_limit(folder: Path) -> None:
-    """One more than 64 connections is refused; when one ends, the next is served."""
+    """One more than 64 connections is refused; the gateway ends them after seconds, and serves the next."""
     name = unique_name()
     with engine(name), Gateway(name, *server_flags(folder)) as gateway:
         silent = [socket.create_connection((gateway.host, gateway.port)) for _ in range(64)]
-        with connected(gateway, credentials(folder, "client")) as stubs:
-            with refused(grpc.StatusCode.UNAVAILABLE):
-                stubs.mujoco_info()
-            for each in silent:
-                each.close()
+        with connected(gateway, credentials(folder, "client")) as stubs, refused(grpc.StatusCode.UNAVAILABLE):
+            stubs.mujoco_info()
+        for each in silent:
+            each.settimeout(SECS)
+            assert each.recv(1) == b""
+            each.close()
         with connected(gateway, credentials(folder, "client")) as stubs:
             grpc.channel_ready_future(stubs.channel).result(SECS)
             assert stubs.mujoco_info().success
@@ -107,6 +108,34 @@ def test_wrong_flags_and_files_are_named(folder: Path) -> None:
         assert (code, bool(re.search(text, error))) == (2, True), (flags, error)
     code, error = exit_of(cert, key, f"--tls_client_ca={folder / 'none.pem'}")
     assert code == 1 and "none.pem" in error
+
+
+def test_a_pipe_is_no_file(folder: Path) -> None:
+    """A shell's <(...) is refused: its bytes can be read once only, but are read for a check, too."""
+    cert, _, authority = server_flags(folder)
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as pipe:
+        pipe.write((folder / "server.key.pem").read_bytes())
+    command = [GATEWAY, "--name=x", "--listen=127.0.0.1:0", cert, f"--tls_key=/dev/fd/{reader}", authority]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, pass_fds=[reader])
+    os.close(reader)
+    assert done.returncode == 2 and f"/dev/fd/{reader}" in done.stderr, done
+
+
+def test_programs_by_a_link_local_address_free_the_engine(folder: Path) -> None:
+    """Its name for gRPC has the number of the interface."""
+    interfaces = Path("/proc/net/if_inet6").read_text().split("\n")
+    found = next((line.split() for line in interfaces if line.startswith("fe80")), None)
+    if found is None:
+        pytest.skip("no interface has a link-local address")
+    address = ":".join(found[0][at : at + 4] for at in range(0, 32, 4))
+    name = unique_name()
+    flags = [f"--listen=[{address}%{found[-1]}]:0", "--allow_remote", "--release_after=1h", *server_flags(folder)]
+    with engine(name), Gateway(name, *flags) as gateway:
+        options = [("grpc.ssl_target_name_override", "localhost")]
+        with grpc.secure_channel(gateway.address, credentials(folder, "client"), options) as channel:
+            assert Stubs(channel).reset().success
+        attach_when_free(name).close()
 
 
 if __name__ == "__main__":
