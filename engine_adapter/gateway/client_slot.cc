@@ -35,10 +35,6 @@ std::string NameOf(const std::string& agent) {
   return agent.empty() ? "agent_0" : agent;
 }
 
-absl::Status Cancelled() {
-  return absl::CancelledError("the program waits no longer");
-}
-
 // Programs repeat a reset while its response has the words of NotReadyText.
 template <typename Response>
 absl::Status Report(const absl::Status& status, const std::string& message,
@@ -116,9 +112,8 @@ void ClientSlot::Step(const Call& call) {
   if (!call->status.ok()) return End(call);
   // A program that has ended neither steps nor hinders its successor.
   EndWaitingIf([](StepCall* each) {
-    if (!each->cancelled()) return false;
-    each->status = Cancelled();
-    return true;
+    each->status = each->CheckWaits();
+    return !each->status.ok();
   });
   if (!waiting_.emplace(call->env, call).second) {
     call->status = MakeError(
@@ -269,7 +264,6 @@ std::shared_ptr<RpcClient> ClientSlot::Rpcs() {
   return {client, client->rpcs.get()};
 }
 
-// Names a few.
 std::string ClientSlot::MissingAgents() const {
   constexpr size_t kMostNames = 4;
   if (waiting_.empty()) return "";
@@ -401,7 +395,7 @@ void ClientSlot::Complete(const std::vector<Call>& calls, ErrorCode code) {
 absl::Status ClientSlot::AddImages(StepCall* call) {
   const Deadline deadline = Deadline::After(kImageSecs);
   for (const auto& request : call->request->camera_requests()) {
-    if (call->cancelled()) return Cancelled();
+    TANDEM_RETURN_IF_ERROR(call->CheckWaits());
     TANDEM_ASSIGN_OR_RETURN(
         RpcMessage answer,
         client_->rpcs->Call(

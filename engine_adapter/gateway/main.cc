@@ -61,10 +61,9 @@ ABSL_FLAG(std::string, socket, "",
 ABSL_FLAG(std::string, allow_users, "",
           "users besides this one whose programs may connect by TCP, as names "
           "or uids between commas");
-ABSL_FLAG(
-    absl::Duration, release_after, absl::Seconds(60),
-    "a time without a step, such as 60s, after which the gateway releases "
-    "the engine's client slot");
+ABSL_FLAG(absl::Duration, release_after, absl::Seconds(60),
+          "time without a step, such as 60s, after which the gateway releases "
+          "the engine's client slot");
 ABSL_FLAG(int32_t, parent, 0,
           "of an engine's --grpc: the process that started this one and with "
           "which it ends");

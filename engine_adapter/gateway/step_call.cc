@@ -108,6 +108,11 @@ void StepCall::TimeOut(absl::string_view message) {
   status = absl::OkStatus();
 }
 
+absl::Status StepCall::CheckWaits() const {
+  if (!cancelled()) return absl::OkStatus();
+  return absl::CancelledError("the program waits no longer");
+}
+
 void FillFrame(const StepArrays& arrays, uint64_t frame_seq, uint32_t env,
                hazel::rpc::AgentFrame* frame) {
   frame->set_timestamp_ms(UnixMillis());

@@ -52,6 +52,9 @@ struct StepCall {
   // success=false.
   void TimeOut(absl::string_view message);
 
+  // CANCELLED: the program waits no longer.
+  absl::Status CheckWaits() const;
+
   const hazel::rpc::StepRequest* request;
   hazel::rpc::StepResponse* response;
   RewardTerms rewards;

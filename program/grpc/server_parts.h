@@ -25,9 +25,8 @@ using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 
 // The server ends two kinds of connections:
 //  - of a client whose machine or process has stopped: it pings idle ones;
-//  - of a client that has not begun HTTP/2 10 s after its connection, such as
-//  one
-//    that never ends its TLS handshake. Many would take the places of others.
+//  - of a client that has not begun HTTP/2 after 10 s, such as one that never
+//    ends its TLS handshake. Many would take the places of others.
 // It refuses compressed requests: gRPC decompresses them before it looks at
 // their size, so 1 MB could become 1 GB.
 void SetLimits(grpc::ServerBuilder* builder);

@@ -243,8 +243,8 @@ def test_a_program_that_ended_steps_no_agent() -> None:
     """Its Step, which waits for the other agent, has no effect; its successor steps the same agent."""
     name = unique_name()
     with engine(name, num_envs=2), Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset("agent_1").success  # keeps the client slot
         with connected(gateway) as ended:
-            assert ended.reset("agent_1").success
             waiting = ended.agent.Step.future(agent_pb2.StepRequest(actions=[1.0] * 6, timeout_s=1e6))
             assert ended.reset("agent_0").success
         assert waiting.code() == grpc.StatusCode.CANCELLED

@@ -116,7 +116,7 @@ def test_a_pipe_is_no_file(folder: Path) -> None:
     reader, writer = os.pipe()
     with os.fdopen(writer, "wb") as pipe:
         pipe.write((folder / "server.key.pem").read_bytes())
-    command = [GATEWAY, "--name=x", "--listen=127.0.0.1:0", cert, f"--tls_key=/dev/fd/{reader}", authority]
+    command = [str(GATEWAY), "--name=x", "--listen=127.0.0.1:0", cert, f"--tls_key=/dev/fd/{reader}", authority]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, pass_fds=[reader])
     os.close(reader)
     assert done.returncode == 2 and f"/dev/fd/{reader}" in done.stderr, done

@@ -78,8 +78,9 @@ class Reinforce:
         gains = (gains - gains[used].mean()) / (gains[used].std() + 1e-8)
         surprise = np.eye(2)[rollout.actions] - rollout.extras["chances"]
         weighted = surprise * (gains * used)[..., np.newaxis]
-        summed: NDArray[np.float64] = np.einsum("tni,tno->io", rollout.obs[:-1].astype(np.float64), weighted)
-        return summed / used.sum()
+        obs = rollout.obs[:-1].astype(np.float64)
+        gradient: NDArray[np.float64] = np.einsum("tni,tno->io", obs, weighted) / used.sum()
+        return gradient
 
 
 def train(workers: RolloutWorkers, updates: int, before_update: Any = None) -> Reinforce:
@@ -101,5 +102,6 @@ def train(workers: RolloutWorkers, updates: int, before_update: Any = None) -> R
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns probabilities of the last axis."""
-    exponents: NDArray[np.float64] = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exponents / exponents.sum(axis=-1, keepdims=True)
+    exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    chances: NDArray[np.float64] = exponents / exponents.sum(axis=-1, keepdims=True)
+    return chances

@@ -30,7 +30,7 @@ optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
 
 for update in range(asked.updates):
     seen, chosen, rewards, done = [], [], [], [np.zeros(shard.num_envs, bool)]
-    for step in range(128):
+    for _ in range(128):
         with torch.no_grad():
             chances = network(torch.from_numpy(obs)).softmax(-1)
         actions = torch.multinomial(chances, 1, generator=random)[:, 0]

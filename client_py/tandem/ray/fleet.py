@@ -18,7 +18,7 @@ from tandem.ray.worker import RolloutWorker, Started, WorkerOptions
 _TEND_SECS = 1.0
 _MOST_FAILURES = 3  # in a row, of one worker
 
-# Otherwise Ray kills the actor's engine with the actor, before the engine removes its region. Engines end by themselves.
+# Otherwise Ray kills the engine with its actor, before the engine removes its region. Engines end by themselves.
 _VARIABLES = {"RAY_kill_child_processes_on_worker_exit": "0"}
 
 # `refresh` runs beside a rollout.
