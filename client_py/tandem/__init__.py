@@ -6,9 +6,9 @@ Engine, serve       an engine in Python, and the function that serves it to trai
 launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
 publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
 TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
-tandem.services     RPCs to an engine: contracts, scene, cameras; tandem.telemetry: jobs and events, with tandem-daemon
+tandem.services     RPCs to an engine: contracts, scene, cameras; tandem.telemetry: jobs, with tandem-daemon
 tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou: the same for these packages, with Tandem's workers
-tandem.pettingzoo   environments of PettingZoo, with rows of agents; tandem.torch: results as tensors, also on a GPU
+tandem.pettingzoo   environments of PettingZoo, with rows of agents; tandem.torch: results as tensors
 tandem.doctor, .sdk  programs: `python -m tandem.doctor` checks this machine; tandem.sdk prints flags for C and C++
 """
 

@@ -131,7 +131,7 @@ class ExchangeRunner {
   std::vector<uint32_t> some_to_step_;  // if some are reset
   std::vector<uint32_t> all_;
   std::function<void(std::span<const uint32_t>)> keep_also_;
-  std::vector<uint32_t> ended_;  // for it
+  std::vector<uint32_t> ended_;      // for it
   std::vector<uint8_t> reset_next_;  // NEXT_STEP: 1: the episode has ended
   uint32_t to_reset_next_ = 0;       // the number of 1s in it
   std::unique_ptr<Accumulated> accumulated_;  // made at first use

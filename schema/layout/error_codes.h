@@ -62,8 +62,9 @@
   ROW(23, kSystemCallFailed, kInternal, SystemCallFailed,                  \
       "a system call failed")                                              \
   ROW(24, kEnvFailed, kInternal, EnvFailed,                                \
-      "an environment raised an exception in its worker process")            \
-  ROW(25, kGpuFailed, kInternal, GpuFailed, "a call of the GPU driver failed") \
+      "an environment raised an exception in its worker process")          \
+  ROW(25, kGpuFailed, kInternal, GpuFailed,                                \
+      "a call of the GPU driver failed or was refused")                    \
   ROW(26, kGpuDriverMissing, kFailedPrecondition, GpuDriverMissing,        \
       "there is no GPU driver, or no GPU")                                 \
   ROW(27, kGpuDriverTooOld, kFailedPrecondition, GpuDriverTooOld,          \

@@ -6,9 +6,10 @@
 // copies it once, checks the copy, and uses the arrays at the records' offsets.
 // Ownership: a region with kFeatureFields has field_count records at
 // fields_offset; one with kFeatureGpuArrays has gpu_array_count records of
-// arrays in its GPU allocation at gpu_arrays_offset. They are constant. The arrays belong to the two sides in turn,
-// as all arrays do. Elements are little-endian, in C order.
-// `schema/goldens/lrbc_v1.txt` lists every member of a record.
+// arrays in its GPU allocation at gpu_arrays_offset. They are constant. The
+// arrays belong to the two sides in turn, as all arrays do. Elements are
+// little-endian, in C order. `schema/goldens/lrbc_v1.txt` lists every member of
+// a record.
 //
 //   FieldRecord record = {.role = FieldRole::kObs, .type = FieldType::kUint8};
 //   uint64_t bytes = FieldBytes(record, header.num_envs);

@@ -31,8 +31,8 @@ namespace tandem {
 struct FoundRegion {
   UniqueFd fd;  // open for reading and writing
   RegionLock lock;
-  LrbcHeader plan;                  // a checked copy of the header
-  std::vector<FieldRecord> fields;  // as AttachedRegion's
+  LrbcHeader plan;                      // a checked copy of the header
+  std::vector<FieldRecord> fields;      // as AttachedRegion's
   std::vector<WorkerRows> workers;      // the same
   std::vector<FieldRecord> gpu_arrays;  // the same
   uint32_t owner = 0;                   // the file's user id

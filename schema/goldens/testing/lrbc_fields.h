@@ -77,7 +77,7 @@
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
         "frames, 32 images, 64 commands, 128 attendants, 256 image slots, "    \
-        "512 fields, 1024 workers, 2048 subsets, 4096 GPU arrays")                              \
+        "512 fields, 1024 workers, 2048 subsets, 4096 GPU arrays")             \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -220,7 +220,7 @@
         "the array [num_envs, *shape]")                                 \
   FIELD(role, "engine",                                                 \
         "1 obs, 2 final_obs, 3 action, 4 reward, 5 status, 6 "          \
-        "episode_return, 7 episode_length, 8 images (on a GPU only)")    \
+        "episode_return, 7 episode_length, 8 images (on a GPU only)")   \
   FIELD(type, "engine",                                                 \
         "1 bool, 2 uint8, 3 int8, 4 uint16, 5 int16, 6 uint32, 7 "      \
         "int32, 8 uint64, 9 int64, 10 float16, 11 float32, 12 float64") \
