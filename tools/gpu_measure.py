@@ -3,6 +3,7 @@
 Each row is the median of many steps, in microseconds. Rows whose parts are missing say so.
 """
 
+import functools
 import os
 import statistics
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TANDEM_CUDA_LIBRARY", "libcuda.so.1")
 
@@ -21,7 +23,7 @@ from tandem.testing.standin import StandIn
 try:
     import torch
 except ImportError:
-    torch = None  # type: ignore[assignment]
+    torch = None
 
 _ENVS = int(os.environ.get("TANDEM_GPU_ENVS", "4096"))
 _STEPS = int(os.environ.get("TANDEM_GPU_STEPS", "2000"))
@@ -89,6 +91,11 @@ def _measure_engine_on_gpu() -> None:
         _row("  the same to a torch tensor, without a copy", f"{_p50(step):,.1f} us")
 
 
+def _step_and_wait(steps: Any, actions: Any) -> None:
+    steps.step(actions)
+    torch.cuda.synchronize()
+
+
 def _measure_copies() -> None:
     if torch is None:
         _row("engine on the CPU: step to a torch tensor", "no torch")
@@ -119,11 +126,7 @@ def _measure_copies() -> None:
         for overlap in (False, True):
             steps = tandem.torch.step_to(client, "cuda", overlap=overlap)
             steps.reset(seed=0)
-
-            def ours(steps: "tandem.torch.TorchSteps" = steps) -> None:
-                steps.step(actions)
-                torch.cuda.synchronize()
-
+            ours = functools.partial(_step_and_wait, steps, actions)
             name = "  tandem.torch.step_to, actions of the GPU" + (", overlap" if overlap else "")
             _row(name, f"{_p50(ours):,.1f} us")
 

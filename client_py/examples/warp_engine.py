@@ -32,8 +32,7 @@ _CONTROL_COST = 0.1
 _STATE = ("qpos", "qvel", "qacc_warmstart")  # the solver starts from the last accelerations
 
 
-@warp.kernel
-def _observe_kernel(
+def _write_obs(
     qpos: warp.array2d(dtype=float),  # type: ignore[valid-type]
     qvel: warp.array2d(dtype=float),  # type: ignore[valid-type]
     obs: warp.array2d(dtype=float),  # type: ignore[valid-type]
@@ -44,6 +43,9 @@ def _observe_kernel(
         obs[env, column] = qpos[env, column + 1]
     else:
         obs[env, column] = qvel[env, column - positions]
+
+
+_observe_kernel = warp.kernel(_write_obs)
 
 
 class HalfCheetah(tandem.Engine):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tandem
+from tandem._native import CudaArray
 from tandem.testing.cuda_engine import expected_obs
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.standin import LIBRARY, StandIn
@@ -46,7 +47,7 @@ def _client(gpu: StandIn, request: pytest.FixtureRequest) -> Iterator[tandem.Sha
         yield client
 
 
-def _step(steps: DeviceSteps, gpu: StandIn, actions: int) -> dict[str, tandem._native.CudaArray]:
+def _step(steps: DeviceSteps, gpu: StandIn, actions: int) -> dict[str, CudaArray]:
     """Steps with actions in the device's memory."""
     steps.send(actions, _ENVS * 2 * 4, 1)
     return steps.recv()
@@ -78,8 +79,7 @@ def test_results_on_the_device_are_those_of_the_step(
         for flags in ("dones", "terminateds", "truncateds"):
             np.testing.assert_array_equal(gpu.consume(arrays[flags]), np.zeros(_ENVS, np.uint8))
         assert (client.actions == -0.5).all()
-    steps = None  # type: ignore[assignment]
-    del arrays
+    del steps, arrays  # which keep what the fixtures count
 
 
 def test_an_array_is_valid_until_the_second_next_step(
