@@ -46,7 +46,7 @@ def shard_of_process(num_envs: int, *, environ: Mapping[str, str] = os.environ) 
     The parts differ by at most one. Ranks are those of torchrun, or else of Slurm, or else of a single process.
 
     >>> shard_of_process(10, environ={"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"})[:4]
-    (1, 4, 3, 3)
+    (1, 4, 3, 2)
 
     Args:
       num_envs: Environments of all processes together.

@@ -29,8 +29,21 @@ _DAEMON = Path("slow_lane/daemon/tandem-daemon")
 _HERE = {"daemon": ("grpcio", "protobuf", "rich"), "pygame": ("pygame-ce",), "wheel": ()}
 
 # Names after "tandem." that are no Python names, of `tandem.db`, of SQL and of a protobuf package; and modules that
-# need Stable-Baselines3 or Tianshou.
-_NOT_PYTHON = ("db", "episodes", "h", "hpp", "sb3", "slow_lane", "steps", "tianshou")
+# need other packages, or that `import tandem` does not import.
+_NOT_PYTHON = (
+    "db",
+    "episodes",
+    "h",
+    "hpp",
+    "ray",
+    "rerun",
+    "sb3",
+    "sharding",
+    "slow_lane",
+    "steps",
+    "tianshou",
+    "xuance",
+)
 
 # A private /dev/shm and private ports: the pages' names and ports may be in use on this machine.
 _ALONE = (

@@ -1,6 +1,6 @@
 """Rollouts from the nodes of a Ray cluster. Importing this imports ray.
 
-rollout_workers  an engine, its region and the policy on each node; whole rollouts come back (docs/frameworks.md)
+rollout_workers  an engine, its region and the policy on each node; whole rollouts come back (docs/ray.md)
 register_env     environments of Tandem for RLlib, by a name
 """
 
