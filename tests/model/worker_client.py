@@ -54,7 +54,7 @@ def client_steps(s: State, setting: Setting, mutation: str) -> Iterator[Step[Sta
             index = next(index for index, w in enumerate(s.workers) if w.opens)
             yield label, _opened(s, index, s.client == "opens a lane", mutation)
         case "posts":
-            yield label, s._replace(client="receives", action_seq=s.seq + 1)
+            yield label, s._replace(client="receives", action_seq=s.seq + 1, sent_in_pause=s.paused)
         case "receives":
             if s.frame_seq == s.seq + 1:
                 yield label, s._replace(client="judges")

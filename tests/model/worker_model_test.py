@@ -13,6 +13,7 @@ resets its rows instead of stepping them. In one setting a foreign program lower
 - An exchange that recv reports as Ok was applied once to each row, in its session, after a reset at the session's
   start, or after its worker's restart. The same holds for a lane and its worker's rows.
 - The flags of a lane act in this lane only.
+- No exchange that is sent after the answer of a pause is done before the pause ends.
 - From every state, without further deaths, each wait ends; without any death, also if the supervisor never competes.
 
 The supervisor competes at any time. The code first waits for some milliseconds; the model has no time.
@@ -57,6 +58,7 @@ MUTATIONS = {
     "worker: stores done before it has stepped": (2, "the other publishes rows that are not written yet"),
     "worker: publishes without an election": (2, "each worker that finds all done publishes"),
     "worker: takes exchanges while it is held": (2, "it does not remember the order"),
+    "worker: looks for no order after it has found an exchange": (9, "a pause may come between the two looks"),
     "worker: acknowledges before it carries out": (2, "the supervisor continues too early"),
     "worker: a replacement counts from frame_seq": (6, "not from its slot's done"),
     "worker: a replacement steps at once": (3, "its environments were not reset"),
@@ -82,6 +84,7 @@ MUTATIONS = {
     "worker: a replacement counts from lane_go": (11, "the lane in which the last one died is never done"),
     "supervisor: drops no lanes": (10, "a dead client's lane is done in the next session"),
     "supervisor: drops lanes in a pause": (9, "the client waits for a lane that no worker finds"),
+    "supervisor: answers a pause before its order": (9, "the workers do what is sent after the answer"),
     "supervisor: counts no lanes": (7, "rows that only lanes have changed look like those of the reset"),
     "supervisor: leaves the flags of dropped lanes": (7, "they act in the next client's exchange"),
     "client: opens a lane before it writes the action": (9, "the worker takes the last action"),

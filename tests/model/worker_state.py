@@ -92,6 +92,8 @@ class State(NamedTuple):
     opened: int = 0  # lanes
     # Ghost variables.
     meddled: bool = False  # the stranger has written
+    paused: bool = False  # a pause was answered, and has not ended
+    sent_in_pause: bool = False  # the last exchange, in the pause that has not ended
     wrong: str = ""
 
 

@@ -2,6 +2,7 @@
 
 step here                                     code
 looks for an order, looks for an exchange     WorkerSide::Ready, each load a step
+has found an exchange, has found a lane       WorkerSide::Take: looks for an order again
 carries out, acknowledges                     WorkerSide::TakeOrder, its caller's reset; WorkerSide::Acknowledge
 reads the kind, applies                       WorkerSide::TakeExchange; its caller's step
 stores done, fences, scans, elects            WorkerSide::FinishExchange; WorkerElection::AllDone; Win
@@ -43,17 +44,18 @@ def worker_steps(s: State, index: int, setting: Setting, mutation: str) -> Itera
     if w.buffered:
         yield f"{name}'s done is written", with_worker(s, index, w._replace(buffered=False, done=w.counted))
     match w.at:
-        case "looks for an order":
-            ordered = s.order != w.took
-            early = mutation == "worker: acknowledges before it carries out"
-            then = ("acknowledges early" if early else "carries out") if ordered else "looks for an exchange"
-            if ordered or w.going or mutation == "worker: takes exchanges while it is held":
+        case "looks for an order" | "has found an exchange" | "has found a lane":
+            then = _after_look(s, w, mutation)
+            if then != "looks for an exchange" or w.going or mutation == "worker: takes exchanges while it is held":
                 yield label, with_worker(s, index, w._replace(at=then))
         case "looks for an exchange":
             found = s.action_seq == w.counted + 1
             then = "looks for a lane" if setting.lanes else "looks for an order"
-            yield label, with_worker(s, index, w._replace(at="reads the kind" if found else then))
-        case "looks for a lane" | "steps its lane" | "stores lane_done" if not w.buffered:  # as for "acknowledges"
+            yield label, with_worker(s, index, w._replace(at="has found an exchange" if found else then))
+        case "looks for a lane":
+            found = w.lane_go == w.laned + 1
+            yield label, with_worker(s, index, w._replace(at="has found a lane" if found else "looks for an order"))
+        case "steps its lane" | "stores lane_done" if not w.buffered:  # as for "acknowledges"
             yield label, _laned(s, index, mutation)
         case "acknowledges early":
             yield label, with_worker(s, index, w._replace(at="carries out", ack=s.order))
@@ -65,6 +67,8 @@ def worker_steps(s: State, index: int, setting: Setting, mutation: str) -> Itera
                 yield label, with_worker(s, index, done)
         case "reads the kind":
             wrong = "" if s.kind == s.action else "the kind of an exchange is cleared before a worker reads it"
+            if s.sent_in_pause:
+                wrong = "an exchange that is sent after a pause's answer is done in the pause"
             yield label, with_worker(s, index, w._replace(at=after[w.at]), wrong=s.wrong or wrong)
         case "applies":
             tag = s.action or RESTARTED
@@ -103,26 +107,35 @@ def _wrong_if_applied(w: Worker, tag: Tag) -> str:
     return "an action is applied twice" if not w.restarted and tag in w.row else ""
 
 
+def _after_look(s: State, w: Worker, mutation: str) -> str:
+    """Returns the step after a look for an order."""
+    trusts = mutation == "worker: looks for no order after it has found an exchange"
+    if s.order != w.took and not (trusts and w.at == "has found an exchange"):
+        return "acknowledges early" if mutation == "worker: acknowledges before it carries out" else "carries out"
+    if w.at == "has found an exchange":
+        return "reads the kind"
+    if w.at == "has found a lane":
+        early = mutation == "worker: stores lane_done before it has stepped"
+        return "stores lane_done" if early else "steps its lane"
+    return "looks for an exchange"
+
+
 def _laned(s: State, index: int, mutation: str) -> State:
-    """Returns the state after a worker's step in a lane, or its look for one."""
+    """Returns the state after a worker's step in a lane."""
     w = s.workers[index]
     early = mutation == "worker: stores lane_done before it has stepped"
-    match w.at:
-        case "looks for a lane":
-            then = "stores lane_done" if early else "steps its lane"
-            return with_worker(s, index, w._replace(at=then if w.lane_go == w.laned + 1 else "looks for an order"))
-        case "steps its lane":
-            tag = (w.action[0], w.action[1]) if w.action else RESTARTED
-            steps_at_once = mutation == "worker: a replacement steps its lane at once"
-            resets = w.restarted and not steps_at_once
-            stepped = w._replace(
-                at="looks for an order" if early else "stores lane_done",
-                row=(RESTARTED,) if resets else (*w.row, tag),
-                restarted=False,
-                flagged=w.flagged and mutation == "worker: leaves its lane's flags",
-            )
-            wrong = "" if w.flagged or resets else "a lane finds no flags"
-            return with_worker(s, index, stepped, wrong=s.wrong or _wrong_if_applied(w, tag) or wrong)
+    if w.at == "steps its lane":
+        tag = (w.action[0], w.action[1]) if w.action else RESTARTED
+        steps_at_once = mutation == "worker: a replacement steps its lane at once"
+        resets = w.restarted and not steps_at_once
+        stepped = w._replace(
+            at="looks for an order" if early else "stores lane_done",
+            row=(RESTARTED,) if resets else (*w.row, tag),
+            restarted=False,
+            flagged=w.flagged and mutation == "worker: leaves its lane's flags",
+        )
+        wrong = "" if w.flagged or resets else "a lane finds no flags"
+        return with_worker(s, index, stepped, wrong=s.wrong or _wrong_if_applied(w, tag) or wrong)
     stored = w._replace(at="steps its lane" if early else "looks for an order", laned=w.laned + 1)
     return with_worker(s, index, stored._replace(lane_done=stored.laned))
 

@@ -82,9 +82,10 @@ def supervisor_steps(s: State, setting: Setting, mutation: str) -> Iterator[Step
                 # Only if it persists; here, at any time.
                 yield "supervisor sees an invalid count", s._replace(at="holds", stage_of="resynchronisation")
             if s.pauses < setting.pauses:
-                yield "supervisor pauses", s._replace(at="holds", stage_of="pause", pauses=s.pauses + 1)
+                at_once = mutation == "supervisor: answers a pause before its order"
+                yield "supervisor pauses", s._replace(at="holds", stage_of="pause", pauses=s.pauses + 1, paused=at_once)
         case "holds":
-            yield label, _ordered(s, HOLD)
+            yield label, _ordered(s, HOLD)._replace(paused=s.stage_of == "pause")
         case "awaits held" | "awaits finished" | "awaits reset" | "awaits counted" | "awaits gone":
             if mutation == "supervisor: does not wait for acknowledgements":
                 yield label, following
@@ -120,7 +121,8 @@ def supervisor_steps(s: State, setting: Setting, mutation: str) -> Iterator[Step
                 return
             if s.stage_of == "pause":
                 drops = mutation == "supervisor: drops lanes in a pause"
-                yield "supervisor continues", (_without_lanes(s) if drops else s)._replace(at="counts")
+                continued = (_without_lanes(s) if drops else s)._replace(at="counts", paused=False, sent_in_pause=False)
+                yield "supervisor continues", continued
                 return
             if mutation != "supervisor: drops no lanes":
                 s = _without_lanes(s)

@@ -75,15 +75,16 @@ bool EngineSide::Ready() const { return HasExchange() || HasRequest(); }
 
 // Not inline: the usual case is an exchange.
 [[gnu::noinline]] bool EngineSide::HasRequest() const {
-  // relaxed: the flags alone are what is asked.
-  if (asked_->load(std::memory_order_relaxed) != 0) return true;
   if (supervision_ != nullptr) {
     if (SupervisorReady() || InputIsReadable()) return true;
+    if (!supervision_->TakesRequests()) return StopRequested();
     // SYNC(attach.hello): acquire; the request, then the mode it asks for.
   } else if (header_->attach_request.load(std::memory_order_acquire) !=
              acknowledged_) {
     return true;
   }
+  // relaxed: the flags alone are what is asked.
+  if (asked_->load(std::memory_order_relaxed) != 0) return true;
   if (HasRpcs() || attendants_.Rang()) return true;
   // relaxed: a number that is only compared; beside attach_request.
   return has_frames_ && header_->frame_request.load(
@@ -280,7 +281,10 @@ void EngineSide::ShowPaused(bool paused, bool by_attendant) {
           : by_attendant ? Phase::kPausedByAttendant
                          : Phase::kPaused;
   if (between_steps) SetPhase(idle_, MonotonicNanos());
-  if (supervision_ != nullptr) supervision_->pauses = paused;
+  if (supervision_ == nullptr) return;
+  supervision_->pauses = paused;
+  // At once: who reads the answer of a pause has the workers' order, too.
+  AdvanceWorkers();
 }
 
 void EngineSide::ShowRealTimeStep(bool under_way) {

@@ -114,6 +114,10 @@ struct EngineSide::Supervision {
            stage != Stage::kStopping;
   }
 
+  // While an order to go is carried out, no other can follow: a pause could not
+  // hold the workers before its answer.
+  bool TakesRequests() const { return stage != Stage::kStarting; }
+
   EngineWorkers workers;
   Stage stage = Stage::kHeld;
   Cause cause = Cause::kNone;

@@ -150,7 +150,7 @@ EngineEvent EngineSide::TakeOfSupervisor() {
     s.just_took_input = true;
     return EngineEvent::kInput;
   }
-  return TakeRequest();
+  return s.TakesRequests() ? TakeRequest() : EngineEvent::kTimedOut;
 }
 
 // Finds causes and deaths, and publishes what a dead worker has not published.

@@ -199,6 +199,32 @@ TEST_F(Orders, AScribbledCountAtAnAttachDropsThePendingExchange) {
   EXPECT_EQ(count(1), 1);
 }
 
+TEST_F(Orders, NoExchangeIsDoneThatIsSentAfterAPause) {
+  AdmitClient(AutoresetMode::kSameStep);
+  side_->ShowPaused(true);
+  EXPECT_EQ(order_kind(), WorkerOrder::kHold);
+  header_->action_seq.store(1, std::memory_order_release);
+  for (const auto& worker : workers_) {
+    EXPECT_EQ(worker->ServeOnce(Deadline::Now()), WorkerEvent::kTimedOut);
+  }
+  EXPECT_EQ(count(0), 0);
+  side_->ShowPaused(false);
+  PumpUntilAll(WorkerOrder::kGo);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  EXPECT_EQ(count(0), 1);
+}
+
+TEST_F(Orders, RequestsWaitUntilTheWorkersGo) {
+  AdmitClient(AutoresetMode::kSameStep);
+  side_->ShowPaused(true);
+  PumpUntilAll(WorkerOrder::kHold);
+  side_->ShowPaused(false);
+  ASSERT_EQ(order_kind(), WorkerOrder::kGo);  // no worker has it yet
+  side_->WakeStepThread();
+  EXPECT_EQ(side_->Next(Deadline::After(0.05)), EngineEvent::kTimedOut);
+  PumpUntil(EngineEvent::kFrameWanted);
+}
+
 TEST_F(Orders, NoEndAfterAStopIsADeath) {
   side_->StopWorkers();
   for (auto& worker : workers_) {

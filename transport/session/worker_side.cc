@@ -177,14 +177,16 @@ WorkerEvent WorkerSide::Next(Deadline deadline) {
 
 // kTimedOut: an order was carried out, or nothing has come after all.
 WorkerEvent WorkerSide::Take(int64_t seen_at_ns) {
-  // SYNC(workers.order): acquire; the order, then its kind and value. It is
-  // read first: after an order that it acknowledges, a worker takes no exchange
-  // that was sent before.
+  // Before the order: what is sent after the answer of a pause comes after the
+  // pause's order. An order that comes first is carried out first.
+  const bool exchange = HasExchange();
+  const bool lane = HasLane();
+  // SYNC(workers.order): acquire; the order, then its kind and value.
   const uint32_t order = head_->order.load(std::memory_order_acquire);
   if (order != took_) return TakeOrder(order, seen_at_ns);
   if (!going_) return WorkerEvent::kTimedOut;
-  if (HasExchange()) return TakeExchange(seen_at_ns);
-  if (!HasLane()) return WorkerEvent::kTimedOut;
+  if (exchange) return TakeExchange(seen_at_ns);
+  if (!lane) return WorkerEvent::kTimedOut;
   in_lane_ = true;
   failed_ = false;
   kind_ = ExchangeKind::kStep;
