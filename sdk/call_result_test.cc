@@ -18,7 +18,7 @@ TEST(CallResult, CodesAreThoseOfTheTable) {
   EXPECT_STREQ(tandem_code_name(-1), "unknown");
   EXPECT_STREQ(tandem_code_name(TANDEM_SYSTEM_CALL_FAILED), "SystemCallFailed");
   EXPECT_STREQ(tandem_code_name(TANDEM_ENV_FAILED), "EnvFailed");
-  EXPECT_STREQ(tandem_code_name(TANDEM_ENV_FAILED + 1), "unknown");
+  EXPECT_STREQ(tandem_code_name(TANDEM_GPU_OTHER_CONTEXT + 1), "unknown");
   EXPECT_STREQ(tandem_code_name(TANDEM_STEP_PENDING), "StepPending");
   EXPECT_EQ(tandem_abi_version(), TANDEM_ABI_MAJOR << 16 | TANDEM_ABI_MINOR);
 }

@@ -249,7 +249,7 @@ tandem_code tandem_engine_refuse(tandem_engine* engine, uint64_t call,
       engine, InCallback::kAllowed, [&](ForeignEngine& open) -> absl::Status {
         if (text == nullptr) return tandem::MissingArgument("text");
         const auto error = static_cast<tandem::ErrorCode>(code);
-        if (code <= 0 || code > TANDEM_ENV_FAILED) {
+        if (code <= 0 || code > TANDEM_GPU_OTHER_CONTEXT) {
           return tandem::MakeError(
               tandem::ErrorCode::kInvalidArgument,
               absl::StrCat("code: expected an error of tandem.h, found ",

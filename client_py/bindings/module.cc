@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "client_py/bindings/cuda_array.h"
+#include "client_py/bindings/device_copies.h"
 #include "client_py/bindings/env_rows.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/field_step.h"
@@ -49,6 +51,12 @@ uint32_t EnginePid(const std::string& name) {
 void CheckName(const std::string& name) {
   const absl::Status status = CheckRegionName(name);
   if (!status.ok()) Raise(status, name);
+}
+
+std::string RegionGpuPath(const std::string& name) {
+  const absl::StatusOr<LrbcHeader> header = AttachedRegion::Peek(name);
+  if (!header.ok()) Raise(header.status(), name);
+  return GpuPathOf(*header);
 }
 
 void RemoveDead(const std::string& name) {
@@ -298,6 +306,8 @@ PYBIND11_MODULE(_native, module) {
   module.def("check_region_name", &CheckName, py::arg("name"));
   module.def("engine_pid", &EnginePid, py::arg("name"));
   module.def("remove_if_dead", &RemoveDead, py::arg("name"));
+  module.def("cuda_driver", &CudaDriverRow);
+  module.def("region_gpu_path", &RegionGpuPath, py::arg("name"));
 
   py::class_<StepTimesSnapshot>(module, "StepTimes")
       .def_readonly("total_ns", &StepTimesSnapshot::total_ns)
@@ -312,6 +322,7 @@ PYBIND11_MODULE(_native, module) {
   DefineFrames(module);
   DefineRpc(module);
 
+  DefineCudaArray(module);
   py::class_<NativeClient> client(module, "NativeClient");
   client
       .def(py::init<const std::string&, double, const std::string&, uint32_t>(),
@@ -328,6 +339,9 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("open_lanes", &NativeClient::OpenLanes)
       .def_property_readonly("ready_lanes", &NativeClient::ReadyLanes)
       .def_property_readonly("worker_rows", &NativeClient::WorkerRowsOf)
+      .def("cuda_arrays", &NativeClient::CudaArrays)
+      .def_property_readonly("gpu_path", &NativeClient::GpuPath)
+      .def_property_readonly("has_cpu_obs", &NativeClient::HasCpuObs)
       .def("drawn_frame", &NativeClient::DrawnFrame,
            py::arg("timeout") = py::none())
       .def("reconnect", &NativeClient::Reconnect,
@@ -343,6 +357,13 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("image_step", &NativeClient::ImageStep)
       .def_property_readonly("pending", &NativeClient::pending)
       .def_property_readonly("closed", &NativeClient::closed);
+  py::class_<DeviceCopies>(module, "DeviceCopies")
+      .def(py::init<NativeClient*, int, const py::list&, bool>(),
+           py::arg("client"), py::arg("device"), py::arg("views"),
+           py::arg("overlaps"), py::keep_alive<1, 2>())
+      .def("begin", &DeviceCopies::Begin)
+      .def("take_actions", &DeviceCopies::TakeActions, py::arg("pointer"),
+           py::arg("nbytes"), py::arg("stream"));
   module.attr("StepMethod") = MakeStepMethodType();
   DefineVectorStep(module);
   DefineEnvRows(module);

@@ -6,13 +6,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client_py/bindings/cuda_array.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
+#include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_reader.h"
+#include "transport/gpu/cuda_prototypes.h"
+#include "transport/memory/gpu_plan.h"
 #include "transport/wait/wait_strategy.h"
 
 namespace tandem {
@@ -59,8 +63,77 @@ NativeClient::NativeClient(const std::string& name, double timeout_secs,
       views_(RegionViews::Of(client_)),
       results_(py::make_tuple(views_.obs, views_.rewards, views_.dones)) {}
 
+NativeClient::~NativeClient() { EndGpuSession(); }
+
+py::dict NativeClient::CudaArrays() {
+  const InCall in_call(this);
+  const ErrorCode code = client_.MayRead();
+  if (code != ErrorCode::kOk) RaiseCode(code);
+  if (gpu_ == nullptr) {
+    auto opened = WithoutGil(
+        [&] { return ImportedArrays::Open(client_.region(), name_); });
+    if (!opened.ok()) Raise(opened.status(), name_);
+    gpu_ = std::make_shared<GpuSession>(
+        GpuSession{.arrays = *std::move(opened), .client = this});
+  }
+  const std::shared_ptr<GpuSession> session = gpu_;
+  const auto prepare = [session](std::optional<CudaStream> stream) {
+    const NativeClient* const client = session->client;
+    if (client == nullptr) {
+      Raise(MakeError(ErrorCode::kClientClosed,
+                      "array on a GPU: expected a client in the session of the "
+                      "array, found one that was closed or reconnected; read "
+                      "obs_cuda again"),
+            "");
+    }
+    if (const ErrorCode now = client->client_.MayRead();
+        now != ErrorCode::kOk) {
+      client->RaiseCode(now);
+    }
+    if (!stream) return;
+    const absl::Status status = session->arrays->WaitOn(*stream);
+    if (!status.ok()) Raise(status, client->name_);
+  };
+  py::dict arrays;
+  for (const FieldRecord& record : session->arrays->arrays()) {
+    arrays[py::make_tuple(NameOf(record.role), std::string(PathOf(record)))] =
+        CudaArray(CudaArray::PlaceOf(record, session->arrays->num_envs(),
+                                     session->arrays->At(record),
+                                     session->arrays->context()->ordinal()),
+                  session->arrays, prepare);
+  }
+  return arrays;
+}
+
+std::string GpuPathOf(const LrbcHeader& plan) {
+  if (!HasGpuArrays(plan)) return "";
+  return plan.gpu_obs_mode == static_cast<uint8_t>(GpuMode::kCudaIpc)
+             ? "CUDA IPC"
+             : "Vulkan";
+}
+
+void NativeClient::AwaitGpuReadersNow() {
+  if (client_.MayRead() != ErrorCode::kOk) return;  // the send will say so
+  const absl::Status status = WithoutGil([&] {
+    absl::Status read =
+        copies_ == nullptr ? absl::OkStatus() : copies_->AwaitRead();
+    if (gpu_ != nullptr && gpu_->arrays->HasReaders()) {
+      read.Update(gpu_->arrays->AwaitReaders());
+    }
+    return read;
+  });
+  if (!status.ok()) Raise(status, name_);
+}
+
+void NativeClient::EndGpuSession() {
+  if (gpu_ != nullptr) gpu_->client = nullptr;
+  gpu_.reset();
+  copies_.reset();
+}
+
 PyObject* NativeClient::Step(py::handle actions) {
   const InCall in_call(this);
+  AwaitGpuReaders();
   const std::span<const float> checked = Checked(actions);
   const ErrorCode code =
       KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
@@ -74,6 +147,7 @@ void NativeClient::Send(py::handle actions) { Post(Checked(actions)); }
 
 void NativeClient::Post(std::span<const float> actions) {
   const InCall in_call(this);
+  AwaitGpuReaders();
   const ErrorCode code = client_.Send(actions);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
@@ -94,6 +168,7 @@ void NativeClient::Await(double timeout_secs) {
 
 void NativeClient::PostChosen(std::span<const int64_t> env_ids) {
   const InCall in_call(this);
+  AwaitGpuReaders();
   const ErrorCode code = client_.Send(client_.arrays().actions, env_ids);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
@@ -140,6 +215,7 @@ void NativeClient::SendReset(
     const std::vector<int64_t>& env_ids,
     const std::vector<std::optional<uint64_t>>& seeds) {
   const InCall in_call(this);
+  AwaitGpuReaders();
   const ErrorCode code = client_.SendReset(env_ids, seeds);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
@@ -184,6 +260,7 @@ py::tuple NativeClient::DrawnFrame(std::optional<double> timeout_secs) {
 void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   const InCall in_call(this);
   const double secs = timeout_secs.value_or(timeout_secs_);
+  EndGpuSession();
   reconnecting_ = true;
   rpc_.EndSession();
   const absl::Status status =
@@ -204,6 +281,7 @@ void NativeClient::Close() {
   rpc_.EndSession();
   const ErrorCode code = client_.Close();
   if (code != ErrorCode::kOk) RaiseCode(code);
+  EndGpuSession();
 }
 
 uint64_t NativeClient::ImageStep() const {

@@ -15,6 +15,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,14 +26,22 @@
 #include "absl/status/statusor.h"
 #include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
+#include "schema/layout/lrbc.h"
+#include "transport/gpu/imported_arrays.h"
+#include "transport/gpu/region_copies.h"
+#include "transport/memory/gpu_plan.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
+
+// "CUDA IPC", "Vulkan"; "": the engine has no arrays on a GPU.
+std::string GpuPathOf(const LrbcHeader& plan);
 
 // Legal call order: ClientSide's. All calls except the views raise by the error
 // table (errors.h). A second thread inside a call gets ConcurrentUse.
 class NativeClient {
  public:
+  ~NativeClient();
   // Attaches; blocks for up to `timeout_secs`.
   NativeClient(const std::string& name, double timeout_secs,
                const std::string& wait, uint32_t autoreset);
@@ -67,6 +76,24 @@ class NativeClient {
   // (uint8[height, width, channels], metadata as bytes). Unsupported: the
   // engine was started without frames.
   pybind11::tuple DrawnFrame(std::optional<double> timeout_secs);
+  // The arrays that the engine has on a GPU: (role, path) -> CudaArray; empty
+  // if it has none. The first call opens them. They raise ClientClosed after
+  // Reconnect and Close, and the errors of Send while the results of the last
+  // exchange are not there. Raises the errors of ImportedArrays::Open.
+  pybind11::dict CudaArrays();
+  // Before each send the client waits until these copies have read the region.
+  // It keeps them until Reconnect or Close.
+  void AwaitCopies(std::shared_ptr<RegionCopies> copies) {
+    copies_ = std::move(copies);
+  }
+  // The engine's path to a GPU: as GpuPathOf.
+  std::string GpuPath() const { return GpuPathOf(client_.plan()); }
+  // Whether the engine writes the region's observations and images.
+  bool HasCpuObs() const {
+    return !HasGpuArrays(client_.plan()) ||
+           (client_.plan().gpu_flags & kGpuFillsCpu) != 0;
+  }
+
   // On success views() returns the views of the new mapping.
   void Reconnect(std::optional<double> timeout_secs);
   void Close();
@@ -94,6 +121,11 @@ class NativeClient {
 
  private:
   class InCall;
+  // What arrays on a GPU share with their client, which may end before them.
+  struct GpuSession {
+    std::shared_ptr<ImportedArrays> arrays;
+    const NativeClient* client;  // nullptr: the session has ended
+  };
   // Raises InvalidAction if dtype, shape or layout do not match.
   std::span<const float> Checked(pybind11::handle actions) const;
   // Calls `wait` with a function that it must call before it sleeps.
@@ -101,11 +133,20 @@ class NativeClient {
   static ErrorCode KeepingGil(Wait wait);
   [[noreturn]] void RaiseInvalidAction(pybind11::handle actions) const;
   [[noreturn]] void RaiseCode(ErrorCode code) const;
+  // Before the engine may overwrite arrays: waits for their readers on this
+  // process's streams.
+  void AwaitGpuReaders() {
+    if (gpu_ != nullptr || copies_ != nullptr) AwaitGpuReadersNow();
+  }
+  void AwaitGpuReadersNow();
+  void EndGpuSession();
 
   std::string name_;
   double timeout_secs_;
   ClientSide client_;
   NativeRpc rpc_;
+  std::shared_ptr<GpuSession> gpu_;  // from the first CudaArrays on
+  std::shared_ptr<RegionCopies> copies_;
   RegionViews views_;
   pybind11::tuple results_;  // (obs, rewards, dones)
   // Guarded by the GIL. ClientSide refuses a second thread during its own

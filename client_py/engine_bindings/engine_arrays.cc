@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "client_py/bindings/cuda_array.h"
 #include "schema/layout/field.h"
+#include "transport/gpu/cuda_prototypes.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/session/field_array.h"
 #include "transport/session/step_arrays.h"
@@ -44,6 +48,24 @@ py::dict FieldViews(const StepArrays& arrays, const py::capsule& keeper) {
   return views;
 }
 
+// Returns a pair for Adaptor.arrays: (role, path) -> CudaArray, and a function
+// that takes the number of the stream on which the engine writes; None: none.
+// The host, and with it the memory, must outlive the engine's use of them.
+py::object CudaArraysOf(ExportedArrays* gpu, uint32_t num_envs) {
+  if (gpu == nullptr) return py::none();
+  py::dict arrays;
+  for (const FieldRecord& record : gpu->spec().arrays) {
+    if (record.role == FieldRole::kFinalObs) continue;  // the host writes it
+    arrays[py::make_tuple(NameOf(record.role), std::string(PathOf(record)))] =
+        CudaArray(CudaArray::PlaceOf(record, num_envs, gpu->At(record),
+                                     gpu->context()->ordinal()),
+                  gpu->context(), [](std::optional<CudaStream>) {});
+  }
+  return py::make_tuple(arrays, py::cpp_function([gpu](uintptr_t stream) {
+                          gpu->WriteOn(CudaStreamOfNumber(stream));
+                        }));
+}
+
 template <typename T, typename Array>
 void CopyIn(std::span<T> from, Array* to) {
   std::ranges::copy(from, to->mutable_data());
@@ -56,13 +78,15 @@ void CopyOut(const Array& from, std::span<T> to) {
 
 }  // namespace
 
-EngineArrays::EngineArrays(const EngineSide& side, py::object make)
+EngineArrays::EngineArrays(const EngineSide& side, ExportedArrays* gpu,
+                           py::object make)
     : num_envs_(side.arrays().num_envs),
       obs_size_(side.arrays().obs_size),
       act_size_(side.arrays().act_size),
       info_size_(side.arrays().info_size),
       region_obs_(side.arrays().obs.data()),
-      make_(std::move(make)) {
+      make_(std::move(make)),
+      cuda_(CudaArraysOf(gpu, num_envs_)) {
   const StepArrays& arrays = side.arrays();
   const py::capsule keeper(new SharedMapping(side.mapping()), [](void* shared) {
     delete static_cast<SharedMapping*>(shared);
@@ -79,7 +103,7 @@ EngineArrays::EngineArrays(const EngineSide& side, py::object make)
 
 void EngineArrays::Finish(Set* set, const py::dict& fields) const {
   set->object = make_(set->obs, set->actions, set->rewards, set->terminateds,
-                      set->truncateds, set->infos, fields);
+                      set->truncateds, set->infos, fields, cuda_);
 }
 
 // Work without an exchange: the host has no fields then.

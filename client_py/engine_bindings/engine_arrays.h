@@ -4,6 +4,7 @@
 // Data flow: a step: the region, in place. Work without an exchange, such as a
 // real-time step: the host's private arrays -> copies -> the engine -> copies
 // -> the host's arrays.
+// Arrays on a GPU are the host's, for each kind of work.
 // Ownership: PythonEngine owns it. Python may keep the arrays: those of the
 // region keep it mapped, and the copies belong to Python.
 //
@@ -22,6 +23,7 @@
 #include <optional>
 
 #include "engine_adapter/core/engine.h"
+#include "transport/gpu/exported_arrays.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
@@ -30,7 +32,9 @@ namespace tandem {
 class EngineArrays {
  public:
   // `make`: Adaptor.arrays, which returns the object for the engine.
-  EngineArrays(const EngineSide& side, pybind11::object make);
+  // `gpu`: the host's; nullptr: none.
+  EngineArrays(const EngineSide& side, ExportedArrays* gpu,
+               pybind11::object make);
 
   // Returns the object with the arrays for this work, borrowed.
   PyObject* Begin(const StepIo& io);
@@ -60,6 +64,7 @@ class EngineArrays {
   const uint32_t info_size_;
   const float* const region_obs_;
   pybind11::object make_;
+  pybind11::object cuda_;  // of all sets; None: none
   Set region_;
   std::optional<Set> copies_;  // made at first use
 };

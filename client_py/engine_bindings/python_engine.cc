@@ -57,6 +57,14 @@ EngineSchema SchemaOf(const py::object& adaptor) {
        given.attr("fields").cast<std::vector<FieldRow>>()) {
     schema.fields.push_back(SpecOf(row));
   }
+  const py::object gpu = given.attr("gpu");
+  if (!gpu.is_none()) {
+    schema.gpu =
+        GpuSchema{.cuda_device = gpu.attr("cuda_device").cast<int>(),
+                  .fills_cpu = gpu.attr("fills_cpu").cast<bool>(),
+                  .image_width = gpu.attr("image_width").cast<uint32_t>(),
+                  .image_height = gpu.attr("image_height").cast<uint32_t>()};
+  }
   return schema;
 }
 
@@ -92,7 +100,8 @@ PythonEngine::~PythonEngine() {
 absl::Status PythonEngine::SetHost(EngineHost* host) {
   adaptor_.OnStop([host] { host->RequestStop(); });
   return adaptor_.Call([&] {
-    held_->arrays.emplace(host->side(), adaptor_.object().attr("arrays"));
+    held_->arrays.emplace(host->side(), host->gpu(),
+                          adaptor_.object().attr("arrays"));
   });
 }
 

@@ -5,6 +5,9 @@
 It needs `pip install mujoco-warp gymnasium[mujoco]`, the latter for the model. The first start compiles MuJoCo Warp's
 kernels, which takes half a minute or more; later ones read them from Warp's cache. So `tandem.launch_engine` needs a
 longer `timeout`. States are float32, unlike those of MuJoCo itself.
+
+On a GPU a kernel writes the observations into the memory that a trainer's `client.obs_cuda` shows, without a copy; with
+`--fills_cpu=0` only there. Not yet run on a device.
 """
 
 from collections.abc import Sequence
@@ -20,7 +23,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 import tandem
-from tandem.serving.arrays import EngineArrays
+from tandem.serving.arrays import CudaArrays, EngineArrays
 from tandem.serving.engine import Actuator, Index
 
 _MODEL = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / "half_cheetah.xml"
@@ -29,15 +32,38 @@ _CONTROL_COST = 0.1
 _STATE = ("qpos", "qvel", "qacc_warmstart")  # the solver starts from the last accelerations
 
 
+def _write_obs(
+    qpos: warp.array2d(dtype=float),  # type: ignore[valid-type]
+    qvel: warp.array2d(dtype=float),  # type: ignore[valid-type]
+    obs: warp.array2d(dtype=float),  # type: ignore[valid-type]
+) -> None:
+    env, column = warp.tid()
+    positions = qpos.shape[1] - 1
+    if column < positions:
+        obs[env, column] = qpos[env, column + 1]
+    else:
+        obs[env, column] = qvel[env, column - positions]
+
+
+_observe_kernel = warp.kernel(_write_obs)
+
+
 class HalfCheetah(tandem.Engine):
     """Runs cheetahs. Observations and rewards are those of Gymnasium's HalfCheetah-v5."""
 
     task = "WarpHalfCheetah-v5"
     info_sizes = {"x_position": None, "x_velocity": None}  # noqa: RUF012, never changed
 
-    def __init__(self, num_envs: int, *, max_episode_steps: int = 1000, frame_skip: int = 5) -> None:
+    def __init__(
+        self, num_envs: int, *, max_episode_steps: int = 1000, frame_skip: int = 5, fills_cpu: int = 1
+    ) -> None:
         """Loads the model, and compiles the kernels by a first step."""
         self.num_envs = num_envs
+        device = warp.get_device()
+        if device.is_cuda:
+            self.cuda_device = device.ordinal
+        self.fills_cpu = bool(fills_cpu) or not device.is_cuda
+        self._gpu_obs: Any = None
         self.max_episode_steps = max_episode_steps
         self._frame_skip = frame_skip
         model = mujoco.MjModel.from_xml_path(str(_MODEL))
@@ -114,8 +140,26 @@ class HalfCheetah(tandem.Engine):
         arrays.infos["x_velocity"][envs] = velocity
         self._observe(envs, arrays)
 
+    def _observe_on_gpu(self, cuda: CudaArrays, rewards: NDArray[np.float32]) -> None:
+        """Writes the observations of all environments, which are the same as before where nothing has changed."""
+        if self._gpu_obs is None:
+            self._gpu_obs, self._gpu_rewards = _of_memory(cuda.obs), _of_memory(cuda.rewards)
+            cuda.write_on(warp.get_stream().cuda_stream)
+        if not self._is_on_device:
+            for name in _STATE:
+                getattr(self._data, name).assign(self._state[name])
+            self._is_on_device = True
+        warp.launch(
+            _observe_kernel, dim=self._gpu_obs.shape, inputs=[self._data.qpos, self._data.qvel], outputs=[self._gpu_obs]
+        )
+        self._gpu_rewards.assign(rewards)
+
     def _observe(self, envs: Index, arrays: EngineArrays) -> None:
         # Without the first position: an observation does not show how far the cheetah is.
+        if arrays.cuda is not None:
+            self._observe_on_gpu(arrays.cuda, arrays.rewards)
+        if not self.fills_cpu:
+            return
         positions = self._state["qpos"].shape[1] - 1
         arrays.obs[envs, :positions] = self._state["qpos"][envs, 1:]
         arrays.obs[envs, positions:] = self._state["qvel"][envs]
@@ -127,6 +171,11 @@ class HalfCheetah(tandem.Engine):
     def controls(self, env: int) -> NDArray[np.float64]:
         """Returns the last step's controls."""
         return np.array(self._controls[env], np.float64)
+
+
+def _of_memory(array: Any) -> Any:
+    """Returns a Warp array of an array that the host has allocated, without a copy."""
+    return warp.array(ptr=array.pointer, shape=array.shape, dtype=warp.float32, device=f"cuda:{array.device}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or
 publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
 TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
 tandem.services     RPCs to an engine; tandem.telemetry: jobs and their events, with tandem-daemon
-tandem.ray          rollouts from the nodes of a Ray cluster; environments for RLlib
+tandem.torch        results as tensors, also on a GPU; tandem.ray: rollouts on the nodes of a Ray cluster
 tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .xuance, .pettingzoo: the same for these packages
 tandem.doctor       checks this machine: `python -m tandem.doctor`; .sdk: flags for C; .rerun: for Rerun's viewer
 """
@@ -41,6 +41,12 @@ if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv) and "tandem
         EngineStartFailed,
         EnvFailed,
         ForkedChild,
+        GpuDriverMissing,
+        GpuDriverTooOld,
+        GpuFailed,
+        GpuOtherContext,
+        GpuOtherDevice,
+        GpuStaleHandle,
         Interrupted,
         InvalidAction,
         InvalidArgument,
@@ -96,6 +102,12 @@ __all__ = [
     "FastLaneReader",
     "ForkedChild",
     "FrameOptions",
+    "GpuDriverMissing",
+    "GpuDriverTooOld",
+    "GpuFailed",
+    "GpuOtherContext",
+    "GpuOtherDevice",
+    "GpuStaleHandle",
     "ImageOptions",
     "Interrupted",
     "InvalidAction",

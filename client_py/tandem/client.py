@@ -1,4 +1,7 @@
-"""`SharedMemoryClient`: the trainer's side of a region."""
+"""`SharedMemoryClient`: the trainer's side of a region.
+
+Length: one class, with the contract of each method.
+"""
 
 import contextlib
 import enum
@@ -11,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem._native import AUTORESET_MODES, NativeClient, StepMethod, default_region_name
+from tandem._native import AUTORESET_MODES, CudaArray, NativeClient, StepMethod, default_region_name
 from tandem.arguments import one_of, seconds, text
 from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
-from tandem.errors import ForkedChild, InvalidArgument
+from tandem.errors import ForkedChild, InvalidArgument, Unsupported
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.of_engine import EngineServices
@@ -144,6 +147,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         self._terminateds, self._truncateds = native.terminateds, native.truncateds
         self._images = native.images
         self._fields = native.fields
+        self._cuda: dict[tuple[str, str], CudaArray] | None = None
 
     def send(self, actions: NDArray[np.float32]) -> None:
         """Starts a step and returns at once; `recv` returns its results.
@@ -270,6 +274,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
           ForkedChild: The client belongs to this process's parent.
         """
         self._native.close()
+        self._cuda = None
 
     def stats(self) -> ClientStats:
         """Returns how the time was spent since the client attached. Any thread may call this at any time."""
@@ -359,6 +364,63 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         fill the fields of "action", then call `step(client.actions)`. Views as `obs`: valid until the next send.
         """
         return dict(self._fields)
+
+    @property
+    def fields_cuda(self) -> dict[tuple[str, str], CudaArray]:
+        """The arrays that the engine has on a GPU, [num_envs, ...], by role and path as in `fields`.
+
+        The roles are "obs", "final_obs", "reward" (float32) and "images". `torch.from_dlpack(array)` is a tensor of the
+        engine's memory, without a copy; JAX and CuPy take the array by DLPack or by the CUDA array interface, too. Each
+        such export makes the consumer's current stream wait for the results of the last exchange: export again after
+        each step. A tensor is valid until the next send. The send waits until work on the streams of these exports has
+        read it; other streams are the caller's matter. After `close`, `reconnect` and `PeerGone` an export raises.
+        Tensors from before keep the memory open, but their contents are undefined (docs/gpu.md).
+
+        Raises:
+          Unsupported: The engine has no arrays on a GPU, or is in this process.
+          AccessDenied: The engine belongs to another user.
+          GpuDriverMissing, GpuDriverTooOld: This process has no CUDA driver that can open them.
+          GpuOtherDevice: They are on a device that this process does not see.
+          GpuOtherContext: Another context than the device's primary one is current.
+          GpuStaleHandle: The engine has freed them, or died.
+          GpuFailed: The driver reported another error.
+          StepPending: The last step was not received.
+          TandemError: As `step`.
+        """
+        if self._cuda is None:
+            self._cuda = self._native.cuda_arrays()
+        return dict(self._cuda)
+
+    @property
+    def obs_cuda(self) -> CudaArray:
+        """Observations on the engine's GPU, float32[num_envs, obs_size], or the one field of "obs".
+
+        Lifetime, order and errors: those of `fields_cuda`, which has the observations of a Dict.
+        """
+        return self._cuda_array("obs")
+
+    @property
+    def images_cuda(self) -> CudaArray:
+        """Images on the engine's GPU, uint8[num_envs, height, width, 3], RGB; as `obs_cuda`."""
+        return self._cuda_array("images")
+
+    def _cuda_array(self, role: str) -> CudaArray:
+        arrays = self.fields_cuda if self._cuda is None else self._cuda
+        if (role, "") not in arrays:
+            raise Unsupported(
+                f"region '{self._name}': expected one array {role} on a GPU, found {sorted(arrays)}; see fields_cuda"
+            )
+        return arrays[role, ""]
+
+    @property
+    def gpu_path(self) -> str:
+        """How the engine offers arrays on a GPU: "CUDA IPC", "Vulkan", or "" for none."""
+        return self._native.gpu_path
+
+    @property
+    def has_cpu_obs(self) -> bool:
+        """Whether the engine writes `obs`, `final_obs` and `images`; if not, they are on its GPU only."""
+        return self._native.has_cpu_obs
 
     @property
     def image_step(self) -> int:

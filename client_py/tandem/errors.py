@@ -136,6 +136,30 @@ class EnvFailed(EngineFailed, code=24):
     """
 
 
+class GpuFailed(TandemError, RuntimeError, code=25):
+    """A call of the GPU driver failed; the message has both. The base of the other GPU errors."""
+
+
+class GpuDriverMissing(GpuFailed, code=26):
+    """There is no GPU driver or no GPU, or TANDEM_CUDA=no switches it off. The engine's CPU arrays still work."""
+
+
+class GpuDriverTooOld(GpuFailed, code=27):
+    """The GPU driver is older than Tandem needs; the message has both versions."""
+
+
+class GpuOtherDevice(GpuFailed, code=28):
+    """The engine's arrays are on a GPU that this process does not see. See CUDA_VISIBLE_DEVICES."""
+
+
+class GpuStaleHandle(GpuFailed, code=29):
+    """The engine has died, or freed its GPU memory. Start it again and call `reconnect`."""
+
+
+class GpuOtherContext(GpuFailed, code=30):
+    """A context other than the device's primary one is current in this thread. The primary one is that of torch."""
+
+
 # Region name -> a function that returns the last lines of the engine that this process launched.
 last_words: dict[str, Callable[[], str]] = {}
 

@@ -40,6 +40,17 @@
 
 namespace tandem {
 
+// Arrays in the memory of a GPU, which the host allocates and the engine
+// writes: observations, rewards and, if it has a size, images.
+struct GpuSchema {
+  int cuda_device = 0;  // the number of the device
+  // Whether the engine also writes the observations of the region. If not, the
+  // engine cannot serve without the device.
+  bool fills_cpu = true;
+  uint32_t image_width = 0;  // pixels; 0: no images
+  uint32_t image_height = 0;
+};
+
 // The schema does not change while the engine exists.
 struct EngineSchema {
   std::string task;       // at most 63 bytes; a reconnect compares it
@@ -56,6 +67,9 @@ struct EngineSchema {
   // with fields has no steps and resets without an exchange: real time and the
   // RPCs SingleStep and ResetAgent raise Unsupported.
   std::vector<FieldSpec> fields = {};
+  // For engines that write on a GPU. They have no steps and resets without an
+  // exchange either.
+  std::optional<GpuSchema> gpu = {};
 };
 
 struct ResetRequest {

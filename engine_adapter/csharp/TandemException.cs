@@ -37,7 +37,13 @@ namespace Tandem
         MessageTooLarge = 21,
         Unsupported = 22,
         SystemCallFailed = 23,
-        EnvFailed = 24
+        EnvFailed = 24,
+        GpuFailed = 25,
+        GpuDriverMissing = 26,
+        GpuDriverTooOld = 27,
+        GpuOtherDevice = 28,
+        GpuStaleHandle = 29,
+        GpuOtherContext = 30
     }
 
     public class TandemException : Exception

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/host/gpu_arrays.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -75,6 +77,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
     if (!status.ok()) return status;
     images = {.width = options.images->width, .height = options.images->height};
   }
+  TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, options.log));
   TANDEM_ASSIGN_OR_RETURN(
       auto side,
       EngineSide::Create(options.name,
@@ -91,10 +94,11 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                           .images = images,
                           .image_slot_bytes = options.image_slot_bytes,
                           .fields = schema.fields,
-                          .subsets = true},
+                          .subsets = true,
+                          .gpu = GpuSpecOf(gpu.get(), schema)},
                          options.side));
-  std::unique_ptr<EngineHost> host(
-      new EngineHost(engine, std::move(options), std::move(side)));
+  std::unique_ptr<EngineHost> host(new EngineHost(
+      engine, std::move(options), std::move(gpu), std::move(side)));
   if (host->options_.images) {
     TANDEM_RETURN_IF_ERROR(
         host->StartImages(engine->images(), schema.num_envs));
@@ -118,10 +122,12 @@ absl::Status EngineHost::CallEngine(Engine* engine) {
   return opening_;
 }
 
-EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
+EngineHost::EngineHost(EngineBase* engine, Options options,
+                       std::unique_ptr<ExportedArrays> gpu, EngineSide side)
     : engine_(engine),
       methods_(engine->ports().methods),
       options_(std::move(options)),
+      gpu_(std::move(gpu)),
       side_(std::move(side)),
       runner_(&side_.arrays()),
       simulation_(
@@ -131,7 +137,11 @@ EngineHost::EngineHost(EngineBase* engine, Options options, EngineSide side)
             callers_.LogPause(begun, caller);
           }),
       callers_(options_.rpc, engine, &simulation_, &side_,
-               [this](absl::string_view line) { Log(line); }) {}
+               [this](absl::string_view line) { Log(line); }) {
+  if (gpu_ == nullptr) return;
+  runner_.KeepAlso(
+      [this](std::span<const uint32_t> envs) { gpu_->KeepFinalRows(envs); });
+}
 
 EngineHost::~EngineHost() { Stop(); }
 
@@ -331,6 +341,9 @@ void EngineHost::EndExchange() {
   const ExchangeKind kind = side_.kind();
   absl::Status drawn;
   if (images_ != nullptr && runner_.status().ok()) drawn = DrawImages(kind);
+  if (gpu_ != nullptr && runner_.status().ok() && drawn.ok()) {
+    drawn = gpu_->Record();
+  }
   const absl::Status& status = drawn.ok() ? runner_.status() : drawn;
   if (status.ok()) {
     // Before Publish: after it the client owns the arrays.
@@ -392,6 +405,7 @@ absl::Status EngineHost::EndResetAll() {
     status = images_->DrawAll();
     if (status.ok()) side_.TagImages(side_.frame_seq());
   }
+  if (status.ok() && gpu_ != nullptr) status = gpu_->Record();
   if (status.ok()) fresh_at_ = simulation_.changes();
   return status;
 }

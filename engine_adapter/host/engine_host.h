@@ -58,6 +58,7 @@
 #include "engine_adapter/services/rpc_config.h"
 #include "schema/layout/service.h"
 #include "transport/base/clock.h"
+#include "transport/gpu/exported_arrays.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {
@@ -108,7 +109,9 @@ class EngineHost {
   //  - those of EngineSide::Create, EngineSide::Open and the engine;
   //  - kInvalidArgument: invalid frame or image options, or an engine without a
   //    frame source;
-  //  - kUnsupported: the engine cannot run in the mode.
+  //  - kUnsupported: the engine cannot run in the mode;
+  //  - those of ExportedArrays::Make for an engine with arrays on a GPU, if
+  //    TANDEM_CUDA=require, or the engine does not fill the region's arrays.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Create(Engine* engine,
                                                             Options options);
   // The same for an engine that takes its work by Next. The first work resets
@@ -170,6 +173,8 @@ class EngineHost {
   void RemoveName() const { side_.region().RemoveName(); }
 
   const EngineSide& side() const { return side_; }
+  // The arrays on a GPU; nullptr: none.
+  ExportedArrays* gpu() const { return gpu_.get(); }
 
  private:
   // What the runner's work is for.
@@ -183,7 +188,8 @@ class EngineHost {
     kServiceReset,
   };
 
-  EngineHost(EngineBase* engine, Options options, EngineSide side);
+  EngineHost(EngineBase* engine, Options options,
+             std::unique_ptr<ExportedArrays> gpu, EngineSide side);
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   absl::Status StartImages(FrameSource* source, uint32_t num_envs);
   absl::Status DrawImages(ExchangeKind kind);
@@ -208,6 +214,7 @@ class EngineHost {
   Engine* synchronous_ = nullptr;  // the same engine; nullptr: it uses Next
   MethodPort* const methods_;      // the engine's, or nullptr
   Options options_;
+  std::unique_ptr<ExportedArrays> gpu_;  // freed after the region's name
   EngineSide side_;
   ExchangeRunner runner_;
   Purpose purpose_ = Purpose::kNone;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "engine_adapter/base/guarded.h"
 
@@ -101,6 +102,12 @@ ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
     accumulated_ = std::make_unique<Accumulated>(*arrays_);
   }
   return *accumulated_;
+}
+
+void ExchangeRunner::KeepAlso(
+    std::function<void(std::span<const uint32_t> envs)> keep) {
+  keep_also_ = std::move(keep);
+  ended_.reserve(arrays_->num_envs);
 }
 
 void ExchangeRunner::SetTarget(const StepArrays& arrays) {
@@ -297,6 +304,13 @@ void ExchangeRunner::EndStep() {
   if (to_reset_.empty()) {
     End();
     return;
+  }
+  if (keep_also_) {
+    ended_.clear();
+    for (const ResetRequest& request : to_reset_) {
+      ended_.push_back(request.env);
+    }
+    keep_also_(ended_);
   }
   // The reset replaces observation and infos; reward and flags stay the
   // episode's.

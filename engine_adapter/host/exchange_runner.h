@@ -18,6 +18,7 @@
 #define TANDEM_ENGINE_ADAPTER_HOST_EXCHANGE_RUNNER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,10 @@ class ExchangeRunner {
  public:
   // `arrays` must outlive the runner.
   explicit ExchangeRunner(const StepArrays* arrays);
+
+  // Makes the runner call `keep` with the environments whose final observations
+  // an exchange keeps, before their reset: for arrays outside of the region.
+  void KeepAlso(std::function<void(std::span<const uint32_t> envs)> keep);
 
   // Resets every environment; zeroes rewards and flags. With a seed,
   // environment i gets the seed `*first_seed + i`.
@@ -125,6 +130,8 @@ class ExchangeRunner {
   std::vector<ResetRequest> to_reset_;
   std::vector<uint32_t> some_to_step_;  // if some are reset
   std::vector<uint32_t> all_;
+  std::function<void(std::span<const uint32_t>)> keep_also_;
+  std::vector<uint32_t> ended_;      // for it
   std::vector<uint8_t> reset_next_;  // NEXT_STEP: 1: the episode has ended
   uint32_t to_reset_next_ = 0;       // the number of 1s in it
   std::unique_ptr<Accumulated> accumulated_;  // made at first use

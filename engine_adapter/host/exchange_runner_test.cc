@@ -197,6 +197,25 @@ TEST_F(ExchangeRunnerTest, SameStepResetsAtOnceAndKeepsTheLastObservation) {
   EXPECT_EQ(dones_, (Flags{0, 0, 0}));
 }
 
+TEST_F(ExchangeRunnerTest, SameStepKeepsRowsElsewhereBeforeTheReset) {
+  std::vector<uint32_t> kept;
+  Floats obs_then;
+  runner_.KeepAlso([&](std::span<const uint32_t> envs) {
+    kept.assign(envs.begin(), envs.end());
+    obs_then = obs_;
+  });
+  resets_ = {0, kResetRequested, 0};
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(kept, std::vector<uint32_t>{});
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(kept, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(obs_then[0], 102);
+  EXPECT_EQ(obs_[0], 200);
+  kept.clear();
+  Step(AutoresetMode::kNextStep);
+  EXPECT_EQ(kept, std::vector<uint32_t>{});
+}
+
 TEST_F(ExchangeRunnerTest, SameStepKeepsTheLastInfosAndShowsThoseOfTheReset) {
   EXPECT_EQ(infos_, (std::vector<double>{1.5, 1.5, 1.5}));
   Step(AutoresetMode::kSameStep);

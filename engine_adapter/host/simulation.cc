@@ -18,14 +18,16 @@ namespace {
 constexpr int64_t kMaxDebtNs = 100'000'000;
 
 // The results of steps and resets without an exchange need private arrays,
-// which fields do not have.
+// which fields and arrays on a GPU do not have.
 absl::Status CheckNoFields(const EngineBase& engine, absl::string_view what) {
   const EngineSchema& schema = engine.schema();
-  if (schema.fields.empty()) return absl::OkStatus();
+  if (schema.fields.empty() && !schema.gpu) return absl::OkStatus();
   return MakeError(
       ErrorCode::kUnsupported,
-      absl::StrCat(what, ": expected an engine without fields, found '",
-                   schema.task, "', which has ", schema.fields.size(),
+      absl::StrCat(what, ": expected an engine without ",
+                   schema.gpu ? "arrays on a GPU" : "fields", ", found '",
+                   schema.task, "', which has ",
+                   schema.gpu ? "them" : absl::StrCat(schema.fields.size()),
                    "; it steps and resets only by exchanges"));
 }
 

@@ -77,7 +77,8 @@ TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
       {"lrbc_v1_attendants.bin", SampleAttendantsHeader()},
       {"lrbc_v1_image_slots.bin", SampleImageSlotsHeader()},
       {"lrbc_v1_fields.bin", SampleFieldsHeader()},
-      {"lrbc_v1_workers.bin", SampleWorkersHeader()}};
+      {"lrbc_v1_workers.bin", SampleWorkersHeader()},
+      {"lrbc_v1_gpu.bin", SampleGpuHeader()}};
   for (const auto& [name, header] : kMore) {
     const char* bytes = reinterpret_cast<const char*>(&header);
     EXPECT_EQ(std::string(bytes, sizeof(header)), Golden(name)) << kNext;
@@ -164,9 +165,9 @@ void ExpectZeroInReservedBytesOnly(const std::string& golden,
   }
 }
 
-// lrbc_v1.bin has no table of fields, and no workers.
+// lrbc_v1.bin has no table of fields, no workers and no arrays on a GPU.
 TEST(Sample, IsZeroInReservedBytesOnly) {
-  ExpectZeroInReservedBytesOnly(Golden("lrbc_v1_workers.bin"), HeaderRows());
+  ExpectZeroInReservedBytesOnly(Golden("lrbc_v1_gpu.bin"), HeaderRows());
   ExpectZeroInReservedBytesOnly(Golden("field_v1.bin"), FieldRecordRows());
   ExpectZeroInReservedBytesOnly(Golden("workers_header_v1.bin"),
                                 WorkersHeaderRows());
@@ -175,7 +176,7 @@ TEST(Sample, IsZeroInReservedBytesOnly) {
 
 // Otherwise two exchanged fields would not be detected.
 TEST(Sample, HoldsEachNumberOnceWhereThereIsAChoice) {
-  const std::string golden = Golden("lrbc_v1_workers.bin");
+  const std::string golden = Golden("lrbc_v1_gpu.bin");
   std::set<uint64_t> seen;
   for (const FieldRow& row : HeaderRows()) {
     if (row.reserved || row.bytes != row.element_bytes) continue;

@@ -266,6 +266,31 @@ def test_a_region_with_workers_differs_in_the_listed_fields() -> None:
     assert all(header[at] == fields[at] for at in range(4096) if at not in differ)
 
 
+def test_a_region_with_arrays_on_a_gpu_differs_in_the_listed_fields() -> None:
+    """The differences from a region with workers: mode, feature bit, table, size of the region, and checksums."""
+    before = (GOLDENS / "lrbc_v1_workers.bin").read_bytes()
+    header = (GOLDENS / "lrbc_v1_gpu.bin").read_bytes()
+    assert struct.unpack_from("<Q", header, 648)[0] == struct.unpack_from("<Q", before, 648)[0] | 4096
+    assert before[968:988] == bytes(20)
+    assert header[473] == 1
+    (table,) = struct.unpack_from("<Q", before, 640)  # where the region without a table ends
+    offset, count, flags, checksum = struct.unpack_from("<QIII", header, 968)
+    assert (offset, count, flags) == (table, 4, 1)
+    (obs,) = struct.unpack_from("<Q", header, 752)
+    records = b"".join(
+        [
+            record(obs, 1, 11, (17,)),
+            record(obs + 2304, 2, 11, (17,)),
+            record(obs + 4608, 4, 11),
+            record(obs + 4864, 8, 2, (36, 48, 3)),
+        ]
+    )
+    assert checksum == zlib.crc32(records, zlib.crc32(header[968:984]))
+    assert struct.unpack_from("<Q", header, 640)[0] == table + 4 * 256
+    differ = (473, *range(640, 656), *range(896, 900), *range(968, 988))
+    assert all(header[at] == before[at] for at in range(4096) if at not in differ)
+
+
 def test_the_workers_section_has_its_promised_fields() -> None:
     """The fields of the section's header and of a slot, by their offsets in each."""
     assert len(WORKERS_HEAD) == 1024

@@ -62,7 +62,19 @@
   ROW(23, kSystemCallFailed, kInternal, SystemCallFailed,                  \
       "a system call failed")                                              \
   ROW(24, kEnvFailed, kInternal, EnvFailed,                                \
-      "an environment raised an exception in its worker process")
+      "an environment raised an exception in its worker process")          \
+  ROW(25, kGpuFailed, kInternal, GpuFailed,                                \
+      "a call of the GPU driver failed or was refused")                    \
+  ROW(26, kGpuDriverMissing, kFailedPrecondition, GpuDriverMissing,        \
+      "there is no GPU driver, or no GPU")                                 \
+  ROW(27, kGpuDriverTooOld, kFailedPrecondition, GpuDriverTooOld,          \
+      "the GPU driver is older than this version needs")                   \
+  ROW(28, kGpuOtherDevice, kFailedPrecondition, GpuOtherDevice,            \
+      "the arrays are on a GPU that this process does not see")            \
+  ROW(29, kGpuStaleHandle, kAborted, GpuStaleHandle,                       \
+      "the engine's GPU memory is gone")                                   \
+  ROW(30, kGpuOtherContext, kFailedPrecondition, GpuOtherContext,          \
+      "another context than the device's primary one is current")
 
 namespace tandem {
 

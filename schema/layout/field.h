@@ -5,9 +5,11 @@
 // Data flow: the engine writes the table before the region has a name; a client
 // copies it once, checks the copy, and uses the arrays at the records' offsets.
 // Ownership: a region with kFeatureFields has field_count records at
-// fields_offset. They are constant. The arrays belong to the two sides in turn,
-// as all arrays do. Elements are little-endian, in C order.
-// `schema/goldens/lrbc_v1.txt` lists every member of a record.
+// fields_offset; one with kFeatureGpuArrays has gpu_array_count records of
+// arrays in its GPU allocation at gpu_arrays_offset. They are constant. The
+// arrays belong to the two sides in turn, as all arrays do. Elements are
+// little-endian, in C order. `schema/goldens/lrbc_v1.txt` lists every member of
+// a record.
 //
 //   FieldRecord record = {.role = FieldRole::kObs, .type = FieldType::kUint8};
 //   uint64_t bytes = FieldBytes(record, header.num_envs);
@@ -42,12 +44,15 @@ enum class FieldRole : uint8_t {
   // Writer engine, of an episode in the step that ends it; where dones is 1.
   kEpisodeReturn = 6,  // the sum of its rewards
   kEpisodeLength = 7,  // the number of its steps
+  // Writer engine, with obs: RGB images of the environments. Only in the table
+  // of arrays on a GPU.
+  kImages = 8,
 };
 
 // The names for users.
 inline constexpr std::array kFieldRoleNames = {
-    "obs",    "final_obs",      "action",        "reward",
-    "status", "episode_return", "episode_length"};
+    "obs",    "final_obs",      "action",         "reward",
+    "status", "episode_return", "episode_length", "images"};
 
 constexpr bool IsKnown(FieldRole role) {
   const auto number = static_cast<size_t>(role);
@@ -118,7 +123,9 @@ enum class EnvStatus : uint8_t {
 };
 
 struct FieldRecord {
-  uint64_t offset;  // of the array: bytes from the start of the region
+  // Of the array: bytes from the start of the region; in the table of arrays on
+  // a GPU, from the start of the GPU allocation.
+  uint64_t offset;
   FieldRole role;
   FieldType type;
   uint8_t dims;  // used elements of shape; 0: one number for each environment

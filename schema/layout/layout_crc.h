@@ -51,6 +51,15 @@ inline uint32_t FieldsCrc(const LrbcHeader& header,
       crc32(crc, reinterpret_cast<const Bytef*>(fields.data()),
             static_cast<uInt>(fields.size_bytes())));
 }
+// Its gpu_arrays_crc32; `arrays` are all records of the table, at most
+// kMaxFields.
+inline uint32_t GpuArraysCrc(const LrbcHeader& header,
+                             std::span<const FieldRecord> arrays) {
+  const uLong crc = CrcOf(header, kGpuArraysCrcRanges);
+  return static_cast<uint32_t>(
+      crc32(crc, reinterpret_cast<const Bytef*>(arrays.data()),
+            static_cast<uInt>(arrays.size_bytes())));
+}
 // Its workers_crc32; `rows` are those of all slots, at most kMaxWorkers.
 inline uint32_t WorkersCrc(const LrbcHeader& header,
                            std::span<const WorkerRows> rows) {

@@ -100,6 +100,9 @@ inline constexpr uint64_t kFeatureFields =
 inline constexpr uint64_t kFeatureWorkers =
     1024;  // workers_offset to workers_crc32; only regions with workers
 inline constexpr uint64_t kFeatureSubsets = 2048;  // the flag kSkip
+inline constexpr uint64_t kFeatureGpuArrays =
+    4096;  // gpu_arrays_offset to gpu_arrays_crc32; only regions whose engine
+           // exports memory of a GPU
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -119,13 +122,25 @@ enum class Phase : uint8_t {
 };
 
 // First byte and length of each range that layout_crc32 covers, and of the ones
-// that attendants_crc32, image_slots_crc32, fields_crc32 and workers_crc32
-// cover.
+// that attendants_crc32, image_slots_crc32, fields_crc32, workers_crc32 and
+// gpu_arrays_crc32 cover.
 inline constexpr uint32_t kLayoutCrcRanges[][2] = {{20, 108}, {384, 512}};
 inline constexpr uint32_t kAttendantsCrcRanges[][2] = {{904, 12}};
 inline constexpr uint32_t kImageSlotsCrcRanges[][2] = {{920, 12}};
 inline constexpr uint32_t kFieldsCrcRanges[][2] = {{936, 12}};
 inline constexpr uint32_t kWorkersCrcRanges[][2] = {{952, 12}};
+inline constexpr uint32_t kGpuArraysCrcRanges[][2] = {{968, 16}};
+
+// Where the observations are: the values of gpu_obs_mode.
+enum class GpuMode : uint8_t {
+  kCpu = 0,             // in the region only
+  kCudaIpc = 1,         // the handles are CUipcMemHandle and CUipcEventHandle
+  kVulkanExternal = 2,  // a file descriptor of the allocation
+};
+
+// Bits of gpu_flags.
+inline constexpr uint32_t kGpuFillsCpu = 1;  // obs, final_obs and images of the
+                                             // region are written, too
 
 // A logarithmic histogram with four linear parts per octave, from 128 ns to 8.6
 // s. The first and last buckets include shorter and longer times. One writer.
@@ -175,7 +190,7 @@ struct LrbcHeader {
   uint32_t image_channels;
   uint8_t reserved_468[4];
   uint8_t gpu_available;
-  uint8_t gpu_obs_mode;  // 0 CPU, 1 CUDA_IPC, 2 VULKAN_EXTERNAL
+  uint8_t gpu_obs_mode;  // a GpuMode
   uint8_t reserved_474[2];
   uint8_t gpu_obs_handle[64];
   uint32_t gpu_device_id;
@@ -225,7 +240,13 @@ struct LrbcHeader {
   uint32_t num_workers;
   uint32_t workers_crc32;  // as layout_crc32: kWorkersCrcRanges, then the rows
                            // of all slots
-  uint8_t reserved_968[56];
+  // The table of arrays in the GPU allocation (field.h); 0: none.
+  uint64_t gpu_arrays_offset;
+  uint32_t gpu_array_count;   // records of the table
+  uint32_t gpu_flags;         // kGpu*
+  uint32_t gpu_arrays_crc32;  // as layout_crc32: kGpuArraysCrcRanges, then all
+                              // records
+  uint8_t reserved_988[36];
 
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
@@ -337,6 +358,10 @@ static_assert(offsetof(LrbcHeader, fields_crc32) == 948);
 static_assert(offsetof(LrbcHeader, workers_offset) == 952);
 static_assert(offsetof(LrbcHeader, num_workers) == 960);
 static_assert(offsetof(LrbcHeader, workers_crc32) == 964);
+static_assert(offsetof(LrbcHeader, gpu_arrays_offset) == 968);
+static_assert(offsetof(LrbcHeader, gpu_array_count) == 976);
+static_assert(offsetof(LrbcHeader, gpu_flags) == 980);
+static_assert(offsetof(LrbcHeader, gpu_arrays_crc32) == 984);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);

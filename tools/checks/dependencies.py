@@ -2,7 +2,7 @@
 
     client_py, engine_adapter, viz, slow_lane  ->  program, transport  ->  schema;  sdk  ->  engine_adapter
     client_py/tandem:_engine.so  ->  client_py/engine_bindings  ->  client_py, engine_adapter
-    within transport: rpc -> session -> frames, ring -> wait, memory -> base;  monitoring -> session
+    within transport: rpc -> session -> frames, ring -> wait, memory -> base;  monitoring -> session;  gpu -> memory
     program -> transport/base
 
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
@@ -33,6 +33,7 @@ _BELOW: dict[str, frozenset[str]] = {
     "transport/memory": frozenset({"schema", "transport/base"}),
 }
 _BELOW["transport/ring"] = _BELOW["transport/wait"] | {"transport/wait", "transport/memory"}
+_BELOW["transport/gpu"] = _BELOW["transport/memory"] | {"transport/memory"}
 _BELOW["transport/frames"] = _BELOW["transport/ring"] | {"transport/ring"}
 _BELOW["transport/session"] = _BELOW["transport/frames"] | {"transport/frames"}
 _BELOW["transport/monitoring"] = _BELOW["transport/session"] | {"transport/session"}

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "schema/layout/attendant_slot.h"
 #include "transport/base/error.h"
+#include "transport/memory/gpu_plan.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"
 
@@ -27,22 +28,21 @@ absl::Status NotReady(absl::string_view name, absl::string_view found) {
                                 "(LUCKY_SHM_NAME sets the default)"));
 }
 
-// Copies the table of fields, of at most kMaxFields records; empty if the
-// region has none. `plan` has passed CheckHeader, so the table is inside the
-// file.
-absl::StatusOr<std::vector<FieldRecord>> ReadFields(int fd,
-                                                    const LrbcHeader& plan) {
-  std::vector<FieldRecord> fields;
-  if (!HasFields(plan)) return fields;
-  fields.resize(plan.field_count);
-  const uint64_t bytes = FieldTableBytes(plan);
+// Copies a table of at most kMaxFields records. The header has passed
+// CheckHeader, so the table is inside the file.
+absl::StatusOr<std::vector<FieldRecord>> ReadTable(int fd,
+                                                   absl::string_view name,
+                                                   uint64_t offset,
+                                                   uint32_t records) {
+  std::vector<FieldRecord> table(records);
+  const uint64_t bytes = uint64_t{records} * sizeof(FieldRecord);
   const ssize_t got =
-      pread(fd, fields.data(), bytes, static_cast<off_t>(plan.fields_offset));
-  if (got == static_cast<ssize_t>(bytes)) return fields;
-  return MakeError(ErrorCode::kLayoutMismatch,
-                   absl::StrCat("table of fields: expected ", bytes,
-                                " bytes at ", plan.fields_offset,
-                                ", found the end of the file before them"));
+      pread(fd, table.data(), bytes, static_cast<off_t>(offset));
+  if (got == static_cast<ssize_t>(bytes)) return table;
+  return MakeError(
+      ErrorCode::kLayoutMismatch,
+      absl::StrCat(name, ": expected ", bytes, " bytes at ", offset,
+                   ", found the end of the file before them"));
 }
 
 // Copies the rows of all workers, at most kMaxWorkers; empty if the region has
@@ -67,10 +67,24 @@ absl::StatusOr<std::vector<WorkerRows>> ReadWorkers(int fd,
 absl::Status ReadAndCheck(int fd, uint64_t file_bytes, RegionParts* parts) {
   const LrbcHeader& plan = parts->plan;
   TANDEM_RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
-  TANDEM_ASSIGN_OR_RETURN(parts->fields, ReadFields(fd, plan));
+  if (HasFields(plan)) {
+    TANDEM_ASSIGN_OR_RETURN(
+        parts->fields,
+        ReadTable(fd, "table of fields", plan.fields_offset, plan.field_count));
+  }
   TANDEM_ASSIGN_OR_RETURN(parts->workers, ReadWorkers(fd, plan));
-  if (parts->fields.empty() && parts->workers.empty()) return absl::OkStatus();
-  return CheckHeader(plan, file_bytes, parts->fields, parts->workers);
+  if (HasGpuArrays(plan)) {
+    TANDEM_ASSIGN_OR_RETURN(
+        parts->gpu_arrays,
+        ReadTable(fd, "table of GPU arrays", plan.gpu_arrays_offset,
+                  plan.gpu_array_count));
+  }
+  if (parts->fields.empty() && parts->workers.empty() &&
+      parts->gpu_arrays.empty()) {
+    return absl::OkStatus();
+  }
+  return CheckHeader(plan, file_bytes, parts->fields, parts->workers,
+                     parts->gpu_arrays);
 }
 
 }  // namespace
@@ -107,8 +121,13 @@ absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
                            plan.server_pid.load(std::memory_order_relaxed),
                            ") is gone"));
   }
-  return FoundRegion{std::move(fd), std::move(lock), plan,
-                     std::move(parts.fields), std::move(parts.workers)};
+  return FoundRegion{std::move(fd),
+                     std::move(lock),
+                     plan,
+                     std::move(parts.fields),
+                     std::move(parts.workers),
+                     std::move(parts.gpu_arrays),
+                     file->status.st_uid};
 }
 
 absl::StatusOr<RegionParts> ReadRegionParts(int fd) {

@@ -31,16 +31,18 @@ namespace tandem {
 struct FoundRegion {
   UniqueFd fd;  // open for reading and writing
   RegionLock lock;
-  LrbcHeader plan;                  // a checked copy of the header
-  std::vector<FieldRecord> fields;  // as AttachedRegion's
-  std::vector<WorkerRows> workers;  // the same
+  LrbcHeader plan;                      // a checked copy of the header
+  std::vector<FieldRecord> fields;      // as AttachedRegion's
+  std::vector<WorkerRows> workers;      // the same
+  std::vector<FieldRecord> gpu_arrays;  // the same
+  uint32_t owner = 0;                   // the file's user id
 };
 
 // Makes system calls; does not wait; changes nothing in the region. Errors:
 // those of OpenSharedFile and CheckTrust, and
 //   kNotReady        no live engine serves the region, or the file is too short
-//   kLayoutMismatch  not a region of this version, or its table of fields or
-//                    its workers' rows are invalid
+//   kLayoutMismatch  not a region of this version, or its table of fields, its
+//                    workers' rows or its table of GPU arrays are invalid
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name);
 
 // The checked copies of a region's constant parts.
@@ -48,6 +50,7 @@ struct RegionParts {
   LrbcHeader plan;
   std::vector<FieldRecord> fields;
   std::vector<WorkerRows> workers;
+  std::vector<FieldRecord> gpu_arrays;
 };
 
 // Reads them from a region's file, without its lock. Makes system calls; does
@@ -92,6 +95,11 @@ class AttachedRegion {
   const std::vector<FieldRecord>& fields() const { return fields_; }
   // The checked copy of the workers' rows; empty if the region has no workers.
   const std::vector<WorkerRows>& workers() const { return workers_; }
+  // The checked copy of the table of arrays on a GPU; empty if the region has
+  // none.
+  const std::vector<FieldRecord>& gpu_arrays() const { return gpu_arrays_; }
+  // The user id of the region's file, and so of its engine.
+  uint32_t owner() const { return owner_; }
 
  private:
   AttachedRegion(FoundRegion found,
@@ -100,13 +108,17 @@ class AttachedRegion {
         mapping_(std::move(mapping)),
         plan_(found.plan),
         fields_(std::move(found.fields)),
-        workers_(std::move(found.workers)) {}
+        workers_(std::move(found.workers)),
+        gpu_arrays_(std::move(found.gpu_arrays)),
+        owner_(found.owner) {}
 
   RegionLock lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   LrbcHeader plan_;
   std::vector<FieldRecord> fields_;
   std::vector<WorkerRows> workers_;
+  std::vector<FieldRecord> gpu_arrays_;
+  uint32_t owner_;
   bool holds_lock_ = false;
 };
 

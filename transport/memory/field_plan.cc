@@ -148,19 +148,14 @@ std::string RowsProblem(const LrbcHeader& header, const FieldRecord& record,
 
 std::string ProblemOf(const LrbcHeader& header, const FieldRecord& record,
                       size_t index) {
-  if (!IsKnown(record.role)) {
+  if (!IsKnown(record.role) || record.role > FieldRole::kEpisodeLength) {
     return Mismatch(absl::StrCat("the role of field ", index),
-                    absl::StrCat("in 1 .. ", kFieldRoleNames.size()),
+                    absl::StrCat("in 1 .. ", static_cast<uint32_t>(
+                                                 FieldRole::kEpisodeLength)),
                     absl::StrCat(static_cast<uint32_t>(record.role)));
   }
   const std::string name = FieldText(record);
-  if (!IsKnown(record.type)) {
-    return Mismatch(absl::StrCat("the type of ", name),
-                    absl::StrCat("in 1 .. ", kFieldTypes.size()),
-                    absl::StrCat(static_cast<uint32_t>(record.type)));
-  }
-  std::string problem = ShapeProblem(record, name);
-  if (problem.empty()) problem = PathProblem(record, name);
+  std::string problem = ValueProblem(record, name);
   if (problem.empty()) problem = NumberProblem(record, name);
   if (problem.empty()) problem = RowsProblem(header, record, name);
   return problem;
@@ -211,6 +206,16 @@ std::optional<uint64_t> RowsOf(const LrbcHeader& header, FieldRole role) {
 std::string FieldText(const FieldRecord& record) {
   return absl::StrCat("field ", NameOf(record.role), " '",
                       Printable(PathOf(record)), "'");
+}
+
+std::string ValueProblem(const FieldRecord& record, const std::string& name) {
+  if (!IsKnown(record.type)) {
+    return Mismatch(absl::StrCat("the type of ", name),
+                    absl::StrCat("in 1 .. ", kFieldTypes.size()),
+                    absl::StrCat(static_cast<uint32_t>(record.type)));
+  }
+  std::string problem = ShapeProblem(record, name);
+  return problem.empty() ? PathProblem(record, name) : problem;
 }
 
 std::vector<FieldRecord> FieldRecordsOf(std::span<const FieldSpec> specs,

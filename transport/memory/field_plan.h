@@ -46,6 +46,10 @@ std::optional<uint64_t> RowsOf(const LrbcHeader& header, FieldRole role);
 // Returns "field obs '/image'", for any bytes.
 std::string FieldText(const FieldRecord& record);
 
+// Returns what is wrong with the type, the shape or the path of a record, which
+// texts call `name`; "": nothing. For any bytes.
+std::string ValueProblem(const FieldRecord& record, const std::string& name);
+
 // Returns the records of a region, without offsets: of the float32 rows, if
 // obs_size or act_size is not 0, then of `specs` in their order. Each record of
 // an observation is followed by that of its final observation. Appends a

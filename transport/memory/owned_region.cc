@@ -9,6 +9,7 @@
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/memory/dead_region.h"
+#include "transport/memory/gpu_plan.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {
@@ -61,6 +62,10 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
   for (size_t worker = 0; worker < workers.size(); ++worker) {
     mapping.At<WorkerSlot>(WorkerSlotOffset(header, worker))->rows =
         workers[worker];
+  }
+  if (HasGpuArrays(header)) {
+    std::memcpy(mapping.At<std::byte>(header.gpu_arrays_offset),
+                spec.gpu.arrays.data(), GpuTableBytes(header));
   }
   return OwnedRegion(std::move(file), frames, std::move(fields),
                      std::move(workers));

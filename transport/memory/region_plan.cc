@@ -220,6 +220,16 @@ void AddOptionalSections(const LrbcHeader& header,
                            WorkersBytes(header.num_workers)});
     }
   }
+  if (HasGpuArrays(header)) {
+    const size_t before = problems->size();
+    CheckRange("gpu_array_count", header.gpu_array_count, 1, kMaxFields,
+               problems);
+    if (problems->size() == before) {
+      sections->push_back({"table of GPU arrays",
+                           &LrbcHeader::gpu_arrays_offset,
+                           GpuTableBytes(header)});
+    }
+  }
 }
 
 // Sets the offset of each record: the arrays follow the table, which begins at
@@ -293,6 +303,48 @@ void ExamineWorkers(const LrbcHeader& header, std::span<const WorkerRows> rows,
              header.num_envs, &found->problems);
   if (found->problems.size() != before) return;
   found->workers.assign(rows.begin(), rows.end());
+}
+
+// Checks a copy of the table of arrays on a GPU.
+void ExamineGpuArrays(const LrbcHeader& header,
+                      std::span<const FieldRecord> arrays,
+                      HeaderFindings* found) {
+  const size_t before = found->problems.size();
+  CheckRange("the copied GPU arrays", arrays.size(), header.gpu_array_count,
+             header.gpu_array_count, &found->problems);
+  CheckCrc("gpu_arrays_crc32", GpuArraysCrc(header, arrays),
+           header.gpu_arrays_crc32, &found->problems);
+  if (found->problems.size() == before) {
+    CheckGpuArrays(header, arrays, &found->problems);
+  }
+  if (found->problems.size() != before) return;
+  found->gpu_arrays.assign(arrays.begin(), arrays.end());
+}
+
+// Writes the header's members of a GPU allocation, and makes room for the table
+// behind `*end`.
+void AddGpuArrays(const GpuSpec& spec, LrbcHeader* header, uint64_t* end,
+                  Problems* problems) {
+  header->gpu_available = 1;
+  header->gpu_obs_mode = static_cast<uint8_t>(spec.mode);
+  header->gpu_device_id = spec.device_id;
+  std::ranges::copy(spec.device_uuid, header->gpu_device_uuid);
+  std::ranges::copy(spec.memory_handle, header->gpu_obs_handle);
+  std::ranges::copy(spec.event_handle, header->gpu_event_handle);
+  header->gpu_alloc_size = spec.alloc_bytes;
+  CheckRange("the number of GPU arrays", spec.arrays.size(), 1, kMaxFields,
+             problems);
+  if (!problems->empty()) return;
+  header->gpu_alloc_offset =
+      std::ranges::find(spec.arrays, FieldRole::kObs, &FieldRecord::role)
+          ->offset;
+  header->gpu_arrays_offset = *end;
+  header->gpu_array_count = static_cast<uint32_t>(spec.arrays.size());
+  header->gpu_flags = spec.fills_cpu ? kGpuFillsCpu : 0;
+  header->feature_bits |= kFeatureGpuArrays;
+  header->gpu_arrays_crc32 = GpuArraysCrc(*header, spec.arrays);
+  CheckGpuArrays(*header, spec.arrays, problems);
+  *end = AlignUp(*end + GpuTableBytes(*header));
 }
 
 // Returns the problem of one section alone; "": none.
@@ -418,6 +470,13 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     header.workers_crc32 = WorkersCrc(header, PlanWorkers(header));
     end = AlignUp(end + WorkersBytes(spec.workers));
   }
+  if (spec.gpu.mode != GpuMode::kCpu) {
+    AddGpuArrays(spec.gpu, &header, &end, &problems);
+    if (!problems.empty()) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("region: ", problems.front()));
+    }
+  }
   header.region_size = end;
   if (end > kMaxRegionBytes) {
     return MakeError(
@@ -459,7 +518,8 @@ std::vector<WorkerRows> PlanWorkers(const LrbcHeader& header) {
 
 HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
                              std::span<const FieldRecord> fields,
-                             std::span<const WorkerRows> workers) {
+                             std::span<const WorkerRows> workers,
+                             std::span<const FieldRecord> gpu_arrays) {
   HeaderFindings found;
   CheckIdentity(header, file_bytes, &found.problems);
   Problems sizes;
@@ -478,6 +538,9 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
   }
   if (HasWorkers(header) && !workers.empty()) {
     ExamineWorkers(header, workers, &found);
+  }
+  if (HasGpuArrays(header) && !gpu_arrays.empty()) {
+    ExamineGpuArrays(header, gpu_arrays, &found);
   }
   for (RegionSection& section : found.sections) {
     section.problem = PlaceProblem(section, file_bytes);
@@ -503,9 +566,10 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
 
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
                          std::span<const FieldRecord> fields,
-                         std::span<const WorkerRows> workers) {
+                         std::span<const WorkerRows> workers,
+                         std::span<const FieldRecord> gpu_arrays) {
   const HeaderFindings found =
-      ExamineHeader(header, file_bytes, fields, workers);
+      ExamineHeader(header, file_bytes, fields, workers, gpu_arrays);
   if (found.problems.empty()) return absl::OkStatus();
   return MakeError(ErrorCode::kLayoutMismatch,
                    absl::StrCat("region header: ", found.problems.front(),

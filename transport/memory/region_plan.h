@@ -27,6 +27,7 @@
 #include "schema/layout/worker_slot.h"
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/field_plan.h"
+#include "transport/memory/gpu_plan.h"
 
 namespace tandem {
 
@@ -70,6 +71,7 @@ struct RegionSpec {
   // engine simulates them itself.
   uint32_t workers = 0;
   bool subsets = false;  // whether the engine knows the flag kSkip
+  GpuSpec gpu = {};      // arrays in the memory of a GPU
 };
 
 // Returns the constant part of the region's header; all other words are zero.
@@ -92,13 +94,15 @@ std::vector<WorkerRows> PlanWorkers(const LrbcHeader& header);
 // Checks whether a copied header describes a region of `file_bytes` that a
 // client may use: magic, version, checksum, features and sizes; each section
 // aligned, inside the file, and without overlap. With `fields`, a copy of the
-// header's table of fields, and `workers`, a copy of the workers' rows, the
-// same for these. If the header has either, call it first without them, since
-// only then their place is safe to read. kLayoutMismatch; the text has the
-// field, the expected and the found value.
+// header's table of fields, `workers`, a copy of the workers' rows, and
+// `gpu_arrays`, a copy of the table of arrays on a GPU, the same for these. If
+// the header has any, call it first without them, since only then their place
+// is safe to read. kLayoutMismatch; the text has the field, the expected and
+// the found value.
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
                          std::span<const FieldRecord> fields = {},
-                         std::span<const WorkerRows> workers = {});
+                         std::span<const WorkerRows> workers = {},
+                         std::span<const FieldRecord> gpu_arrays = {});
 
 // One array, ring or other part of a region, at the header's offset.
 struct RegionSection {
@@ -118,12 +122,14 @@ struct HeaderFindings {
   std::vector<RegionSection> sections;
   // The given ones, if the table is valid in itself; otherwise empty.
   std::vector<FieldRecord> fields;
-  std::vector<WorkerRows> workers;  // the same of the workers' rows
+  std::vector<WorkerRows> workers;      // the same of the workers' rows
+  std::vector<FieldRecord> gpu_arrays;  // the same of the arrays on a GPU
 };
-// Without `fields` or `workers`, they are not examined.
+// Without `fields`, `workers` or `gpu_arrays`, they are not examined.
 HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
                              std::span<const FieldRecord> fields = {},
-                             std::span<const WorkerRows> workers = {});
+                             std::span<const WorkerRows> workers = {},
+                             std::span<const FieldRecord> gpu_arrays = {});
 
 // Checks whether a client of `before` may continue with `after`: task, sizes,
 // layout, fields and workers must be equal. kLayoutMismatch; the text has the

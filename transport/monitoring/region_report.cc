@@ -52,6 +52,21 @@ std::vector<FieldRecord> ReadFields(const ObservedFile& file,
   return fields;
 }
 
+// Copies the table of arrays on a GPU, by the same rules.
+std::vector<FieldRecord> ReadGpuArrays(const ObservedFile& file,
+                                       const LrbcHeader& header) {
+  std::vector<FieldRecord> arrays;
+  if (!HasGpuArrays(header) || header.gpu_array_count > kMaxFields) {
+    return arrays;
+  }
+  arrays.resize(header.gpu_array_count);
+  if (!file.Read(header.gpu_arrays_offset, arrays.data(),
+                 GpuTableBytes(header))) {
+    arrays.clear();
+  }
+  return arrays;
+}
+
 // Copies the first part of each worker's slot, without its error; empty if
 // there are none, or the file has no room for them.
 std::vector<WorkerSlot> ReadWorkerSlots(const ObservedFile& file,
@@ -197,6 +212,31 @@ std::vector<FieldReport> FieldsOf(const LrbcHeader& header,
   return reports;
 }
 
+std::optional<GpuReport> GpuOf(const LrbcHeader& header,
+                               const std::vector<FieldRecord>& arrays) {
+  if (!HasGpuArrays(header)) return std::nullopt;
+  GpuReport report = {.bytes = header.gpu_alloc_size,
+                      .fills_cpu = (header.gpu_flags & kGpuFillsCpu) != 0,
+                      .arrays = FieldsOf(header, arrays)};
+  switch (static_cast<GpuMode>(header.gpu_obs_mode)) {
+    case GpuMode::kCudaIpc:
+      report.path = "CUDA IPC";
+      break;
+    case GpuMode::kVulkanExternal:
+      report.path = "Vulkan";
+      break;
+    default:
+      report.path = absl::StrCat("mode ", uint32_t{header.gpu_obs_mode});
+  }
+  report.device = "GPU-";
+  for (size_t at = 0; at < sizeof(header.gpu_device_uuid); ++at) {
+    if (at == 4 || at == 6 || at == 8 || at == 10) report.device += '-';
+    absl::StrAppend(&report.device,
+                    absl::Hex(header.gpu_device_uuid[at], absl::kZeroPad2));
+  }
+  return report;
+}
+
 Life WorkerLife(const ObservedFile& file, int64_t lock_byte,
                 const WorkerSlot& slot, Phase phase) {
   const std::optional<bool> locked = file.IsLocked(lock_byte);
@@ -321,11 +361,13 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
     return report;
   }
   const std::vector<WorkerSlot> workers = ReadWorkerSlots(file, header);
-  HeaderFindings found = ExamineHeader(
-      header, file.bytes(), ReadFields(file, header), RowsOfAll(workers));
+  HeaderFindings found =
+      ExamineHeader(header, file.bytes(), ReadFields(file, header),
+                    RowsOfAll(workers), ReadGpuArrays(file, header));
   report.header_problems = std::move(found.problems);
   report.sections = std::move(found.sections);
   report.fields = FieldsOf(header, found.fields);
+  report.gpu = GpuOf(header, found.gpu_arrays);
   FillCounts(header, &report);
   FillPeers(file, header, &report);
   FillParts(file, header, &report);
@@ -341,6 +383,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureCommands, "commands"},      {kFeatureAttendants, "attendants"},
       {kFeatureImageSlots, "image slots"}, {kFeatureFields, "fields"},
       {kFeatureWorkers, "workers"},        {kFeatureSubsets, "subsets"},
+      {kFeatureGpuArrays, "GPU arrays"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {

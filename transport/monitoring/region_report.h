@@ -82,6 +82,15 @@ struct FieldReport {
   uint64_t bytes = 0;
 };
 
+// The engine's allocation on a GPU.
+struct GpuReport {
+  std::string path = {};    // "CUDA IPC", "Vulkan", or "mode 7"
+  std::string device = {};  // "GPU-41424344-4546-..."
+  uint64_t bytes = 0;
+  bool fills_cpu = false;  // the region's observations are written, too
+  std::vector<FieldReport> arrays = {};  // with offsets in the allocation
+};
+
 // A process that calls the engine's RPCs in addition to the client.
 struct AttendantReport {
   uint32_t slot = 0;  // from 0
@@ -152,6 +161,7 @@ struct RegionReport {
   std::optional<RpcReport> commands;        // nullopt: unknown
   std::vector<AttendantReport> attendants;  // those that hold a slot's lock
   std::vector<FieldReport> fields;          // empty: none, or an invalid table
+  std::optional<GpuReport> gpu;             // nullopt: none
   // Empty: the engine simulates the environments itself. Otherwise `engine` is
   // the supervisor, but its phase is that of the workers during an exchange.
   std::vector<WorkerReport> workers;

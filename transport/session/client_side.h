@@ -196,6 +196,11 @@ class ClientSide final : public RpcSide {
                       std::vector<uint32_t>* workers,
                       absl::FunctionRef<void()> on_long_wait = DoNothing);
 
+  // Whether arrays() have the results of the last exchange. kOk, or the error
+  // that a Send would return.
+  ErrorCode MayRead() const { return MaySend(); }
+  const AttachedRegion& region() const { return session_.region; }
+
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
 

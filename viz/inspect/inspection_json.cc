@@ -92,6 +92,12 @@ std::string Date(uint64_t generation) {
       absl::UTCTimeZone());
 }
 
+Json FieldJson(const FieldReport& field) {
+  return {{"role", field.role},     {"path", field.path},
+          {"dtype", field.dtype},   {"shape", field.shape},
+          {"offset", field.offset}, {"bytes", field.bytes}};
+}
+
 void AddRegion(const Inspection& inspection, Json* json) {
   const RegionReport& region = inspection.region;
   (*json)["bytes"] = region.file_bytes;
@@ -106,12 +112,19 @@ void AddRegion(const Inspection& inspection, Json* json) {
   }
   Json fields = Json::array();
   for (const FieldReport& field : region.fields) {
-    fields.push_back({{"role", field.role},
-                      {"path", field.path},
-                      {"dtype", field.dtype},
-                      {"shape", field.shape},
-                      {"offset", field.offset},
-                      {"bytes", field.bytes}});
+    fields.push_back(FieldJson(field));
+  }
+  Json gpu = nullptr;
+  if (region.gpu) {
+    Json arrays = Json::array();
+    for (const FieldReport& array : region.gpu->arrays) {
+      arrays.push_back(FieldJson(array));
+    }
+    gpu = {{"path", region.gpu->path},
+           {"device", region.gpu->device},
+           {"bytes", region.gpu->bytes},
+           {"fills_cpu", region.gpu->fills_cpu},
+           {"arrays", std::move(arrays)}};
   }
   Json workers = Json::array();
   for (size_t i = 0; i < region.workers.size(); ++i) {
@@ -186,6 +199,7 @@ void AddRegion(const Inspection& inspection, Json* json) {
                                 : Json(nullptr)},
        {"workers", std::move(workers)},
        {"fields", std::move(fields)},
+       {"gpu", std::move(gpu)},
        {"sections", std::move(sections)}});
 }
 

@@ -136,6 +136,22 @@ TEST(InspectionJson, ARegionWithoutFieldsHasAnEmptyArray) {
   EXPECT_EQ(Parse(inspection)["fields"], Json::array());
 }
 
+TEST(InspectionJson, HasThePathToAGpu) {
+  Inspection inspection = SampleInspection();
+  EXPECT_EQ(Parse(inspection)["gpu"], Json(nullptr));
+  inspection.region.gpu = GpuReport{.path = "CUDA IPC",
+                                    .device = "GPU-41424344",
+                                    .bytes = 8192,
+                                    .fills_cpu = true};
+  inspection.region.gpu->arrays = {{.role = "obs", .dtype = "float32"}};
+  const Json gpu = Parse(inspection)["gpu"];
+  EXPECT_EQ(gpu["path"], "CUDA IPC");
+  EXPECT_EQ(gpu["device"], "GPU-41424344");
+  EXPECT_EQ(gpu["bytes"], 8192);
+  EXPECT_EQ(gpu["fills_cpu"], true);
+  EXPECT_EQ(gpu["arrays"][0]["role"], "obs");
+}
+
 TEST(InspectionJson, StateIsTheWorst) {
   Inspection inspection = SampleInspection();
   inspection.verdict.problems = {"a problem"};

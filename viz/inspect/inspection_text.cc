@@ -271,6 +271,19 @@ std::string TaskText(const RegionReport& region) {
   return text;
 }
 
+// Returns "CUDA IPC, 12 KiB on GPU-..., obs and images; ...".
+std::string GpuText(const RegionReport& region) {
+  if (!region.gpu) return "no path: the engine writes in the region only";
+  std::vector<std::string> names;
+  for (const FieldReport& array : region.gpu->arrays) {
+    names.push_back(absl::StrCat(array.role, array.path));
+  }
+  return absl::StrCat(
+      region.gpu->path, ", ", BytesText(region.gpu->bytes), " on ",
+      region.gpu->device, ": ", absl::StrJoin(names, ", "), "; observations ",
+      region.gpu->fills_cpu ? "also in" : "not in", " the region");
+}
+
 std::string RegionText(const Inspection& inspection, absl::Time now,
                        absl::TimeZone zone) {
   const RegionReport& region = inspection.region;
@@ -286,6 +299,7 @@ std::string RegionText(const Inspection& inspection, absl::Time now,
   row("region", BirthText(region, now, zone));
   row("engine", PeerText(region.engine));
   row("client", ClientText(inspection));
+  row("GPU", GpuText(region));
   row("exchanges", ExchangesText(region));
   if (inspection.rates) row("speed", SpeedText(inspection));
   AppendTimesTable(inspection, &text);

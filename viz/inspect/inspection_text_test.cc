@@ -56,6 +56,21 @@ TEST(InspectionText, ShowsContentAndSpeed) {
              "EngineFailed: joint 3 exploded"});
 }
 
+TEST(InspectionText, ShowsThePathToAGpu) {
+  Inspection inspection = SampleInspection();
+  ExpectHas(Text(inspection), {"GPU", "no path: the engine writes in the "});
+  inspection.region.gpu = GpuReport{.path = "CUDA IPC",
+                                    .device = "GPU-41424344",
+                                    .bytes = 8192,
+                                    .fills_cpu = true};
+  inspection.region.gpu->arrays = {{.role = "obs"}, {.role = "images"}};
+  ExpectHas(Text(inspection),
+            {"CUDA IPC, 8.00 KiB on GPU-41424344: obs, images; observations "
+             "also in the region"});
+  inspection.region.gpu->fills_cpu = false;
+  ExpectHas(Text(inspection), {"observations not in the region"});
+}
+
 TEST(InspectionText, BeginsWithProblems) {
   Inspection inspection = SampleInspection();
   inspection.verdict.problems = {"a problem"};

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 
-from tandem.doctor import installation, machine, shared_memory
+from tandem.doctor import gpu, installation, machine, shared_memory
 from tandem.doctor.finding import Finding, Findings, Level, fail
 from tandem.printable import printable_lines
 
@@ -19,6 +19,7 @@ _CHECKS: tuple[Callable[[], Findings], ...] = (
     machine.check_memory,
     machine.check_cores,
     machine.check_huge_pages,
+    gpu.check_gpu,
     installation.check_engine,
 )
 

@@ -14,6 +14,7 @@ import tandem
 from tandem.doctor.child import run_python
 from tandem.doctor.finding import size
 from tandem.doctor.machine import MemoryLimit, cpu_quota, memory_limit
+from tandem.testing import cuda_engine
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     TRIVIAL_ENGINE,
     nothing_left_behind,
@@ -21,6 +22,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.shared_memory import with_shared_memory
+from tandem.testing.standin import LIBRARY
 from tools.testing import pytest_main
 
 _DOCTOR = ("-m", "tandem.doctor")
@@ -68,6 +70,35 @@ def test_nothing_fails_here_and_a_real_engine_steps() -> None:
     assert f"OK    tandem: {tandem.__version__}" in outcome.stdout
     assert outcome.stdout.splitlines()[-1].endswith(" 0 FAIL")
     assert not list(Path("/dev/shm").glob("*tandem-doctor-*"))
+
+
+def test_a_gpu_and_the_paths_of_regions_are_named() -> None:
+    """With the stand-in driver: its device, and the path that a region offers; one without has none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
+        engine = tandem.launch_engine(name=unique_name(), num_envs=1, server=cuda_engine.__file__, timeout=60)
+    with engine:
+        outcome = _run(sys.executable, *_DOCTOR, TANDEM_CUDA_LIBRARY=str(LIBRARY))
+    assert f"OK    GPU path: region {engine.name}: CUDA IPC" in outcome.stdout
+    assert "OK    GPU: CUDA driver 13.0" in outcome.stdout and "0 stand-in (GPU-74616e64-" in outcome.stdout
+    with tandem.launch_engine("CartPole-v1", name=unique_name()) as plain:
+        outcome = _run(sys.executable, *_DOCTOR, TANDEM_CUDA="no")
+    assert f"region {plain.name}: none, the engine writes in the region only" in outcome.stdout
+    assert "OK    GPU: none: the CUDA driver is switched off by TANDEM_CUDA=no" in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "fact"),
+    [
+        ({"TANDEM_STANDIN_VERSION": "11020"}, "GpuDriverTooOld"),
+        ({"TANDEM_STANDIN_FAIL": "cuInit=304"}, "CUDA_ERROR_OPERATING_SYSTEM"),
+        ({"TANDEM_CUDA": "require", "TANDEM_CUDA_LIBRARY": "/no/libcuda.so"}, "/no/libcuda.so"),
+    ],
+)
+def test_a_gpu_that_cannot_be_used_is_a_warning(variables: dict[str, str], fact: str) -> None:
+    """The finding has the error; a missing driver is one only if it is required."""
+    found = _report(sys.executable, code=0, **{"TANDEM_CUDA_LIBRARY": str(LIBRARY), **variables})["GPU"]
+    assert found["level"] == "WARN" and fact in found["found"]
 
 
 def test_help_describes_the_program() -> None:

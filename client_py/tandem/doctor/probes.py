@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem._native import __file__ as extension_file
-from tandem._native import engine_pid
+from tandem._native import cuda_driver, engine_pid, region_gpu_path
 from tandem.client import SharedMemoryClient
 from tandem.engine import process, program
 from tandem.errors import NotReady, TandemError
@@ -33,6 +33,20 @@ def regions(*names: str) -> dict[str, int | str | None]:
         except TandemError as error:
             found[name] = f"{type(error).__name__}: {error}"
     return found
+
+
+def gpu(*names: str) -> dict[str, Any]:
+    """Returns what the CUDA driver has: its library, version and devices, or an error; and the path of each region."""
+    paths: dict[str, str] = {}
+    for name in names:
+        try:
+            paths[name] = region_gpu_path(name)
+        except TandemError as error:
+            paths[name] = f"{type(error).__name__}: {error}"
+    try:
+        return {**cuda_driver(), "paths": paths}
+    except TandemError as error:
+        return {"error": type(error).__name__, "text": str(error), "paths": paths}
 
 
 def server() -> str:
@@ -64,6 +78,7 @@ def engine(name: str) -> dict[str, Any]:
 _PROBES: dict[str, Callable[..., Any]] = {
     "engine": engine,
     "extension": extension,
+    "gpu": gpu,
     "regions": regions,
     "server": server,
 }

@@ -74,10 +74,16 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         Raises:
           InvalidArgument: No client, or an invalid dtype.
           LayoutMismatch: The engine's description of its task is invalid.
-          Unsupported: The engine's observations or actions are fields, and it does not describe their spaces.
+          Unsupported: The engine's observations or actions are fields, and it does not describe their spaces; or its
+            observations are on a GPU only.
         """
         if not isinstance(client, SharedMemoryClient):
             raise InvalidArgument(f"client: expected a tandem.SharedMemoryClient, found {shown(client)}")
+        if not client.has_cpu_obs:
+            raise Unsupported(
+                f"region '{client.name}': expected observations in the region, found them on a GPU only; use "
+                "tandem.torch, or start the engine with fills_cpu"
+            )
         self._task = describe(client)
         single = self._task.observation_space
         if has_rows(client):

@@ -5,18 +5,19 @@ Data flow: the binding (engine_bindings/python_engine.h) -> Adaptor -> the engin
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem.arguments import integer, shown, text
+from tandem._native import CudaArray
+from tandem.arguments import flag, integer, shown, text
 from tandem.arguments.arrays import described
 from tandem.errors import EngineFailed, InvalidArgument, Unsupported
 from tandem.services.contract import SimulationContract
 from tandem.services.scene import Transform
-from tandem.serving.arrays import EngineArrays, Fields, info_columns, is_rows, tree
+from tandem.serving.arrays import CudaArrays, EngineArrays, Fields, info_columns, is_rows, tree
 from tandem.serving.engine import DebugMark, Engine
 from tandem.spaces.fields import layout, place
 from tandem.spaces.space_json import space_to_json
@@ -35,6 +36,22 @@ FieldRow = tuple[str, str, tuple[int, ...], str]
 Numbers = list[float] | None
 
 
+class Gpu(NamedTuple):
+    """`GpuSchema` of engine_adapter/core/engine.h.
+
+    Attributes:
+      cuda_device: The number of the device.
+      fills_cpu: Whether the region's observations are written, too.
+      image_width: Pixels; 0: no images.
+      image_height: Pixels.
+    """
+
+    cuda_device: int
+    fills_cpu: bool
+    image_width: int
+    image_height: int
+
+
 class Schema(NamedTuple):
     """What the binding reads once: `EngineSchema` of engine_adapter/core/engine.h.
 
@@ -48,6 +65,7 @@ class Schema(NamedTuple):
       observation_names: For display.
       action_names: For display.
       step_secs: Simulated seconds of a step; 0: unknown.
+      gpu: Of an engine that writes on a GPU.
     """
 
     task: str
@@ -59,6 +77,7 @@ class Schema(NamedTuple):
     observation_names: list[str]
     action_names: list[str]
     step_secs: float
+    gpu: Gpu | None
 
 
 class JointInfo(NamedTuple):
@@ -169,7 +188,16 @@ class Adaptor:
             observation_names=_names("observation_names", engine.observation_names, sizes["obs"]),
             action_names=_names("action_names", engine.action_names, sizes["action"]),
             step_secs=float(step_secs),
+            gpu=self._gpu(),
         )
+
+    def _gpu(self) -> Gpu | None:
+        engine = self._engine
+        if engine.cuda_device is None:
+            return None
+        device = integer("cuda_device", engine.cuda_device, 0, 1023)
+        width, height = (0, 0) if engine.cuda_image_size is None else self._size("cuda_image_size")
+        return Gpu(device, flag("fills_cpu", engine.fills_cpu, after=""), width, height)
 
     def arrays(
         self,
@@ -180,6 +208,7 @@ class Adaptor:
         truncateds: NDArray[np.uint8],
         infos: NDArray[np.float64],
         fields: Fields,
+        cuda: tuple[dict[tuple[str, str], CudaArray], Callable[[int], None]] | None,
     ) -> EngineArrays:
         """Returns the arrays for the engine, of the region's rows, flags and fields."""
         engine, num_envs = self._engine, self.schema.num_envs
@@ -194,6 +223,16 @@ class Adaptor:
             terminateds=terminateds.view(np.bool_),
             truncateds=truncateds.view(np.bool_),
             infos=info_columns(engine.info_sizes, infos),
+            cuda=None if cuda is None else self._cuda_arrays(*cuda),
+        )
+
+    def _cuda_arrays(self, given: dict[tuple[str, str], CudaArray], write_on: Callable[[int], None]) -> CudaArrays:
+        rows = given.get(("obs", "")) if self.schema.obs_size else None
+        return CudaArrays(
+            obs=rows or tree(self._engine.observation_space, "obs", given, self.schema.num_envs),
+            rewards=given["reward", ""],
+            images=given.get(("images", "")),
+            write_on=write_on,
         )
 
     def refuse_result(self, method: str, result: object) -> NoReturn:
@@ -272,10 +311,13 @@ class Adaptor:
         return array.astype(np.float32)
 
     def _image_size(self) -> tuple[int, int]:
-        size = self._engine.image_size
+        return self._size("image_size")
+
+    def _size(self, name: str) -> tuple[int, int]:
+        size = getattr(self._engine, name)
         if not isinstance(size, tuple | list) or len(size) != 2:
-            raise InvalidArgument(f"image_size: expected (width, height), found {shown(size)}")
-        return integer("image_size[0]", size[0], 1), integer("image_size[1]", size[1], 1)
+            raise InvalidArgument(f"{name}: expected (width, height), found {shown(size)}")
+        return integer(f"{name}[0]", size[0], 1), integer(f"{name}[1]", size[1], 1)
 
     def _camera_rows(self) -> list[tuple[int, str]]:
         """Returns the cameras; one that is an entity has its id."""

@@ -1,13 +1,38 @@
 """`EngineArrays`: the arrays of all environments, which an engine reads and writes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-Fields = Mapping[tuple[str, str], NDArray[Any]]
+from tandem._native import CudaArray
+
+Fields = Mapping[tuple[str, str], Any]
+
+
+class CudaArrays(NamedTuple):
+    """Arrays of an engine in the memory of a GPU; the host owns them, and the engine writes into them.
+
+    Each is a `tandem._native.CudaArray`, which `torch.from_dlpack`, `warp.array` (by the CUDA array interface), CuPy
+    and JAX take without a copy; it is valid until the engine ends. An engine whose results are in memory of its own
+    framework's pool copies them, on the device: CUDA IPC exports no memory of pools.
+
+    Attributes:
+      obs: Observations, as those of `EngineArrays`.
+      rewards: float32[num_envs]; the rewards of the region must be written, too.
+      images: uint8[num_envs, height, width, 3], RGB; None without `Engine.cuda_image_size`.
+      write_on: Called with the number of the CUDA stream on which the engine writes, such as
+        `torch.cuda.current_stream().cuda_stream`. Default: 0, the legacy default stream, which waits for all blocking
+        streams. When the engine's method returns, its work on this stream need not be complete: a client's stream waits
+        for it.
+    """
+
+    obs: Any
+    rewards: CudaArray
+    images: CudaArray | None
+    write_on: Callable[[int], None]
 
 
 class EngineArrays(NamedTuple):
@@ -34,6 +59,7 @@ class EngineArrays(NamedTuple):
       terminateds: bool[num_envs], whether the episode ended in a terminal state.
       truncateds: bool[num_envs], whether the episode was cut short, as by a time limit.
       infos: A dict of the infos of `Engine.info_sizes`: float64[num_envs], or float64[num_envs, size].
+      cuda: Arrays on a GPU; None without `Engine.cuda_device`, or without a driver.
     """
 
     obs: Any
@@ -42,6 +68,7 @@ class EngineArrays(NamedTuple):
     terminateds: NDArray[np.bool_]
     truncateds: NDArray[np.bool_]
     infos: dict[str, NDArray[np.float64]]
+    cuda: CudaArrays | None = None
 
 
 def is_rows(space: spaces.Space[Any]) -> bool:

@@ -95,6 +95,11 @@ class Engine:
       actuators: For `controls` and `set_control`: each an `Actuator`.
       cameras: For `render`: the names of the cameras; the first is the viewport's.
       image_size: For `render`: (width, height) of an image whose caller names no size.
+      cuda_device: The number of the CUDA device on which the engine writes its observations; None: only in the region.
+        The arrays have a part `cuda` then, unless there is no driver (docs/gpu.md).
+      fills_cpu: With `cuda_device`: whether the engine also writes `arrays.obs`. If not, it cannot serve without the
+        device, and clients read `obs_cuda` only. Rewards and flags are always written in the region.
+      cuda_image_size: With `cuda_device`: (width, height) of the images that the engine writes on the GPU; None: none.
     """
 
     num_envs: int
@@ -112,6 +117,9 @@ class Engine:
     actuators: Sequence[Actuator] = ()
     cameras: Sequence[str] = ("camera",)
     image_size: tuple[int, int] = (320, 240)
+    cuda_device: int | None = None
+    fills_cpu: bool = True
+    cuda_image_size: tuple[int, int] | None = None
 
     def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
         """Starts a new episode in some environments. Writes their rows of `obs` and `infos`, and no other row.

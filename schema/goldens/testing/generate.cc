@@ -64,6 +64,7 @@ int main() {
   const tandem::LrbcHeader fields = tandem::SampleFieldsHeader();
   const tandem::FieldRecord field = tandem::SampleField();
   const tandem::LrbcHeader workers = tandem::SampleWorkersHeader();
+  const tandem::LrbcHeader gpu = tandem::SampleGpuHeader();
   const tandem::WorkersHeader workers_head = tandem::SampleWorkersHead();
   const tandem::WorkerSlot worker_slot = tandem::SampleWorkerSlot();
   const auto ring = tandem::SampleRing();
@@ -83,6 +84,7 @@ int main() {
       Write(folder + "lrbc_v1_fields.bin", &fields, sizeof(fields)) &&
       Write(folder + "field_v1.bin", &field, sizeof(field)) &&
       Write(folder + "lrbc_v1_workers.bin", &workers, sizeof(workers)) &&
+      Write(folder + "lrbc_v1_gpu.bin", &gpu, sizeof(gpu)) &&
       Write(folder + "workers_header_v1.bin", &workers_head,
             sizeof(workers_head)) &&
       Write(folder + "worker_slot_v1.bin", &worker_slot, sizeof(worker_slot)) &&

@@ -77,7 +77,7 @@
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
         "frames, 32 images, 64 commands, 128 attendants, 256 image slots, "    \
-        "512 fields, 1024 workers, 2048 subsets")                              \
+        "512 fields, 1024 workers, 2048 subsets, 4096 GPU arrays")             \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -126,7 +126,14 @@
         "header")                                                              \
   FIELD(workers_crc32, "engine",                                               \
         "CRC-32 of bytes 952..963, then of the first 8 bytes of each slot")    \
-  RESERVED(reserved_968)                                                       \
+  FIELD(gpu_arrays_offset, "engine",                                           \
+        "to the table of arrays in the GPU allocation; 0: none")               \
+  FIELD(gpu_array_count, "engine", "records of the table, 256 bytes each")     \
+  FIELD(gpu_flags, "engine",                                                   \
+        "1: the region's observations and images are written, too")            \
+  FIELD(gpu_arrays_crc32, "engine",                                            \
+        "CRC-32 of bytes 968..983, then of all records")                       \
+  RESERVED(reserved_988)                                                       \
   FIELD(exchange_kind, "client",                                               \
         "0 step, 1 reset only; published by action_seq")                       \
   FIELD(autoreset_mode, "client",                                              \
@@ -209,10 +216,11 @@
 
 #define TANDEM_FIELD_RECORD_FIELDS(FIELD, RESERVED)                     \
   FIELD(offset, "engine",                                               \
-        "from the region's start to the array [num_envs, *shape]")      \
+        "from the start of the region, or of the GPU allocation, to "   \
+        "the array [num_envs, *shape]")                                 \
   FIELD(role, "engine",                                                 \
         "1 obs, 2 final_obs, 3 action, 4 reward, 5 status, 6 "          \
-        "episode_return, 7 episode_length")                             \
+        "episode_return, 7 episode_length, 8 images (on a GPU only)")   \
   FIELD(type, "engine",                                                 \
         "1 bool, 2 uint8, 3 int8, 4 uint16, 5 int16, 6 uint32, 7 "      \
         "int32, 8 uint64, 9 int64, 10 float16, 11 float32, 12 float64") \

@@ -1,6 +1,8 @@
 #include "schema/goldens/testing/samples.h"
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <numeric>
 #include <span>
@@ -272,6 +274,45 @@ LrbcHeader SampleWorkersHeader() {
   header.workers_crc32 = WorkersCrc(header, workers);
   header.region_size = sections.end();
   header.feature_bits |= kFeatureWorkers | kFeatureSubsets;
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
+std::vector<FieldRecord> SampleGpuArrays() {
+  const LrbcHeader header = SampleHeader();
+  const auto record = [](FieldRole role, FieldType type,
+                         std::initializer_list<uint32_t> shape) {
+    FieldRecord array = {};
+    array.role = role;
+    array.type = type;
+    array.dims = static_cast<uint8_t>(shape.size());
+    std::ranges::copy(shape, array.shape);
+    return array;
+  };
+  std::vector<FieldRecord> arrays = {
+      record(FieldRole::kObs, FieldType::kFloat32, {header.obs_size}),
+      record(FieldRole::kFinalObs, FieldType::kFloat32, {header.obs_size}),
+      record(FieldRole::kReward, FieldType::kFloat32, {}),
+      record(FieldRole::kImages, FieldType::kUint8,
+             {header.image_height, header.image_width, header.image_channels})};
+  Sections sections(header.gpu_alloc_offset);
+  for (FieldRecord& array : arrays) {
+    array.offset = sections.Take(FieldBytes(array, header.num_envs));
+  }
+  return arrays;
+}
+
+LrbcHeader SampleGpuHeader() {
+  LrbcHeader header = SampleWorkersHeader();
+  const std::vector<FieldRecord> arrays = SampleGpuArrays();
+  header.gpu_obs_mode = static_cast<uint8_t>(GpuMode::kCudaIpc);
+  header.gpu_flags = kGpuFillsCpu;
+  Sections sections(header.region_size);
+  header.gpu_arrays_offset = sections.Take(arrays.size() * sizeof(FieldRecord));
+  header.gpu_array_count = static_cast<uint32_t>(arrays.size());
+  header.gpu_arrays_crc32 = GpuArraysCrc(header, arrays);
+  header.region_size = sections.end();
+  header.feature_bits |= kFeatureGpuArrays;
   header.layout_crc32 = LayoutCrc(header);
   return header;
 }

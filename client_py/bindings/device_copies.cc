@@ -1,0 +1,99 @@
+#include "client_py/bindings/device_copies.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client_py/bindings/errors.h"
+#include "client_py/bindings/numpy_arrays.h"
+#include "client_py/bindings/waiting.h"
+#include "schema/layout/field.h"
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace py = pybind11;
+namespace {
+
+[[noreturn]] void RaiseInvalid(const std::string& text) {
+  Raise(MakeError(ErrorCode::kInvalidArgument, text), "");
+}
+
+}  // namespace
+
+DeviceCopies::DeviceCopies(NativeClient* client, int device,
+                           const py::list& views, bool overlaps)
+    : client_(client) {
+  const std::shared_ptr<const RegionMapping> mapping = client->side().mapping();
+  std::vector<RegionCopies::Source> sources;
+  for (const py::handle each : views) {
+    const auto view = py::cast<py::array>(each);
+    const std::optional<FieldType> type = TypeOfElements(view.ptr());
+    const auto* const first = static_cast<const std::byte*>(view.data());
+    const size_t bytes = static_cast<size_t>(view.nbytes());
+    if (!type || (view.flags() & py::array::c_style) == 0 ||
+        first < mapping->base() ||
+        first + bytes > mapping->base() + mapping->bytes()) {
+      RaiseInvalid("views: expected arrays of the client's region");
+    }
+    sources.push_back({.address = first, .bytes = bytes});
+    places_.push_back({.type = *type,
+                       .shape = {view.shape(), view.shape() + view.ndim()},
+                       .device = device});
+  }
+  absl::StatusOr<std::shared_ptr<RegionCopies>> made = WithoutGil(
+      [&] { return RegionCopies::Make(device, mapping, sources, overlaps); });
+  if (!made.ok()) Raise(made.status(), "");
+  copies_ = *std::move(made);
+  client->AwaitCopies(copies_);
+}
+
+py::list DeviceCopies::Begin() {
+  const absl::StatusOr<uint64_t> copy =
+      WithoutGil([&] { return copies_->Begin(); });
+  if (!copy.ok()) Raise(copy.status(), "");
+  const auto prepare = [copies = copies_,
+                        number = *copy](std::optional<CudaStream> stream) {
+    if (!copies->IsValid(number)) {
+      RaiseInvalid(
+          "array on a GPU: expected one of the last two steps, found an "
+          "earlier one; clone the tensors that must last");
+    }
+    if (!stream) return;
+    const absl::Status status = copies->WaitOn(number, *stream);
+    if (!status.ok()) Raise(status, "");
+  };
+  py::list arrays;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    CudaArray::Place place = places_[i];
+    place.pointer = copies_->At(*copy, i);
+    arrays.append(CudaArray(std::move(place), copies_, prepare));
+  }
+  return arrays;
+}
+
+void DeviceCopies::TakeActions(uint64_t pointer, uint64_t bytes,
+                               uintptr_t stream) {
+  const std::span<float> actions = client_->side().arrays().actions;
+  if (bytes != actions.size_bytes()) {
+    Raise(MakeError(ErrorCode::kInvalidAction,
+                    absl::StrCat("actions: expected ", actions.size_bytes(),
+                                 " bytes of float32, found ", bytes)),
+          "");
+  }
+  if (const ErrorCode code = client_->side().MayRead();
+      code != ErrorCode::kOk) {
+    Raise(client_->side().Explain(code), client_->side().name());
+  }
+  const absl::Status status = WithoutGil([&] {
+    return copies_->CopyBack(actions.data(), pointer, bytes,
+                             CudaStreamOfNumber(stream));
+  });
+  if (!status.ok()) Raise(status, "");
+}
+
+}  // namespace tandem

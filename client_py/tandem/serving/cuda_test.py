@@ -1,0 +1,439 @@
+"""Arrays on a GPU between processes, with the stand-in driver: values, order, lifetimes, errors, deaths."""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tandem
+from tandem.engine.process import EngineProcess
+from tandem.testing import cuda_steps
+from tandem.testing.cuda_engine import WIDTH, expected_obs
+from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
+from tandem.testing.standin import LIBRARY, StandIn, memories_in_use
+from tools.testing import pytest_main
+
+_ENGINE = Path(__file__).parents[1] / "testing" / "cuda_engine.py"
+_ENVS = 3
+# Tests kill at each of the first calls of the driver, and at each n-th of the others; tools/gpu_test sets 1.
+_STRIDE = int(os.environ.get("TANDEM_GPU_STRIDE", "5"))
+_KINDS = ("imports", "imported events", "allocations", "events", "streams", "registrations")
+
+
+@pytest.fixture(autouse=True)
+def _stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both processes use the stand-in; at the end there is no memory of it."""
+    monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
+    yield
+    gc.collect()
+    gpu = StandIn()
+    assert {kind: gpu.count(kind) for kind in _KINDS} == dict.fromkeys(_KINDS, 0)
+
+
+@pytest.fixture(name="gpu")
+def _gpu(_stand_in: None) -> StandIn:
+    return StandIn()
+
+
+def _launch(name: str | None = None, num_envs: int = _ENVS, **flags: int) -> EngineProcess:
+    return tandem.launch_engine(
+        name=name or unique_name(),
+        num_envs=num_envs,
+        server=_ENGINE,
+        timeout=60,
+        flags=[f"--{flag}={value}" for flag, value in flags.items()],
+    )
+
+
+def _attach(engine: EngineProcess | str) -> tandem.SharedMemoryClient:
+    name = engine if isinstance(engine, str) else engine.name
+    return tandem.SharedMemoryClient(name, timeout=60, attach_timeout=60)
+
+
+def _actions(*ends: int) -> NDArray[np.float32]:
+    actions = np.zeros((_ENVS, 2), np.float32)
+    actions[list(ends), 0] = 1
+    return actions
+
+
+def _same_steps(steps: int) -> NDArray[np.int64]:
+    return np.full(_ENVS, steps, np.int64)
+
+
+def test_each_step_is_read_on_the_gpu(gpu: StandIn) -> None:
+    """Observations, rewards and images on the GPU are those of the step, as the arrays of the region are."""
+    with _launch() as engine, _attach(engine) as client:
+        client.reset(seed=[7, 7, 7])
+        assert client.gpu_path == "CUDA IPC" and client.has_cpu_obs
+        assert (client.obs_cuda.shape, client.obs_cuda.dtype) == ((_ENVS, WIDTH), "float32")
+        assert (client.images_cuda.shape, client.images_cuda.dtype) == ((_ENVS, 2, 4, 3), "uint8")
+        for step in range(8, 300):
+            client.step(_actions())
+            np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(_same_steps(step)))
+            np.testing.assert_array_equal(gpu.consume(client.fields_cuda["reward", ""]), client.rewards)
+            assert (gpu.consume(client.images_cuda) == step % 251).all()
+            np.testing.assert_array_equal(client.obs, expected_obs(_same_steps(step)))
+
+
+def test_many_steps_are_read_on_the_gpu() -> None:
+    """The short form of tools/gpu_test."""
+    assert cuda_steps.run(10_000) > 0
+
+
+@pytest.mark.parametrize("own_stream", [0, 1])
+def test_an_export_waits_for_the_engines_work(gpu: StandIn, own_stream: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's copies take 20 ms; its step returns before. A stream of an export has the step's values.
+
+    An export without order reads older ones, so the wait is what orders them.
+    """
+    monkeypatch.setenv("TANDEM_STANDIN_COPY_MS", "20")
+    with _launch(own_stream=own_stream) as engine:
+        monkeypatch.delenv("TANDEM_STANDIN_COPY_MS")
+        with _attach(engine) as client:
+            client.reset(seed=[0] * _ENVS)
+            stream = gpu.stream(blocking=False)
+            early = 0
+            for step in range(1, 6):
+                client.step(_actions())
+                unordered = gpu.take(client.obs_cuda, -1)
+                early += bool((unordered.values(stream) != expected_obs(_same_steps(step))).any())
+                unordered.free()
+                values = gpu.consume(client.obs_cuda, stream)
+                np.testing.assert_array_equal(values, expected_obs(_same_steps(step)))
+            assert early > 0
+            client.step(_actions())  # it has waited for the stream
+            gpu.destroy(stream)
+
+
+def test_final_observations_are_kept_on_the_gpu(gpu: StandIn) -> None:
+    """With SAME_STEP the row of an ended episode is in final_obs; obs has the new episode's first row."""
+    with _launch() as engine, _attach(engine) as client:
+        client.reset(seed=[5, 5, 5])
+        client.step(_actions(1))
+        final = gpu.consume(client.fields_cuda["final_obs", ""])
+        np.testing.assert_array_equal(final[1], expected_obs(_same_steps(6))[1])
+        np.testing.assert_array_equal(final[1], client.final_obs[1])
+        np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(np.array([6, 0, 6])))
+
+
+def test_an_engine_may_leave_the_regions_observations_empty(gpu: StandIn) -> None:
+    """The client says so; the arrays on the GPU have the step's values."""
+    with _launch(fills_cpu=0) as engine, _attach(engine) as client:
+        assert not client.has_cpu_obs
+        with pytest.raises(tandem.Unsupported, match="on a GPU only"):
+            tandem.SharedMemoryVectorEnv(client)
+        client.reset(seed=[2] * _ENVS)
+        client.step(_actions())
+        np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(_same_steps(3)))
+        assert not client.obs.any()
+
+
+def test_the_cuda_array_interface_describes_the_same_memory(gpu: StandIn) -> None:
+    """Its pointer, type and shape are those of DLPack."""
+    with _launch() as engine, _attach(engine) as client:
+        interface = client.obs_cuda.__cuda_array_interface__
+        tensor = gpu.take(client.obs_cuda)
+        assert interface["data"] == (tensor.pointer, False)
+        assert (interface["typestr"], interface["shape"], interface["version"]) == ("<f4", (_ENVS, WIDTH), 3)
+        assert client.obs_cuda.__dlpack_device__() == (2, 0)
+        tensor.free()
+        with pytest.raises(BufferError):
+            client.obs_cuda.__dlpack__(copy=True)
+        with pytest.raises(BufferError):
+            client.obs_cuda.__dlpack__(dl_device=(1, 0))
+
+
+def test_an_unused_capsule_keeps_the_memory_until_it_is_collected(gpu: StandIn) -> None:
+    """The import ends with the client, the arrays and the last capsule."""
+    with _launch() as engine:
+        with _attach(engine) as client:
+            capsule = client.obs_cuda.__dlpack__()
+        del client
+        gc.collect()
+        assert gpu.count("imports") == 1
+        del capsule
+        gc.collect()
+        assert gpu.count("imports") == 0
+
+
+def test_a_pending_step_refuses_an_export(gpu: StandIn) -> None:
+    """Between send and recv the arrays are the engine's."""
+    with _launch() as engine, _attach(engine) as client:
+        array = client.obs_cuda
+        client.send(_actions())
+        with pytest.raises(tandem.StepPending):
+            array.__dlpack__()
+        client.recv()
+        gpu.consume(array)
+
+
+def test_a_closed_client_refuses_an_export_but_tensors_stay_readable(gpu: StandIn) -> None:
+    """The memory stays open for a tensor from before."""
+    with _launch() as engine:
+        client = _attach(engine)
+        array = client.obs_cuda
+        tensor = gpu.take(array)
+        client.close()
+        with pytest.raises(tandem.ClientClosed):
+            array.__dlpack__()
+        with pytest.raises(tandem.ClientClosed):
+            client.images_cuda.__dlpack__()
+        assert tensor.values().shape == (_ENVS, WIDTH)
+        tensor.free()
+
+
+def test_after_the_engines_death_an_export_is_peer_gone(gpu: StandIn) -> None:
+    """Once the client has learned of it. After a restart and reconnect there are new arrays."""
+    name = unique_name()
+    with _launch(name) as engine:
+        client = _attach(name)
+        array = client.obs_cuda
+        tensor = gpu.take(array)
+        os.kill(engine.pid, 9)
+        with pytest.raises(tandem.PeerGone):
+            client.step(_actions())
+        with pytest.raises(tandem.PeerGone):
+            array.__dlpack__()
+        tensor.values()
+    with _launch(name):
+        client.reconnect()
+        with pytest.raises(tandem.ClientClosed):
+            array.__dlpack__()
+        client.reset(seed=[1] * _ENVS)
+        client.step(_actions())
+        np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(_same_steps(2)))
+        tensor.free()
+        client.close()
+
+
+def test_a_reconnect_to_the_same_engine_makes_new_arrays(gpu: StandIn) -> None:
+    """Arrays from before the reconnect are refused."""
+    with _launch() as engine, _attach(engine) as client:
+        array = client.obs_cuda
+        client.reconnect()
+        with pytest.raises(tandem.ClientClosed):
+            array.__dlpack__()
+        assert gpu.consume(client.obs_cuda).shape == (_ENVS, WIDTH)
+
+
+_CLIENT = """
+import ctypes, json, os, sys
+import tandem
+from tandem.testing.standin import StandIn
+name, trouble = sys.argv[1:3]
+client = tandem.SharedMemoryClient(name, timeout=60)
+if trouble == "context":
+    StandIn().enter_another_context()
+if trouble == "fork":
+    client.obs_cuda
+    child = os.fork()
+    if child:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+if trouble == "kill":
+    os.kill(client.engine_pid, 9)
+    engine = f"/proc/{client.engine_pid}"
+    while os.path.exists(engine) and open(f"{engine}/stat").read().split()[2] != "Z":
+        pass
+try:
+    client.obs_cuda.__dlpack__()
+except Exception as error:
+    print(json.dumps([type(error).__name__, str(error)]), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("trouble", "variables", "error", "fact"),
+    [
+        ("missing", {"TANDEM_CUDA_LIBRARY": "/no/libcuda.so"}, "GpuDriverMissing", "/no/libcuda.so"),
+        ("no", {"TANDEM_CUDA": "no"}, "GpuDriverMissing", "TANDEM_CUDA=no"),
+        ("no device", {"TANDEM_STANDIN_DEVICES": "0"}, "GpuDriverMissing", "CUDA_ERROR_NO_DEVICE"),
+        ("old", {"TANDEM_STANDIN_VERSION": "11020"}, "GpuDriverTooOld", "found 11.2"),
+        ("device", {"TANDEM_STANDIN_FIRST": "5"}, "GpuOtherDevice", "CUDA_VISIBLE_DEVICES"),
+        ("stale", {"TANDEM_STANDIN_FAIL": "cuIpcOpenMemHandle_v2=1"}, "GpuStaleHandle", "reconnect"),
+        ("stale event", {"TANDEM_STANDIN_FAIL": "cuIpcOpenEventHandle=400"}, "GpuStaleHandle", "cuIpcOpenEventHandle"),
+        ("kill", {}, "GpuStaleHandle", "CUDA_ERROR_INVALID_VALUE"),
+        ("memory", {"TANDEM_STANDIN_FAIL": "cuIpcOpenMemHandle_v2=2"}, "GpuFailed", "CUDA_ERROR_OUT_OF_MEMORY"),
+        ("wait", {"TANDEM_STANDIN_FAIL": "cuStreamWaitEvent=304"}, "GpuFailed", "cuStreamWaitEvent"),
+        ("context", {}, "GpuOtherContext", "primary"),
+        ("fork", {}, "ForkedChild", ""),
+        ("setting", {"TANDEM_CUDA": "perhaps"}, "InvalidArgument", "perhaps"),
+    ],
+)
+def test_each_error_has_its_name(trouble: str, variables: dict[str, str], error: str, fact: str) -> None:
+    """The client's process gets the error; the engine still serves, unless it was killed."""
+    with _launch() as engine:
+        done = subprocess.run(
+            [sys.executable, "-c", _CLIENT, engine.name, trouble],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+        assert done.stdout, done.stderr
+        found = json.loads(done.stdout)
+        assert found[0] == error
+        assert fact in found[1]
+        if trouble != "kill":
+            with _attach(engine) as client:
+                client.step(_actions())
+
+
+def test_an_engine_of_another_user_is_access_denied() -> None:
+    """CUDA IPC needs the same user, though a group may share the region."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become another user")
+    with _launch() as engine:
+        region = Path("/dev/shm", engine.name)
+        os.chown(region, 12345, os.getegid())
+        os.chmod(region, 0o660)
+        try:
+            with _attach(engine) as client, pytest.raises(tandem.AccessDenied, match="12345"):
+                client.obs_cuda.__dlpack__()
+        finally:
+            os.chown(region, os.geteuid(), os.getegid())
+
+
+def test_without_a_driver_the_engine_fills_the_region_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client names what is missing."""
+    monkeypatch.setenv("TANDEM_CUDA", "no")
+    with _launch() as engine, _attach(engine) as client:
+        client.reset(seed=[4] * _ENVS)
+        np.testing.assert_array_equal(client.obs, expected_obs(_same_steps(4)))
+        assert client.gpu_path == ""
+        with pytest.raises(tandem.Unsupported, match="tandem.torch"):
+            client.obs_cuda.__dlpack__()
+
+
+@pytest.mark.parametrize(("setting", "fills_cpu"), [("require", 1), ("auto", 0)])
+def test_an_engine_that_needs_the_driver_does_not_start_without(
+    setting: str, fills_cpu: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log has the driver's error."""
+    monkeypatch.setenv("TANDEM_CUDA", setting)
+    monkeypatch.setenv("TANDEM_CUDA_LIBRARY", "/no/libcuda.so")
+    with pytest.raises(tandem.EngineStartFailed, match=r"/no/libcuda\.so"):
+        _launch(fills_cpu=fills_cpu).close()
+    monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
+
+
+def test_a_failed_event_fails_the_step_but_not_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client gets EngineFailed with the driver's call."""
+    monkeypatch.setenv("TANDEM_STANDIN_FAIL", "cuMemcpyDtoDAsync_v2=304")
+    with _launch() as engine:
+        monkeypatch.delenv("TANDEM_STANDIN_FAIL")
+        with _attach(engine) as client:
+            client.step(_actions())
+            with pytest.raises(tandem.EngineFailed, match="final observation"):
+                client.step(_actions(0))
+            client.step(_actions())
+
+
+def test_real_time_is_refused() -> None:
+    """An engine with arrays on a GPU steps only by exchanges."""
+    with pytest.raises(tandem.EngineStartFailed, match="arrays on a GPU"):
+        tandem.launch_engine(
+            name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60, flags=["--mode=realtime"]
+        ).close()
+
+
+def _nothing_in_use(secs: float = 20) -> bool:
+    end = time.monotonic() + secs
+    while memories_in_use():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_an_engine_killed_at_each_call_of_the_driver_leaves_nothing(
+    gpu: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client gets PeerGone or no region, or a later step fails; a new engine serves; no memory remains."""
+    name = unique_name()
+    for number in (*range(1, 30), *range(30, 400, _STRIDE)):
+        monkeypatch.setenv("TANDEM_STANDIN_KILL_AT", str(number))
+        try:
+            engine = _launch(name)
+        except tandem.EngineStartFailed:
+            monkeypatch.delenv("TANDEM_STANDIN_KILL_AT")
+            continue
+        monkeypatch.delenv("TANDEM_STANDIN_KILL_AT")
+        with closing(engine):
+            steps = 0
+            try:
+                with _attach(engine) as client:
+                    client.reset(seed=[0] * _ENVS)
+                    for steps in range(1, 4):  # noqa: B007
+                        client.step(_actions(0) if steps == 3 else _actions())
+                        values = gpu.consume(client.obs_cuda)
+                        if steps < 3 and client.stats().exchanges == steps + 1:
+                            alive = Path(f"/proc/{engine.pid}").exists()
+                            assert not alive or (values == expected_obs(_same_steps(steps))).all()
+            except (tandem.PeerGone, tandem.NotReady, tandem.GpuStaleHandle):
+                continue
+            assert steps == 3
+            break
+    else:
+        pytest.fail("the engine was killed at each of 400 calls")
+    assert number > 25  # it is the first one that no call of this session reaches
+    del client
+    gc.collect()
+    assert _nothing_in_use(), memories_in_use()
+
+
+_SHORT_CLIENT = """
+import sys
+import tandem
+from tandem.testing.standin import StandIn
+import numpy as np
+gpu = StandIn()
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+    for step in range(3):
+        client.step(client.actions)
+        gpu.consume(client.obs_cuda)
+print(gpu.calls())
+"""
+
+
+def test_a_client_killed_at_each_call_of_the_driver_leaves_the_engine_serving(gpu: StandIn) -> None:
+    """The next client reads right values; the engine's allocations stay, and no memory remains in the end."""
+    with _launch() as engine:
+        number, calls = 1, None
+        while calls is None or number <= calls:
+            variables = {} if calls is None else {"TANDEM_STANDIN_KILL_AT": str(number)}
+            done = subprocess.run(
+                [sys.executable, "-c", _SHORT_CLIENT, engine.name],
+                env={**os.environ, **variables},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=100,
+            )
+            if calls is None:
+                calls = int(done.stdout)
+                assert calls > 20
+                continue
+            assert done.returncode == -9, done.stderr
+            number += _STRIDE if number > 20 else 1
+        with _attach(engine) as client:
+            client.reset(seed=[3] * _ENVS)
+            client.step(_actions())
+            np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(_same_steps(4)))
+    del client
+    gc.collect()
+    assert _nothing_in_use(), memories_in_use()
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,43 @@
+"""Steps an engine that writes on a GPU, in two processes, and compares each observation with what the engine wrote.
+
+    python -m tandem.testing.cuda_steps --steps 1000000
+
+TANDEM_CUDA_LIBRARY names the driver: the stand-in, or libcuda.so.1 of a machine with a GPU.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+import tandem
+from tandem.testing.cuda_engine import expected_obs
+from tandem.testing.standin import StandIn
+
+_ENGINE = Path(__file__).with_name("cuda_engine.py")
+
+
+def run(steps: int, num_envs: int = 3) -> float:
+    """Returns steps a second. Raises AssertionError at the first observation that differs."""
+    gpu = StandIn()
+    with (
+        tandem.launch_engine(num_envs=num_envs, server=_ENGINE, timeout=60) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        client.reset(seed=[0] * num_envs)
+        actions = client.actions
+        start = time.monotonic()
+        for step in range(1, steps + 1):
+            client.step(actions)
+            found = gpu.consume(client.obs_cuda)
+            if not np.array_equal(found, expected_obs(np.full(num_envs, step))):
+                raise AssertionError(f"step {step}: expected {expected_obs(np.full(num_envs, step))}, found {found}")
+        return steps / (time.monotonic() - start)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=20_000, help="how many; 20,000 by default")
+    arguments = parser.parse_args()
+    print(f"ok {arguments.steps:,} steps, each observation equal, {run(arguments.steps):,.0f} a second")

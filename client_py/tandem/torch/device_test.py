@@ -1,0 +1,175 @@
+"""Steps with results on a device, with the stand-in driver: values, lifetimes, overlap, leaks."""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tandem
+from tandem._native import CudaArray
+from tandem.testing.cuda_engine import expected_obs
+from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
+from tandem.testing.standin import LIBRARY, StandIn
+from tandem.torch.device import DeviceSteps
+from tools.testing import pytest_main
+
+_ENGINE = Path(__file__).parents[1] / "testing" / "cuda_engine.py"
+_ENVS = 3
+_KINDS = ("imports", "imported events", "allocations", "events", "streams", "registrations")
+
+
+@pytest.fixture(name="gpu")
+def _gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """The stand-in; at the end nothing of Tandem's is left in it."""
+    monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
+    gpu = StandIn()
+    before = {kind: gpu.count(kind) for kind in _KINDS}
+    yield gpu
+    gc.collect()
+    assert {kind: gpu.count(kind) for kind in _KINDS} == before
+
+
+@pytest.fixture(name="client")
+def _client(gpu: StandIn, request: pytest.FixtureRequest) -> Iterator[tandem.SharedMemoryClient]:
+    """Of an engine that fills the region only, or with the parameter "shared" the device, too."""
+    variables = {} if getattr(request, "param", "") == "shared" else {"TANDEM_CUDA": "no"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        engine = tandem.launch_engine(name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60)
+    with engine, tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+        yield client
+
+
+def _step(steps: DeviceSteps, gpu: StandIn, actions: int) -> dict[str, CudaArray]:
+    """Steps with actions in the device's memory."""
+    steps.send(actions, _ENVS * 2 * 4, 1)
+    return steps.recv()
+
+
+@pytest.fixture(name="actions")
+def _actions(gpu: StandIn) -> Iterator[int]:
+    """Memory of the device with actions that end no episode."""
+    pointer = gpu.allocate(_ENVS * 2 * 4)
+    gpu.write(pointer, np.full((_ENVS, 2), -0.5, np.float32))
+    yield pointer
+    gpu.free(pointer)
+
+
+@pytest.mark.parametrize("client", ["copied", "shared"], indirect=True)
+@pytest.mark.parametrize("overlap", [False, True])
+def test_results_on_the_device_are_those_of_the_step(
+    client: tandem.SharedMemoryClient, gpu: StandIn, actions: int, overlap: bool
+) -> None:
+    """All arrays, on both paths; actions of the device reach the region."""
+    steps = DeviceSteps(client, 0, overlap=overlap)
+    assert steps.path == ("shared" if client.gpu_path else "copied")
+    arrays = steps.reset(seed=[1] * _ENVS)
+    np.testing.assert_array_equal(gpu.consume(arrays["obs"]), expected_obs(np.full(_ENVS, 1)))
+    for step in range(2, 200):
+        arrays = _step(steps, gpu, actions)
+        np.testing.assert_array_equal(gpu.consume(arrays["obs"]), expected_obs(np.full(_ENVS, step)))
+        np.testing.assert_array_equal(gpu.consume(arrays["rewards"]), np.full(_ENVS, step, np.float32))
+        for flags in ("dones", "terminateds", "truncateds"):
+            np.testing.assert_array_equal(gpu.consume(arrays[flags]), np.zeros(_ENVS, np.uint8))
+        assert (client.actions == -0.5).all()
+    del steps, arrays  # which keep what the fixtures count
+
+
+def test_an_array_is_valid_until_the_second_next_step(
+    client: tandem.SharedMemoryClient, gpu: StandIn, actions: int
+) -> None:
+    """Afterwards an export is refused."""
+    steps = DeviceSteps(client, 0)
+    first = steps.reset(seed=[0] * _ENVS)["obs"]
+    _step(steps, gpu, actions)
+    np.testing.assert_array_equal(gpu.consume(first), expected_obs(np.full(_ENVS, 0)))
+    _step(steps, gpu, actions)
+    with pytest.raises(tandem.InvalidArgument, match="last two steps"):
+        first.__dlpack__()
+
+
+def test_actions_of_another_size_are_invalid(client: tandem.SharedMemoryClient, gpu: StandIn, actions: int) -> None:
+    """Nothing is sent."""
+    steps = DeviceSteps(client, 0)
+    with pytest.raises(tandem.InvalidAction, match="24 bytes"):
+        steps.send(actions, 8)
+    assert not client.pending
+
+
+def test_a_device_that_is_not_there_is_another_device(client: tandem.SharedMemoryClient, gpu: StandIn) -> None:
+    """The error names the number."""
+    with pytest.raises(tandem.GpuOtherDevice, match="found 7"):
+        DeviceSteps(client, 7)
+
+
+def test_pinned_memory_beyond_the_limit_is_gpu_failed(client: tandem.SharedMemoryClient, gpu: StandIn) -> None:
+    """What was made before the failure is freed."""
+    gpu.fail("cuStreamCreate", 2)
+    try:
+        with pytest.raises(tandem.GpuFailed, match="cuStreamCreate"):
+            DeviceSteps(client, 0, overlap=True)
+    finally:
+        gpu.fail("cuStreamCreate", 0)
+
+
+# Prints, for each setting of `overlap`, the milliseconds of a step, and whether all values were right.
+_SLOW = """
+import json, sys, time
+import numpy as np
+import tandem
+from tandem.torch.device import DeviceSteps
+from tandem.testing.cuda_engine import expected_obs
+from tandem.testing.standin import StandIn
+gpu = StandIn()
+found = {}
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+    for overlap in (False, True):
+        steps = DeviceSteps(client, 0, overlap=overlap)
+        client.reset(seed=[0, 0, 0])
+        tensors, right = [], True
+        start = time.monotonic()
+        for number in range(1, 16):
+            client.send(client.actions)
+            arrays = steps.recv()
+            if number > 1:  # while the next step's copy runs
+                values = tensors.pop().values(stream)
+                right &= bool((values == expected_obs(np.full(3, number - 1))).all())
+            stream = gpu.stream(blocking=False)
+            tensors.append(gpu.take(arrays["obs"], stream))
+        found[overlap] = [(time.monotonic() - start) / 15 * 1e3, right]
+print(json.dumps(list(found.values())))
+"""
+
+
+def test_with_overlap_a_step_takes_the_longer_of_step_and_copy(gpu: StandIn) -> None:
+    """The engine steps in 40 ms, the device copies in 40 ms: without overlap 80 ms, with overlap nearly 40 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TANDEM_CUDA", "no")
+        engine = tandem.launch_engine(
+            name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60, flags=["--step_ms=40"]
+        )
+    with engine:
+        done = subprocess.run(
+            [sys.executable, "-c", _SLOW, engine.name],
+            env={**os.environ, "TANDEM_STANDIN_COPY_MS": "40"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+    assert done.stdout, done.stderr
+    (apart, apart_right), (together, together_right) = json.loads(done.stdout)
+    assert apart_right and together_right
+    assert apart >= 70  # the first step waits for no copy
+    assert together < 0.75 * apart
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

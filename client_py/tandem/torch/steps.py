@@ -1,0 +1,109 @@
+"""`TorchSteps`: a client's steps with torch tensors. Importing this imports torch."""
+
+from typing import Any
+
+import torch
+
+from tandem.arguments import seconds, shown
+from tandem.client import SharedMemoryClient
+from tandem.errors import InvalidAction, InvalidArgument
+from tandem.handles import NotPicklable
+from tandem.torch.device import DeviceSteps
+
+Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class TorchSteps(NotPicklable):
+    """A client's steps with torch tensors; `tandem.torch.step_to` makes it.
+
+    On "cpu" the tensors are views of the region, valid until the next step. On a GPU a tensor is valid until the second
+    next step, but one of the engine's own memory (`path` is "shared") until the next. Clone what must last.
+
+    Attributes:
+      device: Of the tensors.
+      path: "cpu"; or that of `DeviceSteps`: "shared" or "copied".
+    """
+
+    _instead = "it belongs to its client; make one where the client is"
+
+    def __init__(self, client: SharedMemoryClient, device: torch.device, *, overlap: bool = False) -> None:
+        """As `tandem.torch.step_to`."""
+        self._client = client
+        self.device = device
+        self._steps: DeviceSteps | None = None
+        if device.type == "cuda":
+            number = torch.cuda.current_device() if device.index is None else device.index
+            self.device = torch.device("cuda", number)
+            self._steps = DeviceSteps(client, number, overlap=overlap, convert=torch.from_dlpack)
+            self.path = self._steps.path
+        elif device.type == "cpu":
+            self._views = tuple(map(torch.from_numpy, (client.obs, client.rewards, client.dones)))
+            self.path = "cpu"
+        else:
+            raise InvalidArgument(f"device: expected 'cpu' or 'cuda', found {shown(str(device))}")
+
+    @property
+    def arrays(self) -> dict[str, torch.Tensor]:
+        """All tensors of the last results, by the names of `DeviceSteps.arrays`; on the CPU: obs, rewards, dones."""
+        if self._steps is None:
+            return dict(zip(("obs", "rewards", "dones"), self._views, strict=True))
+        return self._steps.arrays
+
+    def reset(self, env_ids: Any = None, seed: Any = None) -> torch.Tensor:
+        """Resets environments as `SharedMemoryClient.reset`. Returns obs, float32[num_envs, obs_size]."""
+        if self._steps is None:
+            self._client.reset(env_ids, seed)
+            return self._views[0]
+        return self._steps.reset(env_ids, seed)["obs"]
+
+    def send(self, actions: torch.Tensor) -> None:
+        """Starts a step. Returns at once on the CPU; on a GPU after the copy of the actions, which waits for them.
+
+        Args:
+          actions: float32[num_envs, act_size], contiguous, on `device`.
+
+        Raises:
+          InvalidAction: Another shape, dtype or device, or a value that is not finite.
+          TandemError: As `SharedMemoryClient.send`.
+        """
+        expected = (self._client.num_envs, self._client.act_size)
+        given = actions.detach()
+        if (
+            given.dtype != torch.float32
+            or tuple(given.shape) != expected
+            or given.device != self.device
+            or not given.is_contiguous()
+        ):
+            raise InvalidAction(
+                f"actions: expected a contiguous float32{list(expected)} on {self.device}, found "
+                f"{str(given.dtype).removeprefix('torch.')}{list(given.shape)} on {given.device}"
+            )
+        if self._steps is None:
+            self._client.send(given.numpy())
+            return
+        stream = torch.cuda.current_stream(self.device).cuda_stream
+        self._steps.send(given.data_ptr(), given.numel() * given.element_size(), stream)
+
+    def recv(self, timeout: float | None = None) -> Tensors:
+        """Waits for the step's results.
+
+        Args:
+          timeout: Seconds; None takes the client's own.
+
+        Returns:
+          obs, float32[num_envs, obs_size]; rewards, float32[num_envs]; dones, uint8[num_envs].
+
+        Raises:
+          TandemError: As `SharedMemoryClient.recv`.
+        """
+        wait = None if timeout is None else seconds("timeout", timeout)
+        if self._steps is None:
+            self._client.recv(wait)
+            return self._views
+        arrays = self._steps.recv(wait)
+        return arrays["obs"], arrays["rewards"], arrays["dones"]
+
+    def step(self, actions: torch.Tensor) -> Tensors:
+        """Does `send`, then `recv`."""
+        self.send(actions)
+        return self.recv()

@@ -1,0 +1,37 @@
+#include "engine_adapter/host/gpu_arrays.h"
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/error.h"
+#include "transport/gpu/cuda_driver.h"
+
+namespace tandem {
+
+absl::StatusOr<std::unique_ptr<ExportedArrays>> MakeGpuArrays(
+    const EngineSchema& schema,
+    const std::function<void(absl::string_view)>& log) {
+  std::unique_ptr<ExportedArrays> none;
+  if (!schema.gpu) return none;
+  const GpuSchema& gpu = *schema.gpu;
+  TANDEM_ASSIGN_OR_RETURN(const CudaSetting setting, ReadCudaSetting());
+  auto made = ExportedArrays::Make(
+      gpu.cuda_device,
+      PlanGpuArrays(schema.num_envs, schema.obs_size, schema.fields,
+                    gpu.image_width, gpu.image_height),
+      schema.num_envs);
+  if (made.ok() || setting == CudaSetting::kRequire || !gpu.fills_cpu) {
+    return made;
+  }
+  if (log) {
+    log(absl::StrCat("without arrays on a GPU: ", made.status().message()));
+  }
+  return none;
+}
+
+GpuSpec GpuSpecOf(const ExportedArrays* gpu, const EngineSchema& schema) {
+  if (gpu == nullptr) return {};
+  GpuSpec spec = gpu->spec();
+  spec.fills_cpu = schema.gpu->fills_cpu;
+  return spec;
+}
+
+}  // namespace tandem

@@ -1,0 +1,35 @@
+// The arrays on a GPU of an engine's region.
+//
+// Data flow: EngineSchema -> MakeGpuArrays -> GpuSpecOf -> RegionSpec.
+// Ownership: EngineHost keeps the arrays.
+//
+//   TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, log));
+//   region_spec.gpu = GpuSpecOf(gpu.get(), schema);
+
+#ifndef TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_
+#define TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine_adapter/core/engine.h"
+#include "transport/gpu/exported_arrays.h"
+#include "transport/memory/gpu_plan.h"
+
+namespace tandem {
+
+// Returns nullptr if the engine wants no arrays on a GPU, or can do without the
+// driver that is missing, which `log` reports (it may be empty). Errors: those
+// of ExportedArrays::Make.
+absl::StatusOr<std::unique_ptr<ExportedArrays>> MakeGpuArrays(
+    const EngineSchema& schema,
+    const std::function<void(absl::string_view)>& log);
+
+// `gpu` may be nullptr.
+GpuSpec GpuSpecOf(const ExportedArrays* gpu, const EngineSchema& schema);
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_

@@ -1,0 +1,186 @@
+#include "transport/gpu/region_copies.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "transport/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kAlignment = 256;
+// Sources with at most this many bytes between them are one copy.
+constexpr size_t kMostBetween = 4096;
+constexpr CudaResult kAlreadyRegistered = 712;
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<RegionCopies>> RegionCopies::Make(
+    int ordinal, std::shared_ptr<const RegionMapping> mapping,
+    const std::vector<Source>& sources, bool overlaps) {
+  TANDEM_ASSIGN_OR_RETURN(const CudaDriver* const driver, CudaDriver::Load());
+  TANDEM_ASSIGN_OR_RETURN(auto context, PrimaryContext::Of(*driver, ordinal));
+  TANDEM_RETURN_IF_ERROR(context->CheckCaller());
+  std::shared_ptr<RegionCopies> copies(
+      new RegionCopies(std::move(context), std::move(mapping), overlaps));
+  copies->Plan(sources);
+  TANDEM_RETURN_IF_ERROR(copies->Allocate());
+  return copies;
+}
+
+// Offsets in a range are those in the region, so alignments are equal.
+void RegionCopies::Plan(const std::vector<Source>& sources) {
+  std::vector<size_t> order(sources.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto first = [&](size_t i) {
+    return static_cast<const std::byte*>(sources[i].address);
+  };
+  std::ranges::sort(order, {}, first);
+  places_.resize(sources.size());
+  for (const size_t i : order) {
+    const std::byte* const begin = first(i);
+    const std::byte* const end = begin + sources[i].bytes;
+    if (ranges_.empty() ||
+        begin > ranges_.back().from + ranges_.back().bytes + kMostBetween) {
+      const size_t before = static_cast<size_t>(begin - mapping_->base());
+      ranges_.push_back(
+          {.from = begin - before % kAlignment, .bytes = 0, .place = bytes_});
+    }
+    Range& range = ranges_.back();
+    range.bytes = std::max(range.bytes, static_cast<size_t>(end - range.from));
+    places_[i] = range.place + static_cast<uint64_t>(begin - range.from);
+    bytes_ =
+        (range.place + range.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+}
+
+absl::Status RegionCopies::Allocate() {
+  const CurrentContext current(*context_);
+  TANDEM_RETURN_IF_ERROR(current.status());
+  const CudaFunctions& cuda = context_->cuda();
+  const CudaResult registered = cuda.MemHostRegister(
+      mapping_->base(), mapping_->bytes(), kCudaHostRegisterPortable);
+  if (registered != kAlreadyRegistered) {
+    TANDEM_RETURN_IF_ERROR(Check(registered, "cuMemHostRegister of a region"));
+    pinned_ = true;
+  }
+  for (Buffer& buffer : buffers_) {
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.MemAlloc(&buffer.device, bytes_), "cuMemAlloc"));
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.EventCreate(&buffer.copied, kCudaEventDisableTiming),
+              "cuEventCreate"));
+    if (!overlaps_) continue;
+    void* const host = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (host == MAP_FAILED) return MakeSystemError("mmap", "buffer", errno);
+    buffer.host = static_cast<std::byte*>(host);
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.MemHostRegister(host, bytes_, kCudaHostRegisterPortable),
+              "cuMemHostRegister of a buffer"));
+    buffer.pinned = true;
+  }
+  TANDEM_RETURN_IF_ERROR(Check(
+      cuda.EventCreate(&order_, kCudaEventDisableTiming), "cuEventCreate"));
+  return Check(cuda.StreamCreate(&stream_, kCudaStreamNonBlocking),
+               "cuStreamCreate");
+}
+
+RegionCopies::~RegionCopies() {
+  const bool of_parent = CudaBelongsToParent();
+  if (!of_parent) {
+    const CurrentContext current(*context_);
+    const CudaFunctions& cuda = context_->cuda();
+    if (current.status().ok()) {
+      if (stream_ != nullptr) {
+        (void)cuda.StreamSynchronize(stream_);
+        (void)cuda.StreamDestroy(stream_);
+      }
+      if (order_ != nullptr) (void)cuda.EventDestroy(order_);
+      for (const Buffer& buffer : buffers_) {
+        if (buffer.copied != nullptr) (void)cuda.EventDestroy(buffer.copied);
+        if (buffer.device != 0) (void)cuda.MemFree(buffer.device);
+        if (buffer.pinned) (void)cuda.MemHostUnregister(buffer.host);
+      }
+      if (pinned_) (void)cuda.MemHostUnregister(mapping_->base());
+    }
+  }
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.host != nullptr) munmap(buffer.host, bytes_);
+  }
+}
+
+absl::StatusOr<uint64_t> RegionCopies::Begin() {
+  TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
+  const CurrentContext current(*context_);
+  TANDEM_RETURN_IF_ERROR(current.status());
+  const CudaFunctions& cuda = context_->cuda();
+  const uint64_t copy = begun_ + 1;
+  Buffer& buffer = buffers_[copy % kBuffers];
+  for (const CudaStream reader : std::exchange(buffer.readers, {})) {
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.EventRecord(order_, reader), "cuEventRecord"));
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.StreamWaitEvent(stream_, order_, 0), "cuStreamWaitEvent"));
+  }
+  if (overlaps_ && copy > kBuffers) {
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.EventSynchronize(buffer.copied), "cuEventSynchronize"));
+  }
+  for (const Range& range : ranges_) {
+    const void* from = range.from;
+    if (overlaps_) {
+      from = std::memcpy(buffer.host + range.place, range.from, range.bytes);
+    }
+    TANDEM_RETURN_IF_ERROR(
+        Check(cuda.MemcpyToDevice(buffer.device + range.place, from,
+                                  range.bytes, stream_),
+              "cuMemcpyHtoDAsync"));
+  }
+  TANDEM_RETURN_IF_ERROR(
+      Check(cuda.EventRecord(buffer.copied, stream_), "cuEventRecord"));
+  begun_ = copy;
+  return copy;
+}
+
+absl::Status RegionCopies::WaitOn(uint64_t copy, CudaStream stream) {
+  TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
+  const CurrentContext current(*context_);
+  TANDEM_RETURN_IF_ERROR(current.status());
+  Buffer& buffer = buffers_[copy % kBuffers];
+  TANDEM_RETURN_IF_ERROR(
+      Check(context_->cuda().StreamWaitEvent(stream, buffer.copied, 0),
+            "cuStreamWaitEvent"));
+  if (std::ranges::find(buffer.readers, stream) == buffer.readers.end()) {
+    buffer.readers.push_back(stream);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RegionCopies::AwaitRead() {
+  if (overlaps_ || begun_ == 0) return absl::OkStatus();
+  TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
+  const CurrentContext current(*context_);
+  TANDEM_RETURN_IF_ERROR(current.status());
+  return Check(
+      context_->cuda().EventSynchronize(buffers_[begun_ % kBuffers].copied),
+      "cuEventSynchronize");
+}
+
+absl::Status RegionCopies::CopyBack(void* to, CudaPointer from, size_t bytes,
+                                    CudaStream stream) {
+  TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
+  const CurrentContext current(*context_);
+  TANDEM_RETURN_IF_ERROR(current.status());
+  TANDEM_RETURN_IF_ERROR(
+      Check(context_->cuda().MemcpyToHost(to, from, bytes, stream),
+            "cuMemcpyDtoHAsync"));
+  return Check(context_->cuda().StreamSynchronize(stream),
+               "cuStreamSynchronize");
+}
+
+}  // namespace tandem

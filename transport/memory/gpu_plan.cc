@@ -1,0 +1,183 @@
+#include "transport/memory/gpu_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/memory/mismatch.h"
+
+namespace tandem {
+namespace {
+
+constexpr size_t kMostProblems = 16;
+constexpr uint32_t kRgb = 3;
+
+uint64_t AlignUp(uint64_t value) {
+  return (value + kGpuAlignment - 1) & ~(kGpuAlignment - 1);
+}
+
+bool IsOfGpu(FieldRole role) {
+  return role == FieldRole::kObs || role == FieldRole::kFinalObs ||
+         role == FieldRole::kReward || role == FieldRole::kImages;
+}
+
+std::string RoleProblem(const LrbcHeader& header, const FieldRecord& record,
+                        absl::string_view name) {
+  const bool has_path = record.path[0] != '\0';
+  if (record.role == FieldRole::kReward) {
+    if (record.type == FieldType::kFloat32 && record.dims == 0 && !has_path) {
+      return "";
+    }
+    return Mismatch(std::string(name), "with float32[] and no path",
+                    "other values");
+  }
+  if (record.role == FieldRole::kImages) {
+    if (record.type == FieldType::kUint8 && record.dims == 3 &&
+        record.shape[2] == kRgb && !has_path) {
+      return "";
+    }
+    return Mismatch(std::string(name),
+                    "with uint8[height, width, 3] and no path", "other values");
+  }
+  if (header.obs_size == 0) return "";
+  if (record.type == FieldType::kFloat32 && record.dims == 1 &&
+      record.shape[0] == header.obs_size && !has_path) {
+    return "";
+  }
+  return Mismatch(
+      std::string(name),
+      absl::StrCat("with float32[", header.obs_size, "] and no path"),
+      "other values");
+}
+
+std::string ProblemOf(const LrbcHeader& header, const FieldRecord& record,
+                      size_t index) {
+  if (!IsOfGpu(record.role)) {
+    return Mismatch(absl::StrCat("the role of GPU array ", index),
+                    "one of 1, 2, 4 and 8",
+                    absl::StrCat(static_cast<uint32_t>(record.role)));
+  }
+  const std::string name = absl::StrCat("GPU ", FieldText(record));
+  std::string problem = ValueProblem(record, name);
+  if (problem.empty()) problem = RoleProblem(header, record, name);
+  if (!problem.empty()) return problem;
+  const uint64_t bytes = FieldBytes(record, header.num_envs);
+  if (record.offset % kGpuAlignment == 0 &&
+      record.offset <= header.gpu_alloc_size &&
+      bytes <= header.gpu_alloc_size - record.offset) {
+    return "";
+  }
+  return Mismatch(absl::StrCat(name, " (", bytes, " bytes)"),
+                  absl::StrCat("at a multiple of ", kGpuAlignment,
+                               " inside the allocation's ",
+                               header.gpu_alloc_size, " bytes"),
+                  absl::StrCat("offset ", record.offset));
+}
+
+// Returns the other record that has this role and the record's values.
+bool HasTwin(std::span<const FieldRecord> arrays, const FieldRecord& record,
+             FieldRole role) {
+  return std::ranges::any_of(arrays, [&](const FieldRecord& other) {
+    return other.role == role && PathOf(other) == PathOf(record) &&
+           other.type == record.type && other.dims == record.dims &&
+           std::ranges::equal(other.shape, record.shape);
+  });
+}
+
+}  // namespace
+
+std::vector<FieldRecord> PlanGpuArrays(uint32_t num_envs, uint32_t obs_size,
+                                       std::span<const FieldSpec> fields,
+                                       uint32_t image_width,
+                                       uint32_t image_height) {
+  LrbcHeader sizes = {};
+  sizes.obs_size = obs_size;
+  std::vector<std::string> problems;  // PlanRegion reports those of fields
+  std::vector<FieldRecord> arrays = FieldRecordsOf(fields, sizes, &problems);
+  std::erase_if(arrays, [](const FieldRecord& record) {
+    return record.role != FieldRole::kObs &&
+           record.role != FieldRole::kFinalObs;
+  });
+  const auto add = [&](FieldRole role, FieldType type,
+                       std::vector<uint32_t> shape) {
+    FieldRecord record = {};
+    record.role = role;
+    record.type = type;
+    record.dims = static_cast<uint8_t>(shape.size());
+    std::ranges::copy(shape, record.shape);
+    arrays.push_back(record);
+  };
+  add(FieldRole::kReward, FieldType::kFloat32, {});
+  if (image_width != 0) {
+    add(FieldRole::kImages, FieldType::kUint8,
+        {image_height, image_width, kRgb});
+  }
+  uint64_t end = 0;
+  for (FieldRecord& array : arrays) {
+    array.offset = end;
+    end = AlignUp(end + FieldBytes(array, num_envs));
+  }
+  return arrays;
+}
+
+uint64_t GpuBytes(std::span<const FieldRecord> arrays, uint32_t num_envs) {
+  uint64_t end = 0;
+  for (const FieldRecord& array : arrays) {
+    end = std::max(end, AlignUp(array.offset + FieldBytes(array, num_envs)));
+  }
+  return end;
+}
+
+void CheckGpuArrays(const LrbcHeader& header,
+                    std::span<const FieldRecord> arrays,
+                    std::vector<std::string>* problems) {
+  const size_t most = problems->size() + kMostProblems;
+  const auto add = [&](std::string problem) {
+    if (!problem.empty() && problems->size() < most) {
+      problems->push_back(std::move(problem));
+    }
+  };
+  const size_t before = problems->size();
+  const auto mode = static_cast<GpuMode>(header.gpu_obs_mode);
+  if (header.gpu_available != 1 ||
+      (mode != GpuMode::kCudaIpc && mode != GpuMode::kVulkanExternal)) {
+    add(Mismatch("gpu_obs_mode with GPU arrays", "1 or 2, and gpu_available 1",
+                 absl::StrCat(uint32_t{header.gpu_obs_mode}, " and ",
+                              uint32_t{header.gpu_available})));
+  }
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    add(ProblemOf(header, arrays[i], i));
+  }
+  if (problems->size() != before) return;
+  std::vector<const FieldRecord*> sorted;
+  for (const FieldRecord& array : arrays) {
+    sorted.push_back(&array);
+    const bool is_obs = array.role == FieldRole::kObs;
+    if (!is_obs && array.role != FieldRole::kFinalObs) continue;
+    const FieldRole other = is_obs ? FieldRole::kFinalObs : FieldRole::kObs;
+    if (HasTwin(arrays, array, other)) continue;
+    add(Mismatch(
+        absl::StrCat("GPU ", FieldText(array)),
+        absl::StrCat("to have an array ", NameOf(other), " of the same values"),
+        "none"));
+  }
+  std::ranges::sort(sorted, {}, &FieldRecord::offset);
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    const FieldRecord& last = *sorted[i - 1];
+    if (last.offset + FieldBytes(last, header.num_envs) <= sorted[i]->offset) {
+      continue;
+    }
+    add(Mismatch(absl::StrCat("GPU ", FieldText(*sorted[i])),
+                 absl::StrCat("behind the end of ", FieldText(last)),
+                 absl::StrCat("offset ", sorted[i]->offset, " inside it")));
+  }
+  const auto first =
+      std::ranges::find(arrays, FieldRole::kObs, &FieldRecord::role);
+  if (first == arrays.end() || first->offset != header.gpu_alloc_offset) {
+    add(Mismatch("gpu_alloc_offset", "the offset of the first observation",
+                 absl::StrCat(header.gpu_alloc_offset)));
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,72 @@
+// The table of arrays in an engine's GPU allocation: the engine makes it, the
+// client checks it.
+//
+// Data flow: the region's sizes -> PlanGpuArrays -> an allocation of GpuBytes
+// -> GpuSpec, with its handles -> the region's header and table -> a client's
+// copies -> CheckGpuArrays -> addresses in the client's own mapping.
+//
+//   GpuSpec spec = {.mode = GpuMode::kCudaIpc};
+//   spec.arrays = PlanGpuArrays(region_spec);
+//   ... allocate GpuBytes(spec.arrays, num_envs), fill in the handles ...
+
+#ifndef TANDEM_TRANSPORT_MEMORY_GPU_PLAN_H_
+#define TANDEM_TRANSPORT_MEMORY_GPU_PLAN_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schema/layout/field.h"
+#include "schema/layout/lrbc.h"
+#include "transport/memory/field_plan.h"
+
+namespace tandem {
+
+// Each array begins at a multiple of it in the allocation.
+inline constexpr uint64_t kGpuAlignment = 256;
+
+// What an engine exports: one allocation with all arrays.
+struct GpuSpec {
+  GpuMode mode = GpuMode::kCpu;  // kCpu: none
+  uint32_t device_id = 0;
+  std::array<uint8_t, 16> device_uuid = {};
+  std::array<uint8_t, 64> memory_handle = {};
+  std::array<uint8_t, 64> event_handle = {};
+  uint64_t alloc_bytes = 0;
+  bool fills_cpu = true;  // kGpuFillsCpu
+  std::vector<FieldRecord> arrays = {};
+};
+
+// Whether the header's members of the table are in use.
+inline bool HasGpuArrays(const LrbcHeader& header) {
+  return (header.feature_bits & kFeatureGpuArrays) != 0;
+}
+
+inline uint64_t GpuTableBytes(const LrbcHeader& header) {
+  return uint64_t{header.gpu_array_count} * sizeof(FieldRecord);
+}
+
+// Returns the arrays of a region with these environments, with offsets: each
+// observation and its final observation, the rewards as float32, and the images
+// if `image_width` is not 0. Without float32 rows (obs_size 0) observations are
+// those of `fields`, as RegionSpec has them.
+std::vector<FieldRecord> PlanGpuArrays(uint32_t num_envs, uint32_t obs_size,
+                                       std::span<const FieldSpec> fields,
+                                       uint32_t image_width,
+                                       uint32_t image_height);
+
+// The bytes of an allocation with all of them.
+uint64_t GpuBytes(std::span<const FieldRecord> arrays, uint32_t num_envs);
+
+// Checks a copy of the table and the header's members, for any bytes: each
+// record alone, that each array is inside the allocation and overlaps no other,
+// and a final observation for each observation. Appends sentences, at most 16.
+void CheckGpuArrays(const LrbcHeader& header,
+                    std::span<const FieldRecord> arrays,
+                    std::vector<std::string>* problems);
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_MEMORY_GPU_PLAN_H_
