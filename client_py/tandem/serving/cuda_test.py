@@ -411,7 +411,7 @@ def test_a_client_killed_at_each_call_of_the_driver_leaves_the_engine_serving(gp
     with _launch() as engine:
         number, calls = 1, None
         while calls is None or number <= calls:
-            variables = {} if calls is None else {"TANDEM_STANDIN_KILL_AT": str(number)}
+            variables: dict[str, str] = {} if calls is None else {"TANDEM_STANDIN_KILL_AT": str(number)}
             done = subprocess.run(
                 [sys.executable, "-c", _SHORT_CLIENT, engine.name],
                 env={**os.environ, **variables},
