@@ -42,6 +42,7 @@ _NOT_PYTHON = (
     "slow_lane",
     "steps",
     "tianshou",
+    "torch",
     "xuance",
 )
 
