@@ -1,8 +1,5 @@
 // tandem-gateway: serves the gRPC protocol hazel.rpc, which programs for
 // LuckyEngine call, with an engine of Tandem.
-#include <grpc/grpc.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -206,11 +203,7 @@ absl::Status Serve(Entrance entrance) {
                        absl::GetFlag(FLAGS_release_after))});
   const std::vector<std::unique_ptr<grpc::Service>> services =
       MakeServices(&gateway);
-  // No grpc_shutdown: it would wait up to 10 s for a thread of gRPC. main ends
-  // the process without it.
-  grpc_init();
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  StartGrpc();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
   SetLimits(&builder);

@@ -1,10 +1,11 @@
-// What every gRPC server of this tree sets and uses: SetLimits, AddAcceptor,
-// HandTo.
+// What every gRPC server of this tree sets and uses: StartGrpc, SetLimits,
+// AddAcceptor, HandTo.
 //
 // Data flow: ConnectionAcceptor -> HandTo -> the acceptor of AddAcceptor ->
 // gRPC, which serves the connection.
 // Ownership: the caller owns the acceptor. It must outlive the server.
 //
+//   StartGrpc();
 //   SetLimits(&builder);
 //   auto acceptor = AddAcceptor(&builder, grpc::InsecureServerCredentials());
 //   ConnectionAcceptor::Options options = {.take_own = HandTo(acceptor.get())};
@@ -22,6 +23,11 @@
 namespace tandem {
 
 using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+// Call it once, before the first server: with health checks and reflection. The
+// process must end by _Exit, not by grpc_shutdown, which would wait up to 10 s
+// for a thread of gRPC.
+void StartGrpc();
 
 // The server ends two kinds of connections:
 //  - of a client whose machine or process has stopped: it pings idle ones;

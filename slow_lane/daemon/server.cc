@@ -3,7 +3,6 @@
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <grpc/slice.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
 #include <sys/stat.h>
@@ -97,11 +96,6 @@ class TokenCredentials final : public grpc::ServerCredentials {
   const std::string bearer_;
 };
 
-void SetLimits(grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder->SetMaxSendMessageSize(kMaxMessageBytes);
-}
-
 }  // namespace
 
 absl::StatusOr<Entrance> Entrance::Read(const Options& options) {
@@ -150,14 +144,11 @@ absl::Status Entrance::Listen() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     Entrance entrance, const std::vector<grpc::Service*>& services,
     const std::string& data_dir) {
-  // No grpc_shutdown: it would wait up to 10 s for a thread of gRPC. main ends
-  // the process without it.
-  grpc_init();
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  StartGrpc();
   grpc::ServerBuilder builder;
   SetLimits(&builder);
-  SetLimits(&builder);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(kMaxMessageBytes);
   std::unique_ptr<Server> server(new Server);
   server->own_ = AddAcceptor(&builder, grpc::InsecureServerCredentials());
   if (entrance.token_.has_value()) {

@@ -380,6 +380,10 @@ def test_oversized_and_malformed_messages_are_refused(lane: Lane) -> None:
         with pytest.raises(grpc.RpcError) as refused:
             raw("SubmitRun")(b"\x12" + b"\x80\x80\x80\x20" + b"x" * (65 << 20), timeout=DEADLINE_SECS)
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        # Before they are decompressed: 64 MiB would be above the limit.
+        with pytest.raises(grpc.RpcError, match="gzip") as refused:
+            raw("SubmitRun")(bytes(64 << 20), timeout=DEADLINE_SECS, compression=grpc.Compression.Gzip)
+        assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
         for junk in (b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x12\x05ab", b"\x0a\x02\xff\xfe"):
             for method in ("SubmitRun", "CancelRun", "Heartbeat", "RegisterWorker"):
                 with pytest.raises(grpc.RpcError) as refused:
