@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "schema/layout/service.h"
@@ -64,6 +65,7 @@ nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
       {"unreachable", run.unreachable},
       {"wants_frames", run.wants_frames},
       {"frames", frames},
+      {"workers", Printable(absl::StrJoin(run.workers, ", "))},
       {"evaluation", nullptr},
       {"return", nullptr},
       {"max_steps", nullptr}};
