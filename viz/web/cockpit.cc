@@ -111,7 +111,8 @@ void LogAction(const Action& action, const absl::Status& status) {
               action.what == "hold" || action.what == "record"
           ? (action.on ? " on" : " off")
           : "",
-      status.ok() ? "done" : std::string(status.message()).c_str());
+      // A daemon's or an engine's text may have line feeds and escapes.
+      status.ok() ? "done" : Printable(status.message()).c_str());
 }
 
 }  // namespace
