@@ -265,9 +265,6 @@ class TrainerClient(ClosesOnExit):
         Raises:
           WrongState: The run has ended, or has not started yet.
         """
-        earlier = self._sessions.pop((run_id, worker_id), None)
-        if earlier is not None:
-            earlier.stop_listening()
         call = functools.partial(
             self._call,
             "RegisterWorker",
@@ -283,6 +280,8 @@ class TrainerClient(ClosesOnExit):
         session = WorkerSession(
             self._connection, run_id, worker_id, call, self._timeout, supports_pause=supports_pause
         )
+        if (earlier := self._sessions.get((run_id, worker_id))) is not None:
+            earlier.stop_listening()
         self._sessions[run_id, worker_id] = session
         return session
 
