@@ -144,11 +144,12 @@ void NoteHeartbeat(LiveRun* run);
 void CountRate(LiveRun* run, int64_t now_ns);
 // Answers all callers of Cancel.
 void AnswerCancel(LiveRun* run, const absl::Status& status);
-// Returns the worker_id of a session token; kUnauthenticated: not a token of the
-// run's workers.
+// Returns the worker_id of a session token; kUnauthenticated: not a token of
+// the run's workers.
 absl::StatusOr<std::string> WorkerOf(const LiveRun& run,
                                      const std::string& session_token);
-// As WorkerOf, but an empty token is accepted, since MOSAIC's workers send none.
+// As WorkerOf, but an empty token is accepted, since MOSAIC's workers send
+// none.
 absl::Status CheckToken(const LiveRun& run, const std::string& session_token);
 
 struct RunOutcome {

@@ -25,9 +25,10 @@ void Send(const std::string& run_id, bool pause, PauseListener* listener) {
 }
 
 absl::Status Refusal(const LiveRun& run, RunState expected) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "expected the run to be ", NameOf(expected), ", found it ",
-      NameOf(run.row.status), run.end_reason.has_value() ? ", being ended" : ""));
+  return absl::FailedPreconditionError(
+      absl::StrCat("expected the run to be ", NameOf(expected), ", found it ",
+                   NameOf(run.row.status),
+                   run.end_reason.has_value() ? ", being ended" : ""));
 }
 
 }  // namespace
@@ -64,7 +65,8 @@ void RunPauses::Handle(LiveRun* run, const std::string& worker_id,
   }
   if (event.pause()) return;  // of a stream that another one has replaced
   for (PauseListener& listener : run->pause_listeners) {
-    if (listener.worker_id == worker_id) Send(run->row.run_id, false, &listener);
+    if (listener.worker_id == worker_id)
+      Send(run->row.run_id, false, &listener);
   }
   std::erase_if(run->pause_listeners, [&](const PauseListener& listener) {
     return listener.worker_id == worker_id;
@@ -77,10 +79,9 @@ void RunPauses::Handle(LiveRun* run, const std::string& worker_id,
 
 void RunPauses::Forget(const ControlSink* sink) {
   for (auto& [run_id, run] : runs_->all()) {
-    const size_t erased =
-        std::erase_if(run.pause_listeners, [sink](const PauseListener& each) {
-          return each.sink == sink;
-        });
+    const size_t erased = std::erase_if(
+        run.pause_listeners,
+        [sink](const PauseListener& each) { return each.sink == sink; });
     if (erased > 0) StopWaitingIfAllAnswered(&run);
   }
 }
@@ -150,8 +151,7 @@ void RunPauses::Signal(LiveRun* run, RunState from, RunState to, int signal,
   runs_->WorkOn(run, [this, run, from, to, signal, query = QueryOf(*run),
                       done = std::move(done)]() mutable {
     const absl::Status signalled = SignalTree(query, signal).status();
-    return [this, run, from, to, signalled,
-            done = std::move(done)]() mutable {
+    return [this, run, from, to, signalled, done = std::move(done)]() mutable {
       if (signalled.ok()) runs_->MoveTo(run, to);
       if (run->row.status != RUN_STATUS_PAUSE) TellResumed(run);
       if (!signalled.ok()) return done(signalled);

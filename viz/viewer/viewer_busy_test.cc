@@ -69,14 +69,13 @@ class BusyTest : public ViewerTest {
     int64_t shown = 0;
     std::vector<int64_t> gaps;
     int64_t last_ns = 0;
-    QObject::connect(
-        window(), &QQuickWindow::frameSwapped, window(), [&] {
-          if (tab()->image().cacheKey() == shown) return;
-          shown = tab()->image().cacheKey();
-          const int64_t now_ns = MonotonicNanos();
-          gaps.push_back(now_ns - last_ns);
-          last_ns = now_ns;
-        });
+    QObject::connect(window(), &QQuickWindow::frameSwapped, window(), [&] {
+      if (tab()->image().cacheKey() == shown) return;
+      shown = tab()->image().cacheKey();
+      const int64_t now_ns = MonotonicNanos();
+      gaps.push_back(now_ns - last_ns);
+      last_ns = now_ns;
+    });
     const auto wait = [&](int64_t nanos) {
       const int64_t end_ns = MonotonicNanos() + nanos;
       Await([&] { return MonotonicNanos() > end_ns; });
@@ -89,10 +88,9 @@ class BusyTest : public ViewerTest {
         static_cast<double>(CpuNanos() - cpu_ns) / kMeasureNs * 100;
     std::ranges::sort(gaps);
     const double hz = static_cast<double>(gaps.size()) * 1e9 / kMeasureNs;
-    std::printf("%s: %.1f images/s, longest gap %.0f ms, %.0f %% of a core\n",
-                what, hz,
-                gaps.empty() ? 0.0 : static_cast<double>(gaps.back()) * 1e-6,
-                share);
+    std::printf(
+        "%s: %.1f images/s, longest gap %.0f ms, %.0f %% of a core\n", what, hz,
+        gaps.empty() ? 0.0 : static_cast<double>(gaps.back()) * 1e-6, share);
     return hz;
   }
 };

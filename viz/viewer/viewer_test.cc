@@ -167,9 +167,8 @@ TEST_F(ViewerTest, SendsTheSeedsSignals) {
 TEST_F(ViewerTest, ShowsHostileNamesAsText) {
   // A mark that reverses the text, an escape of a terminal, and HTML.
   const PatternRun run = {.run = run_ + "\u202Egpj\x1b[2J<b>"};
-  const QString shown =
-      QString::fromStdString(run_) +
-      QStringLiteral("\\xe2\\x80\\xaegpj\\x1b[2J<b>");
+  const QString shown = QString::fromStdString(run_) +
+                        QStringLiteral("\\xe2\\x80\\xaegpj\\x1b[2J<b>");
   publisher_ = std::make_unique<Publisher>(run);
   Open({});
   Await([&] {

@@ -32,7 +32,9 @@ class RegisteredWorker:
     @staticmethod
     def from_message(message: Any) -> "RegisteredWorker":
         """Copies a RegisteredWorker message."""
-        return RegisteredWorker(**{name: read(message) for name, read in readers(RegisteredWorker, type(message)).items()})
+        return RegisteredWorker(
+            **{name: read(message) for name, read in readers(RegisteredWorker, type(message)).items()}
+        )
 
 
 @dataclass(frozen=True, slots=True)

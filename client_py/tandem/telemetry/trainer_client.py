@@ -277,9 +277,7 @@ class TrainerClient(ClosesOnExit):
             supports_pause=supports_pause,
             supports_checkpoint=supports_checkpoint,
         )
-        session = WorkerSession(
-            self._connection, run_id, worker_id, call, self._timeout, supports_pause=supports_pause
-        )
+        session = WorkerSession(self._connection, run_id, worker_id, call, self._timeout, supports_pause=supports_pause)
         if (earlier := self._sessions.get((run_id, worker_id))) is not None:
             earlier.stop_listening()
         self._sessions[run_id, worker_id] = session
