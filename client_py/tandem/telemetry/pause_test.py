@@ -42,7 +42,7 @@ class _Worker:
         self.run_id = client.submit(config).run_id
         self._output = daemon.output_of(self.run_id)
         self._client = client
-        self.until("done")
+        self.until("done", 1)
 
     @property
     def pid(self) -> int:
@@ -59,12 +59,13 @@ class _Worker:
         text = self._output.read_text("utf-8") if self._output.exists() else ""
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
-    def until(self, event: str, count: int = 1) -> None:
-        """Waits for `count` more events of a name."""
-        wanted = len([each for each in self.events() if each["event"] == event]) + count
-        wait_until(
-            lambda: len([each for each in self.events() if each["event"] == event]) >= wanted, f"{count} more {event}"
-        )
+    def count(self, event: str) -> int:
+        """Returns how many events of a name are printed."""
+        return len([each for each in self.events() if each["event"] == event])
+
+    def until(self, event: str, count: int) -> None:
+        """Waits until the number of events of a name is at least `count`."""
+        wait_until(lambda: self.count(event) >= count, f"{count} {event}")
 
 
 @pytest.fixture(name="daemon")
@@ -92,15 +93,15 @@ def test_a_worker_is_stopped_at_its_pause_point(daemon: Daemon, client: TrainerC
     worker = _Worker(daemon, client, gate, calls=True)
     (registered,) = client.describe(worker.run_id).runs[0].workers
     assert (registered.worker_id, registered.worker_kind, registered.supports_pause) == ("learner", "test", True)
-    for _ in range(2):
-        worker.until("begun")
+    for pauses in (1, 2):
+        worker.until("begun", worker.count("begun") + 1)
         start = time.monotonic()
         client.pause(worker.run_id)
         assert time.monotonic() - start < 5
         assert (worker.status, process_state(worker.pid)) == (RunStatus.PAUSE, "T")
         assert worker.events()[-1] == {"event": "done", "payload": {"requested": True}}
         client.resume(worker.run_id)
-        worker.until("continued")
+        worker.until("continued", pauses)
     client.cancel(worker.run_id)
 
 
@@ -113,8 +114,9 @@ def test_a_worker_without_a_pause_point_is_stopped_after_five_seconds(
     client.pause(worker.run_id)
     assert time.monotonic() - start >= 5
     assert (worker.status, process_state(worker.pid)) == (RunStatus.PAUSE, "T")
+    done = worker.count("done")
     client.resume(worker.run_id)
-    worker.until("done")
+    worker.until("done", done + 1)
 
 
 def test_a_worker_hears_of_pauses_from_the_next_daemon(daemon: Daemon, client: TrainerClient, gate: Gate) -> None:
@@ -124,11 +126,11 @@ def test_a_worker_hears_of_pauses_from_the_next_daemon(daemon: Daemon, client: T
     daemon.kill()
     daemon.start()
     wait_until(lambda: {event["payload"].get("token") for event in worker.events()} > tokens, "a new token")
-    worker.until("begun", 6)  # longer than its longest wait for a daemon
+    worker.until("begun", worker.count("begun") + 6)  # longer than its longest wait for a daemon
     client.pause(worker.run_id)
     assert worker.events()[-1]["payload"] == {"requested": True}
     client.resume(worker.run_id)
-    worker.until("continued")
+    worker.until("continued", 1)
 
 
 def test_a_worker_goes_on_without_the_daemon_that_paused_it(daemon: Daemon, client: TrainerClient, gate: Gate) -> None:
@@ -138,7 +140,7 @@ def test_a_worker_goes_on_without_the_daemon_that_paused_it(daemon: Daemon, clie
     pid = worker.pid
     daemon.kill()
     os.kill(pid, signal.SIGCONT)
-    worker.until("continued")
+    worker.until("continued", 1)
     daemon.start()
 
 
