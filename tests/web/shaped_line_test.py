@@ -25,8 +25,12 @@ _LINE = "rate 1mbit burst 5kb latency 300ms"
 _HERE, _THERE = "192.0.2.1", "192.0.2.2"
 
 
+# Debian has ip and tc where the PATH of tests does not look.
+_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
 def _run(command: str) -> None:
-    subprocess.run(command.split(), check=True, timeout=60)
+    subprocess.run(command.split(), check=True, timeout=60, env={**os.environ, "PATH": _PATH})
 
 
 @contextlib.contextmanager
@@ -59,7 +63,7 @@ def writer() -> Iterator[Writer]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network interfaces")
-@pytest.mark.skipif(not all(map(shutil.which, ("ip", "tc"))), reason="needs Debian's package iproute2")
+@pytest.mark.skipif(not all(shutil.which(tool, path=_PATH) for tool in ("ip", "tc")), reason="needs Debian's package iproute2")
 def test_behind_a_shaped_line_no_picture_is_older_than_a_second(
     writer: Writer, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
