@@ -22,7 +22,7 @@ from tools.testing import pytest_main
 
 _LINE = "rate 1mbit burst 5kb latency 300ms"
 # Of a block for documentation (RFC 5737).
-_HERE, _THERE = "192.0.2.1", "192.0.2.2"
+_HERE, _THERE = "203.0.113.213", "203.0.113.214"
 
 
 # Debian has ip and tc where the PATH of tests does not look.

@@ -46,12 +46,15 @@ class SlowLine:
                 await writer.drain()
 
         delivery = asyncio.create_task(deliver())
-        data = b"x"
-        while data:
-            data = await reader.read(_READ_BYTES)
-            self._free[direction] = max(self._free[direction], time.monotonic()) + len(data) / self._rate
-            await queue.put((self._free[direction] + self._delay, data))
-        await delivery
+        try:
+            data = b"x"
+            while data:
+                data = await reader.read(_READ_BYTES)
+                self._free[direction] = max(self._free[direction], time.monotonic()) + len(data) / self._rate
+                await queue.put((self._free[direction] + self._delay, data))
+            await delivery
+        finally:
+            delivery.cancel()
 
     async def _serve(self, browser: asyncio.StreamReader, to_browser: asyncio.StreamWriter) -> None:
         server, to_server = await asyncio.open_connection(self._host, self._port)
