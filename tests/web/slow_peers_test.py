@@ -44,17 +44,19 @@ def test_ends_a_connection_that_sends_its_request_byte_by_byte() -> None:
 
 def test_ends_a_connection_that_does_not_read_its_answers() -> None:
     """A client sends requests for the page and never reads."""
-    with running_view() as view, view.connect() as connection:
+    with running_view() as view:
+        cookie = cookie_of(view.address)
         files = Path(f"/proc/{view.process.pid}/fd")
         few = len(list(files.iterdir()))
-        cookie = cookie_of(view.address)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(0.25)
-        request = f"GET /app.js HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n\r\n".encode()
-        with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
-            for _ in range(100_000):
-                connection.send(request)
-        wait_for(lambda: len(list(files.iterdir())) < few, "a closed connection")
+        with view.connect() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(0.25)
+            request = f"GET /app.js HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n\r\n".encode()
+            with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
+                for _ in range(100_000):
+                    connection.send(request)
+            assert len(list(files.iterdir())) > few
+            wait_for(lambda: len(list(files.iterdir())) <= few, "a closed connection")
 
 
 def test_survives_thousands_of_handshakes_that_do_not_end(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ export class DaemonView {
     job.steps = make("tbody");
     const names = ["number", "episode", "step", "reward"].map((name) => make("th", { text: name }));
     job.events = make("details", {}, [
-      make("summary", { text: "Events" }), job.workers, job.received, ...Object.values(job.plots).map((plot) => plot.element),
+      make("summary", { text: "Events" }), job.received, job.workers, ...Object.values(job.plots).map((plot) => plot.element),
       make("table", {}, [make("thead", {}, [make("tr", {}, names)]), job.steps])]);
     job.events.addEventListener("toggle", () => {
       if (job.events.open) this.follow(job);
