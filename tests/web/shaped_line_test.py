@@ -63,7 +63,9 @@ def writer() -> Iterator[Writer]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network interfaces")
-@pytest.mark.skipif(not all(shutil.which(tool, path=_PATH) for tool in ("ip", "tc")), reason="needs Debian's package iproute2")
+@pytest.mark.skipif(
+    not all(shutil.which(tool, path=_PATH) for tool in ("ip", "tc")), reason="needs Debian's package iproute2"
+)
 def test_behind_a_shaped_line_no_picture_is_older_than_a_second(
     writer: Writer, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

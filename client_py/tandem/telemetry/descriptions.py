@@ -33,7 +33,7 @@ class RegisteredWorker:
     def from_message(message: Any) -> "RegisteredWorker":
         """Copies a RegisteredWorker message."""
         return RegisteredWorker(
-            **{name: read(message) for name, read in readers(RegisteredWorker, type(message)).items()}
+            **{name: read(message) for name, read in readers(RegisteredWorker, message.__class__).items()}
         )
 
 

@@ -60,7 +60,8 @@ class WorkerSession:
         self._register = register
         self._connection = connection
         self._timeout = timeout
-        self.token = self._new_token()
+        self.accepted_version = self.token = ""
+        self._new_token()
         self._pauses = PauseWatch(connection, run_id, self.token, self._new_token) if supports_pause else None
 
     @property
@@ -110,8 +111,7 @@ class WorkerSession:
 
     def _new_token(self) -> str:
         response = self._register()
-        self.accepted_version: str = response.accepted_version
-        self.token: str = response.session_token
+        self.accepted_version, self.token = response.accepted_version, response.session_token
         return self.token
 
     @property
