@@ -47,14 +47,19 @@ void AnswerCancel(LiveRun* run, const absl::Status& status) {
   for (auto& waiter : std::exchange(run->cancel_waiters, {})) waiter(status);
 }
 
-absl::Status CheckToken(const LiveRun& run, const std::string& session_token) {
-  if (session_token.empty()) return absl::OkStatus();
+absl::StatusOr<std::string> WorkerOf(const LiveRun& run,
+                                     const std::string& session_token) {
   for (const auto& [worker_id, token] : run.session_tokens) {
-    if (token == session_token) return absl::OkStatus();
+    if (token == session_token) return worker_id;
   }
   return absl::UnauthenticatedError(
       "expected in session-token what RegisterWorker gave out, found another "
       "token; call RegisterWorker (again, when the daemon was restarted)");
+}
+
+absl::Status CheckToken(const LiveRun& run, const std::string& session_token) {
+  if (session_token.empty()) return absl::OkStatus();
+  return WorkerOf(run, session_token).status();
 }
 
 RunOutcome OutcomeOf(const v1::WorkerEnded& ended, const LiveRun& run) {
@@ -113,6 +118,9 @@ v1::RunDescription Describe(const LiveRun& run, const std::string& folder) {
   description.set_proxy_starts(run.row.proxy_starts);
   if (run.config.max_steps.has_value()) {
     description.set_max_steps(*run.config.max_steps);
+  }
+  for (const auto& [worker_id, worker] : run.row.workers) {
+    *description.add_workers() = worker;
   }
   if (IsFinal(run.record.status())) return description;
   description.set_steps_per_second(run.steps_per_second);

@@ -70,6 +70,14 @@ class ProxyLink {
 // connect, no other is started.
 constexpr int kVainStarts = 5;
 
+// A worker's ControlStream, by which it is told of pauses.
+struct PauseListener {
+  std::string worker_id;
+  ControlSink* sink = nullptr;
+  bool told = false;      // the last message was `pause`
+  bool answered = false;  // after that message
+};
+
 // Only the loop's thread uses it.
 struct LiveRun {
   RunRow row;
@@ -104,6 +112,13 @@ struct LiveRun {
   std::thread helper;
   std::deque<absl::AnyInvocable<void()>> when_free;
 
+  // Used by RunPauses. `answer_limit` is set while a pause waits for the
+  // listeners' answers; the pause is the first of `when_answered`, and later
+  // calls follow.
+  std::vector<PauseListener> pause_listeners;
+  std::optional<EventLoop::TimerId> answer_limit;
+  std::deque<EventLoop::Task> when_answered;
+
   // Set while the daemon ends the run: the reason and the final state, and the
   // callers of Cancel.
   std::optional<std::string> end_reason;
@@ -129,8 +144,12 @@ void NoteHeartbeat(LiveRun* run);
 void CountRate(LiveRun* run, int64_t now_ns);
 // Answers all callers of Cancel.
 void AnswerCancel(LiveRun* run, const absl::Status& status);
-// kUnauthenticated: not a token of the run's workers. An empty token is
-// accepted, since MOSAIC's workers send none.
+// Returns the worker_id of a session token; kUnauthenticated: not a token of
+// the run's workers.
+absl::StatusOr<std::string> WorkerOf(const LiveRun& run,
+                                     const std::string& session_token);
+// As WorkerOf, but an empty token is accepted, since MOSAIC's workers send
+// none.
 absl::Status CheckToken(const LiveRun& run, const std::string& session_token);
 
 struct RunOutcome {

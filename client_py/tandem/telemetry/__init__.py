@@ -19,7 +19,7 @@ from tandem.telemetry.daemon_errors import (
     UnknownRun,
     WrongState,
 )
-from tandem.telemetry.descriptions import DaemonDescription, RunDescription
+from tandem.telemetry.descriptions import DaemonDescription, RegisteredWorker, RunDescription
 from tandem.telemetry.feeds import MessageBlock
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Subscription
@@ -48,6 +48,7 @@ __all__ = [
     "MalformedLine",
     "MessageBlock",
     "Published",
+    "RegisteredWorker",
     "RecordEpisodes",
     "Run",
     "RunDescription",
