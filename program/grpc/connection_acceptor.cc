@@ -147,7 +147,7 @@ void ConnectionAcceptor::Admit(int connection) {
   }
   if (std::ranges::count_if(handed_on_, [](const auto& each) {
         return each.second.is_unknown;
-      }) >= kMostUnknown) {
+      }) >= options_.most_unknown) {
     return Refuse(
         connection,
         absl::StrCat("expected at most ", kMostUnknown,
