@@ -218,6 +218,8 @@ void RunSupervisor::Signal(const std::string& run_id, RunState from,
                            RunState to, int signal, Done done) {
   With(run_id, std::move(done),
        [this, from, to, signal](LiveRun* run, Done reply) {
+         const absl::Status here = CheckIsHere(*run);
+         if (!here.ok()) return reply(here);
          auto now = [this, run, from, to, signal,
                      reply = std::move(reply)]() mutable {
            SignalNow(run, from, to, signal, std::move(reply));
@@ -390,6 +392,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
            run->link->Refuse("another link of this run's proxy took over");
          }
          run->link = std::move(link);
+         run->waiting_for.clear();
          run->output_problem.clear();  // the new proxy may have no problem
          run->vain_starts = 0;
          run->backoff = absl::ZeroDuration();
@@ -397,7 +400,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
          if (IsFinal(run->row.status)) {
            run->link->Recorded();
          } else {
-           if (!run->process.valid()) {
+           if (!run->process.valid() && !run->config.on_ray) {
              starter_.WatchProxy(run, FromProto(hello.proxy()));
            }
            runs_.MoveTo(run, RUN_STATUS_HSHK);  // from INIT only
@@ -433,7 +436,7 @@ void RunSupervisor::Handle(const std::string& run_id, v1::FromProxy message) {
 void RunSupervisor::WorkerStarted(LiveRun* run,
                                   const v1::ProcessIdentity& worker) {
   if (IsFinal(run->row.status)) return;
-  run->row.worker = worker;
+  if (!run->config.on_ray) run->row.worker = worker;
   if (run->row.status == RUN_STATUS_HSHK) {
     runs_.MoveTo(run, RUN_STATUS_RDY);
   } else {
@@ -467,9 +470,7 @@ void RunSupervisor::Tick() {
   ticked_ns_ = now_ns;
   for (auto& [run_id, run] : runs_.all()) {
     if (IsFinal(run.row.status)) continue;
-    run.unreachable =
-        run.dispatched &&
-        now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(options_.timeout);
+    run.unreachable = IsUnreachable(run, now_ns, options_.timeout);
     CountRate(&run, now_ns);
     ends_.CheckLimits(&run);
     ends_.CheckSilence(&run, passed);
