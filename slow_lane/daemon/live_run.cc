@@ -32,6 +32,19 @@ void NoteHeartbeat(LiveRun* run) {
   run->unreachable = false;
 }
 
+bool IsUnreachable(const LiveRun& run, int64_t now_ns, absl::Duration timeout) {
+  const bool is_queued = run.config.on_ray && run.row.status == RUN_STATUS_INIT;
+  return run.dispatched && !is_queued &&
+         now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(timeout);
+}
+
+absl::Status CheckIsHere(const LiveRun& run) {
+  if (!run.config.on_ray) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "expected a run whose processes this daemon may stop, found a job of Ray "
+      "(metadata.tandem.ray)");
+}
+
 void CountRate(LiveRun* run, int64_t now_ns) {
   const uint64_t steps = run->last[Stream::kSteps];
   if (run->counted_ns != 0) {

@@ -48,6 +48,7 @@ namespace tandem::slow_lane {
 struct RunOptions {
   std::string data_dir;   // the working directory of daemon and proxies
   std::string start_dir;  // the default one of workers
+  std::string public_address = {};  // the daemon's, for other machines
   absl::Duration heartbeat = absl::Seconds(60);
   absl::Duration timeout = absl::Seconds(300);
   absl::Duration fault_after = absl::Seconds(300);  // 0: never
@@ -140,6 +141,12 @@ int64_t UnixNanos();
 
 // Sets the run's last heartbeat to the current time.
 void NoteHeartbeat(LiveRun* run);
+// Whether no heartbeat came for the time-out. A job that waits in Ray sends
+// none.
+bool IsUnreachable(const LiveRun& run, int64_t now_ns, absl::Duration timeout);
+// kFailedPrecondition: the run's processes are Ray's, on any machine; the
+// identities of its processes mean nothing on this one.
+absl::Status CheckIsHere(const LiveRun& run);
 // Computes steps a second since the last call; called once a second.
 void CountRate(LiveRun* run, int64_t now_ns);
 // Answers all callers of Cancel.

@@ -210,13 +210,15 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
 
 void RunSupervisor::Pause(const std::string& run_id, Done done) {
   With(run_id, std::move(done), [this](LiveRun* run, Done reply) {
-    pauses_.Pause(run, std::move(reply));
+    const absl::Status here = CheckIsHere(*run);
+    here.ok() ? pauses_.Pause(run, std::move(reply)) : reply(here);
   });
 }
 
 void RunSupervisor::Resume(const std::string& run_id, Done done) {
   With(run_id, std::move(done), [this](LiveRun* run, Done reply) {
-    pauses_.Resume(run, std::move(reply));
+    const absl::Status here = CheckIsHere(*run);
+    here.ok() ? pauses_.Resume(run, std::move(reply)) : reply(here);
   });
 }
 
@@ -391,6 +393,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
            run->link->Refuse("another link of this run's proxy took over");
          }
          run->link = std::move(link);
+         run->waiting_for.clear();
          run->output_problem.clear();  // the new proxy may have no problem
          run->vain_starts = 0;
          run->backoff = absl::ZeroDuration();
@@ -398,7 +401,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
          if (IsFinal(run->row.status)) {
            run->link->Recorded();
          } else {
-           if (!run->process.valid()) {
+           if (!run->process.valid() && !run->config.on_ray) {
              starter_.WatchProxy(run, FromProto(hello.proxy()));
            }
            runs_.MoveTo(run, RUN_STATUS_HSHK);  // from INIT only
@@ -434,7 +437,7 @@ void RunSupervisor::Handle(const std::string& run_id, v1::FromProxy message) {
 void RunSupervisor::WorkerStarted(LiveRun* run,
                                   const v1::ProcessIdentity& worker) {
   if (IsFinal(run->row.status)) return;
-  run->row.worker = worker;
+  if (!run->config.on_ray) run->row.worker = worker;
   if (run->row.status == RUN_STATUS_HSHK) {
     runs_.MoveTo(run, RUN_STATUS_RDY);
   } else {
@@ -468,9 +471,7 @@ void RunSupervisor::Tick() {
   ticked_ns_ = now_ns;
   for (auto& [run_id, run] : runs_.all()) {
     if (IsFinal(run.row.status)) continue;
-    run.unreachable =
-        run.dispatched &&
-        now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(options_.timeout);
+    run.unreachable = IsUnreachable(run, now_ns, options_.timeout);
     CountRate(&run, now_ns);
     ends_.CheckLimits(&run);
     ends_.CheckSilence(&run, passed);

@@ -23,6 +23,7 @@ from tandem.telemetry.descriptions import DaemonDescription, RegisteredWorker, R
 from tandem.telemetry.feeds import MessageBlock
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Subscription
+from tandem.telemetry.tls_files import TlsFiles
 from tandem.telemetry.trainer_client import Health, Submitted, TrainerClient
 from tandem.telemetry.worker_session import Published, WorkerSession
 
@@ -57,6 +58,7 @@ __all__ = [
     "Step",
     "Submitted",
     "Subscription",
+    "TlsFiles",
     "TrainerClient",
     "UnknownRun",
     "WorkerSession",

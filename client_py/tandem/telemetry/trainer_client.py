@@ -17,6 +17,7 @@ from tandem.telemetry.descriptions import DaemonDescription
 from tandem.telemetry.feeds import Feed, MessageBlock, block_feed, event_feeds, run_feeds
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Record, Subscription
+from tandem.telemetry.tls_files import TlsFiles
 from tandem.telemetry.worker_session import WorkerSession
 
 _PROTO_VERSION = "MOSAIC/1.0"
@@ -77,6 +78,7 @@ class TrainerClient(ClosesOnExit):
         timeout: float = 10.0,
         reconnect_secs: float = 60.0,
         token_file: str | os.PathLike[str] | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         """Opens no connection yet; the first call does.
 
@@ -88,15 +90,17 @@ class TrainerClient(ClosesOnExit):
           reconnect_secs: Seconds for which a `Subscription` tries to find a lost daemon again.
           token_file: A copy of the daemon's --token_file, if the daemon asks for a token; None: the environment
             variable TANDEM_TOKEN_FILE, or else no token.
+          tls: For a daemon on another machine, which has --tls_cert; None: the environment variables TANDEM_TLS_CA,
+            TANDEM_TLS_CERT and TANDEM_TLS_KEY, or else plaintext. A unix:PATH is always plaintext.
 
         Raises:
           AccessDenied: The token's file belongs to another user, or other users may read it.
-          InvalidArgument: An invalid target or time.
+          InvalidArgument: An invalid target or time, or an unusable file.
           ModuleNotFoundError: grpcio or protobuf is missing.
         """
         self._timeout = seconds("timeout", timeout)
         self._reconnect_secs = seconds("reconnect_secs", reconnect_secs)
-        self._connection = Connection(target, token_file)
+        self._connection = Connection(target, token_file, tls)
         self._sessions: dict[tuple[str, str], WorkerSession] = {}  # the newest of each worker
 
     @property
