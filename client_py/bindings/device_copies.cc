@@ -54,8 +54,7 @@ DeviceCopies::DeviceCopies(NativeClient* client, int device,
 
 py::list DeviceCopies::Begin() {
   absl::StatusOr<uint64_t> copy;
-  client_->Within(
-      [&] { copy = WithoutGil([&] { return copies_->Begin(); }); });
+  client_->Within([&] { copy = WithoutGil([&] { return copies_->Begin(); }); });
   if (!copy.ok()) Raise(copy.status(), "");
   const auto prepare = [copies = copies_,
                         number = *copy](std::optional<CudaStream> stream) {

@@ -3,8 +3,8 @@
 // Data flow: NumPy views of a client's region -> RegionCopies -> CudaArrays;
 // actions of the device -> the region.
 // Ownership: tandem.torch.device holds one. The client waits for copies before
-// each send. All calls need the GIL; calls that wait release it. Calls are calls
-// of the client: in one thread at a time.
+// each send. All calls need the GIL; calls that wait release it. Calls are
+// calls of the client: in one thread at a time.
 //
 //   DeviceCopies copies(&client, 0, views, /*overlaps=*/false);
 //   py::list arrays = copies.Begin();  // in the order of `views`

@@ -141,10 +141,10 @@ EngineHost::EngineHost(EngineBase* engine, Options options,
                [this](absl::string_view line) { Log(line); }) {
   if (gpu_ == nullptr) return;
   runner_.AlsoChange(
-      {.keep_final = [gpu = gpu_.get()](
-                         auto envs) { return gpu->KeepFinalRows(envs); },
-       .zero_rewards = [gpu = gpu_.get()](
-                           auto envs) { return gpu->ZeroRewards(envs); }});
+      {.keep_final =
+           [gpu = gpu_.get()](auto envs) { return gpu->KeepFinalRows(envs); },
+       .zero_rewards =
+           [gpu = gpu_.get()](auto envs) { return gpu->ZeroRewards(envs); }});
 }
 
 EngineHost::~EngineHost() { Stop(); }

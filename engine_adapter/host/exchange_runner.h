@@ -43,8 +43,7 @@ class ExchangeRunner {
   // Arrays outside of the region, such as on a GPU, whose rows the runner
   // changes as it changes those of the region. An error fails the work.
   struct OtherArrays {
-    using Change =
-        std::function<absl::Status(std::span<const uint32_t> envs)>;
+    using Change = std::function<absl::Status(std::span<const uint32_t> envs)>;
     Change keep_final;    // keeps observations of these, before their reset
     Change zero_rewards;  // of these, before a reset that is no autoreset
   };

@@ -221,11 +221,11 @@ TEST_F(ExchangeRunnerTest, SameStepKeepsRowsElsewhereBeforeTheReset) {
 
 TEST_F(ExchangeRunnerTest, ResetsThatAreNoAutoresetsZeroRewardsElsewhere) {
   std::vector<uint32_t> zeroed;
-  runner_.AlsoChange({.keep_final = {},
-                      .zero_rewards = [&](std::span<const uint32_t> envs) {
-                        zeroed.assign(envs.begin(), envs.end());
-                        return absl::OkStatus();
-                      }});
+  runner_.AlsoChange(
+      {.keep_final = {}, .zero_rewards = [&](std::span<const uint32_t> envs) {
+         zeroed.assign(envs.begin(), envs.end());
+         return absl::OkStatus();
+       }});
   Step(AutoresetMode::kSameStep);
   Step(AutoresetMode::kSameStep);  // autoresets
   EXPECT_EQ(zeroed, std::vector<uint32_t>{});

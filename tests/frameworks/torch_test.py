@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,8 @@ def test_after_a_reconnect_another_object_is_needed(client: tandem.SharedMemoryC
     """The old one has views of another session."""
     steps = tandem.torch.step_to(client, "cpu")
     client.reconnect()
-    for call in (steps.reset, steps.recv, lambda: steps.send(torch.zeros((4, 6)))):
+    calls: list[Callable[[], Any]] = [steps.reset, steps.recv, lambda: steps.send(torch.zeros((4, 6)))]
+    for call in calls:
         with pytest.raises(tandem.ClientClosed, match="call step_to again"):
             call()
     assert tandem.torch.step_to(client, "cpu").reset(seed=0).shape == (4, 17)

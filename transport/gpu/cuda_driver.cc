@@ -74,8 +74,10 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   // forked children.
   loaded.process.store(getpid(), std::memory_order_relaxed);
   const CudaResult result = driver.functions_.Init(0);
-  // relaxed: as above. A child of a process without CUDA may try again.
-  if (result != kCudaSuccess) loaded.process.store(0, std::memory_order_relaxed);
+  if (result != kCudaSuccess) {
+    // relaxed: as above. A child of a process without CUDA may try again.
+    loaded.process.store(0, std::memory_order_relaxed);
+  }
   // Another library has initialised CUDA in the parent.
   if (result == kCudaNotInitialized) return InForkedChild();
   if (result == kCudaNoDevice || result == kCudaStubLibrary) {

@@ -57,8 +57,8 @@ absl::StatusOr<std::shared_ptr<ExportedArrays>> ExportedArrays::Make(
   CudaEventHandle event;
   TANDEM_RETURN_IF_ERROR(
       driver->Check(cuda.MemsetD8(base, 0, bytes, nullptr), "cuMemsetD8Async"));
-  TANDEM_RETURN_IF_ERROR(driver->Check(cuda.StreamSynchronize(nullptr),
-                                       "cuStreamSynchronize"));
+  TANDEM_RETURN_IF_ERROR(
+      driver->Check(cuda.StreamSynchronize(nullptr), "cuStreamSynchronize"));
   TANDEM_RETURN_IF_ERROR(
       driver->Check(cuda.IpcGetMemory(&memory, base), "cuIpcGetMemHandle"));
   TANDEM_RETURN_IF_ERROR(driver->Check(

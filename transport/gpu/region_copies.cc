@@ -39,8 +39,8 @@ class PinnedMapping {
         mapping->base(), mapping->bytes(), kCudaHostRegisterPortable);
     // The caller's program may have registered it: then it is pinned, too.
     if (result != kCudaAlreadyRegistered) {
-      TANDEM_RETURN_IF_ERROR(context->driver().Check(
-          result, "cuMemHostRegister of a region"));
+      TANDEM_RETURN_IF_ERROR(
+          context->driver().Check(result, "cuMemHostRegister of a region"));
     }
     std::shared_ptr<const PinnedMapping> made(
         new PinnedMapping(context, mapping, result == kCudaSuccess));

@@ -1,4 +1,7 @@
-"""Arrays on a GPU between processes, with the stand-in driver: values, order, lifetimes, errors, deaths."""
+"""Arrays on a GPU between processes, with the stand-in driver: values, order, lifetimes, errors, deaths.
+
+Length: the tests of one protocol, with the programs of the other processes.
+"""
 
 import gc
 import json

@@ -5,8 +5,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,7 +166,8 @@ def test_after_a_reconnect_another_object_is_needed(
     steps = DeviceSteps(client, 0)
     steps.reset(seed=[0] * _ENVS)
     client.reconnect()
-    for call in (steps.reset, steps.recv, lambda: steps.send(actions, _ENVS * 2 * 4, 1)):
+    calls: list[Callable[[], Any]] = [steps.reset, steps.recv, lambda: steps.send(actions, _ENVS * 2 * 4, 1)]
+    for call in calls:
         with pytest.raises(tandem.ClientClosed, match="call step_to again"):
             call()
     steps = DeviceSteps(client, 0)

@@ -16,13 +16,15 @@
 //   TANDEM_STANDIN_FIRST     the number in the first device's UUID; 0
 //   TANDEM_STANDIN_VERSION   the driver's version; 13000
 //   TANDEM_STANDIN_COPY_MS   milliseconds that each copy to the device takes; 0
-//   TANDEM_STANDIN_INLINE    of so many tasks and one more, all but one are done
+//   TANDEM_STANDIN_INLINE    of so many tasks and one more, all but one are
+//   done
 //                            in the call, if no other task is before them; 0.
 //                            Threads then take part now and then only, which is
 //                            ten times faster.
 //   TANDEM_STANDIN_TAG       ends the names of its memfds
 //   TANDEM_STANDIN_FAIL      results, as "cuInit=100,cuMemAlloc_v2=2"
-//   TANDEM_STANDIN_KILL_AT   the moment that kills the process: call n begins at
+//   TANDEM_STANDIN_KILL_AT   the moment that kills the process: call n begins
+//   at
 //                            2n - 1 and ends at 2n
 //
 // standin_fail sets such a result while the process runs; standin_count says
@@ -334,6 +336,12 @@ CudaResult Begin(const char* function, bool needs_context) {
   const Call call;                  \
   if (const CudaResult begun = Begin(__func__, needs_context)) return begun
 
+// With the lock.
+bool AreDone(const std::vector<std::pair<Stream*, uint64_t>>& work) {
+  return std::ranges::all_of(
+      work, [](const auto& each) { return each.first->done >= each.second; });
+}
+
 void Serve(Stream* stream) {
   State& state = The();
   std::unique_lock lock(state.mutex);
@@ -375,8 +383,8 @@ Stream* Resolve(CudaStream stream) {
   return stream;
 }
 
-// With the lock. The legacy stream waits for all work before, and all later work
-// of blocking streams waits for it.
+// With the lock. The legacy stream waits for all work before, and all later
+// work of blocking streams waits for it.
 std::vector<std::pair<Stream*, uint64_t>> WorkBefore(const Stream* stream) {
   const State& state = The();
   std::vector<std::pair<Stream*, uint64_t>> after;
@@ -391,12 +399,6 @@ std::vector<std::pair<Stream*, uint64_t>> WorkBefore(const Stream* stream) {
     after.emplace_back(state.legacy, state.legacy->issued);
   }
   return after;
-}
-
-bool AreDone(const std::vector<std::pair<Stream*, uint64_t>>& work) {
-  return std::ranges::all_of(work, [](const auto& each) {
-    return each.first->done >= each.second;
-  });
 }
 
 // Whether it is the turn of a task to be done in the call.
@@ -460,7 +462,8 @@ bool HasEnded(pid_t process) {
   const ssize_t bytes = read(fd, text, sizeof(text));
   close(fd);
   // "PID (NAME) STATE ..."
-  const std::string line(text, static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+  const std::string line(text,
+                         static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
   const size_t name_end = line.rfind(')');
   return name_end == std::string::npos || name_end + 2 >= line.size() ||
          line[name_end + 2] == 'Z' || line[name_end + 2] == 'X';
@@ -898,7 +901,8 @@ TANDEM_EXPORT CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event,
   const uint64_t number = event->words().Recorded();
   // An event that is complete stays so.
   if (event->words().Completed() >= number) return kSuccess;
-  Enqueue(stream, [block, number] { AwaitRecord(*block, number); }, true);
+  Enqueue(
+      stream, [block, number] { AwaitRecord(*block, number); }, true);
   return kSuccess;
 }
 
