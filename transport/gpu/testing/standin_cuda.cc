@@ -248,6 +248,7 @@ struct CudaStreamOf {
     std::function<void()> work;
   };
   bool blocking = true;
+  bool has_thread = false;
   std::deque<Task> tasks;
   uint64_t issued = 0;
   uint64_t done = 0;
@@ -364,7 +365,6 @@ void Serve(Stream* stream) {
 Stream* NewStream(bool blocking) {
   auto* const stream = new Stream;  // never freed: tasks may name it
   stream->blocking = blocking;
-  std::thread(Serve, stream).detach();
   return stream;
 }
 
@@ -422,6 +422,9 @@ void Enqueue(CudaStream handle, std::function<void()> work, bool waits) {
     return;
   }
   stream->tasks.push_back(std::move(task));
+  if (!std::exchange(stream->has_thread, true)) {
+    std::thread(Serve, stream).detach();
+  }
   state.changed.notify_all();
 }
 
