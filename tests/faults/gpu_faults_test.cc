@@ -29,6 +29,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/gpu/cuda_driver.h"
+#include "transport/gpu/cuda_prototypes.h"
 #include "transport/gpu/exported_arrays.h"
 #include "transport/gpu/imported_arrays.h"
 #include "transport/session/client_side.h"
