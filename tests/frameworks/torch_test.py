@@ -103,7 +103,7 @@ class _Dicts(tandem.Engine):
 
 
 def test_observations_of_fields_are_unsupported() -> None:
-    """They are no one tensor."""
+    """They are several arrays."""
     name, stop = f"tandem-torch-test-{os.getpid()}", threading.Event()
     serving = threading.Thread(target=tandem.serve, args=(_Dicts(),), kwargs={"name": name, "stop": stop})
     serving.start()
