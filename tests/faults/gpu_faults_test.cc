@@ -204,7 +204,8 @@ TEST_F(GpuFaults, AClientKilledAnywhereIsFollowedByAFreshOne) {
         EXPECT_EQ(CodeOfExit(*StartClient(3)), 0);
       });
   std::printf("killed the client at %zu places\n", places);
-  if (EveryAccess::kSupported) EXPECT_GT(places, 20U);
+  if (!EveryAccess::kSupported) return;
+  EXPECT_GT(places, 20U);
 }
 
 }  // namespace
