@@ -131,9 +131,7 @@ OnGpu.main()
 """
 
 
-def test_observations_on_a_gpu_only_are_unsupported_on_the_cpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_observations_on_a_gpu_only_are_unsupported_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the stand-in driver, in the engine's process alone."""
     program = tmp_path / "engine.py"
     program.write_text(_ENGINE_ON_A_GPU, "utf-8")

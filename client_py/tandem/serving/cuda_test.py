@@ -139,9 +139,10 @@ def test_final_observations_are_kept_on_the_gpu(gpu: StandIn) -> None:
 @pytest.mark.parametrize("mode", ["SAME_STEP", "NEXT_STEP", "DISABLED"])
 def test_rewards_on_the_gpu_are_those_of_the_region(gpu: StandIn, mode: str) -> None:
     """Also after ends of episodes and resets of some, which set rewards to 0."""
-    with _launch() as engine, tandem.SharedMemoryClient(
-        engine.name, timeout=60, autoreset_mode=tandem.AutoresetMode[mode]
-    ) as client:
+    with (
+        _launch() as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60, autoreset_mode=tandem.AutoresetMode[mode]) as client,
+    ):
         client.reset(seed=[3] * _ENVS)
         for number in range(30):
             if number % 5 == 4:
@@ -618,7 +619,7 @@ def test_a_client_killed_at_each_call_of_the_driver_leaves_the_engine_serving(gp
     with _launch() as engine:
         moment, moments = first, None
         while moments is None or moment <= moments:
-            variables = {} if moments is None else {"TANDEM_STANDIN_KILL_AT": str(moment)}
+            variables: dict[str, str] = {} if moments is None else {"TANDEM_STANDIN_KILL_AT": str(moment)}
             done = subprocess.run(
                 [sys.executable, "-c", _SHORT_CLIENT, engine.name],
                 env={**os.environ, **variables},

@@ -36,17 +36,27 @@ class CudaCounter(tandem.Engine):
     observation_space: spaces.Space[Any] = spaces.Box(-np.inf, np.inf, (WIDTH,))
     action_space = spaces.Box(-1, 1, (2,))
     cuda_device = 0
-    cuda_image_size = (4, 2)
+    cuda_image_size: tuple[int, int] | None = (4, 2)
     step_secs = 0.01
 
     def __init__(
-        self, num_envs: int, *, fills_cpu: int = 1, own_stream: int = 1, step_ms: int = 0, fields: int = 0
+        self,
+        num_envs: int,
+        *,
+        fills_cpu: int = 1,
+        own_stream: int = 1,
+        step_ms: int = 0,
+        fields: int = 0,
+        pictures: int = 1,
     ) -> None:
         """With 0 for `own_stream` it writes on the legacy default stream; a step takes `step_ms` or more.
 
-        With 1 for `fields` the observation is a Dict with the row, "row", and the number of steps, "steps".
+        With 1 for `fields` the observation is a Dict with the row, "row", and the number of steps, "steps". With 0 for
+        `pictures` there are no images.
         """
         self.num_envs = num_envs
+        if not pictures:
+            self.cuda_image_size = None
         if fields:
             row = self.observation_space
             self.observation_space = spaces.Dict({"row": row, "steps": spaces.Box(0, 2**40, (), np.int64)})
@@ -92,7 +102,8 @@ class CudaCounter(tandem.Engine):
 
     def step(self, envs: Index, arrays: EngineArrays) -> None:
         """Counts."""
-        time.sleep(self._step_secs)
+        if self._step_secs:
+            time.sleep(self._step_secs)
         self._steps[envs] += 1
         arrays.rewards[envs] = self._steps[envs]
         arrays.terminateds[envs] = arrays.actions[envs, 0] > 0
@@ -108,12 +119,12 @@ class CudaCounter(tandem.Engine):
         obs = expected_obs(self._steps)
         is_dict = isinstance(self.observation_space, spaces.Dict)
         if arrays.cuda is not None:
-            assert arrays.cuda.images is not None
             self._write("obs", arrays.cuda.obs["row"] if is_dict else arrays.cuda.obs, envs, obs)
             if is_dict:
                 self._write("steps", arrays.cuda.obs["steps"], envs, self._steps)
-            pictures = np.broadcast_to((self._steps % 251)[:, None, None, None], self._pinned["images"].shape)
-            self._write("images", arrays.cuda.images, envs, pictures)
+            if arrays.cuda.images is not None:
+                shown = np.broadcast_to((self._steps % 251)[:, None, None, None], self._pinned["images"].shape)
+                self._write("images", arrays.cuda.images, envs, shown)
         if self.fills_cpu and is_dict:
             arrays.obs["row"][envs], arrays.obs["steps"][envs] = obs[envs], self._steps[envs]
         elif self.fills_cpu:

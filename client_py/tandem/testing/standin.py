@@ -208,7 +208,9 @@ def memories_in_use(tag: str) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            found += [str(link) for link in (process / "fd").iterdir() if f"memfd:tandem-standin{tag} " in _target(link)]
+            found += [
+                str(link) for link in (process / "fd").iterdir() if f"memfd:tandem-standin{tag} " in _target(link)
+            ]
     return found
 
 

@@ -205,7 +205,7 @@ print("right")
 
 
 def _run_slow(program: str) -> str:
-    """Runs a program with a device that copies in 40 ms, beside an engine that steps in 40 ms, and returns its output."""
+    """Returns what a program prints whose device copies in 40 ms, beside an engine that steps in 40 ms."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TANDEM_CUDA", "no")
         engine = tandem.launch_engine(
