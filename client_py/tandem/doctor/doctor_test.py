@@ -97,7 +97,7 @@ def test_a_gpu_and_the_paths_of_regions_are_named() -> None:
 )
 def test_a_gpu_that_cannot_be_used_is_a_warning(variables: dict[str, str], fact: str) -> None:
     """The finding has the error; a missing driver is one only if it is required."""
-    found = _report(sys.executable, code=0, **{"TANDEM_CUDA_LIBRARY": str(LIBRARY), **variables})["GPU"]
+    found = _report(sys.executable, code=0, path=None, **{"TANDEM_CUDA_LIBRARY": str(LIBRARY), **variables})["GPU"]
     assert found["level"] == "WARN" and fact in found["found"]
 
 
