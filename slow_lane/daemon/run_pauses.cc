@@ -34,6 +34,9 @@ absl::Status Refusal(const LiveRun& run, RunState expected) {
 }  // namespace
 
 void RunPauses::Pause(LiveRun* run, Done done) {
+  if (const absl::Status here = CheckIsHere(*run); !here.ok()) {
+    return done(here);
+  }
   InTurn(run, [this, run, done = std::move(done)]() mutable {
     auto stop = [this, run, done = std::move(done)]() mutable {
       Signal(run, RUN_STATUS_EXEC, RUN_STATUS_PAUSE, SIGSTOP, std::move(done));
@@ -47,6 +50,9 @@ void RunPauses::Pause(LiveRun* run, Done done) {
 }
 
 void RunPauses::Resume(LiveRun* run, Done done) {
+  if (const absl::Status here = CheckIsHere(*run); !here.ok()) {
+    return done(here);
+  }
   InTurn(run, [this, run, done = std::move(done)]() mutable {
     Signal(run, RUN_STATUS_PAUSE, RUN_STATUS_EXEC, SIGCONT, std::move(done));
   });

@@ -210,15 +210,13 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
 
 void RunSupervisor::Pause(const std::string& run_id, Done done) {
   With(run_id, std::move(done), [this](LiveRun* run, Done reply) {
-    const absl::Status here = CheckIsHere(*run);
-    here.ok() ? pauses_.Pause(run, std::move(reply)) : reply(here);
+    pauses_.Pause(run, std::move(reply));
   });
 }
 
 void RunSupervisor::Resume(const std::string& run_id, Done done) {
   With(run_id, std::move(done), [this](LiveRun* run, Done reply) {
-    const absl::Status here = CheckIsHere(*run);
-    here.ok() ? pauses_.Resume(run, std::move(reply)) : reply(here);
+    pauses_.Resume(run, std::move(reply));
   });
 }
 
