@@ -147,7 +147,8 @@ absl::StatusOr<std::vector<TcpAddress>> Resolve(const std::string& listen,
           ": connections of other machines are neither encrypted nor of a "
           "known user; next: --listen=127.0.0.1:",
           port, ", and on the other machine ssh -N -L ", forwarded,
-          ":127.0.0.1:", forwarded, " THIS_MACHINE"));
+          ":127.0.0.1:", forwarded,
+          " THIS_MACHINE; or --allow_remote with the files of TLS"));
     }
     TcpAddress address = {.bytes = {}, .size = at->ai_addrlen};
     std::memcpy(&address.bytes, at->ai_addr, at->ai_addrlen);

@@ -107,27 +107,31 @@ def _measure_copies() -> None:
         actions = torch.zeros((client.num_envs, client.act_size), device="cuda")
         host = client.actions
 
-        def pageable() -> None:
+        def step_with_actions_of_the_gpu() -> None:
+            host[:] = actions.cpu().numpy()
             client.step(host)
+
+        def pageable() -> None:
+            step_with_actions_of_the_gpu()
             torch.from_numpy(client.obs).to("cuda")
             torch.cuda.synchronize()
 
         pinned_obs = torch.empty(client.obs.shape, dtype=torch.float32, pin_memory=True)
 
         def pinned() -> None:
-            client.step(host)
+            step_with_actions_of_the_gpu()
             pinned_obs.numpy()[:] = client.obs
             pinned_obs.to("cuda", non_blocking=True)
             torch.cuda.synchronize()
 
         _row(f"engine on the CPU, {client.num_envs} envs: a step", f"{_p50(lambda: client.step(host)):,.1f} us")
-        _row('  and torch.from_numpy(obs).to("cuda")', f"{_p50(pageable):,.1f} us")
-        _row("  and torch's pinned copy", f"{_p50(pinned):,.1f} us")
+        _row('  actions of the GPU, torch.from_numpy(obs).to("cuda")', f"{_p50(pageable):,.1f} us")
+        _row("  actions of the GPU, torch's pinned copy", f"{_p50(pinned):,.1f} us")
         for overlap in (False, True):
             steps = tandem.torch.step_to(client, "cuda", overlap=overlap)
             steps.reset(seed=0)
             ours = functools.partial(_step_and_wait, steps, actions)
-            name = "  tandem.torch.step_to, actions of the GPU" + (", overlap" if overlap else "")
+            name = "  actions of the GPU, tandem.torch.step_to" + (", overlap" if overlap else "")
             _row(name, f"{_p50(ours):,.1f} us")
 
 

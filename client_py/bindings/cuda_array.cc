@@ -119,10 +119,7 @@ py::object CudaArray::Dlpack(const py::object& stream, const py::object& device,
     RefuseBuffer(absl::StrCat("dl_device: expected (2, ", place_.device,
                               "), found another device; copy the tensor"));
   }
-  const int64_t number = stream.is_none() ? 1 : stream.cast<int64_t>();
-  prepare_(number < 0 ? std::nullopt
-                      : std::optional(CudaStreamOfNumber(
-                            static_cast<uintptr_t>(number))));
+  WaitOn(stream.is_none() ? 1 : stream.cast<int64_t>());
   auto managed = std::make_unique<Managed>();
   managed->shape = place_.shape;
   managed->keeper = keeper_;
@@ -144,6 +141,12 @@ py::object CudaArray::Dlpack(const py::object& stream, const py::object& device,
   if (capsule == nullptr) throw py::error_already_set();
   managed.release();  // the capsule's
   return py::reinterpret_steal<py::object>(capsule);
+}
+
+void CudaArray::WaitOn(int64_t stream) const {
+  prepare_(stream < 0 ? std::nullopt
+                      : std::optional(CudaStreamOfNumber(
+                            static_cast<uintptr_t>(stream))));
 }
 
 py::tuple CudaArray::DlpackDevice() const {
@@ -205,6 +208,7 @@ void DefineCudaArray(py::module_& module) {
           py::arg("max_version") = py::none(),
           py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack_device__", &CudaArray::DlpackDevice)
+      .def("wait_on", &CudaArray::WaitOn, py::arg("stream"))
       .def_property_readonly("__cuda_array_interface__", &CudaArray::Interface)
       .def_property_readonly("shape", &CudaArray::Shape)
       .def_property_readonly("dtype", &CudaArray::Dtype)

@@ -54,6 +54,9 @@ class CudaArray {
   pybind11::object Dlpack(const pybind11::object& stream,
                           const pybind11::object& device,
                           const pybind11::object& copy) const;
+  // Makes later work on this stream wait, as an export does, for a tensor that
+  // an earlier export of the same memory has given.
+  void WaitOn(int64_t stream) const;
   pybind11::tuple DlpackDevice() const;
   // Version 3, ordered after the legacy default stream.
   pybind11::dict Interface() const;

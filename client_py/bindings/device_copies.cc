@@ -53,8 +53,8 @@ DeviceCopies::DeviceCopies(NativeClient* client, int device,
 }
 
 py::list DeviceCopies::Begin() {
-  const absl::StatusOr<uint64_t> copy =
-      WithoutGil([&] { return copies_->Begin(); });
+  absl::StatusOr<uint64_t> copy;
+  client_->Within([&] { copy = WithoutGil([&] { return copies_->Begin(); }); });
   if (!copy.ok()) Raise(copy.status(), "");
   const auto prepare = [copies = copies_,
                         number = *copy](std::optional<CudaStream> stream) {
@@ -85,13 +85,12 @@ void DeviceCopies::TakeActions(uint64_t pointer, uint64_t bytes,
                                  " bytes of float32, found ", bytes)),
           "");
   }
-  if (const ErrorCode code = client_->side().MayRead();
-      code != ErrorCode::kOk) {
-    Raise(client_->side().Explain(code), client_->side().name());
-  }
-  const absl::Status status = WithoutGil([&] {
-    return copies_->CopyBack(actions.data(), pointer, bytes,
-                             CudaStreamOfNumber(stream));
+  absl::Status status;
+  client_->Within([&] {
+    status = WithoutGil([&] {
+      return copies_->CopyBack(actions.data(), pointer, bytes,
+                               CudaStreamOfNumber(stream));
+    });
   });
   if (!status.ok()) Raise(status, "");
 }

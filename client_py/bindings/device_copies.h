@@ -3,7 +3,8 @@
 // Data flow: NumPy views of a client's region -> RegionCopies -> CudaArrays;
 // actions of the device -> the region.
 // Ownership: tandem.torch.device holds one. The client waits for copies before
-// each send. All calls need the GIL; calls that wait release it.
+// each send. All calls need the GIL; calls that wait release it. Calls are
+// calls of the client: in one thread at a time.
 //
 //   DeviceCopies copies(&client, 0, views, /*overlaps=*/false);
 //   py::list arrays = copies.Begin();  // in the order of `views`
@@ -32,7 +33,8 @@ class DeviceCopies {
                bool overlaps);
 
   // Begins to copy all views. An array raises InvalidArgument when its buffer
-  // has been overwritten, by the second Begin after it.
+  // has been overwritten, by the second Begin after it. Raises the errors of
+  // NativeClient::Send.
   pybind11::list Begin();
   // Copies float32[num_envs * act_size] from the device into the client's
   // actions, after the work on the stream with this number.

@@ -63,7 +63,23 @@ NativeClient::NativeClient(const std::string& name, double timeout_secs,
       views_(RegionViews::Of(client_)),
       results_(py::make_tuple(views_.obs, views_.rewards, views_.dones)) {}
 
-NativeClient::~NativeClient() { EndGpuSession(); }
+NativeClient::~NativeClient() {
+  (void)GpuReadersDone();  // keeps the GIL: the interpreter may be ending
+  EndGpuSession();
+}
+
+void NativeClient::AwaitCopies(const std::shared_ptr<RegionCopies>& copies) {
+  const InCall in_call(this);
+  std::erase_if(copies_, [](const auto& each) { return each.expired(); });
+  copies_.push_back(copies);
+}
+
+void NativeClient::Within(absl::FunctionRef<void()> body) {
+  const InCall in_call(this);
+  const ErrorCode code = client_.MayRead();
+  if (code != ErrorCode::kOk) RaiseCode(code);
+  body();
+}
 
 py::dict NativeClient::CudaArrays() {
   const InCall in_call(this);
@@ -78,7 +94,7 @@ py::dict NativeClient::CudaArrays() {
   }
   const std::shared_ptr<GpuSession> session = gpu_;
   const auto prepare = [session](std::optional<CudaStream> stream) {
-    const NativeClient* const client = session->client;
+    NativeClient* const client = session->client;
     if (client == nullptr) {
       Raise(MakeError(ErrorCode::kClientClosed,
                       "array on a GPU: expected a client in the session of the "
@@ -86,13 +102,11 @@ py::dict NativeClient::CudaArrays() {
                       "obs_cuda again"),
             "");
     }
-    if (const ErrorCode now = client->client_.MayRead();
-        now != ErrorCode::kOk) {
-      client->RaiseCode(now);
-    }
-    if (!stream) return;
-    const absl::Status status = session->arrays->WaitOn(*stream);
-    if (!status.ok()) Raise(status, client->name_);
+    client->Within([&] {
+      if (!stream) return;
+      const absl::Status status = session->arrays->WaitOn(*stream);
+      if (!status.ok()) Raise(status, client->name_);
+    });
   };
   py::dict arrays;
   for (const FieldRecord& record : session->arrays->arrays()) {
@@ -113,22 +127,30 @@ std::string GpuPathOf(const LrbcHeader& plan) {
 }
 
 void NativeClient::AwaitGpuReadersNow() {
-  if (client_.MayRead() != ErrorCode::kOk) return;  // the send will say so
-  const absl::Status status = WithoutGil([&] {
-    absl::Status read =
-        copies_ == nullptr ? absl::OkStatus() : copies_->AwaitRead();
-    if (gpu_ != nullptr && gpu_->arrays->HasReaders()) {
-      read.Update(gpu_->arrays->AwaitReaders());
-    }
-    return read;
-  });
+  const absl::Status status = WithoutGil([&] { return GpuReadersDone(); });
   if (!status.ok()) Raise(status, name_);
+}
+
+absl::Status NativeClient::GpuReadersDone() {
+  absl::Status status;
+  for (const std::weak_ptr<RegionCopies>& each : copies_) {
+    if (const auto copies = each.lock()) status.Update(copies->AwaitRead());
+  }
+  if (gpu_ != nullptr && gpu_->arrays->HasReaders()) {
+    status.Update(gpu_->arrays->AwaitReaders());
+  }
+  return status;
+}
+
+void NativeClient::LeaveGpu() {
+  // An error keeps no client from leaving.
+  if (HasGpuReaders()) (void)WithoutGil([&] { return GpuReadersDone(); });
+  EndGpuSession();
 }
 
 void NativeClient::EndGpuSession() {
   if (gpu_ != nullptr) gpu_->client = nullptr;
   gpu_.reset();
-  copies_.reset();
 }
 
 PyObject* NativeClient::Step(py::handle actions) {
@@ -175,6 +197,7 @@ void NativeClient::PostChosen(std::span<const int64_t> env_ids) {
 
 void NativeClient::PostLanes(const std::vector<uint32_t>& workers) {
   const InCall in_call(this);
+  AwaitGpuReaders();
   const ErrorCode code = client_.SendLanes(workers, client_.arrays().actions);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
@@ -260,7 +283,7 @@ py::tuple NativeClient::DrawnFrame(std::optional<double> timeout_secs) {
 void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   const InCall in_call(this);
   const double secs = timeout_secs.value_or(timeout_secs_);
-  EndGpuSession();
+  LeaveGpu();
   reconnecting_ = true;
   rpc_.EndSession();
   const absl::Status status =
@@ -278,10 +301,10 @@ void NativeClient::Reconnect(std::optional<double> timeout_secs) {
 
 void NativeClient::Close() {
   const InCall in_call(this);
+  LeaveGpu();
   rpc_.EndSession();
   const ErrorCode code = client_.Close();
   if (code != ErrorCode::kOk) RaiseCode(code);
-  EndGpuSession();
 }
 
 uint64_t NativeClient::ImageStep() const {

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client_py/bindings/native_rpc.h"
@@ -81,11 +82,12 @@ class NativeClient {
   // Reconnect and Close, and the errors of Send while the results of the last
   // exchange are not there. Raises the errors of ImportedArrays::Open.
   pybind11::dict CudaArrays();
-  // Before each send the client waits until these copies have read the region.
-  // It keeps them until Reconnect or Close.
-  void AwaitCopies(std::shared_ptr<RegionCopies> copies) {
-    copies_ = std::move(copies);
-  }
+  // Before each send, Reconnect and Close the client waits until these copies
+  // have read the region, while they exist.
+  void AwaitCopies(const std::shared_ptr<RegionCopies>& copies);
+  // Calls `body` as a call of this client: meanwhile another thread's call gets
+  // ConcurrentUse. Raises that, and the errors of Send.
+  void Within(absl::FunctionRef<void()> body);
   // The engine's path to a GPU: as GpuPathOf.
   std::string GpuPath() const { return GpuPathOf(client_.plan()); }
   // Whether the engine writes the region's observations and images.
@@ -124,7 +126,7 @@ class NativeClient {
   // What arrays on a GPU share with their client, which may end before them.
   struct GpuSession {
     std::shared_ptr<ImportedArrays> arrays;
-    const NativeClient* client;  // nullptr: the session has ended
+    NativeClient* client;  // nullptr: the session has ended
   };
   // Raises InvalidAction if dtype, shape or layout do not match.
   std::span<const float> Checked(pybind11::handle actions) const;
@@ -136,9 +138,13 @@ class NativeClient {
   // Before the engine may overwrite arrays: waits for their readers on this
   // process's streams.
   void AwaitGpuReaders() {
-    if (gpu_ != nullptr || copies_ != nullptr) AwaitGpuReadersNow();
+    if (HasGpuReaders()) AwaitGpuReadersNow();
   }
+  bool HasGpuReaders() const { return gpu_ != nullptr || !copies_.empty(); }
   void AwaitGpuReadersNow();
+  absl::Status GpuReadersDone();
+  // Before the client leaves: the next one's reset overwrites the arrays.
+  void LeaveGpu();
   void EndGpuSession();
 
   std::string name_;
@@ -146,7 +152,7 @@ class NativeClient {
   ClientSide client_;
   NativeRpc rpc_;
   std::shared_ptr<GpuSession> gpu_;  // from the first CudaArrays on
-  std::shared_ptr<RegionCopies> copies_;
+  std::vector<std::weak_ptr<RegionCopies>> copies_;
   RegionViews views_;
   pybind11::tuple results_;  // (obs, rewards, dones)
   // Guarded by the GIL. ClientSide refuses a second thread during its own

@@ -50,8 +50,9 @@ py::dict FieldViews(const StepArrays& arrays, const py::capsule& keeper) {
 
 // Returns a pair for Adaptor.arrays: (role, path) -> CudaArray, and a function
 // that takes the number of the stream on which the engine writes; None: none.
-// The host, and with it the memory, must outlive the engine's use of them.
-py::object CudaArraysOf(ExportedArrays* gpu, uint32_t num_envs) {
+// Both keep the memory.
+py::object CudaArraysOf(const std::shared_ptr<ExportedArrays>& gpu,
+                        uint32_t num_envs) {
   if (gpu == nullptr) return py::none();
   py::dict arrays;
   for (const FieldRecord& record : gpu->spec().arrays) {
@@ -59,7 +60,7 @@ py::object CudaArraysOf(ExportedArrays* gpu, uint32_t num_envs) {
     arrays[py::make_tuple(NameOf(record.role), std::string(PathOf(record)))] =
         CudaArray(CudaArray::PlaceOf(record, num_envs, gpu->At(record),
                                      gpu->context()->ordinal()),
-                  gpu->context(), [](std::optional<CudaStream>) {});
+                  gpu, [](std::optional<CudaStream>) {});
   }
   return py::make_tuple(arrays, py::cpp_function([gpu](uintptr_t stream) {
                           gpu->WriteOn(CudaStreamOfNumber(stream));
@@ -78,7 +79,8 @@ void CopyOut(const Array& from, std::span<T> to) {
 
 }  // namespace
 
-EngineArrays::EngineArrays(const EngineSide& side, ExportedArrays* gpu,
+EngineArrays::EngineArrays(const EngineSide& side,
+                           const std::shared_ptr<ExportedArrays>& gpu,
                            py::object make)
     : num_envs_(side.arrays().num_envs),
       obs_size_(side.arrays().obs_size),

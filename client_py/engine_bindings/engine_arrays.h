@@ -20,6 +20,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "engine_adapter/core/engine.h"
@@ -33,7 +34,8 @@ class EngineArrays {
  public:
   // `make`: Adaptor.arrays, which returns the object for the engine.
   // `gpu`: the host's; nullptr: none.
-  EngineArrays(const EngineSide& side, ExportedArrays* gpu,
+  EngineArrays(const EngineSide& side,
+               const std::shared_ptr<ExportedArrays>& gpu,
                pybind11::object make);
 
   // Returns the object with the arrays for this work, borrowed.

@@ -144,7 +144,8 @@ class HalfCheetah(tandem.Engine):
         """Writes the observations of all environments, which are the same as before where nothing has changed."""
         if self._gpu_obs is None:
             self._gpu_obs, self._gpu_rewards = _of_memory(cuda.obs), _of_memory(cuda.rewards)
-            cuda.write_on(warp.get_stream().cuda_stream)
+            if warp.get_device().is_cuda:
+                cuda.write_on(warp.get_stream().cuda_stream)
         if not self._is_on_device:
             for name in _STATE:
                 getattr(self._data, name).assign(self._state[name])
@@ -175,7 +176,7 @@ class HalfCheetah(tandem.Engine):
 
 def _of_memory(array: Any) -> Any:
     """Returns a Warp array of an array that the host has allocated, without a copy."""
-    return warp.array(ptr=array.pointer, shape=array.shape, dtype=warp.float32, device=f"cuda:{array.device}")
+    return warp.array(ptr=array.pointer, shape=array.shape, dtype=warp.float32, device=warp.get_device())
 
 
 if __name__ == "__main__":

@@ -372,9 +372,10 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         The roles are "obs", "final_obs", "reward" (float32) and "images". `torch.from_dlpack(array)` is a tensor of the
         engine's memory, without a copy; JAX and CuPy take the array by DLPack or by the CUDA array interface, too. Each
         such export makes the consumer's current stream wait for the results of the last exchange: export again after
-        each step. A tensor is valid until the next send. The send waits until work on the streams of these exports has
-        read it; other streams are the caller's matter. After `close`, `reconnect` and `PeerGone` an export raises.
-        Tensors from before keep the memory open, but their contents are undefined (docs/gpu.md).
+        each step. A tensor is valid until the next send. Send, reset, reconnect and close wait until the work on the
+        streams of these exports is done; other streams are the caller's matter. After `close`, `reconnect` and
+        `PeerGone` an export raises. Tensors from before keep the memory open, but their contents are undefined
+        (docs/gpu.md).
 
         Raises:
           Unsupported: The engine has no arrays on a GPU, or is in this process.

@@ -69,6 +69,8 @@ def parse(arguments: Sequence[str], daemon_variable: str) -> argparse.Namespace:
         _CHECKS[name](options)
         options.daemon_source = "--daemon" if options.daemon else "TANDEM_DAEMON" if daemon_variable else "the default"
         options.daemon = options.daemon or daemon_variable or DEFAULT_DAEMON
+        if 0 < sum(map(bool, (options.tls_ca, options.tls_cert, options.tls_key))) < 3:
+            raise WrongUsage("expected --tls_ca, --tls_cert and --tls_key, found some of them")
         return options
     except WrongUsage as error:
         raise WrongUsage(f"{error}\nNext: tandemctl {f'{name} ' if name else ''}--help") from None
@@ -87,10 +89,10 @@ def _check_utf8(arguments: Sequence[str]) -> None:
 
 
 def _find_command(words: Sequence[str]) -> int:
-    """Returns where the command's name is; --daemon and --token_file may come before it."""
+    """Returns where the command's name is; the options of _EVERYWHERE may come before it."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
-        at += 2 if words[at] in ("--daemon", "--token_file") else 1
+        at += 2 if words[at] in {option for option, *_ in _EVERYWHERE} else 1
     return min(at, len(words))
 
 
@@ -235,6 +237,9 @@ _CHECKS: dict[str, Callable[[argparse.Namespace], None]] = {
 _EVERYWHERE: list[tuple[str, str, Callable[[str], Any], str]] = [
     ("--daemon", "ADDRESS", _text, "see tandemctl --help"),
     ("--token_file", "FILE", _text, "see tandemctl --help"),
+    ("--tls_ca", "FILE", _text, "see tandemctl --help"),
+    ("--tls_cert", "FILE", _text, "see tandemctl --help"),
+    ("--tls_key", "FILE", _text, "see tandemctl --help"),
 ]
 
 # Command -> its own options: name, what its value is, the value's type, help.
@@ -416,6 +421,10 @@ Submits training runs to a tandem-daemon, and shows them.
   --token_file FILE the file with the daemon's access token, if the daemon
                     requires one; default: the variable TANDEM_TOKEN_FILE, or
                     no token if it is not set
+  --tls_ca FILE     the PEM files for a daemon on another machine: the authority
+  --tls_cert FILE   of its certificate, your certificate, and its key; default:
+  --tls_key FILE    the variables TANDEM_TLS_CA, TANDEM_TLS_CERT and
+                    TANDEM_TLS_KEY, or no TLS if they are not set
   --help            after a command: the help of this command
 
 Exit codes:

@@ -60,6 +60,7 @@ def test_every_option_is_taken() -> None:
         program=["python", "train.py", "--name", "x", "--help", "--"],
         help="",
     )
+    _parsed("--tls_ca a --tls_cert c --tls_key=k list", tls_ca="a", tls_cert="c", tls_key="k")
     _parsed("submit --name -x --env=-y=1 -- a", name="-x", env=[("-y", "1")])
     _parsed("submit --name= -- a", name="")
     _parsed("submit --config -", config="-")
@@ -94,7 +95,8 @@ def test_durations_are_rounded_up_to_seconds(given: str, secs: int) -> None:
         ("--daemon", "--daemon: expected one argument"),
         (
             "list --nonsense",
-            "--state STATE,..., --json, --daemon ADDRESS, --token_file FILE or --help, found '--nonsense'",
+            "--json, --daemon ADDRESS, --token_file FILE, --tls_ca FILE, --tls_cert FILE, --tls_key FILE or --help, "
+            "found '--nonsense'",
         ),
         ("list --stat=x", "found '--stat=x'"),
         ("list --state", "--state: expected one argument"),
@@ -103,6 +105,7 @@ def test_durations_are_rounded_up_to_seconds(given: str, secs: int) -> None:
         ("list --daemon a --daemon b", "--daemon: expected once, found twice"),
         ("list --daemon=", "--daemon: expected a value"),
         ("list --token_file=", "--token_file: expected a value"),
+        ("list --tls_ca a --tls_key k", "expected --tls_ca, --tls_cert and --tls_key"),
         ("list --state dead", "initialized,handshake,ready,executing"),
         ("list --state=", "found ''"),
         ("list x", "expected options only, found 'x'"),

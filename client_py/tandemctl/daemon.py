@@ -9,7 +9,7 @@ from typing import Any
 
 from tandem.errors import InvalidArgument, TandemError, Unsupported
 from tandem.printable import printable_lines
-from tandem.telemetry import DaemonTimeout, DaemonUnreachable, TrainerClient
+from tandem.telemetry import DaemonTimeout, DaemonUnreachable, TlsFiles, TrainerClient
 from tandem.telemetry.token_file import TOKEN_VARIABLE, read_token
 from tandemctl.command_line import WrongUsage
 from tandemctl.output import Failed
@@ -19,7 +19,7 @@ _WATCH_SECS = 2.0  # a daemon that is stopped must not delay Ctrl-C for long
 _RECONNECT_SECS = 10.0
 _PROBE_SECS = 1.0
 _START = "Next: start one, tandem-daemon --data_dir DIR; or say where it is, --daemon ADDRESS or TANDEM_DAEMON"
-_CHECK = "Next: look whether that is a tandem-daemon, and not stopped"
+_CHECK = "Next: look whether that is a tandem-daemon, and not stopped, and whether both of you use TLS (--tls_cert)"
 _ALLOW = (
     "Next: run tandemctl as the daemon's user, or start the daemon with --allow_users and a --socket in a folder that "
     "both users can enter"
@@ -30,7 +30,7 @@ class Daemon:
     """A TrainerClient, `client`, of the daemon at `address`."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Connects when it is first used. Failed: an unusable token file; WrongUsage: an invalid address."""
+        """Connects when it is first used. Failed: an unusable token or PEM file; WrongUsage: an invalid address."""
         self.address: str = options.daemon
         self._where = f"{options.daemon} (by {options.daemon_source})"
         self._timeout = _WATCH_SECS if options.command == "watch" or getattr(options, "watch", False) else _CALL_SECS
@@ -41,11 +41,16 @@ class Daemon:
         except TandemError as error:
             name = "--token_file" if options.token_file else TOKEN_VARIABLE
             raise Failed(str(error).replace("token_file", name, 1)) from error
+        tls = None
+        if options.tls_cert:
+            tls = TlsFiles(authorities=options.tls_ca, certificate=options.tls_cert, key=options.tls_key)
         try:
             self.client = TrainerClient(
-                options.daemon, timeout=self._timeout, reconnect_secs=reconnect_secs, token_file=token_file
+                options.daemon, timeout=self._timeout, reconnect_secs=reconnect_secs, token_file=token_file, tls=tls
             )
         except InvalidArgument as error:
+            if str(error).startswith("tls"):
+                raise Failed(str(error)) from error
             text = str(error).replace("target", options.daemon_source, 1)
             raise WrongUsage(f"{text}\nNext: tandemctl {options.command} --help") from error
 

@@ -15,6 +15,7 @@ def view() -> NoReturn:
 
 def daemon() -> NoReturn:
     """Replaces this process by `tandem-daemon`, with the same arguments; SystemExit if it cannot run."""
+    os.environ.setdefault("TANDEM_RAY_PYTHON", sys.executable)  # it starts runs on Ray with this Python
     _become("tandem-daemon", "//slow_lane:daemon")
 
 

@@ -1,5 +1,6 @@
 """Runs as texts for people: lines, tables, pages; and as JSON."""
 
+import dataclasses
 import json
 import math
 from collections import Counter
@@ -8,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from tandem.printable import printable
-from tandem.telemetry import DaemonDescription, Episode, RunDescription
+from tandem.telemetry import DaemonDescription, Episode, RegisteredWorker, RunDescription
 from tandemctl.command_line import STATES
 
 _NAME_CHARACTERS = 28
@@ -157,6 +158,7 @@ def run_page(run: RunDescription, episodes: Sequence[Episode], now: float) -> li
         "malformed": run.malformed and f"{run.malformed:,}; tandemctl logs {printable(record.run_id)} --malformed",
         "GPUs": ", ".join(map(str, record.gpu_slots)),
         "worker": f"pid {run.worker_pid}" if run.worker_pid and not ended else "",
+        "registered": ", ".join(map(_worker, run.workers)),
         "folder": one_line(run.folder, 4096),
         "remark": remark_on(run, now),
     }
@@ -173,6 +175,18 @@ def run_page(run: RunDescription, episodes: Sequence[Episode], now: float) -> li
         for episode in episodes
     ]
     return [*page, Text(), _table(">EPISODE >RETURN >STEPS END >AGO AGENT".split(), rows)] if rows else page
+
+
+def _worker(worker: RegisteredWorker) -> str:
+    """Returns a worker with its capabilities, such as "learner (MOSAIC/1.0, pause, checkpoint)"."""
+    able = (
+        one_line(worker.worker_kind, _NAME_CHARACTERS),
+        one_line(worker.proto_version, _NAME_CHARACTERS),
+        "pause" if worker.supports_pause else "",
+        "checkpoint" if worker.supports_checkpoint else "",
+    )
+    facts = ", ".join(filter(None, able))
+    return one_line(worker.worker_id, _NAME_CHARACTERS) + (f" ({facts})" if facts else "")
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
@@ -218,6 +232,7 @@ def _object(run: RunDescription) -> dict[str, Any]:
         "gpu_slots": run.run.gpu_slots,
         "failure_reason": run.run.failure_reason,
         "last_return": _number(run.last_return),
+        "workers": [dataclasses.asdict(worker) for worker in run.workers],
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tandem.printable import printable_lines
-from tandem.telemetry import DaemonDescription, Episode, Run, RunDescription, RunStatus
+from tandem.telemetry import DaemonDescription, Episode, RegisteredWorker, Run, RunDescription, RunStatus
 from tandemctl.output import rendered
 from tandemctl.runs_text import (
     age_text,
@@ -51,6 +51,7 @@ def _run(status: RunStatus = RunStatus.EXEC, run_id: str = "01ARZ", **record: An
         proxy_starts=1,
         last_event=None,
         max_steps=10_000,
+        workers=(),
         **plain,
         **texts,
     )
@@ -157,6 +158,8 @@ def test_a_log_line_describes_a_run() -> None:
 def test_a_page_has_a_runs_facts_and_last_episodes() -> None:
     """The run stores only a sample of its steps."""
     run = _run(steps_printed=25_000, max_steps=100_000, malformed=2, gpu_slots=(0, 3), worker_pid=7, folder="/runs/1")
+    learner = RegisteredWorker("learner", "ppo\n", "MOSAIC/1.0", "tandem.telemetry", 1, True, False)
+    run = dataclasses.replace(run, workers=(learner, RegisteredWorker("own", "", "", "", 0, False, True)))
     episode = Episode(episode_index=11, total_reward=97.5, steps=200, truncated=True, timestamp=_time(_NOW - 61))
     assert rendered(*run_page(run, [episode], _NOW)) == [
         "run        01ARZ",
@@ -168,6 +171,7 @@ def test_a_page_has_a_runs_facts_and_last_episodes() -> None:
         "malformed  2; tandemctl logs 01ARZ --malformed",
         "GPUs       0, 3",
         "worker     pid 7",
+        r"registered learner (ppo\x0a, MOSAIC/1.0, pause), own (checkpoint)",
         "folder     /runs/1",
         "",
         "EPISODE  RETURN  STEPS  END          AGO",
@@ -185,7 +189,7 @@ def test_json_has_sorted_keys_numbers_and_nulls() -> None:
     assert text.endswith('\n  ],\n  "watchers": 1\n}\n')
     assert '"name": "ü\\"\\u001f\u2066"' in text and '"gpu_slots": [\n        0,\n        1\n      ]' in text
     first, second = json.loads(text)["runs"]
-    assert list(first) == sorted(first) and len(first) == 23
+    assert list(first) == sorted(first) and len(first) == 24
     assert (first["run_id"], first["state"], first["steps"]) == ("01ARZ", "EXECUTING", 2_500)
     assert (first["created_at"], first["failure_reason"]) == ("2023-11-14T22:13:20.000Z", None)
     assert first["last_return"] is None and second["last_return"] is None and second["max_steps"] is None

@@ -33,6 +33,7 @@
 #include "program/grpc/server_parts.h"
 #include "program/listening_sockets.h"
 #include "program/program_flags.h"
+#include "program/tls/tls_flags.h"
 #include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -96,33 +97,15 @@ void PrintRpcs() {
 TlsFiles FilesOfFlags() {
   return {.certificate = absl::GetFlag(FLAGS_tls_cert),
           .key = absl::GetFlag(FLAGS_tls_key),
-          .client_authorities = absl::GetFlag(FLAGS_tls_client_ca)};
-}
-
-absl::Status CheckTlsFlags() {
-  const TlsFiles files = FilesOfFlags();
-  const int found = !files.certificate.empty() + !files.key.empty() +
-                    !files.client_authorities.empty();
-  if (found == 3 && absl::GetFlag(FLAGS_listen) == "none") {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        "--listen: expected HOST:PORT with --tls_cert, found none");
-  }
-  if (found == 3 || (found == 0 && !absl::GetFlag(FLAGS_allow_remote))) {
-    return absl::OkStatus();
-  }
-  return MakeError(
-      ErrorCode::kInvalidArgument,
-      absl::StrCat(
-          "expected --tls_cert, --tls_key and --tls_client_ca",
-          absl::GetFlag(FLAGS_allow_remote) ? " with --allow_remote" : "",
-          ", found ", found,
-          " of them; next: give all three, or forward the port with "
-          "ssh -L"));
+          .authorities = absl::GetFlag(FLAGS_tls_client_ca)};
 }
 
 absl::Status CheckFlags() {
-  TANDEM_RETURN_IF_ERROR(CheckTlsFlags());
+  TANDEM_RETURN_IF_ERROR(
+      CheckTlsFlags({.files = FilesOfFlags(),
+                     .knows_clients = true,
+                     .listens = absl::GetFlag(FLAGS_listen) != "none",
+                     .allow_remote = absl::GetFlag(FLAGS_allow_remote)}));
   const std::string name = absl::GetFlag(FLAGS_name);
   if (name.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,

@@ -105,6 +105,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
   }
   host->runner_.BeginResetAll(host->options_.seed);
   host->StartWork(Purpose::kOpening);
+  TANDEM_RETURN_IF_ERROR(host->opening_);  // failed before the engine's work
   return host;
 }
 
@@ -123,7 +124,7 @@ absl::Status EngineHost::CallEngine(Engine* engine) {
 }
 
 EngineHost::EngineHost(EngineBase* engine, Options options,
-                       std::unique_ptr<ExportedArrays> gpu, EngineSide side)
+                       std::shared_ptr<ExportedArrays> gpu, EngineSide side)
     : engine_(engine),
       methods_(engine->ports().methods),
       options_(std::move(options)),
@@ -139,8 +140,11 @@ EngineHost::EngineHost(EngineBase* engine, Options options,
       callers_(options_.rpc, engine, &simulation_, &side_,
                [this](absl::string_view line) { Log(line); }) {
   if (gpu_ == nullptr) return;
-  runner_.KeepAlso(
-      [this](std::span<const uint32_t> envs) { gpu_->KeepFinalRows(envs); });
+  runner_.AlsoChange(
+      {.keep_final =
+           [gpu = gpu_.get()](auto envs) { return gpu->KeepFinalRows(envs); },
+       .zero_rewards =
+           [gpu = gpu_.get()](auto envs) { return gpu->ZeroRewards(envs); }});
 }
 
 EngineHost::~EngineHost() { Stop(); }
@@ -339,12 +343,10 @@ absl::Status EngineHost::EndOpening() {
 
 void EngineHost::EndExchange() {
   const ExchangeKind kind = side_.kind();
-  absl::Status drawn;
-  if (images_ != nullptr && runner_.status().ok()) drawn = DrawImages(kind);
-  if (gpu_ != nullptr && runner_.status().ok() && drawn.ok()) {
-    drawn = gpu_->Record();
-  }
-  const absl::Status& status = drawn.ok() ? runner_.status() : drawn;
+  absl::Status status = runner_.status();
+  if (images_ != nullptr && status.ok()) status = DrawImages(kind);
+  // Also after a failure: the client's streams wait for what was written.
+  if (gpu_ != nullptr) status.Update(gpu_->Record());
   if (status.ok()) {
     // Before Publish: after it the client owns the arrays.
     CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
@@ -405,7 +407,7 @@ absl::Status EngineHost::EndResetAll() {
     status = images_->DrawAll();
     if (status.ok()) side_.TagImages(side_.frame_seq());
   }
-  if (status.ok() && gpu_ != nullptr) status = gpu_->Record();
+  if (gpu_ != nullptr) status.Update(gpu_->Record());
   if (status.ok()) fresh_at_ = simulation_.changes();
   return status;
 }

@@ -174,7 +174,7 @@ class EngineHost {
 
   const EngineSide& side() const { return side_; }
   // The arrays on a GPU; nullptr: none.
-  ExportedArrays* gpu() const { return gpu_.get(); }
+  const std::shared_ptr<ExportedArrays>& gpu() const { return gpu_; }
 
  private:
   // What the runner's work is for.
@@ -189,7 +189,7 @@ class EngineHost {
   };
 
   EngineHost(EngineBase* engine, Options options,
-             std::unique_ptr<ExportedArrays> gpu, EngineSide side);
+             std::shared_ptr<ExportedArrays> gpu, EngineSide side);
   absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
   absl::Status StartImages(FrameSource* source, uint32_t num_envs);
   absl::Status DrawImages(ExchangeKind kind);
@@ -214,7 +214,7 @@ class EngineHost {
   Engine* synchronous_ = nullptr;  // the same engine; nullptr: it uses Next
   MethodPort* const methods_;      // the engine's, or nullptr
   Options options_;
-  std::unique_ptr<ExportedArrays> gpu_;  // freed after the region's name
+  std::shared_ptr<ExportedArrays> gpu_;  // freed after the region's name
   EngineSide side_;
   ExchangeRunner runner_;
   Purpose purpose_ = Purpose::kNone;

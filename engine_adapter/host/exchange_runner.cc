@@ -104,10 +104,18 @@ ExchangeRunner::Accumulated& ExchangeRunner::TheAccumulated() {
   return *accumulated_;
 }
 
-void ExchangeRunner::KeepAlso(
-    std::function<void(std::span<const uint32_t> envs)> keep) {
-  keep_also_ = std::move(keep);
-  ended_.reserve(arrays_->num_envs);
+void ExchangeRunner::AlsoChange(OtherArrays others) {
+  others_ = std::move(others);
+  changed_.reserve(arrays_->num_envs);
+}
+
+bool ExchangeRunner::ChangeOthers(const OtherArrays::Change& change) {
+  if (!change) return true;
+  changed_.clear();
+  for (const ResetRequest& request : to_reset_) changed_.push_back(request.env);
+  const absl::Status status = change(changed_);
+  if (!status.ok()) Done(status);
+  return status.ok();
 }
 
 void ExchangeRunner::SetTarget(const StepArrays& arrays) {
@@ -247,6 +255,7 @@ void ExchangeRunner::ResetListed() {
     to_reset_next_ -= reset_next_[request.env];
     reset_next_[request.env] = 0;
   }
+  if (!ChangeOthers(others_.zero_rewards)) return;
   work_.resets = to_reset_;
   work_.steps = {};
   stage_ = Stage::kReset;
@@ -305,13 +314,7 @@ void ExchangeRunner::EndStep() {
     End();
     return;
   }
-  if (keep_also_) {
-    ended_.clear();
-    for (const ResetRequest& request : to_reset_) {
-      ended_.push_back(request.env);
-    }
-    keep_also_(ended_);
-  }
+  if (!ChangeOthers(others_.keep_final)) return;
   // The reset replaces observation and infos; reward and flags stay the
   // episode's.
   work_.resets = to_reset_;

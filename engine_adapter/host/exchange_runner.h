@@ -40,9 +40,14 @@ class ExchangeRunner {
   // `arrays` must outlive the runner.
   explicit ExchangeRunner(const StepArrays* arrays);
 
-  // Makes the runner call `keep` with the environments whose final observations
-  // an exchange keeps, before their reset: for arrays outside of the region.
-  void KeepAlso(std::function<void(std::span<const uint32_t> envs)> keep);
+  // Arrays outside of the region, such as on a GPU, whose rows the runner
+  // changes as it changes those of the region. An error fails the work.
+  struct OtherArrays {
+    using Change = std::function<absl::Status(std::span<const uint32_t> envs)>;
+    Change keep_final;    // keeps observations of these, before their reset
+    Change zero_rewards;  // of these, before a reset that is no autoreset
+  };
+  void AlsoChange(OtherArrays others);
 
   // Resets every environment; zeroes rewards and flags. With a seed,
   // environment i gets the seed `*first_seed + i`.
@@ -115,6 +120,9 @@ class ExchangeRunner {
   void StepListed(std::span<const uint32_t> envs);
   void EndStep();
   void End();
+  // Calls `change`, if there is one, with the environments to reset. False: it
+  // failed, which has ended the work.
+  bool ChangeOthers(const OtherArrays::Change& change);
   void Accumulate();
   void ReportAccumulated();
 
@@ -130,8 +138,8 @@ class ExchangeRunner {
   std::vector<ResetRequest> to_reset_;
   std::vector<uint32_t> some_to_step_;  // if some are reset
   std::vector<uint32_t> all_;
-  std::function<void(std::span<const uint32_t>)> keep_also_;
-  std::vector<uint32_t> ended_;      // for it
+  OtherArrays others_;
+  std::vector<uint32_t> changed_;    // for them
   std::vector<uint8_t> reset_next_;  // NEXT_STEP: 1: the episode has ended
   uint32_t to_reset_next_ = 0;       // the number of 1s in it
   std::unique_ptr<Accumulated> accumulated_;  // made at first use

@@ -200,10 +200,13 @@ TEST_F(ExchangeRunnerTest, SameStepResetsAtOnceAndKeepsTheLastObservation) {
 TEST_F(ExchangeRunnerTest, SameStepKeepsRowsElsewhereBeforeTheReset) {
   std::vector<uint32_t> kept;
   Floats obs_then;
-  runner_.KeepAlso([&](std::span<const uint32_t> envs) {
-    kept.assign(envs.begin(), envs.end());
-    obs_then = obs_;
-  });
+  runner_.AlsoChange({.keep_final =
+                          [&](std::span<const uint32_t> envs) {
+                            kept.assign(envs.begin(), envs.end());
+                            obs_then = obs_;
+                            return absl::OkStatus();
+                          },
+                      .zero_rewards = {}});
   resets_ = {0, kResetRequested, 0};
   Step(AutoresetMode::kSameStep);
   EXPECT_EQ(kept, std::vector<uint32_t>{});
@@ -214,6 +217,35 @@ TEST_F(ExchangeRunnerTest, SameStepKeepsRowsElsewhereBeforeTheReset) {
   kept.clear();
   Step(AutoresetMode::kNextStep);
   EXPECT_EQ(kept, std::vector<uint32_t>{});
+}
+
+TEST_F(ExchangeRunnerTest, ResetsThatAreNoAutoresetsZeroRewardsElsewhere) {
+  std::vector<uint32_t> zeroed;
+  runner_.AlsoChange(
+      {.keep_final = {}, .zero_rewards = [&](std::span<const uint32_t> envs) {
+         zeroed.assign(envs.begin(), envs.end());
+         return absl::OkStatus();
+       }});
+  Step(AutoresetMode::kSameStep);
+  Step(AutoresetMode::kSameStep);  // autoresets
+  EXPECT_EQ(zeroed, std::vector<uint32_t>{});
+  resets_ = {0, kResetRequested, 0};
+  Run(ExchangeKind::kResetOnly, AutoresetMode::kSameStep);
+  EXPECT_EQ(zeroed, std::vector<uint32_t>{1});
+}
+
+TEST_F(ExchangeRunnerTest, AnErrorElsewhereFailsTheExchangeAndNoLaterOne) {
+  absl::Status result = absl::InternalError("no room elsewhere");
+  const auto change = [&](std::span<const uint32_t>) { return result; };
+  runner_.AlsoChange({.keep_final = change, .zero_rewards = change});
+  resets_ = {0, kResetRequested, 0};
+  EXPECT_EQ(TryToRun(ExchangeKind::kResetOnly, AutoresetMode::kSameStep),
+            result);
+  resets_.assign(kEnvs, 0);
+  Step(AutoresetMode::kSameStep);
+  EXPECT_EQ(TryToRun(ExchangeKind::kStep, AutoresetMode::kSameStep), result);
+  result = absl::OkStatus();
+  Step(AutoresetMode::kSameStep);
 }
 
 TEST_F(ExchangeRunnerTest, SameStepKeepsTheLastInfosAndShowsThoseOfTheReset) {

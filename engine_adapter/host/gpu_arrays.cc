@@ -6,10 +6,10 @@
 
 namespace tandem {
 
-absl::StatusOr<std::unique_ptr<ExportedArrays>> MakeGpuArrays(
+absl::StatusOr<std::shared_ptr<ExportedArrays>> MakeGpuArrays(
     const EngineSchema& schema,
     const std::function<void(absl::string_view)>& log) {
-  std::unique_ptr<ExportedArrays> none;
+  std::shared_ptr<ExportedArrays> none;
   if (!schema.gpu) return none;
   const GpuSchema& gpu = *schema.gpu;
   TANDEM_ASSIGN_OR_RETURN(const CudaSetting setting, ReadCudaSetting());

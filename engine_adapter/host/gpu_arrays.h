@@ -1,7 +1,7 @@
 // The arrays on a GPU of an engine's region.
 //
 // Data flow: EngineSchema -> MakeGpuArrays -> GpuSpecOf -> RegionSpec.
-// Ownership: EngineHost keeps the arrays.
+// Ownership: EngineHost and the engine's arrays keep them.
 //
 //   TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, log));
 //   region_spec.gpu = GpuSpecOf(gpu.get(), schema);
@@ -23,7 +23,7 @@ namespace tandem {
 // Returns nullptr if the engine wants no arrays on a GPU, or can do without the
 // driver that is missing, which `log` reports (it may be empty). Errors: those
 // of ExportedArrays::Make.
-absl::StatusOr<std::unique_ptr<ExportedArrays>> MakeGpuArrays(
+absl::StatusOr<std::shared_ptr<ExportedArrays>> MakeGpuArrays(
     const EngineSchema& schema,
     const std::function<void(absl::string_view)>& log);
 

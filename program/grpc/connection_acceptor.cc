@@ -147,10 +147,10 @@ void ConnectionAcceptor::Admit(int connection) {
   }
   if (std::ranges::count_if(handed_on_, [](const auto& each) {
         return each.second.is_unknown;
-      }) >= kMostUnknown) {
+      }) >= options_.most_unknown) {
     return Refuse(
         connection,
-        absl::StrCat("expected at most ", kMostUnknown,
+        absl::StrCat("expected at most ", options_.most_unknown,
                      " connections whose user the kernel does not name, found "
                      "one more; next: close one, or ",
                      options_.next_of_unknown));

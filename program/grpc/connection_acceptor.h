@@ -37,7 +37,7 @@ class ConnectionAcceptor {
   // ones are disconnected without an answer.
   static constexpr size_t kMostRefused = 16;
   static constexpr absl::Duration kRefusalTime = absl::Seconds(2);
-  // The maximum of open connections without a known owner.
+  // The usual maximum of open connections without a known owner.
   static constexpr int kMostUnknown = 64;
 
   // Gets the ownership of the descriptor.
@@ -50,6 +50,7 @@ class ConnectionAcceptor {
     // For a TCP connection without a known owner: its calls must have a token,
     // or TLS names its user. If empty, such a connection is refused.
     Take take_unknown;
+    int most_unknown = kMostUnknown;
     // Whether TLS names the users of all TCP connections: none has a known
     // owner then.
     bool tcp_is_tls = false;

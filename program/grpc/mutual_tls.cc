@@ -1,35 +1,76 @@
 #include "program/grpc/mutual_tls.h"
 
-#include <fstream>
-#include <iterator>
+#include <cstdlib>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "program/tls/tls_certificate.h"
 #include "transport/base/error.h"
 
 namespace tandem {
 namespace {
 
-std::string TextOf(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+struct TlsTexts {
+  PemFile certificate;
+  PemFile key;
+  PemFile authorities;
+};
+
+// With wrong files, gRPC would end each handshake, without a reason. So this
+// checks the texts that gRPC gets.
+absl::StatusOr<TlsTexts> ReadTexts(const TlsFiles& files) {
+  TlsTexts texts;
+  TANDEM_ASSIGN_OR_RETURN(texts.certificate, ReadPemFile(files.certificate));
+  TANDEM_ASSIGN_OR_RETURN(texts.key, ReadPemFile(files.key));
+  TANDEM_ASSIGN_OR_RETURN(texts.authorities, ReadPemFile(files.authorities));
+  TANDEM_RETURN_IF_ERROR(
+      TlsCertificate::Make(texts.certificate, texts.key).status());
+  TANDEM_RETURN_IF_ERROR(CheckAuthorities(texts.authorities));
+  return texts;
+}
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MutualTls(
     const TlsFiles& files) {
+  TANDEM_ASSIGN_OR_RETURN(const TlsTexts texts, ReadTexts(files));
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = TextOf(files.client_authorities);
+  options.pem_root_certs = texts.authorities.text;
   options.pem_key_cert_pairs.push_back(
-      {TextOf(files.key), TextOf(files.certificate)});
-  // With wrong files, gRPC would end each handshake, without a reason. The
-  // checks read the files again: they refuse a pipe, which is empty now.
-  TANDEM_RETURN_IF_ERROR(
-      TlsCertificate::Load(files.certificate, files.key).status());
-  TANDEM_RETURN_IF_ERROR(CheckAuthorities(files.client_authorities));
+      {texts.key.text, texts.certificate.text});
   return grpc::SslServerCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> DaemonCredentials(
+    const std::string& target) {
+  const TlsFiles files = {.certificate = Variable(kTlsCertificateVariable),
+                          .key = Variable(kTlsKeyVariable),
+                          .authorities = Variable(kTlsAuthoritiesVariable)};
+  const int found = !files.certificate.empty() + !files.key.empty() +
+                    !files.authorities.empty();
+  if (found == 0 || absl::StartsWith(target, "unix:")) {
+    return grpc::InsecureChannelCredentials();
+  }
+  if (found != 3) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("expected the variables ", kTlsAuthoritiesVariable, ", ",
+                     kTlsCertificateVariable, " and ", kTlsKeyVariable,
+                     ", or none of them, found ", found));
+  }
+  TANDEM_ASSIGN_OR_RETURN(const TlsTexts texts, ReadTexts(files));
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = texts.authorities.text;
+  options.pem_private_key = texts.key.text;
+  options.pem_cert_chain = texts.certificate.text;
+  return grpc::SslCredentials(options);
 }
 
 }  // namespace tandem

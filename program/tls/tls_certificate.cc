@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -29,27 +31,74 @@ std::string Reason() {
   return text == nullptr ? "no reason given" : text;
 }
 
-absl::Status CheckReadable(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return MakeSystemError("open", path, errno);
-  return absl::OkStatus();
-}
-
-absl::Status Refuse(absl::string_view expected, const std::string& path) {
+absl::Status Refuse(absl::string_view expected, const PemFile& file) {
   return MakeError(ErrorCode::kInvalidArgument,
                    absl::StrCat("expected ", expected, ", found another file (",
-                                Reason(), "): ", path));
+                                Reason(), "): ", file.path));
 }
 
 // A key with a passphrase is refused: a server has no terminal to ask.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
+using OwnedBio = std::unique_ptr<BIO, void (*)(BIO*)>;
+using OwnedX509 = std::unique_ptr<X509, void (*)(X509*)>;
+using OwnedKey = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
+
+// It reads the file's text, which must outlive it.
+OwnedBio BioOf(const PemFile& file) {
+  return {BIO_new_mem_buf(file.text.data(), static_cast<int>(file.text.size())),
+          &BIO_free_all};
+}
+
+// Returns all certificates of the file. Empty: there is none, or an invalid
+// one; Reason says which.
+std::vector<OwnedX509> CertificatesOf(const PemFile& file) {
+  ERR_clear_error();
+  const OwnedBio bio = BioOf(file);
+  std::vector<OwnedX509> found;
+  while (X509* const next = PEM_read_bio_X509_AUX(bio.get(), nullptr,
+                                                  &NoPassphrase, nullptr)) {
+    found.emplace_back(next, &X509_free);
+  }
+  const bool is_end =
+      ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  if (!is_end) found.clear();
+  if (!found.empty()) ERR_clear_error();
+  return found;
+}
+
 }  // namespace
+
+absl::StatusOr<PemFile> ReadPemFile(const std::string& path) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return MakeSystemError("open", path, errno);
+  PemFile read_file = {.path = path, .text = ""};
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t bytes = read(file.get(), part.data(), part.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return MakeSystemError("read", path, errno);
+    if (bytes == 0) return read_file;
+    read_file.text.append(part.data(), static_cast<size_t>(bytes));
+    if (read_file.text.size() > kMostBytes) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat("expected a PEM file of at most ",
+                                    kMostBytes, " bytes, found more: ", path));
+    }
+  }
+}
 
 absl::StatusOr<TlsCertificate> TlsCertificate::Load(
     const std::string& certificate, const std::string& key) {
-  TANDEM_RETURN_IF_ERROR(CheckReadable(certificate));
-  TANDEM_RETURN_IF_ERROR(CheckReadable(key));
+  TANDEM_ASSIGN_OR_RETURN(const PemFile certificate_file,
+                          ReadPemFile(certificate));
+  TANDEM_ASSIGN_OR_RETURN(const PemFile key_file, ReadPemFile(key));
+  return Make(certificate_file, key_file);
+}
+
+absl::StatusOr<TlsCertificate> TlsCertificate::Make(const PemFile& certificate,
+                                                    const PemFile& key) {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()),
                                    &SSL_CTX_free);
   if (context == nullptr) {
@@ -57,13 +106,21 @@ absl::StatusOr<TlsCertificate> TlsCertificate::Load(
                      absl::StrCat("SSL_CTX_new: ", Reason()));
   }
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  SSL_CTX_set_default_passwd_cb(context.get(), &NoPassphrase);
-  if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) !=
-      1) {
-    return Refuse("a certificate as a PEM file", certificate);
+  const std::vector<OwnedX509> chain = CertificatesOf(certificate);
+  bool is_set = !chain.empty() &&
+                SSL_CTX_use_certificate(context.get(), chain[0].get()) == 1;
+  for (size_t i = 1; is_set && i < chain.size(); ++i) {
+    // 1: the context gets a reference of its own.
+    is_set = SSL_CTX_ctrl(context.get(), SSL_CTRL_CHAIN_CERT, 1,
+                          chain[i].get()) == 1;
   }
-  if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(),
-                                  SSL_FILETYPE_PEM) != 1) {
+  if (!is_set) return Refuse("a certificate as a PEM file", certificate);
+  const OwnedKey read_key(PEM_read_bio_PrivateKey(BioOf(key).get(), nullptr,
+                                                  &NoPassphrase, nullptr),
+                          &EVP_PKEY_free);
+  if (read_key == nullptr ||
+      SSL_CTX_use_PrivateKey(context.get(), read_key.get()) != 1 ||
+      SSL_CTX_check_private_key(context.get()) != 1) {
     return Refuse(
         "the private key of the certificate as a PEM file without passphrase",
         key);
@@ -71,17 +128,9 @@ absl::StatusOr<TlsCertificate> TlsCertificate::Load(
   return TlsCertificate(std::move(context));
 }
 
-absl::Status CheckAuthorities(const std::string& path) {
-  TANDEM_RETURN_IF_ERROR(CheckReadable(path));
-  const std::unique_ptr<X509_STORE, void (*)(X509_STORE*)> store(
-      X509_STORE_new(), &X509_STORE_free);
-  X509_LOOKUP* const lookup =
-      X509_STORE_add_lookup(store.get(), X509_LOOKUP_file());
-  // Unlike X509_STORE_load_file, not content with a list of revocations.
-  if (X509_load_cert_file(lookup, path.c_str(), X509_FILETYPE_PEM) == 0) {
-    return Refuse("certificates of authorities as a PEM file", path);
-  }
-  return absl::OkStatus();
+absl::Status CheckAuthorities(const PemFile& file) {
+  if (!CertificatesOf(file).empty()) return absl::OkStatus();
+  return Refuse("certificates of authorities as a PEM file", file);
 }
 
 bool TlsCertificate::IsFor(absl::string_view host) const {

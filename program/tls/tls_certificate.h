@@ -1,8 +1,9 @@
 // TlsCertificate: the certificate and the key with which a server encrypts.
-// CheckAuthorities: those that its clients' certificates are signed by.
+// CheckAuthorities: those that the other end's certificates are signed by.
 //
-// Data flow: two PEM files -> OpenSSL's context -> a relay of tandem-view; gRPC
-// reads such files itself, and does not say which one is wrong.
+// Data flow: PEM files, each read once -> OpenSSL's context -> a relay of
+// tandem-view, or only a check: gRPC takes the same texts, and does not say
+// which one is wrong.
 // Ownership: copies share one context, which is constant after its load.
 //
 //   absl::StatusOr<TlsCertificate> certificate =
@@ -24,12 +25,24 @@
 
 namespace tandem {
 
+struct PemFile {
+  std::string path;  // for messages
+  std::string text;
+};
+
+// Reads a file, which may be a pipe. Errors: the system's; kInvalidArgument: it
+// has more than 1 MiB.
+absl::StatusOr<PemFile> ReadPemFile(const std::string& path);
+
 class TlsCertificate {
  public:
-  // Reads a certificate chain and its private key, without a passphrase. TLS
-  // 1.2 is the oldest version that the context accepts. Errors:
-  // kInvalidArgument: a file that is no PEM file of its kind, or a key of
-  // another certificate; the system's, for a file that cannot be read.
+  // Takes a certificate chain and its private key, without a passphrase. TLS
+  // 1.2 is the oldest version that the context accepts. kInvalidArgument: a
+  // text that is no PEM file of its kind, or a key of another certificate.
+  static absl::StatusOr<TlsCertificate> Make(const PemFile& certificate,
+                                             const PemFile& key);
+
+  // ReadPemFile of both paths, then Make.
   static absl::StatusOr<TlsCertificate> Load(const std::string& certificate,
                                              const std::string& key);
 
@@ -50,9 +63,9 @@ class TlsCertificate {
   std::shared_ptr<SSL_CTX> context_;
 };
 
-// Checks a PEM file of certificates that sign clients' certificates. Errors: as
-// of Load.
-absl::Status CheckAuthorities(const std::string& path);
+// Checks the certificates of the signers of the other end's certificates.
+// kInvalidArgument: as of Make.
+absl::Status CheckAuthorities(const PemFile& file);
 
 }  // namespace tandem
 

@@ -20,6 +20,7 @@ namespace tandem {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 struct Files {
@@ -127,12 +128,36 @@ std::string WriteRevocations() {
 
 TEST(TlsCertificate, AuthoritiesAreCertificates) {
   const Files files = WriteCertificate("authority", "");
-  EXPECT_TRUE(CheckAuthorities(files.certificate).ok());
+  EXPECT_TRUE(CheckAuthorities(*ReadPemFile(files.certificate)).ok());
   for (const std::string& path :
        {files.key, std::string("/dev/null"), WriteRevocations()}) {
-    EXPECT_EQ(CodeOf(CheckAuthorities(path)), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(CodeOf(CheckAuthorities(*ReadPemFile(path))),
+              ErrorCode::kInvalidArgument);
   }
-  EXPECT_NE(CodeOf(CheckAuthorities("/nonexistent")),
+}
+
+TEST(TlsCertificate, ATextMayHoldSeveralCertificates) {
+  const Files one = WriteCertificate("first", "DNS:a.example");
+  const Files other = WriteCertificate("second", "DNS:b.example");
+  PemFile chain = *ReadPemFile(one.certificate);
+  chain.text += ReadPemFile(other.certificate)->text;
+  EXPECT_TRUE(CheckAuthorities(chain).ok());
+  const PemFile key = *ReadPemFile(one.key);
+  const absl::StatusOr<TlsCertificate> made = TlsCertificate::Make(chain, key);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(made->Names(), ElementsAre("a.example"));
+  chain.text +=
+      "-----BEGIN CERTIFICATE-----\nAAAA\n"
+      "-----END CERTIFICATE-----\n";
+  EXPECT_FALSE(CheckAuthorities(chain).ok());
+  EXPECT_FALSE(TlsCertificate::Make(chain, key).ok());
+}
+
+TEST(ReadPemFile, NamesAFileThatItCannotRead) {
+  const absl::Status status = ReadPemFile("/nonexistent").status();
+  EXPECT_NE(CodeOf(status), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nonexistent"));
+  EXPECT_EQ(CodeOf(ReadPemFile("/dev/zero").status()),
             ErrorCode::kInvalidArgument);
 }
 

@@ -1,10 +1,11 @@
 // ControlCall: gRPC's reactor for a ControlStream.
 //
 // Data flow: the client's messages -> WatchHub (credits, rate) or RunSupervisor
-// (pause, resume); WatchHub -> STARVED and RESUMED -> the client.
+// (pause, resume, a worker's answers); WatchHub -> STARVED and RESUMED, and
+// RunSupervisor -> pauses -> the client.
 // Ownership: deletes itself after gRPC and the hub have finished with it.
 //
-//   return new ControlCall(ControlKey(*context), hub, runs);
+//   return new ControlCall(ControlKey(*context), session_token, hub, runs);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
@@ -33,8 +34,13 @@ class ControlCall final
  public:
   using ControlEvent = gymgui::trainer::ControlEvent;
 
-  ControlCall(std::string key, WatchHub* hub, RunSupervisor* runs)
-      : key_(std::move(key)), hub_(hub), runs_(runs) {
+  // `session_token`: from the call's metadata, empty for none.
+  ControlCall(std::string key, std::string session_token, WatchHub* hub,
+              RunSupervisor* runs)
+      : key_(std::move(key)),
+        session_token_(std::move(session_token)),
+        hub_(hub),
+        runs_(runs) {
     StartRead(&message_);
   }
 
@@ -98,8 +104,11 @@ class ControlCall final
           done(absl::OkStatus());
         });
     }
-    if (event.has_pause() && event.pause()) return runs_->Pause(run_id, done);
-    if (event.has_resume() && event.resume()) {
+    if (!session_token_.empty()) {
+      return runs_->WorkerControl(event, session_token_, this, done);
+    }
+    if (event.pause()) return runs_->Pause(run_id, done);
+    if (event.resume()) {
       return runs_->Resume(run_id, done);
     }
     done(absl::OkStatus());  // an empty request
@@ -111,17 +120,20 @@ class ControlCall final
       const std::lock_guard lock(mutex_);
       ending_ = true;
     }
-    hub_->RemoveControl(this, [this, status] {
-      {
-        const std::lock_guard lock(mutex_);
-        end_ = status;
-        if (writing_) return;  // OnWriteDone finishes
-      }
-      Finish(ToGrpc(status));
+    runs_->ForgetControl(this, [this, status] {
+      hub_->RemoveControl(this, [this, status] {
+        {
+          const std::lock_guard lock(mutex_);
+          end_ = status;
+          if (writing_) return;  // OnWriteDone finishes
+        }
+        Finish(ToGrpc(status));
+      });
     });
   }
 
   const std::string key_;
+  const std::string session_token_;
   WatchHub* const hub_;
   RunSupervisor* const runs_;
   ControlEvent message_;  // the message in the read

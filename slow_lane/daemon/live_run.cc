@@ -32,6 +32,19 @@ void NoteHeartbeat(LiveRun* run) {
   run->unreachable = false;
 }
 
+bool IsUnreachable(const LiveRun& run, int64_t now_ns, absl::Duration timeout) {
+  const bool is_queued = run.config.on_ray && run.row.status == RUN_STATUS_INIT;
+  return run.dispatched && !is_queued &&
+         now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(timeout);
+}
+
+absl::Status CheckIsHere(const LiveRun& run) {
+  if (!run.config.on_ray) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "expected a run whose processes this daemon may stop, found a job of Ray "
+      "(metadata.tandem.ray)");
+}
+
 void CountRate(LiveRun* run, int64_t now_ns) {
   const uint64_t steps = run->last[Stream::kSteps];
   if (run->counted_ns != 0) {
@@ -47,14 +60,19 @@ void AnswerCancel(LiveRun* run, const absl::Status& status) {
   for (auto& waiter : std::exchange(run->cancel_waiters, {})) waiter(status);
 }
 
-absl::Status CheckToken(const LiveRun& run, const std::string& session_token) {
-  if (session_token.empty()) return absl::OkStatus();
+absl::StatusOr<std::string> WorkerOf(const LiveRun& run,
+                                     const std::string& session_token) {
   for (const auto& [worker_id, token] : run.session_tokens) {
-    if (token == session_token) return absl::OkStatus();
+    if (token == session_token) return worker_id;
   }
   return absl::UnauthenticatedError(
       "expected in session-token what RegisterWorker gave out, found another "
       "token; call RegisterWorker (again, when the daemon was restarted)");
+}
+
+absl::Status CheckToken(const LiveRun& run, const std::string& session_token) {
+  if (session_token.empty()) return absl::OkStatus();
+  return WorkerOf(run, session_token).status();
 }
 
 RunOutcome OutcomeOf(const v1::WorkerEnded& ended, const LiveRun& run) {
@@ -113,6 +131,9 @@ v1::RunDescription Describe(const LiveRun& run, const std::string& folder) {
   description.set_proxy_starts(run.row.proxy_starts);
   if (run.config.max_steps.has_value()) {
     description.set_max_steps(*run.config.max_steps);
+  }
+  for (const auto& [worker_id, worker] : run.row.workers) {
+    *description.add_workers() = worker;
   }
   if (IsFinal(run.record.status())) return description;
   description.set_steps_per_second(run.steps_per_second);

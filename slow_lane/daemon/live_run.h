@@ -48,6 +48,7 @@ namespace tandem::slow_lane {
 struct RunOptions {
   std::string data_dir;   // the working directory of daemon and proxies
   std::string start_dir;  // the default one of workers
+  std::string public_address = {};  // the daemon's, for other machines
   absl::Duration heartbeat = absl::Seconds(60);
   absl::Duration timeout = absl::Seconds(300);
   absl::Duration fault_after = absl::Seconds(300);  // 0: never
@@ -69,6 +70,14 @@ class ProxyLink {
 // After this number of proxies in a row that exit with an error before they
 // connect, no other is started.
 constexpr int kVainStarts = 5;
+
+// A worker's ControlStream, by which it is told of pauses.
+struct PauseListener {
+  std::string worker_id;
+  ControlSink* sink = nullptr;
+  bool told = false;      // the last message was `pause`
+  bool answered = false;  // after that message
+};
 
 // Only the loop's thread uses it.
 struct LiveRun {
@@ -104,6 +113,13 @@ struct LiveRun {
   std::thread helper;
   std::deque<absl::AnyInvocable<void()>> when_free;
 
+  // Used by RunPauses. `answer_limit` is set while a pause waits for the
+  // listeners' answers; the pause is the first of `when_answered`, and later
+  // calls follow.
+  std::vector<PauseListener> pause_listeners;
+  std::optional<EventLoop::TimerId> answer_limit;
+  std::deque<EventLoop::Task> when_answered;
+
   // Set while the daemon ends the run: the reason and the final state, and the
   // callers of Cancel.
   std::optional<std::string> end_reason;
@@ -125,12 +141,22 @@ int64_t UnixNanos();
 
 // Sets the run's last heartbeat to the current time.
 void NoteHeartbeat(LiveRun* run);
+// Whether no heartbeat came for the time-out. A job that waits in Ray sends
+// none.
+bool IsUnreachable(const LiveRun& run, int64_t now_ns, absl::Duration timeout);
+// kFailedPrecondition: the run's processes are Ray's, on any machine; the
+// identities of its processes mean nothing on this one.
+absl::Status CheckIsHere(const LiveRun& run);
 // Computes steps a second since the last call; called once a second.
 void CountRate(LiveRun* run, int64_t now_ns);
 // Answers all callers of Cancel.
 void AnswerCancel(LiveRun* run, const absl::Status& status);
-// kUnauthenticated: not a token of the run's workers. An empty token is
-// accepted, since MOSAIC's workers send none.
+// Returns the worker_id of a session token; kUnauthenticated: not a token of
+// the run's workers.
+absl::StatusOr<std::string> WorkerOf(const LiveRun& run,
+                                     const std::string& session_token);
+// As WorkerOf, but an empty token is accepted, since MOSAIC's workers send
+// none.
 absl::Status CheckToken(const LiveRun& run, const std::string& session_token);
 
 struct RunOutcome {

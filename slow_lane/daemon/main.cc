@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -28,8 +30,10 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "program/end_with_parent.h"
 #include "program/listening_sockets.h"
 #include "program/program_flags.h"
+#include "program/tls/tls_flags.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/data_folder.h"
 #include "slow_lane/daemon/run_supervisor.h"
@@ -53,6 +57,16 @@ ABSL_FLAG(std::string, listen,
           absl::StrCat("127.0.0.1:", +tandem::slow_lane::v1::DEFAULT_PORT),
           "HOST:PORT for clients on this machine; port 0 takes a free one; "
           "\"none\": sockets only");
+ABSL_FLAG(bool, allow_remote, false,
+          "--listen may be an address that other machines reach; needs the "
+          "three files of TLS");
+ABSL_FLAG(std::string, tls_cert, "",
+          "PEM file with the daemon's certificate: --listen speaks TLS");
+ABSL_FLAG(std::string, tls_key, "",
+          "PEM file with its key, without passphrase");
+ABSL_FLAG(std::string, tls_client_ca, "",
+          "PEM file with the authorities that have signed the certificates of "
+          "the clients");
 ABSL_FLAG(std::string, socket, "",
           "path of one more Unix socket, beside daemon.sock in --data_dir");
 ABSL_FLAG(std::string, allow_users, "",
@@ -78,6 +92,13 @@ ABSL_FLAG(std::optional<uint64_t>, keep_runs, std::nullopt,
 ABSL_FLAG(bool, full_sync, true,
           "false: faster; a power cut may then take the last events");
 ABSL_FLAG(std::string, run_id, "", "of `proxy` only: whose");
+ABSL_FLAG(std::string, public_address, "",
+          "of `proxy` only: the daemon's address for other machines");
+ABSL_FLAG(bool, remote, false,
+          "of `proxy` only: the daemon, of the variable TANDEM_DAEMON, is on "
+          "another machine");
+ABSL_FLAG(int32_t, parent, 0,
+          "of `proxy` only: the process with which it ends its run");
 
 namespace tandem::slow_lane {
 namespace {
@@ -118,8 +139,23 @@ absl::Status EnterCallersFolder() {
   return absl::OkStatus();
 }
 
+TlsFiles FilesOfFlags() {
+  return {.certificate = absl::GetFlag(FLAGS_tls_cert),
+          .key = absl::GetFlag(FLAGS_tls_key),
+          .authorities = absl::GetFlag(FLAGS_tls_client_ca)};
+}
+
 absl::Status CheckFlags() {
   constexpr int32_t kMostSlots = 1024;
+  TANDEM_RETURN_IF_ERROR(
+      CheckTlsFlags({.files = FilesOfFlags(),
+                     .knows_clients = true,
+                     .listens = absl::GetFlag(FLAGS_listen) != "none",
+                     .allow_remote = absl::GetFlag(FLAGS_allow_remote)}));
+  if (!absl::GetFlag(FLAGS_tls_cert).empty() &&
+      !absl::GetFlag(FLAGS_token_file).empty()) {
+    return Refuse("--token_file", "no --tls_cert beside it", "both");
+  }
   if (absl::GetFlag(FLAGS_data_dir).empty()) {
     return Refuse("--data_dir", "a folder", "nothing");
   }
@@ -151,6 +187,18 @@ absl::Status CheckFlags() {
     }
   }
   return absl::OkStatus();
+}
+
+// Returns the address at which other machines reach `address`, the daemon's:
+// with this machine's name, if it listens at every address.
+std::string PublicAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const absl::string_view host =
+      absl::string_view(address).substr(0, std::min(colon, address.size()));
+  if (host != "0.0.0.0" && host != "[::]" && host != "*") return address;
+  std::array<char, 256> name = {};
+  if (gethostname(name.data(), name.size() - 1) != 0) return address;
+  return absl::StrCat(name.data(), address.substr(colon));
 }
 
 constexpr char kTable[] = "tandem.db";
@@ -226,7 +274,9 @@ absl::Status RunDaemon() {
       Entrance::Read({.listen = absl::GetFlag(FLAGS_listen),
                       .socket = extra_socket,
                       .allow_users = absl::GetFlag(FLAGS_allow_users),
-                      .token_file = absl::GetFlag(FLAGS_token_file)}));
+                      .token_file = absl::GetFlag(FLAGS_token_file),
+                      .tls = FilesOfFlags(),
+                      .allow_remote = absl::GetFlag(FLAGS_allow_remote)}));
   TANDEM_ASSIGN_OR_RETURN(DataFolder folder,
                           DataFolder::Enter(std::filesystem::absolute(
                                                 absl::GetFlag(FLAGS_data_dir)),
@@ -249,9 +299,16 @@ absl::Status RunDaemon() {
                           EventReader::Open(kTable));
   WatchHub hub(std::move(reader));
 
+  const std::string tcp = entrance.address();
+  const std::string socket = absl::StrCat(
+      "unix:", extra_socket.empty() ? absl::StrCat(data_dir, "/", kSocketFile)
+                                    : extra_socket);
+  // Programs of this machine have no certificate.
+  const std::string address = tcp.empty() || entrance.has_tls() ? socket : tcp;
   RunSupervisor::Options run_options = {
       .data_dir = data_dir,
       .start_dir = start_dir,
+      .public_address = tcp.empty() ? socket : PublicAddress(tcp),
       .heartbeat = absl::GetFlag(FLAGS_heartbeat),
       .timeout = absl::GetFlag(FLAGS_timeout),
       .fault_after = absl::GetFlag(FLAGS_fault_after),
@@ -274,21 +331,17 @@ absl::Status RunDaemon() {
     runs->Committed(run_id, last, printed_steps);
   });
 
-  const std::string& tcp = entrance.address();
-  const std::string socket = absl::StrCat(
-      "unix:", extra_socket.empty() ? absl::StrCat(data_dir, "/", kSocketFile)
-                                    : extra_socket);
-  const std::string address = tcp.empty() ? socket : tcp;
   gymgui::trainer::HealthCheckResponse health;
   health.set_pid(static_cast<uint64_t>(getpid()));
   health.mutable_started_at()->set_seconds(
       static_cast<int64_t>(UnixMillis() / 1000));
-  health.set_listen_address(address);
+  health.set_listen_address(tcp.empty() ? socket : tcp);
   const auto trainer =
       MakeTrainerService(runs.get(), &hub, store.get(), health);
   const auto slow_lane = MakeSlowLaneService(runs.get(), &hub, store.get());
   const std::string addresses =
-      absl::StrCat(tcp, tcp.empty() ? "" : " and ", socket);
+      absl::StrCat(tcp, entrance.has_tls() ? " (TLS)" : "",
+                   tcp.empty() ? "" : " and ", socket);
   TANDEM_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,
       Server::Start(std::move(entrance), {trainer.get(), slow_lane.get()},
@@ -333,9 +386,15 @@ int Main(int argc, char** argv) {
     return kWrongCommandLine;
   }
   if (is_proxy) {
-    return Report(RunProxy({.run_id = absl::GetFlag(FLAGS_run_id),
-                            .heartbeat = absl::GetFlag(FLAGS_heartbeat),
-                            .kill_grace = absl::GetFlag(FLAGS_kill_grace)}));
+    if (const pid_t parent = absl::GetFlag(FLAGS_parent); parent != 0) {
+      EndWithParent(SIGTERM, parent);
+    }
+    return Report(
+        RunProxy({.run_id = absl::GetFlag(FLAGS_run_id),
+                  .heartbeat = absl::GetFlag(FLAGS_heartbeat),
+                  .kill_grace = absl::GetFlag(FLAGS_kill_grace),
+                  .public_address = absl::GetFlag(FLAGS_public_address),
+                  .is_remote = absl::GetFlag(FLAGS_remote)}));
   }
   if (const absl::Status checked = CheckFlags(); !checked.ok()) {
     Report(checked);

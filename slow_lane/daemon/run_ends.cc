@@ -26,6 +26,8 @@ using enum gymgui::trainer::RunStatus;
 // The maximum time from the death of a cancelled run's last process to the
 // answer of CancelRun. After it, the answer does not wait for the last events.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+// The same for a run on Ray, whose processes end within this time, too.
+constexpr absl::Duration kRayLimit = absl::Seconds(50);
 
 // Ends all processes of the run except its proxy, and prevents a later launch
 // of the worker. Blocks. Returns "", or the remaining processes and the reason.
@@ -52,6 +54,16 @@ std::string EndRunProcesses(const RunFolder& folder, TreeQuery query,
     return {};
   }
   return absl::StrCat("a worker may still be launched: ", prevented.message());
+}
+
+// Makes the process that watches a run's job of Ray end the job. Blocks.
+// Returns
+// "", or the reason why it does not.
+std::string EndRayJob(const RunFolder& folder) {
+  const absl::Status prevented =
+      PreventLaunch(folder, "cancelled before it was started");
+  if (prevented.ok() || absl::IsAlreadyExists(prevented)) return "";
+  return absl::StrCat("its job of Ray may go on: ", prevented.message());
 }
 
 // Returns whether the worker is gone; if so, ends the processes that it left.
@@ -186,9 +198,11 @@ void RunEnds::StartEnding(LiveRun* run, const std::string& why,
   }
   runs_->WhenFree(run, [this, run] {
     runs_->WorkOn(run, [this, run_id = run->row.run_id, query = QueryOf(*run),
-                        folder = FolderOf(*run)] {
-      const std::string problem = EndRunProcesses(
-          folder, query, absl::ToDoubleSeconds(options_.kill_grace));
+                        folder = FolderOf(*run), on_ray = run->config.on_ray] {
+      const std::string problem =
+          on_ray ? EndRayJob(folder)
+                 : EndRunProcesses(folder, query,
+                                   absl::ToDoubleSeconds(options_.kill_grace));
       return [this, run_id, problem] { TreeEnded(run_id, problem); };
     });
   });
@@ -210,9 +224,20 @@ void RunEnds::TreeEnded(const std::string& run_id, const std::string& problem) {
 }
 
 void RunEnds::AnswerCancelInTime(const std::string& run_id) {
-  loop_->After(kDrainLimit, [this, run_id] {
+  const bool on_ray = runs_->Find(run_id)->config.on_ray;
+  loop_->After(on_ray ? kRayLimit : kDrainLimit, [this, run_id] {
     LiveRun* const run = runs_->Find(run_id);
     if (run == nullptr) return;
+    if (run->config.on_ray && run->dispatched &&
+        !IsFinal(run->record.status())) {
+      return AnswerCancel(
+          run, absl::AbortedError(absl::StrCat(
+                   "expected Ray to end the run's job within ",
+                   absl::FormatDuration(kRayLimit),
+                   ", found no end yet; it is being ended; proxy.log of its "
+                   "folder may say why: ",
+                   FolderOf(*run).path())));
+    }
     if (run->dispatched || IsFinal(run->record.status())) {
       return AnswerCancel(run, absl::OkStatus());
     }
@@ -289,10 +314,15 @@ void RunEnds::EndUnheard(LiveRun* run) {
         absl::StrCat("its folder is gone, and with it what was not read yet: ",
                      folder.path());
   } else if (run->vain_starts >= kVainStarts) {
-    what = absl::StrCat(
-        "its folder is damaged, no proxy starts in it (proxy.log there says "
-        "why), and what was not read yet stays there: ",
-        folder.path());
+    what = run->config.on_ray
+               ? absl::StrCat(
+                     "the process that watches its job of Ray does not start "
+                     "(proxy.log in its folder says why): ",
+                     folder.path())
+               : absl::StrCat(
+                     "its folder is damaged, no proxy starts in it (proxy.log "
+                     "there says why), and what was not read yet stays there: ",
+                     folder.path());
   } else {
     return;
   }

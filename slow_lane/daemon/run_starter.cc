@@ -10,15 +10,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <map>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "slow_lane/runs/launch_plan.h"
 #include "slow_lane/runs/run_state.h"
-#include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_launch.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -28,58 +27,6 @@ namespace {
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
-
-std::map<std::string, std::string> OwnEnvironment() {
-  std::map<std::string, std::string> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const absl::string_view text = *entry;
-    const size_t equals = text.find('=');
-    if (equals == absl::string_view::npos) continue;
-    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  // A daemon that is itself part of a run has that run's token.
-  environment.erase(kRunTokenVariable);
-  return environment;
-}
-
-std::vector<std::string> Entries(
-    const std::map<std::string, std::string>& environment) {
-  std::vector<std::string> entries;
-  for (const auto& [name, value] : environment) {
-    entries.push_back(absl::StrCat(name, "=", value));
-  }
-  return entries;
-}
-
-// The worker's environment: the daemon's, the configuration's on top, and the
-// variables of docs/slow_lane.md, except the token, which the launch adds.
-LaunchPlan MakeLaunchPlan(const LiveRun& run, const RunFolder& folder,
-                          const std::string& start_dir,
-                          const std::string& address) {
-  LaunchPlan plan;
-  plan.argv = run.config.arguments;
-  plan.argv.insert(plan.argv.begin(), run.config.entry_point);
-  std::map<std::string, std::string> environment = OwnEnvironment();
-  // Keeps a killed worker's last lines.
-  environment["PYTHONUNBUFFERED"] = std::string("1");
-  for (const auto& [name, value] : run.config.fast_lane) {
-    environment[name] = value;
-  }
-  for (const auto& [name, value] : run.config.environment) {
-    environment[name] = value;
-  }
-  environment["TANDEM_RUN_ID"] = run.row.run_id;
-  environment["TANDEM_RUN_DIR"] = folder.path();
-  environment["TANDEM_DAEMON"] = address;
-  environment["TRAINER_WORKER_CONFIG_PATH"] = folder.config_path();
-  environment["TANDEM_KEEP_CHECKPOINTS"] =
-      absl::StrCat(run.config.keep_checkpoints ? 1 : 0);
-  environment["CUDA_VISIBLE_DEVICES"] = absl::StrJoin(run.row.gpu_slots, ",");
-  plan.environment = Entries(environment);
-  plan.working_directory = run.config.working_directory.value_or(start_dir);
-  plan.token = run.row.token;
-  return plan;
-}
 
 // Raises this process's limit of open descriptors to the maximum; each run
 // takes two. Returns the earlier limit.
@@ -132,10 +79,13 @@ absl::StatusOr<ProcessIdentity> SpawnProxy(const RunOptions& options,
                                             POSIX_SPAWN_SETSIGMASK |
                                             POSIX_SPAWN_SETSIGDEF);
   std::vector<std::string> words = {
-      "tandem-daemon", "proxy", absl::StrCat("--run_id=", run_id),
+      "tandem-daemon",
+      "proxy",
+      absl::StrCat("--run_id=", run_id),
       absl::StrCat("--heartbeat=", absl::FormatDuration(options.heartbeat)),
-      absl::StrCat("--kill_grace=", absl::FormatDuration(options.kill_grace))};
-  std::vector<std::string> environment = Entries(OwnEnvironment());
+      absl::StrCat("--kill_grace=", absl::FormatDuration(options.kill_grace)),
+      absl::StrCat("--public_address=", options.public_address)};
+  std::vector<std::string> environment = OwnEnvironment();
   pid_t pid = 0;
   const int failed =
       posix_spawn(&pid, "/proc/self/exe", &files, &attributes,
@@ -193,7 +143,7 @@ void RunStarter::Dispatch() {
       run->waiting_for = std::string(ready.message());
       continue;  // the next tick tries again
     }
-    run->waiting_for.clear();
+    run->waiting_for = run->config.on_ray ? "its job of Ray" : "";
     run->dispatched = true;
     run->last_beat_ns = MonotonicNanos();  // the timeout begins
     StartProxy(run);
@@ -235,7 +185,12 @@ absl::Status RunStarter::Prepare(const LiveRun& run) {
   }
   TANDEM_RETURN_IF_ERROR(folder.WriteConfig(run.row.config_json));
   return folder.WriteLaunchPlan(
-      MakeLaunchPlan(run, folder, options_.start_dir, address_));
+      MakeLaunchPlan(run.config, folder,
+                     {.run_id = run.row.run_id,
+                      .daemon = address_,
+                      .token = run.row.token,
+                      .working_directory = options_.start_dir,
+                      .gpus = absl::StrJoin(run.row.gpu_slots, ",")}));
 }
 
 void RunStarter::StartProxy(LiveRun* run) {
@@ -246,7 +201,8 @@ void RunStarter::StartProxy(LiveRun* run) {
       lives.ok() && *lives) {
     return;
   }
-  // The worker is known, but its record was removed: no proxy can adopt it.
+  // The worker is known, but its record was removed: no proxy can adopt it. (On
+  // Ray it is unknown here.)
   if (const absl::StatusOr<std::optional<ProcessIdentity>> worker =
           folder.ReadWorker();
       run->row.worker.pid() != 0 && worker.ok() && !worker->has_value()) {
@@ -277,7 +233,7 @@ void RunStarter::Spawn(const std::string& run_id) {
     run->waiting_for = std::string(proxy.status().message());
     return;  // a later tick tries again
   }
-  run->waiting_for.clear();
+  if (!run->config.on_ray) run->waiting_for.clear();
   WatchProxy(run, *proxy);
 }
 

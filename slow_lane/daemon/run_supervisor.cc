@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <future>
 #include <utility>
 
@@ -12,14 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "slow_lane/daemon/worker_protocol.h"
-#include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_id.h"
+#include "slow_lane/store/run_table.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
 
+using gymgui::trainer::ControlEvent;
 using gymgui::trainer::ListRunsResponse;
 using gymgui::trainer::RegisterWorkerRequest;
 using gymgui::trainer::RegisterWorkerResponse;
@@ -50,6 +50,7 @@ RunSupervisor::RunSupervisor(const Options& options, EventStore* store,
       runs_(&loop_, store, hub),
       starter_(options_, &loop_, &runs_),
       ends_(options_, &loop_, &runs_, &starter_, store, hub),
+      pauses_(&loop_, &runs_),
       loop_("runs") {}
 
 RunSupervisor::~RunSupervisor() { Stop(); }
@@ -128,6 +129,7 @@ void RunSupervisor::Begin(const std::string& address) {
 void RunSupervisor::AnswerAll() {
   // After the store's answers about cancels that it did not save.
   runs_.WhenDurable([this](const absl::Status&) {
+    pauses_.Stop();
     for (auto& [run_id, run] : runs_.all()) {
       AnswerCancel(&run, absl::AbortedError(
                              "the daemon is stopping; the run is being ended, "
@@ -207,50 +209,14 @@ void RunSupervisor::Cancel(const std::string& run_id, Done done) {
 }
 
 void RunSupervisor::Pause(const std::string& run_id, Done done) {
-  Signal(run_id, RUN_STATUS_EXEC, RUN_STATUS_PAUSE, SIGSTOP, std::move(done));
+  With(run_id, std::move(done), [this](LiveRun* run, Done reply) {
+    pauses_.Pause(run, std::move(reply));
+  });
 }
 
 void RunSupervisor::Resume(const std::string& run_id, Done done) {
-  Signal(run_id, RUN_STATUS_PAUSE, RUN_STATUS_EXEC, SIGCONT, std::move(done));
-}
-
-void RunSupervisor::Signal(const std::string& run_id, RunState from,
-                           RunState to, int signal, Done done) {
-  With(run_id, std::move(done),
-       [this, from, to, signal](LiveRun* run, Done reply) {
-         auto now = [this, run, from, to, signal,
-                     reply = std::move(reply)]() mutable {
-           SignalNow(run, from, to, signal, std::move(reply));
-         };
-         // A run that is being ended refuses at once.
-         run->end_reason.has_value() ? now()
-                                     : runs_.WhenFree(run, std::move(now));
-       });
-}
-
-void RunSupervisor::SignalNow(LiveRun* run, RunState from, RunState to,
-                              int signal, Done done) {
-  const auto refusal = [from](const LiveRun& found) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("expected the run to be ", NameOf(from), ", found it ",
-                     NameOf(found.row.status),
-                     found.end_reason.has_value() ? ", being ended" : ""));
-  };
-  if (run->row.status == to) return done(absl::OkStatus());
-  if (run->row.status != from || run->end_reason.has_value()) {
-    return done(refusal(*run));
-  }
-  runs_.WorkOn(run, [this, run, to, refusal, signal, query = QueryOf(*run),
-                     done = std::move(done)]() mutable {
-    const absl::Status signalled = SignalTree(query, signal).status();
-    return
-        [this, run, to, refusal, signalled, done = std::move(done)]() mutable {
-          if (!signalled.ok()) return done(signalled);
-          runs_.MoveTo(run, to);
-          if (run->row.status != to) return done(refusal(*run));
-          // Watchers get the state when it is durable.
-          runs_.WhenDurable(std::move(done));
-        };
+  With(run_id, std::move(done), [this](LiveRun* run, Done reply) {
+    pauses_.Resume(run, std::move(reply));
   });
 }
 
@@ -261,7 +227,7 @@ void RunSupervisor::Delete(const std::string& run_id, Done done) {
           absl::StrCat("expected a run that has ended, found it ",
                        NameOf(run->row.status), "; cancel it first")));
     }
-    if (run->busy) {
+    if (run->busy || run->answer_limit.has_value()) {
       return reply(absl::AbortedError(
           "expected an ended run, found its end under way; delete it again"));
     }
@@ -338,6 +304,14 @@ void RunSupervisor::Register(RegisterWorkerRequest request,
          if (!known.ok()) return reply(known);
          std::string& token = run->session_tokens[request.worker_id()];
          token = MakeToken();
+         v1::RegisteredWorker& worker = run->row.workers[request.worker_id()];
+         worker = ToWorker(request);
+         // As a state, it is in the table later.
+         runs_.Store(
+             [run_id = request.run_id(), worker](Database& database) {
+               return SaveWorker(database, run_id, worker);
+             },
+             [](const absl::Status&) {});
          RegisterWorkerResponse response;
          response.set_accepted_version(AcceptedVersion(request));
          response.set_session_token(token);
@@ -375,6 +349,33 @@ void RunSupervisor::Heartbeat(const std::string& run_id,
   });
 }
 
+void RunSupervisor::WorkerControl(const ControlEvent& event,
+                                  const std::string& session_token,
+                                  ControlSink* sink, Done done) {
+  With(event.run_id(), std::move(done),
+       [this, event, session_token, sink](LiveRun* run, Done reply) {
+         const absl::StatusOr<std::string> worker =
+             WorkerOf(*run, session_token);
+         if (!worker.ok()) return reply(worker.status());
+         if (run->row.workers[*worker].supports_pause()) {
+           pauses_.Handle(run, *worker, event, sink);
+         } else if (event.pause()) {
+           return pauses_.Pause(run, std::move(reply));
+         } else if (event.resume()) {
+           return pauses_.Resume(run, std::move(reply));
+         }
+         reply(absl::OkStatus());
+       });
+}
+
+void RunSupervisor::ForgetControl(const ControlSink* sink,
+                                  EventLoop::Task gone) {
+  loop_.Post([this, sink, gone = std::move(gone)]() mutable {
+    pauses_.Forget(sink);
+    gone();
+  });
+}
+
 // Messages from proxies.
 
 void RunSupervisor::Link(const v1::Hello& hello,
@@ -390,6 +391,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
            run->link->Refuse("another link of this run's proxy took over");
          }
          run->link = std::move(link);
+         run->waiting_for.clear();
          run->output_problem.clear();  // the new proxy may have no problem
          run->vain_starts = 0;
          run->backoff = absl::ZeroDuration();
@@ -397,7 +399,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
          if (IsFinal(run->row.status)) {
            run->link->Recorded();
          } else {
-           if (!run->process.valid()) {
+           if (!run->process.valid() && !run->config.on_ray) {
              starter_.WatchProxy(run, FromProto(hello.proxy()));
            }
            runs_.MoveTo(run, RUN_STATUS_HSHK);  // from INIT only
@@ -433,7 +435,7 @@ void RunSupervisor::Handle(const std::string& run_id, v1::FromProxy message) {
 void RunSupervisor::WorkerStarted(LiveRun* run,
                                   const v1::ProcessIdentity& worker) {
   if (IsFinal(run->row.status)) return;
-  run->row.worker = worker;
+  if (!run->config.on_ray) run->row.worker = worker;
   if (run->row.status == RUN_STATUS_HSHK) {
     runs_.MoveTo(run, RUN_STATUS_RDY);
   } else {
@@ -467,9 +469,7 @@ void RunSupervisor::Tick() {
   ticked_ns_ = now_ns;
   for (auto& [run_id, run] : runs_.all()) {
     if (IsFinal(run.row.status)) continue;
-    run.unreachable =
-        run.dispatched &&
-        now_ns - run.last_beat_ns > absl::ToInt64Nanoseconds(options_.timeout);
+    run.unreachable = IsUnreachable(run, now_ns, options_.timeout);
     CountRate(&run, now_ns);
     ends_.CheckLimits(&run);
     ends_.CheckSilence(&run, passed);

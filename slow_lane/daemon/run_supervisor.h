@@ -1,8 +1,8 @@
 // RunSupervisor: handles every run from its submission to its end.
 //
 // Data flow: calls of clients and of proxies -> one thread (EventLoop) -> the
-// runs (LiveRuns), their starts (RunStarter) and their ends (RunEnds) -> the
-// store, and processes.
+// runs (LiveRuns), their starts (RunStarter), pauses (RunPauses) and ends
+// (RunEnds) -> the store, and processes.
 // Ownership: the daemon owns it. Any thread may call it; no call blocks.
 // Answers are called on the supervisor's thread, or on the store's after a
 // commit; they must not block.
@@ -43,6 +43,7 @@
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/daemon/run_ends.h"
+#include "slow_lane/daemon/run_pauses.h"
 #include "slow_lane/daemon/run_starter.h"
 #include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/runs/run_config.h"
@@ -81,8 +82,8 @@ class RunSupervisor {
   // kAborted: the daemon is stopping, or cannot store the cancellation; the
   // message says whether the next daemon will continue it.
   void Cancel(const std::string& run_id, Done done);
-  // Send SIGSTOP and SIGCONT to all its processes. kFailedPrecondition: the
-  // state is neither EXEC nor PAUSE.
+  // Send SIGSTOP and SIGCONT to all its processes; workers that support pauses
+  // are told first. kFailedPrecondition: the state is neither EXEC nor PAUSE.
   void Pause(const std::string& run_id, Done done);
   void Resume(const std::string& run_id, Done done);
   // Deletes an ended run; its folder's files are removed later.
@@ -110,6 +111,15 @@ class RunSupervisor {
              Done done);
   void Heartbeat(const std::string& run_id, const std::string& session_token,
                  Done done);
+  // Handles a message of a ControlStream with a session token, unless it is
+  // about credits or a rate. kUnauthenticated: as Admit. A worker that supports
+  // pauses listens to them by it (RunPauses::Handle), and answers; `sink` must
+  // exist until ForgetControl has called `gone`. The messages of other workers
+  // are those of clients.
+  void WorkerControl(const gymgui::trainer::ControlEvent& event,
+                     const std::string& session_token, ControlSink* sink,
+                     Done done);
+  void ForgetControl(const ControlSink* sink, EventLoop::Task gone);
 
   // Messages of proxies.
 
@@ -150,10 +160,6 @@ class RunSupervisor {
   void NoteRows(LiveRun* run, const Numbers& last, uint64_t printed_steps);
   void Tick();
   void ForgetOld();
-  void Signal(const std::string& run_id, RunState from, RunState to, int signal,
-              Done done);
-  void SignalNow(LiveRun* run, RunState from, RunState to, int signal,
-                 Done done);
 
   const Options options_;
   EventStore* const store_;
@@ -162,6 +168,7 @@ class RunSupervisor {
   LiveRuns runs_;
   RunStarter starter_;
   RunEnds ends_;
+  RunPauses pauses_;
   int64_t ticked_ns_ = 0;  // monotonic clock, of the last Tick
   EventLoop loop_;         // last: its thread ends first
 };

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "program/grpc/mutual_tls.h"
 #include "program/grpc/server_parts.h"
 // gRPC's generated code: each callback method hides the synchronous one.
 #pragma GCC diagnostic push
@@ -25,6 +26,9 @@
 
 namespace tandem::slow_lane {
 namespace {
+
+// The maximum of connections with TLS: each run on another machine has one.
+constexpr int kMostTlsClients = 4096;
 
 absl::string_view TextOf(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)),
@@ -112,7 +116,12 @@ absl::StatusOr<Entrance> Entrance::Read(const Options& options) {
     entrance.token_ = *std::move(token);
   }
   if (options.listen != "none") {
-    TANDEM_ASSIGN_OR_RETURN(entrance.tcp_, LoopbackOf(options.listen));
+    TANDEM_ASSIGN_OR_RETURN(entrance.tcp_, options.allow_remote
+                                               ? AddressesOf(options.listen)
+                                               : LoopbackOf(options.listen));
+  }
+  if (!options.tls.certificate.empty()) {
+    TANDEM_ASSIGN_OR_RETURN(entrance.tls_, MutualTls(options.tls));
   }
   return entrance;
 }
@@ -151,7 +160,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   std::unique_ptr<Server> server(new Server);
   server->own_ = AddAcceptor(&builder, grpc::InsecureServerCredentials());
-  if (entrance.token_.has_value()) {
+  if (entrance.has_tls()) {
+    server->unknown_ = AddAcceptor(&builder, entrance.tls_);
+  } else if (entrance.token_.has_value()) {
     server->unknown_ = AddAcceptor(
         &builder, std::make_shared<TokenCredentials>(*entrance.token_));
   }
@@ -176,6 +187,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
           .program = "tandem-daemon",
           .take_own = HandTo(server->own_.get()),
           .take_unknown = HandTo(server->unknown_.get()),
+          .most_unknown = entrance.has_tls() ? kMostTlsClients
+                                             : ConnectionAcceptor::kMostUnknown,
+          .tcp_is_tls = entrance.has_tls(),
           .next_of_unknown =
               absl::StrCat("connect to unix:", data_dir, "/", kSocketFile,
                            ", or start the daemon with --token_file")});

@@ -12,6 +12,7 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_SERVER_H_
 #define TANDEM_SLOW_LANE_DAEMON_SERVER_H_
 
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -28,6 +29,7 @@
 #include "program/grpc/peer_owner.h"
 #include "program/grpc/server_parts.h"
 #include "program/listening_sockets.h"
+#include "program/tls/tls_flags.h"
 
 namespace tandem::slow_lane {
 
@@ -35,15 +37,17 @@ namespace tandem::slow_lane {
 class Entrance {
  public:
   struct Options {
-    std::string listen;       // HOST:PORT, or "none"
-    std::string socket;       // another Unix socket, absolute; may be empty
-    std::string allow_users;  // names and uids between commas
-    std::string token_file;   // empty: none
+    std::string listen;         // HOST:PORT, or "none"
+    std::string socket;         // another Unix socket, absolute; may be empty
+    std::string allow_users;    // names and uids between commas
+    std::string token_file;     // empty: none
+    TlsFiles tls;               // TCP connections need TLS; empty: plaintext
+    bool allow_remote = false;  // whether `listen` may be any address
   };
 
-  // Reads users, token and addresses; changes nothing. kInvalidArgument,
-  // kPermissionDenied, kFailedPrecondition: a flag is invalid; the text names
-  // it.
+  // Reads users, token, certificates and addresses; changes nothing.
+  // kInvalidArgument, kPermissionDenied, kFailedPrecondition: a flag is
+  // invalid; the text names it.
   static absl::StatusOr<Entrance> Read(const Options& options);
 
   // Begins to listen: clients may connect, and wait for Server. Call it in the
@@ -58,6 +62,9 @@ class Entrance {
   // HOST:PORT after Listen, with the actual port; empty if there is none.
   const std::string& address() const { return address_; }
 
+  // Whether connections to `address` need TLS.
+  bool has_tls() const { return tls_ != nullptr; }
+
  private:
   friend class Server;
   Entrance(Options options, AllowedUsers users)
@@ -66,6 +73,7 @@ class Entrance {
   Options options_;
   AllowedUsers users_;
   std::optional<std::string> token_;
+  std::shared_ptr<grpc::ServerCredentials> tls_;  // nullptr: none
   std::vector<TcpAddress> tcp_;
   std::string address_;
   std::vector<ListeningSocket> sockets_;
@@ -88,7 +96,7 @@ class Server {
   Server() = default;
 
   std::unique_ptr<GrpcAcceptor> own_;
-  std::unique_ptr<GrpcAcceptor> unknown_;  // nullptr: no token
+  std::unique_ptr<GrpcAcceptor> unknown_;  // nullptr: neither TLS nor a token
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<ConnectionAcceptor> acceptor_;  // uses all of the above
 };

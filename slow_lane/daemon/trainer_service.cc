@@ -175,7 +175,8 @@ class TrainerService final : public trainer::TrainerService::CallbackService {
 
   grpc::ServerBidiReactor<trainer::ControlEvent, trainer::ControlEvent>*
   ControlStream(CallbackServerContext* context) override {
-    return new ControlCall(ControlKey(*context), hub_, runs_);
+    return new ControlCall(ControlKey(*context), SessionToken(*context), hub_,
+                           runs_);
   }
 
   ServerUnaryReactor* GetHealth(

@@ -44,6 +44,18 @@ absl::Status CheckVersions(const RegisterWorkerRequest& request) {
   return absl::OkStatus();
 }
 
+v1::RegisteredWorker ToWorker(const RegisterWorkerRequest& request) {
+  v1::RegisteredWorker worker;
+  worker.set_worker_id(request.worker_id());
+  worker.set_worker_kind(request.worker_kind());
+  worker.set_proto_version(request.proto_version());
+  worker.set_schema_id(request.schema_id());
+  worker.set_schema_version(request.schema_version());
+  worker.set_supports_pause(request.supports_pause());
+  worker.set_supports_checkpoint(request.supports_checkpoint());
+  return worker;
+}
+
 std::string AcceptedVersion(const RegisterWorkerRequest& request) {
   return request.proto_version().empty() ? kProtocol : request.proto_version();
 }

@@ -6,7 +6,7 @@
 // Ownership: the proxy owns it; one thread uses it. The link owns its reading
 // thread.
 //
-//   DaemonLink link("unix:daemon.sock");
+//   DaemonLink link("unix:daemon.sock", grpc::InsecureChannelCredentials());
 //   if (!link.connected()) link.Connect(hello);   // the answer is a welcome
 //   if (!link.Send(message)) ...                  // broken: connect again
 //   for (v1::ToProxy& answer : link.Take()) ...
@@ -16,6 +16,7 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/sync_stream.h>
 
 #include <memory>
@@ -24,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "transport/base/unique_fd.h"
 
@@ -32,7 +34,8 @@ namespace tandem::slow_lane {
 class DaemonLink {
  public:
   // `target` in gRPC's form. Does not connect.
-  explicit DaemonLink(const std::string& target);
+  DaemonLink(const std::string& target,
+             std::shared_ptr<grpc::ChannelCredentials> credentials);
   ~DaemonLink();
   DaemonLink(const DaemonLink&) = delete;
   DaemonLink& operator=(const DaemonLink&) = delete;
@@ -40,6 +43,11 @@ class DaemonLink {
   // Drops the old call and begins a new one. Returns false if there is no
   // daemon.
   bool Connect(const v1::Hello& hello);
+
+  // Returns the run's configuration. Blocks at most `secs`. kNotFound: the
+  // daemon does not have the run; kUnavailable, kDeadlineExceeded: no daemon.
+  absl::StatusOr<std::string> FetchConfig(const std::string& run_id,
+                                          int secs) const;
 
   // Whether the call is open, as far as is known.
   bool connected() const;
@@ -58,10 +66,12 @@ class DaemonLink {
  private:
   using Stream = grpc::ClientReaderWriter<v1::FromProxy, v1::ToProxy>;
 
+  std::unique_ptr<v1::SlowLane::Stub> NewStub() const;
   void Disconnect();
   void ReadAnswers(Stream* stream);
 
   const std::string target_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const UniqueFd wake_;  // an eventfd
   std::unique_ptr<v1::SlowLane::Stub> stub_;
   std::unique_ptr<grpc::ClientContext> context_;

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <google/protobuf/arena.h>
+#include <grpcpp/security/credentials.h>
 #include <poll.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,17 +12,19 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "program/grpc/mutual_tls.h"
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
+#include "slow_lane/proxy/remote_run.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
@@ -29,6 +33,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
+#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -55,7 +60,6 @@ constexpr double kAloneSecs = 10;
 // If the daemon has become the worker's parent, it writes the exit record. The
 // proxy waits this long for it.
 constexpr double kExitRecordSecs = 5;
-constexpr size_t kStderrBytes = 2000;
 
 void Log(absl::string_view line) {
   std::cerr << PrintableLines(line) << std::endl;
@@ -64,15 +68,29 @@ void Log(absl::string_view line) {
 // The proxy of one run; one thread.
 class Proxy {
  public:
+  // `stop`: a signalfd, or -1.
   Proxy(const ProxyOptions& options, RunFolder folder, LaunchPlan plan,
-        RunConfig config)
+        RunConfig config, DaemonLink* link, int stop)
       : options_(options),
         folder_(std::move(folder)),
         plan_(std::move(plan)),
         config_(std::move(config)),
-        link_(absl::StrCat("unix:", kSocketFile)) {}
+        link_(*link),
+        stop_(stop) {}
 
   absl::Status Run() {
+    absl::Status served = Serve();
+    // The run has ended without its worker: no other process ends that one.
+    if (options_.is_remote && worker_.has_value()) EndWorker();
+    if (options_.is_remote && recorded_ && !config_.persist_logs) {
+      unlink(folder_.stdout_path().c_str());
+      unlink(folder_.stderr_path().c_str());
+    }
+    return served;
+  }
+
+ private:
+  absl::Status Serve() {
     // The proxy watches a living worker also without a daemon.
     TANDEM_ASSIGN_OR_RETURN(AdoptedWorker found,
                             AdoptWorker(folder_, plan_.token));
@@ -88,6 +106,7 @@ class Proxy {
       if (refused_.has_value()) return absl::FailedPreconditionError(*refused_);
       if (!link_.connected() && MonotonicNanos() >= next_connect_ns_) Connect();
       TakeAnswers();
+      if (recorded_) break;
       if (welcome_.has_value() && !worker_.has_value() && !exit_.has_value()) {
         TANDEM_RETURN_IF_ERROR(StartWorker());
       }
@@ -97,9 +116,14 @@ class Proxy {
       if (welcome_.has_value() && link_.connected()) {
         alone_ = Deadline::After(kAloneSecs);
       }
+      if (stopping_ && alone_.PassedAt(MonotonicNanos())) {
+        return absl::UnavailableError(absl::StrCat(
+            "stopped, and no daemon: what it did not read stays in ",
+            folder_.path()));
+      }
       // The exit record must be written before, for the next daemon, unless the
-      // folder does not exist.
-      if (!worker_.has_value() && !link_.connected() &&
+      // folder does not exist. No daemon starts another remote proxy.
+      if (!options_.is_remote && !worker_.has_value() && !link_.connected() &&
           alone_.PassedAt(MonotonicNanos()) &&
           (FolderIsGone() || (exit_.has_value() && RecordExit()))) {
         Log("no worker runs, and no daemon: the next one of this folder goes "
@@ -111,7 +135,6 @@ class Proxy {
     return absl::OkStatus();
   }
 
- private:
   void Connect() {
     next_connect_ns_ = MonotonicNanos() + kReconnectMs * kNsPerMs;
     welcome_.reset();
@@ -284,9 +307,41 @@ class Proxy {
       v1::WorkerEnded* const ended = message.mutable_worker_ended();
       *ended = ToProto(*exit_);
       if (!tail_problem_.empty()) ended->set_unknown(tail_problem_);
-      ended->set_last_stderr(LastOfStderr());
+      ended->set_last_stderr(folder_.LastOfStderr());
       sent_end_ = link_.Send(message);
     }
+  }
+
+  // Ends the run's processes. Blocks for the grace.
+  void EndWorker() const {
+    const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
+    const absl::StatusOr<TreeEnd> end =
+        EndTree(QueryOf(plan_.token, dispatched_,
+                        self.ok() ? std::optional(*self) : std::nullopt),
+                absl::ToDoubleSeconds(options_.kill_grace));
+    if (!end.ok()) {
+      Log(end.status().message());
+    } else if (end->ended > 0 || !end->left.empty()) {
+      Log(end->Describe());
+    }
+  }
+
+  // Ray stops the job, or has died: ends the worker, and reports that if the
+  // daemon answers in time.
+  void Stop() {
+    signalfd_siginfo info;
+    while (read(stop_, &info, sizeof(info)) > 0) {
+    }
+    if (!std::exchange(stopping_, true)) Log("SIGTERM: ending the run");
+    if (worker_.has_value()) {
+      EndWorker();
+    } else if (!exit_.has_value()) {
+      const std::string reason = "Ray ended its job before";
+      PreventLaunch(folder_, reason).IgnoreError();
+      exit_ = WorkerExit{
+          .how = WorkerExit::How::kNotStarted, .number = 0, .reason = reason};
+    }
+    alone_ = Deadline::After(kAloneSecs);
   }
 
   // Call it after the worker's end. Finds the exit status unless it is `known`,
@@ -294,17 +349,7 @@ class Proxy {
   void WorkerHasEnded(std::optional<WorkerExit> known) {
     const WorkerExit exit =
         known.has_value() ? *std::move(known) : FindOutHowItEnded();
-    const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
-    const TreeQuery left =
-        QueryOf(plan_.token, dispatched_,
-                self.ok() ? std::optional(*self) : std::nullopt);
-    const absl::StatusOr<TreeEnd> end =
-        EndTree(left, absl::ToDoubleSeconds(options_.kill_grace));
-    if (!end.ok()) {
-      Log(end.status().message());
-    } else if (end->ended > 0 || !end->left.empty()) {
-      Log(absl::StrCat("left behind by the worker: ", end->Describe()));
-    }
+    EndWorker();  // what it left behind
     exit_ = exit;
     // After an error, such as a full disk, the daemon still gets the exit.
     RecordExit();
@@ -348,29 +393,13 @@ class Proxy {
             .reason = "it ended while neither proxy nor daemon was alive"};
   }
 
-  std::string LastOfStderr() const {
-    std::ifstream file(folder_.stderr_path(), std::ios::binary);
-    file.seekg(0, std::ios::end);
-    const std::streamoff size = file.tellg();
-    if (size <= 0) return "";
-    const auto wanted = static_cast<std::streamoff>(kStderrBytes);
-    file.seekg(std::max<std::streamoff>(0, size - wanted));
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    std::string printable;
-    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-      if (!line.empty()) {
-        absl::StrAppend(&printable, PrintableHead(line, kStderrBytes), "\n");
-      }
-    }
-    return printable;
-  }
-
   void Wait() {
     if (recorded_ || refused_.has_value()) return;
     pollfd fds[] = {{.fd = link_.wake_fd(), .events = POLLIN, .revents = 0},
                     {.fd = worker_.has_value() ? worker_->pidfd.get() : -1,
                      .events = POLLIN,
-                     .revents = 0}};
+                     .revents = 0},
+                    {.fd = stop_, .events = POLLIN, .revents = 0}};
     int wait_ms = link_.connected() ? poll_ms_ : kReconnectMs;
     const int64_t until_read_ns = next_read_ns_ - MonotonicNanos();
     if (until_read_ns > 0) {
@@ -379,6 +408,7 @@ class Proxy {
     }
     poll(fds, std::size(fds), wait_ms);
     if (worker_.has_value()) ReapOrphans(worker_->identity.pid);
+    if (fds[2].revents != 0) Stop();
     if (fds[1].revents != 0) WorkerHasEnded(std::nullopt);
   }
 
@@ -386,7 +416,8 @@ class Proxy {
   const RunFolder folder_;
   const LaunchPlan plan_;
   const RunConfig config_;
-  DaemonLink link_;
+  DaemonLink& link_;
+  const int stop_;
 
   // The state of the current link.
   std::optional<v1::Position> welcome_;  // where to read on
@@ -408,24 +439,54 @@ class Proxy {
   int tries_left_ = kTriesAfterTheEnd;
   Deadline alone_ = Deadline::After(kAloneSecs);
   bool recorded_ = false;
+  bool stopping_ = false;
   std::optional<std::string> refused_;
   int poll_ms_ = kShortestPollMs;
   int64_t next_read_ns_ = 0;
 };
+
+absl::Status RunRemoteProxy(const ProxyOptions& options) {
+  // Before gRPC's threads, which inherit the mask.
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &term, nullptr);
+  const UniqueFd stop(signalfd(-1, &term, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!stop.valid()) return MakeSystemError("signalfd", "SIGTERM", errno);
+  TANDEM_RETURN_IF_ERROR(BecomeSubreaper());
+  const std::string daemon = DaemonOfRemote();
+  TANDEM_ASSIGN_OR_RETURN(const auto credentials, DaemonCredentials(daemon));
+  DaemonLink link(daemon, credentials);
+  std::error_code error;
+  const RunFolder folder = RunFolder::At(
+      std::filesystem::current_path(error).string(), options.run_id);
+  TANDEM_RETURN_IF_ERROR(MakeRemoteFolder(options.run_id, folder, link));
+  TANDEM_ASSIGN_OR_RETURN(const ProxyLock lock, ProxyLock::Acquire(folder));
+  TANDEM_ASSIGN_OR_RETURN(LaunchPlan plan, folder.ReadLaunchPlan());
+  TANDEM_ASSIGN_OR_RETURN(RunConfig config, ReadRunConfig(folder));
+  return Proxy(options, folder, std::move(plan), std::move(config), &link,
+               stop.get())
+      .Run();
+}
 
 }  // namespace
 
 absl::Status RunProxy(const ProxyOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  if (options.is_remote) return RunRemoteProxy(options);
   const RunFolder folder = RunFolder::At(".", options.run_id);
   TANDEM_ASSIGN_OR_RETURN(const ProxyLock lock, ProxyLock::Acquire(folder));
+  TANDEM_ASSIGN_OR_RETURN(RunConfig config, ReadRunConfig(folder));
+  if (config.on_ray) {
+    return BecomeRayJob(options.run_id, options.public_address, lock);
+  }
   TANDEM_RETURN_IF_ERROR(BecomeSubreaper());
   TANDEM_ASSIGN_OR_RETURN(LaunchPlan plan, folder.ReadLaunchPlan());
-  std::ifstream file(folder.config_path());
-  const std::string json{std::istreambuf_iterator<char>(file), {}};
-  TANDEM_ASSIGN_OR_RETURN(RunConfig config, ParseRunConfig(json));
-  return Proxy(options, folder, std::move(plan), std::move(config)).Run();
+  DaemonLink link(absl::StrCat("unix:", kSocketFile),
+                  grpc::InsecureChannelCredentials());
+  return Proxy(options, folder, std::move(plan), std::move(config), &link, -1)
+      .Run();
 }
 
 }  // namespace tandem::slow_lane

@@ -29,6 +29,7 @@ constexpr size_t kMostProblemsShown = 20;
 // recursive.
 constexpr int kDeepest = 64;
 constexpr uint64_t kNoLimit = std::numeric_limits<int64_t>::max();
+constexpr absl::string_view kRay = "metadata.tandem.ray";
 
 enum class Kind {
   kObject,      // an object with the table's keys only
@@ -38,6 +39,7 @@ enum class Kind {
   kText,        // a text; null: none, if it is not required
   kName,        // as kText; empty: none
   kFolder,      // as kText; a folder
+  kAmounts,     // names and numbers above 0
   kVideoMode,   // MOSAIC's words
   kInteger,
   kBool,
@@ -77,6 +79,9 @@ constexpr Rule kRules[] = {
     {"metadata.tandem.fast_lane.slot", Kind::kInteger, false, 0},
     {"metadata.tandem.fast_lane.video_mode", Kind::kVideoMode},
     {"metadata.tandem.fast_lane.grid_limit", Kind::kInteger, false, 1},
+    {kRay, Kind::kObject},
+    {"metadata.tandem.ray.address", Kind::kText, true},
+    {"metadata.tandem.ray.resources", Kind::kAmounts},
     // "worker" belongs to another program, and need not be an object.
     {"metadata.worker.worker_id", Kind::kName},
     {"schedule", Kind::kObject},
@@ -181,6 +186,7 @@ std::string Expected(const Rule& rule, const json& value, bool* is_met) {
     case Kind::kObject:
     case Kind::kOpenObject:
     case Kind::kVariables:
+    case Kind::kAmounts:
       *is_met = value.is_object();
       return "an object";
     case Kind::kTexts:
@@ -254,6 +260,40 @@ void CheckVariables(const json& environment, absl::string_view path,
   }
 }
 
+std::optional<uint64_t> IntegerAt(json& root, absl::string_view path) {
+  const json* const value = Find(root, path);
+  return value == nullptr ? std::nullopt : IntegerOf(*value);
+}
+
+void CheckAmounts(const json& amounts, absl::string_view path,
+                  Problems* problems) {
+  for (const auto& [name, value] : amounts.items()) {
+    if (name.empty()) problems->Add(path, "names, not empty", Quoted(name));
+    if (!value.is_number() || !(value.get<double>() > 0)) {
+      problems->Add(absl::StrCat(path, ".", name), "a number above 0",
+                    Shown(value));
+    }
+  }
+}
+
+// Ray assigns processors and GPUs, and only its nodes know the worker's times
+// and memory.
+void CheckRay(json& root, Problems* problems) {
+  if (Find(root, kRay) == nullptr) return;
+  constexpr absl::string_view kBeside = " with metadata.tandem.ray";
+  if (IntegerAt(root, "resources.gpus.requested").value_or(0) > 0) {
+    problems->Add("resources.gpus.requested",
+                  absl::StrCat("0", kBeside, ", whose resources may have GPU"),
+                  "more");
+  }
+  for (const absl::string_view path :
+       {"schedule.max_duration_seconds", "metadata.tandem.enforce_resources"}) {
+    if (Find(root, path) != nullptr) {
+      problems->Add(path, absl::StrCat("none", kBeside), "one");
+    }
+  }
+}
+
 // Checks a member. Converts integers such as 4.0, except in metadata, which do
 // not change.
 void Check(json& root, const Rule& rule, Problems* problems) {
@@ -277,6 +317,7 @@ void Check(json& root, const Rule& rule, Problems* problems) {
   if (rule.kind == Kind::kVariables) {
     CheckVariables(*value, rule.path, problems);
   }
+  if (rule.kind == Kind::kAmounts) CheckAmounts(*value, rule.path, problems);
   if (rule.kind == Kind::kInteger &&
       !absl::StartsWith(rule.path, "metadata.")) {
     *value = *IntegerOf(*value);
@@ -309,11 +350,6 @@ void FillIn(json& config) {
   }
   config.emplace("metadata", json::object());
   config.emplace("schedule", json::object());
-}
-
-std::optional<uint64_t> IntegerAt(json& root, absl::string_view path) {
-  const json* const value = Find(root, path);
-  return value == nullptr ? std::nullopt : IntegerOf(*value);
 }
 
 std::optional<std::string> TextAt(json& root, absl::string_view path) {
@@ -388,6 +424,7 @@ absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
   Problems problems;
   CheckKeys(root, "", &problems);
   for (const Rule& rule : kRules) Check(root, rule, &problems);
+  CheckRay(root, &problems);
   TANDEM_RETURN_IF_ERROR(problems.ToStatus());
   FillIn(root);
 
@@ -412,6 +449,7 @@ absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
       IntegerAt(root, "metadata.tandem.step_stride").value_or(1);
   config.fast_lane = FastLaneVariables(root);
   config.worker_id = TextAt(root, "metadata.worker.worker_id");
+  config.on_ray = Find(root, kRay) != nullptr;
   config.canonical_json = root.dump();
   config.digest = Sha256(config.canonical_json);
   return config;

@@ -47,6 +47,7 @@ struct RunConfig {
   uint64_t step_stride = 1;
   std::map<std::string, std::string> fast_lane;  // variables of the worker
   std::optional<std::string> worker_id;
+  bool on_ray = false;  // the worker is a job of Ray, by metadata.tandem.ray
 
   std::string canonical_json;  // parses to the same config, byte for byte
   std::string digest;          // its SHA-256, 64 hexadecimal digits

@@ -49,6 +49,14 @@ json Largest() {
   return config;
 }
 
+json OnRay() {
+  json config = Smallest();
+  config["metadata"]["tandem"]["ray"] = {
+      {"address", "http://head:8265"},
+      {"resources", {{"CPU", 4}, {"simulation", 0.5}}}};
+  return config;
+}
+
 absl::StatusOr<RunConfig> Parse(const json& config) {
   return ParseRunConfig(config.dump());
 }
@@ -132,8 +140,42 @@ TEST(ParseRunConfig, AnEmptyFastLaneHasMosaicsDefaults) {
       (std::map<std::string, std::string>{{"MOSAIC_FASTLANE_ONLY", "0"}}));
 }
 
+TEST(ParseRunConfig, ReadsWhetherTheWorkerRunsOnRay) {
+  EXPECT_FALSE(Parse(Largest())->on_ray);
+  const auto parsed = Parse(OnRay());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(parsed->on_ray);
+  json config = OnRay();
+  config["metadata"]["tandem"]["ray"].erase("resources");
+  EXPECT_TRUE(Parse(config).ok());
+  config["metadata"]["tandem"]["ray"].erase("address");
+  ExpectFacts(Problem(config), {"metadata.tandem.ray.address", "nothing"});
+}
+
+TEST(ParseRunConfig, RefusesWrongValuesOfRay) {
+  const std::pair<const char*, json> kWrong[] = {
+      {"/metadata/tandem/ray", "http://head:8265"},
+      {"/metadata/tandem/ray/address", ""},
+      {"/metadata/tandem/ray/adress", "http://head:8265"},
+      {"/metadata/tandem/ray/resources", json::array({4})},
+      {"/metadata/tandem/ray/resources/CPU", "4"},
+      {"/metadata/tandem/ray/resources/CPU", 0},
+      {"/metadata/tandem/ray/resources/CPU", -1},
+      {"/resources/gpus/requested", 1},
+      {"/metadata/tandem/enforce_resources", true},
+      {"/schedule/max_duration_seconds", 60},
+  };
+  for (const auto& [path, value] : kWrong) {
+    json config = OnRay();
+    const json::json_pointer pointer(path);
+    config[pointer] = value;
+    ExpectFacts(Problem(config),
+                {pointer.back().c_str(), "expected", "found", "1 problem:"});
+  }
+}
+
 TEST(ParseRunConfig, GivesTheSameCanonicalTextAgain) {
-  for (const json& given : {Smallest(), Largest()}) {
+  for (const json& given : {Smallest(), Largest(), OnRay()}) {
     const auto once = Parse(given);
     ASSERT_TRUE(once.ok()) << once.status();
     const auto twice = ParseRunConfig(once->canonical_json);

@@ -6,10 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -252,6 +255,24 @@ absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
   return NoRecord(exit_path(), "how a worker ended", *text);
 }
 
+std::string RunFolder::LastOfStderr() const {
+  constexpr size_t kMostBytes = 2000;
+  std::ifstream file(stderr_path(), std::ios::binary);
+  file.seekg(0, std::ios::end);
+  const std::streamoff size = file.tellg();
+  if (size <= 0) return "";
+  const auto wanted = static_cast<std::streamoff>(kMostBytes);
+  file.seekg(std::max<std::streamoff>(0, size - wanted));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string printable;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!line.empty()) {
+      absl::StrAppend(&printable, PrintableHead(line, kMostBytes), "\n");
+    }
+  }
+  return printable;
+}
+
 absl::StatusOr<bool> RunFolder::HasProxy() const {
   const UniqueFd file(open(proxy_lock_path().c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) {
@@ -281,6 +302,8 @@ absl::StatusOr<ProxyLock> ProxyLock::Acquire(const RunFolder& folder) {
       "holds ",
       path));
 }
+
+void ProxyLock::KeepOverExec() const { fcntl(fd_.get(), F_SETFD, 0); }
 
 using std::filesystem::directory_iterator;
 

@@ -120,6 +120,10 @@ class RunFolder {
   // WriteExit.
   absl::StatusOr<std::optional<WorkerExit>> ReadExit() const;
 
+  // Returns the end of the worker's stderr, at most some 2000 bytes, printable;
+  // empty if there is none.
+  std::string LastOfStderr() const;
+
   // Whether a process holds the run's ProxyLock. One open and one system call;
   // takes no lock. False if there is no folder.
   absl::StatusOr<bool> HasProxy() const;
@@ -137,6 +141,9 @@ class ProxyLock {
  public:
   // kAlreadyExists: another process (or object) holds it. Does not block.
   static absl::StatusOr<ProxyLock> Acquire(const RunFolder& folder);
+
+  // The lock stays with this process also after it executes another program.
+  void KeepOverExec() const;
 
  private:
   explicit ProxyLock(UniqueFd fd) : fd_(std::move(fd)) {}

@@ -99,6 +99,18 @@ absl::Status UpdateRun(Database& database, RunRow* run) {
   return WriteUpdate(database, number, run);
 }
 
+absl::Status SaveWorker(Database& database, const std::string& run_id,
+                        const v1::RegisteredWorker& worker) {
+  TANDEM_ASSIGN_OR_RETURN(const int64_t number, FindRun(database, run_id));
+  return database.Run(
+      "INSERT OR REPLACE INTO workers (run, worker_id, worker_kind, "
+      "proto_version, schema_id, schema_version, supports_pause, "
+      "supports_checkpoint) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      number, worker.worker_id(), worker.worker_kind(), worker.proto_version(),
+      worker.schema_id(), worker.schema_version(), worker.supports_pause(),
+      worker.supports_checkpoint());
+}
+
 absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
   std::vector<RunRow> runs;
   TANDEM_RETURN_IF_ERROR(database.ForEachRow(
@@ -125,6 +137,25 @@ absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
         run.worker.set_start_time(static_cast<uint64_t>(row.Int(14)));
         run.worker.set_boot_id(std::string(row.Text(15)));
         run.last_beat_at_ns = row.Int(16);
+        return true;
+      }));
+  std::map<absl::string_view, RunRow*> by_id;
+  for (RunRow& run : runs) by_id.emplace(run.run_id, &run);
+  TANDEM_RETURN_IF_ERROR(database.ForEachRow(
+      "SELECT run_id, worker_id, worker_kind, proto_version, schema_id, "
+      "schema_version, supports_pause, supports_checkpoint FROM workers AS w "
+      "CROSS JOIN runs ON runs.run = w.run",
+      [&by_id](const Statement& row) {
+        const std::string worker_id(row.Text(1));
+        v1::RegisteredWorker& worker =
+            by_id.at(row.Text(0))->workers[worker_id];
+        worker.set_worker_id(worker_id);
+        worker.set_worker_kind(std::string(row.Text(2)));
+        worker.set_proto_version(std::string(row.Text(3)));
+        worker.set_schema_id(std::string(row.Text(4)));
+        worker.set_schema_version(static_cast<uint32_t>(row.Int(5)));
+        worker.set_supports_pause(row.Int(6) != 0);
+        worker.set_supports_checkpoint(row.Int(7) != 0);
         return true;
       }));
   return runs;
@@ -158,6 +189,7 @@ absl::Status DetachRun(Database& database, const std::string& run_id) {
   for (const char* sql : {"INSERT INTO detached_runs (run) VALUES (?)",
                           "DELETE FROM run_updates WHERE run = ?",
                           "DELETE FROM positions WHERE run = ?",
+                          "DELETE FROM workers WHERE run = ?",
                           "DELETE FROM runs WHERE run = ?"}) {
     TANDEM_RETURN_IF_ERROR(database.Run(sql, number));
   }

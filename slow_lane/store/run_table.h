@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,9 @@ struct RunRow {
   std::vector<int32_t> gpu_slots;  // reserved until its end
   v1::ProcessIdentity worker;      // pid 0: none yet
   int64_t last_beat_at_ns = 0;     // 0: none yet
+
+  // Registered workers, by their names: SaveWorker.
+  std::map<std::string, v1::RegisteredWorker> workers;
 };
 
 // Returns the run's number in the tables of events; kNotFound.
@@ -68,6 +72,11 @@ absl::Status UpdateRun(Database& database, RunRow* run);
 // Writes the bookkeeping only, without a change for watchers. kNotFound as
 // above.
 absl::Status SaveRun(Database& database, const RunRow& run);
+
+// Writes a worker of the run, in place of an earlier one of that name.
+// kNotFound as above.
+absl::Status SaveWorker(Database& database, const std::string& run_id,
+                        const v1::RegisteredWorker& worker);
 
 // Returns all runs, in the order of their creation.
 absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database);

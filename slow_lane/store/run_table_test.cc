@@ -57,6 +57,16 @@ TEST_F(RunTableTest, ARunComesBackAsItWas) {
   run.worker.set_start_time(uint64_t{1} << 63);
   run.worker.set_boot_id("boot");
   run.last_beat_at_ns = 9;
+  v1::RegisteredWorker learner;
+  learner.set_worker_id("learner");
+  learner.set_schema_version(1);
+  ASSERT_TRUE(SaveWorker(*database_, "a", learner).ok());
+  learner.set_worker_kind("kind");
+  learner.set_proto_version("MOSAIC/1.0");
+  learner.set_schema_id("schema");
+  learner.set_supports_pause(true);
+  learner.set_supports_checkpoint(true);
+  ASSERT_TRUE(SaveWorker(*database_, "a", learner).ok());
   ASSERT_TRUE(UpdateRun(*database_, &run).ok());
   EXPECT_EQ(run.update_seq, 2u);
 
@@ -79,6 +89,9 @@ TEST_F(RunTableTest, ARunComesBackAsItWas) {
   EXPECT_EQ(got.proxy_starts, 2u);
   EXPECT_EQ(got.worker.SerializeAsString(), run.worker.SerializeAsString());
   EXPECT_EQ(got.last_beat_at_ns, 9);
+  ASSERT_EQ(got.workers.size(), 1u);
+  EXPECT_EQ(got.workers.at("learner").SerializeAsString(),
+            learner.SerializeAsString());
 }
 
 TEST_F(RunTableTest, OnlyChangesOfStateAreUpdates) {
@@ -125,6 +138,7 @@ TEST_F(RunTableTest, UnknownRunIsNotFound) {
   RunRow run = RunNamed("missing");
   EXPECT_TRUE(absl::IsNotFound(UpdateRun(*database_, &run)));
   EXPECT_TRUE(absl::IsNotFound(SaveRun(*database_, run)));
+  EXPECT_TRUE(absl::IsNotFound(SaveWorker(*database_, "missing", {})));
   EXPECT_TRUE(absl::IsNotFound(DetachRun(*database_, "missing")));
 }
 

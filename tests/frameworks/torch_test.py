@@ -1,13 +1,21 @@
 """tandem.torch on the CPU: results, actions, copies; on a GPU, if there is one, the same results."""
 
-from collections.abc import Iterator
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 import tandem
 import tandem.torch
+
+_ROOT = Path(__file__).parents[2]
 
 _DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 
@@ -69,6 +77,71 @@ def test_a_gpu_that_is_not_there_has_its_error(client: tandem.SharedMemoryClient
         pytest.skip("there is a GPU")
     with pytest.raises(tandem.GpuDriverMissing):
         tandem.torch.step_to(client, "cuda:0")
+
+
+def test_after_a_reconnect_another_object_is_needed(client: tandem.SharedMemoryClient) -> None:
+    """The old one has views of another session."""
+    steps = tandem.torch.step_to(client, "cpu")
+    client.reconnect()
+    calls: list[Callable[[], Any]] = [steps.reset, steps.recv, lambda: steps.send(torch.zeros((4, 6)))]
+    for call in calls:
+        with pytest.raises(tandem.ClientClosed, match="call step_to again"):
+            call()
+    assert tandem.torch.step_to(client, "cpu").reset(seed=0).shape == (4, 17)
+
+
+class _Dicts(tandem.Engine):
+    num_envs = 1
+    observation_space = spaces.Dict({"x": spaces.Box(-1, 1, (2,))})
+    action_space = spaces.Box(-1, 1, (1,))
+
+    def reset(self, envs: Any, seeds: Any, arrays: Any) -> None:
+        arrays.obs["x"][envs] = 0
+
+    def step(self, envs: Any, arrays: Any) -> None:
+        arrays.obs["x"][envs] = 0
+
+
+def test_observations_of_fields_are_unsupported() -> None:
+    """They are several arrays."""
+    name, stop = f"tandem-torch-test-{os.getpid()}", threading.Event()
+    serving = threading.Thread(target=tandem.serve, args=(_Dicts(),), kwargs={"name": name, "stop": stop})
+    serving.start()
+    try:
+        with tandem.SharedMemoryClient(name) as client, pytest.raises(tandem.Unsupported, match="fields"):
+            tandem.torch.step_to(client, "cpu")
+    finally:
+        stop.set()
+        serving.join()
+
+
+_ENGINE_ON_A_GPU = """
+import tandem
+from gymnasium import spaces
+class OnGpu(tandem.Engine):
+    observation_space, action_space = spaces.Box(-1, 1, (2,)), spaces.Box(-1, 1, (1,))
+    cuda_device, fills_cpu = 0, False
+    def __init__(self, num_envs):
+        self.num_envs = num_envs
+    def reset(self, envs, seeds, arrays):
+        pass
+    def step(self, envs, arrays):
+        pass
+OnGpu.main()
+"""
+
+
+def test_observations_on_a_gpu_only_are_unsupported_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the stand-in driver, in the engine's process alone."""
+    program = tmp_path / "engine.py"
+    program.write_text(_ENGINE_ON_A_GPU, "utf-8")
+    with monkeypatch.context() as patch:
+        patch.setenv("TANDEM_CUDA_LIBRARY", str(_ROOT / "bazel-bin" / "transport" / "gpu" / "standin_cuda.so"))
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        engine = tandem.launch_engine(server=program, num_envs=2, timeout=60)
+    with engine, tandem.SharedMemoryClient(engine.name) as client:
+        with pytest.raises(tandem.Unsupported, match="on a GPU only"):
+            tandem.torch.step_to(client, "cpu")
 
 
 def test_another_kind_of_device_is_an_invalid_argument(client: tandem.SharedMemoryClient) -> None:

@@ -71,6 +71,52 @@ def test_steps_of_some_leave_the_others(engine: tandem.EngineProcess) -> None:
         assert truncations == [[False] * _ENVS] * 19 + [[True] * _ENVS]
 
 
+# The stand-in driver's memory is the process's own, so that kernels on the CPU can write it.
+_ON_A_GPU = """
+import sys
+sys.path.insert(0, {folder!r})
+import warp_engine
+class OnGpu(warp_engine.HalfCheetah):
+    cuda_device = 0
+OnGpu.main()
+"""
+_READER = """
+import ctypes, sys
+import numpy as np
+import tandem
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+    client.reset(seed=0)
+    for step in range(40):
+        if step == 35:
+            client.reset([1])
+        else:
+            client.step(np.full((client.num_envs, 6), 0.1 * step % 1, np.float32))
+        for (role, _), array in client.fields_cuda.items():
+            array.wait_on(-1)
+            found = np.frombuffer(ctypes.string_at(array.pointer, array.nbytes), array.dtype).reshape(array.shape)
+            expected = {"obs": client.obs, "final_obs": client.final_obs, "reward": client.rewards}[role]
+            np.testing.assert_array_equal(found, expected, role)
+    assert client.final_obs.any()
+print("right")
+"""
+
+
+@pytest.mark.usefixtures("engine")  # which has compiled the kernels
+def test_the_arrays_on_a_gpu_are_those_of_the_region(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the stand-in driver: observations, final observations and rewards, also of resets."""
+    program = tmp_path / "engine.py"
+    program.write_text(_ON_A_GPU.format(folder=str(_PROGRAM.parent)), "utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(_ROOT / "bazel-bin" / "transport" / "gpu" / "standin_cuda.so"))
+    monkeypatch.setenv("TANDEM_STANDIN_INLINE", "1000000")  # since these kernels wait for no stream
+    with tandem.launch_engine(
+        server=program, num_envs=_ENVS, flags=("--max_episode_steps=30",), timeout=_START_SECS
+    ) as process:
+        command = [sys.executable, "-c", _READER, process.name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "right\n", done.stderr
+
+
 @pytest.mark.usefixtures("engine")  # which has compiled the kernels
 def test_passes_the_conformance_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of engine_adapter/conformance, in real processes; each of its tests starts the engine."""

@@ -110,16 +110,17 @@ def test_wrong_flags_and_files_are_named(folder: Path) -> None:
     assert code == 1 and "none.pem" in error
 
 
-def test_a_pipe_is_no_file(folder: Path) -> None:
-    """A shell's <(...) is refused: its bytes can be read once only, but are read for a check, too."""
+def test_a_pipe_may_hold_the_key(folder: Path) -> None:
+    """A shell's <(...), whose bytes can be read once only: the gateway reads each file once."""
     cert, _, authority = server_flags(folder)
     reader, writer = os.pipe()
     with os.fdopen(writer, "wb") as pipe:
         pipe.write((folder / "server.key.pem").read_bytes())
-    command = [str(GATEWAY), "--name=x", "--listen=127.0.0.1:0", cert, f"--tls_key=/dev/fd/{reader}", authority]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, pass_fds=[reader])
-    os.close(reader)
-    assert done.returncode == 2 and f"/dev/fd/{reader}" in done.stderr, done
+    name = unique_name()
+    with engine(name), Gateway(name, cert, f"--tls_key=/dev/fd/{reader}", authority, pass_fds=[reader]) as gateway:
+        os.close(reader)
+        with connected(gateway, credentials(folder, "client")) as stubs:
+            assert stubs.mujoco_info().success
 
 
 def test_programs_by_a_link_local_address_free_the_engine(folder: Path) -> None:

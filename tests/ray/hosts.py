@@ -26,12 +26,11 @@ class TwoHosts:
 
     def start(self, host: int, command: list[str], **options: Any) -> "subprocess.Popen[str]":
         """Starts a program on a host, in a process group of its own."""
-        inside = ["ip", "netns", "exec", self._names[host], *command]
-        return subprocess.Popen(inside, text=True, start_new_session=True, **options)
+        return subprocess.Popen([*self.on(host), *command], text=True, start_new_session=True, **options)
 
-    def run(self, host: int, command: list[str]) -> None:
-        """Runs a program on a host; CalledProcessError: it failed."""
-        subprocess.run(["ip", "netns", "exec", self._names[host], *command], check=True, stdout=subprocess.DEVNULL)
+    def on(self, host: int) -> list[str]:
+        """Returns the words before a program that runs it on a host."""
+        return ["ip", "netns", "exec", self._names[host]]
 
     def set_cable(self, plugged: bool) -> None:
         """Cuts the connection, so that packets disappear without an error, or restores it."""
@@ -40,7 +39,7 @@ class TwoHosts:
     def sent_bytes(self, host: int) -> int:
         """Returns the bytes that a host has sent over the cable."""
         path = f"/sys/class/net/{self._cables[host]}/statistics/tx_bytes"
-        command = ["ip", "netns", "exec", self._names[host], "cat", path]
+        command = [*self.on(host), "cat", path]
         return int(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
     @contextlib.contextmanager

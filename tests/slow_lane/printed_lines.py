@@ -70,17 +70,18 @@ def _sort(text: bytes, offset: int, printed: Printed) -> None:
         printed.malformed.append((offset, len(text)))
 
 
-def check_table(data_dir: Path, run_id: str) -> Printed:
+def check_table(data_dir: Path, run_id: str, output: Path | None = None) -> Printed:
     """Asserts that the table's rows are the worker's lines, in order, numbered without a gap.
 
     Args:
       data_dir: The daemon's data folder; the daemon may be running.
       run_id: An ended run.
+      output: The worker's stdout.jsonl; None: the one in the data folder.
 
     Returns:
       The worker's lines.
     """
-    printed = read_printed(data_dir / "runs" / run_id / "stdout.jsonl")
+    printed = read_printed(output or data_dir / "runs" / run_id / "stdout.jsonl")
     with contextlib.closing(sqlite3.connect(f"file:{data_dir}/tandem.db?mode=ro", uri=True, timeout=30)) as table:
 
         def rows(view: str, columns: str) -> list[tuple[Any, ...]]:

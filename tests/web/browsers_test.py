@@ -1,7 +1,9 @@
 """Fifty browsers at once, some of which hang; hostile messages."""
 
+import contextlib
 import json
 import select
+import struct
 import time
 import uuid
 from collections.abc import Iterator
@@ -115,6 +117,63 @@ def test_ends_a_browser_that_sends_nonsense(view: View, message: dict[str, objec
     wait_for(lambda: other.take() and "runs" in other.texts, "the list of runs")
 
 
+def _frame(first: int, payload: bytes = b"", *, size: int | None = None, masked: bool = True) -> bytes:
+    """Returns a WebSocket frame with a mask of zeros; `first` is its first byte, `size` the announced size."""
+    size = len(payload) if size is None else size
+    mask = 0x80 if masked else 0
+    if size < 126:
+        head = struct.pack(">BB", first, mask | size)
+    elif size < 1 << 16:
+        head = struct.pack(">BBH", first, mask | 126, size)
+    else:
+        head = struct.pack(">BBQ", first, mask | 127, size)
+    return head + (bytes(4) if masked else b"") + payload
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _frame(0x83, b"{}"),  # a reserved opcode
+        _frame(0x8B, b""),  # a reserved opcode of control frames
+        _frame(0xC1, b"{}"),  # a reserved bit: no extension was agreed upon
+        _frame(0x81, b'{"do": "pong"}', masked=False),
+        _frame(0x80, b"{}"),  # a continuation of nothing
+        _frame(0x01, b'{"do"') + _frame(0x81, b': "pong"}'),  # a message inside a message
+        _frame(0x09, b"x"),  # a ping in parts
+        _frame(0x89, b"x" * 126),  # a ping that is too long
+        _frame(0x88, b"x"),  # half of a reason
+        _frame(0x88, b"\x03\xe8\xff\xfe"),  # a reason that is no UTF-8
+        _frame(0x81, b'{"do": "\xff\xfe"}'),  # no UTF-8
+        _frame(0x82, b'{"do": "pong"}'),  # no text
+        _frame(0x81, b"x" * 1000, size=1 << 63),
+        _frame(0x81, b"x" * 1000, size=(1 << 63) - 1),
+        _frame(0x81, b'{"do": "act", "text": "' + b"x" * (400 << 10) + b'"}'),
+        _frame(0x81, b"[" * (200 << 10)),
+        _frame(0x81, b'{"a":' * (50 << 10)),
+        _frame(0x81, b'{"do": "drawn", "view": 99999999999999999999999, "sent": 1}'),
+        _frame(0x81, b'{"do": "watch", "view": 1, "run": "\\ud800", "width": 64}'),
+    ],
+    ids=lambda data: data[:12].hex(),
+)
+def test_ends_a_browser_that_sends_no_message(view: View, data: bytes) -> None:
+    """Frames that break the protocol, are too large or are no JSON end their connection, and nothing else."""
+    cookie = cookie_of(view.address)
+    client, other = SocketClient(view.address, cookie), SocketClient(view.address, cookie)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        client.send_bytes(data)
+    wait_for(lambda: not client.take(), "the end of the connection")
+    other.send(do="pong")
+    wait_for(lambda: other.take() and "runs" in other.texts, "the list of runs")
+
+
+def test_takes_a_message_in_parts(view: View) -> None:
+    """Fragments and a ping between them are of the protocol."""
+    client = SocketClient(view.address, cookie_of(view.address))
+    message = b'{"do": "watch", "view": 3, "run": "none", "width": 64}'
+    client.send_bytes(_frame(0x01, message[:9]) + _frame(0x00, b"") + _frame(0x89, b"x") + _frame(0x80, message[9:]))
+    wait_for(lambda: client.take() and client.texts.get("view", {}).get("view") == 3, "numbers of the view")
+
+
 def test_a_browser_watches_a_name_that_is_none(view: View) -> None:
     """Names that no run can have are names without frames."""
     client = SocketClient(view.address, cookie_of(view.address))
@@ -126,13 +185,31 @@ def test_a_browser_watches_a_name_that_is_none(view: View) -> None:
         client.send(do="unwatch", view=number)
 
 
-def test_refuses_actions_without_control(view: View) -> None:
-    """The answer names the flag."""
-    client = SocketClient(view.address, cookie_of(view.address))
-    client.send(do="act", id=7, what="pause", target="x", on=True)
-    wait_for(lambda: client.take() and "done" in client.texts, "an answer")
-    assert client.texts["done"]["id"] == 7
-    assert "--control" in client.texts["done"]["error"]
+def test_refuses_actions_without_control(tmp_path: Path, run: _Run) -> None:
+    """The answer names the flag; nothing is written and nothing logged."""
+    with running_view(f"--recordings={tmp_path}", "--daemon_target=127.0.0.1:1") as view:
+        client = SocketClient(view.address, cookie_of(view.address))
+        client.send(do="watch", view=1, run=run.name, width=64)
+        actions = ("switch", "pause", "step", "mode", "record", "submit", "cancel", "hold", "<b>")
+        for number, what in enumerate(actions, 1):
+            client.texts.pop("done", None)
+            client.send(do="act", id=number, what=what, target=run.name, service="camera", text="{}", on=True)
+            wait_for(lambda: client.take() and "done" in client.texts, "an answer")
+            assert client.texts["done"]["id"] == number
+            assert "--control" in client.texts["done"]["error"]
+        assert list(tmp_path.iterdir()) == []
+        assert view.end() == ""
+
+
+def test_logs_an_action_on_one_line() -> None:
+    """Texts of a browser and of a daemon have line feeds and escapes: they are printed as text."""
+    with running_view("--control", "--daemon_target=127.0.0.1:1") as view:
+        client = SocketClient(view.address, cookie_of(view.address))
+        hostile = "x\n2026-01-01 00:00:00 cancel y: done\x1b[2J\u202e"
+        client.send(do="act", id=1, what="cancel", target=hostile)
+        wait_for(lambda: client.take() and "done" in client.texts, "an answer")
+        (line,) = view.end().splitlines()
+        assert "cancel x\\x0a2026" in line and "\\x1b[2J" in line
 
 
 if __name__ == "__main__":

@@ -95,7 +95,8 @@ def test_the_token_is_exchanged_for_a_cookie(view: View) -> None:
 def test_refuses_foreign_hosts(view: View) -> None:
     """So a name of an attacker that resolves to this machine gets nothing, even with the cookie."""
     cookie = _cookie(view)
-    for host in ("evil.example", "evil.example:8900", "localhost.evil.example", "10.0.0.1", ""):
+    foreign = ("evil.example", "evil.example:8900", "localhost.evil.example", "localhost@evil.example", "10.0.0.1", "")
+    for host in (*foreign, "localhost:evil", "127.0.0.1.evil.example:80", "[::1", "::1", "localhost, evil.example"):
         assert _get(view, "/", host=host, Cookie=cookie)[0] == 403, host
         assert _get(view, "/?" + urlsplit(view.address).query, host=host)[0] == 403, host
     with view.connect() as connection:
@@ -134,6 +135,18 @@ def test_survives_requests_that_are_none(view: View) -> None:
         b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 10_000,
         b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n" + b"x" * 100_000,
         b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n12345",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000,
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: a\x00b\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX : y\r\n",
+        b"GET http://localhost/ HTTP/1.1\r\nHost: evil.example\r\n",
+        b"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost\r\n",
+        b"X" * 5000 + b" / HTTP/1.1\r\nHost: localhost\r\n",
+        b"get / HTTP/1.1\r\nHost: localhost\r\n",
+        b"GET /\x00\x1b[2J HTTP/1.1\r\nHost: localhost\r\n",
     ):
         with view.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             assert _exchange(connection, garbage + b"\r\n\r\n")[0] in (0, 400, 403, 405, 413), garbage[:20]

@@ -144,6 +144,37 @@ def test_pages_through_tables_and_logs(page: Page) -> None:
     assert page.errors() == []
 
 
+def test_open_tables_and_logs_outlive_the_daemon(page: Page, daemon: Daemon) -> None:
+    """Both say why they have nothing newer, and go on with the next daemon; the form keeps its text."""
+    script = 'for i in $(seq 300); do echo $EVENT; done; while :; do echo "line" >&2; sleep 0.1; done'
+    _submit(page, json.dumps({**_RUN, "arguments": ["-c", script]}))
+    wait_for(lambda: _state(page) == "EXEC", "a run that is executed")
+    wait_for(lambda: "300" in page.text("#daemon .job .faint"), "all steps")
+    table, log = _details(page, "Table"), _details(page, "Log")
+    wait_for(lambda: "rows 1 to 50 of 300" in table.text, "the first rows")
+    wait_for(lambda: "line" in log.text, "a line of the log")
+    page.driver.execute_script("document.querySelector('#daemon textarea').value = 'my text'")
+    daemon.kill()
+    wait_for(lambda: _state(page) == "EXEC, unreachable", "a lost daemon")
+    next(each for each in table.find_elements("tag name", "button") if each.text == "▶|").click()
+    wait_for(lambda: "Start a daemon there" in table.text, "the reason")
+    lines = len(log.text)
+    wait_for(lambda: len(log.text) > lines, "more lines, which need no daemon")
+    assert table.is_displayed() and log.is_displayed()
+    _press(page, "Pause")
+    wait_for(lambda: "Start a daemon there" in page.text("#message"), "the reason")
+    page.save("daemon-gone")
+    daemon.start()
+    wait_for(lambda: _state(page) == "EXEC", "the run again")
+    next(each for each in table.find_elements("tag name", "button") if each.text == "▶|").click()
+    wait_for(lambda: "rows 251 to 300 of 300" in table.text, "the last rows")
+    form = "return document.querySelector('#daemon textarea').value"
+    assert page.driver.execute_script(form) == "my text"
+    _press(page, "Cancel")
+    wait_for(lambda: _state(page) == "TERM", "a cancelled run")
+    assert page.errors() == []
+
+
 def test_shows_the_reason_of_a_refusal(page: Page) -> None:
     """The daemon's text names the place in the configuration."""
     _submit(page, json.dumps({**_RUN, "resources": {}}))

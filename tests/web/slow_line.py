@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -14,14 +15,18 @@ _READ_BYTES = 1500  # a packet
 class SlowLine:
     """Forwards TCP connections to a port, with a limited rate and a delay for each direction."""
 
-    def __init__(self, port: int, *, bytes_per_second: float, delay_secs: float) -> None:
+    def __init__(
+        self, port: int, *, delay_secs: float, bytes_per_second: float = math.inf, host: str = "127.0.0.1"
+    ) -> None:
         """Describes the line; `run` runs it.
 
         Args:
-          port: The server's, at 127.0.0.1.
-          bytes_per_second: For each direction of all connections together.
+          port: The server's.
           delay_secs: From one end to the other.
+          bytes_per_second: For each direction of all connections together.
+          host: The server's address.
         """
+        self._host = host
         self._port = port
         self._rate = bytes_per_second
         self._delay = delay_secs
@@ -41,15 +46,18 @@ class SlowLine:
                 await writer.drain()
 
         delivery = asyncio.create_task(deliver())
-        data = b"x"
-        while data:
-            data = await reader.read(_READ_BYTES)
-            self._free[direction] = max(self._free[direction], time.monotonic()) + len(data) / self._rate
-            await queue.put((self._free[direction] + self._delay, data))
-        await delivery
+        try:
+            data = b"x"
+            while data:
+                data = await reader.read(_READ_BYTES)
+                self._free[direction] = max(self._free[direction], time.monotonic()) + len(data) / self._rate
+                await queue.put((self._free[direction] + self._delay, data))
+            await delivery
+        finally:
+            delivery.cancel()
 
     async def _serve(self, browser: asyncio.StreamReader, to_browser: asyncio.StreamWriter) -> None:
-        server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
+        server, to_server = await asyncio.open_connection(self._host, self._port)
         with contextlib.suppress(ConnectionError):
             await asyncio.gather(self._forward(browser, to_server, "up"), self._forward(server, to_browser, "down"))
 

@@ -1,5 +1,6 @@
 """tandem-view ends connections that send too little for ten seconds."""
 
+import contextlib
 import socket
 import time
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from tandem.testing.certificates import NAME
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import running_view, wait_for
+from tests.web.socket_client import cookie_of
 from tests.web.tls_client import certificate_flags, get, trusting
 from tools.testing import pytest_main
 
@@ -18,6 +20,43 @@ def test_ends_a_connection_that_sends_no_request() -> None:
         begin = time.monotonic()
         assert connection.recv(100) == b""
         assert time.monotonic() - begin > 5
+
+
+def test_ends_a_connection_that_sends_its_request_byte_by_byte() -> None:
+    """The ten seconds are for the whole request; each byte does not extend them."""
+    with running_view() as view, view.connect() as connection:
+        connection.settimeout(0.25)
+        connection.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+        begin = time.monotonic()
+
+        def has_ended() -> bool:
+            try:
+                connection.send(b"y")
+                return connection.recv(100) == b""
+            except TimeoutError:
+                return False
+            except (BrokenPipeError, ConnectionResetError):
+                return True
+
+        wait_for(has_ended, "the end of the connection")
+        assert time.monotonic() - begin > 5
+
+
+def test_ends_a_connection_that_does_not_read_its_answers() -> None:
+    """A client sends requests for the page and never reads."""
+    with running_view() as view:
+        cookie = cookie_of(view.address)
+        files = Path(f"/proc/{view.process.pid}/fd")
+        few = len(list(files.iterdir()))
+        with view.connect() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(0.25)
+            request = f"GET /app.js HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n\r\n".encode()
+            with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
+                for _ in range(100_000):
+                    connection.send(request)
+            assert len(list(files.iterdir())) > few
+            wait_for(lambda: len(list(files.iterdir())) <= few, "a closed connection")
 
 
 def test_survives_thousands_of_handshakes_that_do_not_end(tmp_path: Path) -> None:

@@ -72,6 +72,14 @@ class SocketClient:
         masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload))
         self._socket.sendall(bytes([0x80 | kind]) + size + mask + masked)
 
+    def send_bytes(self, data: bytes) -> None:
+        """Sends bytes as they are, such as a frame that is none."""
+        self._socket.setblocking(True)
+        try:
+            self._socket.sendall(data)
+        finally:
+            self._socket.setblocking(False)
+
     def take(self, *, draws: bool = True) -> bool:
         """Takes what has come, and acknowledges pictures if `draws`.
 

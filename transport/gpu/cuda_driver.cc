@@ -31,6 +31,13 @@ Loaded& TheLoaded() {
   return *loaded;
 }
 
+absl::Status InForkedChild() {
+  return MakeError(ErrorCode::kForkedChild,
+                   "CUDA: expected the process that initialised it, found a "
+                   "forked child; start it by `spawn`, or fork before the "
+                   "first use of the GPU");
+}
+
 absl::string_view Variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -51,12 +58,7 @@ absl::StatusOr<CudaSetting> ReadCudaSetting() {
 
 absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   // Before the lock: another thread of the parent may have held it.
-  if (CudaBelongsToParent()) {
-    return MakeError(ErrorCode::kForkedChild,
-                     "CUDA: expected the process that initialised it, found a "
-                     "forked child; start it by `spawn`, or fork before the "
-                     "first use of the GPU");
-  }
+  if (CudaBelongsToParent()) return InForkedChild();
   TANDEM_ASSIGN_OR_RETURN(const CudaSetting setting, ReadCudaSetting());
   if (setting == CudaSetting::kNo) {
     return MakeError(ErrorCode::kGpuDriverMissing,
@@ -72,6 +74,12 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   // forked children.
   loaded.process.store(getpid(), std::memory_order_relaxed);
   const CudaResult result = driver.functions_.Init(0);
+  if (result != kCudaSuccess) {
+    // relaxed: as above. A child of a process without CUDA may try again.
+    loaded.process.store(0, std::memory_order_relaxed);
+  }
+  // Another library has initialised CUDA in the parent.
+  if (result == kCudaNotInitialized) return InForkedChild();
   if (result == kCudaNoDevice || result == kCudaStubLibrary) {
     return MakeError(
         ErrorCode::kGpuDriverMissing,
@@ -234,11 +242,7 @@ PrimaryContext::~PrimaryContext() {
 }
 
 absl::Status PrimaryContext::CheckCaller() const {
-  if (CudaBelongsToParent()) {
-    return MakeError(ErrorCode::kForkedChild,
-                     "CUDA: expected the process that initialised it, found a "
-                     "forked child; attach after the fork, or use `spawn`");
-  }
+  if (CudaBelongsToParent()) return InForkedChild();
   CudaContext current = nullptr;
   CudaDevice device = 0;
   if (cuda().ContextGetCurrent(&current) != kCudaSuccess ||

@@ -47,7 +47,8 @@ class CudaDriver {
   //  - kGpuDriverMissing: TANDEM_CUDA=no, no library, or no device.
   //  - kGpuDriverTooOld: its version, or a function is missing.
   //  - kGpuFailed: it cannot be initialised.
-  //  - kForkedChild: a parent of this process has loaded it.
+  //  - kForkedChild: this process or a library in it has initialised CUDA
+  //    before the fork.
   //  - kInvalidArgument: TANDEM_CUDA.
   static absl::StatusOr<const CudaDriver*> Load();
 

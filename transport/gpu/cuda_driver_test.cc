@@ -1,5 +1,6 @@
 #include "transport/gpu/cuda_driver.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -119,6 +120,28 @@ TEST_F(CudaDriverTest, AForkedChildOfTheProcessThatLoadedItIsRefused) {
              LoadFails(ErrorCode::kForkedChild, "forked child");
     });
   }));
+}
+
+TEST_F(CudaDriverTest, AForkedChildOfAProcessWhoseLibraryUsesItIsRefused) {
+  EXPECT_TRUE(InChild([] {
+    void* const library = dlopen(StandIn().c_str(), RTLD_NOW);
+    auto* const init =
+        reinterpret_cast<CudaResult (*)(unsigned)>(dlsym(library, "cuInit"));
+    if (init == nullptr || init(0) != kCudaSuccess) return false;
+    return InChild(
+        [] { return LoadFails(ErrorCode::kForkedChild, "forked child"); });
+  }));
+}
+
+TEST_F(CudaDriverTest, AForkedChildOfAProcessWithoutADeviceFindsNoneEither) {
+  setenv("TANDEM_STANDIN_DEVICES", "0", 1);
+  EXPECT_TRUE(InChild([] {
+    if (CudaDriver::Load().ok()) return false;
+    return InChild([] {
+      return LoadFails(ErrorCode::kGpuDriverMissing, "CUDA_ERROR_NO_DEVICE");
+    });
+  }));
+  unsetenv("TANDEM_STANDIN_DEVICES");
 }
 
 TEST_F(CudaDriverTest, ADeviceIsFoundByItsUuid) {

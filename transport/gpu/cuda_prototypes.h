@@ -42,11 +42,12 @@ static_assert(sizeof(CudaEventHandle) == 64);
 // Results that mean more than "failed".
 inline constexpr CudaResult kCudaSuccess = 0;
 inline constexpr CudaResult kCudaInvalidValue = 1;
+inline constexpr CudaResult kCudaNotInitialized = 3;
 inline constexpr CudaResult kCudaStubLibrary = 34;
 inline constexpr CudaResult kCudaNoDevice = 100;
 inline constexpr CudaResult kCudaMapFailed = 205;
 inline constexpr CudaResult kCudaInvalidHandle = 400;
-inline constexpr CudaResult kCudaNotReady = 600;
+inline constexpr CudaResult kCudaAlreadyRegistered = 712;
 
 // Flags.
 inline constexpr unsigned kCudaIpcLazyPeerAccess = 1;
@@ -81,8 +82,9 @@ inline CudaStream CudaStreamOfNumber(uintptr_t number) {
   ROW(ContextGetDevice, cuCtxGetDevice, (CudaDevice * device))                 \
   ROW(MemAlloc, cuMemAlloc_v2, (CudaPointer * pointer, size_t bytes))          \
   ROW(MemFree, cuMemFree_v2, (CudaPointer pointer))                            \
-  ROW(MemsetD8, cuMemsetD8_v2,                                                 \
-      (CudaPointer pointer, unsigned char value, size_t bytes))                \
+  ROW(MemsetD8, cuMemsetD8Async,                                               \
+      (CudaPointer pointer, unsigned char value, size_t bytes,                 \
+       CudaStream stream))                                                     \
   ROW(MemHostRegister, cuMemHostRegister_v2,                                   \
       (void* address, size_t bytes, unsigned flags))                           \
   ROW(MemHostUnregister, cuMemHostUnregister, (void* address))                 \
@@ -104,7 +106,6 @@ inline CudaStream CudaStreamOfNumber(uintptr_t number) {
   ROW(EventCreate, cuEventCreate, (CudaEvent * event, unsigned flags))         \
   ROW(EventDestroy, cuEventDestroy_v2, (CudaEvent event))                      \
   ROW(EventRecord, cuEventRecord, (CudaEvent event, CudaStream stream))        \
-  ROW(EventQuery, cuEventQuery, (CudaEvent event))                             \
   ROW(EventSynchronize, cuEventSynchronize, (CudaEvent event))                 \
   ROW(StreamCreate, cuStreamCreate, (CudaStream * stream, unsigned flags))     \
   ROW(StreamDestroy, cuStreamDestroy_v2, (CudaStream stream))                  \

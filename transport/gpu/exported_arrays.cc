@@ -4,11 +4,33 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "transport/base/error.h"
 
 namespace tandem {
+namespace {
 
-absl::StatusOr<std::unique_ptr<ExportedArrays>> ExportedArrays::Make(
+// CUDA shares memory in blocks of this size: an allocation of whole blocks
+// shares nothing else of the process.
+constexpr uint64_t kSharedBlock = 2 << 20;
+
+// Calls with the first environment and the number of each run of neighbours,
+// such as all environments, whose episodes end at the same step.
+absl::Status ForEachRun(
+    std::span<const uint32_t> envs,
+    absl::FunctionRef<absl::Status(uint64_t first, uint64_t count)> call) {
+  for (size_t at = 0; at < envs.size();) {
+    size_t end = at + 1;
+    while (end < envs.size() && envs[end] == envs[end - 1] + 1) ++end;
+    TANDEM_RETURN_IF_ERROR(call(envs[at], end - at));
+    at = end;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ExportedArrays>> ExportedArrays::Make(
     int ordinal, std::vector<FieldRecord> arrays, uint32_t num_envs) {
   TANDEM_ASSIGN_OR_RETURN(const CudaDriver* const driver, CudaDriver::Load());
   TANDEM_ASSIGN_OR_RETURN(auto context, PrimaryContext::Of(*driver, ordinal));
@@ -17,7 +39,8 @@ absl::StatusOr<std::unique_ptr<ExportedArrays>> ExportedArrays::Make(
   TANDEM_RETURN_IF_ERROR(current.status());
   const CudaFunctions& cuda = context->cuda();
 
-  const uint64_t bytes = GpuBytes(arrays, num_envs);
+  const uint64_t bytes = (GpuBytes(arrays, num_envs) + kSharedBlock - 1) /
+                         kSharedBlock * kSharedBlock;
   CudaPointer base = 0;
   TANDEM_RETURN_IF_ERROR(
       driver->Check(cuda.MemAlloc(&base, bytes), "cuMemAlloc"));
@@ -28,12 +51,14 @@ absl::StatusOr<std::unique_ptr<ExportedArrays>> ExportedArrays::Make(
   std::memcpy(spec.device_uuid.data(), context->uuid().bytes,
               spec.device_uuid.size());
   // From here on the destructor frees what was made.
-  std::unique_ptr<ExportedArrays> made(
+  std::shared_ptr<ExportedArrays> made(
       new ExportedArrays(std::move(context), std::move(spec), base));
   CudaMemoryHandle memory;
   CudaEventHandle event;
   TANDEM_RETURN_IF_ERROR(
-      driver->Check(cuda.MemsetD8(base, 0, bytes), "cuMemsetD8"));
+      driver->Check(cuda.MemsetD8(base, 0, bytes, nullptr), "cuMemsetD8Async"));
+  TANDEM_RETURN_IF_ERROR(
+      driver->Check(cuda.StreamSynchronize(nullptr), "cuStreamSynchronize"));
   TANDEM_RETURN_IF_ERROR(
       driver->Check(cuda.IpcGetMemory(&memory, base), "cuIpcGetMemHandle"));
   TANDEM_RETURN_IF_ERROR(driver->Check(
@@ -47,17 +72,18 @@ absl::StatusOr<std::unique_ptr<ExportedArrays>> ExportedArrays::Make(
   std::memcpy(made->spec_.event_handle.data(), event.bytes,
               sizeof(event.bytes));
   const std::vector<FieldRecord>& all = made->spec_.arrays;
-  for (const FieldRecord& obs : all) {
-    if (obs.role != FieldRole::kObs) continue;
+  for (const FieldRecord& array : all) {
+    if (array.role == FieldRole::kReward) made->rewards_ = made->At(array);
+    if (array.role != FieldRole::kObs) continue;
     const auto final_obs =
         std::ranges::find_if(all, [&](const FieldRecord& other) {
           return other.role == FieldRole::kFinalObs &&
-                 PathOf(other) == PathOf(obs);
+                 PathOf(other) == PathOf(array);
         });
     if (final_obs == all.end()) continue;
-    made->pairs_.push_back({.from = obs.offset,
+    made->pairs_.push_back({.from = array.offset,
                             .to = final_obs->offset,
-                            .row_bytes = FieldRowBytes(obs)});
+                            .row_bytes = FieldRowBytes(array)});
   }
   return made;
 }
@@ -70,27 +96,37 @@ ExportedArrays::~ExportedArrays() {
   (void)context_->cuda().MemFree(base_);
 }
 
-void ExportedArrays::KeepFinalRows(std::span<const uint32_t> envs) {
+absl::Status ExportedArrays::KeepFinalRows(std::span<const uint32_t> envs) {
   const CurrentContext current(*context_);
-  kept_.Update(current.status());
+  TANDEM_RETURN_IF_ERROR(current.status());
   for (const Pair& pair : pairs_) {
-    for (const uint32_t env : envs) {
-      if (!kept_.ok()) return;
-      const uint64_t row = env * pair.row_bytes;
-      kept_ = context_->driver().Check(
-          context_->cuda().MemcpyOnDevice(base_ + pair.to + row,
-                                          base_ + pair.from + row,
-                                          pair.row_bytes, stream_),
-          "cuMemcpyDtoDAsync of a final observation");
-    }
+    TANDEM_RETURN_IF_ERROR(
+        ForEachRun(envs, [&](uint64_t first, uint64_t count) {
+          const uint64_t at = first * pair.row_bytes;
+          return context_->driver().Check(
+              context_->cuda().MemcpyOnDevice(base_ + pair.to + at,
+                                              base_ + pair.from + at,
+                                              count * pair.row_bytes, stream_),
+              "cuMemcpyDtoDAsync of a final observation");
+        }));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ExportedArrays::ZeroRewards(std::span<const uint32_t> envs) {
+  const CurrentContext current(*context_);
+  TANDEM_RETURN_IF_ERROR(current.status());
+  return ForEachRun(envs, [&](uint64_t first, uint64_t count) {
+    return context_->driver().Check(
+        context_->cuda().MemsetD8(rewards_ + first * sizeof(float), 0,
+                                  count * sizeof(float), stream_),
+        "cuMemsetD8Async of rewards");
+  });
 }
 
 absl::Status ExportedArrays::Record() {
   const CurrentContext current(*context_);
-  absl::Status status = std::exchange(kept_, absl::OkStatus());
-  status.Update(current.status());
-  if (!status.ok()) return status;
+  TANDEM_RETURN_IF_ERROR(current.status());
   return context_->driver().Check(context_->cuda().EventRecord(event_, stream_),
                                   "cuEventRecord");
 }

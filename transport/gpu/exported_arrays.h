@@ -4,8 +4,9 @@
 // Data flow: the region's sizes -> Make -> spec(), for the region's header and
 // table -> the engine writes on the GPU -> Record -> frame_seq -> the client's
 // stream waits for the event.
-// Ownership: the engine's host owns it, and outlives the region's name with it.
-// One thread calls it. The driver frees the memory when the process ends.
+// Ownership: shared by the engine's host and the engine's arrays, so that an
+// engine that keeps arrays does not lose their memory. The host's thread calls
+// it. The driver frees the memory when the process ends.
 //
 //   TANDEM_ASSIGN_OR_RETURN(auto gpu, ExportedArrays::Make(
 //       0, PlanGpuArrays(num_envs, obs_size, {}, 0, 0), num_envs));
@@ -35,7 +36,7 @@ class ExportedArrays {
  public:
   // Allocates zeroed memory for `arrays` on the device with this number.
   // Errors: those of CudaDriver::Load and PrimaryContext, kGpuFailed.
-  static absl::StatusOr<std::unique_ptr<ExportedArrays>> Make(
+  static absl::StatusOr<std::shared_ptr<ExportedArrays>> Make(
       int ordinal, std::vector<FieldRecord> arrays, uint32_t num_envs);
   ExportedArrays(const ExportedArrays&) = delete;
   ExportedArrays& operator=(const ExportedArrays&) = delete;
@@ -55,8 +56,10 @@ class ExportedArrays {
   // stream, which waits for all blocking streams.
   void WriteOn(CudaStream stream) { stream_ = stream; }
   // Copies the rows of these environments from each observation to its final
-  // observation, on that stream. An error is kept for Record.
-  void KeepFinalRows(std::span<const uint32_t> envs);
+  // observation, on that stream. kGpuFailed.
+  absl::Status KeepFinalRows(std::span<const uint32_t> envs);
+  // Sets the rewards of these environments to 0, on that stream. kGpuFailed.
+  absl::Status ZeroRewards(std::span<const uint32_t> envs);
   // Records the event on that stream: what was written is complete when the
   // event is. Call it before the exchange is published. kGpuFailed.
   absl::Status Record();
@@ -79,7 +82,7 @@ class ExportedArrays {
   CudaEvent event_ = nullptr;
   CudaStream stream_ = nullptr;
   std::vector<Pair> pairs_;
-  absl::Status kept_;  // of KeepFinalRows
+  CudaPointer rewards_ = 0;
 };
 
 }  // namespace tandem

@@ -89,6 +89,13 @@ absl::Status Stale(absl::string_view name, absl::string_view found) {
                    "; start the engine again and call reconnect"));
 }
 
+absl::Status TimedOut(absl::string_view name, double timeout_secs) {
+  return MakeError(
+      ErrorCode::kStepTimeout,
+      absl::StrCat("GPU memory '", name, "': expected a descriptor within ",
+                   timeout_secs, " s, found none"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FdOffer>> FdOffer::Start(UniqueFd fd) {
@@ -134,8 +141,13 @@ void FdOffer::Serve() const {
     if (both[1].revents != 0) return;
     const UniqueFd connection(
         accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (connection.get() < 0) {
+      // Such as too many open files: does not spin until there are fewer.
+      (void)poll(&both[1], 1, 10);
+      continue;
+    }
     uid_t uid = 0;
-    if (connection.get() < 0 || !IsOurUsers(connection.get(), &uid)) continue;
+    if (!IsOurUsers(connection.get(), &uid)) continue;
     SendFd(connection.get(), fd_.get());
   }
 }
@@ -154,6 +166,7 @@ absl::StatusOr<UniqueFd> TakeFd(absl::string_view name, double timeout_secs) {
   const Address address = AddressOf(name);
   if (connect(connection.get(), Pointer(address), address.bytes) != 0) {
     if (errno == ECONNREFUSED) return Stale(name, "none");
+    if (errno == EAGAIN) return TimedOut(name, timeout_secs);  // a full queue
     return MakeSystemError("connect", name, errno);
   }
   uid_t uid = 0;
@@ -177,10 +190,7 @@ absl::StatusOr<UniqueFd> TakeFd(absl::string_view name, double timeout_secs) {
     got = recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return MakeError(
-        ErrorCode::kStepTimeout,
-        absl::StrCat("GPU memory '", name, "': expected a descriptor within ",
-                     timeout_secs, " s, found none"));
+    return TimedOut(name, timeout_secs);
   }
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (got < 0 || header == nullptr || header->cmsg_level != SOL_SOCKET ||

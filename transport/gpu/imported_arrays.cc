@@ -124,11 +124,11 @@ absl::Status ImportedArrays::WaitOn(CudaStream stream) {
 absl::Status ImportedArrays::AwaitReaders() {
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
-  absl::Status status = current.status();
+  TANDEM_RETURN_IF_ERROR(current.status());
+  absl::Status status;
   for (const CudaStream stream : std::exchange(readers_, {})) {
-    if (!status.ok()) break;
-    status = context_->driver().Check(
-        context_->cuda().StreamSynchronize(stream), "cuStreamSynchronize");
+    status.Update(context_->driver().Check(
+        context_->cuda().StreamSynchronize(stream), "cuStreamSynchronize"));
   }
   return status;
 }

@@ -62,7 +62,9 @@ class ImportedArrays {
   absl::Status WaitOn(CudaStream stream);
   bool HasReaders() const { return !readers_.empty(); }
   // Blocks until the work on all remembered streams is done: then the engine
-  // may overwrite the arrays. Forgets the streams. kGpuFailed, kForkedChild.
+  // may overwrite the arrays. Forgets the streams, also after an error, of
+  // which it returns the first. kGpuOtherContext and kForkedChild change
+  // nothing; kGpuFailed.
   absl::Status AwaitReaders();
 
  private:

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "transport/base/error.h"
@@ -15,7 +17,55 @@ namespace {
 constexpr size_t kAlignment = 256;
 // Sources with at most this many bytes between them are one copy.
 constexpr size_t kMostBetween = 4096;
-constexpr CudaResult kAlreadyRegistered = 712;
+
+// A region's mapping as pinned memory, until the last copies of it end.
+class PinnedMapping {
+ public:
+  using Context = std::shared_ptr<const PrimaryContext>;
+  using Mapping = std::shared_ptr<const RegionMapping>;
+
+  // Returns this process's one of the mapping, or makes it. kGpuFailed.
+  static absl::StatusOr<std::shared_ptr<const PinnedMapping>> Of(
+      const Context& context, const Mapping& mapping) {
+    static std::mutex* const mutex = new std::mutex;
+    static auto* const all =
+        new std::map<const RegionMapping*, std::weak_ptr<const PinnedMapping>>;
+    const std::lock_guard lock(*mutex);
+    std::erase_if(*all, [](const auto& each) { return each.second.expired(); });
+    if (auto found = (*all)[mapping.get()].lock()) return found;
+    const CurrentContext current(*context);
+    TANDEM_RETURN_IF_ERROR(current.status());
+    const CudaResult result = context->cuda().MemHostRegister(
+        mapping->base(), mapping->bytes(), kCudaHostRegisterPortable);
+    // The caller's program may have registered it: then it is pinned, too.
+    if (result != kCudaAlreadyRegistered) {
+      TANDEM_RETURN_IF_ERROR(
+          context->driver().Check(result, "cuMemHostRegister of a region"));
+    }
+    std::shared_ptr<const PinnedMapping> made(
+        new PinnedMapping(context, mapping, result == kCudaSuccess));
+    (*all)[mapping.get()] = made;
+    return made;
+  }
+  PinnedMapping(const PinnedMapping&) = delete;
+  PinnedMapping& operator=(const PinnedMapping&) = delete;
+  ~PinnedMapping() {
+    if (!registered_ || CudaBelongsToParent()) return;
+    const CurrentContext current(*context_);
+    if (!current.status().ok()) return;
+    (void)context_->cuda().MemHostUnregister(mapping_->base());
+  }
+
+ private:
+  PinnedMapping(Context context, Mapping mapping, bool registered)
+      : context_(std::move(context)),
+        mapping_(std::move(mapping)),
+        registered_(registered) {}
+
+  const Context context_;
+  const Mapping mapping_;
+  const bool registered_;  // by this object
+};
 
 }  // namespace
 
@@ -62,12 +112,7 @@ absl::Status RegionCopies::Allocate() {
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
   const CudaFunctions& cuda = context_->cuda();
-  const CudaResult registered = cuda.MemHostRegister(
-      mapping_->base(), mapping_->bytes(), kCudaHostRegisterPortable);
-  if (registered != kAlreadyRegistered) {
-    TANDEM_RETURN_IF_ERROR(Check(registered, "cuMemHostRegister of a region"));
-    pinned_ = true;
-  }
+  TANDEM_ASSIGN_OR_RETURN(pin_, PinnedMapping::Of(context_, mapping_));
   for (Buffer& buffer : buffers_) {
     TANDEM_RETURN_IF_ERROR(
         Check(cuda.MemAlloc(&buffer.device, bytes_), "cuMemAlloc"));
@@ -106,7 +151,6 @@ RegionCopies::~RegionCopies() {
         if (buffer.device != 0) (void)cuda.MemFree(buffer.device);
         if (buffer.pinned) (void)cuda.MemHostUnregister(buffer.host);
       }
-      if (pinned_) (void)cuda.MemHostUnregister(mapping_->base());
     }
   }
   for (const Buffer& buffer : buffers_) {
@@ -119,6 +163,7 @@ absl::StatusOr<uint64_t> RegionCopies::Begin() {
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
   const CudaFunctions& cuda = context_->cuda();
+  const std::lock_guard lock(mutex_);
   const uint64_t copy = begun_ + 1;
   Buffer& buffer = buffers_[copy % kBuffers];
   for (const CudaStream reader : std::exchange(buffer.readers, {})) {
@@ -131,6 +176,15 @@ absl::StatusOr<uint64_t> RegionCopies::Begin() {
     TANDEM_RETURN_IF_ERROR(
         Check(cuda.EventSynchronize(buffer.copied), "cuEventSynchronize"));
   }
+  begun_ = copy;  // the buffer's last copy is no longer valid
+  absl::Status status = Enqueue(buffer);
+  if (status.ok()) return copy;
+  (void)cuda.StreamSynchronize(stream_);
+  return status;
+}
+
+absl::Status RegionCopies::Enqueue(const Buffer& buffer) {
+  const CudaFunctions& cuda = context_->cuda();
   for (const Range& range : ranges_) {
     const void* from = range.from;
     if (overlaps_) {
@@ -141,16 +195,19 @@ absl::StatusOr<uint64_t> RegionCopies::Begin() {
                                   range.bytes, stream_),
               "cuMemcpyHtoDAsync"));
   }
-  TANDEM_RETURN_IF_ERROR(
-      Check(cuda.EventRecord(buffer.copied, stream_), "cuEventRecord"));
-  begun_ = copy;
-  return copy;
+  return Check(cuda.EventRecord(buffer.copied, stream_), "cuEventRecord");
+}
+
+bool RegionCopies::IsValid(uint64_t copy) const {
+  const std::lock_guard lock(mutex_);
+  return copy >= 1 && copy <= begun_ && copy + kBuffers > begun_;
 }
 
 absl::Status RegionCopies::WaitOn(uint64_t copy, CudaStream stream) {
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
+  const std::lock_guard lock(mutex_);
   Buffer& buffer = buffers_[copy % kBuffers];
   TANDEM_RETURN_IF_ERROR(
       Check(context_->cuda().StreamWaitEvent(stream, buffer.copied, 0),
@@ -162,10 +219,12 @@ absl::Status RegionCopies::WaitOn(uint64_t copy, CudaStream stream) {
 }
 
 absl::Status RegionCopies::AwaitRead() {
-  if (overlaps_ || begun_ == 0) return absl::OkStatus();
+  if (overlaps_) return absl::OkStatus();
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
+  const std::lock_guard lock(mutex_);
+  if (begun_ == 0) return absl::OkStatus();
   return Check(
       context_->cuda().EventSynchronize(buffers_[begun_ % kBuffers].copied),
       "cuEventSynchronize");

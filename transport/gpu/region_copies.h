@@ -4,8 +4,8 @@
 // Data flow: the region, registered as pinned memory once -> an asynchronous
 // copy into one of two buffers of the device -> a consumer's stream waits for
 // the copy.
-// Ownership: shared by the client and the consumers' tensors. One thread at a
-// time may call. With `overlaps`, arrays go through two pinned buffers of this
+// Ownership: shared by its maker and the consumers' tensors. Any thread may
+// call. With `overlaps`, arrays go through two pinned buffers of this
 // process first, so that the copy may run during the next step; without, a send
 // must wait until the copy has read the region (AwaitRead).
 //
@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -55,13 +56,13 @@ class RegionCopies {
   // Begins to copy all sources. Returns the copy's number; its buffer is
   // overwritten by the second copy after it, which waits for the work of its
   // readers on the device. Blocks only with `overlaps`, if that buffer's last
-  // copy is not complete.
+  // copy is not complete. After an error no copy is in progress, and the
+  // buffer's last copy has no values any more.
   absl::StatusOr<uint64_t> Begin();
   // Whether a copy's buffer still has its values.
-  bool IsValid(uint64_t copy) const {
-    return copy >= 1 && copy <= begun_ && copy + kBuffers > begun_;
-  }
-  // Makes later work on `stream` wait for this valid copy.
+  bool IsValid(uint64_t copy) const;
+  // Makes later work on `stream` wait for this valid copy. The stream must
+  // exist until the copy is no longer valid.
   absl::Status WaitOn(uint64_t copy, CudaStream stream);
   // Blocks until the last copy has read the region. Returns at once with
   // `overlaps`.
@@ -100,6 +101,7 @@ class RegionCopies {
         overlaps_(overlaps) {}
   void Plan(const std::vector<Source>& sources);
   absl::Status Allocate();
+  absl::Status Enqueue(const Buffer& buffer);
   absl::Status Check(CudaResult result, const char* call) const {
     return context_->driver().Check(result, call);
   }
@@ -107,14 +109,18 @@ class RegionCopies {
   const std::shared_ptr<const PrimaryContext> context_;
   const std::shared_ptr<const RegionMapping> mapping_;
   const bool overlaps_;
-  bool pinned_ = false;  // by this object
+  // Keeps the mapping pinned, together with other copies of it.
+  std::shared_ptr<const void> pin_;
   std::vector<Range> ranges_;
   std::vector<uint64_t> places_;  // of each source, in a buffer
   size_t bytes_ = 0;              // of a buffer
   std::array<Buffer, kBuffers> buffers_;
   CudaStream stream_ = nullptr;
   CudaEvent order_ = nullptr;  // orders readers before a copy
-  uint64_t begun_ = 0;         // copies
+  // Guards the number and the buffers' readers. No caller holds it while it
+  // needs Python's lock.
+  mutable std::mutex mutex_;
+  uint64_t begun_ = 0;  // copies
 };
 
 }  // namespace tandem

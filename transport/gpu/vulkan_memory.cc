@@ -205,7 +205,7 @@ absl::StatusOr<std::shared_ptr<const VulkanDevice>> VulkanDevice::Open(
 
 absl::StatusOr<std::unique_ptr<VulkanMemory>> VulkanMemory::Make(
     std::shared_ptr<const VulkanDevice> device, const void* chain,
-    uint64_t bytes) {
+    uint64_t bytes, UniqueFd* imported) {
   const VulkanDevice::Handles& vulkan = *device->handles_;
   VkMemoryAllocateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
@@ -221,6 +221,7 @@ absl::StatusOr<std::unique_ptr<VulkanMemory>> VulkanMemory::Make(
                      "VK_ERROR_INVALID_EXTERNAL_HANDLE");
   }
   TANDEM_RETURN_IF_ERROR(Check(result, "vkAllocateMemory"));
+  if (imported != nullptr) (void)imported->release();  // the driver's now
   void* base = nullptr;
   const VkResult mapped =
       vulkan.vkMapMemory(vulkan.device, memory, 0, bytes, 0, &base);
@@ -238,7 +239,7 @@ absl::StatusOr<std::unique_ptr<VulkanMemory>> VulkanMemory::Allocate(
   VkExportMemoryAllocateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO;
   info.handleTypes = kOpaqueFd;
-  return Make(std::move(device), &info, bytes);
+  return Make(std::move(device), &info, bytes, nullptr);
 }
 
 absl::StatusOr<std::unique_ptr<VulkanMemory>> VulkanMemory::Import(
@@ -247,9 +248,7 @@ absl::StatusOr<std::unique_ptr<VulkanMemory>> VulkanMemory::Import(
   info.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR;
   info.handleType = kOpaqueFd;
   info.fd = fd.get();
-  auto made = Make(std::move(device), &info, bytes);
-  if (made.ok()) (void)fd.release();  // the driver's from now on
-  return made;
+  return Make(std::move(device), &info, bytes, &fd);
 }
 
 VulkanMemory::VulkanMemory(std::shared_ptr<const VulkanDevice> device,

@@ -75,9 +75,10 @@ class VulkanMemory {
  private:
   VulkanMemory(std::shared_ptr<const VulkanDevice> device, void* memory,
                std::span<std::byte> bytes);
+  // Success of the allocation takes `imported` over, unless it is nullptr.
   static absl::StatusOr<std::unique_ptr<VulkanMemory>> Make(
       std::shared_ptr<const VulkanDevice> device, const void* chain,
-      uint64_t bytes);
+      uint64_t bytes, UniqueFd* imported);
 
   const std::shared_ptr<const VulkanDevice> device_;
   void* const memory_;  // a VkDeviceMemory

@@ -70,6 +70,12 @@ TEST(GpuPlan, FieldsOfObservationsAreArrays) {
   EXPECT_TRUE(PlanRegion(spec, 1).ok());
 }
 
+TEST(GpuPlan, ArraysWithoutAnObservationAreInvalid) {
+  RegionSpec spec = GpuRegion();
+  spec.gpu.arrays.erase(spec.gpu.arrays.begin(), spec.gpu.arrays.begin() + 2);
+  EXPECT_EQ(CodeOf(PlanRegion(spec, 1).status()), ErrorCode::kInvalidArgument);
+}
+
 TEST(GpuPlan, ARegionWithoutAGpuHasZeroBytesThere) {
   RegionSpec spec = GpuRegion();
   spec.gpu = {};

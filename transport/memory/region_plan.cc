@@ -335,9 +335,10 @@ void AddGpuArrays(const GpuSpec& spec, LrbcHeader* header, uint64_t* end,
   CheckRange("the number of GPU arrays", spec.arrays.size(), 1, kMaxFields,
              problems);
   if (!problems->empty()) return;
-  header->gpu_alloc_offset =
-      std::ranges::find(spec.arrays, FieldRole::kObs, &FieldRecord::role)
-          ->offset;
+  const auto first =
+      std::ranges::find(spec.arrays, FieldRole::kObs, &FieldRecord::role);
+  // Without one the check below fails.
+  if (first != spec.arrays.end()) header->gpu_alloc_offset = first->offset;
   header->gpu_arrays_offset = *end;
   header->gpu_array_count = static_cast<uint32_t>(spec.arrays.size());
   header->gpu_flags = spec.fills_cpu ? kGpuFillsCpu : 0;

@@ -17,6 +17,9 @@ std::shared_ptr<const std::string> EngineDesk::Report(const std::string& region,
   std::erase_if(reports_, [now_ns](const auto& item) {
     return now_ns - item.second->wanted_ns() > kForgetNs;
   });
+  if (reports_.size() >= kMostReports && !reports_.contains(region)) {
+    return nullptr;
+  }
   std::shared_ptr<SlowRead<std::string>>& report = reports_[region];
   if (report == nullptr) report = std::make_shared<SlowRead<std::string>>();
   return report->Newest(&report_thread_, now_ns, not_before_ns, [this, region] {

@@ -16,6 +16,7 @@
 #ifndef TANDEM_VIZ_CONTROL_ENGINE_DESK_H_
 #define TANDEM_VIZ_CONTROL_ENGINE_DESK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,6 +44,7 @@ struct EngineAction {
 class EngineDesk {
  public:
   static constexpr int64_t kForgetNs = 10'000'000'000;
+  static constexpr size_t kMostReports = 64;
 
   // `label` is the attendant's, for display.
   explicit EngineDesk(std::string label) : label_(std::move(label)) {}
@@ -55,7 +57,8 @@ class EngineDesk {
   }
 
   // As SlowRead::Newest: the inspector's JSON object (viz/README.md). Forgets
-  // reports that were not asked for within kForgetNs.
+  // reports that were not asked for within kForgetNs; has none beyond
+  // kMostReports.
   std::shared_ptr<const std::string> Report(const std::string& region,
                                             int64_t now_ns,
                                             int64_t not_before_ns);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "transport/base/clock.h"
@@ -39,6 +40,26 @@ TEST(EngineDesk, ReportsARegion) {
   }
   EXPECT_THAT(report, HasSubstr(run));
   EXPECT_THAT(report, HasSubstr("Pattern-v0"));
+}
+
+TEST(EngineDesk, HasABoundedNumberOfReports) {
+  const std::string run = UniqueRegionName("desk");
+  EngineDesk desk("test");
+  const auto await = [&](size_t number, int64_t now_ns, int64_t since_ns) {
+    while (!desk.Report(absl::StrCat(run, number), now_ns, since_ns)) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  };
+  const int64_t now_ns = MonotonicNanos();
+  for (size_t i = 0; i < EngineDesk::kMostReports; ++i) await(i, now_ns, 0);
+  const std::string late = absl::StrCat(run, "late");
+  EXPECT_EQ(desk.Report(late, now_ns, 0), nullptr);
+  await(0, now_ns + 1, now_ns + 1);  // is read after it
+  EXPECT_EQ(desk.Report(late, now_ns + 1, 0), nullptr);
+  const int64_t later_ns = now_ns + 2 * EngineDesk::kForgetNs;
+  while (desk.Report(late, later_ns, 0) == nullptr) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
 }
 
 TEST(EngineDesk, RefusesWhatIsNoActionAndNoService) {

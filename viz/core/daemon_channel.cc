@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "program/grpc/mutual_tls.h"
 #include "program/token_file.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "transport/base/error.h"
@@ -19,6 +21,16 @@ namespace {
 namespace v1 = slow_lane::v1;
 
 constexpr int kMostRetryMs = 1000;
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(
+    const std::string& target) {
+  const auto credentials = DaemonCredentials(target);
+  if (credentials.ok()) return *credentials;
+  // A daemon with TLS refuses calls without them.
+  std::cerr << "the daemon at " << Printable(target) << ": "
+            << Printable(credentials.status().message()) << std::endl;
+  return grpc::InsecureChannelCredentials();
+}
 
 }  // namespace
 
@@ -37,8 +49,7 @@ std::shared_ptr<grpc::Channel> NewDaemonChannel(const std::string& target) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // A connection of its own: the daemon counts credits by connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return grpc::CreateCustomChannel(target, CredentialsOf(target), arguments);
 }
 
 void AwaitConnection(grpc::Channel* channel, double secs) {

@@ -27,7 +27,8 @@ namespace tandem {
 std::string DaemonTarget();
 
 // Opens no connection before the first call. Finds a restarted daemon within a
-// second.
+// second. With TLS if the variables of DaemonCredentials are set; stderr gets
+// what is wrong with their files.
 std::shared_ptr<grpc::Channel> NewDaemonChannel(const std::string& target);
 
 // Blocks until the channel is connected, at most `secs`. Each call begins with

@@ -8,6 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "schema/protos/trainer.grpc.pb.h"
@@ -33,6 +35,20 @@ absl::Status Begin(grpc::Channel* channel, grpc::ClientContext* context,
   return AddDaemonToken(context);
 }
 
+// "learner (MOSAIC/1.0, pause)".
+std::string TextOf(const v1::RegisteredWorker& worker) {
+  std::vector<absl::string_view> facts;
+  for (const std::string* fact :
+       {&worker.worker_kind(), &worker.proto_version()}) {
+    if (!fact->empty()) facts.push_back(*fact);
+  }
+  if (worker.supports_pause()) facts.push_back("pause");
+  if (worker.supports_checkpoint()) facts.push_back("checkpoint");
+  if (facts.empty()) return worker.worker_id();
+  return absl::StrCat(worker.worker_id(), " (", absl::StrJoin(facts, ", "),
+                      ")");
+}
+
 DaemonRun RunOf(const v1::RunDescription& from) {
   const trainer::RunRecord& record = from.record();
   DaemonRun run;
@@ -55,6 +71,9 @@ DaemonRun RunOf(const v1::RunDescription& from) {
   run.steps_per_second = from.steps_per_second();
   run.unreachable = from.unreachable();
   run.worker_pid = from.worker_pid();
+  for (const v1::RegisteredWorker& worker : from.workers()) {
+    run.workers.push_back(TextOf(worker));
+  }
   return run;
 }
 

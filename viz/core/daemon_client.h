@@ -42,6 +42,9 @@ struct DaemonRun {
   double steps_per_second = 0;
   bool unreachable = false;  // no heartbeat for longer than the daemon's limit
   int32_t worker_pid = 0;    // 0: not started
+  // Registered workers with their capabilities, for display, such as
+  // "learner (MOSAIC/1.0, pause)".
+  std::vector<std::string> workers;
   // From the run's folder, by DaemonDesk.
   bool wants_frames = false;              // WantsFrames
   std::optional<EvalSummary> evaluation;  // of eval_summary.json

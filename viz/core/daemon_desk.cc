@@ -37,7 +37,10 @@ std::shared_ptr<Pending> DaemonDesk::Ask(
 DaemonDesk::List DaemonDesk::Read() {
   absl::StatusOr<DaemonRuns> runs = client_.ListRuns();
   if (!runs.ok()) {
-    return {.problem = std::string(runs.status().message()), .runs = {}};
+    // What a user has opened of a run stays: the daemon may come back.
+    for (DaemonRun& run : last_runs_) run.unreachable = !run.has_ended;
+    return {.problem = std::string(runs.status().message()),
+            .runs = last_runs_};
   }
   for (DaemonRun& run : runs->runs) {
     const auto [at, is_new] = folders_.try_emplace(run.run_id);
@@ -58,6 +61,7 @@ DaemonDesk::List DaemonDesk::Read() {
     folders_
         .clear();  // the daemon forgets runs; those that stay are read again
   }
+  last_runs_ = runs->runs;
   return {.problem = runs->state == "ok" ? "" : runs->state,
           .runs = std::move(runs->runs)};
 }

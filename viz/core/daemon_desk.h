@@ -41,8 +41,11 @@ struct DaemonAction {
 class DaemonDesk {
  public:
   struct List {
-    std::string problem;  // why there is no list; or the daemon's; "": none
-    std::vector<DaemonRun> runs;  // in the order of their submission
+    // Why there is no new list, or the daemon's problem; "": none.
+    std::string problem;
+    // In the order of their submission. While the daemon does not answer: those
+    // of its last answer, `unreachable` unless they had ended.
+    std::vector<DaemonRun> runs;
   };
   static constexpr size_t kMostFollowers = 16;  // of two threads each
 
@@ -87,6 +90,7 @@ class DaemonDesk {
     std::optional<EvalSummary> evaluation;
   };
   std::map<std::string, Folder> folders_;
+  std::vector<DaemonRun> last_runs_;  // of the daemon's last answer
   std::map<std::string, std::weak_ptr<EventFollower>> followers_;
   std::shared_ptr<const List> newest_;
   std::shared_ptr<SlowRead<List>> list_ = std::make_shared<SlowRead<List>>();

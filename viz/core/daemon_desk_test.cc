@@ -75,6 +75,31 @@ TEST(DaemonDesk, WithoutADaemonTheProblemSaysWhatToDo) {
   EXPECT_THAT(list.problem, HasSubstr("TANDEM_DAEMON"));
 }
 
+TEST(DaemonDesk, KeepsTheRunsOfADaemonThatIsGone) {
+  TestDaemon daemon;
+  DaemonDesk desk(daemon.target());
+  AwaitList(&desk, [](const auto& list) { return list.problem.empty(); });
+  ASSERT_TRUE(
+      Await(*desk.Act({.what = "submit",
+                       .config = ConfigOf("echo $STEP; exec sleep 1000")}))
+          .ok());
+  AwaitList(&desk, [](const auto& list) {
+    return list.runs.size() == 1 && list.runs[0].state == "EXEC";
+  });
+  daemon.Kill();
+  const DaemonDesk::List list = AwaitList(
+      &desk, [](const auto& found) { return !found.problem.empty(); });
+  ASSERT_EQ(list.runs.size(), 1u);
+  EXPECT_EQ(list.runs[0].state, "EXEC");
+  EXPECT_TRUE(list.runs[0].unreachable);
+  EXPECT_NE(desk.Find(list.runs[0].run_id), nullptr);
+  daemon.Start();
+  AwaitList(&desk, [](const auto& found) {
+    return found.problem.empty() && found.runs.size() == 1 &&
+           !found.runs[0].unreachable;
+  });
+}
+
 TEST(DaemonDesk, FollowsAtMostSixteenRuns) {
   DaemonDesk desk("unix:/no/such/daemon.sock");
   std::vector<std::shared_ptr<EventFollower>> followers;

@@ -94,6 +94,10 @@ double FastLaneTab::beforeSecs() const {
          1e-9;
 }
 
+QString FastLaneTab::runName() const {
+  return Text(Printable(run_id_.toStdString()));
+}
+
 QString FastLaneTab::status() const { return consumer_.status(); }
 
 QString FastLaneTab::reason() const { return Text(consumer_.watch().reason()); }

@@ -54,6 +54,7 @@ QString SaveSnapshot(const QString& folder, const QString& name,
 class FastLaneTab : public QObject, public PlotSource {
   Q_OBJECT
   Q_PROPERTY(QString runId READ runId CONSTANT)
+  Q_PROPERTY(QString runName READ runName CONSTANT)
   Q_PROPERTY(QString agentId READ agentId CONSTANT)
   Q_PROPERTY(QString modeLabel READ modeLabel CONSTANT)
   Q_PROPERTY(QString status READ status NOTIFY changed)
@@ -93,6 +94,8 @@ class FastLaneTab : public QObject, public PlotSource {
   bool Perform(Action action);
 
   QString runId() const { return run_id_; }
+  // The run, for display: no control characters, no marks of direction.
+  QString runName() const;
   QString agentId() const { return agent_id_; }
   QString modeLabel() const { return options_.mode_label; }
   QString status() const;

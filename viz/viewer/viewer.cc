@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "transport/base/clock.h"
+#include "transport/base/printable.h"
 #include "viz/core/quantities.h"
 
 namespace tandem {
@@ -23,7 +24,7 @@ constexpr int kMessageMs = 4000;
 
 QString Details(const RunEntry& run) {
   QStringList parts;
-  if (!run.task.empty()) parts << Text(run.task);
+  if (!run.task.empty()) parts << Text(Printable(run.task));
   if (run.num_envs > 0) {
     parts << QStringLiteral("%1 environment%2")
                  .arg(run.num_envs)
@@ -36,7 +37,7 @@ QString Details(const RunEntry& run) {
                  .arg(run.channels == 4 ? QStringLiteral("RGBA")
                                         : QStringLiteral("RGB"));
   } else {
-    parts << Text(run.problem);
+    parts << Text(Printable(run.problem));
   }
   return parts.join(QStringLiteral("  ·  "));
 }
@@ -48,6 +49,7 @@ QVariantMap RowOf(const RunEntry& run, int64_t now_ns) {
                       : QStringLiteral("still for ") +
                          Text(ShortAgeText(now_ns - run.still_since_ns));
   return {{QStringLiteral("run"), Text(run.run)},
+          {QStringLiteral("name"), Text(Printable(run.run))},
           {QStringLiteral("details"), Details(run)},
           {QStringLiteral("kind"), run.kind == RunEntry::Kind::kRegion
                                        ? QStringLiteral("engine")

@@ -37,7 +37,8 @@ class Viewer : public QObject {
   Q_PROPERTY(QList<QObject*> tabs READ tabs NOTIFY tabsChanged)
   // kStartPage, or an index of tabs
   Q_PROPERTY(int current READ current WRITE SetCurrent NOTIFY currentChanged)
-  // Maps: run, kind, details, state, moving, watchable
+  // Maps: run, name (of it, for display), kind, details, state, moving,
+  // watchable
   Q_PROPERTY(QVariantList runs READ runs NOTIFY runsChanged)
   // Only runs that match it are in `runs`
   Q_PROPERTY(QString search READ search WRITE SetSearch NOTIFY runsChanged)

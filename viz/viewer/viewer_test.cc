@@ -18,6 +18,8 @@
 #include <QStringList>
 #include <QTemporaryDir>
 #include <QTimer>
+#include <QVariant>
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <memory>
@@ -160,6 +162,24 @@ TEST_F(ViewerTest, SendsTheSeedsSignals) {
   EXPECT_EQ(hud.split(QLatin1Char('\n')).size(), 3);
   EXPECT_EQ(statuses.last()[0].toString(), QStringLiteral("connected"));
   consumer.stop();
+}
+
+TEST_F(ViewerTest, ShowsHostileNamesAsText) {
+  // A mark that reverses the text, an escape of a terminal, and HTML.
+  const PatternRun run = {.run = run_ + "\u202Egpj\x1b[2J<b>"};
+  const QString shown = QString::fromStdString(run_) +
+                        QStringLiteral("\\xe2\\x80\\xaegpj\\x1b[2J<b>");
+  publisher_ = std::make_unique<Publisher>(run);
+  Open({});
+  Await([&] {
+    return std::ranges::any_of(viewer_->runs(), [&](const QVariant& row) {
+      return row.toMap()[QStringLiteral("name")] == shown;
+    });
+  });
+  viewer_->open(QString::fromStdString(run.run));
+  AwaitStatus(QStringLiteral("connected"));
+  EXPECT_TRUE(window()->title().startsWith(shown));
+  Await([&] { return TextOf("runName") == shown; });
 }
 
 TEST_F(ViewerTest, PutsTheHudOnTheImage) {

@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "schema/layout/service.h"
@@ -64,6 +65,7 @@ nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
       {"unreachable", run.unreachable},
       {"wants_frames", run.wants_frames},
       {"frames", frames},
+      {"workers", Printable(absl::StrJoin(run.workers, ", "))},
       {"evaluation", nullptr},
       {"return", nullptr},
       {"max_steps", nullptr}};
@@ -109,7 +111,8 @@ void LogAction(const Action& action, const absl::Status& status) {
               action.what == "hold" || action.what == "record"
           ? (action.on ? " on" : " off")
           : "",
-      status.ok() ? "done" : std::string(status.message()).c_str());
+      // A daemon's or an engine's text may have line feeds and escapes.
+      status.ok() ? "done" : Printable(status.message()).c_str());
 }
 
 }  // namespace

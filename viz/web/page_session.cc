@@ -196,6 +196,7 @@ bool PageSession::Watch(int64_t id, const std::string& run, uint32_t width) {
   if (views_.size() >= kMostViews || views_.contains(id)) return false;
   std::shared_ptr<RunFeed> feed = cockpit_->Feed(run);
   if (feed == nullptr) {
+    if (replies_.size() >= kMostViews) return false;
     replies_.push_back(TextOfJson(
         {{"is", "refused"},
          {"view", id},

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -443,6 +444,27 @@ TEST(PageSession, LimitsItsViewsAndActions) {
         R"({"do":"act","id":1,"what":"pause","target":"x","on":true})", 0);
   }
   EXPECT_TRUE(refused);
+}
+
+TEST(PageSession, EndsABrowserThatReadsNoRefusals) {
+  Cockpit cockpit({});
+  PageSession session(&cockpit);
+  PageSession other(&cockpit);
+  const auto watch = [](PageSession* by, size_t view) {
+    const Json message = {{"do", "watch"},
+                          {"view", view},
+                          {"run", absl::StrCat("x", view)},
+                          {"width", 64}};
+    return by->Receive(message.dump(), 0);
+  };
+  for (size_t i = 1; i <= Cockpit::kMostFeeds; ++i) {
+    ASSERT_TRUE(watch(&session, i));
+  }
+  size_t refusals = 0;
+  while (watch(&other, 1000 + refusals)) {
+    ASSERT_LE(++refusals, PageSession::kMostViews);
+  }
+  EXPECT_GT(refusals, 0u);
 }
 
 }  // namespace

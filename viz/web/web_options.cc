@@ -10,6 +10,7 @@
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
 #include "program/program_flags.h"
+#include "program/tls/tls_flags.h"
 #include "transport/base/error.h"
 #include "viz/core/daemon_channel.h"
 
@@ -102,23 +103,12 @@ absl::StatusOr<WebOptions> ParseWebOptions(
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --listen or --socket, found both");
   }
-  if (options.tls_cert.empty() != options.tls_key.empty()) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "expected --tls_cert and --tls_key, found one of them");
-  }
-  const bool encrypts = !options.tls_cert.empty();
-  if (options.listen.empty() && (encrypts || options.allow_remote)) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "expected --listen=HOST:PORT with --allow_remote, "
-                     "--tls_cert and --tls_key, found no --listen");
-  }
-  if (options.allow_remote && !encrypts) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        "expected --tls_cert and --tls_key with --allow_remote, found neither: "
-        "without encryption other machines could read the token; next: a "
-        "certificate, or ssh -L (tandem-view --help)");
-  }
+  TANDEM_RETURN_IF_ERROR(
+      CheckTlsFlags({.files = {.certificate = options.tls_cert,
+                               .key = options.tls_key,
+                               .authorities = ""},
+                     .listens = !options.listen.empty(),
+                     .allow_remote = options.allow_remote}));
   if (!options.listen.empty() &&
       options.listen.find(':') == std::string::npos) {
     return ProgramFlags::Refuse(absl::GetFlagReflectionHandle(FLAGS_listen));

@@ -16,17 +16,18 @@ class CudaArrays(NamedTuple):
     """Arrays of an engine in the memory of a GPU; the host owns them, and the engine writes into them.
 
     Each is a `tandem._native.CudaArray`, which `torch.from_dlpack`, `warp.array` (by the CUDA array interface), CuPy
-    and JAX take without a copy; it is valid until the engine ends. An engine whose results are in memory of its own
-    framework's pool copies them, on the device: CUDA IPC exports no memory of pools.
+    and JAX take without a copy. The memory is freed when neither the host nor an array has it any more. An engine whose
+    results are in memory of its own framework's pool copies them, on the device: CUDA IPC exports no memory of pools.
 
     Attributes:
       obs: Observations, as those of `EngineArrays`.
-      rewards: float32[num_envs]; the rewards of the region must be written, too.
+      rewards: float32[num_envs], of which `step` writes the rows of its environments. The rewards of the region must be
+        written, too.
       images: uint8[num_envs, height, width, 3], RGB; None without `Engine.cuda_image_size`.
-      write_on: Called with the number of the CUDA stream on which the engine writes, such as
-        `torch.cuda.current_stream().cuda_stream`. Default: 0, the legacy default stream, which waits for all blocking
-        streams. When the engine's method returns, its work on this stream need not be complete: a client's stream waits
-        for it.
+      write_on: Called by `reset` or `step` with the number of the CUDA stream on which the engine writes from then on,
+        such as `torch.cuda.current_stream().cuda_stream`. Default: 0, the legacy default stream, which waits for all
+        blocking streams. The stream must exist as long as the engine serves. When the engine's method returns, its work
+        on this stream need not be complete: a client's stream waits for it.
     """
 
     obs: Any

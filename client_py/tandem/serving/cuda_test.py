@@ -1,11 +1,16 @@
-"""Arrays on a GPU between processes, with the stand-in driver: values, order, lifetimes, errors, deaths."""
+"""Arrays on a GPU between processes, with the stand-in driver: values, order, lifetimes, errors, deaths.
+
+Length: the tests of one protocol, with the programs of the other processes.
+"""
 
 import gc
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +21,6 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.engine.process import EngineProcess
-from tandem.testing import cuda_steps
 from tandem.testing.cuda_engine import WIDTH, expected_obs
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.standin import LIBRARY, StandIn, memories_in_use
@@ -24,8 +28,10 @@ from tools.testing import pytest_main
 
 _ENGINE = Path(__file__).parents[1] / "testing" / "cuda_engine.py"
 _ENVS = 3
-# Tests kill at each of the first calls of the driver, and at each n-th of the others; tools/gpu_test sets 1.
-_STRIDE = int(os.environ.get("TANDEM_GPU_STRIDE", "5"))
+# Tests kill at each n-th begin or end of a call of the driver, from these on. For tools/gpu_test these are all.
+_STRIDE = 9
+_FIRSTS = range(1, _STRIDE + 1) if os.environ.get("TANDEM_GPU_ALL") else [1]
+_TAG = f"-{uuid.uuid4().hex[:12]}"  # of the memory of this file's processes
 _KINDS = ("imports", "imported events", "allocations", "events", "streams", "registrations")
 
 
@@ -33,6 +39,7 @@ _KINDS = ("imports", "imported events", "allocations", "events", "streams", "reg
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both processes use the stand-in; at the end there is no memory of it."""
     monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
+    monkeypatch.setenv("TANDEM_STANDIN_TAG", _TAG)
     yield
     gc.collect()
     gpu = StandIn()
@@ -85,8 +92,12 @@ def test_each_step_is_read_on_the_gpu(gpu: StandIn) -> None:
 
 
 def test_many_steps_are_read_on_the_gpu() -> None:
-    """The short form of tools/gpu_test."""
-    assert cuda_steps.run(10_000) > 0
+    """The short form of tools/gpu_test: now and then a thread of the stand-in does a task, later than its call."""
+    steps = (sys.executable, "-m", "tandem.testing.cuda_steps", "--steps", "10000")
+    done = subprocess.run(
+        steps, env={**os.environ, "TANDEM_STANDIN_INLINE": "15"}, capture_output=True, text=True, check=False
+    )
+    assert "ok 10,000 steps, each observation equal" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("own_stream", [0, 1])
@@ -123,6 +134,190 @@ def test_final_observations_are_kept_on_the_gpu(gpu: StandIn) -> None:
         np.testing.assert_array_equal(final[1], expected_obs(_same_steps(6))[1])
         np.testing.assert_array_equal(final[1], client.final_obs[1])
         np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(np.array([6, 0, 6])))
+
+
+@pytest.mark.parametrize("mode", ["SAME_STEP", "NEXT_STEP", "DISABLED"])
+def test_rewards_on_the_gpu_are_those_of_the_region(gpu: StandIn, mode: str) -> None:
+    """Also after ends of episodes and resets of some, which set rewards to 0."""
+    with (
+        _launch() as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60, autoreset_mode=tandem.AutoresetMode[mode]) as client,
+    ):
+        client.reset(seed=[3] * _ENVS)
+        for number in range(30):
+            if number % 5 == 4:
+                client.reset([number % _ENVS])
+            else:
+                client.step(_actions(*([number % _ENVS] if number % 3 == 0 else [])))
+            np.testing.assert_array_equal(gpu.consume(client.fields_cuda["reward", ""]), client.rewards)
+            np.testing.assert_array_equal(gpu.consume(client.obs_cuda), client.obs)
+            if mode == "SAME_STEP":
+                np.testing.assert_array_equal(gpu.consume(client.fields_cuda["final_obs", ""]), client.final_obs)
+
+
+def test_fields_are_read_on_the_gpu(gpu: StandIn) -> None:
+    """Observations of a Dict: each field has an array, and a final observation."""
+    with _launch(fields=1) as engine, _attach(engine) as client:
+        client.reset(seed=[7] * _ENVS)
+        client.step(_actions(2))
+        arrays = client.fields_cuda
+        assert arrays["obs", "/steps"].dtype == "int64"
+        np.testing.assert_array_equal(gpu.consume(arrays["obs", "/row"]), expected_obs(np.array([8, 8, 0])))
+        for role in ("obs", "final_obs"):
+            np.testing.assert_array_equal(gpu.consume(arrays[role, "/steps"]), client.fields[role, "/steps"])
+        assert client.fields["final_obs", "/steps"][2] == 8
+        with pytest.raises(tandem.Unsupported, match="fields_cuda"):
+            client.obs_cuda.__dlpack__()
+
+
+def test_many_environments_are_read_on_the_gpu(gpu: StandIn) -> None:
+    """Their episodes all end at once, as with a time limit."""
+    num_envs = 20_000
+    with _launch(num_envs=num_envs) as engine, _attach(engine) as client:
+        client.reset(seed=[3] * num_envs)
+        actions = np.zeros((num_envs, 2), np.float32)
+        client.step(actions)
+        np.testing.assert_array_equal(gpu.consume(client.obs_cuda), client.obs)
+        actions[:, 0] = 1
+        client.step(actions)
+        final = gpu.consume(client.fields_cuda["final_obs", ""])
+        np.testing.assert_array_equal(final, expected_obs(np.full(num_envs, 5)))
+        np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(np.zeros(num_envs, np.int64)))
+
+
+def test_no_environments_are_an_invalid_argument() -> None:
+    """As for an engine without a GPU."""
+    with pytest.raises((tandem.InvalidArgument, tandem.EngineStartFailed), match="num_envs"):
+        _launch(num_envs=0).close()
+
+
+def test_a_step_that_raises_after_it_wrote_leaves_a_client_that_reads(gpu: StandIn) -> None:
+    """Nothing is written after recv; the next step is right."""
+    with _launch() as engine, _attach(engine) as client:
+        client.reset(seed=[0] * _ENVS)
+        array = client.obs_cuda
+        actions = _actions()
+        actions[1, 1] = 1
+        with pytest.raises(tandem.EngineFailed, match="an action asks for an error"):
+            client.step(actions)
+        np.testing.assert_array_equal(gpu.consume(array), expected_obs(_same_steps(1)))
+        client.step(_actions())
+        np.testing.assert_array_equal(gpu.consume(array), expected_obs(_same_steps(2)))
+
+
+def test_clients_of_an_engine_follow_each_other(gpu: StandIn) -> None:
+    """Each opens the arrays again; tensors of the last one stay."""
+    with _launch() as engine:
+        tensors = []
+        for seed in range(3):
+            with _attach(engine) as client:
+                client.reset(seed=[seed] * _ENVS)
+                client.step(_actions())
+                tensors.append(gpu.take(client.obs_cuda))
+                np.testing.assert_array_equal(tensors[-1].values(), expected_obs(_same_steps(seed + 1)))
+        del client
+        gc.collect()
+        assert gpu.count("imports") == 3
+        for tensor in tensors:
+            tensor.values()
+            tensor.free()
+
+
+def test_another_threads_export_during_a_step_is_refused(gpu: StandIn) -> None:
+    """With ConcurrentUse; the step and later exports are right."""
+    with _launch(step_ms=200) as engine, _attach(engine) as client:
+        client.reset(seed=[0] * _ENVS)
+        array = client.obs_cuda
+        stepping = threading.Thread(target=client.step, args=(_actions(),))
+        stepping.start()
+        refused = 0
+        while stepping.is_alive():
+            try:
+                gpu.consume(array)
+            except tandem.ConcurrentUse:
+                refused += 1
+        stepping.join()
+        assert refused > 0
+        np.testing.assert_array_equal(gpu.consume(array), expected_obs(_same_steps(1)))
+
+
+_LATE_READER = """
+import sys
+import numpy as np
+import tandem
+from tandem.testing.cuda_engine import expected_obs
+from tandem.testing.standin import StandIn
+name, event = sys.argv[1:]
+gpu = StandIn()
+client = tandem.SharedMemoryClient(name, timeout=60)
+client.reset(seed=[7] * client.num_envs)
+stream = gpu.stream(blocking=False)
+delay, own = gpu.pinned((1,), np.uint8), gpu.allocate(client.obs.nbytes)
+tensor = gpu.take(client.obs_cuda, stream)
+gpu.write(own, delay, stream)  # which takes 200 ms
+gpu.copy(own, tensor.pointer, client.obs.nbytes, stream)
+if event == "step":
+    client.step(np.zeros((client.num_envs, 2), np.float32))
+elif event == "reset":
+    client.reset(seed=[9] * client.num_envs)
+elif event == "reconnect":
+    client.reconnect()
+else:
+    client.close()
+if client.closed:
+    client = tandem.SharedMemoryClient(name, timeout=60)
+    client.step(np.zeros((client.num_envs, 2), np.float32))
+found = gpu.read(own, client.obs.nbytes, stream).view(np.float32).reshape(client.obs.shape)
+assert (found == expected_obs(np.full(client.num_envs, 7))).all(), found
+print("right")
+"""
+
+
+@pytest.mark.parametrize("event", ["step", "reset", "reconnect", "close"])
+def test_the_engine_overwrites_nothing_that_a_stream_still_reads(event: str) -> None:
+    """A reader on a slow stream: each of the client's calls that let the engine write waits for it."""
+    with _launch() as engine:
+        done = subprocess.run(
+            [sys.executable, "-c", _LATE_READER, engine.name, event],
+            env={**os.environ, "TANDEM_STANDIN_COPY_MS": "200"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+    assert done.stdout == "right\n", done.stderr
+
+
+_KEEPING_ENGINE = """
+import gc, sys, threading
+import tandem
+from tandem.testing.cuda_engine import CudaCounter
+from tandem.testing.standin import StandIn
+stop, kept = threading.Event(), []
+class Keeping(CudaCounter):
+    def reset(self, envs, seeds, arrays):
+        super().reset(envs, seeds, arrays)
+        kept.append(arrays.cuda)
+        stop.set()
+engine = Keeping(2)
+tandem.serve(engine, name=sys.argv[1], stop=stop)
+gpu = StandIn()
+kept[0].write_on(0)
+assert gpu.read(kept[0].obs.pointer, 4).size == 4
+assert gpu.count("allocations") == 1
+kept.clear()
+gc.collect()
+assert gpu.count("allocations") == 0
+print("right")
+"""
+
+
+def test_arrays_that_an_engine_keeps_outlive_its_host() -> None:
+    """Their memory is freed with the last of them."""
+    done = subprocess.run(
+        [sys.executable, "-c", _KEEPING_ENGINE, unique_name()], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.stdout == "right\n", done.stderr
 
 
 def test_an_engine_may_leave_the_regions_observations_empty(gpu: StandIn) -> None:
@@ -349,20 +544,31 @@ def test_real_time_is_refused() -> None:
 
 def _nothing_in_use(secs: float = 20) -> bool:
     end = time.monotonic() + secs
-    while memories_in_use():
+    while memories_in_use(_TAG):
         if time.monotonic() > end:
             return False
         time.sleep(0.01)
     return True
 
 
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("first", _FIRSTS)
 def test_an_engine_killed_at_each_call_of_the_driver_leaves_nothing(
-    gpu: StandIn, monkeypatch: pytest.MonkeyPatch
+    gpu: StandIn, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
-    """The client gets PeerGone or no region, or a later step fails; a new engine serves; no memory remains."""
+    """The client gets PeerGone or no region, or a later step fails; a new engine serves; no memory remains.
+
+    Each engine takes the name of the last one, and goes through all moments at which the ones before were killed.
+    """
     name = unique_name()
-    for number in (*range(1, 30), *range(30, 400, _STRIDE)):
-        monkeypatch.setenv("TANDEM_STANDIN_KILL_AT", str(number))
+    for moment in range(first, 1000, _STRIDE):
+        monkeypatch.setenv("TANDEM_STANDIN_KILL_AT", str(moment))
         try:
             engine = _launch(name)
         except tandem.EngineStartFailed:
@@ -377,19 +583,20 @@ def test_an_engine_killed_at_each_call_of_the_driver_leaves_nothing(
                     for steps in range(1, 4):  # noqa: B007
                         client.step(_actions(0) if steps == 3 else _actions())
                         values = gpu.consume(client.obs_cuda)
-                        if steps < 3 and client.stats().exchanges == steps + 1:
-                            alive = Path(f"/proc/{engine.pid}").exists()
-                            assert not alive or (values == expected_obs(_same_steps(steps))).all()
+                        # A wait for an engine that was killed ends early.
+                        if steps < 3 and _is_alive(engine.pid):
+                            np.testing.assert_array_equal(values, expected_obs(_same_steps(steps)))
             except (tandem.PeerGone, tandem.NotReady, tandem.GpuStaleHandle):
                 continue
             assert steps == 3
             break
     else:
-        pytest.fail("the engine was killed at each of 400 calls")
-    assert number > 25  # it is the first one that no call of this session reaches
+        pytest.fail("the engine was killed at each of 1000 moments")
+    assert moment > 100  # it is the first one that no call of this session reaches
+    print(f"killed at {moment // _STRIDE} moments of {moment}")
     del client
     gc.collect()
-    assert _nothing_in_use(), memories_in_use()
+    assert _nothing_in_use(), memories_in_use(_TAG)
 
 
 _SHORT_CLIENT = """
@@ -406,12 +613,13 @@ print(gpu.calls())
 """
 
 
-def test_a_client_killed_at_each_call_of_the_driver_leaves_the_engine_serving(gpu: StandIn) -> None:
+@pytest.mark.parametrize("first", _FIRSTS)
+def test_a_client_killed_at_each_call_of_the_driver_leaves_the_engine_serving(gpu: StandIn, first: int) -> None:
     """The next client reads right values; the engine's allocations stay, and no memory remains in the end."""
     with _launch() as engine:
-        number, calls = 1, None
-        while calls is None or number <= calls:
-            variables: dict[str, str] = {} if calls is None else {"TANDEM_STANDIN_KILL_AT": str(number)}
+        moment, moments = first, None
+        while moments is None or moment <= moments:
+            variables: dict[str, str] = {} if moments is None else {"TANDEM_STANDIN_KILL_AT": str(moment)}
             done = subprocess.run(
                 [sys.executable, "-c", _SHORT_CLIENT, engine.name],
                 env={**os.environ, **variables},
@@ -420,19 +628,20 @@ def test_a_client_killed_at_each_call_of_the_driver_leaves_the_engine_serving(gp
                 check=False,
                 timeout=100,
             )
-            if calls is None:
-                calls = int(done.stdout)
-                assert calls > 20
+            if moments is None:
+                moments = 2 * int(done.stdout)
+                assert moments > 40
                 continue
             assert done.returncode == -9, done.stderr
-            number += _STRIDE if number > 20 else 1
+            moment += _STRIDE
+        print(f"killed at {moment // _STRIDE} moments of {moments}")
         with _attach(engine) as client:
             client.reset(seed=[3] * _ENVS)
             client.step(_actions())
             np.testing.assert_array_equal(gpu.consume(client.obs_cuda), expected_obs(_same_steps(4)))
     del client
     gc.collect()
-    assert _nothing_in_use(), memories_in_use()
+    assert _nothing_in_use(), memories_in_use(_TAG)
 
 
 if __name__ == "__main__":

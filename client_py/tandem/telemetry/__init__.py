@@ -19,10 +19,11 @@ from tandem.telemetry.daemon_errors import (
     UnknownRun,
     WrongState,
 )
-from tandem.telemetry.descriptions import DaemonDescription, RunDescription
+from tandem.telemetry.descriptions import DaemonDescription, RegisteredWorker, RunDescription
 from tandem.telemetry.feeds import MessageBlock
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Subscription
+from tandem.telemetry.tls_files import TlsFiles
 from tandem.telemetry.trainer_client import Health, Submitted, TrainerClient
 from tandem.telemetry.worker_session import Published, WorkerSession
 
@@ -48,6 +49,7 @@ __all__ = [
     "MalformedLine",
     "MessageBlock",
     "Published",
+    "RegisteredWorker",
     "RecordEpisodes",
     "Run",
     "RunDescription",
@@ -56,6 +58,7 @@ __all__ = [
     "Step",
     "Submitted",
     "Subscription",
+    "TlsFiles",
     "TrainerClient",
     "UnknownRun",
     "WorkerSession",

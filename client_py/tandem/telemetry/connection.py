@@ -8,6 +8,7 @@ from tandem.arguments import shown, text
 from tandem.errors import ClientClosed, InvalidArgument
 from tandem.printable import printable_lines
 from tandem.telemetry.daemon_errors import ERROR_TABLE, DaemonError, DaemonUnreachable
+from tandem.telemetry.tls_files import TlsFiles
 from tandem.telemetry.token_file import read_token
 from tandem.telemetry.wire import Method, load
 
@@ -38,7 +39,9 @@ _OPTIONS = (
 class Connection:
     """A channel to the daemon. Safe to use from any thread."""
 
-    def __init__(self, target: str | None, token_file: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, target: str | None, token_file: str | os.PathLike[str] | None = None, tls: TlsFiles | None = None
+    ) -> None:
         """Opens no connection yet; the first call does. Arguments and errors are those of `TrainerClient`."""
         name = "target"
         if target is None:
@@ -54,7 +57,15 @@ class Connection:
         self.grpc = self._wire.grpc
         most = self._wire.constants["MAX_MESSAGE_BYTES"]
         sizes = (("grpc.max_receive_message_length", most), ("grpc.max_send_message_length", most))
-        self._channel = self.grpc.insecure_channel(target, options=(*sizes, *_OPTIONS))
+        options = (*sizes, *_OPTIONS)
+        # A daemon's Unix socket is for programs of its machine, and in plaintext.
+        is_local = target.startswith(("unix:", "unix-abstract:"))
+        tls = None if is_local else tls or TlsFiles.from_environment()
+        self._channel = (
+            self.grpc.insecure_channel(target, options=options)
+            if tls is None
+            else self.grpc.secure_channel(target, tls.credentials(), options=options)
+        )
         self._callables: dict[str, Any] = {}
         self.closed = False
 

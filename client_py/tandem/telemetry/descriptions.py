@@ -8,6 +8,36 @@ from tandem.telemetry.records import Run, readers
 
 
 @dataclass(frozen=True, slots=True)
+class RegisteredWorker:
+    """A worker that has called `TrainerClient.register`, with the arguments of its newest call.
+
+    Attributes:
+      worker_id: Its name, unique in the run.
+      worker_kind: Its own label.
+      proto_version: Version of its protocol, such as "MOSAIC/1.0"; empty: it named none.
+      schema_id: Name of its events' schema.
+      schema_version: Version of that schema; 0: it named none.
+      supports_pause: Whether it is told before the run's processes are stopped.
+      supports_checkpoint: Whether it can write checkpoints.
+    """
+
+    worker_id: str
+    worker_kind: str
+    proto_version: str
+    schema_id: str
+    schema_version: int
+    supports_pause: bool
+    supports_checkpoint: bool
+
+    @staticmethod
+    def from_message(message: Any) -> "RegisteredWorker":
+        """Copies a RegisteredWorker message."""
+        return RegisteredWorker(
+            **{name: read(message) for name, read in readers(RegisteredWorker, message.__class__).items()}
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RunDescription:
     """A run as it is now.
 
@@ -32,6 +62,7 @@ class RunDescription:
       waiting_for: What keeps it from starting, such as "2 GPUs"; empty: nothing.
       output_problem: Why its output cannot be read further; empty: it can.
       max_steps: The steps at which its schedule ends it; None: no limit.
+      workers: Its registered workers, by name; after its end as well.
     """
 
     run: Run
@@ -54,11 +85,13 @@ class RunDescription:
     waiting_for: str
     output_problem: str
     max_steps: int | None
+    workers: tuple[RegisteredWorker, ...]
 
     @staticmethod
     def from_message(message: Any) -> "RunDescription":
         """Copies a RunDescription message."""
         others = {name: read(message) for name, read in readers(RunDescription, message.__class__).items()}
+        others["workers"] = tuple(map(RegisteredWorker.from_message, others["workers"]))
         return RunDescription(Run.from_message(message.record), **others)
 
 

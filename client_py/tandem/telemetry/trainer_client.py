@@ -1,5 +1,6 @@
 """`TrainerClient`: submits runs to the daemon and watches them."""
 
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from tandem.telemetry.descriptions import DaemonDescription
 from tandem.telemetry.feeds import Feed, MessageBlock, block_feed, event_feeds, run_feeds
 from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
 from tandem.telemetry.subscription import Record, Subscription
+from tandem.telemetry.tls_files import TlsFiles
 from tandem.telemetry.worker_session import WorkerSession
 
 _PROTO_VERSION = "MOSAIC/1.0"
@@ -76,6 +78,7 @@ class TrainerClient(ClosesOnExit):
         timeout: float = 10.0,
         reconnect_secs: float = 60.0,
         token_file: str | os.PathLike[str] | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         """Opens no connection yet; the first call does.
 
@@ -87,15 +90,18 @@ class TrainerClient(ClosesOnExit):
           reconnect_secs: Seconds for which a `Subscription` tries to find a lost daemon again.
           token_file: A copy of the daemon's --token_file, if the daemon asks for a token; None: the environment
             variable TANDEM_TOKEN_FILE, or else no token.
+          tls: For a daemon on another machine, which has --tls_cert; None: the environment variables TANDEM_TLS_CA,
+            TANDEM_TLS_CERT and TANDEM_TLS_KEY, or else plaintext. A unix:PATH is always plaintext.
 
         Raises:
           AccessDenied: The token's file belongs to another user, or other users may read it.
-          InvalidArgument: An invalid target or time.
+          InvalidArgument: An invalid target or time, or an unusable file.
           ModuleNotFoundError: grpcio or protobuf is missing.
         """
         self._timeout = seconds("timeout", timeout)
         self._reconnect_secs = seconds("reconnect_secs", reconnect_secs)
-        self._connection = Connection(target, token_file)
+        self._connection = Connection(target, token_file, tls)
+        self._sessions: dict[tuple[str, str], WorkerSession] = {}  # the newest of each worker
 
     @property
     def target(self) -> str:
@@ -127,7 +133,9 @@ class TrainerClient(ClosesOnExit):
         self._call("CancelRun", timeout=seconds("timeout", timeout), run_id=run_id)
 
     def pause(self, run_id: str) -> None:
-        """Stops the run's processes where they are, by SIGSTOP; its status becomes PAUSE.
+        """Stops the run's processes by SIGSTOP; its status becomes PAUSE.
+
+        Workers that support pauses are told first: this waits for them, at most five seconds.
 
         Raises:
           WrongState: The run's status is neither EXEC nor PAUSE.
@@ -245,21 +253,24 @@ class TrainerClient(ClosesOnExit):
         supports_pause: bool = False,
         supports_checkpoint: bool = False,
     ) -> WorkerSession:
-        """Registers a worker that publishes its events by gRPC. A program that prints them needs no registration.
+        """Registers a worker that publishes its events by gRPC, or supports pauses. Others need no registration.
 
-        After a restart of the daemon, call it again with the same names.
+        After a restart of the daemon, call it again with the same names. With `supports_pause` a thread of the session
+        does so by itself.
 
         Args:
           run_id: The run of the worker.
           worker_id: Its name, unique in the run.
           worker_kind: A label of your own.
-          supports_pause: Whether it can be paused.
+          supports_pause: Whether it calls `WorkerSession.pause_point`. The daemon waits for this call, at most five
+            seconds, before it stops the run's processes.
           supports_checkpoint: Whether it can write checkpoints.
 
         Raises:
           WrongState: The run has ended, or has not started yet.
         """
-        response = self._call(
+        call = functools.partial(
+            self._call,
             "RegisterWorker",
             run_id=run_id,
             worker_id=worker_id,
@@ -270,9 +281,11 @@ class TrainerClient(ClosesOnExit):
             supports_pause=supports_pause,
             supports_checkpoint=supports_checkpoint,
         )
-        return WorkerSession(
-            self._connection, run_id, worker_id, response.accepted_version, response.session_token, self._timeout
-        )
+        session = WorkerSession(self._connection, run_id, worker_id, call, self._timeout, supports_pause=supports_pause)
+        if (earlier := self._sessions.get((run_id, worker_id))) is not None:
+            earlier.stop_listening()
+        self._sessions[run_id, worker_id] = session
+        return session
 
     def heartbeat(self, run_id: str) -> None:
         """Reports to the daemon that a run's worker is alive."""

@@ -1,13 +1,14 @@
 """`WorkerSession`: a worker that publishes its events by gRPC, not by printing."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tandem.arguments import seconds, shown
 from tandem.errors import InvalidArgument
 from tandem.telemetry.connection import Connection, check_size
+from tandem.telemetry.pause_watch import PauseWatch
 from tandem.telemetry.records import Episode, Step, fill_message
 
 
@@ -33,6 +34,9 @@ class WorkerSession:
     of publishing, and failed events are published again before later ones. Events with `seq_id` 0 have no number; the
     daemon stores each as often as it is sent.
 
+    A worker registered with `supports_pause=True` calls `pause_point` where it can be stopped, such as between two
+    updates. Before the daemon stops the run's processes, it waits for this call, at most five seconds.
+
     Attributes:
       run_id: The run.
       worker_id: The worker; written into events that name none.
@@ -41,15 +45,46 @@ class WorkerSession:
     """
 
     def __init__(
-        self, connection: Connection, run_id: str, worker_id: str, accepted_version: str, token: str, timeout: float
+        self,
+        connection: Connection,
+        run_id: str,
+        worker_id: str,
+        register: Callable[[], Any],
+        timeout: float,
+        *,
+        supports_pause: bool = False,
     ) -> None:
-        """Takes the values of the answer to RegisterWorker."""
+        """Registers the worker: `register` calls RegisterWorker and returns its response."""
         self.run_id = run_id
         self.worker_id = worker_id
-        self.accepted_version = accepted_version
-        self.token = token
+        self._register = register
         self._connection = connection
         self._timeout = timeout
+        self.accepted_version = self.token = ""
+        self._new_token()
+        self._pauses = PauseWatch(connection, run_id, self.token, self._new_token) if supports_pause else None
+
+    @property
+    def pause_requested(self) -> bool:
+        """Whether the daemon is pausing the run: `pause_point` would wait. Never without `supports_pause`."""
+        return self._pauses is not None and self._pauses.wanted
+
+    def pause_point(self) -> bool:
+        """Lets the daemon stop the run's processes here if it is pausing the run; otherwise returns at once.
+
+        The daemon stops all processes of the run as soon as each worker that supports pauses waits in this call, and in
+        any case after five seconds. This returns when the run continues, or if the daemon has ended before the stop.
+        Without `supports_pause` it returns at once.
+
+        Returns:
+          Whether the daemon was pausing the run.
+        """
+        return self._pauses is not None and self._pauses.answer()
+
+    def stop_listening(self) -> None:
+        """Ends the messages about pauses; then the daemon stops the processes without them. No effect without any."""
+        if self._pauses is not None:
+            self._pauses.close()
 
     def heartbeat(self) -> None:
         """Reports to the daemon that the worker is alive; once a minute is enough. Errors are as `ERROR_TABLE` says."""
@@ -73,6 +108,11 @@ class WorkerSession:
     def publish_episodes(self, episodes: Iterable[Episode], *, timeout: float | None = None) -> Published:
         """Sends episodes, and waits until the daemon has stored all of them; otherwise as `publish_steps`."""
         return self._publish("PublishRunEpisodes", Episode, episodes, timeout)
+
+    def _new_token(self) -> str:
+        response = self._register()
+        self.accepted_version, self.token = response.accepted_version, response.session_token
+        return self.token
 
     @property
     def _metadata(self) -> tuple[tuple[str, str], ...]:

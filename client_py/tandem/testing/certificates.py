@@ -7,11 +7,25 @@ from pathlib import Path
 NAME = "gpu1.example"
 
 
-def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """Makes a key, and a certificate that it has signed, which is its own authority; returns certificate and key."""
+def make_certificate(folder: Path, name: str, *addresses: str) -> tuple[Path, Path]:
+    """Makes a key, and a certificate that it has signed, which is its own authority; returns certificate and key.
+
+    Args:
+      folder: Where the files are made.
+      name: Of the files, NAME.pem and NAME.key.pem.
+      addresses: More IP addresses of the certificate.
+    """
     cert, key = folder / f"{name}.pem", folder / f"{name}.key.pem"
-    names = f"subjectAltName=DNS:{NAME},DNS:localhost,IP:127.0.0.1"
+    names = ",IP:".join(dict.fromkeys([f"subjectAltName=DNS:{NAME},DNS:localhost", "127.0.0.1", *addresses]))
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     command += ["-days", "1", "-subj", f"/CN={name}", "-addext", names, "-keyout", str(key), "-out", str(cert)]
     subprocess.run(command, check=True, capture_output=True)
     return cert, key
+
+
+def expire(cert: Path, key: Path) -> None:
+    """Signs a certificate again, so that its time is over since yesterday."""
+    new = cert.with_suffix(".new")
+    command = ["openssl", "x509", "-in", str(cert), "-signkey", str(key), "-days", "-1", "-out", str(new)]
+    subprocess.run(command, check=True, capture_output=True)
+    new.replace(cert)

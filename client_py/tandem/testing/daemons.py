@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tandem.telemetry import TrainerClient
+from tandem.telemetry import TlsFiles, TrainerClient
 
 DAEMON = Path(__file__).parents[3] / "slow_lane/daemon/tandem-daemon"
 
@@ -88,7 +88,7 @@ class Daemon:
         self.pid = self._process.pid
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        found = re.search(r"listening on (127\.0\.0\.1:\d+)", line)
+        found = re.search(r"listening on ([\d.]+:\d+)", line)
         if not found:
             self.kill()
             raise RuntimeError(
@@ -189,7 +189,12 @@ def run_config(program: str | Path, *arguments: str, **environment: str) -> dict
 
 @contextlib.contextmanager
 def running_daemon(
-    data_dir: Path, *flags: str, program: Path = DAEMON, token_file: Path | None = None
+    data_dir: Path,
+    *flags: str,
+    program: Path = DAEMON,
+    environment: Mapping[str, str] | None = None,
+    token_file: Path | None = None,
+    tls: TlsFiles | None = None,
 ) -> Iterator[Daemon]:
     """Starts a daemon; at the end cancels its runs and stops it.
 
@@ -197,7 +202,9 @@ def running_daemon(
       data_dir: The daemon's data folder.
       flags: Additional flags for its command line.
       program: The daemon's program.
+      environment: Additional environment variables of the daemon.
       token_file: The file with the access token; None: the daemon requires none.
+      tls: The files of a client, if the daemon has --tls_cert.
 
     Yields:
       The daemon.
@@ -205,13 +212,13 @@ def running_daemon(
     Raises:
       RuntimeError: The daemon did not start, or exited with an error; its message is on stderr.
     """
-    daemon = Daemon(data_dir, *flags, program=program)
+    daemon = Daemon(data_dir, *flags, program=program, environment=environment)
     try:
         yield daemon
-        _cancel_all(daemon, token_file)
+        _cancel_all(daemon, token_file, tls)
     except BaseException:
         with contextlib.suppress(Exception):  # the first error is the one to report
-            _cancel_all(daemon, token_file)
+            _cancel_all(daemon, token_file, tls)
         raise
     finally:
         code = daemon.stop()
@@ -219,8 +226,8 @@ def running_daemon(
         raise RuntimeError(f"expected {program} to end with exit code 0, found {code}")
 
 
-def _cancel_all(daemon: Daemon, token_file: Path | None) -> None:
-    with TrainerClient(daemon.address, token_file=token_file) as client:
+def _cancel_all(daemon: Daemon, token_file: Path | None, tls: TlsFiles | None) -> None:
+    with TrainerClient(daemon.address, token_file=token_file, tls=tls) as client:
         for run in client.runs():
             if not run.status.final:
                 client.cancel(run.run_id)

@@ -3,6 +3,7 @@
 import re
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -26,18 +27,19 @@ class Gateway:
       pid: Its process id.
     """
 
-    def __init__(self, engine: str, *flags: str) -> None:
+    def __init__(self, engine: str, *flags: str, pass_fds: Sequence[int] = ()) -> None:
         """Starts the gateway, and returns when it listens.
 
         Args:
           engine: The engine's name; the engine may start later.
           flags: Additional flags. Without --listen, it listens at 127.0.0.1.
+          pass_fds: Descriptors that it inherits.
 
         Raises:
           RuntimeError: It printed no address.
         """
         command = [str(GATEWAY), f"--name={engine}", "--listen=127.0.0.1:0", *flags]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=pass_fds)
         self.pid = self._process.pid
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

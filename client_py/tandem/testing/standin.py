@@ -5,6 +5,7 @@ After `monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))`: `StandIn().cons
 
 import contextlib
 import ctypes
+import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,15 +111,18 @@ class StandIn:
         with self._current():
             self._call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
-    def pin(self, array: NDArray[Any]) -> None:
-        """Registers the memory of an array, so that copies are asynchronous."""
+    def pinned(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+        """Returns a new array of zeros in registered memory, so that copies are asynchronous."""
+        nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        array = np.frombuffer(mmap.mmap(-1, nbytes), dtype).reshape(shape)  # no page may be registered twice
         with self._current():
             self._call(
                 "cuMemHostRegister_v2",
                 ctypes.c_void_p(array.ctypes.data),
-                ctypes.c_size_t(array.nbytes),
+                ctypes.c_size_t(nbytes),
                 ctypes.c_uint(1),
             )
+        return array
 
     def write(self, pointer: int, values: NDArray[Any], stream: int = 0) -> None:
         """Copies values to the device; asynchronously if they are pinned."""
@@ -144,6 +148,17 @@ class StandIn:
                 ctypes.c_void_p(stream),
             )
         return values
+
+    def copy(self, to: int, source: int, nbytes: int, stream: int) -> None:
+        """Copies on the device, asynchronously."""
+        with self._current():
+            self._call(
+                "cuMemcpyDtoDAsync_v2",
+                ctypes.c_uint64(to),
+                ctypes.c_uint64(source),
+                ctypes.c_size_t(nbytes),
+                ctypes.c_void_p(stream),
+            )
 
     def allocate(self, nbytes: int) -> int:
         """Returns memory of the device, as a framework's pool would have it."""
@@ -188,12 +203,14 @@ class StandIn:
         return found
 
 
-def memories_in_use() -> list[str]:
-    """Returns the descriptors of all processes that are memory of the stand-in: what leaks when none should be left."""
+def memories_in_use(tag: str) -> list[str]:
+    """Returns the descriptors of all processes that are memory of the stand-in, made with this TANDEM_STANDIN_TAG."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            found += [str(link) for link in (process / "fd").iterdir() if "memfd:tandem-standin" in _target(link)]
+            found += [
+                str(link) for link in (process / "fd").iterdir() if f"memfd:tandem-standin{tag} " in _target(link)
+            ]
     return found
 
 

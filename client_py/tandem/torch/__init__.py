@@ -26,13 +26,14 @@ def step_to(
     """Returns an object that steps the client's environments, with results as tensors on the device.
 
     Args:
-      client: Attached, to an engine with float32 observations. After `reconnect` make another object.
+      client: Attached, to an engine with float32 observations.
       device: "cpu", "cuda", "cuda:1" or a number.
       overlap: On a GPU: whether the copy of a step's results may run during the next step. It costs a copy within the
         CPU's memory. Useful if the next actions do not depend on the newest observations.
 
     Raises:
       InvalidArgument: A device of another kind.
+      Unsupported: The observations are fields; or the device is the CPU, and they are on a GPU only.
       GpuDriverMissing, GpuDriverTooOld, GpuOtherDevice, GpuFailed: As `tandem.torch.device.DeviceSteps`.
     """
     import torch

@@ -3,17 +3,28 @@
 `tandem.torch.step_to` gives them as tensors; this module needs no framework.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from tandem._native import DeviceCopies
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem._native import CudaArray, DeviceCopies
 from tandem.arguments import flag, integer
 from tandem.client import SharedMemoryClient
-from tandem.errors import AccessDenied, GpuOtherDevice, Unsupported
+from tandem.errors import AccessDenied, ClientClosed, GpuOtherDevice, Unsupported
 from tandem.handles import NotPicklable
 
 # New ones in each step; valid until the second next step.
-Arrays = dict[str, Any]
+Arrays = dict[str, CudaArray]
+
+
+def check_session(client: SharedMemoryClient, obs: NDArray[np.float32]) -> None:
+    """Raises ClientClosed if the client's `obs` is another array than this one, of before its reconnect."""
+    if client.obs is not obs:
+        raise ClientClosed(
+            f"region '{client.name}': expected the client's session in which step_to was called, found a later one, "
+            "of reconnect; call step_to again"
+        )
 
 
 class DeviceSteps(NotPicklable):
@@ -30,26 +41,18 @@ class DeviceSteps(NotPicklable):
     process into pinned memory, so that the send need not wait, and the copy to the device may run during the next step.
 
     The client may be used beside it, except for steps between `send` and `recv`. After `reconnect` of the client, make
-    another object.
+    another object: this one raises ClientClosed.
     """
 
     _instead = "it belongs to its client; make one where the client is"
 
-    def __init__(
-        self,
-        client: SharedMemoryClient,
-        device: int,
-        *,
-        overlap: bool = False,
-        convert: Callable[[Any], Any] = lambda array: array,
-    ) -> None:
+    def __init__(self, client: SharedMemoryClient, device: int, *, overlap: bool = False) -> None:
         """Registers the region as pinned memory, once.
 
         Args:
           client: Attached.
           device: The number of the CUDA device, in this process.
           overlap: Whether the copy of a step may run during the next step.
-          convert: Called for each array of each step, such as `torch.from_dlpack`.
 
         Raises:
           GpuDriverMissing, GpuDriverTooOld: There is no CUDA driver that can do it.
@@ -58,7 +61,7 @@ class DeviceSteps(NotPicklable):
         """
         self._client = client
         self._device = integer("device", device, 0, 1023)
-        self._convert = convert
+        self._obs = client.obs
         shared = self._shared_arrays()
         views: dict[str, Any] = {
             "obs": client.obs,
@@ -117,6 +120,7 @@ class DeviceSteps(NotPicklable):
 
     def reset(self, env_ids: Any = None, seed: Any = None) -> Arrays:
         """Resets environments as `SharedMemoryClient.reset`, and returns `arrays`."""
+        check_session(self._client, self._obs)
         self._client.reset(env_ids, seed)
         return self._begin()
 
@@ -133,20 +137,19 @@ class DeviceSteps(NotPicklable):
           GpuFailed: The driver reported an error.
           TandemError: As `SharedMemoryClient.send`.
         """
+        check_session(self._client, self._obs)
         self._copies.take_actions(pointer, nbytes, stream)
         self._client.send(self._client.actions)
 
     def recv(self, timeout: float | None = None) -> Arrays:
         """Waits for the step's results, begins their copy, and returns `arrays`; errors: `SharedMemoryClient.recv`."""
+        check_session(self._client, self._obs)
         self._client.recv(timeout)
         return self._begin()
 
     def _begin(self) -> Arrays:
-        copied = zip(self._names, self._copies.begin(), strict=True)
-        arrays = {name: self._convert(array) for name, array in copied}
-        arrays |= {name: self._convert(array) for name, array in self._shared.items()}
-        self._arrays = arrays
-        return arrays
+        self._arrays = dict(zip(self._names, self._copies.begin(), strict=True)) | self._shared
+        return self._arrays
 
 
 def _name(role: str, path: str) -> str:

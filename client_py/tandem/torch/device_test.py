@@ -5,8 +5,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,115 @@ def test_pinned_memory_beyond_the_limit_is_gpu_failed(client: tandem.SharedMemor
         gpu.fail("cuStreamCreate", 0)
 
 
+def test_a_failed_copy_has_no_arrays_and_the_next_step_has(
+    client: tandem.SharedMemoryClient, gpu: StandIn, actions: int
+) -> None:
+    """The array whose buffer the failed copy has overwritten is refused."""
+    steps = DeviceSteps(client, 0)
+    first = steps.reset(seed=[0] * _ENVS)["obs"]
+    second = _step(steps, gpu, actions)["obs"]
+    steps.send(actions, _ENVS * 2 * 4, 1)
+    gpu.fail("cuMemcpyHtoDAsync_v2", 304)
+    try:
+        with pytest.raises(tandem.GpuFailed, match="cuMemcpyHtoDAsync"):
+            steps.recv()
+    finally:
+        gpu.fail("cuMemcpyHtoDAsync_v2", 0)
+    with pytest.raises(tandem.InvalidArgument, match="last two steps"):
+        first.__dlpack__()
+    np.testing.assert_array_equal(gpu.consume(second), expected_obs(np.full(_ENVS, 1)))
+    arrays = _step(steps, gpu, actions)
+    np.testing.assert_array_equal(gpu.consume(arrays["obs"]), expected_obs(np.full(_ENVS, 3)))
+
+
+def test_a_dropped_object_frees_its_memory_while_the_client_stays(
+    client: tandem.SharedMemoryClient, gpu: StandIn
+) -> None:
+    """The region stays pinned while another object copies it."""
+    before = {kind: gpu.count(kind) for kind in _KINDS}
+    first, second = DeviceSteps(client, 0), DeviceSteps(client, 0, overlap=True)
+    assert gpu.count("registrations") == before["registrations"] + 3  # the region, and the two buffers of the second
+    del first
+    gc.collect()
+    assert gpu.count("registrations") == before["registrations"] + 3
+    arrays = second.reset(seed=[4] * _ENVS)
+    np.testing.assert_array_equal(gpu.consume(arrays["obs"]), expected_obs(np.full(_ENVS, 4)))
+    del second, arrays
+    gc.collect()
+    assert {kind: gpu.count(kind) for kind in _KINDS} == before
+
+
+@pytest.mark.parametrize("client", ["copied", "shared"], indirect=True)
+def test_after_a_reconnect_another_object_is_needed(
+    client: tandem.SharedMemoryClient, gpu: StandIn, actions: int
+) -> None:
+    """The old one would show the arrays of another session."""
+    steps = DeviceSteps(client, 0)
+    steps.reset(seed=[0] * _ENVS)
+    client.reconnect()
+    calls: list[Callable[[], Any]] = [steps.reset, steps.recv, lambda: steps.send(actions, _ENVS * 2 * 4, 1)]
+    for call in calls:
+        with pytest.raises(tandem.ClientClosed, match="call step_to again"):
+            call()
+    steps = DeviceSteps(client, 0)
+    arrays = steps.reset(seed=[5] * _ENVS)
+    np.testing.assert_array_equal(gpu.consume(arrays["obs"]), expected_obs(np.full(_ENVS, 5)))
+
+
+def test_a_pending_step_refuses_another(client: tandem.SharedMemoryClient, gpu: StandIn, actions: int) -> None:
+    """Neither actions nor results are copied meanwhile."""
+    steps = DeviceSteps(client, 0)
+    client.actions[:] = -0.25
+    client.send(client.actions)
+    with pytest.raises(tandem.StepPending):
+        steps.send(actions, _ENVS * 2 * 4, 1)
+    assert (client.actions == -0.25).all()
+    steps.recv()
+
+
+# Two objects of one client: the slow copy of the first has the step's values, though the client steps on.
+_TWO = """
+import sys
+import numpy as np
+import tandem
+from tandem.torch.device import DeviceSteps
+from tandem.testing.cuda_engine import expected_obs
+from tandem.testing.standin import StandIn
+gpu = StandIn()
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+    first, second = DeviceSteps(client, 0), DeviceSteps(client, 0)
+    obs = first.reset(seed=[3, 3, 3])["obs"]
+    client.step(client.actions)
+    assert (gpu.consume(obs) == expected_obs(np.full(3, 3))).all()
+print("right")
+"""
+
+
+def _run_slow(program: str) -> str:
+    """Returns what a program prints whose device copies in 40 ms, beside an engine that steps in 40 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TANDEM_CUDA", "no")
+        engine = tandem.launch_engine(
+            name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60, flags=["--step_ms=40"]
+        )
+    with engine:
+        done = subprocess.run(
+            [sys.executable, "-c", program, engine.name],
+            env={**os.environ, "TANDEM_STANDIN_COPY_MS": "40"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+    assert done.stdout, done.stderr
+    return done.stdout
+
+
+def test_a_send_waits_for_the_copies_of_each_object(gpu: StandIn) -> None:
+    """Not of the newest alone."""
+    assert _run_slow(_TWO) == "right\n"
+
+
 # Prints, for each setting of `overlap`, the milliseconds of a step, and whether all values were right.
 _SLOW = """
 import json, sys, time
@@ -150,22 +260,7 @@ print(json.dumps(list(found.values())))
 
 def test_with_overlap_a_step_takes_the_longer_of_step_and_copy(gpu: StandIn) -> None:
     """The engine steps in 40 ms, the device copies in 40 ms: without overlap 80 ms, with overlap nearly 40 ms."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TANDEM_CUDA", "no")
-        engine = tandem.launch_engine(
-            name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60, flags=["--step_ms=40"]
-        )
-    with engine:
-        done = subprocess.run(
-            [sys.executable, "-c", _SLOW, engine.name],
-            env={**os.environ, "TANDEM_STANDIN_COPY_MS": "40"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
-    assert done.stdout, done.stderr
-    (apart, apart_right), (together, together_right) = json.loads(done.stdout)
+    (apart, apart_right), (together, together_right) = json.loads(_run_slow(_SLOW))
     assert apart_right and together_right
     assert apart >= 70  # the first step waits for no copy
     assert together < 0.75 * apart

@@ -4,11 +4,12 @@ from typing import Any
 
 import torch
 
+from tandem._native import CudaArray
 from tandem.arguments import seconds, shown
 from tandem.client import SharedMemoryClient
-from tandem.errors import InvalidAction, InvalidArgument
+from tandem.errors import InvalidAction, InvalidArgument, Unsupported
 from tandem.handles import NotPicklable
-from tandem.torch.device import DeviceSteps
+from tandem.torch.device import DeviceSteps, check_session
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -17,7 +18,8 @@ class TorchSteps(NotPicklable):
     """A client's steps with torch tensors; `tandem.torch.step_to` makes it.
 
     On "cpu" the tensors are views of the region, valid until the next step. On a GPU a tensor is valid until the second
-    next step, but one of the engine's own memory (`path` is "shared") until the next. Clone what must last.
+    next step, but one of the engine's own memory (`path` is "shared") until the next. Then the same tensor has later
+    results. Clone what must last. After `reconnect` of the client, make another object: this one raises ClientClosed.
 
     Attributes:
       device: Of the tensors.
@@ -28,33 +30,55 @@ class TorchSteps(NotPicklable):
 
     def __init__(self, client: SharedMemoryClient, device: torch.device, *, overlap: bool = False) -> None:
         """As `tandem.torch.step_to`."""
+        if device.type not in ("cpu", "cuda"):
+            raise InvalidArgument(f"device: expected 'cpu' or 'cuda', found {shown(str(device))}")
+        if not client.obs_size:
+            raise Unsupported(
+                f"region '{client.name}': expected observations of float32 rows, found fields; "
+                "use client.fields, or tandem.torch.device.DeviceSteps"
+            )
         self._client = client
         self.device = device
         self._steps: DeviceSteps | None = None
+        self._tensors: dict[int, torch.Tensor] = {}  # by address: a step's arrays have those of the second last step's
         if device.type == "cuda":
             number = torch.cuda.current_device() if device.index is None else device.index
             self.device = torch.device("cuda", number)
-            self._steps = DeviceSteps(client, number, overlap=overlap, convert=torch.from_dlpack)
+            self._steps = DeviceSteps(client, number, overlap=overlap)
             self.path = self._steps.path
-        elif device.type == "cpu":
-            self._views = tuple(map(torch.from_numpy, (client.obs, client.rewards, client.dones)))
-            self.path = "cpu"
+            return
+        if not client.has_cpu_obs:
+            raise Unsupported(
+                f"region '{client.name}': expected observations in the region, found them on a GPU only; "
+                "call step_to with that device, or start the engine with fills_cpu"
+            )
+        self._obs = client.obs
+        self._views = tuple(map(torch.from_numpy, (client.obs, client.rewards, client.dones)))
+        self.path = "cpu"
+
+    def _tensor(self, array: CudaArray) -> torch.Tensor:
+        """Returns a tensor of the array's memory, for which the current stream waits."""
+        tensor = self._tensors.get(array.pointer)
+        if tensor is None:
+            tensor = self._tensors[array.pointer] = torch.from_dlpack(array)
         else:
-            raise InvalidArgument(f"device: expected 'cpu' or 'cuda', found {shown(str(device))}")
+            array.wait_on(torch.cuda.current_stream(self.device).cuda_stream)
+        return tensor
 
     @property
     def arrays(self) -> dict[str, torch.Tensor]:
         """All tensors of the last results, by the names of `DeviceSteps.arrays`; on the CPU: obs, rewards, dones."""
         if self._steps is None:
             return dict(zip(("obs", "rewards", "dones"), self._views, strict=True))
-        return self._steps.arrays
+        return {name: self._tensor(array) for name, array in self._steps.arrays.items()}
 
     def reset(self, env_ids: Any = None, seed: Any = None) -> torch.Tensor:
         """Resets environments as `SharedMemoryClient.reset`. Returns obs, float32[num_envs, obs_size]."""
         if self._steps is None:
+            check_session(self._client, self._obs)
             self._client.reset(env_ids, seed)
             return self._views[0]
-        return self._steps.reset(env_ids, seed)["obs"]
+        return self._tensor(self._steps.reset(env_ids, seed)["obs"])
 
     def send(self, actions: torch.Tensor) -> None:
         """Starts a step. Returns at once on the CPU; on a GPU after the copy of the actions, which waits for them.
@@ -79,6 +103,7 @@ class TorchSteps(NotPicklable):
                 f"{str(given.dtype).removeprefix('torch.')}{list(given.shape)} on {given.device}"
             )
         if self._steps is None:
+            check_session(self._client, self._obs)
             self._client.send(given.numpy())
             return
         stream = torch.cuda.current_stream(self.device).cuda_stream
@@ -98,10 +123,11 @@ class TorchSteps(NotPicklable):
         """
         wait = None if timeout is None else seconds("timeout", timeout)
         if self._steps is None:
+            check_session(self._client, self._obs)
             self._client.recv(wait)
             return self._views
         arrays = self._steps.recv(wait)
-        return arrays["obs"], arrays["rewards"], arrays["dones"]
+        return self._tensor(arrays["obs"]), self._tensor(arrays["rewards"]), self._tensor(arrays["dones"])
 
     def step(self, actions: torch.Tensor) -> Tensors:
         """Does `send`, then `recv`."""

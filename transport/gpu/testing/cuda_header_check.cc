@@ -69,11 +69,13 @@ static_assert(sizeof(tandem::CudaMemoryHandle) == CU_IPC_HANDLE_SIZE);
 static_assert(sizeof(tandem::CudaEventHandle) == CU_IPC_HANDLE_SIZE);
 static_assert(tandem::kCudaSuccess == CUDA_SUCCESS);
 static_assert(tandem::kCudaInvalidValue == CUDA_ERROR_INVALID_VALUE);
+static_assert(tandem::kCudaNotInitialized == CUDA_ERROR_NOT_INITIALIZED);
 static_assert(tandem::kCudaStubLibrary == CUDA_ERROR_STUB_LIBRARY);
 static_assert(tandem::kCudaNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(tandem::kCudaMapFailed == CUDA_ERROR_MAP_FAILED);
 static_assert(tandem::kCudaInvalidHandle == CUDA_ERROR_INVALID_HANDLE);
-static_assert(tandem::kCudaNotReady == CUDA_ERROR_NOT_READY);
+static_assert(tandem::kCudaAlreadyRegistered ==
+              CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 static_assert(tandem::kCudaIpcLazyPeerAccess ==
               CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 static_assert(tandem::kCudaEventDisableTiming == CU_EVENT_DISABLE_TIMING);

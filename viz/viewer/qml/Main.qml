@@ -15,7 +15,7 @@ Window {
     maximumHeight: 8192
     visible: true
     color: colours.background
-    title: tab ? tab.runId + " – Tandem" : "Tandem"
+    title: tab ? tab.runName + " – Tandem" : "Tandem"
 
     Theme {
         id: colours

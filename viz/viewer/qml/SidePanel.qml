@@ -47,7 +47,8 @@ Rectangle {
 
         Words {
             width: parent.width
-            text: panel.tab.runId
+            objectName: "runName"
+            text: panel.tab.runName
             elide: Text.ElideMiddle
             color: panel.theme.text
             font { pixelSize: 17; bold: true }

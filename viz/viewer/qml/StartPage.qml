@@ -90,7 +90,7 @@ Item {
             required property int index
             // No run exists for a moment while the list becomes shorter.
             readonly property var row: page.viewer.runs[index]
-                ?? { run: "", details: "", kind: "", state: "", moving: false, watchable: false }
+                ?? { run: "", name: "", details: "", kind: "", state: "", moving: false, watchable: false }
             objectName: row.run
             width: list.width
             height: words.height + 24
@@ -127,7 +127,7 @@ Item {
                 Words {
                     width: parent.width
                     elide: Text.ElideMiddle
-                    text: card.row.run
+                    text: card.row.name
                     color: page.theme.text
                     font { pixelSize: 16; bold: true }
                 }

@@ -90,7 +90,7 @@ Rectangle {
                         left: dot.right; leftMargin: 8; right: cross.left; rightMargin: 4
                         verticalCenter: parent.verticalCenter
                     }
-                    text: tab.modelData.runId
+                    text: tab.modelData.runName
                     elide: Text.ElideMiddle
                     color: tab.chosen ? strip.theme.text : strip.theme.faint
                     font.pixelSize: strip.theme.normal

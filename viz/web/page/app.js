@@ -92,7 +92,8 @@ function onMessage(message) {
   } else if (message.is === "events") {
     daemonView?.showEvents(message);
   } else if (message.is === "refused") {
-    setText(tileOf(message.view).error, message.error);
+    const tile = tileOf(message.view); // it may be closed by now
+    if (tile) setText(tile.error, message.error);
   }
 }
 

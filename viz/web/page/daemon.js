@@ -106,6 +106,7 @@ export class DaemonView {
       setText(job.facts, `${shown(run.steps, 0)}${progress} steps, ${shown(run.steps_per_second, 0)}/s, `
         + `${shown(run.episodes, 0)} episodes, return ${shown(run.return)}`);
       setText(job.reason, run.reason);
+      setText(job.workers, run.workers ? `registered: ${run.workers}` : "");
       setText(job.evaluation, evaluationText(run.evaluation));
       this.showFrames(job, run);
       job.holding.disabled = !this.app.control || !["EXEC", "PAUSE"].includes(run.state);
@@ -128,7 +129,7 @@ export class DaemonView {
     const faint = () => make("span", { className: "faint" });
     const job = {
       id: run.run, frames: "", state: make("span"), facts: faint(), reason: faint(), evaluation: faint(),
-      received: faint() };
+      received: faint(), workers: faint() };
     const episodes = (ms) => `${shown(ms / EPISODE_MS, 0)} episodes`;
     job.plots = {
       return: new Plot("return", "--return", episodes),
@@ -137,7 +138,7 @@ export class DaemonView {
     job.steps = make("tbody");
     const names = ["number", "episode", "step", "reward"].map((name) => make("th", { text: name }));
     job.events = make("details", {}, [
-      make("summary", { text: "Events" }), job.received, ...Object.values(job.plots).map((plot) => plot.element),
+      make("summary", { text: "Events" }), job.received, job.workers, ...Object.values(job.plots).map((plot) => plot.element),
       make("table", {}, [make("thead", {}, [make("tr", {}, names)]), job.steps])]);
     job.events.addEventListener("toggle", () => {
       if (job.events.open) this.follow(job);

@@ -1,0 +1,66 @@
+"""`TlsFiles`: the files by which a client connects to a daemon on another machine."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tandem.arguments import shown
+from tandem.errors import InvalidArgument
+from tandem.telemetry.wire import load
+
+# Of the fields of TlsFiles, in their order.
+TLS_VARIABLES = ("TANDEM_TLS_CA", "TANDEM_TLS_CERT", "TANDEM_TLS_KEY")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsFiles:
+    """Paths of PEM files for mutual TLS: the client knows the daemon, and the daemon knows the client.
+
+    Attributes:
+      authorities: The signers of the daemon's certificate; one that has signed itself is its own authority.
+      certificate: The client's, which an authority of the daemon's --tls_client_ca has signed.
+      key: Its key, without passphrase.
+    """
+
+    authorities: str | os.PathLike[str]
+    certificate: str | os.PathLike[str]
+    key: str | os.PathLike[str]
+
+    def __post_init__(self) -> None:
+        """Checks the types; InvalidArgument: no path."""
+        for name in ("authorities", "certificate", "key"):
+            value = getattr(self, name)
+            if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+                raise InvalidArgument(f"TlsFiles.{name}: expected a path, found {shown(value)}")
+
+    @classmethod
+    def from_environment(cls) -> "TlsFiles | None":
+        """Returns the files of TANDEM_TLS_CA, TANDEM_TLS_CERT and TANDEM_TLS_KEY; None: none of the three is set.
+
+        Raises:
+          InvalidArgument: One or two of them are set.
+        """
+        values = [os.environ.get(name) or "" for name in TLS_VARIABLES]
+        if not any(values):
+            return None
+        if missing := [name for name, value in zip(TLS_VARIABLES, values, strict=True) if not value]:
+            raise InvalidArgument(f"tls: expected the variables {', '.join(TLS_VARIABLES)}, found no {missing[0]}")
+        return cls(authorities=values[0], certificate=values[1], key=values[2])
+
+    def credentials(self) -> Any:
+        """Returns grpc's credentials of a channel.
+
+        Raises:
+          InvalidArgument: A file cannot be read, or is no PEM file.
+        """
+        texts = []
+        for path in (self.authorities, self.key, self.certificate):
+            try:
+                text = Path(path).read_bytes()
+            except (OSError, ValueError) as error:
+                raise InvalidArgument(f"tls: expected a file that can be read, found: {error}") from error
+            if b"-----BEGIN" not in text:  # grpc would fail at each call, without a reason
+                raise InvalidArgument(f"tls: expected a PEM file, found another: {path}")
+            texts.append(text)
+        return load().grpc.ssl_channel_credentials(*texts)
