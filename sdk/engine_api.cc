@@ -122,9 +122,11 @@ namespace {
   return tandem::Result([]() -> absl::Status { throw; });
 }
 
-// The first poll, or one that is refused.
-[[gnu::noinline]] tandem_code PollFirst(tandem_engine* engine,
+// The first poll, or one that is refused. Ends the use that `taken` is, unless
+// it is nullptr.
+[[gnu::noinline]] tandem_code PollFirst(auto* taken, tandem_engine* engine,
                                         int32_t* served) {
+  if (taken != nullptr) OpenEngines::GiveAlone(taken);
   return tandem::CallAloneOpen(
       engine, InCallback::kRefused, [&](OpenEngine& open) -> absl::Status {
         bool any = false;
@@ -176,14 +178,12 @@ tandem_code tandem_engine_poll(tandem_engine* engine, int32_t* served) {
   // Not CallAlone after the first time: this is the path of a step.
   auto* taken = OpenEngines::Get().TakeAlone(engine);
   if (taken == nullptr) [[unlikely]]
-    return PollFirst(engine, served);
+    return PollFirst(taken, engine, served);
   // Keeps it in a register: GCC would compute it from the handle again.
   asm("" : "+r"(taken));
   OpenEngine* const open = OpenEngines::ObjectOf(taken);
-  if (open->polled == nullptr) [[unlikely]] {
-    OpenEngines::GiveAlone(taken);
-    return PollFirst(engine, served);
-  }
+  if (open->polled == nullptr) [[unlikely]]
+    return PollFirst(taken, engine, served);
   // relaxed: see WhyNotAlone.
   open->caller.store(tandem::ThisThread(), std::memory_order_relaxed);
   try {

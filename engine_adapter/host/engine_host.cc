@@ -343,10 +343,11 @@ absl::Status EngineHost::EndOpening() {
 
 void EngineHost::EndExchange() {
   const ExchangeKind kind = side_.kind();
-  absl::Status status = runner_.status();
-  if (images_ != nullptr && status.ok()) status = DrawImages(kind);
+  absl::Status drawn;
+  if (images_ != nullptr && runner_.status().ok()) drawn = DrawImages(kind);
   // Also after a failure: the client's streams wait for what was written.
-  if (gpu_ != nullptr) status.Update(gpu_->Record());
+  if (gpu_ != nullptr) drawn.Update(gpu_->Record());
+  const absl::Status& status = runner_.status().ok() ? drawn : runner_.status();
   if (status.ok()) {
     // Before Publish: after it the client owns the arrays.
     CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);

@@ -1,6 +1,8 @@
 // tandem-daemon: runs training jobs and stores all events that they print. It
 // starts `tandem-daemon proxy` for each run.
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,6 +50,7 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
+#include "transport/base/unique_fd.h"
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made with "
@@ -202,12 +205,29 @@ std::string PublicAddress(const std::string& address) {
 }
 
 constexpr char kTable[] = "tandem.db";
+// The daemon frees this file's bytes before it opens the table: SQLite then
+// makes its shared-memory file of 32 KiB anew, also on a full disk, which a
+// worker fills as soon as it has room.
+constexpr char kReserve[] = "reserve";
+constexpr off_t kReserveBytes = 256 * 1024;
 constexpr std::chrono::milliseconds kStopLimit(200);
 
 // Returns the files that a daemon makes in its folder before it serves.
 std::vector<std::string> MadeFiles() {
-  return {kTable, absl::StrCat(kTable, "-wal"), absl::StrCat(kTable, "-shm"),
-          "runs", kSocketFile};
+  return {kTable,
+          absl::StrCat(kTable, "-wal"),
+          absl::StrCat(kTable, "-shm"),
+          kReserve,
+          "runs",
+          kSocketFile};
+}
+
+// Without room there is none for the next start.
+void MakeReserve() {
+  const UniqueFd fd(open(kReserve, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (fd.get() < 0 || posix_fallocate(fd.get(), 0, kReserveBytes) != 0) {
+    unlink(kReserve);
+  }
 }
 
 int32_t CountGpus() {
@@ -291,12 +311,14 @@ absl::Status RunDaemon() {
                           next_line = Deadline::Now()](int64_t rows) mutable {
     return WatchMigration(rows, signals, &next_line);
   };
+  unlink(kReserve);
   TANDEM_ASSIGN_OR_RETURN(
       std::unique_ptr<EventStore> store,
       EventStore::Open(kTable, {.full_sync = absl::GetFlag(FLAGS_full_sync),
                                 .migration_watch = watch_migration}));
   TANDEM_ASSIGN_OR_RETURN(std::unique_ptr<EventReader> reader,
                           EventReader::Open(kTable));
+  MakeReserve();
   WatchHub hub(std::move(reader));
 
   const std::string tcp = entrance.address();

@@ -36,15 +36,15 @@ _PLAIN = (
 # Engine side, environments, values of an observation and of an action -> instructions of an exchange, without readings
 # of the kernel's clock: valgrind makes system calls of them, so slow that TickClock does not use the counter.
 _COUNTS = {
-    ("sides", 1, 4, 1): 527,
-    ("sides", 64, 32, 8): 1854,
-    ("host", 1, 4, 1): 875,
-    ("host", 64, 32, 8): 2302,
-    ("host", 4096, 100, 12): 131639,
-    ("attended", 1, 4, 1): 876,
-    ("c", 1, 4, 1): 933,
-    ("c", 4096, 100, 12): 131702,
-    ("python", 1, 4, 1): 362,
+    ("sides", 1, 4, 1): 523,
+    ("sides", 64, 32, 8): 1847,
+    ("host", 1, 4, 1): 895,
+    ("host", 64, 32, 8): 2321,
+    ("host", 4096, 100, 12): 131656,
+    ("attended", 1, 4, 1): 895,
+    ("c", 1, 4, 1): 954,
+    ("c", 4096, 100, 12): 131715,
+    ("python", 1, 4, 1): 373,
 }
 _READINGS = 4
 
@@ -66,6 +66,7 @@ def _counted(command: Sequence[str], function: str, exchanges: int, folder: Path
     profiled = [
         "valgrind",
         "--tool=callgrind",
+        "--fair-sched=yes",  # or one thread's spinning may take the other's time
         f"--callgrind-out-file={folder / 'callgrind'}",
         f"--toggle-collect={function}",
         *command,

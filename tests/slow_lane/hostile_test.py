@@ -119,7 +119,7 @@ def test_cancel_ends_a_run_although_the_disk_is_full(small_disk: Path, tmp_path:
 def test_daemon_killed_on_a_full_disk_continues_later(small_disk: Path, tmp_path: Path) -> None:
     """A daemon that starts on a full disk serves, reports it, and loses no event."""
     with _lane_on(small_disk, tmp_path) as lane:
-        run_id = lane.run(_STUBBORN + "steps(1, 100); wait_for('go'); steps(101, 2000); wait_for('end')")
+        run_id = lane.run(_STUBBORN + "steps(1, 100); wait_for('go'); steps(101, 5000); wait_for('end')")
         lane.wait_for(run_id, EXEC)
         filler = _fill(small_disk)
         lane.open("go")
@@ -128,10 +128,10 @@ def test_daemon_killed_on_a_full_disk_continues_later(small_disk: Path, tmp_path
         wait_until(lambda: not lane.healthy(), "the daemon to notice")
         assert "full" in lane.daemon_state().daemon_state
         filler.unlink()
-        lane.wait_for_steps(run_id, 2000)
+        lane.wait_for_steps(run_id, 5000)
         lane.open("end")
         lane.wait_for(run_id, TERM)
-        assert lane.step_indices(run_id) == list(range(1, 2001))
+        assert lane.step_indices(run_id) == list(range(1, 5001))
 
 
 def test_daemon_refuses_a_read_only_folder(small_disk: Path, tmp_path: Path) -> None:
