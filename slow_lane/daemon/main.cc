@@ -206,7 +206,7 @@ std::string PublicAddress(const std::string& address) {
 
 constexpr char kTable[] = "tandem.db";
 // The daemon frees this file's bytes before it opens the table: SQLite then
-// makes its shared-memory file of 32 KiB anew, also on a full disk, which a
+// makes its shared-memory file of 32 KiB again, also on a full disk, which a
 // worker fills as soon as it has room.
 constexpr char kReserve[] = "reserve";
 constexpr off_t kReserveBytes = 256 * 1024;
