@@ -45,6 +45,19 @@ absl::Status CheckIsHere(const LiveRun& run) {
       "(metadata.tandem.ray)");
 }
 
+absl::Status CheckRunToken(const LiveRun& run, const std::string& run_token) {
+  if (run_token == run.row.token) return absl::OkStatus();
+  return absl::UnauthenticatedError(
+      "expected the run's own token (launch.json in its folder), found another "
+      "one");
+}
+
+absl::Status CheckGoesOn(const LiveRun& run) {
+  if (!IsFinal(run.row.status)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "expected a run that goes on, found it ", NameOf(run.row.status)));
+}
+
 void CountRate(LiveRun* run, int64_t now_ns) {
   const uint64_t steps = run->last[Stream::kSteps];
   if (run->counted_ns != 0) {

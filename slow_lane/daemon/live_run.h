@@ -147,6 +147,10 @@ bool IsUnreachable(const LiveRun& run, int64_t now_ns, absl::Duration timeout);
 // kFailedPrecondition: the run's processes are Ray's, on any machine; the
 // identities of its processes mean nothing on this one.
 absl::Status CheckIsHere(const LiveRun& run);
+// kUnauthenticated: not the run's own token.
+absl::Status CheckRunToken(const LiveRun& run, const std::string& run_token);
+// kFailedPrecondition: the run has ended.
+absl::Status CheckGoesOn(const LiveRun& run);
 // Computes steps a second since the last call; called once a second.
 void CountRate(LiveRun* run, int64_t now_ns);
 // Answers all callers of Cancel.

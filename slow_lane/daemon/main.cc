@@ -38,6 +38,7 @@
 #include "program/tls/tls_flags.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/data_folder.h"
+#include "slow_lane/daemon/frame_relay.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/server.h"
 #include "slow_lane/daemon/trainer_service.h"
@@ -339,6 +340,7 @@ absl::Status RunDaemon() {
       .keep_runs = absl::GetFlag(FLAGS_keep_runs)};
   TANDEM_ASSIGN_OR_RETURN(const std::unique_ptr<RunSupervisor> runs,
                           RunSupervisor::Start(run_options, store.get(), &hub));
+  FrameRelay frames(runs.get());
   // At each return: the thread of each of the three calls the other two, so all
   // threads end before any of the three is destroyed.
   const auto end_threads = absl::MakeCleanup([&] {
@@ -360,7 +362,8 @@ absl::Status RunDaemon() {
   health.set_listen_address(tcp.empty() ? socket : tcp);
   const auto trainer =
       MakeTrainerService(runs.get(), &hub, store.get(), health);
-  const auto slow_lane = MakeSlowLaneService(runs.get(), &hub, store.get());
+  const auto slow_lane =
+      MakeSlowLaneService(runs.get(), &hub, store.get(), &frames);
   const std::string addresses =
       absl::StrCat(tcp, entrance.has_tls() ? " (TLS)" : "",
                    tcp.empty() ? "" : " and ", socket);

@@ -1,17 +1,13 @@
 #include "slow_lane/daemon/run_supervisor.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
 #include <future>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "slow_lane/daemon/worker_protocol.h"
 #include "slow_lane/runs/run_id.h"
+#include "slow_lane/runs/run_token.h"
 #include "slow_lane/store/run_table.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
@@ -30,14 +26,6 @@ constexpr absl::Duration kTick = absl::Seconds(1);
 // The minimum time that an ended run is kept: a watcher that polls each second,
 // as tandemctl watch does, sees the final state.
 constexpr absl::Duration kShownWhenEnded = absl::Seconds(5);
-
-// Returns 128 random bits in hexadecimal, for runs and sessions.
-std::string MakeToken() {
-  std::array<char, 16> bytes;
-  // Returns all of so few bytes, and cannot fail after the system's start.
-  (void)!getrandom(bytes.data(), bytes.size(), 0);
-  return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
-}
 
 }  // namespace
 
@@ -323,10 +311,8 @@ void RunSupervisor::Register(RegisterWorkerRequest request,
 void RunSupervisor::Admit(const std::string& run_id,
                           const std::string& session_token, Done done) {
   With(run_id, std::move(done), [session_token](LiveRun* run, Done reply) {
-    if (IsFinal(run->row.status)) {
-      return reply(absl::FailedPreconditionError(absl::StrCat(
-          "expected a run that goes on, found it ", NameOf(run->row.status))));
-    }
+    const absl::Status goes_on = CheckGoesOn(*run);
+    if (!goes_on.ok()) return reply(goes_on);
     if (run->session_tokens.empty()) {
       return reply(absl::FailedPreconditionError(
           "expected a registered worker, found none of this run; call "
@@ -382,11 +368,8 @@ void RunSupervisor::Link(const v1::Hello& hello,
                          std::shared_ptr<ProxyLink> link, Done done) {
   With(hello.run_id(), std::move(done),
        [this, hello, link = std::move(link)](LiveRun* run, Done reply) mutable {
-         if (hello.token() != run->row.token) {
-           return reply(absl::UnauthenticatedError(
-               "expected the run's own token (launch.json in its folder), "
-               "found another one"));
-         }
+         const absl::Status ours = CheckRunToken(*run, hello.token());
+         if (!ours.ok()) return reply(ours);
          if (run->link != nullptr) {
            run->link->Refuse("another link of this run's proxy took over");
          }
@@ -429,6 +412,14 @@ void RunSupervisor::Handle(const std::string& run_id, v1::FromProxy message) {
       default:
         return;  // a newer proxy's: ignored
     }
+  });
+}
+
+void RunSupervisor::AdmitFrame(const std::string& run_id,
+                               const std::string& run_token, Done done) {
+  With(run_id, std::move(done), [run_token](LiveRun* run, Done reply) {
+    const absl::Status ours = CheckRunToken(*run, run_token);
+    reply(ours.ok() ? CheckGoesOn(*run) : ours);
   });
 }
 

@@ -128,6 +128,10 @@ class RunSupervisor {
   void Unlink(const std::string& run_id, const ProxyLink* link);
   // Handles a message after hello, except a batch.
   void Handle(const std::string& run_id, v1::FromProxy message);
+  // Checks whether a proxy may show a frame. kUnauthenticated: not the run's
+  // token; kFailedPrecondition: the run has ended.
+  void AdmitFrame(const std::string& run_id, const std::string& run_token,
+                  Done done);
   // The store calls this: rows of a run are durable up to `last`, and
   // `printed_steps` steps of its worker's output were read, stored or not.
   void Committed(const std::string& run_id, const Numbers& last,

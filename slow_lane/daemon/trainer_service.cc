@@ -199,8 +199,9 @@ class TrainerService final : public trainer::TrainerService::CallbackService {
 
 class SlowLaneService final : public v1::SlowLane::CallbackService {
  public:
-  SlowLaneService(RunSupervisor* runs, WatchHub* hub, EventStore* store)
-      : runs_(runs), hub_(hub), store_(store) {}
+  SlowLaneService(RunSupervisor* runs, WatchHub* hub, EventStore* store,
+                  FrameRelay* frames)
+      : runs_(runs), hub_(hub), store_(store), frames_(frames) {}
 
   grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>* Link(
       CallbackServerContext* /*context*/) override {
@@ -268,10 +269,19 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
     return call;
   }
 
+  ServerUnaryReactor* RelayFrame(CallbackServerContext* context,
+                                 const v1::RelayFrameRequest* request,
+                                 v1::RelayFrameResponse* response) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    frames_->Take(request, FinishCall(call, response));
+    return call;
+  }
+
  private:
   RunSupervisor* const runs_;
   WatchHub* const hub_;
   EventStore* const store_;
+  FrameRelay* const frames_;
 };
 
 }  // namespace
@@ -284,8 +294,9 @@ std::unique_ptr<grpc::Service> MakeTrainerService(
 
 std::unique_ptr<grpc::Service> MakeSlowLaneService(RunSupervisor* runs,
                                                    WatchHub* hub,
-                                                   EventStore* store) {
-  return std::make_unique<SlowLaneService>(runs, hub, store);
+                                                   EventStore* store,
+                                                   FrameRelay* frames) {
+  return std::make_unique<SlowLaneService>(runs, hub, store, frames);
 }
 
 }  // namespace tandem::slow_lane

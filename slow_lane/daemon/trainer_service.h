@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "schema/protos/trainer.pb.h"
+#include "slow_lane/daemon/frame_relay.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/store/event_store.h"
@@ -30,7 +31,8 @@ std::unique_ptr<grpc::Service> MakeTrainerService(
 // tandem.slow_lane.v1.SlowLane.
 std::unique_ptr<grpc::Service> MakeSlowLaneService(RunSupervisor* runs,
                                                    WatchHub* hub,
-                                                   EventStore* store);
+                                                   EventStore* store,
+                                                   FrameRelay* frames);
 
 }  // namespace tandem::slow_lane
 

@@ -49,6 +49,10 @@ class DaemonLink {
   absl::StatusOr<std::string> FetchConfig(const std::string& run_id,
                                           int secs) const;
 
+  // Returns the daemon's calls by a connection of their own. Any thread; does
+  // not connect.
+  std::unique_ptr<v1::SlowLane::Stub> NewStub() const;
+
   // Whether the call is open, as far as is known.
   bool connected() const;
 
@@ -66,7 +70,6 @@ class DaemonLink {
  private:
   using Stream = grpc::ClientReaderWriter<v1::FromProxy, v1::ToProxy>;
 
-  std::unique_ptr<v1::SlowLane::Stub> NewStub() const;
   void Disconnect();
   void ReadAnswers(Stream* stream);
 

@@ -1,8 +1,10 @@
 #include "slow_lane/proxy/remote_run.h"
 
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -29,6 +31,16 @@ std::string Variable(const char* name) {
 }  // namespace
 
 std::string DaemonOfRemote() { return Variable("TANDEM_DAEMON"); }
+
+absl::StatusOr<UniqueFd> OpenStopSignal() {
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &term, nullptr);
+  UniqueFd stop(signalfd(-1, &term, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!stop.valid()) return MakeSystemError("signalfd", "SIGTERM", errno);
+  return stop;
+}
 
 absl::StatusOr<RunConfig> ReadRunConfig(const RunFolder& folder) {
   std::ifstream file(folder.config_path());

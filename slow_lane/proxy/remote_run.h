@@ -18,12 +18,17 @@
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
+#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 
 // Returns the daemon's address, for a process on another machine: the variable
 // TANDEM_DAEMON.
 std::string DaemonOfRemote();
+
+// Blocks SIGTERM for this thread and its later ones, and returns a signalfd for
+// it. Call it before gRPC makes threads.
+absl::StatusOr<UniqueFd> OpenStopSignal();
 
 // Reads the folder's config.json.
 absl::StatusOr<RunConfig> ReadRunConfig(const RunFolder& folder);

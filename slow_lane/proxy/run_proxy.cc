@@ -24,6 +24,7 @@
 #include "program/grpc/mutual_tls.h"
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
+#include "slow_lane/proxy/frame_sender.h"
 #include "slow_lane/proxy/remote_run.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_config.h"
@@ -68,15 +69,16 @@ void Log(absl::string_view line) {
 // The proxy of one run; one thread.
 class Proxy {
  public:
-  // `stop`: a signalfd, or -1.
+  // `stop`: a signalfd, or -1. `frames`: nullptr if viewers are here.
   Proxy(const ProxyOptions& options, RunFolder folder, LaunchPlan plan,
-        RunConfig config, DaemonLink* link, int stop)
+        RunConfig config, DaemonLink* link, int stop, FrameSender* frames)
       : options_(options),
         folder_(std::move(folder)),
         plan_(std::move(plan)),
         config_(std::move(config)),
         link_(*link),
-        stop_(stop) {}
+        stop_(stop),
+        frames_(frames) {}
 
   absl::Status Run() {
     absl::Status served = Serve();
@@ -112,6 +114,8 @@ class Proxy {
       }
       SendStart();
       Deliver();
+      // Events go first: without room for their next batch, no frame is sent.
+      if (frames_ != nullptr) frames_->Hold(unacknowledged_.size() >= window_);
       SendHeartbeatOrEnd();
       if (welcome_.has_value() && link_.connected()) {
         alone_ = Deadline::After(kAloneSecs);
@@ -418,6 +422,7 @@ class Proxy {
   const RunConfig config_;
   DaemonLink& link_;
   const int stop_;
+  FrameSender* const frames_;
 
   // The state of the current link.
   std::optional<v1::Position> welcome_;  // where to read on
@@ -446,13 +451,7 @@ class Proxy {
 };
 
 absl::Status RunRemoteProxy(const ProxyOptions& options) {
-  // Before gRPC's threads, which inherit the mask.
-  sigset_t term;
-  sigemptyset(&term);
-  sigaddset(&term, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &term, nullptr);
-  const UniqueFd stop(signalfd(-1, &term, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!stop.valid()) return MakeSystemError("signalfd", "SIGTERM", errno);
+  TANDEM_ASSIGN_OR_RETURN(const UniqueFd stop, OpenStopSignal());
   TANDEM_RETURN_IF_ERROR(BecomeSubreaper());
   const std::string daemon = DaemonOfRemote();
   TANDEM_ASSIGN_OR_RETURN(const auto credentials, DaemonCredentials(daemon));
@@ -464,8 +463,12 @@ absl::Status RunRemoteProxy(const ProxyOptions& options) {
   TANDEM_ASSIGN_OR_RETURN(const ProxyLock lock, ProxyLock::Acquire(folder));
   TANDEM_ASSIGN_OR_RETURN(LaunchPlan plan, folder.ReadLaunchPlan());
   TANDEM_ASSIGN_OR_RETURN(RunConfig config, ReadRunConfig(folder));
+  std::optional<FrameSender> frames;
+  if (!config.fast_lane.empty()) {
+    frames.emplace(link, options.run_id, plan.token);
+  }
   return Proxy(options, folder, std::move(plan), std::move(config), &link,
-               stop.get())
+               stop.get(), frames.has_value() ? &*frames : nullptr)
       .Run();
 }
 
@@ -485,7 +488,8 @@ absl::Status RunProxy(const ProxyOptions& options) {
   TANDEM_ASSIGN_OR_RETURN(LaunchPlan plan, folder.ReadLaunchPlan());
   DaemonLink link(absl::StrCat("unix:", kSocketFile),
                   grpc::InsecureChannelCredentials());
-  return Proxy(options, folder, std::move(plan), std::move(config), &link, -1)
+  return Proxy(options, folder, std::move(plan), std::move(config), &link, -1,
+               nullptr)
       .Run();
 }
 

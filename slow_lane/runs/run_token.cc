@@ -1,6 +1,7 @@
 #include "slow_lane/runs/run_token.h"
 
 #include <sha2.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/durable_file.h"
@@ -50,6 +52,13 @@ rlim_t LimitOf(absl::string_view token) {
 }
 
 }  // namespace
+
+std::string MakeToken() {
+  std::array<char, 16> bytes;
+  // Returns all of so few bytes, and cannot fail after the system's start.
+  (void)!getrandom(bytes.data(), bytes.size(), 0);
+  return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
+}
 
 std::optional<std::string> RunTokenOf(pid_t pid) {
   const std::string environment =

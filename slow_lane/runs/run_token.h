@@ -6,6 +6,7 @@
 // Data flow: LaunchWorker sets both -> /proc/PID/environ, prlimit -> a process
 // that searches for the run's processes.
 //
+//   plan.token = MakeToken();
 //   const RunToken token(plan.token);
 //   token.IsOf(stat);
 //   RunTokenOf(pid);  // "01ARZ3..." or nothing
@@ -27,6 +28,10 @@ namespace tandem::slow_lane {
 
 // The environment variable.
 inline constexpr char kRunTokenVariable[] = "TANDEM_RUN_TOKEN";
+
+// Returns 128 random bits in hexadecimal, for runs and sessions. One system
+// call.
+std::string MakeToken();
 
 // Returns the token in a process's environment; nullopt if there is none or it
 // is unreadable. One file read.

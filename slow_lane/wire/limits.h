@@ -5,6 +5,9 @@
 #ifndef TANDEM_SLOW_LANE_WIRE_LIMITS_H_
 #define TANDEM_SLOW_LANE_WIRE_LIMITS_H_
 
+#include <cstddef>
+#include <cstdint>
+
 #include "schema/protos/slow_lane.pb.h"
 
 namespace tandem::slow_lane {
@@ -24,6 +27,11 @@ inline constexpr char kSocketFile[] = "daemon.sock";
 
 // The maximum of a proxy's unacknowledged batches.
 inline constexpr int kLinkWindow = 8;
+
+// The maxima of a frame from another machine: 3840 x 2160 pixels, and what
+// viewers parse.
+inline constexpr uint64_t kMaxRelayedPixels = uint64_t{8} << 20;
+inline constexpr size_t kMaxRelayedMetadata = size_t{64} << 10;  // bytes
 
 }  // namespace tandem::slow_lane
 

@@ -36,6 +36,23 @@ class TwoHosts:
         """Cuts the connection, so that packets disappear without an error, or restores it."""
         _ip("-n", self._names[1], "link", "set", self._cables[1], "up" if plugged else "down")
 
+    def limit(self, host: int, line: str) -> None:
+        """Limits what a host sends, by the kernel's tbf, such as "rate 1mbit burst 5kb latency 300ms"."""
+        command = [
+            "tc",
+            "-n",
+            self._names[host],
+            "qdisc",
+            "add",
+            "dev",
+            self._cables[host],
+            "root",
+            "tbf",
+            *line.split(),
+        ]
+        # Debian has tc where the PATH of tests does not look.
+        subprocess.run(command, check=True, env={**os.environ, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+
     def sent_bytes(self, host: int) -> int:
         """Returns the bytes that a host has sent over the cable."""
         path = f"/sys/class/net/{self._cables[host]}/statistics/tx_bytes"

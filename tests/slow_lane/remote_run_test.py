@@ -1,142 +1,31 @@
-"""A run whose worker is on another machine: its proxy reads the output there, and sends the events by the network.
-
-The tests do what Ray would do: they start `tandem.telemetry.ray_job node`, which tests/ray has with Ray itself. The
-daemon's own process for the run, which would submit the job to Ray, is a program that only waits.
-"""
+"""A run whose worker is on another machine: its proxy reads the output there, and sends the events by the network."""
 
 import contextlib
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tandem.telemetry import Run, RunStatus, TrainerClient, WrongState
-from tandem.telemetry.tls_files import TLS_VARIABLES
-from tandem.testing.certificates import make_certificate
-from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, is_alive, run_config, wait_until
+from tandem.telemetry import RunStatus, WrongState
+from tandem.testing.daemons import DEADLINE_SECS, is_alive, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.ray.hosts import TwoHosts, can_make_hosts
 from tests.slow_lane.printed_lines import check_table
+from tests.slow_lane.remote_runs import Remote
 from tools.testing import pytest_main
 
 _CUT_SECS = float(os.environ.get("TANDEM_CUT_SECS", "4"))
 _PRINT_STEPS = str(Path(__file__).with_name("print_steps.py").absolute())
-_WAITS = "#!/bin/sh\necho $$ >> '{pids}'\nexec sleep 100000\n"
-
-
-class Remote:
-    """A daemon with TLS, and runs on another machine.
-
-    Attributes:
-      daemon: The daemon.
-      client: A client of the daemon, by its socket.
-    """
-
-    def __init__(self, folder: Path, hosts: TwoHosts | None, python: str = "") -> None:
-        """Starts the daemon, on the first host; without hosts, both machines are this one.
-
-        `python` is what the daemon takes for a Python with Ray; empty: the program that waits.
-        """
-        self._folder, self._hosts = folder, hosts
-        address = hosts.addresses[0] if hosts else "127.0.0.1"
-        for name in ("server", "client"):
-            make_certificate(folder, name, address)
-        waits = folder / "waits"
-        waits.write_text(_WAITS.format(pids=folder / "waiting"), "utf-8")
-        waits.chmod(0o755)
-        program = DAEMON
-        if hosts:
-            program = folder / "daemon"
-            program.write_text(f'#!/bin/sh\nexec {" ".join(hosts.on(0))} "{DAEMON}" "$@"\n', "utf-8")
-            program.chmod(0o755)
-        flags = [f"--listen={address}:0", "--allow_remote", "--tls_cert", str(folder / "server.pem")]
-        flags += ["--tls_key", str(folder / "server.key.pem"), "--tls_client_ca", str(folder / "client.pem")]
-        self.daemon = Daemon(
-            folder / "data", *flags, program=program, environment={"TANDEM_RAY_PYTHON": python or str(waits)}
-        )
-        self.client = TrainerClient(f"unix:{folder}/data/daemon.sock")
-        self._nodes: list[subprocess.Popen[Any]] = []
-
-    def submit(self, *arguments: str, **metadata: Any) -> str:
-        """Submits a run of a Python program on Ray, and returns its run_id when the daemon has made its folder."""
-        config = run_config(sys.executable, *arguments)
-        config["metadata"] = {"tandem": {"ray": {"address": "http://127.0.0.1:1"}, **metadata}}
-        run_id = self.client.submit(config).run_id
-        plan = self.daemon.data_dir / "runs" / run_id / "launch.json"
-        wait_until(plan.exists, "the run's folder")
-        return run_id
-
-    def start_node(self, run_id: str) -> "subprocess.Popen[Any]":
-        """Starts the job of a run on the other machine."""
-        plan = self.daemon.data_dir / "runs" / run_id / "launch.json"
-        files = ("server.pem", "client.pem", "client.key.pem")
-        variables = {name: str(self._folder / file) for name, file in zip(TLS_VARIABLES, files, strict=True)} | {
-            "TANDEM_DAEMON": self.daemon.address,
-            "TANDEM_REMOTE_TOKEN": json.loads(plan.read_text("utf-8"))["token"],
-            "TANDEM_DAEMON_PROGRAM": str(DAEMON.absolute()),
-            "XDG_STATE_HOME": str(self._folder / "state"),
-        }
-        prefix = self._hosts.on(1) if self._hosts else []
-        command = [*prefix, sys.executable, "-m", "tandem.telemetry.ray_job", "node", run_id]
-        node = subprocess.Popen(command, env={**os.environ, **variables}, start_new_session=True)
-        self._nodes.append(node)
-        return node
-
-    def folder_of(self, run_id: str) -> Path:
-        """Returns the run's folder on the other machine."""
-        return self._folder / "state" / "tandem" / "runs" / run_id
-
-    def worker(self, run_id: str) -> int:
-        """Waits until the run has a worker, and returns its pid."""
-        record = self.folder_of(run_id) / "worker"
-        return int(wait_until(lambda: record.exists() and record.read_text("ascii").split()[0], "a worker"))
-
-    def proxies(self, run_id: str) -> list[int]:
-        """Returns the pids of the run's proxies on the other machine; a worker may have been one just before."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                words = path.read_bytes().split(b"\0")
-                if b"--remote" in words and f"--run_id={run_id}".encode() in words:
-                    found.append(int(path.parent.name))
-        return found
-
-    def await_end(self, run_id: str, secs: float = DEADLINE_SECS) -> Run:
-        """Waits until the run has ended."""
-
-        def ended() -> Run | None:
-            (run,) = (run for run in self.client.runs() if run.run_id == run_id)
-            return run if run.status.final else None
-
-        run: Run = wait_until(ended, f"the end of {run_id}", secs)
-        return run
-
-    def close(self) -> None:
-        """Ends everything."""
-        for node in self._nodes:
-            node.terminate()
-        for node in self._nodes:
-            node.wait(DEADLINE_SECS)
-        self.client.close()
-        self.daemon.stop()
-        waiting = self._folder / "waiting"
-        for pid in waiting.read_text("ascii").split() if waiting.exists() else []:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
 
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[Remote]:
     """Both machines are this one."""
-    with contextlib.closing(Remote(tmp_path, None)) as made:
+    with contextlib.closing(Remote(tmp_path)) as made:
         yield made
 
 
@@ -206,7 +95,7 @@ def test_its_processes_cannot_be_paused(remote: Remote) -> None:
 
 def test_without_python_the_run_is_a_fault(tmp_path: Path) -> None:
     """The daemon tries some times, and says where the reason is."""
-    with contextlib.closing(Remote(tmp_path, None, "/no/python")) as remote:
+    with contextlib.closing(Remote(tmp_path, python="/no/python")) as remote:
         run_id = remote.submit("-c", "print(1)")
         run = remote.await_end(run_id)
         assert run.status == RunStatus.FAULT and "job of Ray" in (run.failure_reason or ""), run
