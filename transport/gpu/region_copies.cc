@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -198,22 +199,26 @@ absl::Status RegionCopies::Enqueue(const Buffer& buffer) {
   return Check(cuda.EventRecord(buffer.copied, stream_), "cuEventRecord");
 }
 
-bool RegionCopies::IsValid(uint64_t copy) const {
-  const std::lock_guard lock(mutex_);
-  return copy >= 1 && copy <= begun_ && copy + kBuffers > begun_;
-}
-
-absl::Status RegionCopies::WaitOn(uint64_t copy, CudaStream stream) {
+absl::Status RegionCopies::WaitOn(uint64_t copy,
+                                  std::optional<CudaStream> stream) {
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
   const std::lock_guard lock(mutex_);
+  if (copy + kBuffers <= begun_) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("array on a GPU: expected one of the last ", kBuffers,
+                     " steps, found an earlier one; clone the tensors that "
+                     "must last"));
+  }
+  if (!stream) return absl::OkStatus();
   Buffer& buffer = buffers_[copy % kBuffers];
   TANDEM_RETURN_IF_ERROR(
-      Check(context_->cuda().StreamWaitEvent(stream, buffer.copied, 0),
+      Check(context_->cuda().StreamWaitEvent(*stream, buffer.copied, 0),
             "cuStreamWaitEvent"));
-  if (std::ranges::find(buffer.readers, stream) == buffer.readers.end()) {
-    buffer.readers.push_back(stream);
+  if (std::ranges::find(buffer.readers, *stream) == buffer.readers.end()) {
+    buffer.readers.push_back(*stream);
   }
   return absl::OkStatus();
 }
