@@ -145,8 +145,9 @@ struct Block {
   bool IsStale() const {
     struct stat theirs = {};
     struct stat ours = {};
-    return imported() && (stat(exported.c_str(), &theirs) != 0 ||
-                          fstat(fd, &ours) != 0 || theirs.st_ino != ours.st_ino);
+    if (!imported()) return false;
+    if (stat(exported.c_str(), &theirs) != 0) return true;
+    return fstat(fd, &ours) != 0 || theirs.st_ino != ours.st_ino;
   }
 
   static std::shared_ptr<Block> Map(int fd, size_t bytes) {
