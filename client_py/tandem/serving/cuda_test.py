@@ -651,7 +651,7 @@ import tandem
 from tandem.testing.standin import StandIn
 import numpy as np
 gpu = StandIn()
-with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60, attach_timeout=60) as client:
     for step in range(3):
         client.step(client.actions)
         gpu.consume(client.obs_cuda)

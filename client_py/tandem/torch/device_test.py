@@ -209,7 +209,7 @@ from tandem.torch.device import DeviceSteps
 from tandem.testing.cuda_engine import expected_obs
 from tandem.testing.standin import StandIn
 gpu = StandIn()
-with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60, attach_timeout=60) as client:
     first, second = DeviceSteps(client, 0), DeviceSteps(client, 0)
     obs = first.reset(seed=[3, 3, 3])["obs"]
     client.step(client.actions)
@@ -247,7 +247,7 @@ from tandem.testing.cuda_engine import expected_obs
 from tandem.testing.standin import StandIn
 gpu = StandIn()
 found = {}
-with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60, attach_timeout=60) as client:
     for overlap in (False, True):
         steps = DeviceSteps(client, 0, overlap=overlap)
         client.reset(seed=[0, 0, 0])
