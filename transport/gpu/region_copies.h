@@ -5,10 +5,10 @@
 // copy into one of two buffers of the device -> a consumer's stream waits for
 // the copy.
 // Ownership: shared by its maker and the consumers' tensors. Any thread may
-// call, without a lock that the work on a consumer's stream needs. With
-// `overlaps`, arrays go through two pinned buffers of this
-// process first, so that the copy may run during the next step; without, a send
-// must wait until the copy has read the region (AwaitRead).
+// call, but not with a lock that work on a consumer's stream takes. With
+// `overlaps`, arrays go through two pinned buffers of this process first, so
+// that the copy may run during the next step; without, a send must wait until
+// the copy has read the region (AwaitRead).
 //
 //   TANDEM_ASSIGN_OR_RETURN(auto copies, RegionCopies::Make(
 //       0, client.mapping(), {{arrays.obs.data(), arrays.obs.size_bytes()}},
