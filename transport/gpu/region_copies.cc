@@ -9,7 +9,6 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "transport/base/error.h"
 
 namespace tandem {
@@ -209,9 +208,8 @@ absl::Status RegionCopies::WaitOn(uint64_t copy,
   if (copy + kBuffers <= begun_) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("array on a GPU: expected one of the last ", kBuffers,
-                     " steps, found an earlier one; clone the tensors that "
-                     "must last"));
+        "array on a GPU: expected one of the last two steps, found an earlier "
+        "one; clone the tensors that must last");
   }
   if (!stream) return absl::OkStatus();
   Buffer& buffer = buffers_[copy % kBuffers];
