@@ -155,8 +155,8 @@ absl::StatusOr<UniqueFd> TakeFd(absl::string_view name, double timeout_secs) {
   const UniqueFd connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (connection.get() < 0) return MakeSystemError("socket", name, errno);
   // The kernel takes 0 for no limit.
-  const timeval timeout = absl::ToTimeval(std::max(
-      absl::Seconds(timeout_secs), absl::Microseconds(1)));
+  const timeval timeout = absl::ToTimeval(
+      std::max(absl::Seconds(timeout_secs), absl::Microseconds(1)));
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
     (void)setsockopt(connection.get(), SOL_SOCKET, option, &timeout,
                      sizeof(timeout));

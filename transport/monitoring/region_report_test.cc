@@ -474,9 +474,8 @@ TEST_F(WholeRegionTest, ArraysOnAGpuAreReported) {
   const FieldReport& images = report.gpu->arrays[3];
   EXPECT_EQ(images.role, "images");
   EXPECT_EQ(images.dtype, "uint8");
-  EXPECT_EQ(images.shape,
-            (std::vector<uint32_t>{33, header_.image_height,
-                                   header_.image_width, 3}));
+  EXPECT_EQ(images.shape, (std::vector<uint32_t>{33, header_.image_height,
+                                                 header_.image_width, 3}));
   EXPECT_EQ(images.offset, arrays_[3].offset);
 }
 

@@ -23,8 +23,8 @@ constexpr Kind kKind = std::is_pointer_v<T> ? Kind::kPointer
 // Whether the two types are passed alike: of one size and kind.
 template <typename Ours, typename Theirs>
 constexpr bool kSameValue =
-    sizeof(Ours) == sizeof(Theirs) && alignof(Ours) == alignof(Theirs) &&
-    kKind<Ours> == kKind<Theirs>;
+    sizeof(Ours) == sizeof(Theirs) &&
+    alignof(Ours) == alignof(Theirs) && kKind<Ours> == kKind<Theirs>;
 
 // The same for what a pointer leads to; an incomplete type is a handle.
 template <typename Ours, typename Theirs>
