@@ -204,10 +204,10 @@ def main() -> int:
     except tandem.TandemError as error:
         print(f"no GPU: {type(error).__name__}: {error}")
         return 1
-    names = ", ".join(f"{name}" for _, name, _ in driver["devices"])
+    names = ", ".join(name for _, name, _ in driver["devices"])
     versions = f"Python {sys.version.split()[0]}, torch {getattr(torch, '__version__', 'none')}"
     print(f"CUDA driver {driver['version']}: {names}; {versions}")
-    StandIn()
+    StandIn()  # keeps the device's context for all measurements
     failed = 0
     for measure in _MEASURES:
         try:

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,13 +16,6 @@
 
 namespace tandem {
 namespace py = pybind11;
-namespace {
-
-[[noreturn]] void RaiseInvalid(const std::string& text) {
-  Raise(MakeError(ErrorCode::kInvalidArgument, text), "");
-}
-
-}  // namespace
 
 DeviceCopies::DeviceCopies(NativeClient* client, int device,
                            const py::list& views, bool overlaps)
@@ -38,7 +30,9 @@ DeviceCopies::DeviceCopies(NativeClient* client, int device,
     if (!type || (view.flags() & py::array::c_style) == 0 ||
         first < mapping->base() ||
         first + bytes > mapping->base() + mapping->bytes()) {
-      RaiseInvalid("views: expected arrays of the client's region");
+      Raise(MakeError(ErrorCode::kInvalidArgument,
+                      "views: expected arrays of the client's region"),
+            "");
     }
     sources.push_back({.address = first, .bytes = bytes});
     places_.push_back({.type = *type,
@@ -58,13 +52,8 @@ py::list DeviceCopies::Begin() {
   if (!copy.ok()) Raise(copy.status(), "");
   const auto prepare = [copies = copies_,
                         number = *copy](std::optional<CudaStream> stream) {
-    if (!copies->IsValid(number)) {
-      RaiseInvalid(
-          "array on a GPU: expected one of the last two steps, found an "
-          "earlier one; clone the tensors that must last");
-    }
-    if (!stream) return;
-    const absl::Status status = copies->WaitOn(number, *stream);
+    const absl::Status status =
+        WithoutGil([&] { return copies->WaitOn(number, stream); });
     if (!status.ok()) Raise(status, "");
   };
   py::list arrays;
@@ -78,21 +67,20 @@ py::list DeviceCopies::Begin() {
 
 void DeviceCopies::TakeActions(uint64_t pointer, uint64_t bytes,
                                uintptr_t stream) {
-  const std::span<float> actions = client_->side().arrays().actions;
-  if (bytes != actions.size_bytes()) {
-    Raise(MakeError(ErrorCode::kInvalidAction,
-                    absl::StrCat("actions: expected ", actions.size_bytes(),
-                                 " bytes of float32, found ", bytes)),
-          "");
-  }
-  absl::Status status;
   client_->Within([&] {
-    status = WithoutGil([&] {
+    const std::span<float> actions = client_->side().arrays().actions;
+    if (bytes != actions.size_bytes()) {
+      Raise(MakeError(ErrorCode::kInvalidAction,
+                      absl::StrCat("actions: expected ", actions.size_bytes(),
+                                   " bytes of float32, found ", bytes)),
+            "");
+    }
+    const absl::Status status = WithoutGil([&] {
       return copies_->CopyBack(actions.data(), pointer, bytes,
                                CudaStreamOfNumber(stream));
     });
+    if (!status.ok()) Raise(status, "");
   });
-  if (!status.ok()) Raise(status, "");
 }
 
 }  // namespace tandem

@@ -32,9 +32,9 @@ class DeviceCopies {
   DeviceCopies(NativeClient* client, int device, const pybind11::list& views,
                bool overlaps);
 
-  // Begins to copy all views. An array raises InvalidArgument when its buffer
-  // has been overwritten, by the second Begin after it. Raises the errors of
-  // NativeClient::Send.
+  // Begins to copy all views. Any thread may export the arrays. An array raises
+  // InvalidArgument when its buffer has been overwritten, by the second Begin
+  // after it. Raises the errors of NativeClient::Send.
   pybind11::list Begin();
   // Copies float32[num_envs * act_size] from the device into the client's
   // actions, after the work on the stream with this number.

@@ -34,6 +34,7 @@
 #include "transport/base/frame_geometry.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
+#include "transport/memory/gpu_text.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {
@@ -56,7 +57,7 @@ void CheckName(const std::string& name) {
 std::string RegionGpuPath(const std::string& name) {
   const absl::StatusOr<LrbcHeader> header = AttachedRegion::Peek(name);
   if (!header.ok()) Raise(header.status(), name);
-  return GpuPathOf(*header);
+  return GpuPathText(*header);
 }
 
 void RemoveDead(const std::string& name) {

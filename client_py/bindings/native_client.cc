@@ -16,7 +16,6 @@
 #include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_reader.h"
 #include "transport/gpu/cuda_prototypes.h"
-#include "transport/memory/gpu_plan.h"
 #include "transport/wait/wait_strategy.h"
 
 namespace tandem {
@@ -82,16 +81,14 @@ void NativeClient::Within(absl::FunctionRef<void()> body) {
 }
 
 py::dict NativeClient::CudaArrays() {
-  const InCall in_call(this);
-  const ErrorCode code = client_.MayRead();
-  if (code != ErrorCode::kOk) RaiseCode(code);
-  if (gpu_ == nullptr) {
+  Within([&] {
+    if (gpu_ != nullptr) return;
     auto opened = WithoutGil(
         [&] { return ImportedArrays::Open(client_.region(), name_); });
     if (!opened.ok()) Raise(opened.status(), name_);
     gpu_ = std::make_shared<GpuSession>(
         GpuSession{.arrays = *std::move(opened), .client = this});
-  }
+  });
   const std::shared_ptr<GpuSession> session = gpu_;
   const auto prepare = [session](std::optional<CudaStream> stream) {
     NativeClient* const client = session->client;
@@ -117,13 +114,6 @@ py::dict NativeClient::CudaArrays() {
                   session->arrays, prepare);
   }
   return arrays;
-}
-
-std::string GpuPathOf(const LrbcHeader& plan) {
-  if (!HasGpuArrays(plan)) return "";
-  return plan.gpu_obs_mode == static_cast<uint8_t>(GpuMode::kCudaIpc)
-             ? "CUDA IPC"
-             : "Vulkan";
 }
 
 void NativeClient::AwaitGpuReadersNow() {

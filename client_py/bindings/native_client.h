@@ -31,12 +31,10 @@
 #include "transport/gpu/imported_arrays.h"
 #include "transport/gpu/region_copies.h"
 #include "transport/memory/gpu_plan.h"
+#include "transport/memory/gpu_text.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
-
-// "CUDA IPC", "Vulkan"; "": the engine has no arrays on a GPU.
-std::string GpuPathOf(const LrbcHeader& plan);
 
 // Legal call order: ClientSide's. All calls except the views raise by the error
 // table (errors.h). A second thread inside a call gets ConcurrentUse.
@@ -77,19 +75,20 @@ class NativeClient {
   // (uint8[height, width, channels], metadata as bytes). Unsupported: the
   // engine was started without frames.
   pybind11::tuple DrawnFrame(std::optional<double> timeout_secs);
-  // The arrays that the engine has on a GPU: (role, path) -> CudaArray; empty
-  // if it has none. The first call opens them. They raise ClientClosed after
-  // Reconnect and Close, and the errors of Send while the results of the last
-  // exchange are not there. Raises the errors of ImportedArrays::Open.
+  // The arrays that the engine has on a GPU: (role, path) -> CudaArray. The
+  // first call opens them. They raise ClientClosed after Reconnect and Close,
+  // and the errors of Send while the results of the last exchange are not
+  // there. Raises the errors of ImportedArrays::Open.
   pybind11::dict CudaArrays();
   // Before each send, Reconnect and Close the client waits until these copies
   // have read the region, while they exist.
   void AwaitCopies(const std::shared_ptr<RegionCopies>& copies);
-  // Calls `body` as a call of this client: meanwhile another thread's call gets
-  // ConcurrentUse. Raises that, and the errors of Send.
+  // Calls `body`, which reads the results of the last exchange, as a call of
+  // this client: meanwhile another thread's call gets ConcurrentUse. Raises
+  // that, and the errors of Send.
   void Within(absl::FunctionRef<void()> body);
-  // The engine's path to a GPU: as GpuPathOf.
-  std::string GpuPath() const { return GpuPathOf(client_.plan()); }
+  // The engine's path to a GPU, as GpuPathText has it.
+  std::string GpuPath() const { return GpuPathText(client_.plan()); }
   // Whether the engine writes the region's observations and images.
   bool HasCpuObs() const {
     return !HasGpuArrays(client_.plan()) ||

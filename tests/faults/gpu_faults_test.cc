@@ -32,6 +32,7 @@
 #include "transport/gpu/cuda_prototypes.h"
 #include "transport/gpu/exported_arrays.h"
 #include "transport/gpu/imported_arrays.h"
+#include "transport/gpu/testing/standin_library.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {
@@ -84,10 +85,7 @@ class GpuFaults : public FaultTest {
  protected:
   void SetUp() override {
     FaultTest::SetUp();
-    const std::string library = std::string(std::getenv("TEST_SRCDIR")) + "/" +
-                                std::getenv("TEST_WORKSPACE") +
-                                "/transport/gpu/standin_cuda.so";
-    setenv("TANDEM_CUDA_LIBRARY", library.c_str(), 1);
+    setenv("TANDEM_CUDA_LIBRARY", StandInLibrary().c_str(), 1);
     setenv("TANDEM_CUDA", "require", 1);
     setenv("TANDEM_STANDIN_INLINE", "1000000000", 1);
   }

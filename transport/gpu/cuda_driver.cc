@@ -3,16 +3,19 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
+#include "transport/memory/gpu_text.h"
 
 namespace tandem {
 namespace {
@@ -182,13 +185,7 @@ std::string CudaVersionText(int version) {
 }
 
 std::string UuidText(const CudaUuid& uuid) {
-  std::string text = "GPU-";
-  for (size_t at = 0; at < sizeof(uuid.bytes); ++at) {
-    if (at == 4 || at == 6 || at == 8 || at == 10) text.push_back('-');
-    absl::StrAppendFormat(&text, "%02x",
-                          static_cast<unsigned char>(uuid.bytes[at]));
-  }
-  return text;
+  return GpuUuidText(std::bit_cast<std::array<uint8_t, 16>>(uuid));
 }
 
 absl::StatusOr<std::shared_ptr<const PrimaryContext>> PrimaryContext::Retain(

@@ -11,14 +11,10 @@
 
 #include "absl/strings/match.h"
 #include "transport/base/error.h"
+#include "transport/gpu/testing/standin_library.h"
 
 namespace tandem {
 namespace {
-
-std::string StandIn() {
-  return std::string(std::getenv("TEST_SRCDIR")) + "/" +
-         std::getenv("TEST_WORKSPACE") + "/transport/gpu/standin_cuda.so";
-}
 
 // Runs `test` in a new process, since a process loads the driver once. Returns
 // whether it returned true.
@@ -43,7 +39,7 @@ bool LoadFails(ErrorCode code, const std::string& fact) {
 class CudaDriverTest : public testing::Test {
  protected:
   void SetUp() override {
-    setenv("TANDEM_CUDA_LIBRARY", StandIn().c_str(), 1);
+    setenv("TANDEM_CUDA_LIBRARY", StandInLibrary().c_str(), 1);
     setenv("TANDEM_CUDA", "auto", 1);
   }
 };
@@ -52,7 +48,7 @@ TEST_F(CudaDriverTest, LoadsTheLibraryOfTheSetting) {
   EXPECT_TRUE(InChild([] {
     const absl::StatusOr<const CudaDriver*> driver = CudaDriver::Load();
     return driver.ok() && (*driver)->version() == 13'000 &&
-           (*driver)->library() == StandIn() &&
+           (*driver)->library() == StandInLibrary() &&
            (*driver)->Devices()->size() == 1 && *CudaDriver::Load() == *driver;
   }));
 }
@@ -124,7 +120,7 @@ TEST_F(CudaDriverTest, AForkedChildOfTheProcessThatLoadedItIsRefused) {
 
 TEST_F(CudaDriverTest, AForkedChildOfAProcessWhoseLibraryUsesItIsRefused) {
   EXPECT_TRUE(InChild([] {
-    void* const library = dlopen(StandIn().c_str(), RTLD_NOW);
+    void* const library = dlopen(StandInLibrary().c_str(), RTLD_NOW);
     auto* const init =
         reinterpret_cast<CudaResult (*)(unsigned)>(dlsym(library, "cuInit"));
     if (init == nullptr || init(0) != kCudaSuccess) return false;

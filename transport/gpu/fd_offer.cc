@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "transport/base/blocked_signals.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
@@ -46,15 +47,12 @@ const sockaddr* Pointer(const Address& address) {
   return reinterpret_cast<const sockaddr*>(&address.socket);
 }
 
-// Whether the process at the other end belongs to this user; its uid.
-bool IsOurUsers(int connection, uid_t* uid) {
-  ucred peer = {};
+// The user of the process at the other end; that of no user after an error.
+uid_t UserOfPeer(int connection) {
+  ucred peer = {.pid = 0, .uid = static_cast<uid_t>(-1), .gid = 0};
   socklen_t bytes = sizeof(peer);
-  if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
-    return false;
-  }
-  *uid = peer.uid;
-  return peer.uid == geteuid();
+  (void)getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
+  return peer.uid;
 }
 
 // Room for one descriptor, aligned as the kernel wants it.
@@ -146,9 +144,9 @@ void FdOffer::Serve() const {
       (void)poll(&both[1], 1, 10);
       continue;
     }
-    uid_t uid = 0;
-    if (!IsOurUsers(connection.get(), &uid)) continue;
-    SendFd(connection.get(), fd_.get());
+    if (UserOfPeer(connection.get()) == geteuid()) {
+      SendFd(connection.get(), fd_.get());
+    }
   }
 }
 
@@ -156,9 +154,9 @@ absl::StatusOr<UniqueFd> TakeFd(absl::string_view name, double timeout_secs) {
   if (name.empty() || name.size() > kMostName) return Stale(name, "no name");
   const UniqueFd connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (connection.get() < 0) return MakeSystemError("socket", name, errno);
-  const timeval timeout = {
-      .tv_sec = static_cast<time_t>(timeout_secs),
-      .tv_usec = static_cast<suseconds_t>(std::fmod(timeout_secs, 1) * 1e6)};
+  // The kernel takes 0 for no limit.
+  const timeval timeout = absl::ToTimeval(
+      std::max(absl::Seconds(timeout_secs), absl::Microseconds(1)));
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
     (void)setsockopt(connection.get(), SOL_SOCKET, option, &timeout,
                      sizeof(timeout));
@@ -169,13 +167,13 @@ absl::StatusOr<UniqueFd> TakeFd(absl::string_view name, double timeout_secs) {
     if (errno == EAGAIN) return TimedOut(name, timeout_secs);  // a full queue
     return MakeSystemError("connect", name, errno);
   }
-  uid_t uid = 0;
-  if (!IsOurUsers(connection.get(), &uid)) {
+  const uid_t peer = UserOfPeer(connection.get());
+  if (peer != geteuid()) {
     return MakeError(ErrorCode::kAccessDenied,
                      absl::StrCat("GPU memory '", name,
                                   "': expected an engine of this user, found "
                                   "uid ",
-                                  uid));
+                                  peer));
   }
   uint64_t magic = 0;
   iovec data = {.iov_base = &magic, .iov_len = sizeof(magic)};

@@ -18,54 +18,55 @@ constexpr size_t kAlignment = 256;
 // Sources with at most this many bytes between them are one copy.
 constexpr size_t kMostBetween = 4096;
 
-// A region's mapping as pinned memory, until the last copies of it end.
-class PinnedMapping {
- public:
-  using Context = std::shared_ptr<const PrimaryContext>;
-  using Mapping = std::shared_ptr<const RegionMapping>;
+// The mappings that copies of this process have pinned. Never destroyed.
+struct Pins {
+  struct Pin {
+    int users = 0;
+    bool is_ours = false;  // else the caller's program has registered it
+  };
+  std::mutex mutex;
+  std::map<const RegionMapping*, Pin> all;  // guarded by the mutex
+};
+Pins& ThePins() {
+  static Pins* const pins = new Pins;
+  return *pins;
+}
 
-  // Returns this process's one of the mapping, or makes it. kGpuFailed.
-  static absl::StatusOr<std::shared_ptr<const PinnedMapping>> Of(
-      const Context& context, const Mapping& mapping) {
-    static std::mutex* const mutex = new std::mutex;
-    static auto* const all =
-        new std::map<const RegionMapping*, std::weak_ptr<const PinnedMapping>>;
-    const std::lock_guard lock(*mutex);
-    std::erase_if(*all, [](const auto& each) { return each.second.expired(); });
-    if (auto found = (*all)[mapping.get()].lock()) return found;
-    const CurrentContext current(*context);
-    TANDEM_RETURN_IF_ERROR(current.status());
+void Unpin(const PrimaryContext& context, const RegionMapping& mapping) {
+  if (CudaBelongsToParent()) return;
+  const std::lock_guard lock(ThePins().mutex);
+  const auto pin = ThePins().all.find(&mapping);
+  if (--pin->second.users != 0) return;
+  const CurrentContext current(context);
+  if (pin->second.is_ours && current.status().ok()) {
+    (void)context.cuda().MemHostUnregister(mapping.base());
+  }
+  ThePins().all.erase(pin);
+}
+
+// Makes the mapping pinned memory until the last such reference to it ends.
+// kGpuFailed.
+absl::StatusOr<std::shared_ptr<const void>> Pin(
+    const std::shared_ptr<const PrimaryContext>& context,
+    const std::shared_ptr<const RegionMapping>& mapping) {
+  const CurrentContext current(*context);
+  TANDEM_RETURN_IF_ERROR(current.status());
+  const std::lock_guard lock(ThePins().mutex);
+  const auto [pin, is_new] = ThePins().all.try_emplace(mapping.get());
+  if (is_new) {
     const CudaResult result = context->cuda().MemHostRegister(
         mapping->base(), mapping->bytes(), kCudaHostRegisterPortable);
-    // The caller's program may have registered it: then it is pinned, too.
-    if (result != kCudaAlreadyRegistered) {
-      TANDEM_RETURN_IF_ERROR(
-          context->driver().Check(result, "cuMemHostRegister of a region"));
+    pin->second.is_ours = result == kCudaSuccess;
+    if (!pin->second.is_ours && result != kCudaAlreadyRegistered) {
+      ThePins().all.erase(pin);
+      return context->driver().Check(result, "cuMemHostRegister of a region");
     }
-    std::shared_ptr<const PinnedMapping> made(
-        new PinnedMapping(context, mapping, result == kCudaSuccess));
-    (*all)[mapping.get()] = made;
-    return made;
   }
-  PinnedMapping(const PinnedMapping&) = delete;
-  PinnedMapping& operator=(const PinnedMapping&) = delete;
-  ~PinnedMapping() {
-    if (!registered_ || CudaBelongsToParent()) return;
-    const CurrentContext current(*context_);
-    if (!current.status().ok()) return;
-    (void)context_->cuda().MemHostUnregister(mapping_->base());
-  }
-
- private:
-  PinnedMapping(Context context, Mapping mapping, bool registered)
-      : context_(std::move(context)),
-        mapping_(std::move(mapping)),
-        registered_(registered) {}
-
-  const Context context_;
-  const Mapping mapping_;
-  const bool registered_;  // by this object
-};
+  ++pin->second.users;
+  return std::shared_ptr<const void>(
+      mapping.get(),
+      [context, mapping](const void*) { Unpin(*context, *mapping); });
+}
 
 }  // namespace
 
@@ -112,7 +113,7 @@ absl::Status RegionCopies::Allocate() {
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
   const CudaFunctions& cuda = context_->cuda();
-  TANDEM_ASSIGN_OR_RETURN(pin_, PinnedMapping::Of(context_, mapping_));
+  TANDEM_ASSIGN_OR_RETURN(pin_, Pin(context_, mapping_));
   for (Buffer& buffer : buffers_) {
     TANDEM_RETURN_IF_ERROR(
         Check(cuda.MemAlloc(&buffer.device, bytes_), "cuMemAlloc"));
@@ -198,22 +199,25 @@ absl::Status RegionCopies::Enqueue(const Buffer& buffer) {
   return Check(cuda.EventRecord(buffer.copied, stream_), "cuEventRecord");
 }
 
-bool RegionCopies::IsValid(uint64_t copy) const {
-  const std::lock_guard lock(mutex_);
-  return copy >= 1 && copy <= begun_ && copy + kBuffers > begun_;
-}
-
-absl::Status RegionCopies::WaitOn(uint64_t copy, CudaStream stream) {
+absl::Status RegionCopies::WaitOn(uint64_t copy,
+                                  std::optional<CudaStream> stream) {
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
   const std::lock_guard lock(mutex_);
+  if (copy + kBuffers <= begun_) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        "array on a GPU: expected one of the last two steps, found an earlier "
+        "one; clone the tensors that must last");
+  }
+  if (!stream) return absl::OkStatus();
   Buffer& buffer = buffers_[copy % kBuffers];
   TANDEM_RETURN_IF_ERROR(
-      Check(context_->cuda().StreamWaitEvent(stream, buffer.copied, 0),
+      Check(context_->cuda().StreamWaitEvent(*stream, buffer.copied, 0),
             "cuStreamWaitEvent"));
-  if (std::ranges::find(buffer.readers, stream) == buffer.readers.end()) {
-    buffer.readers.push_back(stream);
+  if (std::ranges::find(buffer.readers, *stream) == buffer.readers.end()) {
+    buffer.readers.push_back(*stream);
   }
   return absl::OkStatus();
 }

@@ -5,9 +5,10 @@
 // copy into one of two buffers of the device -> a consumer's stream waits for
 // the copy.
 // Ownership: shared by its maker and the consumers' tensors. Any thread may
-// call. With `overlaps`, arrays go through two pinned buffers of this
-// process first, so that the copy may run during the next step; without, a send
-// must wait until the copy has read the region (AwaitRead).
+// call, but not with a lock that work on a consumer's stream takes. With
+// `overlaps`, arrays go through two pinned buffers of this process first, so
+// that the copy may run during the next step; without, a send must wait until
+// the copy has read the region (AwaitRead).
 //
 //   TANDEM_ASSIGN_OR_RETURN(auto copies, RegionCopies::Make(
 //       0, client.mapping(), {{arrays.obs.data(), arrays.obs.size_bytes()}},
@@ -25,6 +26,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -59,11 +61,11 @@ class RegionCopies {
   // copy is not complete. After an error no copy is in progress, and the
   // buffer's last copy has no values any more.
   absl::StatusOr<uint64_t> Begin();
-  // Whether a copy's buffer still has its values.
-  bool IsValid(uint64_t copy) const;
-  // Makes later work on `stream` wait for this valid copy. The stream must
-  // exist until the copy is no longer valid.
-  absl::Status WaitOn(uint64_t copy, CudaStream stream);
+  // Makes later work on `stream` wait for this copy; nullopt: only checks that
+  // its buffer still has its values. The stream must exist until it has not.
+  // kInvalidArgument: a later copy has overwritten them. kGpuOtherContext,
+  // kGpuFailed, kForkedChild.
+  absl::Status WaitOn(uint64_t copy, std::optional<CudaStream> stream);
   // Blocks until the last copy has read the region. Returns at once with
   // `overlaps`.
   absl::Status AwaitRead();
@@ -117,9 +119,9 @@ class RegionCopies {
   std::array<Buffer, kBuffers> buffers_;
   CudaStream stream_ = nullptr;
   CudaEvent order_ = nullptr;  // orders readers before a copy
-  // Guards the number and the buffers' readers. No caller holds it while it
-  // needs Python's lock.
-  mutable std::mutex mutex_;
+  // Guards the number and the buffers' readers. Begin and AwaitRead hold it
+  // while they wait for the device.
+  std::mutex mutex_;
   uint64_t begun_ = 0;  // copies
 };
 

@@ -75,7 +75,7 @@ std::string ProblemOf(const LrbcHeader& header, const FieldRecord& record,
                   absl::StrCat("offset ", record.offset));
 }
 
-// Returns the other record that has this role and the record's values.
+// Whether an array of this role has the record's path and values.
 bool HasTwin(std::span<const FieldRecord> arrays, const FieldRecord& record,
              FieldRole role) {
   return std::ranges::any_of(arrays, [&](const FieldRecord& other) {

@@ -18,6 +18,7 @@
 #include "transport/base/grace_period.h"
 #include "transport/base/printable.h"
 #include "transport/memory/field_plan.h"
+#include "transport/memory/gpu_text.h"
 #include "transport/memory/observed_file.h"
 #include "transport/session/attendant_label.h"
 #include "transport/session/phase_word.h"
@@ -215,26 +216,11 @@ std::vector<FieldReport> FieldsOf(const LrbcHeader& header,
 std::optional<GpuReport> GpuOf(const LrbcHeader& header,
                                const std::vector<FieldRecord>& arrays) {
   if (!HasGpuArrays(header)) return std::nullopt;
-  GpuReport report = {.bytes = header.gpu_alloc_size,
-                      .fills_cpu = (header.gpu_flags & kGpuFillsCpu) != 0,
-                      .arrays = FieldsOf(header, arrays)};
-  switch (static_cast<GpuMode>(header.gpu_obs_mode)) {
-    case GpuMode::kCudaIpc:
-      report.path = "CUDA IPC";
-      break;
-    case GpuMode::kVulkanExternal:
-      report.path = "Vulkan";
-      break;
-    default:
-      report.path = absl::StrCat("mode ", uint32_t{header.gpu_obs_mode});
-  }
-  report.device = "GPU-";
-  for (size_t at = 0; at < sizeof(header.gpu_device_uuid); ++at) {
-    if (at == 4 || at == 6 || at == 8 || at == 10) report.device += '-';
-    absl::StrAppend(&report.device,
-                    absl::Hex(header.gpu_device_uuid[at], absl::kZeroPad2));
-  }
-  return report;
+  return GpuReport{.path = GpuPathText(header),
+                   .device = GpuUuidText(header.gpu_device_uuid),
+                   .bytes = header.gpu_alloc_size,
+                   .fills_cpu = (header.gpu_flags & kGpuFillsCpu) != 0,
+                   .arrays = FieldsOf(header, arrays)};
 }
 
 Life WorkerLife(const ObservedFile& file, int64_t lock_byte,

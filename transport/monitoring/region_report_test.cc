@@ -391,21 +391,20 @@ TEST(RegionReport, ReportsPhasesOfALiveRegion) {
   EXPECT_EQ(report.to_engine.messages, 0u);
   EXPECT_FALSE(report.frames.has_value());
   EXPECT_FALSE(report.images.has_value());
+  EXPECT_FALSE(report.gpu.has_value());
   const RegionVerdict verdict = JudgeRegion(report);
   EXPECT_TRUE(verdict.problems.empty());
   EXPECT_TRUE(verdict.remarks.empty());
 }
 
-// The region of SampleWorkersHeader. Worker 2 has the slot of SampleWorkerSlot;
-// all others have not started.
-class WorkersRegionTest : public testing::Test {
+// The region of SampleGpuHeader, with all tables. Worker 2 has the slot of
+// SampleWorkerSlot; all others have not started.
+class WholeRegionTest : public testing::Test {
  protected:
-  WorkersRegionTest() {
+  WholeRegionTest() {
     placed_.Resize(header_.region_size);
-    const std::vector<FieldRecord> fields = SampleFields();
-    placed_.Write(header_.fields_offset,
-                  {reinterpret_cast<const char*>(fields.data()),
-                   fields.size() * sizeof(FieldRecord)});
+    WriteTable(header_.fields_offset, SampleFields());
+    WriteTable(header_.gpu_arrays_offset, arrays_);
     const std::vector<WorkerRows> workers = SampleWorkers();
     for (size_t worker = 0; worker < workers.size(); ++worker) {
       placed_.Write(WorkerSlotOffset(header_, worker),
@@ -416,13 +415,18 @@ class WorkersRegionTest : public testing::Test {
     placed_.Write(WorkerSlotOffset(header_, 2),
                   {reinterpret_cast<const char*>(&slot), sizeof(slot)});
   }
+  void WriteTable(uint64_t offset, const std::vector<FieldRecord>& records) {
+    placed_.Write(offset, {reinterpret_cast<const char*>(records.data()),
+                           records.size() * sizeof(FieldRecord)});
+  }
 
-  const LrbcHeader header_ = SampleWorkersHeader();
+  const LrbcHeader header_ = SampleGpuHeader();
+  std::vector<FieldRecord> arrays_ = SampleGpuArrays();
   const std::string name_ = UniqueRegionName("report");
   PlacedFile placed_{name_, BytesOf(header_), PlacedFile::kAlive};
 };
 
-TEST_F(WorkersRegionTest, EachWorkerIsReported) {
+TEST_F(WholeRegionTest, EachWorkerIsReported) {
   placed_.Lock(WorkerLockByte(header_, 2));
   placed_.WriteWord(offsetof(LrbcHeader, engine_phase),
                     PackPhase(Phase::kIdle, MonotonicNanos()));
@@ -444,18 +448,44 @@ TEST_F(WorkersRegionTest, EachWorkerIsReported) {
   EXPECT_EQ(report.engine.phase, Phase::kStepping);
 }
 
-TEST_F(WorkersRegionTest, AWorkerWithoutItsLockIsDead) {
+TEST_F(WholeRegionTest, AWorkerWithoutItsLockIsDead) {
   EXPECT_EQ(ReadOrFail(name_).workers[2].life, Life::kDead);
   placed_.WriteWord(WorkerSlotOffset(header_, 2) + offsetof(WorkerSlot, phase),
                     PackPhase(Phase::kStopped, 1));
   EXPECT_EQ(ReadOrFail(name_).workers[2].life, Life::kAbsent);
 }
 
-TEST_F(WorkersRegionTest, OverwrittenRowsAreAProblem) {
+TEST_F(WholeRegionTest, OverwrittenRowsAreAProblem) {
   placed_.WriteWord(WorkerSlotOffset(header_, 3), uint32_t{8});
   const RegionReport report = ReadOrFail(name_);
   ASSERT_FALSE(report.header_problems.empty());
   EXPECT_TRUE(absl::StrContains(report.header_problems[0], "workers_crc32"));
+}
+
+TEST_F(WholeRegionTest, ArraysOnAGpuAreReported) {
+  const RegionReport report = ReadOrFail(name_);
+  EXPECT_EQ(report.header_problems, std::vector<std::string>());
+  ASSERT_TRUE(report.gpu.has_value());
+  EXPECT_EQ(report.gpu->path, "CUDA IPC");
+  EXPECT_EQ(report.gpu->device, "GPU-41424344-4546-4748-494a-4b4c4d4e4f50");
+  EXPECT_EQ(report.gpu->bytes, header_.gpu_alloc_size);
+  EXPECT_TRUE(report.gpu->fills_cpu);
+  ASSERT_EQ(report.gpu->arrays.size(), 4U);
+  const FieldReport& images = report.gpu->arrays[3];
+  EXPECT_EQ(images.role, "images");
+  EXPECT_EQ(images.dtype, "uint8");
+  EXPECT_EQ(images.shape, (std::vector<uint32_t>{33, header_.image_height,
+                                                 header_.image_width, 3}));
+  EXPECT_EQ(images.offset, arrays_[3].offset);
+}
+
+TEST_F(WholeRegionTest, AnOverwrittenTableOfAGpuIsAProblem) {
+  arrays_[0].offset += 256;
+  WriteTable(header_.gpu_arrays_offset, arrays_);
+  const RegionReport report = ReadOrFail(name_);
+  ASSERT_FALSE(report.header_problems.empty());
+  EXPECT_TRUE(absl::StrContains(report.header_problems[0], "gpu_arrays_crc32"));
+  EXPECT_TRUE(report.gpu->arrays.empty());
 }
 
 TEST(RegionReport, ReportsFailedExchange) {

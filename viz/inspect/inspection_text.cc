@@ -271,7 +271,7 @@ std::string TaskText(const RegionReport& region) {
   return text;
 }
 
-// Returns "CUDA IPC, 12 KiB on GPU-..., obs and images; ...".
+// "CUDA IPC, 12.0 KiB on GPU-...: obs, images; observations also in the region"
 std::string GpuText(const RegionReport& region) {
   if (!region.gpu) return "no path: the engine writes in the region only";
   std::vector<std::string> names;

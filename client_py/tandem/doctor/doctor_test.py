@@ -12,7 +12,8 @@ import pytest
 
 import tandem
 from tandem.doctor.child import run_python
-from tandem.doctor.finding import size
+from tandem.doctor.finding import Level, size
+from tandem.doctor.gpu import check_gpu
 from tandem.doctor.machine import MemoryLimit, cpu_quota, memory_limit
 from tandem.testing import cuda_engine
 from tandem.testing.engines import (  # noqa: F401, the fixtures
@@ -77,28 +78,30 @@ def test_a_gpu_and_the_paths_of_regions_are_named() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
         engine = tandem.launch_engine(name=unique_name(), num_envs=1, server=cuda_engine.__file__, timeout=60)
-    with engine:
+    with engine, tandem.launch_engine("CartPole-v1", name=unique_name()) as plain:
         outcome = _run(sys.executable, *_DOCTOR, TANDEM_CUDA_LIBRARY=str(LIBRARY))
     assert f"OK    GPU path: region {engine.name}: CUDA IPC" in outcome.stdout
-    assert "OK    GPU: CUDA driver 13.0" in outcome.stdout and "0 stand-in (GPU-74616e64-" in outcome.stdout
-    with tandem.launch_engine("CartPole-v1", name=unique_name()) as plain:
-        outcome = _run(sys.executable, *_DOCTOR, TANDEM_CUDA="no")
     assert f"region {plain.name}: none, the engine writes in the region only" in outcome.stdout
-    assert "OK    GPU: none: the CUDA driver is switched off by TANDEM_CUDA=no" in outcome.stdout
+    assert "OK    GPU: CUDA driver 13.0" in outcome.stdout and "0 stand-in (GPU-74616e64-" in outcome.stdout
 
 
 @pytest.mark.parametrize(
-    ("variables", "fact"),
+    ("variables", "level", "fact"),
     [
-        ({"TANDEM_STANDIN_VERSION": "11020"}, "GpuDriverTooOld"),
-        ({"TANDEM_STANDIN_FAIL": "cuInit=304"}, "CUDA_ERROR_OPERATING_SYSTEM"),
-        ({"TANDEM_CUDA": "require", "TANDEM_CUDA_LIBRARY": "/no/libcuda.so"}, "/no/libcuda.so"),
+        ({"TANDEM_CUDA": "no"}, Level.OK, "none: the CUDA driver is switched off by TANDEM_CUDA=no"),
+        ({"TANDEM_STANDIN_VERSION": "11020"}, Level.WARN, "GpuDriverTooOld"),
+        ({"TANDEM_STANDIN_FAIL": "cuInit=304"}, Level.WARN, "CUDA_ERROR_OPERATING_SYSTEM"),
+        ({"TANDEM_CUDA": "require", "TANDEM_CUDA_LIBRARY": "/no/libcuda.so"}, Level.WARN, "/no/libcuda.so"),
     ],
 )
-def test_a_gpu_that_cannot_be_used_is_a_warning(variables: dict[str, str], fact: str) -> None:
-    """The finding has the error; a missing driver is one only if it is required."""
-    found = _report(sys.executable, code=0, path=None, **{"TANDEM_CUDA_LIBRARY": str(LIBRARY), **variables})["GPU"]
-    assert found["level"] == "WARN" and fact in found["found"]
+def test_the_reason_for_no_gpu_is_named(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], level: Level, fact: str
+) -> None:
+    """It is a warning, unless the driver is missing and not required."""
+    for name, value in {"TANDEM_CUDA_LIBRARY": str(LIBRARY), **variables}.items():
+        monkeypatch.setenv(name, value)
+    (found,) = (finding for finding in check_gpu() if finding.about == "GPU")
+    assert found.level == level and fact in found.found
 
 
 def test_help_describes_the_program() -> None:

@@ -36,9 +36,10 @@ class DeviceSteps(NotPicklable):
     | "copied" | otherwise | the results, asynchronously from pinned memory |
 
     An array of a step is valid until the second next step begins, and one of the engine's memory ("shared": "obs",
-    "final_obs", "rewards", "images") until the next. An export makes the consumer's current stream wait for the data.
-    The next send waits until the copy has read the region. With `overlap`, the results are first copied within this
-    process into pinned memory, so that the send need not wait, and the copy to the device may run during the next step.
+    "final_obs", "rewards", "images") until the next. An export makes the consumer's current stream wait for the data;
+    that stream must exist as long as the array is valid. The next send waits until the copy has read the region. With
+    `overlap`, the results are first copied within this process into pinned memory, so that the send need not wait, and
+    the copy to the device may run during the next step.
 
     The client may be used beside it, except for steps between `send` and `recv`. After `reconnect` of the client, make
     another object: this one raises ClientClosed.

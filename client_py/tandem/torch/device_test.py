@@ -1,8 +1,10 @@
 """Steps with results on a device, with the stand-in driver: values, lifetimes, overlap, leaks."""
 
+import contextlib
 import gc
 import json
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -36,15 +38,27 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     assert {kind: gpu.count(kind) for kind in _KINDS} == before
 
 
+@pytest.fixture(name="engines", scope="module")
+def _engines() -> Iterator[dict[str, tandem.EngineProcess]]:
+    """Engines by the path of a client's DeviceSteps: "copied" fills the region only, "shared" the device, too."""
+    with contextlib.ExitStack() as running:
+        engines = {}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
+            for path, setting in (("copied", "no"), ("shared", "require")):
+                patch.setenv("TANDEM_CUDA", setting)
+                engine = tandem.launch_engine(num_envs=_ENVS, server=_ENGINE, timeout=60)
+                engines[path] = running.enter_context(engine)
+        yield engines
+
+
 @pytest.fixture(name="client")
-def _client(gpu: StandIn, request: pytest.FixtureRequest) -> Iterator[tandem.SharedMemoryClient]:
-    """Of an engine that fills the region only, or with the parameter "shared" the device, too."""
-    variables = {} if getattr(request, "param", "") == "shared" else {"TANDEM_CUDA": "no"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        engine = tandem.launch_engine(name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60)
-    with engine, tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+def _client(
+    gpu: StandIn, engines: dict[str, tandem.EngineProcess], request: pytest.FixtureRequest
+) -> Iterator[tandem.SharedMemoryClient]:
+    """Of the engine that the parameter names, by default "copied"."""
+    engine = engines[getattr(request, "param", "copied")]
+    with tandem.SharedMemoryClient(engine.name, timeout=60, attach_timeout=60) as client:
         yield client
 
 
@@ -195,7 +209,7 @@ from tandem.torch.device import DeviceSteps
 from tandem.testing.cuda_engine import expected_obs
 from tandem.testing.standin import StandIn
 gpu = StandIn()
-with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60, attach_timeout=60) as client:
     first, second = DeviceSteps(client, 0), DeviceSteps(client, 0)
     obs = first.reset(seed=[3, 3, 3])["obs"]
     client.step(client.actions)
@@ -204,32 +218,26 @@ print("right")
 """
 
 
-def _run_slow(program: str) -> str:
-    """Returns what a program prints whose device copies in 40 ms, beside an engine that steps in 40 ms."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TANDEM_CUDA", "no")
-        engine = tandem.launch_engine(
-            name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60, flags=["--step_ms=40"]
-        )
-    with engine:
-        done = subprocess.run(
-            [sys.executable, "-c", program, engine.name],
-            env={**os.environ, "TANDEM_STANDIN_COPY_MS": "40"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+def _run_slow(program: str, engine: tandem.EngineProcess) -> str:
+    """Returns what a program prints whose device copies in 40 ms."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, engine.name],
+        env={**os.environ, "TANDEM_STANDIN_COPY_MS": "40"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout, done.stderr
     return done.stdout
 
 
-def test_a_send_waits_for_the_copies_of_each_object(gpu: StandIn) -> None:
+def test_a_send_waits_for_the_copies_of_each_object(gpu: StandIn, engines: dict[str, tandem.EngineProcess]) -> None:
     """Not of the newest alone."""
-    assert _run_slow(_TWO) == "right\n"
+    assert _run_slow(_TWO, engines["copied"]) == "right\n"
 
 
-# Prints, for each setting of `overlap`, the milliseconds of a step, and whether all values were right.
+# Prints, for each setting of `overlap`, the milliseconds of all steps but the first, which waits for no copy, and
+# whether all values were right.
 _SLOW = """
 import json, sys, time
 import numpy as np
@@ -239,31 +247,39 @@ from tandem.testing.cuda_engine import expected_obs
 from tandem.testing.standin import StandIn
 gpu = StandIn()
 found = {}
-with tandem.SharedMemoryClient(sys.argv[1], timeout=60) as client:
+with tandem.SharedMemoryClient(sys.argv[1], timeout=60, attach_timeout=60) as client:
     for overlap in (False, True):
         steps = DeviceSteps(client, 0, overlap=overlap)
         client.reset(seed=[0, 0, 0])
-        tensors, right = [], True
-        start = time.monotonic()
+        tensors, right, times = [], True, [time.monotonic()]
         for number in range(1, 16):
             client.send(client.actions)
             arrays = steps.recv()
+            times.append(time.monotonic())
             if number > 1:  # while the next step's copy runs
                 values = tensors.pop().values(stream)
                 right &= bool((values == expected_obs(np.full(3, number - 1))).all())
             stream = gpu.stream(blocking=False)
             tensors.append(gpu.take(arrays["obs"], stream))
-        found[overlap] = [(time.monotonic() - start) / 15 * 1e3, right]
+        found[overlap] = [(np.diff(times)[1:] * 1e3).tolist(), right]
 print(json.dumps(list(found.values())))
 """
 
 
-def test_with_overlap_a_step_takes_the_longer_of_step_and_copy(gpu: StandIn) -> None:
-    """The engine steps in 40 ms, the device copies in 40 ms: without overlap 80 ms, with overlap nearly 40 ms."""
-    (apart, apart_right), (together, together_right) = json.loads(_run_slow(_SLOW))
+def test_with_overlap_a_step_takes_the_longer_of_step_and_copy(gpu: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine steps in 40 ms, the device copies in 40 ms: without overlap 80 ms, with overlap nearly 40 ms.
+
+    A busy machine makes steps longer, so the shortest one with overlap counts. No machine makes their mean without
+    overlap shorter.
+    """
+    monkeypatch.setenv("TANDEM_CUDA", "no")
+    flags = ["--step_ms=40"]
+    with tandem.launch_engine(name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60, flags=flags) as engine:
+        monkeypatch.delenv("TANDEM_CUDA")
+        (apart, apart_right), (together, together_right) = json.loads(_run_slow(_SLOW, engine))
     assert apart_right and together_right
-    assert apart >= 70  # the first step waits for no copy
-    assert together < 0.75 * apart
+    assert statistics.mean(apart) >= 75
+    assert min(together) < 60
 
 
 if __name__ == "__main__":

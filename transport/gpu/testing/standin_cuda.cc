@@ -12,20 +12,19 @@
 // current context, opens no handle of its own process, registers no page twice,
 // and copies memory that is not registered before the call returns.
 //
-//   TANDEM_STANDIN_DEVICES   the number of devices; by default 1
-//   TANDEM_STANDIN_FIRST     the number in the first device's UUID; 0
-//   TANDEM_STANDIN_VERSION   the driver's version; 13000
-//   TANDEM_STANDIN_COPY_MS   milliseconds that each copy to the device takes; 0
-//   TANDEM_STANDIN_INLINE    of so many tasks and one more, all but one are
-//   done
-//                            in the call, if no other task is before them; 0.
-//                            Threads then take part now and then only, which is
-//                            ten times faster.
-//   TANDEM_STANDIN_TAG       ends the names of its memfds
-//   TANDEM_STANDIN_FAIL      results, as "cuInit=100,cuMemAlloc_v2=2"
-//   TANDEM_STANDIN_KILL_AT   the moment that kills the process: call n begins
-//   at
-//                            2n - 1 and ends at 2n
+// Variables, with their defaults:
+//  - TANDEM_STANDIN_DEVICES (1): the number of devices.
+//  - TANDEM_STANDIN_FIRST (0): the number in the first device's UUID.
+//  - TANDEM_STANDIN_VERSION (13000): the driver's version.
+//  - TANDEM_STANDIN_COPY_MS (0): milliseconds that each copy to the device
+//    takes.
+//  - TANDEM_STANDIN_INLINE (0): after each task that a stream's thread does, so
+//    many are done in their calls, if no other task is before them. Processes
+//    change threads less often then, which is ten times faster.
+//  - TANDEM_STANDIN_TAG (none): ends the names of its memfds.
+//  - TANDEM_STANDIN_FAIL (none): results, as "cuInit=100,cuMemAlloc_v2=2".
+//  - TANDEM_STANDIN_KILL_AT (0: never): the moment that kills the process. Call
+//    n begins at 2n - 1 and ends at 2n.
 //
 // standin_fail sets such a result while the process runs; standin_count says
 // how many objects of a kind exist, and standin_calls how many calls there
@@ -71,15 +70,16 @@ using tandem::CudaResult;
 using tandem::CudaStream;
 using tandem::CudaUuid;
 
-constexpr CudaResult kSuccess = 0;
-constexpr CudaResult kInvalidValue = 1;
+constexpr CudaResult kSuccess = tandem::kCudaSuccess;
+constexpr CudaResult kInvalidValue = tandem::kCudaInvalidValue;
+constexpr CudaResult kNotInitialized = tandem::kCudaNotInitialized;
+constexpr CudaResult kNoDevice = tandem::kCudaNoDevice;
+constexpr CudaResult kAlreadyRegistered = tandem::kCudaAlreadyRegistered;
+// Those that Tandem does not name.
 constexpr CudaResult kOutOfMemory = 2;
-constexpr CudaResult kNotInitialized = 3;
-constexpr CudaResult kNoDevice = 100;
 constexpr CudaResult kInvalidDevice = 101;
 constexpr CudaResult kInvalidContext = 201;
 constexpr CudaResult kOperatingSystem = 304;
-constexpr CudaResult kAlreadyRegistered = 712;
 constexpr CudaResult kNotRegistered = 713;
 constexpr uint64_t kMagic = 0x6e69646e61747321;
 
@@ -138,8 +138,17 @@ struct Block {
   int fd = -1;
   char* base = nullptr;
   size_t bytes = 0;
-  bool imported = false;
-  pid_t exporter = 0;
+  std::string exported = {};  // where the exporter has it; "": it is this one's
+
+  bool imported() const { return !exported.empty(); }
+  // Whether the exporter has freed it, or has ended.
+  bool IsStale() const {
+    struct stat theirs = {};
+    struct stat ours = {};
+    if (!imported()) return false;
+    if (stat(exported.c_str(), &theirs) != 0) return true;
+    return fstat(fd, &ours) != 0 || theirs.st_ino != ours.st_ino;
+  }
 
   static std::shared_ptr<Block> Map(int fd, size_t bytes) {
     void* const base =
@@ -163,9 +172,7 @@ struct Block {
       close(fd);
       return nullptr;
     }
-    std::shared_ptr<Block> block = Map(fd, bytes);
-    if (block != nullptr) block->exporter = getpid();
-    return block;
+    return Map(fd, bytes);
   }
   ~Block() {
     if (base != nullptr) munmap(base, bytes);
@@ -220,8 +227,7 @@ CudaResult Import(const Bytes& from, std::shared_ptr<Block>* block) {
   }
   *block = Block::Map(fd, handle.bytes);
   if (*block == nullptr) return kOutOfMemory;
-  (*block)->imported = true;
-  (*block)->exporter = handle.pid;
+  (*block)->exported = path;
   return kSuccess;
 }
 
@@ -456,31 +462,15 @@ void AwaitAll() {
   });
 }
 
-// Whether a process is gone, or a zombie.
-bool HasEnded(pid_t process) {
-  const std::string path = "/proc/" + std::to_string(process) + "/stat";
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return true;
-  char text[256];
-  const ssize_t bytes = read(fd, text, sizeof(text));
-  close(fd);
-  // "PID (NAME) STATE ..."
-  const std::string line(text,
-                         static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
-  const size_t name_end = line.rfind(')');
-  return name_end == std::string::npos || name_end + 2 >= line.size() ||
-         line[name_end + 2] == 'Z' || line[name_end + 2] == 'X';
-}
-
 // Waits until the event's stream has reached its record of this number, or the
-// process that records has ended.
+// event is stale.
 void AwaitRecord(const Block& block, uint64_t number) {
   auto& words = *reinterpret_cast<EventWords*>(block.base);
   for (;;) {
     const uint64_t completed = words.Completed();
     if (completed >= number) return;
     words.Sleep(completed);
-    if (block.imported && HasEnded(block.exporter)) return;
+    if (block.IsStale()) return;
   }
 }
 
@@ -539,7 +529,7 @@ CudaResult Forget(CudaPointer pointer, bool imported) {
   State& state = The();
   const std::lock_guard lock(state.mutex);
   const auto found = state.blocks.find(pointer);
-  if (found == state.blocks.end() || found->second->imported != imported) {
+  if (found == state.blocks.end() || found->second->imported() != imported) {
     return kInvalidValue;
   }
   state.blocks.erase(found);
@@ -797,7 +787,7 @@ TANDEM_EXPORT CudaResult cuIpcGetMemHandle(CudaMemoryHandle* handle,
                                            CudaPointer pointer) {
   TANDEM_BEGIN(true);
   const std::shared_ptr<Block> block = BlockOf(pointer, 1);
-  if (block == nullptr || block->imported) return kInvalidValue;
+  if (block == nullptr || block->imported()) return kInvalidValue;
   return Export(*block, handle);
 }
 
@@ -836,7 +826,7 @@ TANDEM_EXPORT CudaResult cuEventDestroy_v2(CudaEvent event) {
 TANDEM_EXPORT CudaResult cuIpcGetEventHandle(CudaEventHandle* handle,
                                              CudaEvent event) {
   TANDEM_BEGIN(true);
-  if (!IsEvent(event) || !event->interprocess || event->block->imported) {
+  if (!IsEvent(event) || !event->interprocess || event->block->imported()) {
     return kInvalidValue;
   }
   return Export(*event->block, handle);
@@ -930,8 +920,9 @@ TANDEM_EXPORT int standin_count(const char* kind) {
   const std::string name = kind;
   const auto count = [](const auto& blocks, bool imported) {
     int found = 0;
-    for (const auto& [key, block] : blocks)
-      found += block->imported == imported;
+    for (const auto& [key, block] : blocks) {
+      found += block->imported() == imported;
+    }
     return found;
   };
   if (name == "allocations") return count(state.blocks, false);
