@@ -5,6 +5,7 @@ tools/torch_python client_py/examples/frameworks/train_tianshou.py --help
 
 import argparse
 
+import numpy as np
 import torch
 from tianshou.algorithm import PPO
 from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy
@@ -25,6 +26,7 @@ parser.add_argument("--num_envs", type=int, default=16)
 parser.add_argument("--seed", type=int, default=0)
 asked = parser.parse_args()
 
+np.random.seed(asked.seed)  # Tianshou draws its batches by it
 torch.manual_seed(asked.seed)
 torch.set_num_threads(1)
 envs = VectorEnv(tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend, autoreset_mode="Disabled"))
@@ -42,7 +44,7 @@ result = algorithm.run_training(
         max_epochs=max(1, asked.steps // 10_000),
         epoch_num_steps=min(asked.steps, 10_000),
         collection_step_num_env_steps=64 * asked.num_envs,
-        update_step_num_repetitions=4,
+        update_step_num_repetitions=10,
         batch_size=256,
     )
 )
