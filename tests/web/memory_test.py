@@ -7,13 +7,12 @@ By hand: bazel test //tests/web:memory_test --test_output=all --test_arg=-s. It 
 import os
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 
 import tandem
 from tandem.testing.engines import unique_name
-from tests.web.page_fixture import running_view
+from tests.web.page_fixture import pss_kib, running_view
 from tests.web.socket_client import SocketClient, cookie_of
 from tools.testing import pytest_main
 
@@ -24,11 +23,6 @@ _AT_ONCE = 8
 _HZ = 20.0
 _LARGEST_GROWTH_KIB = 5_000  # 5 MB
 _SAMPLES = 50
-
-
-def _pss_kib(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 class _Run:
@@ -69,7 +63,7 @@ def test_memory_stays_constant() -> None:
             for run in runs:
                 run.publish()
             assert client.take()
-            samples.append((passed, _pss_kib(view.process.pid)))
+            samples.append((passed, pss_kib(view.process.pid)))
             time.sleep(1 / _HZ)
         warm = statistics.median(kib for at, kib in samples if abs(at - _WARM_UP_SECS) < _SECS / _SAMPLES)
         end = statistics.median(kib for at, kib in samples if at > _SECS - _SECS / _SAMPLES)

@@ -12,6 +12,7 @@
 #ifndef TANDEM_VIZ_CORE_DAEMON_DESK_H_
 #define TANDEM_VIZ_CORE_DAEMON_DESK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -48,6 +49,7 @@ class DaemonDesk {
     std::vector<DaemonRun> runs;
   };
   static constexpr size_t kMostFollowers = 16;  // of two threads each
+  static constexpr size_t kMostConfigBytes = size_t{256} << 10;  // of a form
 
   explicit DaemonDesk(const std::string& target) : client_(target) {}
   DaemonDesk(const DaemonDesk&) = delete;

@@ -62,7 +62,9 @@ TEST(ViewerOptions, RefuseUnknownOptions) {
                                                    {"--after=x"},
                                                    {"--timeout=nan"},
                                                    {"--shortcuts=maybe"},
-                                                   {"--offscreen"}}) {
+                                                   {"--offscreen"},
+                                                   {"--daemon",
+                                                    "--daemon_target="}}) {
     const absl::StatusOr<ViewerOptions> options = Parse(words);
     ASSERT_FALSE(options.ok()) << words[0];
     EXPECT_EQ(CodeOf(options.status()), ErrorCode::kInvalidArgument);

@@ -18,9 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
+#include "viz/core/daemon_starter.h"
 #include "viz/core/viewer_options.h"
 #include "viz/viewer/scene.h"
 #include "viz/viewer/snapshot_job.h"
@@ -31,6 +33,11 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitBadUsage = 2;
+
+int Fail(const absl::Status& status, int code) {
+  std::fprintf(stderr, "viewer: %s\n", std::string(status.message()).c_str());
+  return code;
+}
 
 // Prints Qt's message, then the next action. Exits after a fatal message, for
 // which Qt would abort and dump core.
@@ -116,14 +123,15 @@ int Main(int argc, char** argv) {
   const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
                                              argv + argc);
   const absl::StatusOr<ViewerOptions> options = ParseViewerOptions(words);
-  if (!options.ok()) {
-    std::fprintf(stderr, "viewer: %s\n",
-                 std::string(options.status().message()).c_str());
-    return kExitBadUsage;
-  }
+  if (!options.ok()) return Fail(options.status(), kExitBadUsage);
   if (options->help_wanted) {
     std::fputs(ViewerHelp().c_str(), stdout);
     return 0;
+  }
+  if (options->start_daemon) {
+    const absl::Status started =
+        StartDaemon(options->data_dir, options->daemon_target);
+    if (!started.ok()) return Fail(started, kExitFailed);
   }
   if (options->offscreen) {
     qputenv("QT_QPA_PLATFORM", "offscreen");

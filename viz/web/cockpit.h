@@ -57,9 +57,7 @@ class Cockpit {
   };
 
   static constexpr int64_t kScanNs = 1'000'000'000;
-  // The maximum of watched runs, and of the memory of all their tapes.
-  static constexpr size_t kMostFeeds = 64;
-  static constexpr size_t kTapesBytes = size_t{256} << 20;
+  static constexpr size_t kMostFeeds = 64;  // of watched runs
 
   explicit Cockpit(const Options& options);
   Cockpit(const Cockpit&) = delete;
@@ -105,7 +103,7 @@ class Cockpit {
   std::shared_ptr<Pending> Act(const Action& action);
 
  private:
-  void Record(const Action& action, std::shared_ptr<Pending> pending);
+  std::shared_ptr<Pending> Record(const Action& action);
   void EndBrokenRecordings();
 
   const Options options_;

@@ -26,7 +26,6 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kStillNs = 300'000'000;
 constexpr size_t kShownSteps = 10;
-constexpr size_t kMaxConfigBytes = size_t{256} << 10;
 // The list of runs takes at most this share of a line.
 constexpr int64_t kListBytesPerSec = 20'000;
 
@@ -118,7 +117,8 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
                      .service = fields.TextIfThere("service"),
                      .mode = fields.TextIfThere("mode"),
                      .factor = fields.NumberIfThere("factor", 1),
-                     .text = fields.TextIfThere("text", kMaxConfigBytes),
+                     .text = fields.TextIfThere("text",
+                                                DaemonDesk::kMostConfigBytes),
                      .on = fields.BoolIfThere("on")};
     if (!fields.ok() || waiting_.size() >= kMostActions) return false;
     waiting_.push_back({id, cockpit_->Act(action)});

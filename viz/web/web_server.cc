@@ -303,6 +303,7 @@ class WebServer::Loop {
         return loop_->Open(std::move(stream_), request);
       }
       response_ = *std::move(answer);
+      stream_.expires_after(std::chrono::seconds(kRequestSecs));
       http::async_write(
           stream_, response_,
           [self = shared_from_this()](const Error& error, size_t) {
@@ -322,12 +323,12 @@ class WebServer::Loop {
   void Accept(Acceptor* acceptor) {
     acceptor->async_accept(
         [this, acceptor](const Error& error, Protocol::socket socket) {
-          if (!error) Take(std::move(socket));
-          if (error == net::error::no_descriptors) {
-            // The next tick accepts again.
+          if (error) {
+            // Such as too many open files. The next tick accepts again.
             paused_.push_back(acceptor);
             return;
           }
+          Take(std::move(socket));
           Accept(acceptor);
         });
   }

@@ -132,7 +132,7 @@ function onKey(event) {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "range";
   if (typing || event.ctrlKey || event.altKey || event.metaKey) return;
   const tile = fullTile() ?? (tiles.size === 1 ? tiles.values().next().value : null);
-  const onButton = event.target.tagName === "BUTTON" && event.target.className !== "open";
+  const onButton = /^(BUTTON|SUMMARY)$/.test(event.target.tagName) && event.target.className !== "open";
   const actions = {
     "/": () => byId("search").focus(),
     "?": toggleHelp,

@@ -12,7 +12,7 @@ const EXAMPLE = {
   resources: { cpus: 1, memory_mb: 1024, gpus: { requested: 0 } },
   artifacts: {},
 };
-// The server counts an episode as 16 ms of a plot's time.
+// The server counts an episode as 16 ms of a plot's time (viz/core/event_follower.cc).
 const EPISODE_MS = 16;
 const COLOURS = { EXEC: "good", FAULT: "bad", PAUSE: "late" };
 
@@ -54,7 +54,6 @@ export class DaemonView {
     if (this.followed === job) return;
     if (this.followed) this.followed.events.open = false;
     this.followed = job;
-    for (const plot of Object.values(job?.plots ?? {})) plot.clear();
     this.app.connection.send({ do: "follow", run: job?.id ?? "" });
   }
 

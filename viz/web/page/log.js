@@ -20,7 +20,8 @@ export class LogView {
     this.earlier = button("Earlier", () => this.read(this.begin));
     this.state = make("p", { className: "faint", role: "status" });
     this.text = make("pre", { tabindex: "0", "aria-label": "Text of the log" });
-    this.element = make("details", {}, [
+    // The name: of all logs one is open, since each is sent again every second.
+    this.element = make("details", { name: "log" }, [
       make("summary", { text: "Log" }),
       make("div", { className: "row" }, [this.which, this.earlier, button("Newest", () => this.read(null))]),
       this.state, this.text]);
