@@ -60,6 +60,8 @@
 
 namespace tandem {
 
+class MessageFields;
+
 struct PageMessage {
   bool binary = false;
   std::string bytes;
@@ -94,6 +96,10 @@ class PageSession {
     bool is_action = true;  // false: a question, whose result is JSON
   };
 
+  // Receive, of messages that are answered, and of those about a view.
+  bool Ask(const std::string& what, MessageFields* fields);
+  bool ReceiveForView(const std::string& what, MessageFields* fields,
+                      int64_t now_ns);
   bool Watch(int64_t view, const std::string& run, uint32_t width);
   std::optional<std::string> NextText(int64_t now_ns);
   std::optional<std::string> NextPicture(int64_t now_ns);
