@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "schema/layout/service.h"
 #include "transport/base/printable.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/daemon_desk.h"
@@ -253,7 +254,8 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
                        {"host", HostName()},
                        {"control", cockpit_->options().control},
                        {"daemon", Printable(cockpit_->options().daemon_target)},
-                       {"modes", EngineControl::ModeNames()}});
+                       {"modes", EngineControl::ModeNames()},
+                       {"services", kServiceNames}});
   }
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     const std::optional<absl::StatusOr<std::string>> result = at->result->Get();

@@ -95,7 +95,10 @@ TEST(PageSession, GreetsAndListsTheRuns) {
   const Publisher publisher({.run = run});
   Cockpit cockpit({});
   Browser browser(&cockpit);
-  EXPECT_EQ(browser.AwaitIs("hello").head.at("control"), false);
+  const Json hello = browser.AwaitIs("hello").head;
+  EXPECT_EQ(hello.at("control"), false);
+  EXPECT_THAT(hello.at("services").dump(), HasSubstr(R"("camera")"));
+  EXPECT_THAT(hello.at("modes").dump(), HasSubstr(R"("realtime")"));
   const Got list = browser.Await([&](const Got& got) {
     return got.head.value("is", "") == "runs" &&
            got.head.at("runs").dump().find(run) != std::string::npos;

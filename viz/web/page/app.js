@@ -18,7 +18,8 @@ const KEYS = [
   ["?", "this help"],
 ];
 
-const app = { connection: null, control: false, modes: [], showFrames, tileOfRun: (run) => tiles.get(run) };
+const app = {
+  connection: null, control: false, modes: [], services: [], showFrames, tileOfRun: (run) => tiles.get(run) };
 const tiles = new Map(); // run -> Tile
 let lastView = 0;
 let daemonView = null;
@@ -76,6 +77,7 @@ function onMessage(message) {
   if (message.is === "hello") {
     app.control = message.control;
     app.modes = message.modes;
+    app.services = message.services;
     setText(byId("host"), message.host);
     if (message.daemon && !daemonView) daemonView = new DaemonView(app, message.daemon);
     daemonView?.watch();

@@ -20,7 +20,7 @@ function gridOf(tiles) {
 
 export class Tile {
   /**
-   * @param {{connection: any, control: boolean, modes: string[]}} app
+   * @param {{connection: any, control: boolean, modes: string[], services: string[]}} app
    * @param {any} run of the list
    * @param {number} view
    * @param {{onFull: () => void, onGrid: () => void, onClose: () => void}} on
