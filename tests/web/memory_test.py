@@ -34,6 +34,7 @@ class _Run:
         self._writer = tandem.FastLaneWriter.create(self.name, tandem.FastLaneConfig(width=160, height=120, capacity=8))
         self._frame = np.random.default_rng(view).integers(0, 255, (120, 160, 3), np.uint8)
         client.send(do="watch", view=view, run=self.name, width=160)
+        client.send(do="panel", region=self.name)
 
     def publish(self) -> None:
         """Publishes another image."""
