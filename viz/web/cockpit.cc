@@ -156,23 +156,26 @@ std::string Cockpit::Report(const std::string& region, int64_t now_ns,
   return report == nullptr ? "" : *report;
 }
 
-std::string Cockpit::DaemonReport(int64_t now_ns, int64_t not_before_ns) {
-  if (daemon_ == nullptr) return "";
+std::shared_ptr<const Cockpit::DaemonTexts> Cockpit::DaemonReport(
+    int64_t now_ns, int64_t not_before_ns) {
+  if (daemon_ == nullptr) return nullptr;
   const std::shared_ptr<const DaemonDesk::List> list =
       daemon_->Runs(now_ns, not_before_ns);
-  if (list == nullptr) return "";
-  if (list == daemon_list_) return daemon_json_;
-  daemon_list_ = list;
-  nlohmann::json json = {{"target", Printable(daemon_->target())},
-                         {"problem", PrintableLines(list->problem)},
-                         {"runs", nlohmann::json::array()}};
+  if (list == nullptr) return nullptr;
+  if (list == daemon_list_) return daemon_texts_;
+  auto texts = std::make_shared<DaemonTexts>();
+  texts->head = TextOfJson({{"target", Printable(daemon_->target())},
+                            {"problem", PrintableLines(list->problem)}});
   for (const DaemonRun& run : list->runs) {
     const auto frames = frames_of_.find(run.run_id);
-    json["runs"].push_back(
-        DaemonRunJson(run, frames == frames_of_.end() ? "" : frames->second));
+    texts->runs.emplace_back(
+        Printable(run.run_id),
+        TextOfJson(DaemonRunJson(
+            run, frames == frames_of_.end() ? "" : frames->second)));
   }
-  daemon_json_ = TextOfJson(json);
-  return daemon_json_;
+  daemon_list_ = list;
+  daemon_texts_ = std::move(texts);
+  return daemon_texts_;
 }
 
 namespace {

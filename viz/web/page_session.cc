@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "schema/layout/service.h"
 #include "transport/base/printable.h"
 #include "viz/core/daemon_client.h"
@@ -99,7 +101,8 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
   if (what == "daemon") {
     daemon_ = fields.Bool("on");
     next_daemon_ns_ = 0;
-    daemon_sent_.clear();
+    daemon_report_.reset();
+    daemon_runs_.clear();
     return fields.ok();
   }
   if (what == "follow") {
@@ -279,7 +282,6 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
     next_panel_ns_ = 0;
     panel_sent_.clear();
     next_daemon_ns_ = 0;
-    daemon_sent_.clear();
     return TextOfJson(done);
   }
   if (!replies_.empty()) {
@@ -309,17 +311,42 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   }
   if (daemon_ && now_ns >= next_daemon_ns_) {
     next_daemon_ns_ = now_ns + kNumbersNs;
-    const std::string report = cockpit_->DaemonReport(now_ns, acted_ns_);
-    if (!report.empty() && report != daemon_sent_) {
-      daemon_sent_ = report;
-      return absl::StrCat(R"({"is":"daemon","report":)", report, "}");
-    }
+    if (std::optional<std::string> text = DaemonText(now_ns)) return text;
   }
   if (follower_ != nullptr && now_ns >= next_events_ns_) {
     next_events_ns_ = now_ns + kNumbersNs;
     return EventsText();
   }
   return std::nullopt;
+}
+
+std::optional<std::string> PageSession::DaemonText(int64_t now_ns) {
+  const std::shared_ptr<const Cockpit::DaemonTexts> report =
+      cockpit_->DaemonReport(now_ns, acted_ns_);
+  if (report == nullptr || report == daemon_report_) return std::nullopt;
+  const bool is_first = daemon_report_ == nullptr;
+  const bool has_new_head = is_first || report->head != daemon_report_->head;
+  daemon_report_ = report;
+  std::vector<absl::string_view> changed;
+  std::set<absl::string_view> there;
+  for (const auto& [id, run] : report->runs) {
+    there.insert(id);
+    std::string& sent = daemon_runs_[id];
+    if (sent == run) continue;
+    sent = run;
+    changed.push_back(run);
+  }
+  Json gone = Json::array();
+  std::erase_if(daemon_runs_, [&](const auto& item) {
+    if (there.contains(item.first)) return false;
+    gone.push_back(item.first);
+    return true;
+  });
+  if (!has_new_head && changed.empty() && gone.empty()) return std::nullopt;
+  return absl::StrCat(R"({"is":"daemon","head":)", report->head, R"(,"all":)",
+                      is_first ? "true" : "false", R"(,"gone":)",
+                      TextOfJson(gone), R"(,"runs":[)",
+                      absl::StrJoin(changed, ","), "]}");
 }
 
 std::string PageSession::EventsText() {

@@ -84,13 +84,14 @@ function onMessage(message) {
     for (const tile of tiles.values()) tile.watch();
   } else if (message.is === "runs") {
     runList.setRuns(message.runs);
+    daemonView?.showAllFrames();
   } else if (message.is === "view") {
     tileOf(message.view)?.showNumbers(message);
   } else if (message.is === "panel") {
     const tile = tiles.get(message.region);
     if (tile?.full) tile.panel?.show(message.report);
   } else if (message.is === "daemon") {
-    daemonView?.show(message.report);
+    daemonView?.show(message);
   } else if (message.is === "events") {
     daemonView?.showEvents(message);
   } else if (message.is === "refused") {

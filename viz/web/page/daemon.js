@@ -78,13 +78,11 @@ export class DaemonView {
     }
   }
 
-  /** @param {any} report of the daemon */
+  /** @param {any} report a message "daemon": the changes since the one before, or all */
   show(report) {
-    const count = report.runs.length === 1 ? "1 run" : `${report.runs.length} runs`;
-    setText(this.problem, report.problem || `${count} at ${report.target}`);
-    const wanted = new Set(report.runs.map((run) => run.run));
-    for (const [id, job] of this.jobs) {
-      if (wanted.has(id)) continue;
+    const sent = new Set(report.runs.map((run) => run.run));
+    for (const id of report.all ? [...this.jobs.keys()].filter((id) => !sent.has(id)) : report.gone) {
+      const job = this.jobs.get(id);
       job.element.remove();
       if (this.followed === job) this.follow(null);
       this.jobs.delete(id);
@@ -96,9 +94,9 @@ export class DaemonView {
         this.jobs.set(run.run, job);
         this.list.prepend(job.element); // the newest first
       }
+      job.run = run;
       job.rows.run = run;
       job.log.run = run;
-      job.log.refresh();
       setText(job.state, run.unreachable ? `${run.state}, unreachable` : run.state);
       job.state.className = `badge ${COLOURS[run.state] ?? "still"}`;
       const progress = run.max_steps ? ` of ${shown(run.max_steps, 0)}` : "";
@@ -107,14 +105,20 @@ export class DaemonView {
       setText(job.reason, run.reason);
       setText(job.workers, run.workers ? `registered: ${run.workers}` : "");
       setText(job.evaluation, evaluationText(run.evaluation));
-      this.showFrames(job, run);
       job.holding.disabled = !this.app.control || !["EXEC", "PAUSE"].includes(run.state);
       setText(job.holding, run.state === "PAUSE" ? "Resume" : "Pause");
       job.cancelling.disabled = !this.app.control || run.ended;
     }
+    const count = this.jobs.size === 1 ? "1 run" : `${this.jobs.size} runs`;
+    setText(this.problem, report.head.problem || `${count} at ${report.head.target}`);
+    this.showAllFrames();
   }
 
-  /** Opens the frames of a run whose configuration wants it, and says there when the run has ended. */
+  /** Opens the frames of runs whose configurations want it, and says there when a run has ended. */
+  showAllFrames() {
+    for (const job of this.jobs.values()) this.showFrames(job, job.run);
+  }
+
   showFrames(job, run) {
     if (run.frames) job.frames = run.frames;
     if (run.wants_frames && run.frames && !run.ended && !this.opened.has(run.run) && this.app.showFrames(run.frames)) {
@@ -137,7 +141,8 @@ export class DaemonView {
     job.steps = make("tbody");
     const names = ["number", "episode", "step", "reward"].map((name) => make("th", { text: name }));
     job.events = make("details", {}, [
-      make("summary", { text: "Events" }), job.received, job.workers, ...Object.values(job.plots).map((plot) => plot.element),
+      make("summary", { text: "Events" }), job.received, job.workers,
+      ...Object.values(job.plots).map((plot) => plot.element),
       make("table", {}, [make("thead", {}, [make("tr", {}, names)]), job.steps])]);
     job.events.addEventListener("toggle", () => {
       if (job.events.open) this.follow(job);
