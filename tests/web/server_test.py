@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import resource
+import signal
 import socket
 import stat
 import subprocess
@@ -199,6 +200,16 @@ def test_serves_a_socket_of_its_user_only(tmp_path: Path) -> None:
         program.terminate()
         assert program.wait(DEADLINE_SECS) == 0
     assert not path.exists()
+
+
+def test_goes_on_after_the_end_of_its_terminal() -> None:
+    """With nohup: the signal stays ignored."""
+    with running_view(before=("nohup",)) as view:
+        view.process.send_signal(signal.SIGHUP)
+        assert _get(view, "/", Cookie=_cookie(view))[0] == 200
+        status = Path(f"/proc/{view.process.pid}/status").read_text("ascii")
+        ignored = re.search(r"SigIgn:\s*(\w+)", status)
+        assert ignored is not None and int(ignored[1], 16) & 1 << (signal.SIGHUP - 1)
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "8900", "nonsense:1", "127.1.2.3:0"])

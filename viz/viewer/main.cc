@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "program/stop_signals.h"
 #include "transport/base/unique_fd.h"
 #include "viz/core/daemon_starter.h"
 #include "viz/core/viewer_options.h"
@@ -57,16 +58,14 @@ void PrintQtMessage(QtMsgType type, const QMessageLogContext&,
   std::_Exit(kExitFailed);
 }
 
-// Makes Ctrl-C and SIGTERM end Qt's event loop, as closing the window does.
-// main makes it before any other thread: threads inherit blocked signals. Call
-// Listen after the application exists.
-class StopSignals {
+// Makes StopSignals end Qt's event loop, as closing the window does. main makes
+// it before any other thread: threads inherit blocked signals. Call Listen
+// after the application exists.
+class SignalListener {
  public:
-  StopSignals() {
+  SignalListener() {
     sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      sigaddset(&signals_, signal);
-    }
+    for (const int signal : StopSignals()) sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
 
@@ -119,7 +118,7 @@ void ChooseGraphics() {
 }
 
 int Main(int argc, char** argv) {
-  StopSignals signals;
+  SignalListener signals;
   const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
                                              argv + argc);
   const absl::StatusOr<ViewerOptions> options = ParseViewerOptions(words);

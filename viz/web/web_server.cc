@@ -28,6 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "program/stop_signals.h"
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 #include "viz/web/page_files.h"
@@ -240,8 +241,9 @@ class WebServer::Loop {
         cockpit_(cockpit),
         certificate_(std::move(certificate)),
         sockets_(std::move(sockets)),
-        signals_(context_, SIGINT, SIGTERM, SIGHUP),
+        signals_(context_),
         timer_(context_) {
+    for (const int signal : StopSignals()) signals_.add(signal);
     for (const ListeningSocket& socket : sockets_) {
       int family = 0;
       socklen_t size = sizeof(family);

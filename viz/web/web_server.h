@@ -6,7 +6,7 @@
 // is in web_server.cc and tls_relay.cc, which take long to compile.
 //
 //   WebServer server(std::move(sockets), &access, &cockpit, std::nullopt);
-//   server.Run();  // until SIGINT, SIGTERM or SIGHUP
+//   server.Run();  // until one of StopSignals
 //
 // Bounds against hostile clients:
 //   kMostConnections   at once; a new one replaces the oldest that has no
