@@ -32,6 +32,16 @@
 
 namespace tandem {
 
+// The text of an empty form: a TrainRunConfig (docs/slow_lane.md).
+inline constexpr absl::string_view kExampleConfig = R"({
+ "run_name": "example",
+ "entry_point": "python3",
+ "arguments": ["train.py"],
+ "environment": {},
+ "resources": {"cpus": 1, "memory_mb": 1024, "gpus": {"requested": 0}},
+ "artifacts": {}
+})";
+
 struct DaemonAction {
   std::string what = {};    // "submit", "cancel" or "hold"
   std::string run_id = {};  // cancel, hold

@@ -72,6 +72,8 @@ QString DaemonBoard::target() const {
   return desk_ == nullptr ? QString() : Text(desk_->target());
 }
 
+QString DaemonBoard::example() const { return Text(kExampleConfig); }
+
 void DaemonBoard::submit(const QString& config) {
   Act({.what = "submit", .config = config.toStdString()});
 }

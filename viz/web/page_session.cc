@@ -257,6 +257,7 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
                        {"host", HostName()},
                        {"control", cockpit_->options().control},
                        {"daemon", Printable(cockpit_->options().daemon_target)},
+                       {"example", std::string(kExampleConfig)},
                        {"modes", EngineControl::ModeNames()},
                        {"services", kServiceNames}});
   }

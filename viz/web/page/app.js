@@ -19,7 +19,8 @@ const KEYS = [
 ];
 
 const app = {
-  connection: null, control: false, modes: [], services: [], showFrames, tileOfRun: (run) => tiles.get(run) };
+  connection: null, control: false, modes: [], services: [], example: "", showFrames, tileOfRun: (run) => tiles.get(run),
+};
 const tiles = new Map(); // run -> Tile
 let lastView = 0;
 let daemonView = null;
@@ -78,6 +79,7 @@ function onMessage(message) {
     app.control = message.control;
     app.modes = message.modes;
     app.services = message.services;
+    app.example = message.example;
     setText(byId("host"), message.host);
     if (message.daemon && !daemonView) daemonView = new DaemonView(app, message.daemon);
     daemonView?.watch();

@@ -4,14 +4,6 @@ import { LogView } from "./log.js";
 import { Plot } from "./plot.js";
 import { RowsView } from "./rows.js";
 
-const EXAMPLE = {
-  run_name: "example",
-  entry_point: "python3",
-  arguments: ["train.py"],
-  environment: {},
-  resources: { cpus: 1, memory_mb: 1024, gpus: { requested: 0 } },
-  artifacts: {},
-};
 // The server counts an episode as 16 ms of a plot's time (viz/core/event_follower.cc).
 const EPISODE_MS = 16;
 const COLOURS = { EXEC: "good", FAULT: "bad", PAUSE: "late" };
@@ -23,7 +15,7 @@ function evaluationText(evaluation) {
 }
 
 export class DaemonView {
-  /** @param {{connection: any, control: boolean}} app @param {string} target the daemon's address */
+  /** @param {{connection: any, control: boolean, example: string}} app @param {string} target the daemon's address */
   constructor(app, target) {
     this.app = app;
     this.jobs = new Map();
@@ -32,7 +24,7 @@ export class DaemonView {
     this.problem = make("p", { className: "faint", text: `Looking for a daemon at ${target}` });
     this.list = make("ul");
     this.config = make("textarea", { "aria-label": "Configuration of a run, as JSON", spellcheck: "false" });
-    this.config.value = JSON.stringify(EXAMPLE, null, 1);
+    this.config.value = app.example;
     const file = make("input", {
       type: "file", accept: ".json,application/json", "aria-label": "Configuration from a file" });
     file.addEventListener("change", async () => { this.config.value = await file.files[0].text(); });
