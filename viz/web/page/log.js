@@ -21,7 +21,7 @@ export class LogView {
       return made;
     };
     this.earlier = button("Earlier", () => this.read(this.begin));
-    this.state = make("p", { className: "faint", role: "status" });
+    this.state = make("p", { className: "faint" }); // no status: a screen reader would repeat it every second
     this.text = make("pre", { tabindex: "0", "aria-label": "Text of the log" });
     this.timer = 0;
     // The name: of all logs one is open, since each is sent again every second.
