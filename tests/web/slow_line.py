@@ -66,7 +66,7 @@ class SlowLine:
         except OSError:  # no server: as ssh does
             to_browser.close()
             return
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError), contextlib.closing(to_browser), contextlib.closing(to_server):
             await asyncio.gather(self._forward(browser, to_server, "up"), self._forward(server, to_browser, "down"))
 
     @contextlib.contextmanager
