@@ -133,9 +133,9 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   options.timeout_secs = absl::GetFlag(FLAGS_timeout);
   options.start_daemon = absl::GetFlag(FLAGS_daemon);
   options.data_dir = absl::GetFlag(FLAGS_data_dir);
-  TANDEM_ASSIGN_OR_RETURN(options.daemon_target,
-                          DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target),
-                                         options.start_daemon));
+  TANDEM_ASSIGN_OR_RETURN(
+      options.daemon_target,
+      DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target), options.start_daemon));
   if (options.offscreen && options.snapshot.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --snapshot=FILE.png with --offscreen, which "

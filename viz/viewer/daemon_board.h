@@ -32,7 +32,7 @@ namespace tandem {
 
 class DaemonBoard : public QObject, public PlotSource {
   Q_OBJECT
-  Q_PROPERTY(QString target READ target CONSTANT)  // "": no daemon
+  Q_PROPERTY(QString target READ target CONSTANT)    // "": no daemon
   Q_PROPERTY(QString example READ example CONSTANT)  // of a configuration
   Q_PROPERTY(QString problem READ problem NOTIFY changed)
   // The newest first; maps: id, name, state, ended, paused, holdable, reason,

@@ -151,12 +151,11 @@ TEST_F(ViewerCommandTest, SavesListOfRunsForAnyDeadline) {
 
 TEST_F(ViewerCommandTest, StartsADaemonThatGoesOn) {
   const QString target = QStringLiteral("unix:") + File("d.sock");
-  const Ended ended = Run(
-      {QStringLiteral("--daemon"),
-       QStringLiteral("--data_dir=") + File("data"),
-       QStringLiteral("--daemon_target=") + target,
-       QStringLiteral("--offscreen"), QStringLiteral("--snapshot"),
-       File("list.png")});
+  const Ended ended = Run({QStringLiteral("--daemon"),
+                           QStringLiteral("--data_dir=") + File("data"),
+                           QStringLiteral("--daemon_target=") + target,
+                           QStringLiteral("--offscreen"),
+                           QStringLiteral("--snapshot"), File("list.png")});
   EXPECT_EQ(ended.code, 0) << ended.error.toStdString();
   EXPECT_TRUE(DaemonClient(target.toStdString()).ListRuns().ok());
   pid_t pid = 0;

@@ -50,11 +50,10 @@ int64_t MedianOf(std::vector<int64_t> numbers) {
 // memory.
 std::unique_ptr<QProcess> StartRun(const std::string& run) {
   auto process = std::make_unique<QProcess>();
-  process->start(
-      QStringLiteral("viz/testing/publish_pattern"),
-      {QString::fromStdString(run), QStringLiteral("segment"),
-       QStringLiteral("160"), QStringLiteral("120"), QStringLiteral("3"),
-       QStringLiteral("20")});
+  process->start(QStringLiteral("viz/testing/publish_pattern"),
+                 {QString::fromStdString(run), QStringLiteral("segment"),
+                  QStringLiteral("160"), QStringLiteral("120"),
+                  QStringLiteral("3"), QStringLiteral("20")});
   EXPECT_TRUE(process->waitForStarted());
   return process;
 }

@@ -288,11 +288,10 @@ std::shared_ptr<Pending> Cockpit::Record(const Action& action) {
   const std::shared_ptr<RunFeed> feed =
       found == feeds_.end() ? nullptr : found->second.lock();
   if (feed == nullptr || (!action.on && feed->recorder() == nullptr)) {
-    const absl::Status refused =
-        MakeError(ErrorCode::kNotReady,
-                  absl::StrCat("expected a run that is ",
-                               action.on ? "opened" : "recorded", ", found ",
-                               Quoted(action.target)));
+    const absl::Status refused = MakeError(
+        ErrorCode::kNotReady, absl::StrCat("expected a run that is ",
+                                           action.on ? "opened" : "recorded",
+                                           ", found ", Quoted(action.target)));
     LogAction(action, refused);
     return Refused(refused);
   }

@@ -127,20 +127,20 @@ bool PageSession::Ask(const std::string& what, MessageFields* fields) {
                      .result = nullptr,
                      .is_action = what == "act"};
   if (what == "act") {
-    const Action action = {.what = fields->Text("what"),
-                           .target = fields->TextIfThere("target"),
-                           .service = fields->TextIfThere("service"),
-                           .mode = fields->TextIfThere("mode"),
-                           .factor = fields->NumberIfThere("factor", 1),
-                           .text = fields->TextIfThere(
-                               "text", DaemonDesk::kMostConfigBytes),
-                           .on = fields->BoolIfThere("on")};
+    const Action action = {
+        .what = fields->Text("what"),
+        .target = fields->TextIfThere("target"),
+        .service = fields->TextIfThere("service"),
+        .mode = fields->TextIfThere("mode"),
+        .factor = fields->NumberIfThere("factor", 1),
+        .text = fields->TextIfThere("text", DaemonDesk::kMostConfigBytes),
+        .on = fields->BoolIfThere("on")};
     if (fields->ok()) waiting.result = cockpit_->Act(action);
   } else if (what == "rows") {
     const std::string run = fields->Text("run");
     const std::string table = fields->Text("table");
-    const auto first = static_cast<uint64_t>(
-        fields->Integer("first", 1, kMaxMetadataInteger));
+    const auto first =
+        static_cast<uint64_t>(fields->Integer("first", 1, kMaxMetadataInteger));
     const auto count = static_cast<uint32_t>(
         fields->Integer("count", 1, DaemonClient::kMostRows));
     if (fields->ok()) waiting.result = cockpit_->Rows(run, table, first, count);

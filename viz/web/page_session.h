@@ -127,8 +127,8 @@ class PageSession {
   int64_t next_daemon_ns_ = 0;
   std::shared_ptr<const Cockpit::DaemonTexts> daemon_report_;  // the last sent
   std::map<std::string, std::string> daemon_runs_;  // sent ones, by their ids
-  std::string followed_;                     // the run's id
-  std::shared_ptr<EventFollower> follower_;  // nullptr: none
+  std::string followed_;                            // the run's id
+  std::shared_ptr<EventFollower> follower_;         // nullptr: none
   int64_t next_events_ns_ = 0;
   SeriesCursor episode_returns_;
   SeriesCursor episode_lengths_;

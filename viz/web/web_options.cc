@@ -92,9 +92,9 @@ absl::StatusOr<WebOptions> ParseWebOptions(
   options.recordings = absl::GetFlag(FLAGS_recordings);
   options.start_daemon = absl::GetFlag(FLAGS_daemon);
   options.data_dir = absl::GetFlag(FLAGS_data_dir);
-  TANDEM_ASSIGN_OR_RETURN(options.daemon_target,
-                          DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target),
-                                         options.start_daemon));
+  TANDEM_ASSIGN_OR_RETURN(
+      options.daemon_target,
+      DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target), options.start_daemon));
   if (!options.listen.empty() && !options.socket.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --listen or --socket, found both");
