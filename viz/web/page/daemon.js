@@ -90,7 +90,7 @@ export class DaemonView {
       job.rows.run = run;
       job.log.run = run;
       setText(job.state, run.unreachable ? `${run.state}, unreachable` : run.state);
-      job.state.className = `badge ${COLOURS[run.state] ?? "still"}`;
+      job.state.className = `badge ${run.unreachable ? "late" : COLOURS[run.state] ?? "still"}`;
       const progress = run.max_steps ? ` of ${shown(run.max_steps, 0)}` : "";
       setText(job.facts, `${shown(run.steps, 0)}${progress} steps, ${shown(run.steps_per_second, 0)}/s, `
         + `${shown(run.episodes, 0)} episodes, return ${shown(run.return)}`);
