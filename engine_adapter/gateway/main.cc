@@ -33,6 +33,7 @@
 #include "program/grpc/server_parts.h"
 #include "program/listening_sockets.h"
 #include "program/program_flags.h"
+#include "program/stop_signals.h"
 #include "program/tls/tls_flags.h"
 #include "schema/layout/error_codes.h"
 #include "transport/base/clock.h"
@@ -175,9 +176,7 @@ absl::Status Serve(Entrance entrance) {
   // sigtimedwait receives them. All threads inherit the mask.
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    sigaddset(&signals, signal);
-  }
+  for (const int signal : StopSignals()) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 

@@ -35,6 +35,7 @@
 #include "program/end_with_parent.h"
 #include "program/listening_sockets.h"
 #include "program/program_flags.h"
+#include "program/stop_signals.h"
 #include "program/tls/tls_flags.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/data_folder.h"
@@ -277,8 +278,7 @@ absl::Status RunDaemon() {
   // mask.
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    sigaddset(&signals, signal);
+  for (const int signal : StopSignals()) sigaddset(&signals, signal);
   sigset_t blocked = signals;
   sigaddset(&blocked, SIGCHLD);
   pthread_sigmask(SIG_BLOCK, &blocked, nullptr);

@@ -14,7 +14,7 @@ import pytest
 
 import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tests.web.page_fixture import DEADLINE_SECS, View, running_view, wait_for
+from tests.web.page_fixture import DEADLINE_SECS, View, pss_kib, running_view, wait_for
 from tests.web.socket_client import SocketClient, cookie_of
 from tools.testing import pytest_main
 
@@ -55,11 +55,6 @@ def view() -> Iterator[View]:
         yield program
 
 
-def _pss_kib(pid: int) -> int:
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-    return int(rollup.split("\nPss:")[1].split()[0])
-
-
 def _serve(run: _Run, clients: list[SocketClient], pictures: int) -> None:
     """Publishes 30 frames a second until each client has drawn some more pictures.
 
@@ -86,10 +81,10 @@ def test_fifty_browsers_see_a_run_and_hanging_ones_cost_nothing(view: View, run:
         client.send(do="pong")
         client.send(do="watch", view=1, run=run.name, width=320)
     _serve(run, clients, 20)
-    memory = _pss_kib(view.process.pid)
+    memory = pss_kib(view.process.pid)
     _serve(run, clients, 40)
     # The tape grows by ten small pictures a second.
-    assert _pss_kib(view.process.pid) - memory < 16 * 1024
+    assert pss_kib(view.process.pid) - memory < 16 * 1024
     for client in clients + hanging:
         client.close()
     after = SocketClient(view.address, cookie)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tandem.testing.engines import unique_name, watchdog  # noqa: F401, one is a fixture
-from tests.web.page_fixture import Page, Trainer, running_view, wait_for
+from tests.web.page_fixture import Page, Trainer, pss_kib, running_view, wait_for
 from tests.web.socket_client import SocketClient, cookie_of
 from tools.testing import pytest_main
 
@@ -46,11 +46,6 @@ def _frozen(page: Page) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def _pss_kib(pid: int) -> int:
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-    return int(rollup.split("\nPss:")[1].split()[0])
-
-
 def test_a_frozen_browser_costs_nothing_and_shows_the_present_afterwards() -> None:
     """The server ends its connection and serves others; the browser then shows one run live and the other as lost."""
     page, ending, going_on = Page(), Trainer(unique_name()), Trainer(unique_name())
@@ -65,7 +60,7 @@ def test_a_frozen_browser_costs_nothing_and_shows_the_present_afterwards() -> No
             other.send(do="watch", view=1, run=going_on.name, width=160)
             files = Path(f"/proc/{view.process.pid}/fd")
             wait_for(lambda: other.take() and other.pictures > 10, "pictures")
-            opened, memory = len(list(files.iterdir())), _pss_kib(view.process.pid)
+            opened, memory = len(list(files.iterdir())), pss_kib(view.process.pid)
             with _frozen(page):
                 end = time.monotonic() + _FROZEN_SECS
                 pictures = other.pictures
@@ -80,7 +75,7 @@ def test_a_frozen_browser_costs_nothing_and_shows_the_present_afterwards() -> No
                 # The browser's socket is closed, and so are the descriptors of the run that has ended.
                 assert len(list(files.iterdir())) < opened
                 # The tapes of the last minute grow by ten small pictures a second.
-                assert _pss_kib(view.process.pid) - memory < 16 * 1024
+                assert pss_kib(view.process.pid) - memory < 16 * 1024
             steps = going_on.steps
             wait_for(lambda: page.text("#link") == "connected", "a connected page")
             wait_for(lambda: page.driver.execute_script(badges)[1] == "LIVE", "a live image")

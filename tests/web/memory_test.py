@@ -7,13 +7,12 @@ By hand: bazel test //tests/web:memory_test --test_output=all --test_arg=-s. It 
 import os
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 
 import tandem
 from tandem.testing.engines import unique_name
-from tests.web.page_fixture import running_view
+from tests.web.page_fixture import pss_kib, running_view
 from tests.web.socket_client import SocketClient, cookie_of
 from tools.testing import pytest_main
 
@@ -26,11 +25,6 @@ _LARGEST_GROWTH_KIB = 5_000  # 5 MB
 _SAMPLES = 50
 
 
-def _pss_kib(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-
-
 class _Run:
     """A run with frames, which the page watches."""
 
@@ -40,6 +34,7 @@ class _Run:
         self._writer = tandem.FastLaneWriter.create(self.name, tandem.FastLaneConfig(width=160, height=120, capacity=8))
         self._frame = np.random.default_rng(view).integers(0, 255, (120, 160, 3), np.uint8)
         client.send(do="watch", view=view, run=self.name, width=160)
+        client.send(do="panel", region=self.name)
 
     def publish(self) -> None:
         """Publishes another image."""
@@ -69,7 +64,7 @@ def test_memory_stays_constant() -> None:
             for run in runs:
                 run.publish()
             assert client.take()
-            samples.append((passed, _pss_kib(view.process.pid)))
+            samples.append((passed, pss_kib(view.process.pid)))
             time.sleep(1 / _HZ)
         warm = statistics.median(kib for at, kib in samples if abs(at - _WARM_UP_SECS) < _SECS / _SAMPLES)
         end = statistics.median(kib for at, kib in samples if at > _SECS - _SECS / _SAMPLES)

@@ -54,25 +54,43 @@ def wait_for(is_so: Callable[[], Any], what: str) -> Any:
     return value
 
 
+def pss_kib(pid: int) -> int:
+    """Returns the memory of a process, its share of what it shares with others, in KiB."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    return int(rollup.split("\nPss:")[1].split()[0])
+
+
 class View:
     """A running tandem-view.
 
     Attributes:
-      address: The printed address, with its token.
+      address: The printed address, with its token if it has a port.
       process: The program.
     """
 
-    def __init__(self, *flags: str, listen: str = "127.0.0.1:0", before: Sequence[str] = ()) -> None:
-        """Starts it at a free port, without a daemon unless a flag names one; `before` are words before the program."""
+    def __init__(
+        self, *flags: str, listen: str = "127.0.0.1:0", path: Path | None = None, before: Sequence[str] = ()
+    ) -> None:
+        """Starts it at a free port, without a daemon unless a flag names one.
+
+        Args:
+          flags: More flags.
+          listen: Of --listen.
+          path: Of --socket, in place of a port.
+          before: Words before the program.
+        """
+        door = f"--socket={path}" if path else f"--listen={listen}"
         self.process = subprocess.Popen(
-            [*before, VIEW, f"--listen={listen}", "--daemon_target=", *flags],
+            [*before, VIEW, door, "--daemon_target=", *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
-        assert re.fullmatch(r"https?://[\w.]+:\d+/\?token=[0-9a-f]{32}", self.address), self.address
+        lines = [self.process.stdout.readline().strip() for _ in range(4 if path else 1)]
+        self.address = lines[-1]
+        expected = "http://localhost:8900/" if path else r"https?://[\w.]+:\d+/\?token=[0-9a-f]{32}"
+        assert re.fullmatch(expected, self.address), lines
 
     def connect(self) -> socket.socket:
         """Connects to its port."""
@@ -87,9 +105,9 @@ class View:
 
 
 @contextlib.contextmanager
-def running_view(*flags: str, listen: str = "127.0.0.1:0", before: Sequence[str] = ()) -> Iterator[View]:
-    """Runs tandem-view; kills it after a failed test."""
-    view = View(*flags, listen=listen, before=before)
+def running_view(*flags: str, **options: Any) -> Iterator[View]:
+    """Runs tandem-view, with the options of View; kills it after a failed test."""
+    view = View(*flags, **options)
     try:
         yield view
         if view.process.poll() is None:

@@ -3,7 +3,9 @@
 Pictures of the page are in the test's outputs: bazel-testlogs/tests/web/page_views_test/test.outputs.
 """
 
+import os
 import re
+import signal
 import struct
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,10 @@ from tests.web.browser_fixture import (  # noqa: F401, fixtures
     page_fixture,
     trainer_fixture,
     view_fixture,
+    wait_for_other_pixels,
 )
-from tests.web.page_fixture import Page, Trainer, running_view, wait_for
+from tests.web.page_fixture import Page, Trainer, View, running_view, wait_for
+from tests.web.slow_line import SlowLine
 from tools.testing import pytest_main
 
 # Returns the texts whose contrast to their background is below WCAG AA's: 4.5, or 3 for large texts.
@@ -216,14 +220,34 @@ def test_texts_have_contrast_and_controls_have_names(page: Page, trainer: Traine
     page.press("?")
 
 
-def test_finds_a_server_that_was_restarted(browser: Page, trainer: Trainer) -> None:
-    """The page says that the connection is lost, and connects again by itself."""
-    with running_view() as view:
-        browser.open(view.address)
-        browser.open_run(trainer.name)
-        view.process.kill()
-        wait_for(lambda: "connection lost" in browser.text("#link"), "a lost connection")
-        assert browser.text("article .badge") == "NO CONNECTION"
+def test_finds_a_server_that_was_restarted(browser: Page, trainer: Trainer, tmp_path: Path) -> None:
+    """Through a forwarded socket, as by ssh -L. The training goes on without the server."""
+    path = tmp_path / "view.sock"
+    with SlowLine(path, delay_secs=0).run() as port:
+        with running_view(path=path) as view:
+            browser.open(f"http://localhost:{port}/")
+            browser.open_run(trainer.name)
+            view.process.kill()
+            wait_for(lambda: "connection lost" in browser.text("#link"), "a lost connection")
+            assert browser.text("article .badge") == "NO CONNECTION"
+        steps = trainer.steps
+        wait_for(lambda: trainer.steps > steps + 50, "a training that goes on")
+        with running_view(path=path):
+            wait_for(lambda: browser.text("article .badge") == "LIVE", "the run again")
+            wait_for_other_pixels(browser)
+
+
+def test_a_stopped_server_holds_no_training(page: Page, trainer: Trainer, view: View) -> None:
+    """Afterwards the page shows the present."""
+    page.open_run(trainer.name)
+    steps = trainer.steps
+    os.kill(view.process.pid, signal.SIGSTOP)
+    try:
+        wait_for(lambda: trainer.steps > steps + 300, "a training that goes on")
+    finally:
+        os.kill(view.process.pid, signal.SIGCONT)
+    wait_for(lambda: page.step() > steps + 300, "an image of the present")
+    assert page.errors() == []
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class _Table:
     def stored(self, run: str) -> int:
         """Returns the number of a run's stored steps; -1: it has not ended."""
         assert self._client.take()
-        for each in self._client.texts.get("daemon", {"report": {"runs": []}})["report"]["runs"]:
+        for each in self._client.texts.get("daemon", {"runs": []})["runs"]:
             if each["run"] == run and each["ended"]:
                 return int(each["stored_steps"])
         return -1

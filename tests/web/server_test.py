@@ -4,6 +4,8 @@ import base64
 import contextlib
 import os
 import re
+import resource
+import signal
 import socket
 import stat
 import subprocess
@@ -14,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tests.web.page_fixture import DEADLINE_SECS, VIEW, View, running_view, wait_for
+from tests.web.page_fixture import DEADLINE_SECS, VIEW, View, pss_kib, running_view, wait_for
 from tools.testing import pytest_main
 
 
@@ -157,16 +159,20 @@ def test_survives_thousands_of_half_open_connections(view: View) -> None:
     """The oldest make room for new ones, so that a browser still gets in; descriptors and memory stay bounded."""
     files = Path(f"/proc/{view.process.pid}/fd")
     held: list[socket.socket] = []
+    # Of this process alone: the server runs already.
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    memory = pss_kib(view.process.pid)
     try:
-        for _ in range(10_000):
+        for _ in range(min(10_000, limits[1] - 100)):
             connection = view.connect()
             connection.send(b"GET / HT")
             held.append(connection)
-            if len(held) > 300:  # this process has a limit of descriptors, too
-                held.pop(0).close()
         assert len(list(files.iterdir())) < 300
+        assert pss_kib(view.process.pid) - memory < 16 * 1024
         assert _get(view, "/", Cookie=_cookie(view))[0] == 200
     finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         for connection in held:
             connection.close()
     wait_for(lambda: len(list(files.iterdir())) < 40, "closed connections")
@@ -194,6 +200,16 @@ def test_serves_a_socket_of_its_user_only(tmp_path: Path) -> None:
         program.terminate()
         assert program.wait(DEADLINE_SECS) == 0
     assert not path.exists()
+
+
+def test_goes_on_after_the_end_of_its_terminal() -> None:
+    """With nohup: the signal stays ignored."""
+    with running_view(before=("nohup",)) as view:
+        view.process.send_signal(signal.SIGHUP)
+        assert _get(view, "/", Cookie=_cookie(view))[0] == 200
+        status = Path(f"/proc/{view.process.pid}/status").read_text("ascii")
+        ignored = re.search(r"SigIgn:\s*(\w+)", status)
+        assert ignored is not None and int(ignored[1], 16) & 1 << (signal.SIGHUP - 1)
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "8900", "nonsense:1", "127.1.2.3:0"])

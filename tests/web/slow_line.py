@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 # What waits on the line at most, as in a router. More stops the sender, as TCP does.
 _QUEUE_BYTES = 64 << 10
@@ -13,21 +14,21 @@ _READ_BYTES = 1500  # a packet
 
 
 class SlowLine:
-    """Forwards TCP connections to a port, with a limited rate and a delay for each direction."""
+    """Forwards TCP connections to a server, with a limited rate and a delay for each direction."""
 
     def __init__(
-        self, port: int, *, delay_secs: float, bytes_per_second: float = math.inf, host: str = "127.0.0.1"
+        self, server: int | Path, *, delay_secs: float, bytes_per_second: float = math.inf, host: str = "127.0.0.1"
     ) -> None:
         """Describes the line; `run` runs it.
 
         Args:
-          port: The server's.
+          server: Its port, or its Unix socket.
           delay_secs: From one end to the other.
           bytes_per_second: For each direction of all connections together.
-          host: The server's address.
+          host: The address of the port.
         """
         self._host = host
-        self._port = port
+        self._server = server
         self._rate = bytes_per_second
         self._delay = delay_secs
         self._free = {"up": 0.0, "down": 0.0}  # when the line has sent what it has
@@ -57,8 +58,15 @@ class SlowLine:
             delivery.cancel()
 
     async def _serve(self, browser: asyncio.StreamReader, to_browser: asyncio.StreamWriter) -> None:
-        server, to_server = await asyncio.open_connection(self._host, self._port)
-        with contextlib.suppress(ConnectionError):
+        try:
+            if isinstance(self._server, Path):
+                server, to_server = await asyncio.open_unix_connection(self._server)
+            else:
+                server, to_server = await asyncio.open_connection(self._host, self._server)
+        except OSError:  # no server: as ssh does
+            to_browser.close()
+            return
+        with contextlib.suppress(ConnectionError), contextlib.closing(to_browser), contextlib.closing(to_server):
             await asyncio.gather(self._forward(browser, to_server, "up"), self._forward(server, to_browser, "down"))
 
     @contextlib.contextmanager

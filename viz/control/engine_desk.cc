@@ -14,17 +14,17 @@ namespace tandem {
 std::shared_ptr<const std::string> EngineDesk::Report(const std::string& region,
                                                       int64_t now_ns,
                                                       int64_t not_before_ns) {
-  std::erase_if(reports_, [now_ns](const auto& item) {
-    return now_ns - item.second->wanted_ns() > kForgetNs;
+  std::erase_if(readings_, [now_ns](const auto& item) {
+    return now_ns - item.second.report->wanted_ns() > kForgetNs;
   });
-  if (reports_.size() >= kMostReports && !reports_.contains(region)) {
+  if (readings_.size() >= kMostReports && !readings_.contains(region)) {
     return nullptr;
   }
-  std::shared_ptr<SlowRead<std::string>>& report = reports_[region];
-  if (report == nullptr) report = std::make_shared<SlowRead<std::string>>();
-  return report->Newest(&report_thread_, now_ns, not_before_ns, [this, region] {
-    return JsonOf(inspector_.InspectName(region));
-  });
+  const Reading& reading = readings_[region];
+  return reading.report->Newest(&report_thread_, now_ns, not_before_ns,
+                                [region, inspector = reading.inspector] {
+                                  return JsonOf(inspector->InspectName(region));
+                                });
 }
 
 std::shared_ptr<Pending> EngineDesk::Act(

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -73,9 +74,15 @@ class EngineDesk {
  private:
   absl::Status Perform(const EngineAction& action);
 
+  struct Reading {
+    std::shared_ptr<SlowRead<std::string>> report =
+        std::make_shared<SlowRead<std::string>>();
+    // Of report_thread_. One for each region: it keeps its last report.
+    std::shared_ptr<Inspector> inspector = std::make_shared<Inspector>();
+  };
+
   const std::string label_;
-  std::map<std::string, std::shared_ptr<SlowRead<std::string>>> reports_;
-  Inspector inspector_;  // of report_thread_
+  std::map<std::string, Reading> readings_;  // by region
   // Of engines that this program has paused. Of action_thread_.
   std::map<std::string, EngineControl> paused_;
   // Last: they use the members above.

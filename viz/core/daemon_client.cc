@@ -35,6 +35,10 @@ absl::Status Begin(grpc::Channel* channel, grpc::ClientContext* context,
   return AddDaemonToken(context);
 }
 
+double SecsOf(const google::protobuf::Timestamp& time) {
+  return static_cast<double>(time.seconds()) + time.nanos() * 1e-9;
+}
+
 // "learner (MOSAIC/1.0, pause)".
 std::string TextOf(const v1::RegisteredWorker& worker) {
   std::vector<absl::string_view> facts;
@@ -61,8 +65,7 @@ DaemonRun RunOf(const v1::RunDescription& from) {
   run.reason = record.has_failure_reason() ? record.failure_reason()
                                            : from.waiting_for();
   run.folder = from.folder();
-  run.created_secs = static_cast<double>(record.created_at().seconds()) +
-                     record.created_at().nanos() * 1e-9;
+  run.created_secs = SecsOf(record.created_at());
   run.steps = from.steps_printed();
   run.stored_steps = from.steps();
   run.episodes = from.episodes();
@@ -77,19 +80,13 @@ DaemonRun RunOf(const v1::RunDescription& from) {
   return run;
 }
 
-template <typename Event>
-double TimeOf(const Event& event) {
-  return static_cast<double>(event.timestamp().seconds()) +
-         event.timestamp().nanos() * 1e-9;
-}
-
 DaemonRow RowOf(const trainer::RunStep& step) {
   return {.number = step.seq_id(),
           .episode = step.episode_index(),
           .step = step.step_index(),
           .value = step.reward(),
           .ended = step.terminated() || step.truncated(),
-          .time_secs = TimeOf(step)};
+          .time_secs = SecsOf(step.timestamp())};
 }
 
 DaemonRow RowOf(const trainer::RunEpisode& episode) {
@@ -98,7 +95,7 @@ DaemonRow RowOf(const trainer::RunEpisode& episode) {
           .step = episode.steps(),
           .value = episode.total_reward(),
           .ended = episode.terminated() || episode.truncated(),
-          .time_secs = TimeOf(episode)};
+          .time_secs = SecsOf(episode.timestamp())};
 }
 
 }  // namespace

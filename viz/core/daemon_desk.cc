@@ -57,10 +57,8 @@ DaemonDesk::List DaemonDesk::Read() {
     run.wants_frames = folder.wants_frames;
     run.evaluation = folder.evaluation;
   }
-  if (folders_.size() > 2 * runs->runs.size() + 100) {
-    folders_
-        .clear();  // the daemon forgets runs; those that stay are read again
-  }
+  // The daemon forgets runs; those that stay are read again.
+  if (folders_.size() > 2 * runs->runs.size() + 100) folders_.clear();
   last_runs_ = runs->runs;
   return {.problem = runs->state == "ok" ? "" : runs->state,
           .runs = std::move(runs->runs)};

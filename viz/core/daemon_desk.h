@@ -12,6 +12,7 @@
 #ifndef TANDEM_VIZ_CORE_DAEMON_DESK_H_
 #define TANDEM_VIZ_CORE_DAEMON_DESK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,6 +32,16 @@
 
 namespace tandem {
 
+// The text of an empty form: a TrainRunConfig (docs/slow_lane.md).
+inline constexpr absl::string_view kExampleConfig = R"({
+ "run_name": "example",
+ "entry_point": "python3",
+ "arguments": ["train.py"],
+ "environment": {},
+ "resources": {"cpus": 1, "memory_mb": 1024, "gpus": {"requested": 0}},
+ "artifacts": {}
+})";
+
 struct DaemonAction {
   std::string what = {};    // "submit", "cancel" or "hold"
   std::string run_id = {};  // cancel, hold
@@ -48,6 +59,7 @@ class DaemonDesk {
     std::vector<DaemonRun> runs;
   };
   static constexpr size_t kMostFollowers = 16;  // of two threads each
+  static constexpr size_t kMostConfigBytes = size_t{256} << 10;  // of a form
 
   explicit DaemonDesk(const std::string& target) : client_(target) {}
   DaemonDesk(const DaemonDesk&) = delete;

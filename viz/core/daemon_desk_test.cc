@@ -67,6 +67,14 @@ TEST(DaemonDesk, SubmitsListsAndCancels) {
             ErrorCode::kInvalidArgument);
 }
 
+TEST(DaemonDesk, TheDaemonAcceptsTheExample) {
+  TestDaemon daemon;
+  const DaemonClient client(daemon.target());
+  AwaitRuns(client, [](const DaemonRuns&) { return true; });
+  EXPECT_TRUE(client.Submit(std::string(kExampleConfig)).ok());
+  AwaitState(client, "FAULT");  // there is no train.py
+}
+
 TEST(DaemonDesk, WithoutADaemonTheProblemSaysWhatToDo) {
   DaemonDesk desk("unix:/no/such/daemon.sock");
   const DaemonDesk::List list = AwaitList(

@@ -95,13 +95,15 @@ absl::Status StartDaemon(const std::string& data_dir,
   const DaemonClient client(target);
   if (client.ListRuns().ok()) return absl::OkStatus();
   TANDEM_ASSIGN_OR_RETURN(const std::string program, FindDaemonProgram());
-  absl::string_view socket = target;
-  const std::string place = absl::ConsumePrefix(&socket, "unix:")
-                                ? absl::StrCat("--socket=", socket)
-                                : absl::StrCat("--listen=", target);
-  std::vector<std::string> words = {
-      program, absl::StrCat("--data_dir=", data_dir), place};
-  if (target != socket) words.emplace_back("--listen=none");
+  std::vector<std::string> words = {program,
+                                    absl::StrCat("--data_dir=", data_dir)};
+  if (absl::string_view socket = target;
+      absl::ConsumePrefix(&socket, "unix:")) {
+    words.push_back(absl::StrCat("--socket=", socket));
+    words.emplace_back("--listen=none");
+  } else {
+    words.push_back(absl::StrCat("--listen=", target));
+  }
   TANDEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(std::move(words)));
   const Deadline deadline = Deadline::After(kPatienceSecs);
   absl::Status answer;

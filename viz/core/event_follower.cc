@@ -24,8 +24,7 @@ constexpr double kRetrySecs = 0.1;
 constexpr uint32_t kPortion = 50;
 // Episodes have numbers, SampleHistory has times: an episode is one bucket at
 // first.
-// (SampleHistory's first buckets are 16 ms wide.)
-constexpr int64_t kEpisodeNs = 16'000'000;
+constexpr int64_t kEpisodeNs = SampleHistory::kFirstBucketNs;
 
 // Whether a later attempt may succeed: the daemon is gone, or it is stopping.
 bool MayComeBack(const absl::Status& status) {
@@ -170,7 +169,10 @@ absl::Status EventFollower::FollowSteps() {
     trainer::ControlEvent grant;
     grant.set_run_id(run_id_);
     grant.set_grant_steps(kPortion);
-    if (!control->Write(grant)) break;
+    if (control->Write(grant)) continue;
+    // Without credits no step would come, and Finish would wait for one.
+    context.TryCancel();
+    break;
   }
   control_context.TryCancel();
   return DaemonStatus(reader->Finish(), "StreamRunSteps", target_);

@@ -23,10 +23,15 @@ void FrameTape::Record(const FrameWatch& watch, int64_t now_ns) {
 }
 
 void FrameTape::Keep(KeptFrame frame) {
-  const int64_t now_ns = frame.at_ns;
   bytes_ += frame.picture.file.size();
   frames_.push_back(std::make_shared<const KeptFrame>(std::move(frame)));
-  RemoveBeyondLimits(now_ns);
+  RemoveBeyondLimits();
+}
+
+void FrameTape::ShareWith(size_t tapes) {
+  limits_.bytes =
+      std::min(Limits().bytes, kBytesOfAll / std::max<size_t>(1, tapes));
+  RemoveBeyondLimits();
 }
 
 std::shared_ptr<const KeptFrame> FrameTape::At(int64_t at_ns) const {
@@ -36,9 +41,9 @@ std::shared_ptr<const KeptFrame> FrameTape::At(int64_t at_ns) const {
   return after == frames_.begin() ? frames_.front() : *std::prev(after);
 }
 
-void FrameTape::RemoveBeyondLimits(int64_t now_ns) {
+void FrameTape::RemoveBeyondLimits() {
   while (frames_.size() > 1 &&
-         (bytes_ > limits_.bytes || now_ns - begin_ns() > limits_.span_ns)) {
+         (bytes_ > limits_.bytes || end_ns() - begin_ns() > limits_.span_ns)) {
     bytes_ -= frames_.front()->picture.file.size();
     frames_.pop_front();
   }

@@ -41,6 +41,7 @@ class FrameTape {
     size_t bytes = size_t{32} << 20;
   };
   static constexpr int kQuality = 75;
+  static constexpr size_t kBytesOfAll = size_t{256} << 20;  // of a front end
 
   FrameTape() : FrameTape(Limits()) {}
   explicit FrameTape(const Limits& limits) : limits_(limits) {}
@@ -52,8 +53,9 @@ class FrameTape {
   // The same for a frame that is already compressed.
   void Keep(KeptFrame frame);
 
-  // Changes the limit; the next frame's Keep applies it.
-  void SetMostBytes(size_t bytes) { limits_.bytes = bytes; }
+  // Shares kBytesOfAll among the tapes of a front end, of which this is one.
+  // Removes frames beyond the new limit.
+  void ShareWith(size_t tapes);
 
   // Returns the newest frame from `at_ns` or earlier; otherwise the oldest
   // frame; nullptr: none.
@@ -67,7 +69,7 @@ class FrameTape {
   int64_t end_ns() const { return empty() ? 0 : frames_.back()->at_ns; }
 
  private:
-  void RemoveBeyondLimits(int64_t now_ns);
+  void RemoveBeyondLimits();
 
   Limits limits_;
   std::deque<std::shared_ptr<const KeptFrame>> frames_;  // oldest first

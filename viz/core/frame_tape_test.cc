@@ -55,14 +55,19 @@ TEST(FrameTape, RemovesFramesBeyondItsBytesAndKeepsTheNewest) {
   EXPECT_EQ(tape.bytes(), 1000U);
 }
 
-TEST(FrameTape, ASmallerLimitRemovesFramesWithTheNextOne) {
+TEST(FrameTape, ManyTapesHaveLessEach) {
   FrameTape tape;
-  for (int64_t secs = 0; secs < 9; ++secs) {
-    tape.Keep(FrameAt(secs * kSecond, 30));
+  for (int64_t secs = 0; secs < 32; ++secs) {
+    tape.Keep(FrameAt(secs * kSecond, size_t{1} << 20));
   }
-  tape.SetMostBytes(60);
-  tape.Keep(FrameAt(9 * kSecond, 30));
-  EXPECT_EQ(tape.size(), 2U);
+  EXPECT_EQ(tape.size(), 32U);
+  tape.ShareWith(8);
+  EXPECT_EQ(tape.size(), 32U);
+  tape.ShareWith(64);
+  EXPECT_EQ(tape.size(), 4U);
+  EXPECT_EQ(tape.end_ns(), 31 * kSecond);
+  tape.ShareWith(1000);
+  EXPECT_EQ(tape.size(), 1U);
 }
 
 TEST(FrameTape, AReaderKeepsAFrameThatTheTapeHasRemoved) {

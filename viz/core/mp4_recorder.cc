@@ -312,4 +312,18 @@ uint64_t Mp4Recorder::dropped() const {
   return dropped_;
 }
 
+std::shared_ptr<Pending> FinishRecording(
+    WorkThread* thread, std::unique_ptr<Mp4Recorder> recorder,
+    std::function<void(const absl::Status& status)> done) {
+  // std::function must be copyable.
+  const std::shared_ptr<Mp4Recorder> shared = std::move(recorder);
+  return StartAction(
+      thread,
+      [shared]() -> absl::StatusOr<std::string> {
+        TANDEM_RETURN_IF_ERROR(shared->Finish());
+        return absl::StrCat("Saved ", shared->path());
+      },
+      std::move(done));
+}
+
 }  // namespace tandem

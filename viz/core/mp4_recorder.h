@@ -10,7 +10,7 @@
 //   absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder =
 //       Mp4Recorder::Start("run.mp4");
 //   (*recorder)->Add(frame, MonotonicNanos());
-//   absl::Status saved = (*recorder)->Finish();
+//   absl::Status saved = (*recorder)->Finish();  // or FinishRecording
 //
 // The file consists of fragments: it can be played up to the last complete
 // second if ffmpeg is killed or the disk is full.
@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@
 #include "absl/synchronization/mutex.h"
 #include "transport/base/unique_fd.h"
 #include "transport/frames/frame_reader.h"
+#include "viz/core/background.h"
+#include "viz/core/work_thread.h"
 
 namespace tandem {
 
@@ -114,6 +117,12 @@ class Mp4Recorder {
   uint64_t frames_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+// Finishes on `thread`, for a caller that must not block; as StartAction. The
+// result names the file.
+std::shared_ptr<Pending> FinishRecording(
+    WorkThread* thread, std::unique_ptr<Mp4Recorder> recorder,
+    std::function<void(const absl::Status& status)> done);
 
 }  // namespace tandem
 

@@ -6,8 +6,6 @@
 namespace tandem {
 namespace {
 
-constexpr int64_t kFirstBucketNs = 16'000'000;
-
 void Merge(const SampleHistory::Bucket& from, SampleHistory::Bucket* into) {
   into->count += from.count;
   into->sum += from.sum;

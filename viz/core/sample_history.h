@@ -30,8 +30,9 @@ class SampleHistory {
     double mean() const { return sum / static_cast<double>(count); }
   };
 
-  // `capacity`: at least 2 buckets. Allocates all memory. The initial width of
-  // a bucket is 16 ms.
+  static constexpr int64_t kFirstBucketNs = 16'000'000;  // a bucket's width
+
+  // `capacity`: at least 2 buckets. Allocates all memory.
   explicit SampleHistory(size_t capacity);
 
   // Adds a sample; an earlier time counts as the newest time. Ignores values

@@ -38,6 +38,11 @@ ABSL_FLAG(double, timeout, tandem::ViewerOptions().timeout_secs,
 ABSL_FLAG(std::string, daemon_target, "auto",
           "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
           "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
+ABSL_FLAG(bool, daemon, false,
+          "true: starts a daemon at --daemon_target, unless one is there; it "
+          "goes on when this program ends");
+ABSL_FLAG(std::string, data_dir, tandem::ViewerOptions().data_dir,
+          "FOLDER of the daemon that --daemon starts");
 ABSL_FLAG(bool, offscreen, false,
           "true: needs no display; only with --snapshot");
 
@@ -126,8 +131,11 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   options.snapshot = absl::GetFlag(FLAGS_snapshot);
   options.after = absl::GetFlag(FLAGS_after);
   options.timeout_secs = absl::GetFlag(FLAGS_timeout);
-  options.daemon_target = absl::GetFlag(FLAGS_daemon_target);
-  if (options.daemon_target == "auto") options.daemon_target = DaemonTarget();
+  options.start_daemon = absl::GetFlag(FLAGS_daemon);
+  options.data_dir = absl::GetFlag(FLAGS_data_dir);
+  TANDEM_ASSIGN_OR_RETURN(
+      options.daemon_target,
+      DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target), options.start_daemon));
   if (options.offscreen && options.snapshot.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --snapshot=FILE.png with --offscreen, which "

@@ -35,7 +35,9 @@ struct ViewerOptions {
   std::string snapshot;  // "": none
   int64_t after = 1;     // the number of new frames before the snapshot
   double timeout_secs = 30;
-  std::string daemon_target;  // "": no daemon
+  std::string daemon_target;             // "": no daemon
+  bool start_daemon = false;             // unless one answers at the target
+  std::string data_dir = "tandem-data";  // of a started daemon
 };
 
 // Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for a value out

@@ -48,21 +48,23 @@ TEST(ViewerOptions, TakeValuesInBothSpellings) {
 
 TEST(ViewerOptions, RefuseUnknownOptions) {
   for (const std::vector<absl::string_view>& words :
-       std::vector<std::vector<absl::string_view>>{{"--nope"},
-                                                   {"word"},
-                                                   {"--run"},
-                                                   {"--run="},
-                                                   {"--norun"},
-                                                   {"--run_mode=play"},
-                                                   {"--theme=blue"},
-                                                   {"--size=640"},
-                                                   {"--size=1x1"},
-                                                   {"--size=640x480x3"},
-                                                   {"--after=0"},
-                                                   {"--after=x"},
-                                                   {"--timeout=nan"},
-                                                   {"--shortcuts=maybe"},
-                                                   {"--offscreen"}}) {
+       std::vector<std::vector<absl::string_view>>{
+           {"--nope"},
+           {"word"},
+           {"--run"},
+           {"--run="},
+           {"--norun"},
+           {"--run_mode=play"},
+           {"--theme=blue"},
+           {"--size=640"},
+           {"--size=1x1"},
+           {"--size=640x480x3"},
+           {"--after=0"},
+           {"--after=x"},
+           {"--timeout=nan"},
+           {"--shortcuts=maybe"},
+           {"--offscreen"},
+           {"--daemon", "--daemon_target="}}) {
     const absl::StatusOr<ViewerOptions> options = Parse(words);
     ASSERT_FALSE(options.ok()) << words[0];
     EXPECT_EQ(CodeOf(options.status()), ErrorCode::kInvalidArgument);

@@ -1,7 +1,6 @@
 #include "viz/viewer/daemon_board.h"
 
 #include <QFile>
-#include <QLocale>
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -9,16 +8,13 @@
 #include "transport/base/clock.h"
 #include "transport/base/printable.h"
 #include "viz/core/eval_summary.h"
+#include "viz/core/quantities.h"
 #include "viz/viewer/fast_lane_consumer.h"
 
 namespace tandem {
 namespace {
 
-constexpr qint64 kMaxConfigBytes = 256 << 10;
-
-QString Count(uint64_t number) {
-  return QLocale(QLocale::English).toString(static_cast<qulonglong>(number));
-}
+QString Count(uint64_t number) { return Text(CountText(number)); }
 
 QString FactsOf(const DaemonRun& run) {
   QString facts = Count(run.steps);
@@ -76,6 +72,8 @@ QString DaemonBoard::target() const {
   return desk_ == nullptr ? QString() : Text(desk_->target());
 }
 
+QString DaemonBoard::example() const { return Text(kExampleConfig); }
+
 void DaemonBoard::submit(const QString& config) {
   Act({.what = "submit", .config = config.toStdString()});
 }
@@ -96,11 +94,12 @@ QString DaemonBoard::load(const QString& path) {
                     .arg(file.errorString(), path));
     return {};
   }
-  const QByteArray text = file.read(kMaxConfigBytes + 1);
-  if (text.size() > kMaxConfigBytes) {
-    Q_EMIT said(QStringLiteral("expected a configuration of at most 256 KiB, "
-                               "found a longer file: %1")
-                    .arg(path));
+  constexpr auto kMostBytes = qint64{DaemonDesk::kMostConfigBytes};
+  const QByteArray text = file.read(kMostBytes + 1);
+  if (text.size() > kMostBytes) {
+    Q_EMIT said(QStringLiteral("expected a configuration of at most %1 bytes, "
+                               "found a longer file: %2")
+                    .arg(Count(DaemonDesk::kMostConfigBytes), path));
     return {};
   }
   return QString::fromUtf8(text);

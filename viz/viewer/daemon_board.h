@@ -32,7 +32,8 @@ namespace tandem {
 
 class DaemonBoard : public QObject, public PlotSource {
   Q_OBJECT
-  Q_PROPERTY(QString target READ target CONSTANT)  // "": no daemon
+  Q_PROPERTY(QString target READ target CONSTANT)    // "": no daemon
+  Q_PROPERTY(QString example READ example CONSTANT)  // of a configuration
   Q_PROPERTY(QString problem READ problem NOTIFY changed)
   // The newest first; maps: id, name, state, ended, paused, holdable, reason,
   // facts, evaluation
@@ -58,6 +59,7 @@ class DaemonBoard : public QObject, public PlotSource {
   const DaemonDesk::List* list() const { return shown_list_.get(); }
 
   QString target() const;
+  QString example() const;
   QString problem() const { return problem_; }
   QVariantList runs() const { return runs_; }
   QString followed() const { return followed_; }

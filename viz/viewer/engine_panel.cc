@@ -8,6 +8,7 @@
 
 #include "schema/layout/service.h"
 #include "transport/base/clock.h"
+#include "transport/base/printable.h"
 #include "viz/viewer/fast_lane_consumer.h"
 
 namespace tandem {
@@ -66,7 +67,9 @@ void EnginePanel::TakeResults() {
   std::erase_if(pending_, [this](const std::shared_ptr<Pending>& pending) {
     const std::optional<absl::StatusOr<std::string>> result = pending->Get();
     if (!result.has_value()) return false;
-    if (!result->ok()) Q_EMIT said(Text(result->status().message()));
+    if (!result->ok()) {
+      Q_EMIT said(Text(PrintableLines(result->status().message())));
+    }
     return true;
   });
   if (pending_.size() == before) return;

@@ -15,6 +15,7 @@
 #include <QObject>
 #include <QString>
 #include <QTimer>
+#include <cstddef>
 #include <optional>
 
 #include "absl/strings/string_view.h"
@@ -55,6 +56,7 @@ class FastLaneConsumer : public QObject {
   const FrameWatch& watch() const { return watch_; }
   // The frames of the last 60 s.
   const FrameTape& tape() const { return tape_; }
+  void ShareTapeWith(size_t tapes) { tape_.ShareWith(tapes); }
   QString status() const;  // FreshnessName of the state
 
  Q_SIGNALS:

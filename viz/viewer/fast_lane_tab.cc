@@ -1,6 +1,5 @@
 #include "viz/viewer/fast_lane_tab.h"
 
-#include <QDateTime>
 #include <QDir>
 #include <algorithm>
 #include <cmath>
@@ -8,10 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "transport/base/clock.h"
 #include "transport/base/printable.h"
+#include "viz/core/file_name.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/quantities.h"
 
@@ -24,21 +24,16 @@ constexpr double kZoomStep = 1.25;
 constexpr double kPanStep = 64;
 constexpr int64_t kSeekNs = 1'000'000'000;
 
-}  // namespace
-
 QString NewFile(const QString& folder, const QString& name,
-                const QString& ending) {
-  QString part = name;
-  part.replace(QLatin1Char('/'), QLatin1Char('_'));
-  return QDir(folder).filePath(part + QLatin1Char('-') +
-                               QDateTime::currentDateTime().toString(
-                                   QStringLiteral("yyyyMMdd-HHmmss-zzz")) +
-                               ending);
+                absl::string_view ending) {
+  return QDir(folder).filePath(Text(NewFileName(name.toStdString(), ending)));
 }
+
+}  // namespace
 
 QString SaveSnapshot(const QString& folder, const QString& name,
                      const std::function<bool(const QString& path)>& save) {
-  const QString path = NewFile(folder, name, QStringLiteral(".png"));
+  const QString path = NewFile(folder, name, ".png");
   return save(path) ? QStringLiteral("Saved ") + path
                     : QStringLiteral(
                           "Could not write %1: is the folder there, "
@@ -59,7 +54,10 @@ FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
   connect(&consumer_, &FastLaneConsumer::status_changed, this,
           &FastLaneTab::changed);
   connect(&engine_, &EnginePanel::said, this, &FastLaneTab::said);
-  connect(&texts_timer_, &QTimer::timeout, this, &FastLaneTab::changed);
+  connect(&texts_timer_, &QTimer::timeout, this, [this] {
+    TakeEnding();
+    Q_EMIT changed();
+  });
   texts_timer_.start(kTextsMs);
   if (options_.policy_eval) {
     connect(&eval_timer_, &QTimer::timeout, this, &FastLaneTab::ReadEval);
@@ -257,10 +255,9 @@ void FastLaneTab::ShowKept(const KeptFrame& frame) {
 void FastLaneTab::ToggleRecording() {
   if (recording()) return StopRecording();
   absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder = Mp4Recorder::Start(
-      NewFile(options_.snapshots, run_id_, QStringLiteral(".mp4"))
-          .toStdString());
+      NewFile(options_.snapshots, run_id_, ".mp4").toStdString());
   if (!recorder.ok()) {
-    Q_EMIT said(Text(recorder.status().message()));
+    Q_EMIT said(Text(PrintableLines(recorder.status().message())));
     return;
   }
   recorder_ = *std::move(recorder);
@@ -269,11 +266,17 @@ void FastLaneTab::ToggleRecording() {
 }
 
 void FastLaneTab::StopRecording() {
-  const std::unique_ptr<Mp4Recorder> recorder = std::move(recorder_);
-  const absl::Status saved = recorder->Finish();
-  Q_EMIT said(saved.ok() ? QStringLiteral("Saved ") + Text(recorder->path())
-                         : Text(saved.message()));
+  ending_ = FinishRecording(options_.endings, std::move(recorder_), {});
   Q_EMIT changed();
+}
+
+void FastLaneTab::TakeEnding() {
+  if (ending_ == nullptr) return;
+  const std::optional<absl::StatusOr<std::string>> saved = ending_->Get();
+  if (!saved.has_value()) return;
+  ending_.reset();
+  Q_EMIT said(saved->ok() ? Text(**saved)
+                          : Text(PrintableLines(saved->status().message())));
 }
 
 void FastLaneTab::StepTile(int by) {

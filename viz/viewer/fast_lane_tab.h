@@ -16,18 +16,21 @@
 #include <QObject>
 #include <QString>
 #include <QTimer>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 
 #include "viz/control/engine_desk.h"
+#include "viz/core/background.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/playback.h"
+#include "viz/core/work_thread.h"
 #include "viz/viewer/engine_panel.h"
 #include "viz/viewer/fast_lane_consumer.h"
 #include "viz/viewer/plot_source.h"
@@ -39,14 +42,12 @@ struct FastLaneTabOptions {
   bool policy_eval = false;                 // shows the evaluation's results
   QString eval_summary;                     // "": MOSAIC's path
   QString snapshots = QStringLiteral(".");  // folder
-  EngineDesk* engines = nullptr;            // must outlive the tab
+  // These must outlive the tab.
+  EngineDesk* engines = nullptr;
+  WorkThread* endings = nullptr;  // of recordings
 };
 
-// Returns a new path in the folder, NAME-TIME and the ending, such as ".png".
-QString NewFile(const QString& folder, const QString& name,
-                const QString& ending);
-
-// Saves the image as NAME-TIME.png in the folder; `save` gets the path. Returns
+// Saves the image in the folder, by NewFileName; `save` gets the path. Returns
 // a message for the user.
 QString SaveSnapshot(const QString& folder, const QString& name,
                      const std::function<bool(const QString& path)>& save);
@@ -90,6 +91,8 @@ class FastLaneTab : public QObject, public PlotSource {
 
   // Sets whether the tab is visible; a hidden tab polls less often.
   void SetShown(bool shown, double refresh_hz);
+  // The memory for the last 60 s is shared with the other tabs.
+  void ShareTapeWith(size_t tabs) { consumer_.ShareTapeWith(tabs); }
   // Returns false if tabs do not handle the action.
   bool Perform(Action action);
 
@@ -158,6 +161,7 @@ class FastLaneTab : public QObject, public PlotSource {
   void TellEngine();
   void ToggleRecording();
   void StopRecording();
+  void TakeEnding();
   void StepTile(int by);
   void SaveImage();
   void ReadEval();
@@ -178,6 +182,7 @@ class FastLaneTab : public QObject, public PlotSource {
   std::optional<FastLaneFrameEvent> newest_;  // since the pause
   Playback playback_;
   std::unique_ptr<Mp4Recorder> recorder_;  // nullptr: does not record
+  std::shared_ptr<Pending> ending_;        // of the last recording
   ImageView view_;
   bool shown_ = false;
   bool hud_shown_ = true;

@@ -18,9 +18,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "program/stop_signals.h"
 #include "transport/base/unique_fd.h"
+#include "viz/core/daemon_starter.h"
 #include "viz/core/viewer_options.h"
 #include "viz/viewer/scene.h"
 #include "viz/viewer/snapshot_job.h"
@@ -31,6 +34,11 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitBadUsage = 2;
+
+int Fail(const absl::Status& status, int code) {
+  std::fprintf(stderr, "viewer: %s\n", std::string(status.message()).c_str());
+  return code;
+}
 
 // Prints Qt's message, then the next action. Exits after a fatal message, for
 // which Qt would abort and dump core.
@@ -50,16 +58,14 @@ void PrintQtMessage(QtMsgType type, const QMessageLogContext&,
   std::_Exit(kExitFailed);
 }
 
-// Makes Ctrl-C and SIGTERM end Qt's event loop, as closing the window does.
-// main makes it before any other thread: threads inherit blocked signals. Call
-// Listen after the application exists.
-class StopSignals {
+// Makes StopSignals end Qt's event loop, as closing the window does. main makes
+// it before any other thread: threads inherit blocked signals. Call Listen
+// after the application exists.
+class SignalListener {
  public:
-  StopSignals() {
+  SignalListener() {
     sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      sigaddset(&signals_, signal);
-    }
+    for (const int signal : StopSignals()) sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
 
@@ -112,18 +118,19 @@ void ChooseGraphics() {
 }
 
 int Main(int argc, char** argv) {
-  StopSignals signals;
+  SignalListener signals;
   const std::vector<absl::string_view> words(argv + (argc > 0 ? 1 : 0),
                                              argv + argc);
   const absl::StatusOr<ViewerOptions> options = ParseViewerOptions(words);
-  if (!options.ok()) {
-    std::fprintf(stderr, "viewer: %s\n",
-                 std::string(options.status().message()).c_str());
-    return kExitBadUsage;
-  }
+  if (!options.ok()) return Fail(options.status(), kExitBadUsage);
   if (options->help_wanted) {
     std::fputs(ViewerHelp().c_str(), stdout);
     return 0;
+  }
+  if (options->start_daemon) {
+    const absl::Status started =
+        StartDaemon(options->data_dir, options->daemon_target);
+    if (!started.ok()) return Fail(started, kExitFailed);
   }
   if (options->offscreen) {
     qputenv("QT_QPA_PLATFORM", "offscreen");

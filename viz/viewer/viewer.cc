@@ -88,6 +88,8 @@ Viewer::Viewer(const ViewerOptions& options, QObject* parent)
   connect(&message_timer_, &QTimer::timeout, this, [this] { Say({}); });
 }
 
+Viewer::~Viewer() { qDeleteAll(tabs_); }
+
 void Viewer::SetWindow(QQuickWindow* window) {
   window_ = window;
   window_->installEventFilter(this);
@@ -136,7 +138,8 @@ FastLaneTab* Viewer::AddTab(const QString& run) {
                                .policy_eval = options_.policy_eval,
                                .eval_summary = Text(options_.eval_summary),
                                .snapshots = Text(options_.snapshots),
-                               .engines = &engines_},
+                               .engines = &engines_,
+                               .endings = &endings_},
                               this);
   connect(tab, &FastLaneTab::said, this, &Viewer::Say);
   tabs_ << tab;
@@ -320,6 +323,7 @@ void Viewer::TellTabs() {
                                 : 0;
   for (qsizetype i = 0; i < tabs_.size(); ++i) {
     tabs_[i]->SetShown(seen && i == current_, refresh_hz);
+    tabs_[i]->ShareTapeWith(static_cast<size_t>(tabs_.size()));
   }
   daemon_.SetShown(seen && current_ == kStartPage && slow_lane_);
 }

@@ -27,6 +27,7 @@
 #include "viz/core/key_map.h"
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"
+#include "viz/core/work_thread.h"
 #include "viz/viewer/daemon_board.h"
 #include "viz/viewer/fast_lane_tab.h"
 
@@ -59,6 +60,7 @@ class Viewer : public QObject {
   static constexpr int kStartPage = -1;
 
   explicit Viewer(const ViewerOptions& options, QObject* parent = nullptr);
+  ~Viewer() override;  // ends the tabs, which use the members
 
   // Sets the window for keys and snapshots.
   void SetWindow(QQuickWindow* window);
@@ -121,7 +123,9 @@ class Viewer : public QObject {
   void Say(const QString& text);
 
   const ViewerOptions options_;
-  EngineDesk engines_{"viewer"};  // of all tabs
+  // Of all tabs.
+  EngineDesk engines_{"viewer"};
+  WorkThread endings_;
   DaemonBoard daemon_;
   QPointer<QQuickWindow> window_;
   // Of the daemon's runs, by their ids: the frames that belong to one.

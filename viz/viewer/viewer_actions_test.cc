@@ -162,6 +162,11 @@ TEST_F(ActionsTest, SubmitPauseFollowAndCancelARunOfTheDaemon) {
   Await([&] { return TextOf("pageText") == QStringLiteral("trouble\n"); });
   EXPECT_EQ(TextOf("pagePlace"), QStringLiteral("bytes 0 to 8 of 8"));
   Save(QStringLiteral("run-log"));
+  daemon.Kill();
+  Await([&] { return state() == QStringLiteral("EXEC, unreachable"); });
+  Save(QStringLiteral("daemon-gone"));
+  daemon.Start();
+  Await([&] { return state() == QStringLiteral("EXEC"); });
   Click(QStringLiteral("hold-test"));
   Await([&] { return state() == QStringLiteral("PAUSE"); });
   Click(QStringLiteral("hold-test"));

@@ -11,12 +11,14 @@
 #include <QString>
 #include <QStringList>
 #include <QTemporaryDir>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "transport/base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "viz/core/daemon_client.h"
 #include "viz/testing/pattern.h"
 #include "viz/testing/pattern_check.h"
 #include "viz/testing/readers_lock.h"
@@ -144,6 +146,25 @@ TEST_F(ViewerCommandTest, SavesListOfRunsForAnyDeadline) {
     EXPECT_EQ(ended.error, QString());
     EXPECT_EQ(QImage(file).size(), QSize(1280, 800));
     QFile::remove(file);
+  }
+}
+
+TEST_F(ViewerCommandTest, StartsADaemonThatGoesOn) {
+  const QString target = QStringLiteral("unix:") + File("d.sock");
+  const Ended ended = Run({QStringLiteral("--daemon"),
+                           QStringLiteral("--data_dir=") + File("data"),
+                           QStringLiteral("--daemon_target=") + target,
+                           QStringLiteral("--offscreen"),
+                           QStringLiteral("--snapshot"), File("list.png")});
+  EXPECT_EQ(ended.code, 0) << ended.error.toStdString();
+  EXPECT_TRUE(DaemonClient(target.toStdString()).ListRuns().ok());
+  pid_t pid = 0;
+  std::ifstream(File("data/daemon.pid").toStdString()) >> pid;
+  ASSERT_GT(pid, 0);
+  kill(pid, SIGTERM);
+  while (kill(pid, 0) == 0) {
+    const timespec wait = {0, 5'000'000};
+    nanosleep(&wait, nullptr);
   }
 }
 

@@ -252,6 +252,9 @@ TEST_F(ViewerTest, ShowsAnImageOfThePastAndRecords) {
   tab()->Perform(Action::kPause);
   Await([&] { return step() > newest; });
   tab()->Perform(Action::kRecord);
+  EXPECT_FALSE(tab()->recording());
+  Await(
+      [&] { return viewer_->message().startsWith(QStringLiteral("Saved ")); });
   const QStringList files =
       QDir(folder.path()).entryList({QStringLiteral("*.mp4")});
   ASSERT_EQ(files.size(), 1);

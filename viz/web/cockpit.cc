@@ -1,23 +1,20 @@
 #include "viz/web/cockpit.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "schema/layout/service.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
 #include "transport/base/quoted.h"
 #include "viz/core/daemon_client.h"
+#include "viz/core/file_name.h"
 #include "viz/core/log_tail.h"
-#include "viz/inspect/inspection_output.h"
+#include "viz/core/mp4_recorder.h"
 #include "viz/web/json_text.h"
 
 namespace tandem {
@@ -79,21 +76,6 @@ nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
   return json;
 }
 
-// A name for a file: letters, digits, and few signs.
-std::string FileName(absl::string_view run) {
-  std::string name(run.substr(0, 100));
-  for (char& letter : name) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (!absl::ascii_isalnum(byte) && letter != '-' && letter != '.') {
-      letter = '_';
-    }
-  }
-  return absl::StrCat(
-      name, "-",
-      absl::FormatTime("%Y%m%d-%H%M%E3S", absl::Now(), absl::LocalTimeZone()),
-      ".mp4");
-}
-
 void LogAction(const Action& action, const absl::Status& status) {
   std::fprintf(
       stderr, "tandem-view: %s %s %s%s%s%s: %s\n",
@@ -124,12 +106,9 @@ Cockpit::Cockpit(const Options& options)
                   : std::make_unique<DaemonDesk>(options.daemon_target)) {}
 
 void Cockpit::Poll(int64_t now_ns) {
-  const size_t tape_bytes =
-      std::min(FrameTape::Limits().bytes,
-               kTapesBytes / std::max<size_t>(1, feeds_.size()));
   for (auto at = feeds_.begin(); at != feeds_.end();) {
     if (const std::shared_ptr<RunFeed> feed = at->second.lock()) {
-      feed->SetMostTapeBytes(tape_bytes);
+      feed->ShareTapeWith(feeds_.size());
       feed->Poll(now_ns);
       ++at;
     } else {
@@ -177,23 +156,26 @@ std::string Cockpit::Report(const std::string& region, int64_t now_ns,
   return report == nullptr ? "" : *report;
 }
 
-std::string Cockpit::DaemonReport(int64_t now_ns, int64_t not_before_ns) {
-  if (daemon_ == nullptr) return "";
+std::shared_ptr<const Cockpit::DaemonTexts> Cockpit::DaemonReport(
+    int64_t now_ns, int64_t not_before_ns) {
+  if (daemon_ == nullptr) return nullptr;
   const std::shared_ptr<const DaemonDesk::List> list =
       daemon_->Runs(now_ns, not_before_ns);
-  if (list == nullptr) return "";
-  if (list == daemon_list_) return daemon_json_;
-  daemon_list_ = list;
-  nlohmann::json json = {{"target", Printable(daemon_->target())},
-                         {"problem", PrintableLines(list->problem)},
-                         {"runs", nlohmann::json::array()}};
+  if (list == nullptr) return nullptr;
+  if (list == daemon_list_) return daemon_texts_;
+  auto texts = std::make_shared<DaemonTexts>();
+  texts->head = TextOfJson({{"target", Printable(daemon_->target())},
+                            {"problem", PrintableLines(list->problem)}});
   for (const DaemonRun& run : list->runs) {
     const auto frames = frames_of_.find(run.run_id);
-    json["runs"].push_back(
-        DaemonRunJson(run, frames == frames_of_.end() ? "" : frames->second));
+    texts->runs.emplace_back(
+        Printable(run.run_id),
+        TextOfJson(DaemonRunJson(
+            run, frames == frames_of_.end() ? "" : frames->second)));
   }
-  daemon_json_ = TextOfJson(json);
-  return daemon_json_;
+  daemon_list_ = list;
+  daemon_texts_ = std::move(texts);
+  return daemon_texts_;
 }
 
 namespace {
@@ -265,18 +247,13 @@ std::shared_ptr<Pending> Cockpit::Log(const std::string& run_id,
 }
 
 std::shared_ptr<Pending> Cockpit::Act(const Action& action) {
-  auto pending = std::make_shared<Pending>();
   if (!options_.control) {
-    pending->Set(MakeError(
+    return Refused(MakeError(
         ErrorCode::kAccessDenied,
         "expected a server with --control, found one that only shows runs; "
         "start tandem-view with --control"));
-    return pending;
   }
-  if (action.what == "record") {
-    Record(action, pending);
-    return pending;
-  }
+  if (action.what == "record") return Record(action);
   const auto log = [action](const absl::Status& status) {
     LogAction(action, status);
   };
@@ -303,43 +280,36 @@ std::shared_ptr<Pending> Cockpit::Act(const Action& action) {
                       absl::StrCat("expected an action of the page, found ",
                                    Quoted(action.what)));
   log(refused);
-  pending->Set(refused);
-  return pending;
+  return Refused(refused);
 }
 
-void Cockpit::Record(const Action& action, std::shared_ptr<Pending> pending) {
+std::shared_ptr<Pending> Cockpit::Record(const Action& action) {
   const auto found = feeds_.find(action.target);
   const std::shared_ptr<RunFeed> feed =
       found == feeds_.end() ? nullptr : found->second.lock();
   if (feed == nullptr || (!action.on && feed->recorder() == nullptr)) {
-    pending->Set(MakeError(ErrorCode::kNotReady,
-                           absl::StrCat("expected a run that is ",
-                                        action.on ? "opened" : "recorded",
-                                        ", found ", Quoted(action.target))));
-    return;
+    const absl::Status refused = MakeError(
+        ErrorCode::kNotReady, absl::StrCat("expected a run that is ",
+                                           action.on ? "opened" : "recorded",
+                                           ", found ", Quoted(action.target)));
+    LogAction(action, refused);
+    return Refused(refused);
   }
-  if (action.on) {
-    const std::string path =
-        absl::StrCat(options_.recordings, "/", FileName(action.target));
-    const absl::Status started = feed->StartRecording(path);
-    if (started.ok()) recorded_[action.target] = feed;
-    LogAction(action, started);
-    pending->Set(started.ok() ? absl::StatusOr<std::string>(
-                                    absl::StrCat("Recording ", path))
-                              : started);
-    return;
+  if (!action.on) {
+    recorded_.erase(action.target);
+    return FinishRecording(
+        &endings_, feed->TakeRecorder(),
+        [action](const absl::Status& saved) { LogAction(action, saved); });
   }
-  recorded_.erase(action.target);
-  // Finish blocks. std::function must be copyable.
-  const std::shared_ptr<Mp4Recorder> recorder = feed->TakeRecorder();
-  const auto finish = [action, recorder, pending] {
-    const absl::Status saved = recorder->Finish();
-    LogAction(action, saved);
-    pending->Set(saved.ok() ? absl::StatusOr<std::string>(
-                                  absl::StrCat("Saved ", recorder->path()))
-                            : saved);
-  };
-  if (!endings_.Post(finish)) finish();
+  const std::string path = absl::StrCat(options_.recordings, "/",
+                                        NewFileName(action.target, ".mp4"));
+  const absl::Status started = feed->StartRecording(path);
+  LogAction(action, started);
+  if (!started.ok()) return Refused(started);
+  recorded_[action.target] = feed;
+  auto pending = std::make_shared<Pending>();
+  pending->Set(absl::StrCat("Recording ", path));
+  return pending;
 }
 
 void Cockpit::EndBrokenRecordings() {
@@ -349,8 +319,7 @@ void Cockpit::EndBrokenRecordings() {
     if (recorder == nullptr) return true;
     item.second->SetError(std::string(recorder->status().message()));
     LogAction({.what = "record", .target = item.first}, recorder->status());
-    const std::shared_ptr<Mp4Recorder> ended = item.second->TakeRecorder();
-    endings_.Post([ended] { (void)ended->Finish(); });
+    FinishRecording(&endings_, item.second->TakeRecorder(), {});
     return true;
   });
 }

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -57,9 +58,7 @@ class Cockpit {
   };
 
   static constexpr int64_t kScanNs = 1'000'000'000;
-  // The maximum of watched runs, and of the memory of all their tapes.
-  static constexpr size_t kMostFeeds = 64;
-  static constexpr size_t kTapesBytes = size_t{256} << 20;
+  static constexpr size_t kMostFeeds = 64;  // of watched runs
 
   explicit Cockpit(const Options& options);
   Cockpit(const Cockpit&) = delete;
@@ -84,11 +83,19 @@ class Cockpit {
   // Whether frames must be polled also without a browser.
   bool records() const { return !recorded_.empty(); }
 
+  // The daemon's report, as JSON objects.
+  struct DaemonTexts {
+    std::string head;  // target, problem
+    // Ids and runs, in the order of their submission.
+    std::vector<std::pair<std::string, std::string>> runs;
+  };
+
   // Each returns the newest JSON whose reading began at `not_before_ns` or
-  // later; "": none yet (SlowRead::Newest).
+  // later; "" or nullptr: none yet (SlowRead::Newest).
   std::string Report(const std::string& region, int64_t now_ns,
                      int64_t not_before_ns);
-  std::string DaemonReport(int64_t now_ns, int64_t not_before_ns);
+  std::shared_ptr<const DaemonTexts> DaemonReport(int64_t now_ns,
+                                                  int64_t not_before_ns);
 
   // Requests rows of the daemon's tables, or a part of a log, as a JSON object.
   // `table`: "steps" or "episodes".
@@ -105,7 +112,7 @@ class Cockpit {
   std::shared_ptr<Pending> Act(const Action& action);
 
  private:
-  void Record(const Action& action, std::shared_ptr<Pending> pending);
+  std::shared_ptr<Pending> Record(const Action& action);
   void EndBrokenRecordings();
 
   const Options options_;
@@ -120,8 +127,8 @@ class Cockpit {
   EngineDesk engines_{"tandem-view"};
   const std::unique_ptr<DaemonDesk> daemon_;  // nullptr: no daemon
   std::shared_ptr<const DaemonDesk::List> daemon_list_;
-  std::string daemon_json_;  // of daemon_list_
-  WorkThread endings_;       // of recordings
+  std::shared_ptr<const DaemonTexts> daemon_texts_;  // of daemon_list_
+  WorkThread endings_;                               // of recordings
 };
 
 }  // namespace tandem

@@ -8,11 +8,15 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "schema/layout/service.h"
 #include "transport/base/printable.h"
 #include "viz/core/daemon_client.h"
+#include "viz/core/daemon_desk.h"
 #include "viz/core/freshness.h"
 #include "viz/web/json_text.h"
 #include "viz/web/message_fields.h"
@@ -26,7 +30,6 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kStillNs = 300'000'000;
 constexpr size_t kShownSteps = 10;
-constexpr size_t kMaxConfigBytes = size_t{256} << 10;
 // The list of runs takes at most this share of a line.
 constexpr int64_t kListBytesPerSec = 20'000;
 
@@ -98,7 +101,8 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
   if (what == "daemon") {
     daemon_ = fields.Bool("on");
     next_daemon_ns_ = 0;
-    daemon_sent_.clear();
+    daemon_report_.reset();
+    daemon_runs_.clear();
     return fields.ok();
   }
   if (what == "follow") {
@@ -111,49 +115,57 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
     next_events_ns_ = 0;
     return true;
   }
-  if (what == "act") {
-    const int64_t id = fields.Integer("id", 0, kMaxMetadataInteger);
-    Action action = {.what = fields.Text("what"),
-                     .target = fields.TextIfThere("target"),
-                     .service = fields.TextIfThere("service"),
-                     .mode = fields.TextIfThere("mode"),
-                     .factor = fields.NumberIfThere("factor", 1),
-                     .text = fields.TextIfThere("text", kMaxConfigBytes),
-                     .on = fields.BoolIfThere("on")};
-    if (!fields.ok() || waiting_.size() >= kMostActions) return false;
-    waiting_.push_back({id, cockpit_->Act(action)});
-    return true;
+  if (what == "act" || what == "rows" || what == "log") {
+    return Ask(what, &fields);
   }
-  if (what == "rows" || what == "log") {
-    const int64_t id = fields.Integer("id", 0, kMaxMetadataInteger);
-    const std::string run = fields.Text("run");
-    std::shared_ptr<Pending> answer;
-    if (what == "rows") {
-      const std::string table = fields.Text("table");
-      const auto first = static_cast<uint64_t>(
-          fields.Integer("first", 1, kMaxMetadataInteger));
-      const auto count = static_cast<uint32_t>(
-          fields.Integer("count", 1, DaemonClient::kMostRows));
-      if (fields.ok()) answer = cockpit_->Rows(run, table, first, count);
-    } else {
-      const std::string which = fields.Text("which");
-      const std::optional<int64_t> end =
-          fields.IntegerIfThere("end", 0, kMaxMetadataInteger);
-      if (fields.ok()) answer = cockpit_->Log(run, which, end);
-    }
-    if (answer == nullptr || waiting_.size() >= kMostActions) return false;
-    waiting_.push_back({id, std::move(answer), /*is_action=*/false});
-    return true;
-  }
+  return ReceiveForView(what, &fields, now_ns);
+}
 
-  const int64_t id = fields.Integer("view", 1, kMaxMetadataInteger);
-  if (what == "watch") {
-    const std::string run = fields.Text("run");
-    const auto width =
-        static_cast<uint32_t>(fields.Integer("width", 1, 16'384));
-    return fields.ok() && Watch(id, run, width);
+bool PageSession::Ask(const std::string& what, MessageFields* fields) {
+  if (waiting_.size() >= kMostActions) return false;
+  Waiting waiting = {.id = fields->Integer("id", 0, kMaxMetadataInteger),
+                     .result = nullptr,
+                     .is_action = what == "act"};
+  if (what == "act") {
+    const Action action = {
+        .what = fields->Text("what"),
+        .target = fields->TextIfThere("target"),
+        .service = fields->TextIfThere("service"),
+        .mode = fields->TextIfThere("mode"),
+        .factor = fields->NumberIfThere("factor", 1),
+        .text = fields->TextIfThere("text", DaemonDesk::kMostConfigBytes),
+        .on = fields->BoolIfThere("on")};
+    if (fields->ok()) waiting.result = cockpit_->Act(action);
+  } else if (what == "rows") {
+    const std::string run = fields->Text("run");
+    const std::string table = fields->Text("table");
+    const auto first =
+        static_cast<uint64_t>(fields->Integer("first", 1, kMaxMetadataInteger));
+    const auto count = static_cast<uint32_t>(
+        fields->Integer("count", 1, DaemonClient::kMostRows));
+    if (fields->ok()) waiting.result = cockpit_->Rows(run, table, first, count);
+  } else {
+    const std::string run = fields->Text("run");
+    const std::string which = fields->Text("which");
+    const std::optional<int64_t> end =
+        fields->IntegerIfThere("end", 0, kMaxMetadataInteger);
+    if (fields->ok()) waiting.result = cockpit_->Log(run, which, end);
   }
-  if (!fields.ok()) return false;
+  if (waiting.result == nullptr) return false;
+  waiting_.push_back(std::move(waiting));
+  return true;
+}
+
+bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
+                                 int64_t now_ns) {
+  const int64_t id = fields->Integer("view", 1, kMaxMetadataInteger);
+  if (what == "watch") {
+    const std::string run = fields->Text("run");
+    const auto width =
+        static_cast<uint32_t>(fields->Integer("width", 1, 16'384));
+    return fields->ok() && Watch(id, run, width);
+  }
+  if (!fields->ok()) return false;
   const auto found = views_.find(id);
   // A message may cross the end of its view.
   if (found == views_.end()) return true;
@@ -161,10 +173,10 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
   if (what == "unwatch") {
     views_.erase(found);
   } else if (what == "size") {
-    view.width = static_cast<uint32_t>(fields.Integer("width", 1, 16'384));
+    view.width = static_cast<uint32_t>(fields->Integer("width", 1, 16'384));
   } else if (what == "drawn") {
     view.pace.Drawn(
-        static_cast<uint64_t>(fields.Integer("sent", 1, kMaxMetadataInteger)),
+        static_cast<uint64_t>(fields->Integer("sent", 1, kMaxMetadataInteger)),
         now_ns);
   } else if (what == "freeze") {
     view.playback.Freeze(now_ns, view.feed->watch().freshness());
@@ -179,8 +191,8 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
   } else if (what == "snapshot") {
     view.snapshot_wanted = true;
   } else if (what == "seek") {
-    const int64_t before_ms = fields.Integer("before_ms", 0, 3'600'000);
-    if (!fields.ok()) return false;
+    const int64_t before_ms = fields->Integer("before_ms", 0, 3'600'000);
+    if (!fields->ok()) return false;
     const FrameTape& tape = view.feed->tape();
     if (!view.frozen_end_ns.has_value()) view.frozen_end_ns = tape.end_ns();
     const int64_t since_ns = tape.end_ns() - *view.frozen_end_ns;
@@ -189,7 +201,7 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
   } else {
     return false;
   }
-  return fields.ok();
+  return fields->ok();
 }
 
 bool PageSession::Watch(int64_t id, const std::string& run, uint32_t width) {
@@ -245,7 +257,9 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
                        {"host", HostName()},
                        {"control", cockpit_->options().control},
                        {"daemon", Printable(cockpit_->options().daemon_target)},
-                       {"modes", EngineControl::ModeNames()}});
+                       {"example", std::string(kExampleConfig)},
+                       {"modes", EngineControl::ModeNames()},
+                       {"services", kServiceNames}});
   }
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     const std::optional<absl::StatusOr<std::string>> result = at->result->Get();
@@ -269,7 +283,6 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
     next_panel_ns_ = 0;
     panel_sent_.clear();
     next_daemon_ns_ = 0;
-    daemon_sent_.clear();
     return TextOfJson(done);
   }
   if (!replies_.empty()) {
@@ -299,17 +312,42 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   }
   if (daemon_ && now_ns >= next_daemon_ns_) {
     next_daemon_ns_ = now_ns + kNumbersNs;
-    const std::string report = cockpit_->DaemonReport(now_ns, acted_ns_);
-    if (!report.empty() && report != daemon_sent_) {
-      daemon_sent_ = report;
-      return absl::StrCat(R"({"is":"daemon","report":)", report, "}");
-    }
+    if (std::optional<std::string> text = DaemonText(now_ns)) return text;
   }
   if (follower_ != nullptr && now_ns >= next_events_ns_) {
     next_events_ns_ = now_ns + kNumbersNs;
     return EventsText();
   }
   return std::nullopt;
+}
+
+std::optional<std::string> PageSession::DaemonText(int64_t now_ns) {
+  const std::shared_ptr<const Cockpit::DaemonTexts> report =
+      cockpit_->DaemonReport(now_ns, acted_ns_);
+  if (report == nullptr || report == daemon_report_) return std::nullopt;
+  const bool is_first = daemon_report_ == nullptr;
+  const bool has_new_head = is_first || report->head != daemon_report_->head;
+  daemon_report_ = report;
+  std::vector<absl::string_view> changed;
+  std::set<absl::string_view> there;
+  for (const auto& [id, run] : report->runs) {
+    there.insert(id);
+    std::string& sent = daemon_runs_[id];
+    if (sent == run) continue;
+    sent = run;
+    changed.push_back(run);
+  }
+  Json gone = Json::array();
+  std::erase_if(daemon_runs_, [&](const auto& item) {
+    if (there.contains(item.first)) return false;
+    gone.push_back(item.first);
+    return true;
+  });
+  if (!has_new_head && changed.empty() && gone.empty()) return std::nullopt;
+  return absl::StrCat(R"({"is":"daemon","head":)", report->head, R"(,"all":)",
+                      is_first ? "true" : "false", R"(,"gone":)",
+                      TextOfJson(gone), R"(,"runs":[)",
+                      absl::StrJoin(changed, ","), "]}");
 }
 
 std::string PageSession::EventsText() {

@@ -34,7 +34,8 @@
 //   act       id, what, target, ...    Cockpit::Act; answered by "done"
 //
 // Messages to the browser: text, JSON objects with `is`: "hello", "runs",
-// "view", "panel", "daemon", "events", "done", "answer"; and pictures, binary:
+// "view", "panel", "daemon" (the runs that have changed since the message
+// before), "events", "refused", "done", "answer"; and pictures, binary:
 // the length of a JSON object as uint32, little-endian; the object (view, sent,
 // width, height, step, tiles, before_ms, png); a JPEG file, or with `png` a PNG
 // file.
@@ -59,6 +60,8 @@
 #include "viz/web/series_cursor.h"
 
 namespace tandem {
+
+class MessageFields;
 
 struct PageMessage {
   bool binary = false;
@@ -94,10 +97,16 @@ class PageSession {
     bool is_action = true;  // false: a question, whose result is JSON
   };
 
+  // Receive, of messages that are answered, and of those about a view.
+  bool Ask(const std::string& what, MessageFields* fields);
+  bool ReceiveForView(const std::string& what, MessageFields* fields,
+                      int64_t now_ns);
   bool Watch(int64_t view, const std::string& run, uint32_t width);
   std::optional<std::string> NextText(int64_t now_ns);
   std::optional<std::string> NextPicture(int64_t now_ns);
   std::string NumbersOf(View* view, int64_t now_ns);
+  // nullopt: nothing is new.
+  std::optional<std::string> DaemonText(int64_t now_ns);
   std::string EventsText();
 
   Cockpit* const cockpit_;
@@ -116,9 +125,10 @@ class PageSession {
   std::string panel_sent_;
   bool daemon_ = false;
   int64_t next_daemon_ns_ = 0;
-  std::string daemon_sent_;
-  std::string followed_;                     // the run's id
-  std::shared_ptr<EventFollower> follower_;  // nullptr: none
+  std::shared_ptr<const Cockpit::DaemonTexts> daemon_report_;  // the last sent
+  std::map<std::string, std::string> daemon_runs_;  // sent ones, by their ids
+  std::string followed_;                            // the run's id
+  std::shared_ptr<EventFollower> follower_;         // nullptr: none
   int64_t next_events_ns_ = 0;
   SeriesCursor episode_returns_;
   SeriesCursor episode_lengths_;

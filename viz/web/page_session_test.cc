@@ -17,6 +17,8 @@
 #include "absl/time/time.h"
 #include "transport/base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "viz/core/daemon_client.h"
+#include "viz/core/testing/test_daemon.h"
 #include "viz/testing/pattern.h"
 #include "viz/web/cockpit.h"
 
@@ -95,7 +97,9 @@ TEST(PageSession, GreetsAndListsTheRuns) {
   const Publisher publisher({.run = run});
   Cockpit cockpit({});
   Browser browser(&cockpit);
-  EXPECT_EQ(browser.AwaitIs("hello").head.at("control"), false);
+  const Json hello = browser.AwaitIs("hello").head;
+  EXPECT_EQ(hello.at("control"), false);
+  EXPECT_THAT(hello.at("services").dump(), HasSubstr(R"("camera")"));
   const Got list = browser.Await([&](const Got& got) {
     return got.head.value("is", "") == "runs" &&
            got.head.at("runs").dump().find(run) != std::string::npos;
@@ -335,6 +339,30 @@ TEST(PageSession, RecordsAWatchedRun) {
   const std::string text = saved.at("text");
   ASSERT_THAT(text, HasSubstr("Saved "));
   EXPECT_GT(std::filesystem::file_size(text.substr(6)), 500U);
+}
+
+TEST(PageSession, SendsOnlyRunsOfTheDaemonThatHaveChanged) {
+  TestDaemon daemon;
+  const DaemonClient client(daemon.target());
+  AwaitRuns(client, [](const DaemonRuns&) { return true; });
+  ASSERT_TRUE(client.Submit(ConfigOf("exit 0")).ok());
+  AwaitState(client, "TERM");
+  Cockpit cockpit({.daemon_target = daemon.target()});
+  Browser browser(&cockpit);
+  ASSERT_TRUE(browser.Send({{"do", "daemon"}, {"on", true}}));
+  const Json first = browser.AwaitIs("daemon").head;
+  EXPECT_EQ(first.at("all"), true);
+  EXPECT_EQ(first.at("runs").size(), 1U);
+  const std::string moving =
+      *client.Submit(ConfigOf("while :; do echo $STEP; sleep 0.05; done"));
+  for (int i = 0; i < 3; ++i) {
+    const Json next = browser.AwaitIs("daemon").head;
+    ASSERT_EQ(next.at("runs").size(), 1U);
+    EXPECT_EQ(next.at("runs").at(0).at("run"), moving);
+  }
+  ASSERT_TRUE(client.Cancel(moving).ok());
+  ASSERT_TRUE(browser.Send({{"do", "daemon"}, {"on", true}}));
+  EXPECT_EQ(browser.AwaitIs("daemon").head.at("runs").size(), 2U);
 }
 
 TEST(PageSession, ReportsTheReasonOfAFailedAction) {

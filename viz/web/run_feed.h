@@ -57,7 +57,7 @@ class RunFeed {
   const std::string& run() const { return run_; }
   const FrameWatch& watch() const { return watch_; }
   const FrameTape& tape() const { return tape_; }
-  void SetMostTapeBytes(size_t bytes) { tape_.SetMostBytes(bytes); }
+  void ShareTapeWith(size_t feeds) { tape_.ShareWith(feeds); }
 
  private:
   const std::string run_;

@@ -89,16 +89,12 @@ absl::StatusOr<WebOptions> ParseWebOptions(
   options.tls_key = absl::GetFlag(FLAGS_tls_key);
   options.socket = absl::GetFlag(FLAGS_socket);
   options.control = absl::GetFlag(FLAGS_control);
-  options.daemon_target = absl::GetFlag(FLAGS_daemon_target);
   options.recordings = absl::GetFlag(FLAGS_recordings);
   options.start_daemon = absl::GetFlag(FLAGS_daemon);
   options.data_dir = absl::GetFlag(FLAGS_data_dir);
-  if (options.start_daemon && options.daemon_target.empty()) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "expected an address for --daemon, found an empty "
-                     "--daemon_target");
-  }
-  if (options.daemon_target == "auto") options.daemon_target = DaemonTarget();
+  TANDEM_ASSIGN_OR_RETURN(
+      options.daemon_target,
+      DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target), options.start_daemon));
   if (!options.listen.empty() && !options.socket.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --listen or --socket, found both");

@@ -28,6 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "program/stop_signals.h"
 #include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 #include "viz/web/page_files.h"
@@ -240,8 +241,9 @@ class WebServer::Loop {
         cockpit_(cockpit),
         certificate_(std::move(certificate)),
         sockets_(std::move(sockets)),
-        signals_(context_, SIGINT, SIGTERM, SIGHUP),
+        signals_(context_),
         timer_(context_) {
+    for (const int signal : StopSignals()) signals_.add(signal);
     for (const ListeningSocket& socket : sockets_) {
       int family = 0;
       socklen_t size = sizeof(family);
@@ -303,6 +305,7 @@ class WebServer::Loop {
         return loop_->Open(std::move(stream_), request);
       }
       response_ = *std::move(answer);
+      stream_.expires_after(std::chrono::seconds(kRequestSecs));
       http::async_write(
           stream_, response_,
           [self = shared_from_this()](const Error& error, size_t) {
@@ -322,12 +325,12 @@ class WebServer::Loop {
   void Accept(Acceptor* acceptor) {
     acceptor->async_accept(
         [this, acceptor](const Error& error, Protocol::socket socket) {
-          if (!error) Take(std::move(socket));
-          if (error == net::error::no_descriptors) {
-            // The next tick accepts again.
+          if (error) {
+            // Such as too many open files. The next tick accepts again.
             paused_.push_back(acceptor);
             return;
           }
+          Take(std::move(socket));
           Accept(acceptor);
         });
   }

@@ -6,12 +6,13 @@
 // is in web_server.cc and tls_relay.cc, which take long to compile.
 //
 //   WebServer server(std::move(sockets), &access, &cockpit, std::nullopt);
-//   server.Run();  // until SIGINT, SIGTERM or SIGHUP
+//   server.Run();  // until one of StopSignals
 //
 // Bounds against hostile clients:
 //   kMostConnections   at once; a new one replaces the oldest that has no
 //                      WebSocket, and is refused if there is none
-//   kRequestSecs       for a complete request; otherwise the connection ends
+//   kRequestSecs       for a complete request, and for its answer; otherwise
+//                      the connection ends
 //   kHeaderBytes       of a request; requests with a body are refused
 //   kMessageBytes      of a browser's WebSocket message
 //   kSilentSecs        without an answer to a ping: the WebSocket ends

@@ -7,11 +7,6 @@ Item {
     required property var board
     required property Theme theme
 
-    readonly property string example: JSON.stringify({
-        run_name: "example", entry_point: "python3", arguments: ["train.py"], environment: {},
-        resources: { cpus: 1, memory_mb: 1024, gpus: { requested: 0 } }, artifacts: {}
-    }, null, 1)
-
     function colourOf(state) {
         return state === "EXEC" ? theme.good : state === "FAULT" ? theme.bad : state === "PAUSE" ? theme.late
                                                                                                : theme.still
@@ -170,7 +165,7 @@ Item {
             height: 150
             manyLines: true
             hint: "Configuration of a run, as JSON"
-            text: page.example
+            text: page.board.example
         }
 
         Row {

@@ -18,7 +18,9 @@ const KEYS = [
   ["?", "this help"],
 ];
 
-const app = { connection: null, control: false, modes: [], showFrames, tileOfRun: (run) => tiles.get(run) };
+const app = {
+  connection: null, control: false, modes: [], services: [], example: "", showFrames, tileOfRun: (run) => tiles.get(run),
+};
 const tiles = new Map(); // run -> Tile
 let lastView = 0;
 let daemonView = null;
@@ -76,19 +78,22 @@ function onMessage(message) {
   if (message.is === "hello") {
     app.control = message.control;
     app.modes = message.modes;
+    app.services = message.services;
+    app.example = message.example;
     setText(byId("host"), message.host);
     if (message.daemon && !daemonView) daemonView = new DaemonView(app, message.daemon);
     daemonView?.watch();
     for (const tile of tiles.values()) tile.watch();
   } else if (message.is === "runs") {
     runList.setRuns(message.runs);
+    daemonView?.showAllFrames();
   } else if (message.is === "view") {
     tileOf(message.view)?.showNumbers(message);
   } else if (message.is === "panel") {
     const tile = tiles.get(message.region);
     if (tile?.full) tile.panel?.show(message.report);
   } else if (message.is === "daemon") {
-    daemonView?.show(message.report);
+    daemonView?.show(message);
   } else if (message.is === "events") {
     daemonView?.showEvents(message);
   } else if (message.is === "refused") {
@@ -132,7 +137,7 @@ function onKey(event) {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "range";
   if (typing || event.ctrlKey || event.altKey || event.metaKey) return;
   const tile = fullTile() ?? (tiles.size === 1 ? tiles.values().next().value : null);
-  const onButton = event.target.tagName === "BUTTON" && event.target.className !== "open";
+  const onButton = /^(BUTTON|SUMMARY)$/.test(event.target.tagName) && event.target.className !== "open";
   const actions = {
     "/": () => byId("search").focus(),
     "?": toggleHelp,

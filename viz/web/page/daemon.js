@@ -4,15 +4,7 @@ import { LogView } from "./log.js";
 import { Plot } from "./plot.js";
 import { RowsView } from "./rows.js";
 
-const EXAMPLE = {
-  run_name: "example",
-  entry_point: "python3",
-  arguments: ["train.py"],
-  environment: {},
-  resources: { cpus: 1, memory_mb: 1024, gpus: { requested: 0 } },
-  artifacts: {},
-};
-// The server counts an episode as 16 ms of a plot's time.
+// The server counts an episode as 16 ms of a plot's time (viz/core/event_follower.cc).
 const EPISODE_MS = 16;
 const COLOURS = { EXEC: "good", FAULT: "bad", PAUSE: "late" };
 
@@ -23,7 +15,7 @@ function evaluationText(evaluation) {
 }
 
 export class DaemonView {
-  /** @param {{connection: any, control: boolean}} app @param {string} target the daemon's address */
+  /** @param {{connection: any, control: boolean, example: string}} app @param {string} target the daemon's address */
   constructor(app, target) {
     this.app = app;
     this.jobs = new Map();
@@ -32,7 +24,7 @@ export class DaemonView {
     this.problem = make("p", { className: "faint", text: `Looking for a daemon at ${target}` });
     this.list = make("ul");
     this.config = make("textarea", { "aria-label": "Configuration of a run, as JSON", spellcheck: "false" });
-    this.config.value = JSON.stringify(EXAMPLE, null, 1);
+    this.config.value = app.example;
     const file = make("input", {
       type: "file", accept: ".json,application/json", "aria-label": "Configuration from a file" });
     file.addEventListener("change", async () => { this.config.value = await file.files[0].text(); });
@@ -54,7 +46,6 @@ export class DaemonView {
     if (this.followed === job) return;
     if (this.followed) this.followed.events.open = false;
     this.followed = job;
-    for (const plot of Object.values(job?.plots ?? {})) plot.clear();
     this.app.connection.send({ do: "follow", run: job?.id ?? "" });
   }
 
@@ -79,13 +70,11 @@ export class DaemonView {
     }
   }
 
-  /** @param {any} report of the daemon */
+  /** @param {any} report a message "daemon": the changes since the one before, or all */
   show(report) {
-    const count = report.runs.length === 1 ? "1 run" : `${report.runs.length} runs`;
-    setText(this.problem, report.problem || `${count} at ${report.target}`);
-    const wanted = new Set(report.runs.map((run) => run.run));
-    for (const [id, job] of this.jobs) {
-      if (wanted.has(id)) continue;
+    const sent = new Set(report.runs.map((run) => run.run));
+    for (const id of report.all ? [...this.jobs.keys()].filter((id) => !sent.has(id)) : report.gone) {
+      const job = this.jobs.get(id);
       job.element.remove();
       if (this.followed === job) this.follow(null);
       this.jobs.delete(id);
@@ -97,25 +86,31 @@ export class DaemonView {
         this.jobs.set(run.run, job);
         this.list.prepend(job.element); // the newest first
       }
+      job.run = run;
       job.rows.run = run;
       job.log.run = run;
-      job.log.refresh();
       setText(job.state, run.unreachable ? `${run.state}, unreachable` : run.state);
-      job.state.className = `badge ${COLOURS[run.state] ?? "still"}`;
+      job.state.className = `badge ${run.unreachable ? "late" : COLOURS[run.state] ?? "still"}`;
       const progress = run.max_steps ? ` of ${shown(run.max_steps, 0)}` : "";
       setText(job.facts, `${shown(run.steps, 0)}${progress} steps, ${shown(run.steps_per_second, 0)}/s, `
         + `${shown(run.episodes, 0)} episodes, return ${shown(run.return)}`);
       setText(job.reason, run.reason);
       setText(job.workers, run.workers ? `registered: ${run.workers}` : "");
       setText(job.evaluation, evaluationText(run.evaluation));
-      this.showFrames(job, run);
       job.holding.disabled = !this.app.control || !["EXEC", "PAUSE"].includes(run.state);
       setText(job.holding, run.state === "PAUSE" ? "Resume" : "Pause");
       job.cancelling.disabled = !this.app.control || run.ended;
     }
+    const count = this.jobs.size === 1 ? "1 run" : `${this.jobs.size} runs`;
+    setText(this.problem, report.head.problem || `${count} at ${report.head.target}`);
+    this.showAllFrames();
   }
 
-  /** Opens the frames of a run whose configuration wants it, and says there when the run has ended. */
+  /** Opens the frames of runs whose configurations want it, and says there when a run has ended. */
+  showAllFrames() {
+    for (const job of this.jobs.values()) this.showFrames(job, job.run);
+  }
+
   showFrames(job, run) {
     if (run.frames) job.frames = run.frames;
     if (run.wants_frames && run.frames && !run.ended && !this.opened.has(run.run) && this.app.showFrames(run.frames)) {
@@ -138,7 +133,8 @@ export class DaemonView {
     job.steps = make("tbody");
     const names = ["number", "episode", "step", "reward"].map((name) => make("th", { text: name }));
     job.events = make("details", {}, [
-      make("summary", { text: "Events" }), job.received, job.workers, ...Object.values(job.plots).map((plot) => plot.element),
+      make("summary", { text: "Events" }), job.received, job.workers,
+      ...Object.values(job.plots).map((plot) => plot.element),
       make("table", {}, [make("thead", {}, [make("tr", {}, names)]), job.steps])]);
     job.events.addEventListener("toggle", () => {
       if (job.events.open) this.follow(job);

@@ -1,6 +1,9 @@
 // A run's logs: the newest 64 KiB, and earlier parts.
 import { make, setText, shown } from "./dom.js";
 
+const REFRESH_MS = 1000;
+const BYTES_PER_MS = 20; // a sixth of a line of 1 Mbit/s: longer texts are read less often
+
 export class LogView {
   /** @param {{connection: any}} app @param {any} run of the daemon's report */
   constructor(app, run) {
@@ -18,9 +21,11 @@ export class LogView {
       return made;
     };
     this.earlier = button("Earlier", () => this.read(this.begin));
-    this.state = make("p", { className: "faint", role: "status" });
+    this.state = make("p", { className: "faint" }); // no status: a screen reader would repeat it every second
     this.text = make("pre", { tabindex: "0", "aria-label": "Text of the log" });
-    this.element = make("details", {}, [
+    this.timer = 0;
+    // The name: of all logs one is open, since each is sent again every second.
+    this.element = make("details", { name: "log" }, [
       make("summary", { text: "Log" }),
       make("div", { className: "row" }, [this.which, this.earlier, button("Newest", () => this.read(null))]),
       this.state, this.text]);
@@ -28,9 +33,9 @@ export class LogView {
     this.element.addEventListener("toggle", () => this.refresh());
   }
 
-  /** Reads the newest part again, if it is shown. */
+  /** Reads the newest part, if it is shown; then again and again. */
   refresh() {
-    if (this.element.open && this.newest && !this.waiting) this.read(null);
+    if (this.element.open && this.element.isConnected && this.newest && !this.waiting) this.read(null);
   }
 
   /** @param {?number} end of the part; null: the file's */
@@ -52,6 +57,8 @@ export class LogView {
       setText(this.state, error.message);
     } finally {
       this.waiting = false;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.refresh(), Math.max(REFRESH_MS, this.text.textContent.length / BYTES_PER_MS));
     }
   }
 }

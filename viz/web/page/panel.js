@@ -1,11 +1,10 @@
 // An engine's panel: its processes, its step times, and its switches.
 import { duration, make, say, setText, shown } from "./dom.js";
 
-const SERVICES = ["agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"];
 const BAR_PIXELS = 100;
 
 export class Panel {
-  /** @param {{connection: any, control: boolean, modes: string[]}} app @param {string} region */
+  /** @param {{connection: any, control: boolean, modes: string[], services: string[]}} app @param {string} region */
   constructor(app, region) {
     this.app = app;
     this.region = region;
@@ -14,7 +13,7 @@ export class Panel {
     this.times = make("table");
     this.switches = new Map();
     const switches = make("div", { className: "switches" });
-    for (const name of SERVICES) {
+    for (const name of app.services) {
       const box = make("input", { type: "checkbox", role: "switch", disabled: !app.control, name });
       box.addEventListener("change", () => this.act({ what: "switch", service: name, on: box.checked }, box));
       this.switches.set(name, box);

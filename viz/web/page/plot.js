@@ -90,10 +90,4 @@ export class Plot {
     if (points.length === 1) context.fillRect(x(latest), y(latest[1]) - scale, width, 2 * scale);
     context.stroke();
   }
-
-  clear() {
-    this.points = [];
-    this.canvas.setAttribute("aria-label", `${this.name}: no values yet`);
-    this.canvas.getContext("2d").clearRect(0, 0, this.canvas.width, this.canvas.height);
-  }
 }

@@ -52,7 +52,7 @@ export class RunList {
       return words.every((word) => text.includes(word));
     });
     const all = this.runs.length === 1 ? "1 run" : `${this.runs.length} runs`;
-    setText(byId("run-count"), this.runs.length === 0 ? "No runs on this machine."
+    setText(byId("run-count"), this.runs.length === 0 ? "No runs on this machine yet."
       : words.length === 0 ? all : `${found.length} of ${all}`);
     // Elements stay, so that the focus stays.
     const wanted = new Set();

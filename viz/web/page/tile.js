@@ -20,7 +20,7 @@ function gridOf(tiles) {
 
 export class Tile {
   /**
-   * @param {{connection: any, control: boolean, modes: string[]}} app
+   * @param {{connection: any, control: boolean, modes: string[], services: string[]}} app
    * @param {any} run of the list
    * @param {number} view
    * @param {{onFull: () => void, onGrid: () => void, onClose: () => void}} on
@@ -35,6 +35,8 @@ export class Tile {
     this.tiles = 1;
     this.width = 0;
     this.head = null;
+    this.arrived = 0; // pictures
+    this.drawn = 0; // the number of the shown one
 
     this.badge = make("span", { className: "badge still", text: "…" });
     this.back = make("button", { type: "button", text: "All", title: "All runs (Esc)", hidden: true });
@@ -97,6 +99,7 @@ export class Tile {
     if (this.full && this.panel) this.panel.watch();
     this.frozen = false;
     this.showFrozen();
+    if (document.hidden) this.setHidden(true);
   }
 
   close() {
@@ -137,24 +140,31 @@ export class Tile {
       this.download(head.step, jpeg);
       return;
     }
+    const number = ++this.arrived;
     let bitmap = null;
     try {
       bitmap = await createImageBitmap(jpeg);
     } catch (error) {
       setText(this.error, `The image cannot be decoded: ${error.message}`);
     }
-    // A picture of the past stays until "live"; one that was on the way at the freeze is not drawn.
-    const wanted = head.before_ms === undefined ? !this.frozen : this.frozen;
-    if (bitmap && wanted) {
+    // A picture of the past stays until "live"; one that was on the way at the freeze is not drawn. Nor is one that was
+    // decoded after a later one.
+    const isPast = head.before_ms !== undefined;
+    if (bitmap && isPast === this.frozen && number > this.drawn) {
+      this.drawn = number;
       this.head = head;
       this.tiles = head.tiles;
       this.bitmap?.close();
       this.bitmap = bitmap;
       this.draw();
+      if (isPast) {
+        setText(this.time, `${(head.before_ms / 1000).toFixed(1)} s before the newest`);
+        setText(this.facts.step, shown(head.step, 0));
+      }
+    } else {
+      bitmap?.close();
     }
     if (head.sent > 0) this.app.connection.send({ do: "drawn", view: this.view, sent: head.sent });
-    if (head.before_ms !== undefined) setText(this.time, `${(head.before_ms / 1000).toFixed(1)} s before the newest`);
-    if (head.before_ms !== undefined) setText(this.facts.step, shown(head.step, 0));
   }
 
   draw() {

@@ -1,0 +1,21 @@
+// NewFileName: the name of a file that a front end writes about a run.
+//
+//   NewFileName("demo", ".mp4")  // "demo-20261126-230405.123.mp4"
+
+#ifndef TANDEM_VIZ_CORE_FILE_NAME_H_
+#define TANDEM_VIZ_CORE_FILE_NAME_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+// Returns the run, the local time in milliseconds, and the ending. Of the run
+// at most 100 bytes; bytes that are no ASCII letter, digit, '-' or '.' become
+// '_', so a hostile name leads into no other folder.
+std::string NewFileName(absl::string_view run, absl::string_view ending);
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_CORE_FILE_NAME_H_
