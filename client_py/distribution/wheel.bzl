@@ -21,6 +21,7 @@ def _wheel_impl(ctx):
 
     # The programs, the engine's model files beside it. Their libraries are for auditwheel to find.
     libraries = []
+    programs = [target[DefaultInfo].files_to_run.executable for target in ctx.attr.data]
     for target, path in ctx.attr.data.items():
         program = target[DefaultInfo].files_to_run.executable
         files["%s/%s" % (package.name, path)] = program
@@ -29,8 +30,8 @@ def _wheel_impl(ctx):
                 files[package.name + "/assets/" + file.short_path[len(_ASSETS):]] = file
             elif ".so" in file.basename:
                 libraries.append(file)
-            elif file != program:
-                fail("Expected model files and shared libraries with %s, found %s." % (path, file.short_path))
+            elif file not in programs:  # some start others
+                fail("Expected model files, shared libraries and other programs with %s, found %s." % (path, file.short_path))
 
     for file in ctx.attr.sdk[DefaultInfo].default_runfiles.files.to_list():
         extension = file.basename.partition(".")[2]
