@@ -43,6 +43,7 @@ class _Worker:
         self._output = daemon.output_of(self.run_id)
         self._client = client
         self.until("done", 1)
+        wait_until(lambda: self.status is RunStatus.EXEC, "the run to be EXEC")
 
     @property
     def pid(self) -> int:
