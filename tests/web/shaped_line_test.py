@@ -47,7 +47,9 @@ def _namespace() -> Iterator[int]:
             _run(f"ip address add {_HERE}/30 dev {here}")
             _run(f"{inside} ip address add {_THERE}/30 dev {there}")
             for where, name in (("", here), (inside, there)):
-                _run(f"{where} ip link set {name} up")
+                # Without IPv6, whose address comes some seconds later: a browser then fails what it loads
+                # (ERR_NETWORK_CHANGED).
+                _run(f"{where} ip link set {name} addrgenmode none up")
                 _run(f"{where} tc qdisc add dev {name} root tbf {_LINE}")
             yield holder.pid
         finally:
