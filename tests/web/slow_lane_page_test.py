@@ -83,7 +83,7 @@ def test_follows_events_while_the_daemon_is_killed(page: Page, daemon: Daemon) -
     script = "while :; do echo $EVENT; echo $EPISODE; sleep 0.02; done"
     environment = {**_RUN["environment"], "EPISODE": episode}
     _submit(page, json.dumps({**_RUN, "environment": environment, "arguments": ["-c", script]}))
-    wait_for(lambda: page.all("#daemon .job summary"), "the run")[0].click()
+    _details(page, "Events")
 
     def received() -> int:
         found = re.match(r"([\d,]+) steps", page.text("#daemon .job details .faint"))
@@ -104,11 +104,12 @@ def test_follows_events_while_the_daemon_is_killed(page: Page, daemon: Daemon) -
 
 
 def _details(page: Page, summary: str) -> Any:
-    """Opens a part of the run's card, and returns it."""
+    """Opens a part of the run's card, scrolls to it for pictures, and returns it."""
     script = """
     const part = [...document.querySelectorAll("#daemon .job details")].find(
       (each) => each.querySelector("summary").textContent === arguments[0]);
     if (part) part.open = true;
+    part?.scrollIntoView();
     return part ?? null;
     """
     return wait_for(lambda: page.driver.execute_script(script, summary), summary)
