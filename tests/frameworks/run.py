@@ -9,7 +9,8 @@ import sb3s_tests
 
 import tandem
 
-sys.path.append(str(Path(__file__).parents[1] / "environments"))
+for folder in ("environments", "learning"):
+    sys.path.append(str(Path(__file__).parents[1] / folder))
 from their_tests import TheirTests
 
 _FOLDER = Path(__file__).parent
