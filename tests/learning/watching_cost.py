@@ -74,6 +74,11 @@ def _verdict(wall: Interval, cpu: Interval, margin: float) -> str:
     ]
 
 
+def _frame_rate(runs: Sequence[Found], condition: str) -> str:
+    secs = sum(segment[1] for run in runs for segment in run.segments if segment[0] == "watched")
+    return f"{sum(run.frames for run in runs) / secs:.0f}" if condition == "watched" else ""
+
+
 def main() -> None:
     """Trains, prints a table, and exits with 1 if curves differ or a training did not learn."""
     parser = argparse.ArgumentParser(
@@ -97,8 +102,8 @@ def main() -> None:
     print(
         f"{asked.steps:,} steps, seeds {asked.seeds}; {'cores shared' if not cores else 'viewer on its own core'}; "
         f"return of a random policy, 99th percentile: {limit:.0f}\n\n"
-        f"| framework | condition | rounds | wall, relative to off | CPU of the trainer | equal at {asked.margin:.0%} | "
-        "CPU of the engine | least return | curves equal |\n|---|---|--:|--:|--:|---|--:|--:|---|"
+        "| framework | condition | rounds | wall, relative to off | CPU of the trainer | "
+        f"equal at {asked.margin:.0%} | CPU of the engine | frames/s read | least return | curves equal |\n|---|---|--:|--:|--:|---|--:|--:|--:|---|"
     )
     good = True
     for framework in asked.frameworks:
@@ -117,9 +122,9 @@ def main() -> None:
         for condition in CONDITIONS[1:]:
             ratios = [[one for run in runs for one in ratios_of(run, condition, clock)] for clock in (1, 2, 3)]
             wall, cpu, engine = map(interval, ratios)
-            times = f"{wall} | {cpu} | {_verdict(wall, cpu, asked.margin)} | {engine}"
+            times = f"{wall} | {cpu} | {_verdict(wall, cpu, asked.margin)} | {engine} | {_frame_rate(runs, condition)}"
             if asked.curves_only:
-                times = "| | |"
+                times = " | " * 4
             print(
                 f"| {framework} | {condition} | {len(ratios[0])} | {times} | {least:.1f} | {same} |",
                 flush=True,
