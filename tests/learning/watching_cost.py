@@ -103,7 +103,8 @@ def main() -> None:
         f"{asked.steps:,} steps, seeds {asked.seeds}; {'cores shared' if not cores else 'viewer on its own core'}; "
         f"return of a random policy, 99th percentile: {limit:.0f}\n\n"
         "| framework | condition | rounds | wall, relative to off | CPU of the trainer | "
-        f"equal at {asked.margin:.0%} | CPU of the engine | frames/s read | least return | curves equal |\n|---|---|--:|--:|--:|---|--:|--:|--:|---|"
+        f"equal at {asked.margin:.0%} | CPU of the engine | frames/s read | least return | curves equal |\n"
+        "|---|---|--:|--:|--:|---|--:|--:|--:|---|"
     )
     good = True
     for framework in asked.frameworks:
