@@ -18,7 +18,7 @@ _WATCHDOG_SECS = 600
 @pytest.fixture(scope="module")
 def limit() -> float:
     """The 99th percentile of a random policy's returns."""
-    return random_return()
+    return float(random_return())
 
 
 def _train(framework: str, folder: Path, *arguments: str) -> float:

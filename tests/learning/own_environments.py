@@ -11,8 +11,6 @@ from typing import Any
 
 import gymnasium
 
-import tandem
-
 # The class, and its method that each step of the vector calls once.
 _STEPS = {
     "sb3": ("stable_baselines3.common.vec_env.DummyVecEnv", "step_wait"),
@@ -64,18 +62,24 @@ def take_own(framework: str, step: Callable[[], None]) -> None:
             return task, num_envs
         return kind(functions(task, num_envs))
 
-    tandem.make_vec = make
+    _replace("tandem", "make_vec", make)
     if framework == "torchrl":
-        importlib.import_module("torchrl.envs").GymWrapper = lambda vector, **options: vector.make()
+        _replace("torchrl.envs", "GymWrapper", lambda vector, **options: vector.make())
     if framework == "tianshou":
-        importlib.import_module("tandem.tianshou").VectorEnv = lambda envs: envs
+        _replace("tandem.tianshou", "VectorEnv", lambda envs: envs)
     if framework == "xuance":
-        importlib.import_module("tandem.xuance").VecEnv = _xuances
+        _replace("tandem.xuance", "VecEnv", _xuances)
     if framework == "rllib":
-        registry = importlib.import_module("ray.tune.registry")
-        importlib.import_module("tandem.ray").register_env = lambda name, task, **options: registry.register_env(
-            name, lambda context: kind(functions(task, context["num_envs"]))
-        )
+        register = importlib.import_module("ray.tune.registry").register_env
+
+        def register_own(name: str, task: str, **options: Any) -> None:
+            register(name, lambda context: kind(functions(task, context["num_envs"])))
+
+        _replace("tandem.ray", "register_env", register_own)
+
+
+def _replace(module: str, name: str, value: Any) -> None:
+    setattr(importlib.import_module(module), name, value)
 
 
 def _xuances(made: tuple[str, int], *, seed: int) -> Any:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -200,7 +200,7 @@ def main() -> None:
     if asked["environments"] == "own":
         take_own(recipe.stem.removeprefix("train_"), segments.step)
     else:
-        attach, make_vec = ClientVectorEnv._attach, tandem.make_vec
+        attach, make_vec = ClientVectorEnv._attach, cast(Any, tandem.make_vec)
 
         def attach_and_count(self: ClientVectorEnv, client: Any) -> None:
             attach(self, client)
@@ -211,9 +211,9 @@ def main() -> None:
             return make_vec(*arguments, **options, **asked["options"])
 
         ClientVectorEnv._attach = attach_and_count  # type: ignore[method-assign]
-        tandem.make_vec = make
+        tandem.make_vec = make  # type: ignore[assignment]
         if recipe.stem == "train_rllib":  # its environments are made by register_env
-            importlib.import_module("tandem.ray.rllib").make_vec = make  # type: ignore[attr-defined]
+            importlib.import_module("tandem.ray.rllib").make_vec = make
     sys.argv = [str(recipe), *asked["arguments"]]
     runpy.run_path(str(recipe), run_name="__main__")
     frames = segments.close()

@@ -63,7 +63,7 @@ def ratios_of(found: Found, condition: str, clock: int) -> list[float]:
     """Returns condition / off of each round, of one clock, without the first round, which warms up."""
     count, ratios = len(CONDITIONS), []
     for start in range(count, len(found.segments) - count + 1, count):
-        times = {segment[0]: segment[clock] for segment in found.segments[start : start + count]}
+        times = {segment[0]: float(segment[clock]) for segment in found.segments[start : start + count]}
         ratios.append(times[condition] / times["off"])
     return ratios
 
