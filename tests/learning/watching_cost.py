@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from tests.learning.recipe_runs import FRAMEWORKS, Asked, Found, random_return, train
+from tests.learning.recipe_runs import FRAMEWORKS, HORIZON, Asked, Found, random_return, train
 
 _TRIMMED = 0.1  # on each side
 _FRAMES = "320x240"
@@ -93,6 +93,9 @@ def main() -> None:
     only.add_argument("--times_only", action="store_true", help="only the trainings with segments: on a silent machine")
     only.add_argument("--curves_only", action="store_true", help="compare the curves only: beside other work")
     asked = parser.parse_args()
+    least_steps = 3 * len(CONDITIONS) * HORIZON * Asked.num_envs
+    if asked.steps < least_steps:
+        parser.error(f"--steps: expected three rounds, {least_steps} or more, found {asked.steps}")
     cores = tuple(sorted(os.sched_getaffinity(0))[:2])
     if len(cores) < 2 and not (asked.shared or asked.curves_only):
         parser.error("expected two cores, found one; --shared measures on it")
