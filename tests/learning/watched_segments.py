@@ -211,9 +211,9 @@ def main() -> None:
             return make_vec(*arguments, **options, **asked["options"])
 
         ClientVectorEnv._attach = attach_and_count  # type: ignore[method-assign]
-        tandem.make_vec = make  # type: ignore[assignment]
+        tandem.make_vec = make
         if recipe.stem == "train_rllib":  # its environments are made by register_env
-            importlib.import_module("tandem.ray.rllib").make_vec = make
+            importlib.import_module("tandem.ray.rllib").make_vec = make  # type: ignore[attr-defined]
     sys.argv = [str(recipe), *asked["arguments"]]
     runpy.run_path(str(recipe), run_name="__main__")
     frames = segments.close()
