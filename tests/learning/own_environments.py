@@ -64,6 +64,7 @@ def take_own(framework: str, step: Callable[[], None]) -> None:
 
     _replace("tandem", "make_vec", make)
     if framework == "torchrl":
+        importlib.import_module("torchrl.collectors")  # derives classes from the one that is replaced
         _replace("torchrl.envs", "GymWrapper", lambda vector, **options: vector.make())
     if framework == "tianshou":
         _replace("tandem.tianshou", "VectorEnv", lambda envs: envs)
