@@ -21,20 +21,12 @@ import numpy as np
 
 import tandem
 from examples.train_ars import EPISODE_STEPS, TASK, Search
+from tests.frames.cores import place_engine
 from tests.frames.frame_watcher import FrameWatcher
 from viz.testing.virtual_display import virtual_display
 
 _VIEWER = Path("viz/viewer/viewer")
-_RENDER_THREAD = "tandem-frames"
 _RESAMPLES = 10_000
-
-
-def _place(engine: tandem.EngineProcess, steps: int, frames: int) -> None:
-    """Pins this process and the engine's threads to their cores."""
-    os.sched_setaffinity(0, {steps})
-    for thread in Path(f"/proc/{engine.pid}/task").iterdir():
-        drawing = (thread / "comm").read_text(encoding="ascii").strip() == _RENDER_THREAD
-        os.sched_setaffinity(int(thread.name), {frames if drawing else steps})
 
 
 @contextmanager
@@ -116,7 +108,8 @@ def main() -> None:
             FrameWatcher(engine.name, is_reader=False) as witness,
         ):
             if not options.shared:
-                _place(engine, cores[0], cores[1])
+                os.sched_setaffinity(0, {cores[0]})
+                place_engine(engine.pid, steps=cores[0], frames=cores[1])
             ratios, rates, frames, watched_secs = [], [], 0, 0.0
             for pair in range(options.pairs + 1):
                 rate: dict[bool, float] = {}

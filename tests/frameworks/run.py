@@ -9,7 +9,7 @@ import sb3s_tests
 
 import tandem
 
-sys.path.append(str(Path(__file__).parents[1] / "environments"))
+sys.path.extend(str(Path(__file__).parents[1] / folder) for folder in ("environments", "learning"))
 from their_tests import TheirTests
 
 _FOLDER = Path(__file__).parent

@@ -1,12 +1,14 @@
-"""Runs a recipe of client_py/examples/frameworks, and switches a viewer on and off between its updates.
+"""Runs a recipe of client_py/examples/frameworks, and measures segments of its training: each a rollout and its update.
 
-watched_segments.py RECIPE JSON: `updates` (steps of the vector between two switches), `pairs` (0: never a viewer),
-`out` (a file), `arguments` (of the recipe). A segment is one rollout and the update after it. Writes the segments'
-times, and a digest of all results of the environments: equal digests are equal learning curves.
+watched_segments.py RECIPE JSON, with the fields of `recipe_runs.Asked`. Before each segment it switches a viewer, in
+random order within each round. Writes the segments' times, and a digest of all rewards and ends of episodes: equal
+digests are equal learning curves.
 """
 
 import hashlib
+import importlib
 import json
+import os
 import random
 import runpy
 import select
@@ -14,29 +16,43 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import tandem
 from tandem.environments.client_vector import ClientVectorEnv
+from tests.frames.cores import place_engine
+from tests.learning.own_environments import take_own
+
+_HZ = 60
+# An engine looks five times a second whether a viewer is attached.
+_SWITCH_SECS = 0.25
+_WATCHDOG_SECS = 30.0
 
 
 class Viewer:
-    """A process that reads frames at 60 Hz while it is switched on."""
+    """A process that is detached ("off"), or attached ("published"), or attached and reads at 60 Hz ("watched").
 
-    def __init__(self, name: str) -> None:
-        """Starts it, switched off."""
+    An engine draws and publishes frames while a viewer is attached.
+    """
+
+    def __init__(self, name: str, core: int | None) -> None:
+        """Starts it, switched off; `core` is its core."""
         command = [sys.executable, __file__, "--view", name]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._process = subprocess.Popen(command, text=True, bufsize=1, **pipes)
-        self.switch(False)
+        if core is not None:
+            os.sched_setaffinity(self._process.pid, {core})
+        self.switch("off")
 
-    def switch(self, on: bool) -> None:
-        """Attaches it to the region, or detaches it; returns when it has done so."""
+    def switch(self, condition: str) -> None:
+        """Returns when the engine draws, or draws no more."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write("on\n" if on else "off\n")
-        assert self._process.stdout.readline() == "done\n"
+        self._process.stdin.write(f"{condition}\n")
+        answer = self._process.stdout.readline()
+        if answer != "done\n":
+            raise RuntimeError(f"viewer: expected frames within {_WATCHDOG_SECS:.0f} s, found none")
 
     def close(self) -> int:
         """Ends it, and returns the number of frames that it read."""
@@ -48,76 +64,96 @@ class Viewer:
 
 
 def view(name: str) -> None:
-    """Is the viewer's program: reads "on" and "off" from standard input, and frames of the region in between."""
-    reader, frames = None, 0
-    due = time.monotonic()
+    """Is the viewer's program: reads conditions from standard input, and frames of the region in between."""
+    reader: tandem.FastLaneReader | None = None
+    condition, frames, due = "off", 0, 0.0
     while True:
-        ready = select.select([sys.stdin], [], [], None if reader is None else max(due - time.monotonic(), 0.0))[0]
-        if ready:
-            line = sys.stdin.readline()
-            if reader is not None:
-                reader.close()
-                reader = None
-            if not line:
-                break
-            if line == "on\n":
-                reader, due = tandem.FastLaneReader.attach(name), time.monotonic()
-            print("done", flush=True)
-        elif reader is not None:
-            frames += reader.next_frame() is not None
-            due += 1 / 60
+        watching = reader is not None and condition == "watched"
+        if not select.select([sys.stdin], [], [], max(due - time.monotonic(), 0.0) if watching else None)[0]:
+            frames += reader is not None and reader.next_frame() is not None
+            due += 1 / _HZ
+            continue
+        if reader is not None:
+            reader.close()
+        condition = sys.stdin.readline().strip()
+        if not condition:
+            break
+        end = time.monotonic() + _SWITCH_SECS
+        reader = None
+        if condition != "off":
+            reader = tandem.FastLaneReader.attach(name)
+            reader.next_frame()  # may be an old one
+            while reader.next_frame() is None:
+                if time.monotonic() > end + _WATCHDOG_SECS:
+                    sys.exit("no frames")
+                time.sleep(0.005)
+        time.sleep(max(end - time.monotonic(), 0.0))  # equally long in each condition
+        due = time.monotonic()
+        print("done", flush=True)
     print(frames)
 
 
 class Segments:
-    """The clocks, the digest, and the order of segments with and without the viewer.
+    """The clocks, the digest, and the order of the segments.
 
     Attributes:
-      results: One list for each segment: watched, wall seconds, CPU seconds of this process, of the engine.
+      results: One list for each segment: condition, wall seconds, CPU seconds of this process, of the engine.
     """
 
-    def __init__(self, updates: int, pairs: int) -> None:
-        """Takes the steps of a segment, and the number of pairs."""
-        self._updates, self._pairs = updates, pairs
-        self._steps, self._engine_pid = 0, 0
+    def __init__(self, count: int, updates: int, conditions: list[str], cores: list[int]) -> None:
+        """Takes the number of segments, the vector's steps in each, conditions, and the cores of steps and frames."""
+        self._count, self._updates, self._conditions, self._cores = count, updates, conditions, cores
+        self._steps = 0
+        self._client: Any = None
         self._viewer: Viewer | None = None
         self._order = random.Random(0)
-        self._second: bool | None = None
-        self._on = False
+        self._left: list[str] = []  # of this round
+        self._condition = ""
         self._began: tuple[float, ...] | None = None
-        self.results: list[list[float]] = []
+        self.results: list[list[Any]] = []
         self.digest = hashlib.sha256()
 
-    def attach(self, name: str, engine_pid: int) -> None:
-        """Takes a region: that of the training, which is the last one that is attached before the first step."""
-        self._region, self._engine_pid = name, engine_pid
+    def attach(self, client: Any) -> None:
+        """Takes a client: that of the training is the last one before the first step."""
+        if not self._steps:
+            self._client = client
 
     def step(self) -> None:
         """Counts a step of the vector, and switches between two segments."""
-        if self._steps % self._updates == 0 and self._pairs:
+        if self._steps % self._updates == 0 and self._conditions:
             self._end_segment()
-            self._begin_segment()
+            if self._steps // self._updates < self._count:
+                self._begin_segment()
+            elif self._viewer is not None:
+                self._viewer.switch("off")
         self._steps += 1
+
+    def note(self, arrays: Any) -> None:
+        """Adds results of a step to the digest."""
+        for array in arrays:
+            self.digest.update(np.ascontiguousarray(array).tobytes())
 
     def _clocks(self) -> tuple[float, ...]:
         # The kernel's clock of another process's CPU time, in nanoseconds.
-        engine = time.clock_gettime((~self._engine_pid << 3) | 2)
+        engine = time.clock_gettime((~self._client.engine_pid << 3) | 2) if self._viewer else 0.0
         return time.monotonic(), time.process_time(), engine
 
     def _end_segment(self) -> None:
         if self._began is not None:
             now = self._clocks()
-            self.results.append([self._on, *(end - begin for end, begin in zip(now, self._began, strict=True))])
+            self.results.append([self._condition, *(end - begin for end, begin in zip(now, self._began, strict=True))])
+            self._began = None
 
     def _begin_segment(self) -> None:
-        if self._viewer is None:
-            self._viewer = Viewer(self._region)
-        if self._second is None:
-            self._on = self._order.random() < 0.5
-            self._second = not self._on
-        else:
-            self._on, self._second = self._second, None
-        self._viewer.switch(self._on)
+        if not self._left:
+            self._left = self._order.sample(self._conditions, len(self._conditions))
+        self._condition = self._left.pop()
+        if len(self._conditions) > 1:
+            if self._viewer is None:
+                if self._cores:
+                    place_engine(self._client.engine_pid, steps=self._cores[0], frames=self._cores[1])
+                self._viewer = Viewer(self._client.name, self._cores[1] if self._cores else None)
+            self._viewer.switch(self._condition)
         self._began = self._clocks()
 
     def close(self) -> int:
@@ -150,8 +186,7 @@ class _Stepper:
         return self._noted(self._stepper.recv(timeout))
 
     def _noted(self, results: Any) -> Any:
-        for array in results[1:4]:
-            self._segments.digest.update(np.ascontiguousarray(array).tobytes())
+        self._segments.note(results[1:4])
         return results
 
 
@@ -161,21 +196,24 @@ def main() -> None:
         view(sys.argv[2])
         return
     recipe, asked = Path(sys.argv[1]), json.loads(sys.argv[2])
-    segments = Segments(asked["updates"], asked["pairs"])
-    attach = ClientVectorEnv._attach
+    segments = Segments(asked["segments"], asked["updates"], asked["conditions"], asked["cores"])
+    if asked["environments"] == "own":
+        take_own(recipe.stem.removeprefix("train_"), segments.step)
+    else:
+        attach, make_vec = ClientVectorEnv._attach, cast(Any, tandem.make_vec)
 
-    def attach_and_count(self: ClientVectorEnv, client: Any) -> None:
-        attach(self, client)
-        segments.attach(client.name, client.engine_pid)
-        self._stepper = _Stepper(self._stepper, segments)  # type: ignore[assignment]
+        def attach_and_count(self: ClientVectorEnv, client: Any) -> None:
+            attach(self, client)
+            segments.attach(client)
+            self._stepper = _Stepper(self._stepper, segments)  # type: ignore[assignment]
 
-    make_vec = tandem.make_vec
+        def make(*arguments: Any, **options: Any) -> Any:
+            return make_vec(*arguments, **options, **asked["options"])
 
-    def make_visible(*arguments: Any, **options: Any) -> Any:
-        return make_vec(*arguments, **options, frames="320x240", threads=1)
-
-    ClientVectorEnv._attach = attach_and_count  # type: ignore[method-assign]
-    tandem.make_vec = make_visible
+        ClientVectorEnv._attach = attach_and_count  # type: ignore[method-assign]
+        tandem.make_vec = make
+        if recipe.stem == "train_rllib":  # its environments are made by register_env
+            importlib.import_module("tandem.ray.rllib").make_vec = make  # type: ignore[attr-defined]
     sys.argv = [str(recipe), *asked["arguments"]]
     runpy.run_path(str(recipe), run_name="__main__")
     frames = segments.close()

@@ -1,46 +1,35 @@
-"""Measures what watching costs a training by each framework, and tests that the cost is below a margin.
+"""Measures what publishing and watching cost a training by each framework, and tests that it is below a margin.
 
-Runs recipes of client_py/examples/frameworks on Tandem's CartPole-v1. In each training a viewer that reads 60 frames a
-second is switched on and off between updates, in random order within each pair of segments. Two one-sided tests (TOST)
-of the mean logarithm of the pairs' ratios, without the most extreme tenth on each side (Yuen's trimmed means).
+Runs recipes of client_py/examples/frameworks on Tandem's CartPole-v1. A segment of a training is a rollout and its
+update. Three segments are a round, in random order: without a viewer; with an attached viewer that does not read, for
+which the engine draws and publishes 60 frames a second; with one that also reads them. Two one-sided tests (TOST) of
+the mean logarithm of the ratios to the segment without a viewer, without the most extreme tenth on each side (Yuen's
+trimmed means). Each training is repeated without frames; rewards and ends of episodes must be equal.
 """
 
 import argparse
-import json
 import math
-import subprocess
+import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
-_ROOT = Path(__file__).parents[2]
-_RECIPES = _ROOT / "client_py" / "examples" / "frameworks"
-_SEGMENTS = Path(__file__).with_name("watched_segments.py")
+from tests.learning.recipe_runs import FRAMEWORKS, HORIZON, Asked, Found, random_return, train
+
 _TRIMMED = 0.1  # on each side
-_ENVS, _UPDATES = 16, 64  # 1,024 steps: a rollout and its update in each recipe
-FRAMEWORKS = {
-    "sb3": [],
-    "sbx": [],
-    "cleanrl": [],
-    "torchrl": [],
-    "tianshou": [],
-    "rllib": ["--runners", "0", "--batch", "1024"],
-    "xuance": [],
-}
+_FRAMES = "320x240"
+CONDITIONS = ("off", "published", "watched")
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The ratio watched / unwatched of a time.
+    """A ratio of times, with / without.
 
     Attributes:
-      mean: Of the pairs.
+      mean: Of the rounds.
       low: The lower end of the interval of 90 %, by which TOST decides at 5 %.
       high: The upper end.
     """
@@ -52,6 +41,10 @@ class Interval:
     def within(self, margin: float) -> bool:
         """Returns whether the test says that the ratio is 1, but for the margin."""
         return 1 - margin < self.low and self.high < 1 + margin
+
+    def __str__(self) -> str:
+        """Returns mean and ends."""
+        return f"{self.mean:.4f} ({self.low:.4f} .. {self.high:.4f})"
 
 
 def interval(ratios: Sequence[float]) -> Interval:
@@ -66,72 +59,81 @@ def interval(ratios: Sequence[float]) -> Interval:
     return Interval(math.exp(mean), math.exp(mean - reach), math.exp(mean + reach))
 
 
-def pairs_of(segments: Sequence[Sequence[float]], clock: int) -> list[float]:
-    """Returns watched / unwatched of each pair of neighbours, of one clock, without the first pair, which warms up."""
-    found = []
-    for first, second in zip(segments[2::2], segments[3::2], strict=False):
-        watched, unwatched = (first, second) if first[0] else (second, first)
-        found.append(watched[clock] / unwatched[clock])
-    return found
+def ratios_of(found: Found, condition: str, clock: int) -> list[float]:
+    """Returns condition / off of each round, of one clock, without the first round, which warms up."""
+    count, ratios = len(CONDITIONS), []
+    for start in range(count, len(found.segments) - count + 1, count):
+        times = {segment[0]: float(segment[clock]) for segment in found.segments[start : start + count]}
+        ratios.append(times[condition] / times["off"])
+    return ratios
 
 
-def train(framework: str, seed: int, steps: int, pairs: int, python: str = sys.executable) -> dict[str, Any]:
-    """Runs a recipe in a process of its own; returns what watched_segments.py wrote."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "found.json")
-        arguments = ["--steps", str(steps), "--num_envs", str(_ENVS), "--seed", str(seed), *FRAMEWORKS[framework]]
-        asked = {"updates": _UPDATES, "pairs": pairs, "out": str(out), "arguments": arguments}
-        command = [python, str(_SEGMENTS), str(_RECIPES / f"train_{framework}.py"), json.dumps(asked)]
-        ran = subprocess.run(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
-        if ran.returncode:
-            raise RuntimeError(f"{framework}, seed {seed}: the training failed:\n{ran.stdout[-4000:]}")
-        found: dict[str, Any] = json.loads(out.read_text())
-        return found
+def _verdict(wall: Interval, cpu: Interval, margin: float) -> str:
+    return {(True, True): "both", (True, False): "wall", (False, True): "CPU", (False, False): "neither"}[
+        wall.within(margin), cpu.within(margin)
+    ]
+
+
+def _frame_rate(runs: Sequence[Found], condition: str) -> str:
+    secs = sum(segment[1] for run in runs for segment in run.segments if segment[0] == "watched")
+    return f"{sum(run.frames for run in runs) / secs:.0f}" if condition == "watched" else ""
 
 
 def main() -> None:
-    """Trains, prints the table, and exits with 1 if the curves of a framework differ."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--frameworks", nargs="+", choices=sorted(FRAMEWORKS), default=list(FRAMEWORKS))
+    """Trains, prints a table, and exits with 1 if curves differ or a training did not learn."""
+    parser = argparse.ArgumentParser(
+        prog="tools/watching_cost", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=list(FRAMEWORKS))
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--margin", type=float, default=0.01)
+    parser.add_argument("--shared", action="store_true", help="pin nothing: frames take time from the training's core")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--times_only", action="store_true", help="only the trainings with segments: on a silent machine")
+    only.add_argument("--curves_only", action="store_true", help="compare the curves only: beside other work")
     asked = parser.parse_args()
+    least_steps = 3 * len(CONDITIONS) * HORIZON * Asked.num_envs
+    if asked.steps < least_steps:
+        parser.error(f"--steps: expected three rounds, {least_steps} or more, found {asked.steps}")
+    cores = tuple(sorted(os.sched_getaffinity(0))[:2])
+    if len(cores) < 2 and not (asked.shared or asked.curves_only):
+        parser.error("expected two cores, found one; --shared measures on it")
+    if asked.shared or asked.curves_only:
+        cores = ()
+    limit = random_return()
     print(
-        f"| framework | pairs | wall, watched / unwatched | CPU of the trainer | equal at {asked.margin:.0%} | "
-        "engine's CPU | frames | curves equal |\n|---|--:|--:|--:|---|--:|--:|---|"
+        f"{asked.steps:,} steps, seeds {asked.seeds}; {'cores shared' if not cores else 'viewer on its own core'}; "
+        f"return of a random policy, 99th percentile: {limit:.0f}\n\n"
+        "| framework | condition | rounds | wall, relative to off | CPU of the trainer | "
+        f"equal at {asked.margin:.0%} | CPU of the engine | frames/s read | least return | curves equal |\n"
+        "|---|---|--:|--:|--:|---|--:|--:|--:|---|"
     )
-    equal = True
+    good = True
     for framework in asked.frameworks:
-        ratios: tuple[list[float], ...] = ([], [], [])
-        frames, same = 0, True
+        runs: list[Found] = []
+        same = "not compared"
         for seed in asked.seeds:
-            watched = train(framework, seed, asked.steps, 1)
-            same &= watched["digest"] == train(framework, seed, asked.steps, 0)["digest"]
-            frames += watched["frames"]
-            for clock, found in enumerate(ratios, 1):
-                found += pairs_of(watched["segments"], clock)
-        equal &= same
-        wall, cpu, engine = map(interval, ratios)
-        passes = (
-            "both"
-            if wall.within(asked.margin) and cpu.within(asked.margin)
-            else "wall"
-            if wall.within(asked.margin)
-            else ("CPU" if cpu.within(asked.margin) else "neither")
-        )
-        print(
-            f"| {framework} | {len(ratios[0])} | {_shown(wall)} | {_shown(cpu)} | {passes} | {_shown(engine)} | "
-            f"{frames} | {'yes' if same else 'NO'} |",
-            flush=True,
-        )
-    sys.exit(0 if equal else 1)
-
-
-def _shown(found: Interval) -> str:
-    return f"{found.mean:.4f} ({found.low:.4f} .. {found.high:.4f})"
+            options = {"frames": _FRAMES, "threads": 1}
+            run = train(Asked(framework, seed, asked.steps, conditions=CONDITIONS, options=options, cores=cores))
+            runs.append(run)
+            if not asked.times_only:
+                plain = train(Asked(framework, seed, asked.steps, options={"threads": 1}, cores=cores))
+                equal = run.digest == plain.digest and same != "NO"
+                same = "yes" if equal else "NO"
+        least = min(run.last_return for run in runs)
+        good = good and same != "NO" and least > limit
+        for condition in CONDITIONS[1:]:
+            ratios = [[one for run in runs for one in ratios_of(run, condition, clock)] for clock in (1, 2, 3)]
+            wall, cpu, engine = map(interval, ratios)
+            times = f"{wall} | {cpu} | {_verdict(wall, cpu, asked.margin)} | {engine} | {_frame_rate(runs, condition)}"
+            if asked.curves_only:
+                times = " | " * 4
+            print(
+                f"| {framework} | {condition} | {len(ratios[0])} | {times} | {least:.1f} | {same} |",
+                flush=True,
+            )
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":

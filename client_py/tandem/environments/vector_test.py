@@ -117,6 +117,26 @@ def test_gymnasiums_wrapper_gives_the_same_as_on_sync(wrapper: str, mode: Autore
         _assert_same(results[1], results[0])
 
 
+def test_normalised_observations_are_those_of_rounded_ones() -> None:
+    """In every digit: Gymnasium's, rounded to float32 before NormalizeObservation; from workers without rounding."""
+
+    def normalised(envs: Any) -> NDArray[np.float32]:
+        envs = wrappers.NormalizeObservation(envs)
+        envs.action_space.seed(5)
+        found = [envs.reset(seed=7)[0], *(envs.step(envs.action_space.sample())[0] for _ in range(120))]
+        envs.close()
+        return np.stack(found)
+
+    def rounded(obs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return obs.astype(np.float32).astype(np.float64)
+
+    native = normalised(tandem.make_vec("Hopper-v5", 3))
+    np.testing.assert_array_equal(native, normalised(wrappers.TransformObservation(_sync("Hopper-v5", 3), rounded)))
+    plain = normalised(_sync("Hopper-v5", 3))
+    assert (native != plain).any()
+    np.testing.assert_array_equal(normalised(tandem.make_vec("Hopper-v5", 3, backend="python")), plain)
+
+
 def _assert_same(found: Any, expected: Any) -> None:
     if isinstance(expected, (tuple, list)):
         assert len(found) == len(expected)
