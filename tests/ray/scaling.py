@@ -288,6 +288,7 @@ def rllib_steps(runners: int, seconds: float) -> float:
             .environment(_TASK)
             .env_runners(num_env_runners=runners, num_envs_per_env_runner=_ENVS, rollout_fragment_length=_HORIZON)
             .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[64, 64], fcnet_activation="tanh"))
+            .training(train_batch_size_per_learner=_ENVS * _HORIZON * runners)
             .learners(num_learners=0)
         )
         algorithm = config.build_algo()
