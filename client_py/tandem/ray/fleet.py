@@ -21,6 +21,8 @@ _MOST_FAILURES = 3  # in a row, of one worker
 _VARIABLES = {
     # Otherwise Ray kills the engine with its actor, before the engine removes its region. Engines end by themselves.
     "RAY_kill_child_processes_on_worker_exit": "0",
+    # Otherwise worker and engine have niceness 15, and lose their cores to any other process.
+    "RAY_worker_niceness": "0",
     # Results of up to so many bytes come in the reply to the request, into the store that Ray has in the caller's
     # process. Through the raylets' stores, a rollout of 0.5 MB needs some 15 ms of CPU time more.
     "RAY_max_direct_call_object_size": str(1 << 20),
