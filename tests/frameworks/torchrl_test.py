@@ -1,9 +1,16 @@
-"""TorchRL: Tandem's vector environments by GymWrapper, single environments by id."""
+"""TorchRL: Tandem's vector environments by GymWrapper, also in collectors on Ray; single environments by id."""
+
+import contextlib
+import tempfile
+import time
+from pathlib import Path
 
 import gymnasium
 import pytest
+import ray
 import tensordict
 import torch
+from torchrl.collectors.distributed import RayCollector
 from torchrl.envs import GymEnv, GymWrapper
 from torchrl.envs.utils import check_env_specs
 
@@ -43,6 +50,55 @@ def _ours() -> gymnasium.vector.VectorEnv:
 def _theirs() -> gymnasium.vector.VectorEnv:
     mode = {"autoreset_mode": "SameStep"}
     return gymnasium.make_vec("Hopper-v5", 3, vectorization_mode="sync", vector_kwargs=mode)
+
+
+def _regions() -> set[str]:
+    return {path.name for path in Path("/dev/shm").glob("tandem-[0-9]*")}
+
+
+def _engines(names: set[str]) -> list[str]:
+    """Returns the living engines of these regions."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += [name for name in names if name in path.read_text("utf-8", errors="replace")]
+    return found
+
+
+def test_collectors_on_ray_have_engines_of_their_own() -> None:
+    """Each collects its share of a batch. TorchRL kills them at the end; the next engine removes what they left."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory() as names,  # a file for each engine, named as its region
+        pytest.MonkeyPatch.context() as patch,
+    ):
+
+        def make_envs() -> GymWrapper:  # of this function, since workers cannot import this file
+            envs = tandem.make_vec("CartPole-v1", 3, autoreset_mode="SameStep")
+            Path(names, envs.client.name).touch()
+            return GymWrapper(envs)
+
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=folder)
+        collector = RayCollector(
+            [make_envs] * 2, frames_per_batch=120, total_frames=360, sync=True, remote_configs={"num_cpus": 1}
+        )
+        collector.set_seed(0)
+        shapes = []
+        for batch in collector:
+            shapes.append(batch.shape)
+            engines = {path.name for path in Path(names).iterdir()} & _regions()
+        ray.shutdown()
+    assert shapes == [torch.Size([2, 3, 20])] * 3
+    assert len(engines) == 2, engines
+    assert not torch.equal(batch["observation"][0], batch["observation"][1])
+    end = time.monotonic() + 30
+    while _engines(engines) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not _engines(engines)
+    tandem.make_vec("CartPole-v1", 1).close()
+    assert not engines & _regions()
 
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "HalfCheetah-v5"])

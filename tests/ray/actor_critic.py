@@ -70,14 +70,22 @@ def bare_loop() -> None:
     random = np.random.default_rng(0)
     obs, _ = envs.reset(seed=0)
     horizon = asked["horizon"]
-    rows = np.empty((horizon + 1, *obs.shape), obs.dtype)
+    # What PPO learns from, as loops in the style of CleanRL keep it.
+    actions, kept = policy.act(obs, random)
+    results = envs.step(actions)
+    obs = results[0]
+    arrays = [np.empty((horizon, *part.shape), part.dtype) for part in (obs, actions, *kept.values(), *results[1:4])]
     print("ready", flush=True)
     for _ in sys.stdin:
         started, steps = time.monotonic(), 0
         while (took := time.monotonic() - started) < asked["seconds"]:
             for step in range(horizon):
-                rows[step] = obs
-                obs = envs.step(policy.act(rows[step], random)[0])[0]
+                arrays[0][step] = obs
+                actions, kept = policy.act(obs, random)
+                results = envs.step(actions)
+                for array, part in zip(arrays[1:], (actions, *kept.values(), *results[1:4]), strict=True):
+                    array[step] = part
+                obs = results[0]
             steps += horizon * asked["num_envs"]
         print(json.dumps({"steps": steps, "seconds": took}), flush=True)
     envs.close()

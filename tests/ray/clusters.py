@@ -3,12 +3,15 @@
 import contextlib
 import os
 import re
+import subprocess
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 import ray
@@ -21,6 +24,7 @@ HEALTH = {
     "health_check_timeout_ms": 1000,
     "health_check_failure_threshold": 3,
 }
+RUNS = int(os.environ.get("TANDEM_FAULT_RUNS", "1"))  # of each fault, at random moments
 _STORE_BYTES = 100 << 20
 # Marks the processes of a test in their environments: actors, and so engines, inherit it from the raylets.
 _MARK = "TANDEM_RAY_TEST"
@@ -40,20 +44,52 @@ class LocalCluster:
         self._cluster = cluster
         self.address: str = cluster.address
         self.nodes: list[Any] = []
+        # The kernel kills a node's processes when the thread that started them ends, as Ray asks it to.
+        self._starter = ThreadPoolExecutor(1)
 
     def add(self, cores: int = 1, **resources: float) -> Any:
         """Starts a node and returns Ray's object for it."""
-        node = self._cluster.add_node(num_cpus=cores, object_store_memory=_STORE_BYTES, resources=resources)
+
+        def start() -> Any:
+            # Ray also sets handlers of signals, which only the main thread may do; those of the head are enough.
+            with mock.patch("signal.signal"):
+                return self._cluster.add_node(num_cpus=cores, object_store_memory=_STORE_BYTES, resources=resources)
+
+        node = self._starter.submit(start).result()
         self.nodes.append(node)
         return node
 
+    def close(self) -> None:
+        """Ends the thread, and so the nodes."""
+        self._starter.shutdown()
+
     def raylet(self, node: Any) -> psutil.Process:
         """Returns the process of a node's raylet."""
-        return psutil.Process(node.all_processes["raylet"][0].process.pid)
+        return psutil.Process(_raylet(node).pid)
+
+    def is_dead(self, node: Any) -> bool:
+        """Returns whether a node's raylet has ended. Its workers notice that only after this call, as its parent's."""
+        return _raylet(node).poll() is not None
 
     def kill(self, node: Any) -> None:
         """Kills a node's raylet; its other processes notice."""
-        self.raylet(node).kill()
+        _raylet(node).kill()
+        _raylet(node).wait()
+
+    def have(self, nodes: int) -> None:
+        """Removes what is left of dead nodes, then living nodes or adds some, until there are so many."""
+        dead = [node for node in self.nodes if self.is_dead(node)]
+        for node in dead + [node for node in self.nodes if node not in dead][nodes:]:
+            self._cluster.remove_node(node, allow_graceful=False)
+            self.nodes.remove(node)
+        while len(self.nodes) < nodes:
+            self.add()
+        expect(lambda: sum(node["Alive"] for node in ray.nodes()) == nodes + 1, f"a head and {nodes} nodes")
+
+
+def _raylet(node: Any) -> "subprocess.Popen[bytes]":
+    process: subprocess.Popen[bytes] = node.all_processes["raylet"][0].process
+    return process
 
 
 @contextlib.contextmanager
@@ -81,35 +117,47 @@ def local_cluster(nodes: int, *, cores: int = 1, system: dict[str, Any] | None =
             "_system_config": {**HEALTH, **(system or {})},
         }
         cluster = Cluster(initialize_head=True, head_node_args=head)
+        local = LocalCluster(cluster)
         try:
             ray.init(address=cluster.address, log_to_driver=False)
-            local = LocalCluster(cluster)
             for _ in range(nodes):
                 local.add(cores)
             yield local
         finally:
             ray.shutdown()
             cluster.shutdown()
+            local.close()
         expect(lambda: not engines(), "no engine")
         expect(lambda: shared_memory() <= before, "nothing more in /dev/shm")
+
+
+def marked() -> Iterator[psutil.Process]:
+    """Yields the processes that this test's cluster started: Ray's, actors, and engines."""
+    for process in psutil.process_iter(["status"]):
+        with contextlib.suppress(psutil.Error):
+            if process.info["status"] != psutil.STATUS_ZOMBIE and process.environ().get(_MARK) == os.environ[_MARK]:
+                yield process
 
 
 def engines() -> list[int]:
     """Returns the process ids of the engines and supervisors that this test's actors started."""
     found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
-        if process.info["status"] == psutil.STATUS_ZOMBIE or not any("--launcher_fd" in word for word in words):
-            continue
+    for process in marked():
         with contextlib.suppress(psutil.Error):
-            if process.environ().get(_MARK) == os.environ[_MARK]:
+            if any("--launcher_fd" in word for word in process.cmdline()):
                 found.append(process.pid)
     return found
 
 
 def shared_memory() -> set[str]:
-    """Returns the names of regions in /dev/shm that `make_vec` chose, also other programs'."""
-    return {path.name for path in Path("/dev/shm").iterdir() if re.match(r"\.?tandem-\d+-", path.name)}
+    """Returns the names of regions in /dev/shm that `make_vec` chose, without those of other living programs."""
+    own = {process.pid for process in marked()} | {os.getpid()}
+    found = set()
+    for path in Path("/dev/shm").iterdir():
+        name = re.match(r"\.?tandem-(\d+)-", path.name)
+        if name and (int(name[1]) in own or not psutil.pid_exists(int(name[1]))):
+            found.add(path.name)
+    return found
 
 
 def expect(condition: Callable[[], bool], what: str, timeout: float = 30.0) -> float:

@@ -10,32 +10,50 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
+import ray
+from numpy.typing import NDArray
 from scipy import stats as distributions
 
 import tandem
 from tandem.ray import Loss, NodeLost, Placement, RolloutWorkers, WorkerLost, rollout_workers
-from tests.ray.clusters import engines, expect, local_cluster
-from tests.ray.policies import Linear, train
+from tests.ray.clusters import RUNS, LocalCluster, engines, expect, local_cluster, shared_memory
+from tests.ray.policies import Linear, Unhurried, train
 
-_RUNS = int(os.environ.get("TANDEM_FAULT_RUNS", "1"))  # of each fault, at random moments
 _UPDATES = 80
 _TRAINING: dict[str, Any] = {"num_envs": 16, "horizon": 128, "policy": Linear, "seed": 0}
 _UNREACHABLE_SECS = 10.0  # docs/scaling.md: three failed checks, and the news of it
 
 
 @pytest.fixture(scope="module")
-def interval() -> tuple[float, float]:
-    """The final returns of undisturbed trainings: a prediction interval of 99.9 %, from six."""
+def cluster() -> Iterator[LocalCluster]:
+    """A cluster for all tests, whose nodes die and join."""
+    with local_cluster(2) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(cluster: LocalCluster) -> Iterator[None]:
+    """After each test there is no engine and no region of it."""
+    before = shared_memory()
+    yield
+    expect(lambda: not engines(), "no engine")
+    expect(lambda: shared_memory() <= before, "nothing more in /dev/shm")
+
+
+@pytest.fixture(scope="module")
+def interval(cluster: LocalCluster) -> tuple[float, float]:
+    """The final returns of undisturbed trainings: a prediction interval of 99.9 %, from eight."""
     found = []
-    with local_cluster(2):
-        for seed in range(6):
-            with rollout_workers("CartPole-v1", **{**_TRAINING, "seed": seed}) as workers:
-                found.append(_final(train(workers, _UPDATES).returns))
+    cluster.have(2)
+    for seed in range(8):
+        with rollout_workers("CartPole-v1", **{**_TRAINING, "seed": seed}) as workers:
+            found.append(_final(train(workers, _UPDATES).returns))
     mean, deviation, count = np.mean(found), np.std(found, ddof=1), len(found)
     reach = distributions.t.ppf(0.9995, count - 1) * deviation * np.sqrt(1 + 1 / count)
     print(f"undisturbed: {mean:.1f} +- {reach:.1f}")
@@ -62,8 +80,10 @@ def _expect_training(workers: RolloutWorkers, interval: tuple[float, float], fau
     happened = threading.Event()
 
     def once() -> None:
-        fault()
-        happened.set()
+        try:
+            fault()
+        finally:
+            happened.set()
 
     with _later(once):
         # The updates after the fault are enough for the training to recover.
@@ -94,11 +114,12 @@ def _collect_until(workers: RolloutWorkers, condition: Callable[[], bool], timeo
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("run", range(_RUNS))
+@pytest.mark.parametrize("run", range(RUNS))
 @pytest.mark.parametrize("victim", ["actor", "engine"])
-def test_killed_processes(victim: str, run: int, interval: tuple[float, float]) -> None:
+def test_killed_processes(victim: str, run: int, cluster: LocalCluster, interval: tuple[float, float]) -> None:
     """An actor, or its engine: the error names it, and the worker is started again on its node."""
-    with local_cluster(2), rollout_workers("CartPole-v1", nodes=2, **_TRAINING) as workers:
+    cluster.have(2)
+    with rollout_workers("CartPole-v1", nodes=2, **_TRAINING) as workers:
         started = _started(workers, 1)
         pid = started.pid if victim == "actor" else started.engine_pid
         losses = _expect_training(workers, interval, lambda: os.kill(pid, signal.SIGKILL))
@@ -112,10 +133,11 @@ def test_killed_processes(victim: str, run: int, interval: tuple[float, float]) 
         assert {(rollout.worker, rollout.incarnation) for rollout in found} >= {(0, 0), (1, 1)}
 
 
-@pytest.mark.parametrize("run", range(_RUNS))
-def test_a_killed_raylet_costs_its_rollouts(run: int, interval: tuple[float, float]) -> None:
+@pytest.mark.parametrize("run", range(RUNS))
+def test_a_killed_raylet_costs_its_rollouts(run: int, cluster: LocalCluster, interval: tuple[float, float]) -> None:
     """NodeLost comes within 5 s; the others do not pause; the worker moves to a node that joins."""
-    with local_cluster(3) as cluster, rollout_workers("CartPole-v1", nodes=3, **_TRAINING) as workers:
+    cluster.have(3)
+    with rollout_workers("CartPole-v1", nodes=3, **_TRAINING) as workers:
         killed: list[float] = []
 
         def fault() -> None:
@@ -135,37 +157,42 @@ def _losses_later(workers: RolloutWorkers) -> list[Loss]:
     return workers.losses
 
 
-def test_other_nodes_do_not_pause() -> None:
-    """While a raylet is killed, and its node replaced, the gaps between the others' rollouts stay short."""
-    options: dict[str, Any] = {"num_envs": 16, "horizon": 4000, "policy": Linear}
-    with local_cluster(3) as cluster, rollout_workers("CartPole-v1", nodes=3, **options) as workers:
-        times: dict[int, list[float]] = defaultdict(list)
+def test_other_nodes_do_not_pause(cluster: LocalCluster) -> None:
+    """While a raylet is killed, and its node replaced, the others wait for less than a rollout's time for a request."""
+    options: dict[str, Any] = {"num_envs": 16, "horizon": 150, "policy": Unhurried}
+    cluster.have(3)
+    with rollout_workers("CartPole-v1", nodes=3, **options) as workers:
+        times: dict[int, list[NDArray[np.float64]]] = defaultdict(list)  # of the steps of each rollout
 
         def watch(condition: Callable[[], bool], timeout: float = 60) -> None:
             began = time.monotonic()
             while not condition():
                 assert time.monotonic() - began < timeout
                 for rollout in workers.collect(1):
-                    times[rollout.worker].append(time.monotonic())
+                    times[rollout.worker].append(rollout.extras["times"][:, 0])
 
-        watch(lambda: min(map(len, times.values()), default=0) >= 8)
+        watch(lambda: min(map(len, times.values()), default=0) >= 4)
         lost = workers._fleet.workers[1]
         assert lost.node is not None
         by_id = {node.node_id: node for node in cluster.nodes}
         cluster.kill(by_id[lost.node.id])
         watch(lambda: bool(workers.losses))
-        cluster.add()
+        adding = threading.Thread(target=cluster.add)
+        adding.start()
         watch(lambda: workers.stats().workers == 3)
+        adding.join()
         for index in (0, 2):
-            gaps = np.diff(times[index])
-            print(f"worker {index}: median gap {np.median(gaps):.3f} s, greatest {gaps.max():.3f} s")
-            assert gaps.max() < 2.5 * np.median(gaps) + 0.2, "expected no pause"
+            taken = np.median([steps[-1] - steps[0] for steps in times[index]])
+            pauses = [after[0] - before[-1] for before, after in pairwise(times[index])]
+            print(f"worker {index}: rollouts of {taken:.3f} s; pauses of at most {max(pauses):.3f} s between two")
+            assert max(pauses) < taken
 
 
-@pytest.mark.parametrize("run", range(_RUNS))
-def test_a_silent_node_is_removed(run: int, interval: tuple[float, float]) -> None:
+@pytest.mark.parametrize("run", range(RUNS))
+def test_a_silent_node_is_removed(run: int, cluster: LocalCluster, interval: tuple[float, float]) -> None:
     """All its processes are stopped: Ray's health check fails, and its worker is lost."""
-    with local_cluster(2) as cluster, rollout_workers("CartPole-v1", nodes=2, **_TRAINING) as workers:
+    cluster.have(2)
+    with rollout_workers("CartPole-v1", nodes=2, **_TRAINING) as workers:
         lost = workers._fleet.workers[0]
         assert lost.node is not None
         node = next(node for node in cluster.nodes if node.node_id == lost.node.id)
@@ -178,39 +205,64 @@ def test_a_silent_node_is_removed(run: int, interval: tuple[float, float]) -> No
                 process.send_signal(signal.SIGSTOP)
             times.append(time.monotonic())
 
-        losses = _expect_training(workers, interval, fault) or _losses_later(workers)
-        assert isinstance(losses[0].error, NodeLost)
-        print(f"NodeLost {losses[0].time - times[0]:.1f} s after the stop")
-        assert losses[0].time - times[0] < _UNREACHABLE_SECS
-        for process in stopped:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGCONT)
-        expect(lambda: len(engines()) == 1, "one engine: the other's raylet ended, and its actor with it")
+        try:
+            (loss,) = _expect_training(workers, interval, fault) or _losses_later(workers)
+        finally:
+            for process in stopped:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGCONT)
+        assert isinstance(loss.error, NodeLost)
+        print(f"NodeLost {loss.time - times[0]:.1f} s after the stop")
+        assert loss.time - times[0] < _UNREACHABLE_SECS
+        took = expect(lambda: cluster.is_dead(node), "the end of the raylet", 120)
+        took += expect(lambda: len(engines()) == 1, "the end of its worker and of the engine")
+        print(f"the node's engine ended {took:.1f} s after the node continued")
 
 
-def test_a_node_that_joins_gets_a_worker() -> None:
+@pytest.mark.parametrize("run", range(RUNS))
+def test_a_node_that_joins_gets_a_worker(run: int, cluster: LocalCluster, interval: tuple[float, float]) -> None:
     """Without `nodes`, each node of the cluster has a worker."""
-    with local_cluster(1) as cluster, rollout_workers("CartPole-v1", **_TRAINING) as workers:
-        workers.collect()
-        cluster.add()
+    cluster.have(1)
+    with rollout_workers("CartPole-v1", **_TRAINING) as workers:
+        assert not _expect_training(workers, interval, cluster.add)
         took = _collect_until(workers, lambda: workers.stats().workers == 2, 30)
         assert {rollout.worker for _ in range(4) for rollout in workers.collect()} == {0, 1} and not workers.losses
-        print(f"{took:.1f} s after the new node")
+        print(f"at most {took:.1f} s after the training")
 
 
-def test_a_full_object_store_delays_but_loses_nothing() -> None:
+@pytest.mark.parametrize("run", range(RUNS))
+def test_a_full_object_store_does_not_end_a_training(
+    run: int, cluster: LocalCluster, interval: tuple[float, float]
+) -> None:
+    """The caller's store gets twice its size of other objects, which the caller keeps."""
+    cluster.have(2)
+    kept = []
+
+    def fill() -> None:
+        for _ in range(20):
+            kept.append(ray.put(np.ones(10 << 20, np.uint8)))
+
+    with rollout_workers("CartPole-v1", nodes=2, **_TRAINING) as workers:
+        assert not _expect_training(workers, interval, fill)
+        assert all(ray.get(reference).all() for reference in kept)
+
+
+def test_kept_rollouts_may_fill_the_object_store(cluster: LocalCluster) -> None:
     """The caller keeps rollouts of twice the store's size: Ray moves them to disk."""
+    cluster.have(1)
     options: dict[str, Any] = {"num_envs": 64, "horizon": 4096, "policy": Linear, "seed": 0}
-    with local_cluster(1), rollout_workers("CartPole-v1", nodes=1, **options) as workers:
+    with rollout_workers("CartPole-v1", nodes=1, **options) as workers:
         kept = [workers.collect(1)[0] for _ in range(16)]
         assert sum(rollout.nbytes for rollout in kept) > 2 * 100 << 20
         assert [rollout.number for rollout in kept] == list(range(16)) and not workers.losses
         assert all(np.isfinite(rollout.obs).all() for rollout in kept)
 
 
-def test_a_slow_node_delays_only_itself(interval: tuple[float, float]) -> None:
+@pytest.mark.parametrize("run", range(RUNS))
+def test_a_slow_node_delays_only_itself(run: int, cluster: LocalCluster, interval: tuple[float, float]) -> None:
     """Worker 1 is stopped for nearly all of the time; its old rollouts are dropped, and the training ends as usual."""
-    with local_cluster(2), rollout_workers("CartPole-v1", nodes=2, **_TRAINING) as workers:
+    cluster.have(2)
+    with rollout_workers("CartPole-v1", nodes=2, **_TRAINING) as workers:
         actor = psutil.Process(_started(workers, 1).pid)
         stop = threading.Event()
 
@@ -222,14 +274,15 @@ def test_a_slow_node_delays_only_itself(interval: tuple[float, float]) -> None:
                 time.sleep(0.001)
 
         braking = threading.Thread(target=brake)
-        braking.start()
         try:
-            losses = _expect_training(workers, interval, lambda: None)
+            losses = _expect_training(workers, interval, braking.start)
+            while not workers.stats().stale:
+                train(workers, 5)
         finally:
             stop.set()
             braking.join()
         counts = workers.stats()
-        assert not losses and counts.stale > 0
+        assert not losses
         print(f"{counts.delivered} delivered, {counts.stale} stale")
 
 
@@ -244,18 +297,18 @@ train(workers, 10**6)
 """
 
 
-@pytest.mark.parametrize("run", range(_RUNS))
-def test_a_killed_driver_leaves_nothing(run: int) -> None:
+@pytest.mark.parametrize("run", range(RUNS))
+def test_a_killed_driver_leaves_nothing(run: int, cluster: LocalCluster) -> None:
     """Actors, engines and regions disappear; the next driver finds the nodes free."""
-    with local_cluster(2) as cluster:
-        command = [sys.executable, "-c", _DRIVER, cluster.address]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
-            assert driver.stdout is not None
-            assert driver.stdout.readline() == "started\n"
-            assert len(engines()) == 2
-            time.sleep(random.uniform(0, 2))
-            driver.kill()
-        took = expect(lambda: not engines(), "no engine", 30)
-        print(f"no engine {took:.1f} s after the kill")
-        with rollout_workers("CartPole-v1", nodes=2, **_TRAINING, placement=Placement(start_timeout=60)) as workers:
-            assert len(workers.collect()) == 2
+    cluster.have(2)
+    command = [sys.executable, "-c", _DRIVER, cluster.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "started\n"
+        assert len(engines()) == 2
+        time.sleep(random.uniform(0, 2))
+        driver.kill()
+    took = expect(lambda: not engines(), "no engine", 30)
+    print(f"no engine {took:.1f} s after the kill")
+    with rollout_workers("CartPole-v1", nodes=2, **_TRAINING, placement=Placement(start_timeout=60)) as workers:
+        assert len(workers.collect()) == 2

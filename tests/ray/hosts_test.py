@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ray.clusters import HEALTH, engines, expect, shared_memory
+from tests.ray.clusters import HEALTH, RUNS, engines, expect, shared_memory
 from tests.ray.hosts import TwoHosts, can_make_hosts
 
 pytestmark = pytest.mark.skipif(not can_make_hosts(), reason="network namespaces need root and the program ip")
@@ -38,7 +38,8 @@ def hosts() -> Iterator[TwoHosts]:
         try:
             head = [f"--port={_PORT}", "--head", "--num-cpus=1", "--include-dashboard=false", f"--temp-dir={folder}"]
             started.append(hosts.start(0, [*ray, *head, store, f"--node-ip-address={hosts.addresses[0]}"], **quiet))
-            time.sleep(8)
+            door = [*hosts.on(0), "bash", "-c", f"exec 3<>/dev/tcp/{hosts.addresses[0]}/{_PORT}"]
+            expect(lambda: subprocess.run(door, stderr=subprocess.DEVNULL).returncode == 0, "the head's port")
             other = [f"--address={hosts.addresses[0]}:{_PORT}", "--num-cpus=1"]
             started.append(hosts.start(1, [*ray, *other, store, f"--node-ip-address={hosts.addresses[1]}"], **quiet))
             yield hosts
@@ -95,7 +96,8 @@ def test_only_rollouts_and_weights_cross_the_cable(hosts: TwoHosts) -> None:
     assert arrays > 10e6 and sent < 1.02 * arrays
 
 
-def test_a_cut_cable_costs_the_rollouts_of_one_host(hosts: TwoHosts) -> None:
+@pytest.mark.parametrize("run", range(RUNS))
+def test_a_cut_cable_costs_the_rollouts_of_one_host(run: int, hosts: TwoHosts) -> None:
     """NodeLost comes with the health check; the training goes on, and uses the host again after it restarted."""
     training = _Training(hosts, horizon=200)
     training.await_event("started")

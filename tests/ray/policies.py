@@ -1,5 +1,6 @@
 """Policies of the tests, and a training in NumPy."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from tandem.ray import Rollout, RolloutWorkers
+
+_RATE = 0.05
 
 
 class Linear:
@@ -33,6 +36,16 @@ class Linear:
         return np.minimum(chosen, outputs.shape[1] - 1), {"chances": chances}
 
 
+class Unhurried(Linear):
+    """Waits 5 ms in each step, and keeps its time."""
+
+    def act(self, obs: NDArray[Any], random: np.random.Generator) -> tuple[Any, dict[str, Any]]:
+        """Waits, then as Linear; adds float64[num_envs], seconds of time.monotonic()."""
+        time.sleep(0.005)
+        actions, extras = super().act(obs, random)
+        return actions, {**extras, "times": np.full(len(obs), time.monotonic())}
+
+
 class Failing(Linear):
     """Raises an exception in its first step."""
 
@@ -47,6 +60,7 @@ class Reinforce:
     Attributes:
       weights: float64[4, 2].
       returns: The mean return of the episodes that ended in each update's rollouts.
+      rate: The learning rate.
     """
 
     def __init__(self) -> None:
@@ -54,6 +68,7 @@ class Reinforce:
         self.weights = np.zeros((4, 2))
         self._mean, self._square, self._updates = np.zeros((4, 2)), np.zeros((4, 2)), 0
         self.returns: list[float] = []
+        self.rate = _RATE
 
     def learn(self, rollouts: list[Rollout]) -> None:
         """Makes one step of Adam."""
@@ -63,7 +78,7 @@ class Reinforce:
         self._square += 0.01 * (gradient**2 - self._square)
         mean = self._mean / (1 - 0.9**self._updates)
         square = self._square / (1 - 0.99**self._updates)
-        self.weights = self.weights + 0.1 * mean / (np.sqrt(square) + 1e-8)
+        self.weights = self.weights + self.rate * mean / (np.sqrt(square) + 1e-8)
         if len(ended := np.concatenate([rollout.episode_returns for rollout in rollouts])):
             self.returns.append(float(ended.mean()))
 
@@ -96,6 +111,8 @@ def train(workers: RolloutWorkers, updates: int, before_update: Any = None) -> R
         if before_update is not None:
             before_update(update)
         workers.publish(trainer.weights)
+        # It decreases to zero, so that trainings end alike: in eight, final returns of 80 updates differ by some 8 %.
+        trainer.rate = _RATE * (1 - update / updates)
         trainer.learn(workers.collect())
     return trainer
 

@@ -18,11 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray  # has psutil, which is not installed everywhere
+
+# isort: split
 import psutil
 
 from tandem.ray import Placement, RolloutWorkers, rollout_workers
+from tandem.ray.weights import MOST_BYTES_OF_REQUEST
 from tests.ray.actor_critic import ActorCritic, random_weights
-from tests.ray.clusters import local_cluster
+from tests.ray.clusters import local_cluster, marked
 
 _TASK, _OBS, _ACT, _ENVS = "HalfCheetah-v5", 17, 6, 16
 _HORIZON = 256  # 4,096 steps a rollout
@@ -60,9 +64,11 @@ class Model:
     def limits(self, nodes: int) -> dict[str, float]:
         """Returns the steps a second that each part allows: the least is the cluster's."""
         bytes_of_step = self.rollout_bytes / self.rollout_steps
-        # Each round sends the weights; Ray's object manager copies them from node to node, so that the caller sends
-        # them to few nodes: here to two.
-        sent = bytes_of_step + 2 * self.weights_bytes / (nodes * self.rollout_steps)
+        if self.weights_bytes <= MOST_BYTES_OF_REQUEST:
+            sent = bytes_of_step + 2 * self.weights_bytes / self.rollout_steps  # as news, and with the next request
+        else:
+            # Ray's object managers copy an object from node to node: the caller sends it to few nodes, here to two.
+            sent = bytes_of_step + 2 * self.weights_bytes / (nodes * self.rollout_steps)
         return {
             "nodes": nodes * self.node_steps * (1 - self.node_share),
             "caller": self.rollout_steps / (self.call_secs + self.rollout_bytes * self.byte_secs),
@@ -156,26 +162,28 @@ def _stop(processes: list[Any], stopped: bool) -> None:
             each.suspend() if stopped else each.resume()
 
 
-def _ray_steps(workers: RolloutWorkers, seconds: float, weights: Any) -> tuple[float, float]:
-    """Returns steps a second, and the share of one core that Ray's own processes and the caller's took."""
+def _ray_steps(
+    workers: RolloutWorkers, seconds: float, weights: Any, others: list[psutil.Process]
+) -> tuple[float, float]:
+    """Returns steps a second, and how many cores the caller's process and other processes took."""
     count = workers.stats().workers
     workers.publish(weights)
     workers.collect(2 * count)  # those from before the measurement
-    own = _cpu_secs()
+    before = _cpu_secs(others)
     started, steps = time.monotonic(), 0
     while (took := time.monotonic() - started) < seconds:
         workers.publish(weights)
         steps += sum(rollout.steps for rollout in workers.collect(count))
-    return steps / took, (_cpu_secs() - own) / took
+    return steps / took, (_cpu_secs(others) - before) / took
 
 
-def _cpu_secs() -> float:
-    """Returns the CPU seconds so far of this process, the raylets and the head's processes."""
-    total = float(sum(psutil.Process().cpu_times()[:2]))
-    for process in psutil.process_iter(["name"]):
-        if process.info["name"] in ("raylet", "gcs_server"):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += sum(process.cpu_times()[:2])
+def _cpu_secs(processes: list[psutil.Process]) -> float:
+    """Returns the CPU seconds so far of this process and others, to a nanosecond."""
+    total = time.process_time()
+    for process in processes:
+        for path in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                total += int(path.read_text("ascii").split()[0]) / 1e9
     return total
 
 
@@ -195,33 +203,42 @@ def overhead(processes: int, rounds: int, seconds: float) -> dict[str, Any]:
     """Compares rollouts of so many node processes with bare loops in as many processes, in turn."""
     cores = sorted(os.sched_getaffinity(0))
     weights = random_weights(_OBS, _ACT)
-    ratios, bare_rates, ray_rates, shares = [], [], [], []
+    ratios, bare_rates, ray_rates, taken, idle = [], [], [], [], []
     options: dict[str, Any] = {"num_envs": _ENVS, "horizon": _HORIZON, "policy": ActorCritic, "seed": 0}
     with (
         local_cluster(processes),
         rollout_workers(_TASK, nodes=processes, **options, placement=Placement(resources={"CPU": 1})) as workers,
-        _bare(processes, seconds, cores) as loops,
     ):
         actors = _pin(workers, cores)
-        for round_number in range(rounds):
-            for kind in ("bare", "ray") if round_number % 2 else ("ray", "bare"):
-                _stop(actors, kind == "bare")
-                if kind == "bare":
-                    bare_rates.append(_bare_steps(loops))
-                else:
-                    rate, share = _ray_steps(workers, seconds, weights)
-                    ray_rates.append(rate)
-                    shares.append(share)
-            ratios.append(ray_rates[-1] / bare_rates[-1])
-        _stop(actors, False)
+        of_workers = {process.pid for actor in actors for process in (actor, *actor.children(recursive=True))}
+        others = [process for process in marked() if process.pid not in of_workers]
+        with _bare(processes, seconds, cores) as loops:
+            for round_number in range(rounds):
+                for kind in ("bare", "ray") if round_number % 2 else ("ray", "bare"):
+                    _stop(actors, kind == "bare")
+                    if kind == "bare":
+                        started, before = time.monotonic(), _cpu_secs(others)
+                        bare_rates.append(_bare_steps(loops))
+                        idle.append((_cpu_secs(others) - before) / (time.monotonic() - started))
+                    else:
+                        rate, share = _ray_steps(workers, seconds, weights, others)
+                        ray_rates.append(rate)
+                        taken.append(share)
+                ratios.append(ray_rates[-1] / bare_rates[-1])
+            _stop(actors, False)
         rollout = workers.collect(1)[0]
+    # Workers on all cores lose there what the others take beyond what they took during the bare loop, too.
+    more = statistics.median(taken) - statistics.median(idle)
+    left = 1 - more / len(cores) if processes >= len(cores) else 1.0
     return {
         "processes": processes,
         "bare": statistics.median(bare_rates),
         "ray": statistics.median(ray_rates),
         "ratio": statistics.median(ratios),
         "ratio_range": (min(ratios), max(ratios)),
-        "ray_cores": statistics.median(shares),
+        "taken_cores": statistics.median(taken),
+        "idle_cores": statistics.median(idle),
+        "ratio_of_left": statistics.median(ratios) / left,
         "rollout_bytes": rollout.nbytes,
     }
 
@@ -262,7 +279,6 @@ def caller_costs(seconds: float) -> tuple[float, float]:
 
 def rllib_steps(runners: int, seconds: float) -> float:
     """Returns the steps a second of RLlib's own EnvRunners on Gymnasium's environments, with equal networks."""
-    import ray
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
@@ -272,6 +288,7 @@ def rllib_steps(runners: int, seconds: float) -> float:
             .environment(_TASK)
             .env_runners(num_env_runners=runners, num_envs_per_env_runner=_ENVS, rollout_fragment_length=_HORIZON)
             .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[64, 64], fcnet_activation="tanh"))
+            .training(train_batch_size_per_learner=_ENVS * _HORIZON * runners)
             .learners(num_learners=0)
         )
         algorithm = config.build_algo()
@@ -351,16 +368,18 @@ def main() -> None:
     else:
         measured = {"overhead": []}
         print(
-            "| node processes | bare loop, steps/s | tandem.ray | ratio (least .. greatest) | cores of Ray and caller |"
+            "| node processes | bare loop, steps/s | tandem.ray | ratio (least .. greatest) "
+            "| cores of Ray and caller (meanwhile, during the bare loop) | ratio to what they left |"
         )
-        print("|--:|--:|--:|--:|--:|")
+        print("|--:|--:|--:|--:|--:|--:|")
         for processes in asked.processes:
             row = overhead(processes, asked.rounds, asked.seconds)
             measured["overhead"].append(row)
             low, high = row["ratio_range"]
             print(
                 f"| {processes} | {row['bare']:,.0f} | {row['ray']:,.0f} | {row['ratio']:.3f} "
-                f"({low:.3f} .. {high:.3f}) | {row['ray_cores']:.3f} |",
+                f"({low:.3f} .. {high:.3f}) | {row['taken_cores']:.3f}, {row['idle_cores']:.3f} | "
+                f"{row['ratio_of_left']:.3f} |",
                 flush=True,
             )
             if asked.rllib and processes <= 2:

@@ -28,6 +28,7 @@ class SocketClient:
 
     Attributes:
       pictures: How many have come.
+      picture: Head and file of the last one.
       texts: The last message of each kind, by its `is`.
     """
 
@@ -56,6 +57,7 @@ class SocketClient:
         assert head.startswith(b"HTTP/1.1 101"), head
         self._socket.setblocking(False)
         self.pictures = 0
+        self.picture: tuple[dict[str, Any], bytes] = {}, b""
         self.texts: dict[str, Any] = {}
 
     def fileno(self) -> int:
@@ -100,7 +102,9 @@ class SocketClient:
                 self.texts[message["is"]] = message
             elif kind == _BINARY:
                 self.pictures += 1
-                head = json.loads(payload[4 : 4 + struct.unpack("<I", payload[:4])[0]])
+                begin = 4 + struct.unpack("<I", payload[:4])[0]
+                head = json.loads(payload[4:begin])
+                self.picture = head, payload[begin:]
                 if draws:
                     self.send(do="drawn", view=head["view"], sent=head["sent"])
             elif kind == _PING:

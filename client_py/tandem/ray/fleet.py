@@ -18,10 +18,16 @@ from tandem.ray.worker import RolloutWorker, Started, WorkerOptions
 _TEND_SECS = 1.0
 _MOST_FAILURES = 3  # in a row, of one worker
 
-# Otherwise Ray kills the engine with its actor, before the engine removes its region. Engines end by themselves.
-_VARIABLES = {"RAY_kill_child_processes_on_worker_exit": "0"}
+_VARIABLES = {
+    # Otherwise Ray kills the engine with its actor, before the engine removes its region. Engines end by themselves.
+    "RAY_kill_child_processes_on_worker_exit": "0",
+    # Otherwise worker and engine have niceness 15, and lose their cores to any other process.
+    "RAY_worker_niceness": "0",
+    # Results of up to so many bytes come in the reply to the request, into the store that Ray has in the caller's
+    # process. Through the raylets' stores, a rollout of 0.5 MB needs some 15 ms of CPU time more.
+    "RAY_max_direct_call_object_size": str(1 << 20),
+}
 
-# `refresh` runs beside a rollout.
 _Actor = ray.remote(concurrency_groups={"refresh": 1})(RolloutWorker)
 
 
@@ -34,6 +40,7 @@ class Worker:
       incarnation: How often it was started before; -1: never started.
       node: Where it is; None: it waits for a node.
       actor: Ray's handle.
+      refresh: Ray's method for `RolloutWorker.refresh`, which runs beside a rollout and returns nothing.
       starting: Ray's reference to the result of its start; None: it does not start now.
       started: Facts; None: it has not started.
       deadline: Of its start, in seconds of `time.monotonic()`.
@@ -44,6 +51,7 @@ class Worker:
     incarnation: int = -1
     node: Node | None = None
     actor: Any = None
+    refresh: Any = None
     starting: Any = None
     started: Started | None = None
     deadline: float = 0.0
@@ -151,6 +159,7 @@ class Fleet:
             max_task_retries=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
         ).remote(self._options(cores), worker.index, worker.incarnation)
+        worker.refresh = worker.actor.refresh.options(concurrency_group="refresh", num_returns=0)
         worker.starting = worker.actor.start.remote()
         worker.deadline = time.monotonic() + self._placement.start_timeout
 
@@ -178,7 +187,7 @@ class Fleet:
         ray.kill(worker.actor)
         loss = Loss(reason, worker.index, worker.incarnation, node.host, self._forget(worker), time.monotonic())
         self.losses.append(loss)
-        worker.node = worker.actor = worker.starting = worker.started = None
+        worker.node = worker.actor = worker.refresh = worker.starting = worker.started = None
         self._next_tend = 0.0  # it is started again without delay
         if isinstance(reason, NodeLost):
             return
@@ -198,7 +207,7 @@ class Fleet:
         for worker in self.workers:
             if worker.actor is not None and ray.is_initialized():
                 ray.kill(worker.actor)
-            worker.node = worker.actor = worker.starting = worker.started = None
+            worker.node = worker.actor = worker.refresh = worker.starting = worker.started = None
 
 
 def _named(worker: Worker) -> str:
@@ -213,7 +222,8 @@ def _reason(worker: Worker, error: Exception) -> TandemError:
     cause = error.cause if isinstance(error, RayTaskError) else None
     if isinstance(cause, TandemError):
         return cause
-    if cause is None and worker.node is not None and not worker.node.answers():
+    # The kernel of a node whose raylet is stopped still accepts connections; Ray may have removed such a node.
+    if cause is None and worker.node is not None and not (worker.node.answers() and worker.node.id in live_nodes()):
         return NodeLost(f"{_named(worker)}: its node does not answer")
     what = type(error).__name__ if cause is None else repr(cause)
     return WorkerLost(f"{_named(worker)}: expected a rollout, found {what}:\n{error}")

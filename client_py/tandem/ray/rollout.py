@@ -84,6 +84,41 @@ class Rollout:
         )
 
 
+class Episodes:
+    """Returns and lengths of episodes, which may continue from one rollout to the next."""
+
+    def __init__(self, num_envs: int) -> None:
+        """Takes the number of environments, whose episodes begin now."""
+        self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, np.int64)
+
+    def ended(self, rewards: NDArray[np.float64], resets: Mask) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Returns float64[k] and int64[k], of the episodes that ended, in the order of their ends.
+
+        Args:
+          rewards: float64[horizon, num_envs], of the next steps.
+          resets: bool[horizon + 1, num_envs], as `Rollout.resets`.
+        """
+        # Each environment's steps in a row, in parts: one for each episode that ended, and the rest.
+        horizon, num_envs = rewards.shape
+        env, last = np.nonzero(resets[1:].T)
+        ends = env * horizon + last
+        begins = np.unique(np.concatenate([np.arange(num_envs) * horizon, ends + 1]))
+        begins = begins[begins < rewards.size]
+        returns = np.add.reduceat(rewards.T.ravel(), begins)
+        lengths = np.add.reduceat(np.logical_not(resets[:-1]).T.ravel(), begins, dtype=np.int64)
+        first = np.searchsorted(begins, np.arange(num_envs) * horizon)
+        returns[first] += self._returns
+        lengths[first] += self._lengths
+        # An environment whose last step ends an episode has no rest.
+        part = np.searchsorted(begins, ends, side="right") - 1
+        rest = np.append(first[1:], len(begins)) - 1
+        continues = ~resets[-1]
+        self._returns = np.where(continues, returns[rest], 0.0)
+        self._lengths = np.where(continues, lengths[rest], 0)
+        order = part[np.lexsort((env, last))]
+        return returns[order], lengths[order]
+
+
 class RolloutArrays:
     """The arrays of a worker's rollouts, which each rollout overwrites, and the episodes that continue.
 
@@ -103,14 +138,12 @@ class RolloutArrays:
         self._terminations = np.empty((horizon, num_envs), np.bool_)
         self._truncations = np.empty((horizon, num_envs), np.bool_)
         self._resets = np.zeros((horizon + 1, num_envs), np.bool_)
-        self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, np.int64)
-        self._ended: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
+        self._episodes = Episodes(num_envs)
 
     def begin(self) -> None:
         """Begins a rollout with the last observations of the one before."""
         assign(self.obs, 0, self.rows(self._horizon))
         self._resets[0] = self._resets[self._horizon]
-        self._ended.clear()
 
     def rows(self, step: int) -> Tree:
         """Returns the observations before a step: views [num_envs, ...]."""
@@ -128,16 +161,11 @@ class RolloutArrays:
         """Writes the results of a step."""
         assign(self.obs, step + 1, obs)
         self._rewards[step], self._terminations[step], self._truncations[step] = rewards, terminations, truncations
-        done = np.logical_or(terminations, truncations, out=self._resets[step + 1])
-        self._returns += rewards
-        self._lengths += ~self._resets[step]
-        if done.any():
-            self._ended.append((self._returns[done], self._lengths[done]))
-            self._returns[done], self._lengths[done] = 0.0, 0
 
     def rollout(self, *, worker: int, incarnation: int, number: int, version: int) -> Rollout:
         """Returns the rollout, whose arrays are these: the next `begin` overwrites them."""
-        returns, lengths = zip(*self._ended, strict=True) if self._ended else ((), ())
+        np.logical_or(self._terminations, self._truncations, out=self._resets[1:])
+        returns, lengths = self._episodes.ended(self._rewards, self._resets)
         return Rollout(
             worker=worker,
             incarnation=incarnation,
@@ -150,8 +178,8 @@ class RolloutArrays:
             truncations=self._truncations,
             resets=self._resets,
             extras=self._extras,
-            episode_returns=np.concatenate([np.empty(0), *returns]),
-            episode_lengths=np.concatenate([np.empty(0, np.int64), *lengths]),
+            episode_returns=returns,
+            episode_lengths=lengths,
         )
 
 

@@ -15,6 +15,7 @@ from tandem.ray.ledger import Ledger, Ticket
 from tandem.ray.losses import Loss, NodeLost
 from tandem.ray.placement import Placement
 from tandem.ray.rollout import Policy, Rollout
+from tandem.ray.weights import packed
 from tandem.ray.worker import WorkerOptions
 
 _LOOK_SECS = 0.25  # the longest wait for a rollout before the nodes are looked at
@@ -192,7 +193,7 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         )
 
     def publish(self, weights: Any) -> int:
-        """Sends weights to all workers, through Ray's object store: once to each node. Returns at once.
+        """Sends weights to all workers: up to 64 KiB in each request, more through Ray's object store. Returns at once.
 
         A rollout keeps the weights with which it began.
 
@@ -206,11 +207,11 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
           ClientClosed: `close` was called.
         """
         self._expect_open("publish")
-        self._weights = ray.put(weights)
+        self._weights = packed(weights)
         self._version += 1
         if not self._synchronous:
             for worker in self._fleet.running:
-                worker.actor.refresh.options(concurrency_group="refresh").remote(self._version, self._weights)
+                worker.refresh.remote(self._version, self._weights)
         return self._version
 
     def collect(self, count: int | None = None, *, timeout: float | None = None) -> list[Rollout]:

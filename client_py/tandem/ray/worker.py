@@ -14,6 +14,7 @@ from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.make_vec import cores_argument, make_vec
 from tandem.errors import OutOfSharedMemory
 from tandem.ray.rollout import Policy, Rollout, RolloutArrays
+from tandem.ray.weights import unpacked
 
 _SEEDS_OF_AN_INCARNATION = 2**32
 
@@ -103,7 +104,7 @@ class RolloutWorker:
         return Started(spaces, os.getpid(), envs.client.engine_pid, envs.client.name)
 
     def refresh(self, version: int, weights: Any) -> None:
-        """Takes newer weights, for the next rollout that starts."""
+        """Takes newer weights, `packed`, for the next rollout that starts."""
         self._newest = max(self._newest, (version, weights), key=lambda newest: newest[0])
 
     def roll(self, number: int, version: int, weights: Any) -> Rollout:
@@ -117,7 +118,7 @@ class RolloutWorker:
         self.refresh(version, weights)
         version, weights = self._newest
         if version != self._loaded:
-            self._policy.load(weights)
+            self._policy.load(unpacked(weights))
             self._loaded = version
         arrays, envs = self._arrays, self._envs
         assert envs is not None

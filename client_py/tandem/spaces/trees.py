@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 Tree = Any  # an array, or dicts and tuples of trees
@@ -30,8 +31,9 @@ def leaves(tree: Tree) -> Iterator[NDArray[Any]]:
 
 def assign(tree: Tree, rows: Any, values: Tree) -> None:
     """Sets rows of the arrays to those of `values`, a tree of the same structure, or to a number."""
-    if isinstance(tree, dict | tuple):
-        for key in tree if isinstance(tree, dict) else range(len(tree)):
-            assign(tree[key], rows, values[key] if isinstance(values, dict | tuple) else values)
-    else:
+    # Called in each step: `isinstance(tree, dict | tuple)` takes as long as the assignment.
+    if isinstance(tree, np.ndarray) or not isinstance(tree, dict | tuple):
         tree[rows] = values
+        return
+    for key in tree if isinstance(tree, dict) else range(len(tree)):
+        assign(tree[key], rows, values[key] if isinstance(values, dict | tuple) else values)
