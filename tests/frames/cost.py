@@ -1,9 +1,10 @@
 """The cost of the viewer: a training's steps a second with and without an open window, by turns, in one run.
 
-    bazel run //tests/frames:cost -- --pairs 20
-    bazel run //tests/frames:cost -- --pairs 20 --page    # a browser with the page, in place of the window
+    bazel run //tests/frames:cost -- --rounds 40
+    bazel run //tests/frames:cost -- --rounds 40 --page    # a browser with the page, in place of the window
 
-The training is the quickstart's, an iteration of augmented random search; both halves of a pair make the same steps.
+The training is the quickstart's, an iteration of augmented random search; all parts of a round make the same steps:
+unwatched; with a busy loop on the viewer's core, since on many machines a busy core slows its neighbour; watched.
 The trainer and the stepping thread have one core; the render thread, the viewer and its display have another. So the
 measurement shows the viewer's effect on the steps, and not a lack of cores. --shared pins no thread, and uses a
 stepping thread for each core, as the quickstart does: then the viewer gets only the time that the training leaves.
@@ -14,7 +15,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from viz.testing.virtual_display import virtual_display
 
 _VIEWER = Path("viz/viewer/viewer")
 _RESAMPLES = 10_000
+_CONDITIONS = ("unwatched", "busy", "watched")
 
 
 @contextmanager
@@ -39,6 +41,16 @@ def _viewer(run: str, display: str, cores: str) -> Iterator[None]:
     finally:
         viewer.terminate()
         viewer.wait()
+
+
+@contextmanager
+def _busy(cores: str) -> Iterator[None]:
+    """Runs a loop."""
+    with subprocess.Popen(["taskset", "--cpu-list", cores, "sh", "-c", "while :; do :; done"]) as loop:
+        try:
+            yield
+        finally:
+            loop.kill()
 
 
 @contextmanager
@@ -63,9 +75,9 @@ def _page(run: str, cores: str) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _steps_per_second(client: tandem.SharedMemoryClient, pair: int) -> float:
+def _steps_per_second(client: tandem.SharedMemoryClient, seed: int) -> float:
     start = time.perf_counter()
-    Search(client, seed=pair).iterate()
+    Search(client, seed=seed).iterate()
     return client.num_envs * EPISODE_STEPS / (time.perf_counter() - start)
 
 
@@ -80,22 +92,24 @@ def _parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--num_envs", type=int, default=64)
     parser.add_argument("--frames", default="320x240")
-    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--page", action="store_true", help="watch by tandem-view's page in Chromium")
     parser.add_argument("--shared", action="store_true", help="leave the threads to the system")
     options = parser.parse_args(arguments)
-    if options.pairs < 2:
-        parser.error(f"--pairs: expected two or more, found {options.pairs}")
+    if options.rounds < 2:
+        parser.error(f"--rounds: expected two or more, found {options.rounds}")
     if len(os.sched_getaffinity(0)) < 2 and not options.shared:
         parser.error("expected two cores, found one; --shared measures on it")
     return options
 
 
 def main() -> None:
-    """Measures, and prints the difference with its interval."""
+    """Measures, and prints the differences with their intervals."""
     options = _parse()
     cores = sorted(os.sched_getaffinity(0))
     of_frames = ",".join(map(str, cores if options.shared else cores[1:2]))
+    # Without a core of its own, a busy process would take time from the training.
+    conditions = [each for each in _CONDITIONS if each != "busy" or not options.shared]
     if not options.shared:
         os.sched_setaffinity(0, {cores[1]})  # the display process inherits it
     with virtual_display() as display:
@@ -110,38 +124,51 @@ def main() -> None:
             if not options.shared:
                 os.sched_setaffinity(0, {cores[0]})
                 place_engine(engine.pid, steps=cores[0], frames=cores[1])
-            ratios, rates, frames, watched_secs = [], [], 0, 0.0
-            for pair in range(options.pairs + 1):
-                rate: dict[bool, float] = {}
-                for watched in (False, True) if pair % 2 else (True, False):
-                    if not watched:
-                        rate[watched] = _steps_per_second(client, pair)
-                        continue
-                    before = witness.head
-                    client.reset(seed=0)
-                    watching = _page(engine.name, of_frames) if options.page else None
-                    with watching or _viewer(engine.name, display, of_frames):
-                        while witness.head < before + 3:  # until the window shows frames
-                            client.step(client.actions)
+            rounds: list[dict[str, float]] = []
+            frames, watched_secs = 0, 0.0
+            for number in range(options.rounds + 1):
+                turn = number % len(conditions)
+                rates: dict[str, float] = {}
+                for condition in (*conditions[turn:], *conditions[:turn]):
+                    with ExitStack() as shown:
+                        if condition == "busy":
+                            shown.enter_context(_busy(of_frames))
+                        elif condition == "watched":
+                            before = witness.head
+                            client.reset(seed=0)
+                            shown.enter_context(
+                                _page(engine.name, of_frames)
+                                if options.page
+                                else _viewer(engine.name, display, of_frames)
+                            )
+                            while witness.head < before + 3:  # until it shows frames
+                                client.step(client.actions)
                         before, start = witness.head, time.perf_counter()
-                        rate[watched] = _steps_per_second(client, pair)
-                        if pair:
+                        rates[condition] = _steps_per_second(client, number)
+                        if number and condition == "watched":
                             frames += witness.head - before
                             watched_secs += time.perf_counter() - start
-                if pair:  # the first pair, a warm-up, loads the renderer
-                    ratios.append(rate[True] / rate[False])
-                    rates.append(rate[False])
-                    print(f"pair {pair:3d} of {options.pairs}: {100 * (ratios[-1] - 1):+.2f} %", flush=True)
-    low, high = _interval(ratios)
+                if number:  # the first round, a warm-up, loads the renderer
+                    rounds.append(rates)
+                    changes = (
+                        f"{each} {100 * (rates[each] / rates['unwatched'] - 1):+.2f} %" for each in conditions[1:]
+                    )
+                    print(f"round {number:3d} of {options.rounds}: {', '.join(changes)}", flush=True)
     where = "the page" if options.page else "the viewer's window"
+    unwatched = [each["unwatched"] for each in rounds]
     print(
         f"\n{TASK}, {options.num_envs} environments, four of {options.frames} in {where} at "
-        f"{frames / watched_secs:.0f} frames/s, {options.pairs} pairs\n"
-        f"  training steps/s, unwatched   {np.median(rates):,.0f} ({min(rates):,.0f} .. {max(rates):,.0f})\n"
-        f"  watched, of that              {np.median(ratios):.4f} ({min(ratios):.4f} .. {max(ratios):.4f})\n"
-        f"  the difference, mean          {100 * (np.mean(ratios) - 1):+.2f} % "
-        f"(95 %: {100 * (low - 1):+.2f} to {100 * (high - 1):+.2f})"
+        f"{frames / watched_secs:.0f} frames/s, {options.rounds} rounds\n"
+        f"  training steps/s, unwatched   {np.median(unwatched):,.0f} ({min(unwatched):,.0f} .. {max(unwatched):,.0f})"
     )
+    for above, below in (("busy", "unwatched"), ("watched", "unwatched"), ("watched", "busy")):
+        if above in conditions and below in conditions:
+            ratios = [each[above] / each[below] for each in rounds]
+            low, high = _interval(ratios)
+            print(
+                f"  {above} compared with {below}: mean {100 * (np.mean(ratios) - 1):+.2f} % "
+                f"(95 %: {100 * (low - 1):+.2f} to {100 * (high - 1):+.2f})"
+            )
 
 
 if __name__ == "__main__":
