@@ -84,14 +84,18 @@ void BindField(Statement& insert, int parameter, const Value& value) {
   }
 }
 
-// Adds the size of a text to `text_bytes`.
+// Reads a text into a new event's field, which is empty, and `mutable_field`
+// returns; returns the text's size.
+template <typename MutableField>
+size_t ReadText(const Statement& row, int column, MutableField mutable_field) {
+  const absl::string_view text = row.Text(column);
+  if (!text.empty()) mutable_field()->assign(text.data(), text.size());
+  return text.size();
+}
+
 template <typename Value>
-Value ReadField(const Statement& row, int column, size_t* text_bytes) {
-  if constexpr (std::is_same_v<Value, std::string>) {
-    const absl::string_view text = row.Text(column);
-    *text_bytes += text.size();
-    return std::string(text);
-  } else if constexpr (std::is_same_v<Value, double>) {
+Value ReadNumber(const Statement& row, int column) {
+  if constexpr (std::is_same_v<Value, double>) {
     return row.Real(column);
   } else {
     return static_cast<Value>(row.Int(column));
@@ -116,10 +120,18 @@ inline int64_t NanosOf(const google::protobuf::Timestamp& time) {
 #define TANDEM_COLUMN_PLACE(column, field) ", ?"
 #define TANDEM_COLUMN_BIND(column, field) \
   event_columns_internal::BindField(insert, parameter++, event.field());
-#define TANDEM_COLUMN_READ(column, field) \
-  event->set_##field(                     \
-      event_columns_internal::ReadField<  \
-          std::decay_t<decltype(event->field())>>(row, index++, &text_bytes));
+// Only a text has mutable_FIELD.
+#define TANDEM_COLUMN_READ(column, field)                                      \
+  [&](auto* to) {                                                              \
+    if constexpr (requires { to->mutable_##field(); }) {                       \
+      text_bytes += event_columns_internal::ReadText(                          \
+          row, index++, [to] { return to->mutable_##field(); });               \
+    } else {                                                                   \
+      to->set_##field(                                                         \
+          event_columns_internal::ReadNumber<decltype(to->field())>(row,       \
+                                                                    index++)); \
+    }                                                                          \
+  }(event);
 
 // kInsert: its first parameters are run, seq_id, source_number and worker_id.
 // kSelect: rows of the run ?1 (a run_id) above the number ?2, at most ?3, in
@@ -182,8 +194,8 @@ size_t ReadEvent(const Statement& row, Event* event) {
   size_t text_bytes = 0;
   event->set_seq_id(static_cast<uint64_t>(row.Int(0)));
   if constexpr (requires { event->worker_id(); }) {
-    event->set_worker_id(
-        event_columns_internal::ReadField<std::string>(row, 1, &text_bytes));
+    text_bytes += event_columns_internal::ReadText(
+        row, 1, [event] { return event->mutable_worker_id(); });
   }
   const int time = EventTable<Event>::Read(row, 2, event, text_bytes);
   if constexpr (requires { event->timestamp(); }) {
