@@ -84,8 +84,8 @@ void BindField(Statement& insert, int parameter, const Value& value) {
   }
 }
 
-// Reads a text into a new event's field, which is empty, and `mutable_field`
-// returns; returns the text's size.
+// Reads a text into the field that `mutable_field` returns, which is empty in a
+// new event. Returns the text's size.
 template <typename MutableField>
 size_t ReadText(const Statement& row, int column, MutableField mutable_field) {
   const absl::string_view text = row.Text(column);
