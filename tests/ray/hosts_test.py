@@ -69,6 +69,8 @@ class _Training:
     def await_event(self, name: str) -> dict[str, Any]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            if not line.startswith("{"):  # Ray prints there, too, such as the death of a node
+                continue
             event: dict[str, Any] = json.loads(line)
             if event["event"] == name:
                 return event
