@@ -14,8 +14,9 @@ import argparse
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ _CONDITIONS = ("unwatched", "busy", "watched")
 
 
 @contextmanager
-def _viewer(run: str, display: str, cores: str) -> Iterator[None]:
+def _viewer(display: str, run: str, cores: str) -> Iterator[None]:
     """Runs the viewer."""
     command = ["taskset", "--cpu-list", cores, str(_VIEWER), f"--run={run}"]
     viewer = subprocess.Popen(command, env={**os.environ, "DISPLAY": display})
@@ -73,6 +74,29 @@ def _page(run: str, cores: str) -> Iterator[None]:
                 page.close()
     finally:
         os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def _neighbour(
+    condition: str,
+    client: tandem.SharedMemoryClient,
+    witness: FrameWatcher,
+    cores: str,
+    watching: Callable[[], AbstractContextManager[None]],
+) -> Iterator[None]:
+    """Runs what a condition has on the other core; a viewer has shown frames before the body runs."""
+    if condition == "unwatched":
+        yield
+    elif condition == "busy":
+        with _busy(cores):
+            yield
+    else:
+        before = witness.head
+        client.reset(seed=0)
+        with watching():
+            while witness.head < before + 3:
+                client.step(client.actions)
+            yield
 
 
 def _steps_per_second(client: tandem.SharedMemoryClient, seed: int) -> float:
@@ -124,25 +148,14 @@ def main() -> None:
             if not options.shared:
                 os.sched_setaffinity(0, {cores[0]})
                 place_engine(engine.pid, steps=cores[0], frames=cores[1])
-            rounds: list[dict[str, float]] = []
+            watching = partial(_page if options.page else partial(_viewer, display), engine.name, of_frames)
+            rounds = []
             frames, watched_secs = 0, 0.0
             for number in range(options.rounds + 1):
                 turn = number % len(conditions)
                 rates: dict[str, float] = {}
                 for condition in (*conditions[turn:], *conditions[:turn]):
-                    with ExitStack() as shown:
-                        if condition == "busy":
-                            shown.enter_context(_busy(of_frames))
-                        elif condition == "watched":
-                            before = witness.head
-                            client.reset(seed=0)
-                            shown.enter_context(
-                                _page(engine.name, of_frames)
-                                if options.page
-                                else _viewer(engine.name, display, of_frames)
-                            )
-                            while witness.head < before + 3:  # until it shows frames
-                                client.step(client.actions)
+                    with _neighbour(condition, client, witness, of_frames, watching):
                         before, start = witness.head, time.perf_counter()
                         rates[condition] = _steps_per_second(client, number)
                         if number and condition == "watched":
