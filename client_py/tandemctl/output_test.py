@@ -1,34 +1,21 @@
 """Output of tandemctl to terminals, dumb terminals and pipes."""
 
-import contextlib
 import os
-import pty
 import sys
 
 import pytest
 
+from tandem.testing.terminals import ENTER, LEAVE, on_a_terminal
 from tools.testing import pytest_main
-
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 
 def _on_a_terminal(program: str, kind: str) -> tuple[str, int]:
     """Runs a Python program on a terminal of 3 rows and 6 columns; returns its output and exit code."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        try:
-            size = "import fcntl, struct, termios\nfcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('4H', 3, 6, 0, 0))\n"
-            path = os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))
-            environment = os.environ | {"TERM": kind, "PYTHONPATH": path}
-            os.execve(sys.executable, [sys.executable, "-c", size + program], environment)
-        finally:
-            os._exit(127)
-    shown = b""
-    with contextlib.suppress(OSError):  # Linux reports EIO when the other side has closed the terminal
-        while block := os.read(terminal, 1 << 16):
-            shown += block
-    os.close(terminal)
-    return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    path = os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))
+    environment = os.environ | {"TERM": kind, "PYTHONPATH": path}
+    words = (sys.executable, "-c", program)
+    with on_a_terminal(words, environment=environment, rows=3, columns=6) as terminal:
+        return terminal.read(), terminal.process.wait()
 
 
 _SHOW = """
@@ -53,7 +40,7 @@ screen.leave()
 )
 def test_each_page_replaces_the_last_and_is_cut_to_the_window(first: str, second: str, shown: str) -> None:
     """The last line shows that lines are hidden."""
-    assert _on_a_terminal(_SHOW.format(first, second), "xterm") == (_ENTER + shown + _LEAVE, 0)
+    assert _on_a_terminal(_SHOW.format(first, second), "xterm") == (ENTER + shown + LEAVE, 0)
 
 
 @pytest.mark.parametrize(("kind", "takes"), [("xterm", True), ("dumb", False), ("", False)])
@@ -90,7 +77,7 @@ def test_watch_fails_without_a_daemon() -> None:
         "import sys\nfrom tandemctl.main import main\nsys.argv[1:] = ['watch', '--daemon=unix:/nonesuch/d']\nmain()"
     )
     shown, code = _on_a_terminal(program, "xterm")
-    assert code == 1 and "Next: start one" in shown and _ENTER not in shown
+    assert code == 1 and "Next: start one" in shown and ENTER not in shown
 
 
 if __name__ == "__main__":

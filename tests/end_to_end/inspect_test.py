@@ -4,8 +4,6 @@ import contextlib
 import json
 import mmap
 import os
-import pty
-import select
 import signal
 import struct
 import subprocess
@@ -20,6 +18,7 @@ import numpy as np
 import pytest
 
 import tandem
+from tandem.testing.terminals import ENTER, LEAVE, on_a_terminal
 from tools.testing import pytest_main
 
 INSPECT = Path("viz/inspect/inspect")
@@ -431,43 +430,22 @@ def test_watching_waits_for_the_region_and_ends_on_ctrl_c() -> None:
         assert watching.wait(TIMEOUT_SECS) == FINE
 
 
-ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
-
-
-def read_until(terminal: int, seen: bytes, wanted: bytes) -> bytes:
-    """Reads a terminal's output until it contains the given bytes."""
-    while wanted not in seen:
-        assert select.select([terminal], [], [], TIMEOUT_SECS)[0], seen
-        seen += os.read(terminal, 65536)
-    return seen
-
-
 def test_watching_restores_the_terminal(engine: tandem.EngineProcess) -> None:
     """The inspector uses the alternate screen, clipped to the window; Ctrl-Z and Ctrl-C restore the first screen."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(INSPECT, [str(INSPECT), engine.name, "--watch"], os.environ | {"TERM": "xterm"})
-    termios.tcsetwinsize(terminal, (6, 40))
-    before = termios.tcgetattr(terminal)
-    seen = read_until(terminal, b"", b"more lines")
-    assert seen.startswith(ENTER)
-    # SIGTSTP, which the terminal sends for Ctrl-Z.
-    os.kill(pid, signal.SIGTSTP)
-    assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
-    seen = read_until(terminal, seen, LEAVE)
-    assert seen.endswith(LEAVE)
-    os.kill(pid, signal.SIGCONT)
-    read_until(terminal, b"", ENTER)
-    os.write(terminal, b"\x03")
-    last = b""
-    with contextlib.suppress(OSError):  # EIO: the last writer has closed the terminal
-        while part := os.read(terminal, 65536):
-            last += part
-    assert last.endswith(LEAVE)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == FINE
-    with contextlib.suppress(termios.error):
-        assert termios.tcgetattr(terminal) == before
-    os.close(terminal)
+    words, environment = (INSPECT.absolute(), engine.name, "--watch"), os.environ | {"TERM": "xterm"}
+    with on_a_terminal(words, environment=environment, rows=6, columns=40) as terminal:
+        before = termios.tcgetattr(terminal.programs_side)
+        seen = terminal.read(lambda text: "more lines" in text)
+        assert seen.startswith(ENTER)
+        terminal.type(b"\x1a")  # Ctrl-Z
+        assert os.WIFSTOPPED(os.waitpid(terminal.process.pid, os.WUNTRACED)[1])
+        assert (seen + terminal.read(lambda text: LEAVE in text)).endswith(LEAVE)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.read(lambda text: ENTER in text)
+        terminal.type(b"\x03")  # Ctrl-C
+        assert terminal.read().endswith(LEAVE)
+        assert terminal.process.wait() == FINE
+        assert termios.tcgetattr(terminal.programs_side) == before
 
 
 if __name__ == "__main__":

@@ -3,17 +3,14 @@
 import contextlib
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tandem.testing.daemons import wait_until
+from tandem.testing.terminals import ENTER, LEAVE, Terminal, on_a_terminal
 from tests.slow_lane.tandemctl_fixture import (  # noqa: F401, one is a fixture
     CTL,
     DONE,
@@ -101,70 +98,32 @@ def test_logs_follow_a_run_to_its_end(daemon: CtlDaemon) -> None:
         assert bad.wait(TIMEOUT_SECS) == DONE
 
 
-@contextlib.contextmanager
-def on_a_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> Iterator[tuple[int, int]]:
-    """Runs tandemctl on a new terminal, until the end of the block; yields its pid and the terminal."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        try:
-            os.chdir(daemon.folder)
-            os.execve(CTL[0], [*CTL, *words], daemon.environment | {"TERM": kind})
-        finally:
-            os._exit(127)
-    try:
-        yield pid, terminal
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(terminal)
-
-
-def read_screen(terminal: int, enough: Callable[[str], bool]) -> str:
-    """Returns a terminal's output until it satisfies a condition or ends."""
-    end = time.monotonic() + TIMEOUT_SECS
-    text = ""
-    while not enough(text):
-        assert time.monotonic() < end, text
-        if not select.select([terminal], [], [], 1)[0]:
-            continue
-        try:
-            text += os.read(terminal, 1 << 16).decode()
-        except OSError:  # Linux reports EIO when the other side has closed the terminal
-            break
-    return text
-
-
-def exit_code(pid: int) -> int:
-    """Returns the exit code of a child, which stays a zombie, so that its pid is not used again."""
-    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    assert ended is not None
-    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-
-
-ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+def on_its_terminal(daemon: CtlDaemon, *words: str, kind: str = "xterm") -> contextlib.AbstractContextManager[Terminal]:
+    """Runs tandemctl on a new terminal, until the end of the block."""
+    return on_a_terminal([*CTL, *words], environment=daemon.environment | {"TERM": kind}, folder=daemon.folder)
 
 
 def test_ctrl_c_restores_the_screen(daemon: CtlDaemon) -> None:
     """The table is drawn repeatedly on the alternate screen until Ctrl-C."""
     run_id = daemon.submit("step(0); episode(0); wait_for('never')", "--max_steps=4", "--name=bar")
     daemon.await_state(run_id, "EXECUTING")
-    with on_a_terminal(daemon, "watch") as (pid, terminal):
-        shown = read_screen(terminal, lambda text: text.count("\x1b[H") >= 2 and run_id in text)
+    with on_its_terminal(daemon, "watch") as terminal:
+        shown = terminal.read(lambda text: text.count("\x1b[H") >= 2 and run_id in text)
         assert shown.startswith(ENTER)
         assert LEAVE not in shown
         assert "1 run: 1 EXECUTING" in shown
-        os.write(terminal, b"\x03")
-        assert read_screen(terminal, lambda _: False).endswith(LEAVE)
-        assert exit_code(pid) == DONE
+        terminal.type(b"\x03")
+        assert terminal.read().endswith(LEAVE)
+        assert terminal.process.wait() == DONE
 
 
 def test_an_export_shows_its_progress_on_a_terminal(daemon: CtlDaemon) -> None:
     """The progress is removed at the end, and the cursor is visible."""
     run_id = daemon.submit("for i in range(3000): step(i)")
     daemon.ctl("watch", run_id)
-    with on_a_terminal(daemon, "export", run_id, "--out=steps.csv") as (pid, terminal):
-        shown = read_screen(terminal, lambda _: False)
-        assert exit_code(pid) == DONE
+    with on_its_terminal(daemon, "export", run_id, "--out=steps.csv") as terminal:
+        shown = terminal.read()
+        assert terminal.process.wait() == DONE
     assert re.search(r"/3000\S* events", shown)
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l")
     assert (daemon.folder / "steps.csv").read_text() == daemon.ctl("export", run_id)
@@ -174,14 +133,14 @@ def test_a_dumb_terminal_gets_lines(daemon: CtlDaemon) -> None:
     """The output has no escape sequence, and a line each second, as for a pipe."""
     run_id = daemon.submit("step(0); wait_for('go')")
     daemon.await_state(run_id, "EXECUTING")
-    with on_a_terminal(daemon, "watch", run_id, kind="dumb") as (pid, terminal):
-        shown = read_screen(terminal, lambda text: "EXECUTING" in text)
+    with on_its_terminal(daemon, "watch", run_id, kind="dumb") as terminal:
+        shown = terminal.read(lambda text: "EXECUTING" in text)
         (daemon.folder / "go").touch()
-        shown += read_screen(terminal, lambda _: False)
+        shown += terminal.read()
         assert "\x1b" not in shown
         assert all(run_id in line for line in shown.splitlines())
         assert "TERMINATED" in shown.splitlines()[-1]
-        assert exit_code(pid) == DONE
+        assert terminal.process.wait() == DONE
 
 
 def test_watch_of_one_run_leaves_its_last_page(daemon: CtlDaemon) -> None:
@@ -189,18 +148,18 @@ def test_watch_of_one_run_leaves_its_last_page(daemon: CtlDaemon) -> None:
     run_id = daemon.submit(
         "step(0); episode(0); wait_for('go'); step(1); episode(1); raise SystemExit(1)", "--max_steps=4"
     )
-    with on_a_terminal(daemon, "watch", run_id) as (pid, terminal):
-        shown = read_screen(terminal, lambda text: "25 %" in text and "EPISODE" in text)
+    with on_its_terminal(daemon, "watch", run_id) as terminal:
+        shown = terminal.read(lambda text: "25 %" in text and "EPISODE" in text)
         assert "[##########------------------------------]" in shown
         daemon.stop()
-        read_screen(terminal, lambda text: "waiting for the daemon" in text)
+        terminal.read(lambda text: "waiting for the daemon" in text)
         daemon.start()
         (daemon.folder / "go").touch()
-        rest = read_screen(terminal, lambda _: False)
+        rest = terminal.read()
         _, _, last = rest.rpartition(LEAVE)
         assert "FAULTED" in last
         assert re.search(r"\n +1 +0\.142857 +10 +terminated", last)
-        assert exit_code(pid) == NOT_WELL
+        assert terminal.process.wait() == NOT_WELL
 
 
 def test_watch_ends_when_its_pipe_is_closed(daemon: CtlDaemon) -> None:
