@@ -21,6 +21,10 @@ constexpr int64_t kProbeNs = 200'000'000;
 // The render thread renders also without new results, at this interval. So
 // viewers see that the engine lives, and that its step rate is 0.
 constexpr int64_t kRefreshNs = kSecondNs;
+// For so long a copy waits for the next exchange, which costs nothing. Then the
+// render thread wakes the stepping thread: if that shares a core with a
+// trainer, it interrupts the trainer.
+constexpr int64_t kNextExchangeNs = 10'000'000;
 // The interval of the step rate's measurement.
 constexpr int64_t kRateNs = kSecondNs / 2;
 constexpr size_t kErrorBytes = 400;
@@ -117,7 +121,7 @@ void FrameThread::Run() {
         counted_.load(std::memory_order_relaxed) != drawn_count_ ||
         now - drawn_at_ns_ >= kRefreshNs;
     if (asked || (watched && news && now >= pace.due_ns())) {
-      if (AwaitCopies()) {
+      if (AwaitCopies(asked ? 0 : kNextExchangeNs)) {
         const int64_t begin_ns = MonotonicNanos();
         const int64_t waited_ns = line.Nanos();
         DrawFrame();
@@ -149,16 +153,25 @@ void FrameThread::SleepUntil(int64_t at_ns) {
       slice_ns);
 }
 
-// Asks the stepping thread for copies. Returns false if this thread must end.
-bool FrameThread::AwaitCopies() {
+// Asks the stepping thread for copies, and wakes it if they have not come after
+// `patience_ns`. Returns false if this thread must end.
+bool FrameThread::AwaitCopies(int64_t patience_ns) {
   // SYNC(frames.turn): release; our last read of the copies before the word.
   turn_.store(kSteps, std::memory_order_release);
-  links_.wake_step_thread();
+  const int64_t wake_ns = MonotonicNanos() + patience_ns;
   const auto copied = [this] {
     // SYNC(frames.turn): acquire; the word, then the copies.
     return turn_.load(std::memory_order_acquire) == kRender || Stopping();
   };
-  while (!copied()) (void)bell_.SleepUnless(copied, kSecondNs);
+  bool woken = false;
+  while (!copied()) {
+    const int64_t left_ns = wake_ns - MonotonicNanos();
+    if (!woken && left_ns <= 0) {
+      woken = true;
+      links_.wake_step_thread();
+    }
+    (void)bell_.SleepUnless(copied, woken ? kSecondNs : left_ns);
+  }
   return !Stopping();
 }
 

@@ -91,7 +91,7 @@ class FrameThread {
   void Run();
   bool Stopping() const;
   void SleepUntil(int64_t at_ns);
-  bool AwaitCopies();
+  bool AwaitCopies(int64_t patience_ns);
   void DrawFrame();
   absl::Status DrawTiles(std::span<std::byte> frame);
   std::string Metadata(const absl::Status& drawn) const;

@@ -57,6 +57,12 @@ class Worker:
     deadline: float = 0.0
     failures: int = 0
 
+    def end(self) -> None:
+        """Ends the actor, if there is one; the worker then waits for a node."""
+        if self.actor is not None and ray.is_initialized():
+            ray.kill(self.actor)
+        self.node = self.actor = self.refresh = self.starting = self.started = None
+
 
 class Fleet:
     """The workers.
@@ -184,10 +190,9 @@ class Fleet:
         reason = _reason(worker, error)
         node, in_start = worker.node, worker.started is None
         assert node is not None
-        ray.kill(worker.actor)
+        worker.end()
         loss = Loss(reason, worker.index, worker.incarnation, node.host, self._forget(worker), time.monotonic())
         self.losses.append(loss)
-        worker.node = worker.actor = worker.refresh = worker.starting = worker.started = None
         self._next_tend = 0.0  # it is started again without delay
         if isinstance(reason, NodeLost):
             return
@@ -205,9 +210,7 @@ class Fleet:
     def close(self) -> None:
         """Ends all workers; a second call has no effect."""
         for worker in self.workers:
-            if worker.actor is not None and ray.is_initialized():
-                ray.kill(worker.actor)
-            worker.node = worker.actor = worker.refresh = worker.starting = worker.started = None
+            worker.end()
 
 
 def _named(worker: Worker) -> str:
