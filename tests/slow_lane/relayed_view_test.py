@@ -3,6 +3,7 @@
 import contextlib
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,17 +52,17 @@ def test_a_relayed_run_is_shown_like_any_other(tmp_path: Path) -> None:
             steps.append(head["step"])
         assert steps == sorted(steps)
 
-        def state() -> str:
+        def numbers() -> dict[str, Any]:
             assert page.take()
-            return str(page.texts.get("view", {}).get("state"))
+            return page.texts.get("view", {})
 
-        wait_for(lambda: state() == "connected", "a connected view")
-        numbers = page.texts["view"]
-        assert numbers["step"] >= steps[-1] and numbers["reward"] == numbers["step"] and numbers["return"] == -0.5
-        assert numbers["step_rate"] == 100
+        # They come less often than pictures.
+        wait_for(lambda: (now := numbers()).get("state") == "connected" and now["step"] >= steps[-1], "later numbers")
+        seen = page.texts["view"]
+        assert seen["reward"] == seen["step"] and seen["return"] == -0.5 and seen["step_rate"] == 100
         node.terminate()
         remote.await_end(run_id)
-        wait_for(lambda: state() == "fastlane-unavailable", "a view without frames")
+        wait_for(lambda: numbers().get("state") == "fastlane-unavailable", "a view without frames")
 
 
 if __name__ == "__main__":
