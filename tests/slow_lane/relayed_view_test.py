@@ -54,7 +54,7 @@ def test_a_relayed_run_is_shown_like_any_other(tmp_path: Path) -> None:
 
         def numbers() -> dict[str, Any]:
             assert page.take()
-            return page.texts.get("view", {})
+            return dict(page.texts.get("view", {}))
 
         # They come less often than pictures.
         wait_for(lambda: (now := numbers()).get("state") == "connected" and now["step"] >= steps[-1], "later numbers")
