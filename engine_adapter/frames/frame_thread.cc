@@ -158,20 +158,13 @@ void FrameThread::SleepUntil(int64_t at_ns) {
 bool FrameThread::AwaitCopies(int64_t patience_ns) {
   // SYNC(frames.turn): release; our last read of the copies before the word.
   turn_.store(kSteps, std::memory_order_release);
-  const int64_t wake_ns = MonotonicNanos() + patience_ns;
   const auto copied = [this] {
     // SYNC(frames.turn): acquire; the word, then the copies.
     return turn_.load(std::memory_order_acquire) == kRender || Stopping();
   };
-  bool woken = false;
-  while (!copied()) {
-    const int64_t left_ns = wake_ns - MonotonicNanos();
-    if (!woken && left_ns <= 0) {
-      woken = true;
-      links_.wake_step_thread();
-    }
-    (void)bell_.SleepUnless(copied, woken ? kSecondNs : left_ns);
-  }
+  if (patience_ns > 0) (void)bell_.SleepUnless(copied, patience_ns);
+  if (!copied()) links_.wake_step_thread();
+  while (!copied()) (void)bell_.SleepUnless(copied, kSecondNs);
   return !Stopping();
 }
 

@@ -13,6 +13,9 @@ from tandem.telemetry.daemon_errors import BadSessionToken, UnknownRun, WrongSta
 _FIRST_WAIT_SECS = 0.05
 _LONGEST_WAIT_SECS = 1.0
 
+# How long a new `PauseWatch` waits for the daemon's first message.
+_FIRST_MESSAGE_SECS = 5.0
+
 
 class PauseWatch:
     """A thread with the worker's ControlStream; `WorkerSession` has one if its worker supports pauses.
@@ -25,7 +28,10 @@ class PauseWatch:
     """
 
     def __init__(self, connection: Connection, run_id: str, token: str, register: Callable[[], str]) -> None:
-        """Starts the thread.
+        """Starts the thread, and waits up to 5 s until the daemon sends it pauses.
+
+        The daemon sends a worker's pauses to the stream that arrived last. Without the wait, the stream of a session
+        could arrive after that of a later session of the same worker.
 
         Args:
           connection: To the daemon.
@@ -41,9 +47,11 @@ class PauseWatch:
         self._register = register
         self._changed = threading.Condition()
         self._closing = threading.Event()
+        self._heard = threading.Event()  # or never will
         self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._call: Any = None
-        threading.Thread(target=self._watch, name="tandem-pauses", daemon=True).start()
+        threading.Thread(target=self._run, name="tandem-pauses", daemon=True).start()
+        self._heard.wait(_FIRST_MESSAGE_SECS)
 
     def answer(self) -> bool:
         """Answers a pause and waits until the run continues; returns whether there was one."""
@@ -60,6 +68,12 @@ class PauseWatch:
         call = self._call
         if call is not None:
             call.cancel()
+
+    def _run(self) -> None:
+        try:
+            self._watch()
+        finally:
+            self._heard.set()
 
     def _watch(self) -> None:
         wait = _FIRST_WAIT_SECS
@@ -98,6 +112,7 @@ class PauseWatch:
                 self._call.cancel()
             for message in self._call:
                 heard = True
+                self._heard.set()
                 self._set(message.WhichOneof("event") == "pause")
         except self._connection.grpc.RpcError as error:
             if not heard:
