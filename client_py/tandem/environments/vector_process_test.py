@@ -417,7 +417,7 @@ def test_a_stuck_engine_is_a_time_out_also_with_restart() -> None:
     """A stuck engine may still answer, so the environments do not restart it."""
     engine = launch_trivial()
     client = tandem.SharedMemoryClient(
-        engine.name, timeout=0.05, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP
+        engine.name, timeout=1, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP
     )
     envs = RestartingVectorEnv(client, engine=engine, relaunch=lambda name: launch_trivial(name=name))
     envs.reset()
