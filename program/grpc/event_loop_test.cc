@@ -62,7 +62,7 @@ TEST(EventLoop, RunsTimersInTheOrderOfTheirTimes) {
   Said said;
   EventLoop loop("test");
   loop.Post([&] {
-    loop.After(absl::Milliseconds(20), [&] { said.Say(2); });
+    loop.After(absl::Milliseconds(500), [&] { said.Say(2); });
     loop.After(absl::Milliseconds(10), [&] { said.Say(1); });
     const EventLoop::TimerId cancelled =
         loop.After(absl::Milliseconds(1), [&] { said.Say(99); });

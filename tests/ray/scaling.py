@@ -65,7 +65,7 @@ class Model:
         """Returns the steps a second that each part allows: the least is the cluster's."""
         bytes_of_step = self.rollout_bytes / self.rollout_steps
         if self.weights_bytes <= MOST_BYTES_OF_REQUEST:
-            sent = bytes_of_step + 2 * self.weights_bytes / self.rollout_steps  # as news, and with the next request
+            sent = bytes_of_step + self.weights_bytes / self.rollout_steps  # with the request
         else:
             # Ray's object managers copy an object from node to node: the caller sends it to few nodes, here to two.
             sent = bytes_of_step + 2 * self.weights_bytes / (nodes * self.rollout_steps)

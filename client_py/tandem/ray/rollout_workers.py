@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import ray
@@ -77,8 +77,8 @@ def rollout_workers(
       policy: A function, such as a class, that makes a `Policy` from observation space and action space of one
         environment.
       seed: Environment i of worker k starts from seed + k * num_envs + i; None: random.
-      max_lag: A rollout is dropped if more versions of the weights were published since its own. The same number of
-        rollouts of each worker is outstanding, at least one.
+      max_lag: A rollout is dropped if more versions of the weights were published since its own. At most as many
+        rollouts of each worker are outstanding, but at least one.
       synchronous: Whether `collect` requests a rollout of each worker and waits for all. With a seed, the rollouts then
         do not depend on the nodes.
       env_options: Further arguments of `tandem.make_vec`, such as {"max_episode_steps": 200}.
@@ -211,7 +211,9 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         self._version += 1
         if not self._synchronous:
             for worker in self._fleet.running:
-                worker.refresh.remote(self._version, self._weights)
+                if self._owed[worker.index] > 1:  # the later ones have not begun
+                    worker.refresh.remote(self._version, self._weights)
+            self._request_more(self._fleet.running)
         return self._version
 
     def collect(self, count: int | None = None, *, timeout: float | None = None) -> list[Rollout]:
@@ -238,7 +240,12 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
                 raise InvalidArgument(f"count: expected None with synchronous=True, found {shown(count)}")
             return self._collect_round(limit)
         wanted = max(1, len(self._fleet.running)) if count is None else integer("count", count, 1)
+        self._request_more(self._fleet.running)
         while len(self._untaken) < wanted:
+            # A request that this call does not need waits for `publish`, to go with its weights. But no worker waits
+            # without a request.
+            short = len(self._untaken) + len(self._outstanding) < wanted
+            self._request_more([worker for worker in self._fleet.running if short or not self._owed[worker.index]])
             self._advance(limit)
         return self._taken(wanted)
 
@@ -279,9 +286,6 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         """
         if time.monotonic() > limit:
             raise StepTimeout("collect: expected rollouts in time, found too few; call it again, or raise timeout")
-        if not self._synchronous:
-            for worker in self._fleet.running:
-                self._request_more(worker)
         self._look(limit)
         self._expect_some_worker()
 
@@ -313,9 +317,10 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
             else:
                 self._take(reference)
 
-    def _request_more(self, worker: Worker) -> None:
-        for _ in range(self._depth - self._owed[worker.index]):
-            self._request(worker)
+    def _request_more(self, workers: Iterable[Worker]) -> None:
+        for worker in workers:
+            for _ in range(self._depth - self._owed[worker.index]):
+                self._request(worker)
 
     def _request(self, worker: Worker) -> None:
         ticket = self._ledger.request(worker.index, worker.incarnation)
@@ -341,8 +346,6 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         if lag <= self._max_lag:
             object.__setattr__(rollout, "lag", lag)  # frozen for its users
             self._untaken.append(rollout)
-        if not self._synchronous:
-            self._request_more(worker)
 
     def _forget(self, worker: Worker) -> int:
         self._outstanding = {reference: owed for reference, owed in self._outstanding.items() if owed[0] is not worker}
