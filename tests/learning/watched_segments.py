@@ -100,13 +100,17 @@ class Segments:
       results: One list for each segment: condition, wall seconds, CPU seconds of this process, of the engine.
     """
 
-    def __init__(self, count: int, updates: int, conditions: list[str], cores: list[int]) -> None:
-        """Takes the number of segments, the vector's steps in each, conditions, and the cores of steps and frames."""
+    def __init__(self, count: int, updates: int, conditions: list[str], cores: list[int], seed: int) -> None:
+        """Takes the number of segments, the vector's steps in each, conditions, and the cores of steps and frames.
+
+        The order of the conditions depends on the seed: with one order for all trainings, what else is common to them,
+        such as the lengths of episodes, would not average out.
+        """
         self._count, self._updates, self._conditions, self._cores = count, updates, conditions, cores
         self._steps = 0
         self._client: Any = None
         self._viewer: Viewer | None = None
-        self._order = random.Random(0)
+        self._order = random.Random(seed)
         self._left: list[str] = []  # of this round
         self._condition = ""
         self._began: tuple[float, ...] | None = None
@@ -196,7 +200,7 @@ def main() -> None:
         view(sys.argv[2])
         return
     recipe, asked = Path(sys.argv[1]), json.loads(sys.argv[2])
-    segments = Segments(asked["segments"], asked["updates"], asked["conditions"], asked["cores"])
+    segments = Segments(asked["segments"], asked["updates"], asked["conditions"], asked["cores"], asked["seed"])
     if asked["environments"] == "own":
         take_own(recipe.stem.removeprefix("train_"), segments.step)
     else:
