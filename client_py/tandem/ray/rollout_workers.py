@@ -242,11 +242,11 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         wanted = max(1, len(self._fleet.running)) if count is None else integer("count", count, 1)
         self._request_more(self._fleet.running)
         while len(self._untaken) < wanted:
+            self._advance(limit)
             # A request that this call does not need waits for `publish`, to go with its weights. But no worker waits
             # without a request.
             short = len(self._untaken) + len(self._outstanding) < wanted
             self._request_more([worker for worker in self._fleet.running if short or not self._owed[worker.index]])
-            self._advance(limit)
         return self._taken(wanted)
 
     def _collect_round(self, limit: float) -> list[Rollout]:
