@@ -50,13 +50,14 @@ class Found:
     """What a training left.
 
     Attributes:
-      segments: One for each: condition, wall seconds, CPU seconds of the trainer, of the engine.
+      segments: One for each: condition, wall seconds, CPU seconds of the trainer, of the engine, wall seconds in
+        Tandem's calls.
       digest: Of all rewards and ends of episodes.
       frames: The number that the viewer read.
       last_return: The recipe's last line: the mean return of the last episodes.
     """
 
-    segments: list[tuple[str, float, float, float]]
+    segments: list[tuple[str, float, float, float, float]]
     digest: str
     frames: int
     last_return: float

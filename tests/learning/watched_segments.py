@@ -1,8 +1,9 @@
 """Runs a recipe of client_py/examples/frameworks, and measures segments of its training: each a rollout and its update.
 
-watched_segments.py RECIPE JSON, with the fields of `recipe_runs.Asked`. Before each segment it switches a viewer, in
-random order within each round. Writes the segments' times, and a digest of all rewards and ends of episodes: equal
-digests are equal learning curves.
+watched_segments.py RECIPE JSON, with the fields of `recipe_runs.Asked`. With more than one condition it measures every
+second segment, and switches a viewer before each of the others, in random order within each round. The training waits a
+quarter of a second for the switch; what its core has to load again afterwards is not a cost of frames. Writes the
+segments' times, and a digest of all rewards and ends of episodes: equal digests are equal learning curves.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +28,7 @@ from tests.frames.cores import place_engine
 from tests.learning.own_environments import take_own
 
 _HZ = 60
+_BUSY_SECS = 0.0006  # what an engine needs for a frame of 320x240
 # An engine looks five times a second whether a viewer is attached.
 _SWITCH_SECS = 0.25
 _WATCHDOG_SECS = 30.0
@@ -34,7 +37,8 @@ _WATCHDOG_SECS = 30.0
 class Viewer:
     """A process that is detached ("off"), or attached ("published"), or attached and reads at 60 Hz ("watched").
 
-    An engine draws and publishes frames while a viewer is attached.
+    An engine draws and publishes frames while a viewer is attached. "busy": it is detached, and computes as often
+    and as long as an engine that draws, without touching memory.
     """
 
     def __init__(self, name: str, core: int | None) -> None:
@@ -68,9 +72,14 @@ def view(name: str) -> None:
     reader: tandem.FastLaneReader | None = None
     condition, frames, due = "off", 0, 0.0
     while True:
-        watching = reader is not None and condition == "watched"
-        if not select.select([sys.stdin], [], [], max(due - time.monotonic(), 0.0) if watching else None)[0]:
-            frames += reader is not None and reader.next_frame() is not None
+        waits = condition in ("off", "published")
+        if not select.select([sys.stdin], [], [], None if waits else max(due - time.monotonic(), 0.0))[0]:
+            if reader is not None:
+                frames += reader.next_frame() is not None
+            else:
+                end = time.monotonic() + _BUSY_SECS
+                while time.monotonic() < end:
+                    pass
             due += 1 / _HZ
             continue
         if reader is not None:
@@ -80,7 +89,7 @@ def view(name: str) -> None:
             break
         end = time.monotonic() + _SWITCH_SECS
         reader = None
-        if condition != "off":
+        if condition in ("published", "watched"):
             reader = tandem.FastLaneReader.attach(name)
             reader.next_frame()  # may be an old one
             while reader.next_frame() is None:
@@ -97,7 +106,8 @@ class Segments:
     """The clocks, the digest, and the order of the segments.
 
     Attributes:
-      results: One list for each segment: condition, wall seconds, CPU seconds of this process, of the engine.
+      results: One list for each segment: condition, wall seconds, CPU seconds of this process, of the engine, and the
+        wall seconds in Tandem's calls.
     """
 
     def __init__(self, count: int, updates: int, conditions: list[str], cores: list[int], seed: int) -> None:
@@ -112,8 +122,10 @@ class Segments:
         self._viewer: Viewer | None = None
         self._order = random.Random(seed)
         self._left: list[str] = []  # of this round
-        self._condition = ""
+        self._condition = conditions[0] if conditions else ""
+        self._switched = False  # since the last segment
         self._began: tuple[float, ...] | None = None
+        self._called = 0.0  # wall seconds in Tandem's calls
         self.results: list[list[Any]] = []
         self.digest = hashlib.sha256()
 
@@ -126,11 +138,21 @@ class Segments:
         """Counts a step of the vector, and switches between two segments."""
         if self._steps % self._updates == 0 and self._conditions:
             self._end_segment()
-            if self._steps // self._updates < self._count:
-                self._begin_segment()
-            elif self._viewer is not None:
-                self._viewer.switch("off")
+            if self._steps // self._updates >= self._count:
+                if self._viewer is not None:
+                    self._viewer.switch("off")
+            elif len(self._conditions) == 1 or self._switched:
+                self._began = self._clocks()
+            else:
+                self._switch()
         self._steps += 1
+
+    def timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls Tandem, and adds the time that it takes."""
+        began = time.monotonic()
+        result = call(*arguments)
+        self._called += time.monotonic() - began
+        return result
 
     def note(self, arrays: Any) -> None:
         """Adds results of a step to the digest."""
@@ -140,25 +162,24 @@ class Segments:
     def _clocks(self) -> tuple[float, ...]:
         # The kernel's clock of another process's CPU time, in nanoseconds.
         engine = time.clock_gettime((~self._client.engine_pid << 3) | 2) if self._viewer else 0.0
-        return time.monotonic(), time.process_time(), engine
+        return time.monotonic(), time.process_time(), engine, self._called
 
     def _end_segment(self) -> None:
         if self._began is not None:
             now = self._clocks()
             self.results.append([self._condition, *(end - begin for end, begin in zip(now, self._began, strict=True))])
-            self._began = None
+            self._began, self._switched = None, False
 
-    def _begin_segment(self) -> None:
+    def _switch(self) -> None:
+        if self._viewer is None:
+            if self._cores:
+                place_engine(self._client.engine_pid, steps=self._cores[0], frames=self._cores[1])
+            self._viewer = Viewer(self._client.name, self._cores[1] if self._cores else None)
         if not self._left:
             self._left = self._order.sample(self._conditions, len(self._conditions))
         self._condition = self._left.pop()
-        if len(self._conditions) > 1:
-            if self._viewer is None:
-                if self._cores:
-                    place_engine(self._client.engine_pid, steps=self._cores[0], frames=self._cores[1])
-                self._viewer = Viewer(self._client.name, self._cores[1] if self._cores else None)
-            self._viewer.switch(self._condition)
-        self._began = self._clocks()
+        self._viewer.switch(self._condition)
+        self._switched = True
 
     def close(self) -> int:
         """Ends the viewer; returns the number of frames that it read."""
@@ -176,18 +197,18 @@ class _Stepper:
 
     def step(self, actions: Any) -> Any:
         self._segments.step()
-        return self._noted(self._stepper.step(actions))
+        return self._noted(self._segments.timed(self._stepper.step, actions))
 
     def send(self, actions: Any) -> None:
         self._segments.step()
-        self._stepper.send(actions)
+        self._segments.timed(self._stepper.send, actions)
 
     def send_chosen(self, ids: Any) -> None:
         self._segments.step()
-        self._stepper.send_chosen(ids)
+        self._segments.timed(self._stepper.send_chosen, ids)
 
     def recv(self, timeout: Any) -> Any:
-        return self._noted(self._stepper.recv(timeout))
+        return self._noted(self._segments.timed(self._stepper.recv, timeout))
 
     def _noted(self, results: Any) -> Any:
         self._segments.note(results[1:4])

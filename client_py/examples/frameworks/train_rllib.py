@@ -4,6 +4,7 @@ tools/torch_python client_py/examples/frameworks/train_rllib.py --help
 """
 
 import argparse
+import math
 
 import gymnasium
 import ray
@@ -36,10 +37,12 @@ config = (
     .debugging(seed=asked.seed)
 )
 algorithm = config.build_algo()
-steps = 0
+steps, last_return = 0, math.nan
 while steps < asked.steps:
     runners = algorithm.train()["env_runners"]
     steps = int(runners["num_env_steps_sampled_lifetime"])
+    if not math.isnan(runners["episode_return_mean"]):  # it is where no episode ended
+        last_return = runners["episode_return_mean"]
 algorithm.stop()
 ray.shutdown()
-print(f"return {runners['episode_return_mean']:.1f}")
+print(f"return {last_return:.1f}")
