@@ -123,7 +123,6 @@ class Segments:
         self._order = random.Random(seed)
         self._left: list[str] = []  # of this round
         self._condition = conditions[0] if conditions else ""
-        self._switched = False  # since the last segment
         self._began: tuple[float, ...] | None = None
         self._called = 0.0  # wall seconds in Tandem's calls
         self.results: list[list[Any]] = []
@@ -138,10 +137,11 @@ class Segments:
         """Counts a step of the vector, and switches between two segments."""
         if self._steps % self._updates == 0 and self._conditions:
             self._end_segment()
-            if self._steps // self._updates >= self._count:
+            segment = self._steps // self._updates
+            if segment >= self._count:
                 if self._viewer is not None:
                     self._viewer.switch("off")
-            elif len(self._conditions) == 1 or self._switched:
+            elif len(self._conditions) == 1 or segment % 2:
                 self._began = self._clocks()
             else:
                 self._switch()
@@ -168,7 +168,7 @@ class Segments:
         if self._began is not None:
             now = self._clocks()
             self.results.append([self._condition, *(end - begin for end, begin in zip(now, self._began, strict=True))])
-            self._began, self._switched = None, False
+            self._began = None
 
     def _switch(self) -> None:
         if self._viewer is None:
@@ -179,7 +179,6 @@ class Segments:
             self._left = self._order.sample(self._conditions, len(self._conditions))
         self._condition = self._left.pop()
         self._viewer.switch(self._condition)
-        self._switched = True
 
     def close(self) -> int:
         """Ends the viewer; returns the number of frames that it read."""
