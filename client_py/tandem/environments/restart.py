@@ -117,7 +117,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         if not self._ready:
             raise self._not_ready_error("send")
         if self._unreported:
-            as_floats(self._row_actions, self.action_space, actions)  # refuses invalid actions
+            as_floats(self._row_actions, self.num_envs, actions)  # refuses invalid actions
             return
         flags = self._flags()
         flags[self._cut_short[: len(flags)]] = 1

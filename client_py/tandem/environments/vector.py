@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import batch_space
 from numpy.typing import DTypeLike, NDArray
 
 from tandem._native import AUTORESET_MODES, FieldStep, TaskStep
@@ -118,7 +117,7 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             copy=self._copy,
             autoreset=AUTORESET_MODES[client.autoreset_mode.name],
             choices=int(single.n) if isinstance(single, spaces.Discrete) else None,
-            convert=functools.partial(as_floats, single, self.action_space),
+            convert=functools.partial(as_floats, single, self.num_envs),
         )
 
     @property
@@ -172,8 +171,7 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         if not has_rows(self._client):
             self._actions.write_rows(env_ids, actions)
             return
-        single = self._row_actions
-        self._client.actions[env_ids] = as_floats(single, batch_space(single, len(env_ids)), actions)
+        self._client.actions[env_ids] = as_floats(self._row_actions, len(env_ids), actions)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Draws every environment as it is after the last step or reset; takes milliseconds for each.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tandem.arguments import shown
@@ -15,25 +16,24 @@ Mask = NDArray[np.bool_]
 Seed = int | Sequence[int | None] | None
 
 
-def as_floats(
-    single: "spaces.Box | spaces.Discrete[np.int64]", batched: spaces.Space[Any], actions: ArrayLike
-) -> NDArray[np.float32]:
-    """Converts the actions of a step to float32[num_envs, act_size].
+def as_floats(single: "spaces.Box | spaces.Discrete[np.int64]", count: int, actions: ArrayLike) -> NDArray[np.float32]:
+    """Converts the actions of `count` environments to float32[count, act_size].
 
-    `single` and `batched` are the action spaces of one and of all environments. A number out of float32's range becomes
-    an infinity, which the client refuses. Another shape or kind, or a discrete action out of range, is InvalidAction.
+    `single` is the action space of one environment. A number out of float32's range becomes an infinity, which the
+    client refuses. Another shape or kind, or a discrete action out of range, is InvalidAction.
     """
     try:
         given = np.asarray(actions)
     except ValueError as error:
         raise InvalidAction(
-            f"actions: expected {batched}, found no array of numbers: {error}; nothing was sent; "
+            f"actions: expected {batch_space(single, count)}, found no array of numbers: {error}; nothing was sent; "
             "action_space.sample() shows what fits"
         ) from error
     discrete = isinstance(single, spaces.Discrete)
-    if given.shape != batched.shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
+    shape = (count, *(single.shape or ()))
+    if given.shape != shape or given.dtype.kind not in ("iu" if discrete else "iuf"):
         raise InvalidAction(
-            f"actions: expected {batched.dtype}{list(batched.shape or ())}, one for each environment, found "
+            f"actions: expected {single.dtype}{list(shape)}, one for each environment, found "
             f"{described(given)}; nothing was sent; action_space.sample() shows what fits"
         )
     if isinstance(single, spaces.Discrete):
