@@ -8,6 +8,7 @@ import math
 
 import gymnasium
 import ray
+import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
 import tandem.ray
@@ -22,6 +23,7 @@ parser.add_argument("--batch", type=int, default=2048, help="steps between two u
 parser.add_argument("--seed", type=int, default=0)
 asked = parser.parse_args()
 
+torch.set_num_threads(1)
 ray.init(num_cpus=max(2, asked.runners + 1), include_dashboard=False, log_to_driver=False)
 tandem.ray.register_env("tandem", asked.task, backend=asked.backend)
 config = (
