@@ -92,7 +92,7 @@ class VectorEnv(BaseVectorEnv):
         obs, infos = self._envs.reset(
             seed=None if seed is None else [seed] * len(ids), options=kwargs.get("options"), env_ids=ids
         )
-        return self._obs_of_each(obs, len(ids)), _array_of(infos_of_each(infos, len(ids)))
+        return self._obs_of_each(obs), _array_of(infos_of_each(infos, len(ids)))
 
     def _reset_beside_steps(self, ids: list[int]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Resets environments by a step of their workers alone, which begins with a reset."""
@@ -110,7 +110,7 @@ class VectorEnv(BaseVectorEnv):
         obs, _, _, _, infos = lanes.results(ids)
         if failure is not None:
             raise failure
-        return self._obs_of_each(obs, len(ids)), _array_of(infos_of_each(infos, len(ids)))
+        return self._obs_of_each(obs), _array_of(infos_of_each(infos, len(ids)))
 
     def step(self, action: Any, id: EnvIds = None) -> tuple[NDArray[Any], ...]:
         """Steps all environments, or some.
@@ -169,13 +169,13 @@ class VectorEnv(BaseVectorEnv):
         of_each = infos_of_each(infos, len(ids))
         for env_id, info in zip(ids, of_each, strict=True):
             info["env_id"] = env_id
-        return self._obs_of_each(obs, len(ids)), rewards, terminations, truncations, _array_of(of_each)
+        return self._obs_of_each(obs), rewards, terminations, truncations, _array_of(of_each)
 
-    def _obs_of_each(self, obs: Any, count: int) -> NDArray[Any]:
+    def _obs_of_each(self, obs: Any) -> NDArray[Any]:
         """Returns an array with an observation for each environment, of dtype object where they are no arrays."""
         if isinstance(obs, np.ndarray):
             return obs
-        return _array_of(list(iterate(batch_space(self._envs.single_observation_space, count), obs)))
+        return _array_of(list(iterate(self._envs.observation_space, obs)))
 
     def seed(self, seed: int | list[int] | None = None) -> list[list[int] | None]:
         """Resets all environments from seeds, and seeds their action spaces.
