@@ -363,9 +363,9 @@ def test_collected_client_releases_its_lock() -> None:
 def test_mapping_ends_with_the_last_view() -> None:
     """The region stays mapped while a view exists, and is unmapped with the last one."""
 
-    def mapped(name: str) -> bool:
+    def mapped(inode: str) -> bool:
         with open("/proc/self/maps", encoding="utf-8") as maps:
-            return any(name in line for line in maps)
+            return any(line.split()[4] == inode for line in maps)
 
     with launch_trivial() as engine:
         client = tandem.SharedMemoryClient(engine.name)
