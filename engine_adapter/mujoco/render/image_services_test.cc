@@ -26,6 +26,7 @@
 #include "engine_adapter/host/simulation.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
+#include "engine_adapter/ports/image_queue.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/layout/lrbc.h"
@@ -226,7 +227,7 @@ TEST_F(ImageServices, CancelledRequestIsNotDrawn) {
                   .ok());
   auto waits = std::make_shared<bool>(true);
   int answers = 0;
-  for (int i = 0; i < 100; ++i) {
+  for (size_t i = 1; i < ImageQueue::kMostAtATime; ++i) {
     camera_->GetCameraFrame(Small(), {[&](const auto&) { ++answers; }, waits});
   }
   rpc::StreamCameraRequestT streamed;
@@ -235,15 +236,16 @@ TEST_F(ImageServices, CancelledRequestIsNotDrawn) {
   waits.reset();
   stream.reset();
   // A cancelled request does not count as pending.
+  constexpr int kWanted = 5;
   int wanted = 0;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < kWanted; ++i) {
     camera_->GetCameraFrame(Small(), [&](const auto& frame) {
       EXPECT_TRUE(frame.ok()) << frame.status();
       ++wanted;
     });
   }
   go_on.set_value();
-  while (wanted < 100) Pump();
+  while (wanted < kWanted) Pump();
   EXPECT_EQ(answers, 0);
 }
 
@@ -360,7 +362,7 @@ TEST_F(ImageServices, TooManyImagesAtATimeAreRefused) {
       if (CodeOf(frame.status()) == ErrorCode::kRingFull) ++refused;
     });
   }
-  EXPECT_EQ(refused, 300 - 128);
+  EXPECT_EQ(refused, 300 - int{ImageQueue::kMostAtATime});
   engine_.reset();
   queue_->Pump();
   EXPECT_EQ(answers, 300);
