@@ -30,12 +30,15 @@ using Writer = AttachedFrames::Writer;
 constexpr FrameGeometry kGeometry = {
     .width = 8, .height = 4, .capacity = 4, .metadata_bytes = 32};
 
-// Contains a character that region names cannot have. The sweeps of other
-// tests' engines thus ignore such dead segments.
+// Contains a character that region names cannot have.
 std::string UniqueRunId() { return UniqueRegionName("frames") + " test"; }
 
 std::string PathOf(const std::string& run_id) {
   return RegionPath(FrameSegmentName(run_id).value());
+}
+
+std::string SparePathOf(const std::string& run_id) {
+  return SpareLinkPath(FrameSegmentName(run_id).value());
 }
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
@@ -69,11 +72,14 @@ void ExpectNewest(AttachedFrames& frames, uint64_t number) {
   EXPECT_EQ(frame.metadata, FrameText(number));
 }
 
-// Runs `body` in a child process, which is killed when `body` returns.
-void InKilledChild(const std::function<void()>& body) {
+// Leaves a segment whose process did `last` before it was killed. The start of
+// any other test's engine removes a dead segment that has a spare link.
+void LeaveDead(const std::string& run_id, const FrameGeometry& geometry,
+               const std::function<void(FrameWriter& writer)>& last) {
   const pid_t child = fork();
   if (child == 0) {
-    body();
+    OwnedFrameSegment segment = MakeSegment(run_id, geometry);
+    last(segment.writer());
     kill(getpid(), SIGKILL);
   }
   int status = 0;
@@ -132,10 +138,9 @@ TEST_F(FrameSegment, RefusesASecondWriter) {
 }
 
 TEST_F(FrameSegment, ADeadWriterIsSeenAndItsSegmentReplacedByANewFile) {
-  InKilledChild([&] {
-    OwnedFrameSegment segment = MakeSegment(run_id_);
-    PublishNext(segment.writer());
-    raise(SIGKILL);
+  LeaveDead(run_id_, kGeometry, [&](FrameWriter& writer) {
+    unlink(SparePathOf(run_id_).c_str());
+    PublishNext(writer);
   });
   AttachedFrames before = Attach(run_id_);
   EXPECT_EQ(before.writer(), Writer::kGone);
@@ -157,12 +162,11 @@ TEST_F(FrameSegment, AWriterKilledInTheMiddleOfAFrameLeavesTheOneBefore) {
   for (const uint32_t capacity : {1u, 2u, 8u}) {
     FrameGeometry geometry = kGeometry;
     geometry.capacity = capacity;
-    InKilledChild([&] {
-      OwnedFrameSegment segment = MakeSegment(run_id_, geometry);
-      for (int i = 0; i < 5; ++i) PublishNext(segment.writer());
-      const std::span<std::byte> loan = segment.writer().Loan();
+    LeaveDead(run_id_, geometry, [&](FrameWriter& writer) {
+      unlink(SparePathOf(run_id_).c_str());
+      for (int i = 0; i < 5; ++i) PublishNext(writer);
+      const std::span<std::byte> loan = writer.Loan();
       FillFrame(6, loan.first(loan.size() / 2));
-      raise(SIGKILL);
     });
     AttachedFrames frames = Attach(run_id_);
     EXPECT_EQ(frames.writer(), Writer::kGone);
@@ -255,14 +259,11 @@ TEST_F(FrameSegment, AForkedChildOwnsNothing) {
 
 TEST_F(FrameSegment, SweepRemovesDeadSegmentsOnly) {
   const std::string dead = UniqueRegionName("frames");
-  InKilledChild([&] {
-    OwnedFrameSegment segment = MakeSegment(dead);
-    raise(SIGKILL);
-  });
+  LeaveDead(dead, kGeometry, [](FrameWriter&) {});
   const OwnedFrameSegment living = MakeSegment(UniqueRegionName("frames"));
   RemoveDeadRegions();
   EXPECT_FALSE(Exists(PathOf(dead)));
-  EXPECT_FALSE(Exists(SpareLinkPath(FrameSegmentName(dead).value())));
+  EXPECT_FALSE(Exists(SparePathOf(dead)));
   EXPECT_TRUE(Exists(RegionPath(living.name())));
 }
 
