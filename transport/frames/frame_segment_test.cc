@@ -37,10 +37,6 @@ std::string PathOf(const std::string& run_id) {
   return RegionPath(FrameSegmentName(run_id).value());
 }
 
-std::string SparePathOf(const std::string& run_id) {
-  return SpareLinkPath(FrameSegmentName(run_id).value());
-}
-
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 OwnedFrameSegment MakeSegment(const std::string& run_id,
@@ -72,19 +68,33 @@ void ExpectNewest(AttachedFrames& frames, uint64_t number) {
   EXPECT_EQ(frame.metadata, FrameText(number));
 }
 
-// Leaves a segment whose process did `last` before it was killed. The start of
-// any other test's engine removes a dead segment that has a spare link.
-void LeaveDead(const std::string& run_id, const FrameGeometry& geometry,
-               const std::function<void(FrameWriter& writer)>& last) {
+// Returns the frames of a process that made a segment, did `last` and was
+// killed. They were attached before: the start of any other test's engine
+// removes a dead segment.
+AttachedFrames FramesOfKilled(
+    const std::string& run_id, const FrameGeometry& geometry,
+    const std::function<void(FrameWriter& writer)>& last) {
+  int done[2];
+  EXPECT_EQ(pipe(done), 0);
   const pid_t child = fork();
   if (child == 0) {
     OwnedFrameSegment segment = MakeSegment(run_id, geometry);
     last(segment.writer());
-    kill(getpid(), SIGKILL);
+    (void)!write(done[1], "x", 1);
+    pause();
   }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  close(done[1]);
+  char byte;
+  EXPECT_EQ(read(done[0], &byte, 1), 1);
+  close(done[0]);
+  AttachedFrames frames = Attach(run_id);
+  EXPECT_EQ(frames.writer(), Writer::kAlive);
+  kill(child, SIGKILL);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  // An engine that removes the segment holds its lock for an instant. The
+  // watchdog ends a longer wait.
+  while (frames.writer() != Writer::kGone) usleep(1000);
+  return frames;
 }
 
 class FrameSegment : public testing::Test {
@@ -138,12 +148,8 @@ TEST_F(FrameSegment, RefusesASecondWriter) {
 }
 
 TEST_F(FrameSegment, ADeadWriterIsSeenAndItsSegmentReplacedByANewFile) {
-  LeaveDead(run_id_, kGeometry, [&](FrameWriter& writer) {
-    unlink(SparePathOf(run_id_).c_str());
-    PublishNext(writer);
-  });
-  AttachedFrames before = Attach(run_id_);
-  EXPECT_EQ(before.writer(), Writer::kGone);
+  AttachedFrames before = FramesOfKilled(
+      run_id_, kGeometry, [](FrameWriter& writer) { PublishNext(writer); });
   EXPECT_FALSE(before.reader().Invalidated());
   ExpectNewest(before, 1);
 
@@ -162,14 +168,12 @@ TEST_F(FrameSegment, AWriterKilledInTheMiddleOfAFrameLeavesTheOneBefore) {
   for (const uint32_t capacity : {1u, 2u, 8u}) {
     FrameGeometry geometry = kGeometry;
     geometry.capacity = capacity;
-    LeaveDead(run_id_, geometry, [&](FrameWriter& writer) {
-      unlink(SparePathOf(run_id_).c_str());
-      for (int i = 0; i < 5; ++i) PublishNext(writer);
-      const std::span<std::byte> loan = writer.Loan();
-      FillFrame(6, loan.first(loan.size() / 2));
-    });
-    AttachedFrames frames = Attach(run_id_);
-    EXPECT_EQ(frames.writer(), Writer::kGone);
+    AttachedFrames frames =
+        FramesOfKilled(run_id_, geometry, [](FrameWriter& writer) {
+          for (int i = 0; i < 5; ++i) PublishNext(writer);
+          const std::span<std::byte> loan = writer.Loan();
+          FillFrame(6, loan.first(loan.size() / 2));
+        });
     if (capacity > 1) {
       ExpectNewest(frames, 5);
     } else {  // The writer had only one slot to write to.
@@ -259,11 +263,11 @@ TEST_F(FrameSegment, AForkedChildOwnsNothing) {
 
 TEST_F(FrameSegment, SweepRemovesDeadSegmentsOnly) {
   const std::string dead = UniqueRegionName("frames");
-  LeaveDead(dead, kGeometry, [](FrameWriter&) {});
+  FramesOfKilled(dead, kGeometry, [](FrameWriter&) {});
   const OwnedFrameSegment living = MakeSegment(UniqueRegionName("frames"));
   RemoveDeadRegions();
   EXPECT_FALSE(Exists(PathOf(dead)));
-  EXPECT_FALSE(Exists(SparePathOf(dead)));
+  EXPECT_FALSE(Exists(SpareLinkPath(FrameSegmentName(dead).value())));
   EXPECT_TRUE(Exists(RegionPath(living.name())));
 }
 
