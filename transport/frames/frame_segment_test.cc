@@ -68,6 +68,12 @@ void ExpectNewest(AttachedFrames& frames, uint64_t number) {
   EXPECT_EQ(frame.metadata, FrameText(number));
 }
 
+// An engine that removes a dead segment holds its lock for an instant, as a
+// live writer does. The watchdog ends a longer wait.
+void AwaitGone(const AttachedFrames& frames) {
+  while (frames.writer() != Writer::kGone) usleep(1000);
+}
+
 // Returns the frames of a process that made a segment, did `last` and was
 // killed. They were attached before: the start of any other test's engine
 // removes a dead segment.
@@ -91,9 +97,7 @@ AttachedFrames FramesOfKilled(
   EXPECT_EQ(frames.writer(), Writer::kAlive);
   kill(child, SIGKILL);
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
-  // An engine that removes the segment holds its lock for an instant. The
-  // watchdog ends a longer wait.
-  while (frames.writer() != Writer::kGone) usleep(1000);
+  AwaitGone(frames);
   return frames;
 }
 
@@ -136,7 +140,7 @@ TEST_F(FrameSegment, MarksItselfEndedOnDestruction) {
   }
   EXPECT_FALSE(Exists(PathOf(run_id_)));
   EXPECT_TRUE(frames->reader().Invalidated());
-  EXPECT_EQ(frames->writer(), Writer::kGone);
+  AwaitGone(*frames);
   EXPECT_FALSE(frames->Replaced());
   ExpectNewest(*frames, 1);  // The mapping stays valid.
 }
