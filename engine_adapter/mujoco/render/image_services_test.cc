@@ -363,7 +363,7 @@ TEST_F(ImageServices, TooManyImagesAtATimeAreRefused) {
       if (CodeOf(frame.status()) == ErrorCode::kRingFull) ++refused;
     });
   }
-  EXPECT_EQ(refused, 300 - int{ImageQueue::kMostAtATime});
+  EXPECT_EQ(refused, 300 - 128);
   engine_.reset();
   queue_->Pump();
   EXPECT_EQ(answers, 300);
