@@ -33,9 +33,9 @@
 
 namespace tandem {
 
-// Longer than the time for which the scheduler suspends a writer between two
-// bytes.
-inline constexpr int64_t kFrameGraceNs = 20'000'000;
+// Longer than the time for which the scheduler of a busy machine suspends a
+// writer between two bytes (decision 68).
+inline constexpr int64_t kFrameGraceNs = 1'000'000'000;
 
 struct Frame {
   uint64_t number = 0;  // from 1; the writer's head at publication
