@@ -247,7 +247,7 @@ def test_exits_with_its_launcher_during_the_load_of_a_model() -> None:
 def test_exits_with_its_launcher_during_a_step() -> None:
     """The step takes longer than the engine's time to stop; the region is removed as well."""
     server, region, launcher_end = _launched(frame_skip=300_000)
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + 5 * _SECONDS  # the load takes as long as a step
     while not region.exists():
         assert server.poll() is None and time.monotonic() < deadline, "it did not serve"
         time.sleep(0.01)
