@@ -160,7 +160,7 @@ def test_stopped_engine_is_a_time_out_that_names_its_phase(engine: tandem.Engine
 
 def test_stuck_step_is_a_time_out_that_names_its_phase(engine: tandem.EngineProcess) -> None:
     """`step` uses the client's own time-out; `close` is legal while the step is pending."""
-    with tandem.SharedMemoryClient(engine.name, timeout=0.05) as client:
+    with tandem.SharedMemoryClient(engine.name, timeout=0.05, attach_timeout=60) as client:
         with pytest.raises(tandem.StepTimeout) as caught:
             client.step(_zeros(client, HANG))
         while "idle for" in str(caught.value):  # the engine had no core yet

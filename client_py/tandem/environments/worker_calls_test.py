@@ -80,14 +80,14 @@ def test_exceptions() -> None:
 
 def test_calls_have_a_time_out_of_their_own() -> None:
     """A call may take longer than a step may."""
-    with closing(_started(timeout=0.5, call_timeout=30.0)) as envs:
-        assert len(set(envs.call("ask", secs=0.4))) == 2
+    with closing(_started(timeout=2.0, call_timeout=30.0)) as envs:
+        assert len(set(envs.call("ask", secs=1.2))) == 2  # of two environments each
         assert envs.step(_ACTIONS)[0][:, 0].tolist() == [1.0] * NUM_ENVS
 
 
 def test_a_call_that_does_not_end() -> None:
     """StepTimeout has the stack and names the time-out. The worker stays in the call, as the next step's error says."""
-    envs = _started(timeout=0.5, call_timeout=0.3)
+    envs = _started(timeout=2.0, call_timeout=1.0)
     with pytest.raises(tandem.StepTimeout) as caught:
         envs.call_chosen([1], "ask", secs=1000.0)
     text = str(caught.value)

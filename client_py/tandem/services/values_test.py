@@ -171,7 +171,7 @@ def test_joint_states_stream_while_steps_run(shared: tandem.SharedMemoryClient) 
 def test_stream_without_steps_sends_no_items(shared: tandem.SharedMemoryClient) -> None:
     """`next` raises StepTimeout; the stream sends the next step's state."""
     with shared.mujoco.stream_joint_state(timeout=0.2) as stream:
-        next(stream)  # the current state
+        stream.next(60)  # the current state
         with pytest.raises(tandem.StepTimeout, match=r"StreamJointState sent no item within 0\.2 s"):
             next(stream)
         with pytest.raises(tandem.StepTimeout):
