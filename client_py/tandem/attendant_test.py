@@ -67,8 +67,8 @@ def test_steps_wait_for_the_end_of_an_attendants_pause(
     assert panel.scene.paused()
     client.send(client.actions)
     with ThreadPoolExecutor(1) as pool:
-        received = pool.submit(client.recv, 0.2)
-        time.sleep(1)
+        received = pool.submit(client.recv, 2)
+        time.sleep(3)
         assert not received.done()
         panel.close()
         assert len(received.result()) == 3

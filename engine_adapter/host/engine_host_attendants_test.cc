@@ -42,7 +42,7 @@ namespace {
 class EngineHostAttendantsTest : public testing::Test {
  protected:
   void SetUp() override {
-    alarm(60);
+    alarm(240);
     auto host = EngineHost::Create(&engine_, {.name = name_});
     ASSERT_TRUE(host.ok()) << host.status();
     host_ = *std::move(host);
@@ -169,12 +169,12 @@ TEST_F(EngineHostAttendantsTest, TheDeadlineDoesNotRunDuringThePause) {
   EXPECT_TRUE(panel.SetPaused(true).ok());
   CallingClient client(name_);
   std::thread resume([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     EXPECT_TRUE(panel.SetPaused(false).ok());
   });
   client.Send();
-  // Far shorter than the pause.
-  EXPECT_EQ(client.side().Recv(Deadline::After(0.02)), ErrorCode::kOk);
+  // Shorter than the pause.
+  EXPECT_EQ(client.side().Recv(Deadline::After(2)), ErrorCode::kOk);
   resume.join();
 }
 
@@ -183,11 +183,11 @@ TEST_F(EngineHostAttendantsTest, TheDeadlineDoesNotRunUntilADeathIsNoticed) {
       [](Panel& panel) { EXPECT_TRUE(panel.SetPaused(true).ok()); });
   CallingClient client(name_);
   std::thread killing([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     Kill(child);
   });
   client.Send();
-  EXPECT_EQ(client.side().Recv(Deadline::After(0.02)), ErrorCode::kOk);
+  EXPECT_EQ(client.side().Recv(Deadline::After(2)), ErrorCode::kOk);
   killing.join();
 }
 
@@ -212,7 +212,11 @@ TEST_F(EngineHostAttendantsTest, AStoppedAttendantDelaysNobody) {
   kill(child, SIGSTOP);
   CallingClient client(name_);
   Panel panel(name_);
-  for (float steps = 1; steps < 20'000; ++steps) {
+  // A busy machine executes fewer steps in this time.
+  const Deadline limit = Deadline::After(20);
+  for (float steps = 1;
+       steps < 20'000 && (steps < 1'000 || !limit.PassedAt(MonotonicNanos()));
+       ++steps) {
     ASSERT_EQ(client.Step(), steps);
   }
   EXPECT_TRUE(panel.GetJoints().ok());

@@ -293,10 +293,10 @@ TEST_F(SimulationTest, CountsEachChangeOnce) {
 }
 
 TEST_F(SimulationTest, InRealTimeStepsComeByTheClock) {
+  const int64_t begin_ns = MonotonicNanos();
   ASSERT_TRUE(simulation_->SetMode(SimulationMode::REALTIME, 1).ok());
   // relaxed: as above.
   EXPECT_EQ(header_->mode.load(std::memory_order_relaxed), 1);
-  const int64_t begin_ns = MonotonicNanos();
   while (engine_.steps_ < 10) {
     if (Turn()) {
       // No step comes before its time.

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tandem
+from tandem.testing.engines import stop
 from tandem.testing.terminals import ENTER, LEAVE, on_a_terminal
 from tools.testing import pytest_main
 
@@ -64,17 +65,18 @@ def inspection_of(name: str, code: int) -> dict[str, Any]:
     return seen
 
 
+def settled(name: str, count: int) -> dict[str, Any]:
+    """Inspects a region until its engine is idle and has recorded the times of `count` steps."""
+    deadline = time.monotonic() + TIMEOUT_SECS
+    # The engine wakes the client before it updates its phase and its step times.
+    while (seen := inspection_of(name, FINE))["engine"]["phase"] != "idle" or seen["step_times"]["count"] < count:
+        assert time.monotonic() < deadline
+    return seen
+
+
 def zeros(client: tandem.SharedMemoryClient) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Returns zero actions."""
     return np.zeros((client.num_envs, client.act_size), dtype=np.float32)
-
-
-def stop(pid: int) -> None:
-    """Stops a process by SIGSTOP, and returns when all its threads are stopped."""
-    os.kill(pid, signal.SIGSTOP)
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        while (task / "stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
-            time.sleep(0.001)
 
 
 @contextlib.contextmanager
@@ -100,7 +102,7 @@ def test_a_region_with_a_client_that_has_stepped(
     """Both sides are alive; exchanges and times are counted; the text agrees with the JSON."""
     for _ in range(200):
         client.step(zeros(client))
-    seen = inspection_of(engine.name, FINE)
+    seen = settled(engine.name, 200)
     assert (seen["client"]["life"], seen["client"]["pid"], seen["client"]["phase"]) == ("alive", os.getpid(), "idle")
     assert (seen["frame_seq"], seen["exchange"]) == (200, "idle")
     assert seen["step_times"]["count"] == seen["round_trips"]["count"] == 200
@@ -155,7 +157,7 @@ def test_workers_of_environments_in_python_are_listed() -> None:
         envs.reset(seed=0)
         for _ in range(200):
             envs.step(envs.action_space.sample())
-        seen = inspection_of(name, FINE)
+        seen = settled(name, 201)
         assert (seen["state"], seen["problems"], seen["num_envs"]) == ("ok", [], 5)
         assert (seen["engine"]["life"], seen["engine"]["phase"]) == ("alive", "idle")
         assert seen["commands"]["services_on"] == ["agent", "scene"]
@@ -226,7 +228,9 @@ def stepping(name: str) -> Iterator["subprocess.Popen[str]"]:
 def test_rates_are_measured_between_two_snapshots(engine: tandem.EngineProcess) -> None:
     """While a client steps, the exchange rate and the busy share are positive."""
     with stepping(engine.name):
-        rates = inspection_of(engine.name, FINE)["rates"]
+        deadline = time.monotonic() + TIMEOUT_SECS
+        while (rates := inspection_of(engine.name, FINE)["rates"])["exchanges_per_second"] == 0:
+            assert time.monotonic() < deadline
         assert rates["exchanges_per_second"] > 0
         assert 0 < rates["busy_share"] <= 1
         assert rates["step_times"]["count"] > 0

@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
+from tandem.testing.engines import stop
 from tools.testing import pytest_main
 
 # Rendering on a busy machine without a graphics card takes seconds.
@@ -203,14 +204,14 @@ def test_render_of_a_stopped_engine_is_a_time_out() -> None:
     envs = tandem.make_vec("Hopper-v5", render_mode="rgb_array", width=16, height=16, engine=_PATIENT)
     envs.reset(seed=0)
     pid = envs.client.engine_pid
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     with pytest.raises(tandem.StepTimeout, match="no frame"):
         envs.client.drawn_frame(timeout=0.05)
     os.kill(pid, signal.SIGCONT)
     envs.step(np.zeros((1, 3), np.float32))
     assert envs.render() is not None
     waits = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     waits.start()
     with pytest.raises(tandem.PeerGone):
         envs.render()

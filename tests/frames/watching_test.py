@@ -33,7 +33,7 @@ def _launch(task: str, **options: Any) -> tandem.EngineProcess:
 
 
 def _attach(engine: tandem.EngineProcess) -> tandem.SharedMemoryClient:
-    return tandem.SharedMemoryClient(engine.name, wait="block")
+    return tandem.SharedMemoryClient(engine.name, timeout=120, wait="block")
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ import schema.protos.hazel.telemetry_pb2_grpc as telemetry_pb2_grpc
 import tandem
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
+    stop,
     unique_name,
     watchdog,
 )
@@ -47,7 +48,7 @@ def test_a_killed_engine_is_replaced() -> None:
     with Gateway(name) as gateway, connected(gateway) as stubs:
         with engine(name) as first:
             assert stubs.reset().success
-            os.kill(first.pid, signal.SIGSTOP)
+            stop(first.pid)
             step = stubs.agent.Step.future(agent_pb2.StepRequest(actions=ZEROS, timeout_s=60))
             os.kill(first.pid, signal.SIGKILL)
             assert step.code() == grpc.StatusCode.UNAVAILABLE and "not ready yet" in step.details()
@@ -63,8 +64,8 @@ def test_a_frozen_engine_ends_a_step_at_its_timeout() -> None:
     with engine(name) as frozen, Gateway(name) as gateway, connected(gateway) as stubs:
         assert stubs.reset().success
         before = stubs.step(ZEROS).observation.frame_number
-        os.kill(frozen.pid, signal.SIGSTOP)
-        late = stubs.step([0.5] * 6, timeout_s=0.2)
+        stop(frozen.pid)
+        late = stubs.step([0.5] * 6, timeout_s=2)
         assert not late.success and late.message
         assert not stubs.step(ZEROS, timeout_s=0.2).success
         os.kill(frozen.pid, signal.SIGCONT)
@@ -300,7 +301,7 @@ def test_a_signal_ends_the_gateway_during_calls() -> None:
         telemetry = telemetry_pb2_grpc.TelemetryServiceStub(stubs.channel)
         stream = telemetry.StreamTelemetry(telemetry_pb2.StreamTelemetryRequest())
         next(stream)
-        os.kill(frozen.pid, signal.SIGSTOP)
+        stop(frozen.pid)
         step = agent_pb2_grpc.AgentServiceStub(stubs.channel).Step.future(agent_pb2.StepRequest(actions=ZEROS))
         assert gateway.stop(signal.SIGINT) == 0
         assert step.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)

@@ -36,12 +36,20 @@ def _client(gateway: Gateway) -> LuckyEngineClient:
     return client
 
 
+@pytest.fixture
+def short_health_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits the health check of LuckyEnv to one second."""
+    # LuckyEnv ignores the result of its health check, which fails (see above): its whole timeout passes.
+    wait = LuckyEngineClient.wait_for_server
+    monkeypatch.setattr(LuckyEngineClient, "wait_for_server", lambda self, timeout: wait(self, timeout=1))
+
+
 def test_a_client_finds_the_server_resets_and_steps() -> None:
     """The calls of a program's first lines."""
     name = unique_name()
     with _engine(name), Gateway(name) as gateway:
         client = _client(gateway)
-        assert client.wait_for_server(timeout=10)
+        assert client.wait_for_server(timeout=60)
         schema = client.get_agent_schema().schema
         assert (schema.observation_size, schema.action_size) == (17, 6)
         assert client.get_mujoco_info(robot_name="unitreego2").nq == 9
@@ -53,12 +61,12 @@ def test_a_client_finds_the_server_resets_and_steps() -> None:
     assert list(answer.reward_signals) == ["reward"]
 
 
+@pytest.mark.usefixtures("short_health_check")
 def test_lucky_env_runs_an_episode() -> None:
     """Its default reward is the task's, and the episode ends by truncation."""
     name = unique_name()
     with _engine(name), Gateway(name) as gateway:
-        # It ignores the result of its health check, which fails (see above): its whole timeout passes.
-        env = LuckyEnv(host=gateway.host, port=gateway.port, timeout=1)
+        env = LuckyEnv(host=gateway.host, port=gateway.port, timeout=60)
         try:
             assert env.observation_space.shape == (17,) and env.action_space.shape == (6,)
             observation, _ = env.reset()
@@ -76,6 +84,7 @@ def test_lucky_env_runs_an_episode() -> None:
             env.close()
 
 
+@pytest.mark.usefixtures("short_health_check")
 def test_lucky_env_gets_the_negotiated_reward_terms() -> None:
     """Its reward function chooses among them; "time_out" is a termination of every task."""
     name = unique_name()
@@ -83,7 +92,7 @@ def test_lucky_env_gets_the_negotiated_reward_terms() -> None:
         env = LuckyEnv(
             host=gateway.host,
             port=gateway.port,
-            timeout=1,
+            timeout=60,
             reward_fn=lambda signals: 2 * signals["reward_forward"],
             reward_terms=["reward_forward", "reward_ctrl"],
             termination_terms=["time_out"],

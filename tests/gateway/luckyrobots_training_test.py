@@ -39,7 +39,7 @@ def test_augmented_random_search_makes_the_cheetah_run() -> None:
         launch_engine("HalfCheetah-v5", name=name, seed=0, server="engine_adapter/server/server") as _,
         Gateway(name) as gateway,
     ):
-        env = LuckyEnv(host=gateway.host, port=gateway.port, timeout=1)
+        env = LuckyEnv(host=gateway.host, port=gateway.port, timeout=10)
         try:
             # Positions, then velocities, which are greater.
             scale = np.concatenate([np.full(8, 0.5), np.full(9, 3.0)]).astype(np.float32)

@@ -144,7 +144,7 @@ def test_process_that_left_its_session_is_ended(lane: Lane, kills_proxy: bool) -
     """The process has no run token and its own session; its parent is its subreaper, the proxy or the daemon."""
     run_id = lane.run(_FUGITIVE)
     lane.wait_for(run_id, EXEC)
-    assert len(lane.workers()) == 2
+    wait_until(lambda: len(lane.workers()) == 2, "the fugitive")
     if kills_proxy:
         os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
     _assert_cancels(lane, run_id)

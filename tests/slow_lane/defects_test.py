@@ -21,6 +21,7 @@ from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     TERM,
     Lane,
     lane_fixture,
+    running_lane,
     watchdog,
 )
 from tools.testing import pytest_main
@@ -36,29 +37,30 @@ def test_01_cancel_ends_the_process(lane: Lane) -> None:
     assert lane.record(run_id).status == TERM and "cancelled" in lane.record(run_id).failure_reason
 
 
-def test_02_worker_without_heartbeats_continues(lane: Lane) -> None:
+def test_02_worker_without_heartbeats_continues() -> None:
     """MOSAIC: the worker is killed after 300 s. Here the proxy sends heartbeats; only a dead worker fails the run."""
-    run_id = lane.run("steps(1, 1); time.sleep(600)")
-    lane.wait_for(run_id, EXEC)
-    (worker,) = lane.workers()
-    four_timeouts = time.monotonic() + 4
-    while time.monotonic() < four_timeouts:
-        run = lane.describe(run_id)
-        assert run.record.status == EXEC and not run.unreachable
+    with running_lane("--heartbeat=200ms", "--timeout=3s", "--kill_grace=500ms") as lane:
+        run_id = lane.run("steps(1, 1); time.sleep(600)")
+        lane.wait_for(run_id, EXEC)
+        (worker,) = lane.workers()
+        four_timeouts = time.monotonic() + 12
+        while time.monotonic() < four_timeouts:
+            run = lane.describe(run_id)
+            assert run.record.status == EXEC and not run.unreachable
 
-    proxy = lane.wait_for_proxy(run_id)
-    os.kill(proxy, signal.SIGSTOP)
-    wait_until(lambda: lane.describe(run_id).unreachable, "the run to be unreachable")
-    two_timeouts = time.monotonic() + 2
-    while time.monotonic() < two_timeouts:
-        run = lane.describe(run_id)
-        assert run.record.status == EXEC and run.unreachable
-    os.kill(proxy, signal.SIGCONT)
-    wait_until(lambda: not lane.describe(run_id).unreachable, "the run to be reachable again")
-    assert lane.workers() == [worker] and lane.record(run_id).status == EXEC
+        proxy = lane.wait_for_proxy(run_id)
+        os.kill(proxy, signal.SIGSTOP)
+        wait_until(lambda: lane.describe(run_id).unreachable, "the run to be unreachable")
+        two_timeouts = time.monotonic() + 6
+        while time.monotonic() < two_timeouts:
+            run = lane.describe(run_id)
+            assert run.record.status == EXEC and run.unreachable
+        os.kill(proxy, signal.SIGCONT)
+        wait_until(lambda: not lane.describe(run_id).unreachable, "the run to be reachable again")
+        assert lane.workers() == [worker] and lane.record(run_id).status == EXEC
 
-    os.kill(worker, signal.SIGKILL)
-    assert "signal 9" in lane.wait_for(run_id, FAULT).failure_reason
+        os.kill(worker, signal.SIGKILL)
+        assert "signal 9" in lane.wait_for(run_id, FAULT).failure_reason
 
 
 def test_03_numbers_are_the_same_live_replayed_and_after_a_restart(lane: Lane) -> None:

@@ -91,11 +91,10 @@ def test_complete_lines_of_a_killed_worker_are_kept(seed: int, tmp_path: Path) -
     with TrainerClient(daemon.address) as client:
         config = run_config(sys.executable, str(_FOLDER / "print_steps.py"), "1000000", "100")
         run_id = client.submit(config).run_id
-        folder = daemon.data_dir / "runs" / run_id
-        while not (folder / "worker").exists():
-            time.sleep(0.01)
+        record = daemon.data_dir / "runs" / run_id / "worker"
+        worker = wait_until(lambda: record.exists() and record.read_text("ascii").split(), "the worker's record")[0]
         time.sleep(chance.uniform(0.0, 1.0))
-        os.kill(int((folder / "worker").read_text("ascii").split()[0]), signal.SIGKILL)
+        os.kill(int(worker), signal.SIGKILL)
         for run in client.watch():
             if run.run_id == run_id and run.status.final:
                 break
@@ -130,7 +129,7 @@ def test_a_proxy_without_daemon_and_folder_ends_with_its_worker(tmp_path: Path) 
     with TrainerClient(daemon.address) as client:
         run_id = client.submit(run_config(sys.executable, "-c", "import time; time.sleep(1000)")).run_id
     record = daemon.data_dir / "runs" / run_id / "worker"
-    worker = int(wait_until(lambda: record.exists() and record.read_text("ascii").split()[0], "the worker's record"))
+    worker = int(wait_until(lambda: record.exists() and record.read_text("ascii").split(), "the worker's record")[0])
     (proxy,) = proxies_of(daemon.data_dir)
     try:
         daemon.kill()

@@ -1,6 +1,7 @@
 """A worker that publishes numbered frames, 100 a second, until it is ended; also the frames that a test expects.
 
-Its working directory has the file `watched`: "1" while a viewer is attached, "0" while none is.
+Its working directory has two files. `watched`: "1" while a viewer is attached, "0" while none is. `published`: the
+latest step.
 """
 
 import os
@@ -26,11 +27,13 @@ def main() -> None:
     """Publishes."""
     config = tandem.FastLaneConfig(width=WIDTH, height=HEIGHT, capacity=4, metadata_size=64)
     watched = Path("watched")
+    published = os.open("published", os.O_CREAT | os.O_WRONLY)
     with tandem.FastLaneWriter.create(os.environ["TANDEM_RUN_ID"], config) as writer:
         before = None
         step = 0
         while True:
             step += 1
+            os.pwrite(published, b"%12d" % step, 0)
             metrics = tandem.FastLaneMetrics(last_reward=step, rolling_return=-0.5, step_rate_hz=100)
             writer.publish(pattern(step), metrics=metrics, metadata=f'{{"step": {step}}}')
             if (now := writer.has_reader()) != before:

@@ -82,6 +82,11 @@ def _check(frame: tandem.FastLaneFrame) -> int:
     return step
 
 
+def _published(remote: Remote, run_id: str) -> int:
+    """Returns the latest step of `publish_pattern`, whose frame may not have been sent."""
+    return int((remote.folder_of(run_id) / "published").read_bytes())
+
+
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[Remote]:
     """The other machine is this one, with a /dev/shm of its own."""
@@ -102,6 +107,8 @@ def test_the_frames_are_those_of_the_other_machine(remote: Remote) -> None:
         assert time.monotonic() - begin > 38 / 31  # at most 30 a second
         assert watched.read_text("ascii") == "1"
     wait_until(lambda: watched.read_text("ascii") == "0", "the engine to have no viewer")
+    gone = _published(remote, run_id)
+    wait_until(lambda: _published(remote, run_id) > gone + 60, "later steps")
     with contextlib.closing(_attach(run_id)) as reader:
         reader.next_frame()  # an old one
         assert _check(_next(reader)) > steps[-1] + 50
@@ -143,15 +150,17 @@ def test_after_a_cut_cable_only_new_frames_come(tmp_path: Path) -> None:
         with contextlib.closing(_attach(run_id)) as reader:
             steps = [_check(_next(reader))]
             hosts.set_cable(False)
+            first = _published(remote, run_id)
             time.sleep(1)
             if (frame := reader.next_frame()) is not None:
                 steps.append(_check(frame))
             time.sleep(3)
+            wait_until(lambda: _published(remote, run_id) > first + 410, "later steps")
             assert reader.next_frame() is None and reader.writer_alive()
             hosts.set_cable(True)
             steps += [_check(_next(reader)) for _ in range(4)]
             assert steps == sorted(set(steps))
-            assert max(np.diff(steps[-5:])) > 200  # 100 a second; before or after the one that was on its way
+            assert max(np.diff(steps[-5:])) > 200  # of 410; before or after the one that was on its way
 
 
 @needs_root
@@ -166,15 +175,19 @@ def test_on_a_slow_line_frames_become_rare_and_events_do_not_wait(tmp_path: Path
         with contextlib.closing(_attach(run_id)) as reader:
             ages: list[float] = []
             waiting: list[int] = []  # printed steps that are not in the table
-            end = time.monotonic() + 20
-            while time.monotonic() < end:
+            lines = 0
+            begin = time.monotonic()
+            end = begin + 20
+            while time.monotonic() < end or lines <= 1000 or len(ages) < 3:
+                assert time.monotonic() < end + 100
                 if (frame := reader.next_frame()) is not None:
                     ages.append(time.time() - json.loads(frame.metadata or b"")["time"])
                 lines = printed.read_bytes().count(b"\n")
                 waiting.append(lines - remote.client.describe(run_id).runs[0].steps)
                 time.sleep(0.05)
+            secs = time.monotonic() - begin
         print(f"{len(ages)} frames of age {max(ages):.1f} s at most; at most {max(waiting)} of {lines} steps waited")
-        assert 3 <= len(ages) <= 20 and max(ages[1:]) < 10
+        assert 3 <= len(ages) <= secs and max(ages[1:]) < 10
         assert lines > 1000 and max(waiting) < 300  # 3 s
 
 

@@ -170,7 +170,9 @@ TEST(Lanes, OpenLanesEndWithTheSession) {
 
 TEST(Lanes, AnAttendantsPauseExtendsTheDeadline) {
   const std::string name = UniqueRegionName("lanes");
-  WorkerRig rig(name, WorkerSpec(2, 2));
+  RegionSpec spec = WorkerSpec(2, 2);
+  spec.attendants = true;
+  WorkerRig rig(name, spec);
   ClientSide client = AttachOrFail(name);
   std::optional<RegionLock> attendant;  // that lives
   rig.OnSupervisor([&](EngineSide& side) {
@@ -182,10 +184,10 @@ TEST(Lanes, AnAttendantsPauseExtendsTheDeadline) {
   const std::vector<uint32_t> both = {0, 1};
   ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, 2}), ErrorCode::kOk);
   // The pause is longer than the wait would be.
-  constexpr double kTimeoutSecs = 0.3;
+  constexpr double kTimeoutSecs = 2;
   std::thread resumes([&] {
     std::this_thread::sleep_for(
-        std::chrono::duration<double>(2 * kTimeoutSecs));
+        std::chrono::duration<double>(kTimeoutSecs + 0.5));
     rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
   });
   std::vector<uint32_t> ready;

@@ -186,7 +186,7 @@ TEST_F(ViewerCommandTest, SavesNoOldImage) {
   const Publisher publisher(pattern);
   const Ended ended =
       Run({QStringLiteral("--run=") + run(), QStringLiteral("--offscreen"),
-           QStringLiteral("--timeout=1"), QStringLiteral("--snapshot"),
+           QStringLiteral("--timeout=5"), QStringLiteral("--snapshot"),
            File("out.png"), QStringLiteral("--after=2")});
   EXPECT_EQ(ended.code, 1);
   EXPECT_TRUE(ended.error.contains(QStringLiteral("stale")))

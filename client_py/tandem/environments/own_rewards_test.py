@@ -315,7 +315,7 @@ def test_exceptions_leave_the_environments_usable(mode: AutoresetMode) -> None:
 def test_a_time_out_of_the_reset_loses_no_results() -> None:
     """With SAME_STEP, `recv` continues where the second exchange of a step timed out; `reset` drops its results."""
     stops = iter([False, True, False, True, False])
-    stopped = []
+    stopped: list[int] = []
 
     def terminated(step: Transition) -> Any:
         if next(stops):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -291,11 +292,10 @@ def test_an_engine_without_a_description_has_unbounded_float32_spaces() -> None:
 
 def _of_trivial(timeout: float) -> tuple[tandem.EngineProcess, tandem.SharedMemoryVectorEnv]:
     engine = launch_trivial()
-    client = tandem.SharedMemoryClient(
-        engine.name, timeout=timeout, attach_timeout=10, autoreset_mode=tandem.AutoresetMode.NEXT_STEP
-    )
+    client = tandem.SharedMemoryClient(engine.name, autoreset_mode=tandem.AutoresetMode.NEXT_STEP)
     envs = tandem.SharedMemoryVectorEnv(client, engine=engine)
     envs.reset()
+    client._native.set_timeout(timeout)
     return engine, envs
 
 
@@ -326,6 +326,14 @@ def test_a_time_out_leaves_the_step_pending() -> None:
     envs.close()
 
 
+def _interrupt_pending(envs: tandem.SharedMemoryVectorEnv) -> None:
+    """Waits until something is sent to the engine, which is stopped, and raises SIGINT."""
+    while not envs.client.pending:
+        time.sleep(0.001)
+    time.sleep(0.1)
+    signal.raise_signal(signal.SIGINT)
+
+
 def test_result_of_an_interrupted_reset_is_not_a_step() -> None:
     """`recv` after an interrupted reset returns no reward, no ended flag and no infos."""
     envs = tandem.make_vec("Reacher-v5", num_envs=2, max_episode_steps=3, autoreset_mode="Disabled")
@@ -334,7 +342,7 @@ def test_result_of_an_interrupted_reset_is_not_a_step() -> None:
         _, rewards, _, truncations, _ = envs.step(np.ones((2, 2)))
     assert rewards.all() and truncations.all()
     os.kill(envs.client.engine_pid, signal.SIGSTOP)
-    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    threading.Thread(target=_interrupt_pending, args=[envs]).start()
     with pytest.raises(KeyboardInterrupt):
         envs.reset(options={"reset_mask": np.array([True, False])})
     os.kill(envs.client.engine_pid, signal.SIGCONT)
@@ -349,7 +357,7 @@ def test_a_step_may_follow_a_first_reset_that_was_interrupted_and_received() -> 
     """The first reset is interrupted, and `recv` receives its result; a step is legal then."""
     envs = tandem.make_vec("Reacher-v5", num_envs=2)
     os.kill(envs.client.engine_pid, signal.SIGSTOP)
-    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    threading.Thread(target=_interrupt_pending, args=[envs]).start()
     with pytest.raises(KeyboardInterrupt):
         envs.reset(seed=0)
     os.kill(envs.client.engine_pid, signal.SIGCONT)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -40,9 +41,11 @@ class Called(gymnasium.Env[Any, Any]):
         self.steps += 1
         return np.full(2, float(self.steps)), 1.0, False, False, {}
 
-    def ask(self, secs: float = 0.0, dies: bool = False, raises: str = "", exits: int = 0) -> int:
-        """Waits, dies, exits, or raises an exception with this text; returns the process's number."""
+    def ask(self, secs: float = 0.0, dies: bool = False, raises: str = "", exits: int = 0, file: str = "") -> int:
+        """Waits, also for a file; dies, exits, or raises an exception with this text; returns the process's number."""
         time.sleep(secs)
+        while file and not os.path.exists(file):
+            time.sleep(0.005)
         if dies:
             os.kill(os.getpid(), signal.SIGKILL)
         if raises:
@@ -60,7 +63,7 @@ def _started(timeout: float = 30.0, call_timeout: float | None = None, **options
     return envs
 
 
-def test_exceptions() -> None:
+def test_exceptions(tmp_path: Path) -> None:
     """A missing attribute is an AttributeError, too; threads may not call at the same time."""
     with closing(_started()) as envs:
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
@@ -69,11 +72,14 @@ def test_exceptions() -> None:
             envs.call("ask", raises="the text")
         with pytest.raises(tandem.EnvFailed, match="SystemExit: 3"):
             envs.call("ask", exits=3)
-        thread = threading.Thread(target=lambda: envs.call("ask", secs=0.5))
+        file = tmp_path / "go"
+        thread = threading.Thread(target=lambda: envs.call("ask", file=str(file)))
         thread.start()
-        time.sleep(0.1)
+        while not envs._workers.calls._in_call.locked():
+            time.sleep(0.001)
         with pytest.raises(tandem.ConcurrentUse):
             envs.call("ask")
+        file.touch()
         thread.join()
         assert len(envs.call("ask")) == NUM_ENVS
 
@@ -85,8 +91,9 @@ def test_calls_have_a_time_out_of_their_own() -> None:
         assert envs.step(_ACTIONS)[0][:, 0].tolist() == [1.0] * NUM_ENVS
 
 
-def test_a_call_that_does_not_end() -> None:
+def test_a_call_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """StepTimeout has the stack and names the time-out. The worker stays in the call, as the next step's error says."""
+    monkeypatch.setattr("tandem.workers.crew._STACK_SECS", 30.0)
     envs = _started(timeout=2.0, call_timeout=1.0)
     with pytest.raises(tandem.StepTimeout) as caught:
         envs.call_chosen([1], "ask", secs=1000.0)

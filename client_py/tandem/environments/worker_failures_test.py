@@ -157,12 +157,17 @@ def test_killed_worker(when: str) -> None:
     [(HANG, r"File .*worker_failures_test.py.*in step"), (FREEZE, r"its state is 'T \(stopped\)'")],
     ids=["hang", "freeze"],
 )
-def test_worker_that_does_not_answer(action: int, text: str) -> None:
+def test_worker_that_does_not_answer(action: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """StepTimeout has its stack, or its state. close() ends it."""
-    envs = _started(engine=tandem.EngineOptions(timeout=1.0))
+    monkeypatch.setattr("tandem.workers.crew._STACK_SECS", 30.0)
+    envs = _started()
     pids = _processes(envs)
+    envs.send(_acting(4, action))
     with pytest.raises(tandem.StepTimeout) as caught:
-        envs.step(_acting(4, action))
+        envs.recv(1.0)
+    while "worker 1 (pid" in str(caught.value):  # it had no core yet
+        with pytest.raises(tandem.StepTimeout) as caught:
+            envs.recv(1.0)
     assert "worker 2 (pid" in str(caught.value)
     assert "stepping environment 4" in str(caught.value)
     assert "worker 1 (pid" not in str(caught.value)
@@ -324,8 +329,8 @@ _TRAINER = """
     envs = tandem.make_vec(Faulty, 6, num_workers=3)
     envs.reset(seed=1)
     workers = envs._workers
-    print(envs.client.name, workers._process.pid, *(worker.pid for worker in workers._workers), flush=True)
     try:
+        print(envs.client.name, workers._process.pid, *(worker.pid for worker in workers._workers), flush=True)
         while True:
             envs.step(numpy.zeros(6, int))
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -189,10 +190,13 @@ def test_closed_client_is_an_error_after_the_streams_end(way: str) -> None:
         assert steps.last_seq == 1
 
 
-def test_missing_server_is_reported_after_a_block() -> None:
+def test_missing_server_is_reported_after_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes after the records that were received."""
     server = _Server(["StreamEvents"], lambda since: [[1, 2, 3]] if since == 0 else [], last=9)
-    with _serving(server) as reached, TrainerClient(reached.target, reconnect_secs=0.2) as client:
+    # The time to reconnect is over when the third stream breaks.
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * (len(server.requests) > 2))
+    monkeypatch.setattr("tandem.telemetry.subscription.time", clock)
+    with _serving(server) as reached, TrainerClient(reached.target, reconnect_secs=60) as client:
         steps = client.steps("a")
         assert [next(steps).seq_id for _ in range(3)] == [1, 2, 3]
         with pytest.raises(DaemonUnreachable, match="StreamEvents at .*broken on purpose"):
@@ -211,10 +215,14 @@ def test_server_that_starts_late_is_found(absent: list[int]) -> None:
 def test_missing_server_is_reported_after_the_timeout() -> None:
     """Holds before the first stream, and after a broken one."""
     server = _Server(["StreamEvents"], lambda since: [[1, 2]], last=9, absent=range(1, 10**6))
-    with _serving(server) as reached, TrainerClient(reached.target, timeout=0.3, reconnect_secs=0.4) as client:
+    with (
+        _serving(server) as reached,
+        TrainerClient(reached.target, reconnect_secs=2) as client,
+        TrainerClient(reached.target, timeout=1.5) as hurried,
+    ):
         steps = client.steps("a")
         assert [next(steps).seq_id, next(steps).seq_id] == [1, 2]
-        for never, secs in [(steps, "0.4"), (client.steps("a"), "0.3")]:
+        for never, secs in [(steps, "2"), (hurried.steps("a"), "1.5")]:
             asked_before, began = server.greetings, time.monotonic()
             with pytest.raises(DaemonUnreachable, match=f"expected a daemon at .* within {secs} s, found none"):
                 next(never)

@@ -70,9 +70,9 @@ def test_missing_daemon_is_reported_with_the_next_action(tmp_path: Path, monkeyp
     """Calls and subscriptions raise DaemonUnreachable, which is also a ConnectionError."""
     target = f"unix:{tmp_path}/no.sock"
     monkeypatch.setenv("TANDEM_DAEMON", target)
-    with TrainerClient(timeout=0.3) as client:
+    with TrainerClient() as client, TrainerClient(timeout=0.3) as hurried:
         assert client.target == target
-        for call in (client.runs, client.health, lambda: next(client.steps("x"))):
+        for call in (client.runs, client.health, lambda: next(hurried.steps("x"))):
             with pytest.raises(DaemonUnreachable, match="TANDEM_DAEMON") as caught:
                 call()
             assert isinstance(caught.value, ConnectionError)

@@ -2,8 +2,10 @@
 
 import faulthandler
 import os
+import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,6 +63,14 @@ def launch_trivial(num_envs: int = 2, name: str | None = None, **options: int) -
     return launch_engine(
         "Trivial-v0", num_envs=num_envs, name=name or unique_name(), server=TRIVIAL_ENGINE, flags=flags
     )
+
+
+def stop(pid: int) -> None:
+    """Stops a process by SIGSTOP, and returns when all its threads are stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        while (task / "stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+            time.sleep(0.001)
 
 
 def start_python(program: str | Path, *arguments: str) -> "subprocess.Popen[str]":
