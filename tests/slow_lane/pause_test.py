@@ -72,6 +72,11 @@ def _running(lane: Lane) -> tuple[str, int]:
     return run_id, pid
 
 
+def _await_stop(pid: int) -> None:
+    """Waits until a process that was sent SIGSTOP is stopped: it stops when it is next scheduled."""
+    wait_until(lambda: process_state(pid) == "T", "the worker to stop")
+
+
 def _code(call: Any) -> grpc.StatusCode:
     with pytest.raises(grpc.RpcError) as refused:
         call.result(DEADLINE_SECS)
@@ -91,7 +96,8 @@ def test_a_worker_is_stopped_after_its_answer(lane: Lane) -> None:
     ear.send(pause=True)
     paused.result(DEADLINE_SECS)
     assert time.monotonic() - start < _ANSWER_LIMIT_SECS
-    assert process_state(pid) == "T" and lane.record(run_id).status == PAUSE
+    _await_stop(pid)
+    assert lane.record(run_id).status == PAUSE
     _control(lane, run_id, resume=True).result(DEADLINE_SECS)
     assert ear.hears() == "resume"
     assert process_state(pid) != "T" and lane.record(run_id).status == EXEC
@@ -115,7 +121,8 @@ def test_a_worker_that_does_not_answer_is_stopped_after_five_seconds(lane: Lane)
     paused.result(DEADLINE_SECS)
     second.result(DEADLINE_SECS)
     assert time.monotonic() - start >= _ANSWER_LIMIT_SECS
-    assert process_state(pid) == "T" and lane.record(run_id).status == PAUSE
+    _await_stop(pid)
+    assert lane.record(run_id).status == PAUSE
     _control(lane, run_id, resume=True).result(DEADLINE_SECS)
     assert ear.hears() == "resume"
     ear.close()
@@ -134,7 +141,8 @@ def test_all_workers_that_support_pauses_are_told(lane: Lane) -> None:
     assert lane.record(run_id).status == EXEC and process_state(pid) != "T"
     other.send(pause=True)
     paused.result(DEADLINE_SECS)
-    assert time.monotonic() - start < _ANSWER_LIMIT_SECS and process_state(pid) == "T"
+    assert time.monotonic() - start < _ANSWER_LIMIT_SECS
+    _await_stop(pid)
 
 
 def test_a_newer_stream_of_a_worker_replaces_its_earlier_one(lane: Lane) -> None:
@@ -182,7 +190,7 @@ def test_a_worker_without_the_capability_is_stopped_at_once(lane: Lane) -> None:
     pause = trainer.ControlEvent(run_id=run_id, pause=True)
     metadata = [("session-token", token)]
     assert list(lane.trainer.ControlStream(iter([pause]), metadata=metadata, timeout=DEADLINE_SECS)) == []
-    assert process_state(pid) == "T"
+    _await_stop(pid)
     with pytest.raises(grpc.RpcError) as refused:
         list(lane.trainer.ControlStream(iter([pause]), metadata=[("session-token", "guessed")]))
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
@@ -232,7 +240,7 @@ def test_a_daemon_stops_while_it_waits_for_an_answer(lane: Lane) -> None:
     lane.start()
     assert lane.record(run_id).status == EXEC
     _control(lane, run_id, pause=True).result(DEADLINE_SECS)
-    assert process_state(pid) == "T"
+    _await_stop(pid)
 
 
 if __name__ == "__main__":

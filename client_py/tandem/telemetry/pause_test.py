@@ -100,7 +100,8 @@ def test_a_worker_is_stopped_at_its_pause_point(daemon: Daemon, client: TrainerC
         start = time.monotonic()
         client.pause(worker.run_id)
         assert time.monotonic() - start < 5
-        assert (worker.status, process_state(worker.pid)) == (RunStatus.PAUSE, "T")
+        assert worker.status is RunStatus.PAUSE
+        wait_until(lambda: process_state(worker.pid) == "T", "the worker to stop")  # when it is next scheduled
         assert worker.events()[-1] == {"event": "done", "payload": {"requested": True}}
         client.resume(worker.run_id)
         worker.until("continued", pauses)
@@ -115,7 +116,8 @@ def test_a_worker_without_a_pause_point_is_stopped_after_five_seconds(
     start = time.monotonic()
     client.pause(worker.run_id)
     assert time.monotonic() - start >= 5
-    assert (worker.status, process_state(worker.pid)) == (RunStatus.PAUSE, "T")
+    assert worker.status is RunStatus.PAUSE
+    wait_until(lambda: process_state(worker.pid) == "T", "the worker to stop")  # when it is next scheduled
     done = worker.count("done")
     client.resume(worker.run_id)
     worker.until("done", done + 1)
