@@ -42,7 +42,7 @@ namespace {
 class EngineHostAttendantsTest : public testing::Test {
  protected:
   void SetUp() override {
-    alarm(240);
+    alarm(600);
     auto host = EngineHost::Create(&engine_, {.name = name_});
     ASSERT_TRUE(host.ok()) << host.status();
     host_ = *std::move(host);
@@ -212,11 +212,7 @@ TEST_F(EngineHostAttendantsTest, AStoppedAttendantDelaysNobody) {
   kill(child, SIGSTOP);
   CallingClient client(name_);
   Panel panel(name_);
-  // A busy machine executes fewer steps in this time.
-  const Deadline limit = Deadline::After(20);
-  for (float steps = 1;
-       steps < 20'000 && (steps < 1'000 || !limit.PassedAt(MonotonicNanos()));
-       ++steps) {
+  for (float steps = 1; steps < 20'000; ++steps) {
     ASSERT_EQ(client.Step(), steps);
   }
   EXPECT_TRUE(panel.GetJoints().ok());

@@ -5,7 +5,6 @@ import math
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     in_forked_child,
     nothing_left_behind,
     start_python,
+    stop,
     unique_name,
     watchdog,
 )
@@ -25,12 +25,6 @@ from tools.testing import pytest_main
 
 # The fixtures `engine` and `client`.
 pytest_plugins = ["tandem.testing.half_cheetah"]
-
-
-def _stop(pid: int) -> None:
-    os.kill(pid, signal.SIGSTOP)
-    while Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
-        time.sleep(0.001)
 
 
 def _in_thread(call: Callable[[], object]) -> "Future[object]":
@@ -67,7 +61,7 @@ def test_threads_call_while_another_steps(client: tandem.SharedMemoryClient) -> 
 
 def test_call_to_a_stopped_engine_is_a_time_out(client: tandem.SharedMemoryClient) -> None:
     """The client works after SIGCONT, and drops the late answer."""
-    _stop(client.engine_pid)
+    stop(client.engine_pid)
     for timeout in (0, 0.05):
         with pytest.raises(tandem.StepTimeout, match=f"{client.name}.*did not answer"):
             client.get_schema(timeout=timeout)
@@ -81,7 +75,7 @@ def test_call_to_a_stopped_engine_is_a_time_out(client: tandem.SharedMemoryClien
 def test_calls_use_the_clients_time_out(engine: tandem.EngineProcess) -> None:
     """A call or stream without a time-out uses the client's."""
     with tandem.SharedMemoryClient(engine.name, timeout=0.05, attach_timeout=60) as client:
-        _stop(engine.pid)
+        stop(engine.pid)
         with pytest.raises(tandem.StepTimeout):
             client.services()
         with pytest.raises(tandem.StepTimeout):
@@ -105,7 +99,7 @@ def _waiting_calls(client: tandem.SharedMemoryClient) -> list[Callable[[], objec
 @pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
 def test_killed_engine_ends_waiting_calls(client: tandem.SharedMemoryClient, kind: int) -> None:
     """The waiting call and later calls raise PeerGone, as a step does."""
-    _stop(client.engine_pid)
+    stop(client.engine_pid)
     waiting = _in_thread(_waiting_calls(client)[kind])
     with pytest.raises(tandem.StepTimeout):
         client.get_schema(timeout=0.1)  # while the other thread waits
@@ -121,7 +115,7 @@ def test_killed_engine_ends_waiting_calls(client: tandem.SharedMemoryClient, kin
 @pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
 def test_end_of_the_session_ends_waiting_calls(client: tandem.SharedMemoryClient, kind: int, ending: str) -> None:
     """The other thread's call raises ClientClosed; `close` and `reconnect` do not hang."""
-    _stop(client.engine_pid)
+    stop(client.engine_pid)
     waiting = _in_thread(_waiting_calls(client)[kind])
     with pytest.raises(tandem.StepTimeout):
         client.get_schema(timeout=0.1)  # while the other thread waits
