@@ -96,7 +96,7 @@ class Remote:
     def worker(self, run_id: str) -> int:
         """Waits until the run has a worker, and returns its pid."""
         record = self.folder_of(run_id) / "worker"
-        return int(wait_until(lambda: record.exists() and record.read_text("ascii").split()[0], "a worker"))
+        return int(wait_until(lambda: record.exists() and record.read_text("ascii").split(), "a worker")[0])
 
     def proxies(self, run_id: str) -> list[int]:
         """Returns the pids of the run's proxies on the other machine; a worker may have been one just before."""
