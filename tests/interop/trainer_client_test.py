@@ -19,7 +19,16 @@ import tests.interop.trainer_table_pb2_grpc as table_grpc
 from google.protobuf import descriptor_pb2
 
 from tandem.telemetry import TrainerClient
-from tandem.testing.daemons import Daemon, Gate, is_alive, process_state, run_config, running_daemon
+from tandem.testing.daemons import (
+    Daemon,
+    Gate,
+    await_stopped,
+    is_alive,
+    process_state,
+    run_config,
+    running_daemon,
+    wait_until,
+)
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.interop.trainer_calls import Controls, Reader, Refused, until
 from tools.testing import pytest_main
@@ -326,12 +335,10 @@ def test_run_can_be_paused_and_resumed(trainer: Any, gate: Gate) -> None:
     controls = Controls(trainer, run_id)
     controls.send(pause=True)
     until(trainer, run_id, table.RUN_STATUS_PAUSE)
-    while process_state(pid) != "T":  # the signal was sent; the process stops when it is next scheduled
-        pass
+    await_stopped(pid)
     controls.send(resume=True)
     until(trainer, run_id, table.RUN_STATUS_EXEC)
-    while process_state(pid) == "T":
-        pass
+    wait_until(lambda: process_state(pid) != "T", "the worker to go on")
     controls.close()
     assert list(controls.call) == []
     gate.open("end")

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import DEADLINE_SECS, is_alive, process_state, run_config, wait_until
+from tandem.testing.daemons import DEADLINE_SECS, await_stopped, is_alive, process_state, run_config, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     INIT,
@@ -106,7 +106,7 @@ def test_paused_run_is_ended(lane: Lane) -> None:
     run_id = lane.run(_DEAF)
     lane.wait_for(run_id, EXEC)
     list(lane.trainer.ControlStream(iter([trainer.ControlEvent(run_id=run_id, pause=True)]), timeout=DEADLINE_SECS))
-    wait_until(lambda: {process_state(pid) for pid in lane.workers()} == {"T"}, "the run to pause")
+    await_stopped(*lane.workers())
     _assert_cancels(lane, run_id)
 
 

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import DEADLINE_SECS, process_state, wait_until
+from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     FAULT,
@@ -184,7 +184,7 @@ def test_08_queues_are_bounded_and_runs_are_controlled(lane: Lane) -> None:
     def controls() -> Any:
         yield trainer.ControlEvent(run_id=run_id, pause=True)
         wait_until(lambda: lane.record(run_id).status == PAUSE, "the run to pause")
-        wait_until(lambda: process_state(worker) == "T", "the worker to stop")
+        await_stopped(worker)
         yield trainer.ControlEvent(run_id=run_id, resume=True)
         end.wait(DEADLINE_SECS)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tandem.telemetry import TrainerClient
-from tandem.testing.daemons import Daemon, is_alive, proxies_of, run_config, wait_until
+from tandem.testing.daemons import Daemon, await_worker, is_alive, proxies_of, run_config, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.slow_lane.printed_lines import check_table
 from tools.testing import pytest_main
@@ -91,10 +91,9 @@ def test_complete_lines_of_a_killed_worker_are_kept(seed: int, tmp_path: Path) -
     with TrainerClient(daemon.address) as client:
         config = run_config(sys.executable, str(_FOLDER / "print_steps.py"), "1000000", "100")
         run_id = client.submit(config).run_id
-        record = daemon.data_dir / "runs" / run_id / "worker"
-        worker = wait_until(lambda: record.exists() and record.read_text("ascii").split(), "the worker's record")[0]
+        worker = await_worker(daemon.data_dir / "runs" / run_id)
         time.sleep(chance.uniform(0.0, 1.0))
-        os.kill(int(worker), signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
         for run in client.watch():
             if run.run_id == run_id and run.status.final:
                 break
@@ -128,8 +127,7 @@ def test_a_proxy_without_daemon_and_folder_ends_with_its_worker(tmp_path: Path) 
     daemon = Daemon(tmp_path / "data")
     with TrainerClient(daemon.address) as client:
         run_id = client.submit(run_config(sys.executable, "-c", "import time; time.sleep(1000)")).run_id
-    record = daemon.data_dir / "runs" / run_id / "worker"
-    worker = int(wait_until(lambda: record.exists() and record.read_text("ascii").split(), "the worker's record")[0])
+    worker = await_worker(daemon.data_dir / "runs" / run_id)
     (proxy,) = proxies_of(daemon.data_dir)
     try:
         daemon.kill()

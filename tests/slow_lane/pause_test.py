@@ -16,7 +16,7 @@ import pytest
 
 from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import DEADLINE_SECS, process_state, wait_until
+from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     PAUSE,
@@ -72,11 +72,6 @@ def _running(lane: Lane) -> tuple[str, int]:
     return run_id, pid
 
 
-def _await_stop(pid: int) -> None:
-    """Waits until a process that was sent SIGSTOP is stopped: it stops when it is next scheduled."""
-    wait_until(lambda: process_state(pid) == "T", "the worker to stop")
-
-
 def _code(call: Any) -> grpc.StatusCode:
     with pytest.raises(grpc.RpcError) as refused:
         call.result(DEADLINE_SECS)
@@ -96,7 +91,7 @@ def test_a_worker_is_stopped_after_its_answer(lane: Lane) -> None:
     ear.send(pause=True)
     paused.result(DEADLINE_SECS)
     assert time.monotonic() - start < _ANSWER_LIMIT_SECS
-    _await_stop(pid)
+    await_stopped(pid)
     assert lane.record(run_id).status == PAUSE
     _control(lane, run_id, resume=True).result(DEADLINE_SECS)
     assert ear.hears() == "resume"
@@ -121,7 +116,7 @@ def test_a_worker_that_does_not_answer_is_stopped_after_five_seconds(lane: Lane)
     paused.result(DEADLINE_SECS)
     second.result(DEADLINE_SECS)
     assert time.monotonic() - start >= _ANSWER_LIMIT_SECS
-    _await_stop(pid)
+    await_stopped(pid)
     assert lane.record(run_id).status == PAUSE
     _control(lane, run_id, resume=True).result(DEADLINE_SECS)
     assert ear.hears() == "resume"
@@ -142,7 +137,7 @@ def test_all_workers_that_support_pauses_are_told(lane: Lane) -> None:
     other.send(pause=True)
     paused.result(DEADLINE_SECS)
     assert time.monotonic() - start < _ANSWER_LIMIT_SECS
-    _await_stop(pid)
+    await_stopped(pid)
 
 
 def test_a_newer_stream_of_a_worker_replaces_its_earlier_one(lane: Lane) -> None:
@@ -190,7 +185,7 @@ def test_a_worker_without_the_capability_is_stopped_at_once(lane: Lane) -> None:
     pause = trainer.ControlEvent(run_id=run_id, pause=True)
     metadata = [("session-token", token)]
     assert list(lane.trainer.ControlStream(iter([pause]), metadata=metadata, timeout=DEADLINE_SECS)) == []
-    _await_stop(pid)
+    await_stopped(pid)
     with pytest.raises(grpc.RpcError) as refused:
         list(lane.trainer.ControlStream(iter([pause]), metadata=[("session-token", "guessed")]))
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
@@ -240,7 +235,7 @@ def test_a_daemon_stops_while_it_waits_for_an_answer(lane: Lane) -> None:
     lane.start()
     assert lane.record(run_id).status == EXEC
     _control(lane, run_id, pause=True).result(DEADLINE_SECS)
-    _await_stop(pid)
+    await_stopped(pid)
 
 
 if __name__ == "__main__":

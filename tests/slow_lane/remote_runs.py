@@ -16,7 +16,7 @@ from typing import Any
 from tandem.telemetry import Run, TrainerClient
 from tandem.telemetry.tls_files import TLS_VARIABLES
 from tandem.testing.certificates import make_certificate
-from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, run_config, wait_until
+from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, await_worker, run_config, wait_until
 from tests.ray.hosts import TwoHosts
 
 _WAITS = "#!/bin/sh\necho $$ >> '{pids}'\nexec sleep 100000\n"
@@ -95,8 +95,7 @@ class Remote:
 
     def worker(self, run_id: str) -> int:
         """Waits until the run has a worker, and returns its pid."""
-        record = self.folder_of(run_id) / "worker"
-        return int(wait_until(lambda: record.exists() and record.read_text("ascii").split(), "a worker")[0])
+        return await_worker(self.folder_of(run_id))
 
     def proxies(self, run_id: str) -> list[int]:
         """Returns the pids of the run's proxies on the other machine; a worker may have been one just before."""

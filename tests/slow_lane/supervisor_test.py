@@ -21,7 +21,7 @@ import pytest
 
 from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import DEADLINE_SECS, process_state, run_config, wait_until
+from tandem.testing.daemons import DEADLINE_SECS, await_stopped, await_worker, process_state, run_config, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     FAULT,
@@ -211,17 +211,16 @@ def test_an_exit_is_known_although_the_proxy_died_at_the_launch(lane: Lane) -> N
     # The search in a long PATH takes time; meanwhile the record exists, but the program does not execute yet.
     path = "x:" * 60_000 + os.environ["PATH"]
     run_id = lane.submit(run_config("true", PATH=path), "quick")
-    record = lane.data_dir / "runs" / run_id / "worker"
+    folder = lane.data_dir / "runs" / run_id
     proxy = lane.wait_for_proxy(run_id)
-    found = wait_until(lambda: record.exists() and record.read_text("utf-8"), "the worker's process")
+    worker = await_worker(folder)
     os.kill(lane.pid, signal.SIGSTOP)
     os.kill(proxy, signal.SIGKILL)
-    worker = int(found.split()[0])
     wait_until(lambda: process_state(worker) in ("Z", ""), "the worker to end")
     assert process_state(worker) == "Z"
     os.kill(lane.pid, signal.SIGCONT)
     lane.wait_for(run_id, TERM)
-    assert (record.parent / "exit").read_text("utf-8") == "exited 0\n"
+    assert (folder / "exit").read_text("utf-8") == "exited 0\n"
 
 
 def test_cancel_of_a_waiting_run_is_answered_on_a_full_disk(one_gpu: Lane) -> None:
@@ -377,7 +376,7 @@ def test_pause_stops_the_processes_that_cancel_ends(lane: Lane) -> None:
         trainer.ControlEvent(run_id=run_id, resume=True),
     )
     control(pause)
-    wait_until(lambda: {process_state(pid) for pid in lane.workers()} == {"T"}, "both to stop")
+    await_stopped(*lane.workers())
     control(resume, pause, resume)
     wait_until(lambda: "T" not in {process_state(pid) for pid in lane.workers()}, "both to go on")
     assert lane.record(run_id).status == EXEC

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tandem.testing.daemons import await_stopped
 from tests.slow_lane.tandemctl_fixture import (  # noqa: F401, one is a fixture
     CTL,
     DONE,
@@ -206,7 +207,8 @@ def test_pause_stops_a_run_and_resume_continues_it(daemon: CtlDaemon) -> None:
     pid = daemon.await_state(run_id, "EXECUTING")["worker_pid"]
     assert daemon.ctl("pause", run_id) == f"{run_id} paused\n"
     assert daemon.run(run_id)["state"] == "PAUSED"
-    assert Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] == "T"
+    assert isinstance(pid, int)
+    await_stopped(pid)
     assert "PAUSED" in daemon.ctl("delete", run_id, code=FAILED)
     assert daemon.ctl("resume", run_id) == f"{run_id} resumed\n"
     (daemon.folder / "go").touch()

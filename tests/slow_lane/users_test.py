@@ -23,7 +23,7 @@ import tandem
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
 from tandem.telemetry import TrainerClient
-from tandem.testing.daemons import DAEMON, DEADLINE_SECS, process_state, run_config, running_daemon, wait_until
+from tandem.testing.daemons import DAEMON, DEADLINE_SECS, await_stopped, run_config, running_daemon, wait_until
 from tests.slow_lane.daemon_fixture import (
     OTHER,
     Lane,
@@ -387,7 +387,7 @@ def test_bad_token_files_are_refused_at_the_start(tmp_path: Path, content: str |
 def test_calls_of_a_closed_connection_are_refused(lane: Lane) -> None:
     """The daemon ignores its calls: another user may have the ports by now."""
     os.kill(lane.pid, signal.SIGSTOP)
-    wait_until(lambda: process_state(lane.pid) == "T", "the daemon to stop")
+    await_stopped(lane.pid)
     host, port = lane.address.split(":")
     with socket.create_connection((host, int(port))) as client:
         client.sendall(_PREFACE)

@@ -65,20 +65,28 @@ TEST(StartAction, HasTheResultAfterDone) {
 }
 
 TEST(StartAction, RefusesMoreThanMayWait) {
+  absl::Notification is_at_work;
   absl::Notification go_on;
   WorkThread thread;
-  const auto action = [&] {
-    go_on.WaitForNotification();
-    return absl::StatusOr<std::string>("done");
+  StartAction(&thread,
+              [&] {
+                is_at_work.Notify();
+                go_on.WaitForNotification();
+                return absl::StatusOr<std::string>("done");
+              },
+              {});
+  is_at_work.WaitForNotification();
+  const auto start = [&] {
+    return StartAction(&thread,
+                       [] { return absl::StatusOr<std::string>("done"); }, {});
   };
-  std::shared_ptr<Pending> pending;
-  // One is at work, kMostWaiting wait.
-  for (size_t i = 0; i < WorkThread::kMostWaiting + 2; ++i) {
-    pending = StartAction(&thread, action, {});
+  for (size_t i = 0; i < WorkThread::kMostWaiting; ++i) {
+    EXPECT_FALSE(start()->Get().has_value());
   }
-  ASSERT_TRUE(pending->Get().has_value());
-  EXPECT_EQ(CodeOf(pending->Get()->status()), ErrorCode::kNotReady);
+  const auto refused = start()->Get();
   go_on.Notify();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(CodeOf(refused->status()), ErrorCode::kNotReady);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tandem.telemetry import RunStatus, TrainerClient
-from tandem.testing.daemons import Daemon, Gate, process_state, running_daemon, wait_until
+from tandem.testing.daemons import Daemon, Gate, await_stopped, running_daemon, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tools.testing import pytest_main
 
@@ -101,7 +101,7 @@ def test_a_worker_is_stopped_at_its_pause_point(daemon: Daemon, client: TrainerC
         client.pause(worker.run_id)
         assert time.monotonic() - start < 5
         assert worker.status is RunStatus.PAUSE
-        wait_until(lambda: process_state(worker.pid) == "T", "the worker to stop")  # when it is next scheduled
+        await_stopped(worker.pid)
         assert worker.events()[-1] == {"event": "done", "payload": {"requested": True}}
         client.resume(worker.run_id)
         worker.until("continued", pauses)
@@ -117,7 +117,7 @@ def test_a_worker_without_a_pause_point_is_stopped_after_five_seconds(
     client.pause(worker.run_id)
     assert time.monotonic() - start >= 5
     assert worker.status is RunStatus.PAUSE
-    wait_until(lambda: process_state(worker.pid) == "T", "the worker to stop")  # when it is next scheduled
+    await_stopped(worker.pid)
     done = worker.count("done")
     client.resume(worker.run_id)
     worker.until("done", done + 1)

@@ -255,6 +255,35 @@ def wait_until(holds: Callable[[], Any], expected: str, timeout_secs: float = DE
     return answer
 
 
+def await_worker(folder: Path) -> int:
+    """Waits until a run has a worker.
+
+    Args:
+      folder: The run's folder.
+
+    Returns:
+      The worker's process id.
+
+    Raises:
+      RuntimeError: The run had no worker in time.
+    """
+    record = folder / "worker"
+    words = wait_until(lambda: record.exists() and record.read_text("ascii").split(), "the worker's record")
+    return int(words[0])
+
+
+def await_stopped(*pids: int) -> None:
+    """Waits until processes that were sent SIGSTOP are stopped: each stops when it is next scheduled.
+
+    Args:
+      pids: The process ids.
+
+    Raises:
+      RuntimeError: They did not all stop in time.
+    """
+    wait_until(lambda: {process_state(pid) for pid in pids} == {"T"}, f"processes {pids} to stop")
+
+
 def proxies_of(data_dir: Path, run_id: str = "") -> list[int]:
     """Finds the live proxies of a daemon's runs.
 
