@@ -66,12 +66,15 @@ def inspection_of(name: str, code: int) -> dict[str, Any]:
 
 
 def settled(name: str, count: int) -> dict[str, Any]:
-    """Inspects a region until its engine is idle and has recorded the times of `count` steps."""
+    """Inspects a region until engine and workers are idle and the times of `count` steps are recorded."""
     deadline = time.monotonic() + TIMEOUT_SECS
-    # The engine wakes the client before it updates its phase and its step times.
-    while (seen := inspection_of(name, FINE))["engine"]["phase"] != "idle" or seen["step_times"]["count"] < count:
+    # They wake the client before they update phase and step times.
+    while True:
+        seen = inspection_of(name, FINE)
+        phases = {each["phase"] for each in (seen["engine"], *seen.get("workers", []))}
+        if phases == {"idle"} and seen["step_times"]["count"] >= count:
+            return seen
         assert time.monotonic() < deadline
-    return seen
 
 
 def zeros(client: tandem.SharedMemoryClient) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -16,7 +16,7 @@ from typing import Any
 from tandem.telemetry import Run, TrainerClient
 from tandem.telemetry.tls_files import TLS_VARIABLES
 from tandem.testing.certificates import make_certificate
-from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, await_worker, run_config, wait_until
+from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, await_worker, is_forked_worker, run_config, wait_until
 from tests.ray.hosts import TwoHosts
 
 _WAITS = "#!/bin/sh\necho $$ >> '{pids}'\nexec sleep 100000\n"
@@ -98,12 +98,13 @@ class Remote:
         return await_worker(self.folder_of(run_id))
 
     def proxies(self, run_id: str) -> list[int]:
-        """Returns the pids of the run's proxies on the other machine; a worker may have been one just before."""
+        """Returns the pids of the run's proxies on the other machine."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
                 words = path.read_bytes().split(b"\0")
-                if b"--remote" in words and f"--run_id={run_id}".encode() in words:
+                is_run = b"--remote" in words and f"--run_id={run_id}".encode() in words
+                if is_run and not is_forked_worker(path.parent):
                     found.append(int(path.parent.name))
         return found
 

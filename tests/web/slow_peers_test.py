@@ -55,7 +55,7 @@ def test_ends_a_connection_that_does_not_read_its_answers() -> None:
             with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
                 for _ in range(100_000):
                     connection.send(request)
-            assert len(list(files.iterdir())) > few
+            wait_for(lambda: len(list(files.iterdir())) > few, "an open connection")
             wait_for(lambda: len(list(files.iterdir())) <= few, "a closed connection")
 
 

@@ -123,6 +123,8 @@ TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
     ClientSide client = AttachOrFail(name);
     ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
   }
+  // The engine clears the kind when it sees that the client has left.
+  AwaitTrue([&] { return engine.departures() == 1; });
   LrbcHeader* header = engine.side().mapping()->header();
   // relaxed: action_seq publishes it.
   header->exchange_kind.store(9, std::memory_order_relaxed);

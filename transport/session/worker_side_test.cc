@@ -281,11 +281,9 @@ TEST(Workers, ATimeoutNamesTheWorkersThatAreNotDone) {
   WorkerRig rig(name, WorkerSpec(4, 2));
   ClientSide client = AttachOrFail(name);
   rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
-  AwaitTrue([&] {
-    if (client.pending()) return true;
-    if (client.Send(std::vector<float>(4, 1)) != ErrorCode::kOk) return true;
-    return client.Recv(Deadline::After(0.05)) == ErrorCode::kStepTimeout;
-  });
+  AwaitHeldWorkers(client);
+  ASSERT_EQ(client.Send(std::vector<float>(4, 1)), ErrorCode::kOk);
+  ASSERT_EQ(client.Recv(Deadline::After(0.05)), ErrorCode::kStepTimeout);
   const std::string text = Explained(client, ErrorCode::kStepTimeout);
   EXPECT_TRUE(absl::StrContains(text, "of 2 workers are done")) << text;
   EXPECT_TRUE(absl::StrContains(text, "not done: worker ")) << text;

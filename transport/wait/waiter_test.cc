@@ -179,7 +179,9 @@ TEST_P(WaiterTest, CallsOnLongWaitBeforeSleep) {
                   EXPECT_EQ(watch_.lasted, 1);
                   return true;
                 },
-                Deadline::After(1), watch_),
+                GetParam() == WaitStrategy::kSpin ? Deadline::After(1)
+                                                  : Deadline::Infinite(),
+                watch_),
             GetParam() == WaitStrategy::kSpin ? ErrorCode::kStepTimeout
                                               : ErrorCode::kOk);
   EXPECT_EQ(watch_.lasted, 1);
@@ -248,18 +250,21 @@ TEST_P(WaiterTest, ContinuesAfterUnrelatedNotification) {
 
 TEST_P(WaiterTest, SleepsByItsStrategy) {
   // The sleeper count at the second poll, the first that a sleeper can make,
-  // and the largest count at any poll.
+  // and the largest count at any poll; the number of polls as a sleeper.
+  const bool spins = GetParam() == WaitStrategy::kSpin;
   int looks = 0;
+  int sleeping_looks = 0;
   uint32_t at_second_look = 0;
   uint32_t most = 0;
   EXPECT_EQ(waiter_.Until(
                 [&] {
                   if (++looks == 2) at_second_look = asleep();
                   most = std::max(most, asleep());
-                  return false;
+                  sleeping_looks += asleep() > 0;
+                  return sleeping_looks == 50;
                 },
-                Deadline::After(1), watch_),
-            ErrorCode::kStepTimeout);
+                spins ? Deadline::After(1) : Deadline::Infinite(), watch_),
+            spins ? ErrorCode::kStepTimeout : ErrorCode::kOk);
   EXPECT_EQ(most, GetParam() == WaitStrategy::kSpin ? 0U : 1U);
   EXPECT_EQ(at_second_look, GetParam() == WaitStrategy::kBlock ? 1U : 0U);
 }

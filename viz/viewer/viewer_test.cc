@@ -118,8 +118,9 @@ TEST_F(ViewerTest, PausesWhileTheRunGoesOn) {
   EXPECT_EQ(tab()->stepText(), step);
   Await([&] { return TextOf("state").startsWith(QStringLiteral("PAUSED")); });
   Press(Qt::Key_Space);
-  EXPECT_TRUE(tab()->live());
+  EXPECT_FALSE(tab()->paused());
   EXPECT_NE(tab()->stepText(), step);
+  Await([&] { return tab()->live(); });
   Await([&] { return TextOf("state") == QStringLiteral("LIVE"); });
 }
 

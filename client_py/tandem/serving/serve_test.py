@@ -3,6 +3,7 @@
 import contextlib
 import re
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -115,11 +116,14 @@ def test_arrays_are_the_regions_memory() -> None:
             seen.append(arrays)
             super().step(envs, arrays)
 
-    with serving(Watching()) as name, tandem.SharedMemoryClient(name) as client:
-        for _ in range(2):
-            client.step(_actions(7))
-        assert seen[0] is seen[1]
-        assert seen[0].obs[0].tolist() == [2, 7]
+    with serving(Watching()) as name:
+        with tandem.SharedMemoryClient(name) as client:
+            for _ in range(2):
+                client.step(_actions(7))
+            assert seen[0] is seen[1]
+            assert seen[0].obs[0].tolist() == [2, 7]
+        while seen[0].obs[0].tolist() != [0, 0]:  # the engine has not yet seen that the client left
+            time.sleep(0.001)
     arrays = seen[0]
     assert (arrays.obs.dtype, arrays.obs.shape) == (np.float32, (3, 2))
     assert [array.dtype.name for array in arrays[2:5]] == ["float32", "bool", "bool"]

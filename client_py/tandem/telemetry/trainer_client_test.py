@@ -312,7 +312,10 @@ def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate
     with client.control() as control:
         received = iter(control)
         control.grant(run_id, 1)
-        client.runs()
+        control.pause(run_id)  # the daemon handles it after the grant
+        _until(client, run_id, RunStatus.PAUSE)
+        control.resume(run_id)
+        _until(client, run_id, RunStatus.EXEC)
         seen: list[int] = []
         steps = client.steps(run_id)
         reader = threading.Thread(target=lambda: seen.extend(step.seq_id for step in steps))

@@ -301,11 +301,26 @@ def proxies_of(data_dir: Path, run_id: str = "") -> list[int]:
         with contextlib.suppress(OSError):  # the process has exited
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
             if words[1:2] == ["proxy"] and (process / "cwd").resolve(strict=True) == data_dir.resolve():
-                if not run_id or f"--run_id={run_id}" in words:
+                if (not run_id or f"--run_id={run_id}" in words) and not is_forked_worker(process):
                     parent = (process / "stat").read_text("utf-8").rpartition(")")[2].split()[1]
                     found[int(process.name)] = int(parent)
-    # A proxy's child has the proxy's command line until it executes the worker's program.
+    # Just after the fork, the child also has the proxy's standard output.
     return [pid for pid, parent in found.items() if parent not in found]
+
+
+def is_forked_worker(process: Path) -> bool:
+    """Returns whether a process with a proxy's command line is the child that executes the worker's program next.
+
+    Args:
+      process: The process's folder in /proc.
+
+    Returns:
+      Whether its standard output is the run's file, as it is when the child makes the worker's record.
+
+    Raises:
+      OSError: The process has exited.
+    """
+    return "stdout.jsonl" in os.readlink(process / "fd/1")
 
 
 def is_alive(pid: int) -> bool:

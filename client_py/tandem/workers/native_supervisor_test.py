@@ -112,8 +112,8 @@ def test_next_raises_what_a_signal_handler_raises(region: NativeSupervisor) -> N
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(InterruptedError, match="the handler ran"):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
             region.next(100.0, -1)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
