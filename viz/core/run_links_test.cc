@@ -33,7 +33,7 @@ class Sleeper {
     char byte = 0;
     EXPECT_EQ(read(ends[0], &byte, 1), 0);  // execve has closed the other end
     close(ends[0]);
-    // execve sets the variables after that.
+    // execve makes them readable only after that.
     const std::string file = "/proc/" + std::to_string(pid_) + "/environ";
     while (std::ifstream(file).peek() == EOF) usleep(1000);
   }

@@ -28,9 +28,17 @@ pytest_plugins = ["tandem.testing.half_cheetah"]
 
 
 def _in_thread(call: Callable[[], object]) -> "Future[object]":
+    """Calls a function in a thread, which runs when this returns."""
+    begun = threading.Event()
+
+    def work() -> object:
+        begun.set()
+        return call()
+
     pool = ThreadPoolExecutor(1)
-    future = pool.submit(call)
+    future = pool.submit(work)
     pool.shutdown(wait=False)
+    begun.wait()
     return future
 
 
