@@ -103,8 +103,8 @@ class Remote:
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
                 words = path.read_bytes().split(b"\0")
-                is_run = b"--remote" in words and f"--run_id={run_id}".encode() in words
-                if is_run and not is_forked_worker(path.parent):
+                is_of_run = b"--remote" in words and f"--run_id={run_id}".encode() in words
+                if is_of_run and not is_forked_worker(path.parent):
                     found.append(int(path.parent.name))
         return found
 
