@@ -28,7 +28,9 @@ namespace {
 
 constexpr size_t kMaxErrorBytes = 400;
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr int kPatienceSecs = 5;  // for each part of a frame, and for the end
+// For each part of a frame, and for the end. ffmpeg needs half a second to load
+// and to encode a few frames, and 5 s have passed beside busy processes.
+constexpr int kPatienceSecs = 30;
 
 absl::Status Incomplete(const std::string& path, absl::string_view found) {
   return MakeError(ErrorCode::kSystemCallFailed,

@@ -71,7 +71,7 @@ class Mp4Recorder {
   absl::Status status() const;
 
   // Writes the last frame and ends ffmpeg. Blocks until ffmpeg has ended; an
-  // ffmpeg that does not read or end for 5 s is killed. Returns the reason if
+  // ffmpeg that does not read or end for 30 s is killed. Returns the reason if
   // the recording is incomplete. A second call returns the same.
   absl::Status Finish();
 
