@@ -5,12 +5,14 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QKeySequence>
+#include <QPoint>
 #include <QQuickItem>
 #include <QRectF>
 #include <QSignalSpy>
 #include <QString>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QWheelEvent>
 #include <QWindow>
 #include <functional>
 #include <memory>
@@ -393,6 +395,21 @@ TEST_F(KeysTest, KeepTheSelectedRunVisible) {
     Await([&] { return scans.count() >= scan + 2; });
     Await([&] { return is_in_sight(run); });
   }
+  window()->resize(600, 300);
+  Await([&] { return window()->height() == 300; });
+  Await([&] { return is_in_sight(run_ + ".5"); });
+  // Until the user scrolls.
+  const QPoint middle(300, 200);
+  Await([&] {
+    QWheelEvent wheel(middle, window()->mapToGlobal(middle), {}, {0, 240},
+                      Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+    QCoreApplication::sendEvent(window(), &wheel);
+    return !is_in_sight(run_ + ".5");
+  });
+  window()->resize(600, 320);
+  const qsizetype scan = scans.count();
+  Await([&] { return scans.count() >= scan + 2; });
+  EXPECT_FALSE(is_in_sight(run_ + ".5"));
 }
 
 TEST_F(ViewerTest, KeepsTabsForSeveralRuns) {

@@ -82,8 +82,18 @@ Item {
             if (places.count > wanted) places.remove(wanted, places.count - wanted)
         }
 
+        // The chosen run stays in sight, also when cards or the list change
+        // their heights, until the user scrolls.
         readonly property int chosen: page.viewer.chosenRun
-        onChosenChanged: Qt.callLater(positionViewAtIndex, chosen, ListView.Contain)
+        property bool follows: true
+        function follow() { if (follows) positionViewAtIndex(chosen, ListView.Contain) }
+        onChosenChanged: {
+            follows = true
+            Qt.callLater(follow)
+        }
+        onHeightChanged: Qt.callLater(follow)
+        onContentHeightChanged: Qt.callLater(follow)
+        onMovementStarted: follows = false
 
         delegate: Rectangle {
             id: card
