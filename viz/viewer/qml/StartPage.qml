@@ -84,13 +84,15 @@ Item {
 
         // The chosen run stays in sight, also when cards or the list change
         // their heights, until the user scrolls.
-        readonly property int chosen: page.viewer.chosenRun
         property bool follows: true
         function follow() { if (follows) positionViewAtIndex(chosen, ListView.Contain) }
-        onChosenChanged: {
+        readonly property string chosenName: page.viewer.runs[page.viewer.chosenRun]?.run ?? ""
+        onChosenNameChanged: {
             follows = true
             Qt.callLater(follow)
         }
+        readonly property int chosen: page.viewer.chosenRun
+        onChosenChanged: Qt.callLater(follow)
         onHeightChanged: Qt.callLater(follow)
         onContentHeightChanged: Qt.callLater(follow)
         onMovementStarted: follows = false
