@@ -83,16 +83,17 @@ Item {
         }
 
         // The chosen run stays in sight, also when cards or the list change
-        // their heights, until the user scrolls.
+        // their heights, until the user scrolls. Its number may change without
+        // its name, as when the run before it ends.
         property bool follows: true
         function follow() { if (follows) positionViewAtIndex(chosen, ListView.Contain) }
+        readonly property int chosen: page.viewer.chosenRun
+        onChosenChanged: Qt.callLater(follow)
         readonly property string chosenName: page.viewer.runs[page.viewer.chosenRun]?.run ?? ""
         onChosenNameChanged: {
             follows = true
             Qt.callLater(follow)
         }
-        readonly property int chosen: page.viewer.chosenRun
-        onChosenChanged: Qt.callLater(follow)
         onHeightChanged: Qt.callLater(follow)
         onContentHeightChanged: Qt.callLater(follow)
         onMovementStarted: follows = false
