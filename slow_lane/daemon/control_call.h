@@ -2,7 +2,8 @@
 //
 // Data flow: the client's messages -> WatchHub (credits, rate) or RunSupervisor
 // (pause, resume, a worker's answers); WatchHub -> STARVED and RESUMED, and
-// RunSupervisor -> pauses -> the client.
+// RunSupervisor -> pauses -> the client. The call's initial metadata tell the
+// client that its first message was handled.
 // Ownership: deletes itself after gRPC and the hub have finished with it.
 //
 //   return new ControlCall(ControlKey(*context), session_token, hub, runs);
@@ -48,6 +49,7 @@ class ControlCall final
     const std::lock_guard lock(mutex_);
     if (ending_) return;
     to_send_.push_back(event);
+    has_begun_ = true;  // a message brings the metadata
     if (writing_) return;
     writing_ = true;
     StartWrite(&to_send_.front());
@@ -83,6 +85,7 @@ class ControlCall final
   void Handle(const ControlEvent& event) {
     auto done = [this](const absl::Status& status) {
       if (!status.ok()) return End(status);
+      Begin();
       StartRead(&message_);
     };
     const std::string& run_id = event.run_id();
@@ -114,6 +117,12 @@ class ControlCall final
     done(absl::OkStatus());  // an empty request
   }
 
+  // A watcher's call that begins later is handled later, too, by the hub.
+  void Begin() {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(has_begun_, true)) StartSendInitialMetadata();
+  }
+
   // Called after the client's last message, or an invalid one.
   void End(const absl::Status& status) {
     {
@@ -140,6 +149,7 @@ class ControlCall final
 
   std::mutex mutex_;  // guards what follows
   std::deque<ControlEvent> to_send_;
+  bool has_begun_ = false;  // the initial metadata are sent
   bool writing_ = false;
   bool ending_ = false;
   std::optional<absl::Status> end_;  // set when the hub has finished

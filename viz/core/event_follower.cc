@@ -141,6 +141,7 @@ absl::Status EventFollower::FollowSteps() {
   // The daemon refuses an unknown run by the status of the stream.
   if (!control->Write(limit))
     return DaemonStatus(control->Finish(), "ControlStream", target_);
+  control->WaitForInitialMetadata();  // the limit holds
 
   trainer::StreamStepsRequest request;
   request.set_run_id(run_id_);

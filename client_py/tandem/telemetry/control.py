@@ -30,9 +30,9 @@ class ControlEvent:
 class Control(ClosesOnExit):
     """A ControlStream; `TrainerClient.control` makes one.
 
-    From its first message about a run on, each step that this client's subscriptions to the run receive costs a credit;
-    there are 200 at first. Before that message steps come as fast as they are read. One thread iterates over the
-    daemon's messages; any thread may send some. After a broken connection, make another.
+    Once the daemon has handled the first message about a run, each step that this client's subscriptions to the run
+    receive costs a credit; there are 200 at first. Until then steps come as fast as they are read. One thread iterates
+    over the daemon's messages; any thread may send some. After a broken connection, make another.
     """
 
     def __init__(self, connection: Connection) -> None:
