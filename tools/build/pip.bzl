@@ -117,6 +117,7 @@ def _pip_repository_impl(ctx):
 
     ctx.report_progress("Installing Python packages (about 200 MB; minutes on a slow line)")
     _install(ctx, python, ctx.attr.requirements)
+    _install(ctx, python, ctx.attr.replacements, ["--upgrade"])
 
     ctx.report_progress("Reading where the packages lie")
     include, site = _run(ctx, "asking Python for its folders", [
@@ -154,6 +155,7 @@ pip_repository = repository_rule(
     attrs = {
         "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "a file naming the Python to build for"),
         "requirements": attr.label(mandatory = True, allow_single_file = True, doc = "the lock file, with hashes"),
+        "replacements": attr.label(mandatory = True, allow_single_file = True, doc = "packages installed in place of its own"),
     },
 )
 
