@@ -12,9 +12,11 @@ from dataclasses import replace
 from email.parser import BytesParser
 from pathlib import Path
 
+import mujoco
 from packaging.requirements import Requirement
 
 from tests.docs.examples import read_examples, run_example
+from tests.parity import random_robots
 from tests.wheel.clean_environment import CleanEnvironment, audited_platform, check_installed, outside_variables, tags
 
 _OLDER_MUJOCO = "mujoco==3.3.*"
@@ -69,13 +71,14 @@ def try_pages(python: str, wheel: Path, environment: CleanEnvironment, scratch: 
         print(f"ok {wheel.name}: {example.place}", flush=True)
 
 
-def try_wheel(python: str, wheel: Path, scratch: Path, *, lowest: bool) -> None:
+def try_wheel(python: str, wheel: Path, scratch: Path, robots: Path, *, lowest: bool) -> None:
     """Installs and uses a wheel.
 
     Args:
       python: The wheel's interpreter.
       wheel: The wheel.
       scratch: An empty folder.
+      robots: Accelerations that `random_robots.save` computed with the MuJoCo of the wheel.
       lowest: Whether to use the lowest permitted versions of its requirements as well.
     """
     version, _, _, platform = tags(wheel)
@@ -91,6 +94,16 @@ def try_wheel(python: str, wheel: Path, scratch: Path, *, lowest: bool) -> None:
         found = environment.run("python", "-c", "import mujoco; print(mujoco.__version__)").strip()
         assert check_installed(environment, version, modules=("mujoco",)) == alone
         print(f"ok {wheel.name}: beside mujoco {found}", flush=True)
+        # MuJoCo 4.0.0 computes wrong accelerations with sparse matrices.
+        command = "compare_dense" if found == "4.0.0" else "compare"
+        states, in_contact, worst = environment.run(
+            "python", str(Path(random_robots.__file__).absolute()), command, str(robots)
+        ).split()
+        assert int(in_contact) >= 50 and float(worst) < 1e-4, (states, in_contact, worst)
+        print(
+            f"ok MuJoCo {mujoco.__version__} in {states} states ({in_contact} in contact): {worst} from {found}",
+            flush=True,
+        )
     if lowest:
         requirements = lowest_requirements(wheel)
         environment = CleanEnvironment.create(scratch / "lowest", python, pip=True)
@@ -105,10 +118,11 @@ def main() -> None:
     parser.add_argument("wheels", nargs="+", metavar="PYTHON=WHEEL", help="a Python, and the wheel for it")
     for pair in parser.parse_args().wheels:
         python, _, wheel = pair.partition("=")
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory() as scratch, tempfile.NamedTemporaryFile(suffix=".npz") as robots:
+            random_robots.save(robots.name)
             # No wheels of the lowest versions exist for newer Pythons.
             lowest = f"-{_OLDEST_PYTHON}-" in wheel
-            try_wheel(python, Path(wheel), Path(scratch), lowest=lowest)
+            try_wheel(python, Path(wheel), Path(scratch), Path(robots.name), lowest=lowest)
 
 
 if __name__ == "__main__":
