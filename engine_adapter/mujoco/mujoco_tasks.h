@@ -36,6 +36,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
 // Makes a task of a model file. It observes qpos, then qvel. All rewards are 0.
 // An episode ends only by max_episode_steps. The task's name is the file's,
 // without folder and extension. Options and defaults:
+//   keyframe           ""; name or index of the keyframe in which episodes
+//                      start; "": the joints' reference positions
 //   reset_noise_scale  0
 //   frame_skip         1
 //   velocity_command   false; true: also observes the velocity command

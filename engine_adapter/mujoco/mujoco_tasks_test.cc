@@ -411,6 +411,48 @@ TEST_F(MujocoTasksTest, UserModelTakesOptions) {
   EXPECT_EQ(one.obs, three.obs);
 }
 
+constexpr char kWithKeyframes[] = R"(<mujoco><worldbody><body>
+    <joint name="knee" axis="0 1 0" range="20 90" limited="true"/>
+    <joint name="hip" axis="1 0 0"/><geom size=".1" pos="0 0 1"/></body>
+    </worldbody><actuator><motor joint="knee"/></actuator>
+    <keyframe><key name="home" qpos="1 0.25" qvel="0 2"/>
+      <key name="low" qpos="0.5 0"/></keyframe></mujoco>)";
+
+TEST_F(MujocoTasksTest, UserModelStartsInAKeyframe) {
+  const std::string path = Write("keyframes.xml", kWithKeyframes);
+  for (const char* const home :
+       {R"({"keyframe": "home"})", R"({"keyframe": 0})"}) {
+    EngineRig rig = Model(path, home);
+    ASSERT_TRUE(rig.ResetAll(0).ok());
+    EXPECT_EQ(rig.obs, (std::vector<float>{1, 0.25F, 0, 2}));
+    ASSERT_TRUE(rig.Step().ok());
+    ASSERT_TRUE(rig.ResetAll(0).ok());
+    EXPECT_EQ(rig.obs, (std::vector<float>{1, 0.25F, 0, 2}));
+  }
+  EngineRig low = Model(path, R"({"keyframe": 1})");
+  ASSERT_TRUE(low.ResetAll(0).ok());
+  EXPECT_EQ(low.obs, (std::vector<float>{0.5F, 0, 0, 0}));
+  EngineRig without = Model(path);
+  ASSERT_TRUE(without.ResetAll(0).ok());
+  EXPECT_EQ(without.obs, (std::vector<float>{0, 0, 0, 0}));
+
+  for (const char* const wrong :
+       {R"({"keyframe": "hom"})", R"({"keyframe": 2})"}) {
+    ExpectRefused(MakeModelEngine(path, Request(wrong)).status(),
+                  {"keyframe", "home, low"});
+  }
+}
+
+TEST_F(MujocoTasksTest, WarnsOnceOfUnusedKeyframesAndStartsOutOfRange) {
+  const std::string path = Write("keyframes.xml", kWithKeyframes);
+  Model(path);
+  Model(path);
+  Model(path, R"({"keyframe": "home"})");
+  ASSERT_EQ(warnings_.size(), 2);
+  EXPECT_TRUE(absl::StrContains(warnings_[0], "home, low")) << warnings_[0];
+  EXPECT_TRUE(absl::StrContains(warnings_[1], "knee at 0")) << warnings_[1];
+}
+
 TEST_F(MujocoTasksTest, UserModelMayFollowVelocityCommands) {
   std::unique_ptr<Engine> engine =
       MakeModelEngine(Pendulum(), Request(R"({"velocity_command": true})"))

@@ -1,4 +1,4 @@
-"""An engine's refusal of an argument, in terms of Python's keywords.
+"""An engine's warnings, and its refusal of an argument in terms of Python's keywords.
 
 An engine that refuses an argument ends with exit code 2, after a line of a fixed form
 (engine_adapter/host/server_main.h).
@@ -66,6 +66,7 @@ _WRITE_INSTEAD = {
 }
 
 _ERROR_LINE = re.compile(r"error: (\w+): (.*)")
+_WARNING_LINE = re.compile(r"^tandem [0-9:.]+ warning: (.*)", re.MULTILINE)
 _QUOTED_OR_FLAG = re.compile(r"'[^']*'|--([a-z_]+)")
 _UNKNOWN_FLAG = re.compile(r"expected one of the flags .*, found '--(\w+)=(.*)'; --help explains them")
 _UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), found '(.*)'")
@@ -75,6 +76,11 @@ def last_error(log_tail: str) -> tuple[str, str] | None:
     """Returns the class name and text of the error in the last line of a log; None if that line is no error."""
     error = _ERROR_LINE.search(log_tail.rsplit("\n", 1)[-1])
     return (error[1], error[2]) if error else None
+
+
+def warnings_in(log_tail: str) -> list[str]:
+    """Returns the texts of an engine's warnings, which LogLine writes as `tandem TIME warning: TEXT`."""
+    return _WARNING_LINE.findall(log_tail)
 
 
 def in_keywords(refusal: str) -> str:

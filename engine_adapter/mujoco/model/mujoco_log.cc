@@ -33,16 +33,20 @@ Warnings& TheWarnings() {
 void Handle(const mjLogMessage* message) {
   if (message->level == mjLOG_ERROR) throw MujocoError(message->subject);
   if (message->level != mjLOG_WARNING || muted) return;
-  Warnings& warnings = TheWarnings();
-  const std::lock_guard<std::mutex> lock(warnings.mutex);
-  if (!warnings.warn || warnings.seen.size() >= kMostWarnings) return;
-  std::string kind = message->subject;
-  std::erase_if(kind, [](unsigned char c) { return absl::ascii_isdigit(c); });
-  if (!warnings.seen.insert(std::move(kind)).second) return;
-  warnings.warn(absl::StrCat("MuJoCo warns: ", message->subject));
+  WarnOnce(absl::StrCat("MuJoCo warns: ", message->subject));
 }
 
 }  // namespace
+
+void WarnOnce(absl::string_view text) {
+  Warnings& warnings = TheWarnings();
+  const std::lock_guard<std::mutex> lock(warnings.mutex);
+  if (!warnings.warn || warnings.seen.size() >= kMostWarnings) return;
+  std::string kind(text);
+  std::erase_if(kind, [](unsigned char c) { return absl::ascii_isdigit(c); });
+  if (!warnings.seen.insert(std::move(kind)).second) return;
+  warnings.warn(text);
+}
 
 void InstallMujocoLog(std::function<void(absl::string_view)> warn) {
   {

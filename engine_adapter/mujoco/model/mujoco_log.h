@@ -30,6 +30,9 @@ class MujocoError : public std::runtime_error {
 // numbers count as one warning. Information messages are dropped.
 void InstallMujocoLog(std::function<void(absl::string_view)> warn);
 
+// Passes a warning of Tandem's to `warn`, as MuJoCo's: once for each text.
+void WarnOnce(absl::string_view text);
+
 // While it exists, MuJoCo's warnings in this thread are dropped: for model
 // files that the user cannot change. At most one exists at a time.
 class MutedMujocoWarnings {

@@ -3,6 +3,9 @@
 #include <array>
 #include <set>
 #include <span>
+#include <utility>
+
+#include "absl/strings/str_join.h"
 
 namespace tandem {
 namespace {
@@ -30,6 +33,16 @@ const char* PartOf(std::span<const char* const> of_free, int joint_type,
 std::string OwnName(const mjModel& model, int type, int index) {
   const char* const name = mj_id2name(&model, type, index);
   return name == nullptr ? "" : name;
+}
+
+std::string OwnNames(const mjModel& model, int type, mjtSize count) {
+  constexpr size_t kMost = 20;
+  std::vector<std::string> names;
+  for (int id = 0; id < count && names.size() < kMost; ++id) {
+    std::string name = OwnName(model, type, id);
+    if (!name.empty()) names.push_back(std::move(name));
+  }
+  return names.empty() ? "none that has a name" : absl::StrJoin(names, ", ");
 }
 
 std::string BodyName(const mjModel& model, int body) {

@@ -20,6 +20,9 @@ namespace tandem {
 // Returns the name in the model, or "". `type` is an mjtObj.
 std::string OwnName(const mjModel& model, int type, int index);
 
+// Returns the names of parts of a kind, for an error text: at most 20.
+std::string OwnNames(const mjModel& model, int type, mjtSize count);
+
 std::string BodyName(const mjModel& model, int body);
 
 // Return the name of qpos[index] and of qvel[index]: the joint's name, with a

@@ -1,28 +1,11 @@
 #include "engine_adapter/mujoco/model/task_setup.h"
 
-#include <vector>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "engine_adapter/mujoco/model/part_names.h"
 #include "transport/base/error.h"
 
 namespace tandem {
-namespace {
-
-constexpr int kMostNames = 20;  // in an error text
-
-std::string BodyNames(const mjModel& model) {
-  std::vector<std::string> names;
-  for (int id = 0; id < model.nbody && id < kMostNames; ++id) {
-    std::string name = OwnName(model, mjOBJ_BODY, id);
-    if (!name.empty()) names.push_back(std::move(name));
-  }
-  return absl::StrJoin(names, ", ");
-}
-
-}  // namespace
 
 void TaskSetup::NeedAtLeast(int64_t least, int64_t found,
                             absl::string_view what) {
@@ -39,7 +22,8 @@ void TaskSetup::NeedExactly(int64_t expected, int64_t found,
 int TaskSetup::Body(const std::string& name) {
   const int id = mj_name2id(model_.get(), mjOBJ_BODY, name.c_str());
   if (id >= 0) return id;
-  Refuse(absl::StrCat("a body named '", name, "'"), BodyNames(*model_));
+  Refuse(absl::StrCat("a body named '", name, "'"),
+         OwnNames(*model_, mjOBJ_BODY, model_->nbody));
   return 0;
 }
 
@@ -52,6 +36,20 @@ int TaskSetup::BodyOrIndex(const std::string& name_or_index) {
   Refuse(absl::StrCat("a body ", index),
          absl::StrCat("bodies 0 to ", model_->nbody - 1));
   return 0;
+}
+
+int TaskSetup::Keyframe(const std::string& name_or_index) {
+  if (name_or_index.empty()) return -1;
+  int index = mj_name2id(model_.get(), mjOBJ_KEY, name_or_index.c_str());
+  if (index >= 0) return index;
+  if (absl::SimpleAtoi(name_or_index, &index) && index >= 0 &&
+      index < model_->nkey) {
+    return index;
+  }
+  Refuse(absl::StrCat("a keyframe '", name_or_index, "'"),
+         absl::StrCat(model_->nkey, " keyframes: ",
+                      OwnNames(*model_, mjOBJ_KEY, model_->nkey)));
+  return -1;
 }
 
 void TaskSetup::Refuse(absl::string_view expected, absl::string_view found) {

@@ -54,6 +54,8 @@ class TaskSetup {
   int Body(const std::string& name);
   // As Body; digits are the body's index.
   int BodyOrIndex(const std::string& name_or_index);
+  // Returns a keyframe's index. `name_or_index` as for BodyOrIndex; "": -1.
+  int Keyframe(const std::string& name_or_index);
 
   // kInvalidArgument: the model lacks something. The text has its path.
   const absl::Status& status() const { return status_; }
