@@ -22,8 +22,8 @@ ABSL_FLAG(std::string, frame_effects, "",
           "without a graphics card several times slower");
 ABSL_FLAG(
     std::string, frame_camera, "follow",
-    "follow (moves with the robot) or gymnasium (stays, where Gymnasium's "
-    "render has it)");
+    "follow (moves with the robot), gymnasium (stays, where Gymnasium's render "
+    "has it) or the name of a camera of the model");
 ABSL_FLAG(std::string, images, "",
           "WIDTHxHEIGHT such as 64x64: each step also draws every environment, "
           "for the client's observations; empty: never");

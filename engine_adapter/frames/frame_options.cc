@@ -80,8 +80,12 @@ absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options) {
     options->camera = FrameCamera::kFollow;
   } else if (text == "gymnasium") {
     options->camera = FrameCamera::kGymnasium;
+  } else if (!text.empty()) {
+    options->model_camera = std::string(text);
   } else {
-    return Refuse("--frame_camera", "follow or gymnasium", Quoted(text));
+    return Refuse("--frame_camera",
+                  "follow, gymnasium or one of the model's cameras",
+                  Quoted(text));
   }
   return absl::OkStatus();
 }

@@ -69,7 +69,7 @@ absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
 absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
                                FrameOptions* options);
 
-// Parses "follow" or "gymnasium".
+// Parses "follow", "gymnasium" or the name of a camera of the model.
 absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
 
 // kInvalidArgument unless both sides are 1 to kMaxRenderSide.

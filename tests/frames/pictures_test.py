@@ -83,7 +83,9 @@ def test_frame_equals_mujocos_own_rendering(width: int, height: int, tmp_path: P
     model = mujoco.MjModel.from_xml_path(str(path))
     with (
         tandem.launch_engine(
-            model=path, num_envs=3, frames=tandem.FrameOptions((width, height), envs=[0, 1, 2], hz=0)
+            model=path,
+            num_envs=3,
+            frames=tandem.FrameOptions((width, height), envs=[0, 1, 2], hz=0, camera="gymnasium"),
         ) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=120) as client,
     ):
@@ -162,7 +164,7 @@ def test_a_following_camera_keeps_the_robot_in_the_image(tmp_path: Path) -> None
         with (
             tandem.launch_engine(
                 model=path,
-                frames=tandem.FrameOptions((64, 64), hz=0, camera=camera),  # type: ignore[arg-type]
+                frames=tandem.FrameOptions((64, 64), hz=0, camera=camera),
             ) as engine,
             tandem.SharedMemoryClient(engine.name, timeout=120) as client,
         ):
@@ -175,6 +177,65 @@ def test_a_following_camera_keeps_the_robot_in_the_image(tmp_path: Path) -> None
 
     assert red_pixels("follow") > 100
     assert red_pixels("gymnasium") == 0
+
+
+# A robot of which each part is red, on a floor of 100 m.
+_ROBOT = """
+<mujoco>
+  <visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual>
+  <worldbody>
+    <geom type="plane" size="50 50 1" rgba="0 0 1 1"/>
+    <body pos="0 0 2"><freejoint/><geom size=".01" rgba="0 1 0 1"/></body>
+    <body pos="20 5 {size}">
+      <freejoint/>
+      <geom type="box" size="{size} {half} {half}" rgba="1 0 0 1"/>
+      <body pos="0 0 {size}">
+        <joint name="neck" axis="0 1 0"/>
+        <geom size="{half}" rgba="1 0 0 1"/>
+        <camera name="eye" pos="0 0 1"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><motor joint="neck" gear="0"/></actuator>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("size", [0.02, 0.3, 2])
+def test_a_robot_fills_a_third_of_the_height_on_any_floor(size: float, tmp_path: Path) -> None:
+    """The following camera measures the robot: the tree of bodies that has actuators."""
+    path = tmp_path / "robot.xml"
+    path.write_text(_ROBOT.format(size=size, half=size / 2))
+    with (
+        tandem.launch_engine(model=path, frames=tandem.FrameOptions((120, 120), hz=0)) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=120) as client,
+    ):
+        client.reset(seed=0)
+        frame, _ = client.drawn_frame()
+    rows, columns = np.nonzero((frame[..., 0] > 200) & (frame[..., 2] < 50))
+    assert 120 / 4 < np.ptp(rows) + 1 < 120 / 2.5
+    assert abs((rows.min() + rows.max()) / 2 - 60) < 10
+    assert abs((columns.min() + columns.max()) / 2 - 60) < 10
+
+
+def test_a_models_camera_draws_frames(tmp_path: Path) -> None:
+    """FrameOptions takes the name of a camera, as ImageOptions; both give the same picture. Other names are refused."""
+    path = tmp_path / "robot.xml"
+    path.write_text(_ROBOT.format(size=0.3, half=0.15))
+    with (
+        tandem.launch_engine(
+            model=path,
+            frames=tandem.FrameOptions((64, 48), hz=0, camera="eye"),
+            images=tandem.ImageOptions((64, 48), camera="eye", effects=()),
+        ) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=120) as client,
+    ):
+        client.reset(seed=0)
+        frame, _ = client.drawn_frame()
+        assert client.images is not None
+        np.testing.assert_array_equal(frame, client.images[0])
+    with pytest.raises(tandem.InvalidArgument, match=r"FrameOptions.camera: expected follow, gymnasium .*eye.*'ear'"):
+        tandem.launch_engine(model=path, frames=tandem.FrameOptions((64, 48), camera="ear"))
 
 
 def test_without_a_render_mode_nothing_is_drawn() -> None:

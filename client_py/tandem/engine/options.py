@@ -33,7 +33,8 @@ class FrameOptions:
       hz: Frames per second at most; 0: only the frames that a client requests.
       slots: Number of frames that the region holds.
       effects: C++: some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
-      camera: C++: "follow" follows a robot that moves away; "gymnasium" is the camera of Gymnasium's `render`.
+      camera: C++: "follow" follows a robot that moves away; "gymnasium" is the camera of Gymnasium's `render`; other
+        names are those of the model's cameras.
     """
 
     size: Size
@@ -42,7 +43,7 @@ class FrameOptions:
     hz: float = 60.0
     slots: int = 8
     effects: Effects = ()
-    camera: Literal["follow", "gymnasium"] = "follow"
+    camera: str = "follow"
 
     def __post_init__(self) -> None:
         """Checks the values; InvalidArgument: one of another type, or out of its range."""
@@ -51,7 +52,7 @@ class FrameOptions:
         _set(self, "hz", rate("FrameOptions.hz", self.hz, MAX_FRAME_HZ))
         _set(self, "slots", integer("FrameOptions.slots", self.slots, 1, MAX_RENDER_SLOTS))
         _set(self, "effects", _effects("FrameOptions.effects", self.effects))
-        one_of("FrameOptions.camera", self.camera, ("follow", "gymnasium"))
+        text("FrameOptions.camera", self.camera)
 
 
 @dataclass(frozen=True)

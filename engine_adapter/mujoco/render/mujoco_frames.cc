@@ -3,22 +3,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "engine_adapter/mujoco/model/part_names.h"
 #include "transport/base/error.h"
 
 namespace tandem {
-namespace {
-
-std::string CameraNames(const mjModel& model) {
-  std::vector<std::string> names;
-  for (int camera = 0; camera < model.ncam; ++camera) {
-    const char* const name = mj_id2name(&model, mjOBJ_CAMERA, camera);
-    if (name != nullptr) names.emplace_back(name);
-  }
-  return names.empty() ? "none that has a name" : absl::StrJoin(names, ", ");
-}
-
-}  // namespace
 
 absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
   options_ = options;
@@ -28,9 +16,12 @@ absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
     if (model_camera_ < 0) {
       return MakeError(
           ErrorCode::kInvalidArgument,
-          absl::StrCat("--image_camera: expected one of the model's (",
-                       CameraNames(*model_), "), found '",
-                       options_.model_camera, "'"));
+          absl::StrCat(options_.camera == FrameCamera::kFixed
+                           ? "--image_camera: expected "
+                           : "--frame_camera: expected follow, gymnasium or ",
+                       "one of the model's (",
+                       OwnNames(*model_, mjOBJ_CAMERA, model_->ncam),
+                       "), found '", options_.model_camera, "'"));
     }
   }
   TANDEM_ASSIGN_OR_RETURN(camera_, TaskCamera::Create(model_, view_));
@@ -56,7 +47,8 @@ absl::Status MujocoFrames::Start() {
           *model_, {.width = options_.width,
                     .height = options_.height,
                     .effects = options_.effects,
-                    .endless_planes = options_.camera == FrameCamera::kFollow,
+                    .endless_planes = options_.camera == FrameCamera::kFollow &&
+                                      model_camera_ < 0,
                     .most_marks = canvas_ == nullptr ? 0 : kMostDebugMarks}));
   return absl::OkStatus();
 }

@@ -35,6 +35,20 @@ void MakePlanesEndless(mjModel* model) {
   }
 }
 
+// MuJoCo's near plane is in proportion to the whole model, which may be a small
+// robot on a large floor. Keeps it at most a tenth of the way to the robot.
+void KeepInView(mjtNum distance, mjvScene* scene) {
+  for (mjvGLCamera& eye : scene->camera) {
+    const float nearer = static_cast<float>(distance) / (10 * eye.frustum_near);
+    if (nearer >= 1) continue;
+    for (float* const side :
+         {&eye.frustum_near, &eye.frustum_center, &eye.frustum_width,
+          &eye.frustum_bottom, &eye.frustum_top}) {
+      *side *= nearer;
+    }
+  }
+}
+
 absl::Status Failed(const MujocoError& error) {
   return MakeError(
       ErrorCode::kEngineFailed,
@@ -170,6 +184,7 @@ void SceneRenderer::UpdateScene(const SceneState& state, mjvCamera camera) {
   mjv_updateCamera(model, state.data, &camera, &scene_);
   mjv_updateScene(model, state.data, &visual_, nullptr, &camera, mjCAT_ALL,
                   &scene_);
+  if (camera.type != mjCAMERA_FIXED) KeepInView(camera.distance, &scene_);
 }
 
 // Uploads the height fields that differ from OpenGL's.

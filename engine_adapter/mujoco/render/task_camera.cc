@@ -1,6 +1,8 @@
 #include "engine_adapter/mujoco/render/task_camera.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -21,9 +23,60 @@ mjtNum Median(std::vector<mjtNum> values) {
                                 : (values[half - 1] + values[half]) / 2;
 }
 
-bool FloatsFreely(const mjModel& model, int body) {
-  return body < model.nbody && model.body_jntnum[body] > 0 &&
-         model.jnt_type[model.body_jntadr[body]] == mjJNT_FREE;
+size_t RootOf(const mjModel& model, int body) {
+  return static_cast<size_t>(model.body_rootid[body]);
+}
+
+// Returns the root body of the kinematic tree in which the most actuators move
+// joints or sites; of the first body, if there is none.
+int RobotOf(const mjModel& model) {
+  std::vector<int> moved(static_cast<size_t>(model.nbody));
+  for (int i = 0; i < model.nu; ++i) {
+    const int part = model.actuator_trnid[2 * i];
+    const int type = model.actuator_trntype[i];
+    if (type == mjTRN_JOINT || type == mjTRN_JOINTINPARENT) {
+      ++moved[RootOf(model, model.jnt_bodyid[part])];
+    } else if (type == mjTRN_SITE) {
+      ++moved[RootOf(model, model.site_bodyid[part])];
+    }
+  }
+  const auto most = std::ranges::max_element(moved);
+  if (*most > 0) return static_cast<int>(most - moved.begin());
+  return model.nbody > 1 ? 1 : 0;
+}
+
+// The lengths of a box along an axis: from the lowest to the highest point.
+struct Interval {
+  mjtNum low = std::numeric_limits<mjtNum>::max();
+  mjtNum high = std::numeric_limits<mjtNum>::lowest();
+
+  mjtNum length() const { return std::max(high - low, mjtNum{0}); }
+  mjtNum middle() const { return (low + high) / 2; }
+};
+
+// Measures the robot's geoms, without planes, along a unit vector.
+Interval Measure(const mjModel& model, const mjData& data, int robot,
+                 const std::array<mjtNum, 3>& axis) {
+  Interval measured;
+  for (mjtSize geom = 0; geom < model.ngeom; ++geom) {
+    if (model.body_rootid[model.geom_bodyid[geom]] != robot ||
+        model.geom_type[geom] == mjGEOM_PLANE) {
+      continue;
+    }
+    // The middle and half the size of a box in the geom's frame.
+    const mjtNum* const box = model.geom_aabb + 6 * geom;
+    const mjtNum* const turn = data.geom_xmat + 9 * geom;
+    std::array<mjtNum, 3> local;
+    mju_mulMatTVec3(local.data(), turn, axis.data());
+    const mjtNum middle = mju_dot3(data.geom_xpos + 3 * geom, axis.data()) +
+                          mju_dot3(box, local.data());
+    const mjtNum half = std::abs(local[0]) * box[3] +
+                        std::abs(local[1]) * box[4] +
+                        std::abs(local[2]) * box[5];
+    measured.low = std::min(measured.low, middle - half);
+    measured.high = std::max(measured.high, middle + half);
+  }
+  return measured;
 }
 
 }  // namespace
@@ -41,6 +94,7 @@ absl::StatusOr<TaskCamera> TaskCamera::Create(
   }
   camera.initial_middle_ = camera.MiddleOf(*initial);
   camera.initial_body_ = camera.BodyAt(*initial);
+  if (!camera.view_) camera.LookAtRobot(*initial);
   return camera;
 }
 
@@ -50,7 +104,7 @@ TaskCamera::TaskCamera(std::shared_ptr<const mjModel> model,
   if (view_) {
     follow_body_ = view_->follow_body < model_->nbody ? view_->follow_body : 0;
   } else {
-    follow_body_ = FloatsFreely(*model_, 1) ? 1 : 0;
+    follow_body_ = RobotOf(*model_);
   }
 }
 
@@ -63,12 +117,37 @@ mjvCamera TaskCamera::OfModel(int index) {
 }
 
 mjvCamera TaskCamera::Follow(const mjData& data) const {
-  mjvCamera camera = Fixed();
+  mjvCamera camera = view_ ? Fixed() : on_robot_;
   const Point now = BodyAt(data);
-  for (size_t axis : {0, 1}) {
+  const size_t axes = view_ ? 2 : 3;
+  for (size_t axis = 0; axis < axes; ++axis) {
     camera.lookat[axis] += now[axis] - initial_body_[axis];
   }
   return camera;
+}
+
+void TaskCamera::LookAtRobot(const mjData& initial) {
+  on_robot_ = Fixed();
+  const mjtNum azimuth = on_robot_.azimuth * mjPI / 180;
+  const mjtNum elevation = on_robot_.elevation * mjPI / 180;
+  const mjtNum sin = std::sin(elevation);
+  const mjtNum cos = std::cos(elevation);
+  // The image's axes, as mjv_updateCamera has them.
+  const Point right = {std::sin(azimuth), -std::cos(azimuth), 0};
+  const Point up = {-sin * std::cos(azimuth), -sin * std::sin(azimuth), cos};
+  const Point ahead = {cos * std::cos(azimuth), cos * std::sin(azimuth), sin};
+  const Interval width = Measure(*model_, initial, follow_body_, right);
+  const Interval height = Measure(*model_, initial, follow_body_, up);
+  const Interval depth = Measure(*model_, initial, follow_body_, ahead);
+  const mjtNum shown = std::max(3 * height.length(), width.length());
+  if (shown <= 0) return;
+  for (size_t axis = 0; axis < right.size(); ++axis) {
+    on_robot_.lookat[axis] = width.middle() * right[axis] +
+                             height.middle() * up[axis] +
+                             depth.middle() * ahead[axis];
+  }
+  const mjtNum half_angle = model_->vis.global.fovy * mjPI / 360;
+  on_robot_.distance = shown / 2 / std::tan(half_angle);
 }
 
 mjvCamera TaskCamera::Gymnasium(const mjData& data,

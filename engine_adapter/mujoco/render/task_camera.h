@@ -20,8 +20,10 @@
 
 namespace tandem {
 
-// Without a view, the camera is the model file's free camera. It follows body 1
-// if that has a free joint.
+// Without a view, the camera is the model file's free camera; the following
+// camera has its direction, and a distance at which the robot fills a third of
+// the image's height. The robot is the kinematic tree that has the most
+// actuators.
 class TaskCamera {
  public:
   using Point = std::array<mjtNum, 3>;
@@ -35,7 +37,7 @@ class TaskCamera {
   // One of the model's own cameras.
   static mjvCamera OfModel(int index);
 
-  // Follows a robot that moves away.
+  // Follows a robot that moves away. Without a view, also its height.
   mjvCamera Follow(const mjData& data) const;
 
   // The camera of Gymnasium's render. `lookat` is the point at which it looks;
@@ -52,12 +54,14 @@ class TaskCamera {
   mjvCamera LookingAt(const Point& lookat) const;
   Point MiddleOf(const mjData& data) const;
   Point BodyAt(const mjData& data) const;
+  void LookAtRobot(const mjData& initial);
 
   std::shared_ptr<const mjModel> model_;
   std::optional<CameraView> view_;
   int follow_body_ = 0;
   Point initial_middle_{};  // in the model's own initial state
   Point initial_body_{};
+  mjvCamera on_robot_{};  // without a view: Follow's, in the initial state
 };
 
 }  // namespace tandem
