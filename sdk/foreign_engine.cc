@@ -18,7 +18,8 @@ namespace {
 
 absl::StatusOr<EngineHost::Options> HostOptions(
     const tandem_engine_options& options, const tandem_callbacks& callbacks) {
-  EngineHost::Options host = {.name = RegionNameOr(options.name)};
+  EngineHost::Options host = {.name =
+                                  options.name == nullptr ? "" : options.name};
   if (options.has_seed != 0) host.seed = options.seed;
   for (size_t i = 0; i < kServices; ++i) {
     const auto service = static_cast<Service>(i);

@@ -190,8 +190,10 @@ typedef struct tandem_engine_options {
   uint32_t num_envs; /* 1 or more; so are the next two */
   uint32_t obs_size; /* float32 values of an observation */
   uint32_t act_size; /* float32 values of an action */
-  const char* name;  /* of the region; NULL: LUCKY_SHM_NAME, else "tandem" */
-  const char* task;  /* at most 63 bytes; NULL: "engine" */
+  /* Of the region; {pid} in it is this process's id. NULL: LUCKY_SHM_NAME, else
+     "tandem", or "tandem-2" and so on if a live engine has that name. */
+  const char* name;
+  const char* task; /* at most 63 bytes; NULL: "engine" */
   /* Spaces, infos and time limit, as JSON: docs/protocol.md, "Infos and the
      description". NULL: boxes without bounds, and no infos. */
   const char* description;

@@ -3,9 +3,10 @@
 import os
 import sys
 
-from tandem._native import MAX_LABEL_BYTES, NativeAttendant, default_region_name
+from tandem._native import MAX_LABEL_BYTES, NativeAttendant
 from tandem.arguments import seconds, text
 from tandem.handles import ClosesOnExit, NotPicklable
+from tandem.regions import region_to_attach
 from tandem.services.of_engine import EngineServices
 
 
@@ -34,6 +35,7 @@ class Attendant(ClosesOnExit, NotPicklable, EngineServices):
         self,
         name: str | None = None,
         *,
+        pid: int | None = None,
         label: str | None = None,
         timeout: float = 10.0,
         attach_timeout: float | None = None,
@@ -41,7 +43,9 @@ class Attendant(ClosesOnExit, NotPicklable, EngineServices):
         """Takes a free slot of the engine that serves the region; waits for an engine to appear.
 
         Args:
-          name: The region's name, as given to the engine; None: the environment variable LUCKY_SHM_NAME, else "tandem".
+          name: The region's name, as given to the engine, also with "{pid}"; None: the environment variable
+            LUCKY_SHM_NAME, else "tandem".
+          pid: The process id of the engine whose region it is, instead of a name, or for the name's "{pid}".
           label: Text for people, at most 55 bytes of UTF-8: tandem-inspect and errors show it; None: the program's.
           timeout: Seconds that a call may take, unless the call has a timeout of its own.
           attach_timeout: Seconds that this call may take; None: `timeout`.
@@ -55,10 +59,10 @@ class Attendant(ClosesOnExit, NotPicklable, EngineServices):
           AccessDenied: The region belongs to another user.
           InvalidArgument: An invalid name, label or timeout.
         """
-        self._name = text("name", default_region_name() if name is None else name)
         label = _program() if label is None else text("label", label)
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
+        self._name = region_to_attach(name, pid, attach_timeout)
         self._native = NativeAttendant(self._name, label, attach_timeout)
         self._native.set_timeout(timeout)
         EngineServices.__init__(self, self._native)

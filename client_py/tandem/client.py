@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem._native import AUTORESET_MODES, CudaArray, NativeClient, StepMethod, default_region_name
+from tandem._native import AUTORESET_MODES, CudaArray, NativeClient, StepMethod
 from tandem.arguments import one_of, seconds, text
 from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
 from tandem.errors import ForkedChild, InvalidArgument, Unsupported
 from tandem.handles import ClosesOnExit, NotPicklable
+from tandem.regions import region_to_attach
 from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.of_engine import EngineServices
 
@@ -100,6 +101,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         self,
         name: str | None = None,
         *,
+        pid: int | None = None,
         timeout: float = 10.0,
         attach_timeout: float | None = None,
         wait: str = "adaptive",
@@ -108,7 +110,9 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         """Attaches to the engine that serves the region; waits for an engine to appear.
 
         Args:
-          name: The region's name, as given to the engine; None: the environment variable LUCKY_SHM_NAME, else "tandem".
+          name: The region's name, as given to the engine, also with "{pid}"; None: the environment variable
+            LUCKY_SHM_NAME, else "tandem".
+          pid: The process id of the engine whose region it is, instead of a name, or for the name's "{pid}".
           timeout: Seconds that every waiting call may take, unless the call has a timeout of its own.
           attach_timeout: Seconds that this call may take; None: `timeout`.
           wait: How to wait: "spin" never sleeps (lowest latency, needs a core of its own; under a real-time policy it
@@ -127,10 +131,10 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         mode = AUTORESET_MODES.get(getattr(autoreset_mode, "name", ""))
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
-        self._name = text("name", default_region_name() if name is None else name)
         one_of("wait", text("wait", wait), ("spin", "adaptive", "block"))
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
+        self._name = region_to_attach(name, pid, attach_timeout)
         self._native = NativeClient(self._name, attach_timeout, wait, mode)
         self._native.set_timeout(timeout)
         EngineServices.__init__(self, self._native)

@@ -24,9 +24,13 @@ namespace {
 // reserve more would start the OOM killer), or the limit on file sizes.
 absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
   struct statvfs shm;
-  const uint64_t available = statvfs(kSharedMemoryDir, &shm) == 0
-                                 ? uint64_t{shm.f_bavail} * shm.f_frsize
-                                 : 0;
+  if (statvfs(kSharedMemoryDir, &shm) != 0) {
+    return MakeSystemError(
+        absl::StrCat("expected a tmpfs at ", kSharedMemoryDir,
+                     " for shared memory; mount one there: statvfs"),
+        kSharedMemoryDir, errno);
+  }
+  const uint64_t available = uint64_t{shm.f_bavail} * shm.f_frsize;
   if (bytes > available) {
     return MakeError(
         ErrorCode::kOutOfSharedMemory,
@@ -87,12 +91,15 @@ absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
 NamedFile::NamedFile(absl::string_view name, UniqueFd fd,
                      std::shared_ptr<const RegionMapping> mapping,
                      RegionLock lock)
-    : name_(name),
-      path_(RegionPath(name)),
-      spare_path_(SpareLinkPath(name)),
-      fd_(std::move(fd)),
-      mapping_(std::move(mapping)),
-      lock_(std::move(lock)) {}
+    : fd_(std::move(fd)), mapping_(std::move(mapping)), lock_(std::move(lock)) {
+  Rename(name);
+}
+
+void NamedFile::Rename(absl::string_view name) {
+  name_ = std::string(name);
+  path_ = RegionPath(name);
+  spare_path_ = SpareLinkPath(name);
+}
 
 absl::StatusOr<bool> NamedFile::LinkOver(
     const std::function<absl::Status()>& remove_dead) {

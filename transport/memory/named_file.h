@@ -51,6 +51,9 @@ class NamedFile {
   // Removes the name, then unlocks the file.
   ~NamedFile() { RemoveName(); }
 
+  // Replaces the name, before LinkOver.
+  void Rename(absl::string_view name);
+
   // Gives the file its name, in several attempts. Before each, `remove_dead`
   // removes a dead file with the name, or returns an error. Returns false if
   // another process took the name first in each attempt.

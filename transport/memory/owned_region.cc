@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "schema/layout/flan.h"
 #include "transport/base/error.h"
 #include "transport/memory/dead_region.h"
@@ -13,10 +14,19 @@
 #include "transport/memory/region_name.h"
 
 namespace tandem {
+namespace {
 
-absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
+constexpr int kMostDefaultNames = 1000;
+
+}  // namespace
+
+absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view asked,
                                                 const RegionSpec& spec,
                                                 const RegionOptions& options) {
+  const std::string name = absl::StrReplaceAll(
+      asked.empty() ? DefaultRegionName() : std::string(asked),
+      {{"{pid}", absl::StrCat(getpid())}});
+  const bool any_free = asked.empty() && name == kDefaultRegionName;
   TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
   const std::chrono::nanoseconds since_epoch =
       std::chrono::system_clock::now().time_since_epoch();
@@ -24,7 +34,7 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
       LrbcHeader header,
       PlanRegion(spec, static_cast<uint64_t>(since_epoch.count())));
   RemoveDeadRegions();
-  TANDEM_RETURN_IF_ERROR(RemoveIfDead(name));
+  if (!any_free) TANDEM_RETURN_IF_ERROR(RemoveIfDead(name));
 
   TANDEM_ASSIGN_OR_RETURN(
       auto file,
@@ -67,11 +77,24 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view name,
     std::memcpy(mapping.At<std::byte>(header.gpu_arrays_offset),
                 spec.gpu.arrays.data(), GpuTableBytes(header));
   }
-  return OwnedRegion(std::move(file), frames, std::move(fields),
+  OwnedRegion region(std::move(file), frames, std::move(fields),
                      std::move(workers));
+  region.any_free_ = any_free;
+  return region;
 }
 
 absl::Status OwnedRegion::Link() {
+  absl::Status linked = LinkName();
+  for (int number = 2; any_free_ && number <= kMostDefaultNames &&
+                       CodeOf(linked) == ErrorCode::kAlreadyAttached;
+       ++number) {
+    file_.Rename(absl::StrCat(kDefaultRegionName, "-", number));
+    linked = LinkName();
+  }
+  return linked;
+}
+
+absl::Status OwnedRegion::LinkName() {
   TANDEM_ASSIGN_OR_RETURN(const bool linked, file_.LinkOver([this] {
     return RemoveIfDead(name());
   }));

@@ -44,19 +44,22 @@ class OwnedRegion {
   // header fields, the description, the table of fields and the workers' rows
   // are written, and all other bytes are zero. After an error nothing remains.
   // Errors:
+  // In the name that is asked for, "{pid}" stands for this process's id. "" is
+  // DefaultRegionName(); if a live engine has the name "tandem", Link takes
+  // "tandem-2", or the next that is free.
   //   kInvalidArgument     name or sizes
   //   kAlreadyAttached     a live engine has the name; the text has its pid
   //   kOutOfSharedMemory   /dev/shm or memory has no room; the text has the
   //                        needed and the available bytes
   //   kAccessDenied        another user has the name; the text names the user
-  static absl::StatusOr<OwnedRegion> Create(absl::string_view name,
+  static absl::StatusOr<OwnedRegion> Create(absl::string_view asked,
                                             const RegionSpec& spec,
                                             const RegionOptions& options);
 
   OwnedRegion(OwnedRegion&&) noexcept = default;
 
-  // Gives the region its name. kAlreadyAttached if another engine took it
-  // first.
+  // Gives the region its name; see Create. kAlreadyAttached if another engine
+  // took it first.
   absl::Status Link();
 
   // As NamedFile::RestoreName.
@@ -106,7 +109,10 @@ class OwnedRegion {
         fields_(std::move(fields)),
         workers_(std::move(workers)) {}
 
+  absl::Status LinkName();
+
   NamedFile file_;
+  bool any_free_ = false;  // the name: "tandem", or a free one like it
   FrameRing frames_;
   std::vector<FieldRecord> fields_;
   std::vector<WorkerRows> workers_;

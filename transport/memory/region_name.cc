@@ -25,7 +25,7 @@ bool IsNameChar(char c, bool first) {
 
 std::string DefaultRegionName() {
   const char* name = std::getenv("LUCKY_SHM_NAME");
-  return name != nullptr && *name != '\0' ? name : "tandem";
+  return name != nullptr && *name != '\0' ? name : kDefaultRegionName;
 }
 
 absl::Status CheckRegionName(absl::string_view name) {

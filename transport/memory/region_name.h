@@ -21,7 +21,9 @@ namespace tandem {
 
 inline constexpr char kSharedMemoryDir[] = "/dev/shm";
 
-// Returns the environment variable LUCKY_SHM_NAME, else "tandem".
+inline constexpr char kDefaultRegionName[] = "tandem";
+
+// Returns the environment variable LUCKY_SHM_NAME, else kDefaultRegionName.
 std::string DefaultRegionName();
 
 // kInvalidArgument for an invalid name; the text has the rule and the first

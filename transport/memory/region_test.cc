@@ -293,27 +293,74 @@ TEST(Region, NoDescriptorTakesTheNumberOfAClosedStream) {
             0);
 }
 
-TEST(Region, FullSharedMemoryIsAnErrorAtCreation) {
+// Runs `body` in a child that has a new tmpfs at `folder`.
+void WithTmpfsAt(const char* folder, const char* options,
+                 const std::function<void()>& body) {
   constexpr int kNoNamespace = 77;
-  const int result = InChild([] {
+  const int result = InChild([&] {
     if (unshare(CLONE_NEWNS) != 0 &&
         unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
       return kNoNamespace;
     }
     mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-    if (mount("tmpfs", kSharedMemoryDir, "tmpfs", 0, "size=2m") != 0) {
-      return kNoNamespace;
-    }
+    if (mount("tmpfs", folder, "tmpfs", 0, options) != 0) return kNoNamespace;
+    body();
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  if (result == kNoNamespace) GTEST_SKIP() << "no mount namespace to be had";
+  EXPECT_EQ(result, 0);
+}
+
+TEST(Region, FullSharedMemoryIsAnErrorAtCreation) {
+  WithTmpfsAt(kSharedMemoryDir, "size=2m", [] {
     const std::string name = UniqueName();
     const OwnedRegion fits = MakeLinked(name);  // A bit over 1 MiB.
     const absl::Status status =
         OwnedRegion::Create(UniqueName(), Spec(), {}).status();
     EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
     EXPECT_NE(status.message().find("--shm-size"), absl::string_view::npos);
-    return testing::Test::HasFailure() ? 1 : 0;
   });
-  if (result == kNoNamespace) GTEST_SKIP() << "no mount namespace to be had";
-  EXPECT_EQ(result, 0);
+}
+
+TEST(Region, MissingSharedMemoryIsNotAFullOne) {
+  WithTmpfsAt("/dev", "size=2m", [] {
+    const absl::Status status =
+        OwnedRegion::Create(UniqueName(), Spec(), {}).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kSystemCallFailed) << status;
+    for (const char* const part : {"/dev/shm", "No such file", "mount"}) {
+      EXPECT_NE(status.message().find(part), absl::string_view::npos) << part;
+    }
+  });
+}
+
+TEST(Region, ProcessIdStandsInTheName) {
+  const std::string name = UniqueName();
+  const OwnedRegion region = MakeLinked(absl::StrCat(name, "_{pid}"));
+  EXPECT_EQ(region.name(), absl::StrCat(name, "_", getpid()));
+  EXPECT_TRUE(AttachedRegion::Open(region.name()).ok());
+}
+
+TEST(Region, EnginesOfTheDefaultNameTakeTheNextFreeOne) {
+  WithTmpfsAt(kSharedMemoryDir, "size=16m", [] {
+    unsetenv("LUCKY_SHM_NAME");
+    {
+      const OwnedRegion first = MakeLinked("");
+      const OwnedRegion second = MakeLinked("");
+      EXPECT_EQ(first.name(), "tandem");
+      EXPECT_EQ(second.name(), "tandem-2");
+      EXPECT_EQ(MakeLinked("").name(), "tandem-3");
+      EXPECT_TRUE(AttachedRegion::Open("tandem-2").ok());
+      EXPECT_EQ(CodeOf(OwnedRegion::Create("tandem", Spec(), {}).status()),
+                ErrorCode::kAlreadyAttached);
+    }
+    EXPECT_EQ(MakeLinked("").name(), "tandem");
+
+    setenv("LUCKY_SHM_NAME", "lucky_{pid}", 1);
+    const OwnedRegion lucky = MakeLinked("");
+    EXPECT_EQ(lucky.name(), absl::StrCat("lucky_", getpid()));
+    EXPECT_EQ(CodeOf(OwnedRegion::Create("", Spec(), {}).status()),
+              ErrorCode::kAlreadyAttached);
+  });
 }
 
 TEST(Region, NamesTheOwnerOfAnotherUsersRegion) {

@@ -38,15 +38,19 @@ def regions(*names: str) -> dict[str, int | str | None]:
 def gpu(*names: str) -> dict[str, Any]:
     """Returns what the CUDA driver has: its library, version and devices, or an error; and the path of each region."""
     paths: dict[str, str] = {}
+    path_errors: dict[str, str] = {}
     for name in names:
         try:
             paths[name] = region_gpu_path(name)
+        except NotReady:  # a dead engine's: the check of regions names it
+            continue
         except TandemError as error:
-            paths[name] = f"{type(error).__name__}: {error}"
+            path_errors[name] = f"{type(error).__name__}: {error}"
+    found = {"paths": paths, "path_errors": path_errors}
     try:
-        return {**cuda_driver(), "paths": paths}
+        return {**found, **cuda_driver()}
     except TandemError as error:
-        return {"error": type(error).__name__, "text": str(error), "paths": paths}
+        return {**found, "error": type(error).__name__, "text": str(error)}
 
 
 def server() -> str:

@@ -1,19 +1,18 @@
 """Checks of /dev/shm: the file system, its functions, and the regions in it."""
 
 import contextlib
+import errno
 import json
 import os
 import pwd
-import re
 import shlex
 import uuid
 from pathlib import Path
 
 from tandem.doctor.child import run_python
 from tandem.doctor.finding import Findings, fail, ok, size, warn
+from tandem.regions import SHM, SPARE_LINK
 
-_SHM = Path("/dev/shm")
-_SPARE_LINK = re.compile(r"\.(.+)\.tandem")
 _MIB = 1 << 20
 _LEAST_BYTES = 2 * _MIB  # a small region
 _COMFORT_BYTES = 128 * _MIB
@@ -25,17 +24,17 @@ _MORE_ROOM = (
 
 def check_mount() -> Findings:
     """Is /dev/shm present, in memory, and large enough?"""
-    if not _SHM.is_dir():
+    if not SHM.is_dir():
         yield fail("/dev/shm", "it does not exist", "as root: mkdir -p /dev/shm && mount -t tmpfs tmpfs /dev/shm")
         return
-    kind = _file_system(_SHM)
+    kind = _file_system(SHM)
     if kind != "tmpfs":
         yield warn(
             "/dev/shm",
             f"expected a tmpfs, found {kind}",
             "as root: mount -t tmpfs tmpfs /dev/shm; disks make steps slow",
         )
-    stat = os.statvfs(_SHM)
+    stat = os.statvfs(SHM)
     total, free = stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize
     found = f"{kind}, {size(total)}, {size(free)} of it free"
     if total == 0 and kind == "tmpfs":
@@ -50,50 +49,41 @@ def check_mount() -> Findings:
 
 def check_files() -> Findings:
     """Does /dev/shm support what a region needs: an unnamed file, reserved, then linked?"""
-    if not _SHM.is_dir():
+    if not SHM.is_dir():
         return  # said above
     about = "files in /dev/shm"
     step, next_step = "making an unnamed file (O_TMPFILE)", "give this user leave to write there: chmod 1777 /dev/shm"
     try:
         with contextlib.ExitStack() as opened:
-            folder = os.open(_SHM, os.O_RDONLY | os.O_DIRECTORY)
+            folder = os.open(SHM, os.O_RDONLY | os.O_DIRECTORY)
             opened.callback(os.close, folder)
-            file = os.open(_SHM, os.O_TMPFILE | os.O_RDWR, 0o600)
+            file = os.open(SHM, os.O_TMPFILE | os.O_RDWR, 0o600)
             opened.callback(os.close, file)
             step, next_step = "reserving 1 MiB (posix_fallocate)", _MORE_ROOM
             os.posix_fallocate(file, 0, _MIB)
             step, next_step = "linking it (linkat)", "mount /proc, and a tmpfs on /dev/shm"
-            name = str(_SHM / f"tandem-doctor-{uuid.uuid4().hex}")
+            name = str(SHM / f"tandem-doctor-{uuid.uuid4().hex}")
             # With the folder's descriptor Python calls linkat, which follows the link in /proc.
             os.link(f"/proc/self/fd/{file}", name, src_dir_fd=folder, follow_symlinks=True)
             os.unlink(name)
     except OSError as error:
+        if error.errno == errno.EROFS:
+            next_step = "mount it writable: mount -o remount,rw /dev/shm"
         yield fail(about, f"{step} failed: {error.strerror}", next_step)
     else:
         yield ok(about, "O_TMPFILE, posix_fallocate and linkat work")
 
 
-def my_regions() -> list[str]:
-    """Returns the names of this user's regions."""
-    names = []
-    for entry in os.scandir(_SHM) if _SHM.is_dir() else ():
-        if spare_link := _SPARE_LINK.fullmatch(entry.name):
-            with contextlib.suppress(FileNotFoundError):
-                if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
-                    names.append(spare_link[1])
-    return names
-
-
 def check_regions() -> Findings:
     """Which regions are there, and which engines serve them?"""
-    if not _SHM.is_dir():
+    if not SHM.is_dir():
         return  # said above
     about = "regions"
     mine: dict[str, int] = {}
     others: dict[str, int] = {}  # owner -> bytes
-    for entry in os.scandir(_SHM):
+    for entry in os.scandir(SHM):
         # A region is known by its spare link, which its engine keeps beside its name.
-        spare_link = _SPARE_LINK.fullmatch(entry.name)
+        spare_link = SPARE_LINK.fullmatch(entry.name)
         if not spare_link:
             continue
         try:
@@ -121,7 +111,7 @@ def check_regions() -> Findings:
             yield warn(
                 about,
                 f"{name}: unknown engine: {engine}",
-                "if no engine of yours serves it: " + shlex.join(["rm", f"{_SHM}/{name}", f"{_SHM}/.{name}.tandem"]),
+                "if no engine of yours serves it: " + shlex.join(["rm", f"{SHM}/{name}", f"{SHM}/.{name}.tandem"]),
             )
     if dead:
         yield warn(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 import uuid
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
@@ -75,7 +76,7 @@ def launch_engine(
       task: The task, such as "HalfCheetah-v5".
       num_envs: Number of environments.
       threads: Threads that step them; 0: the engine chooses.
-      name: The region's name; None: a new, unique one.
+      name: The region's name, in which "{pid}" stands for the engine's process id; None: a new, unique one.
       model: A model file to simulate in place of the task's own.
       task_options: The task's keyword options, named as Gymnasium names them, such as {"reset_noise_scale": 0}. Values
         may be tuples, paths, infinities, NumPy's numbers and arrays.
@@ -105,8 +106,8 @@ def launch_engine(
         seed = integer("seed", seed, 0, 2**64 - 1)
     if name is None:
         name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
-    check_region_name(text("name", name))
-    if (pid := _engine_pid(name)) is not None:
+    check_region_name(text("name", name).replace("{pid}", "0"))
+    if "{pid}" not in name and (pid := _engine_pid(name)) is not None:
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
     command = [*program.command(server), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
@@ -130,6 +131,8 @@ def launch_engine(
     engine = EngineProcess(name, command)
     try:
         engine._wait_until_served(timeout)
+        for warning in refusals.warnings_in(engine.log_tail()):
+            warnings.warn(warning, stacklevel=2)
     except BaseException:
         engine.close()
         raise
@@ -221,6 +224,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
             ) from error
         finally:
             os.close(engine_end)
+        self._name = name = name.replace("{pid}", str(self._process.pid))
         # Runs at the latest when the interpreter ends.
         self._stop = weakref.finalize(self, _stop, self._process, name, launcher_end, self._log, os.getpid())
         log, pid = self._log, self._launcher_pid

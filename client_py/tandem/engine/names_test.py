@@ -1,0 +1,52 @@
+"""Names of engines by process id, waits for them, and their warnings."""
+
+import uuid
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import tandem
+from tools.testing import pytest_main
+
+
+def test_the_process_id_stands_in_the_name_and_finds_the_engine() -> None:
+    """A client attaches by the pid alone, or by the name with its placeholder; an unknown pid is not ready."""
+    name = f"names_test_{uuid.uuid4().hex}_{{pid}}"
+    with tandem.launch_engine("CartPole-v1", name=name) as engine:
+        assert engine.name == name.replace("{pid}", str(engine.pid))
+        for arguments in ((None,), (name,)):
+            with tandem.SharedMemoryClient(*arguments, pid=engine.pid) as client:
+                assert (client.name, client.engine_pid) == (engine.name, engine.pid)
+        with tandem.Attendant(pid=engine.pid) as attendant:
+            assert attendant.name == engine.name
+        with pytest.raises(tandem.InvalidArgument, match="expected none beside pid"):
+            tandem.SharedMemoryClient("demo", pid=engine.pid)
+        with pytest.raises(tandem.InvalidArgument, match="expected the engine's process id"):
+            tandem.SharedMemoryClient(name)
+    with pytest.raises(tandem.NotReady, match=f"process {engine.pid} serves, found none in 0.1 s"):
+        tandem.SharedMemoryClient(pid=engine.pid, attach_timeout=0.1)
+
+
+def test_a_time_out_of_an_attach_says_how_long_it_waited() -> None:
+    """The error of a name that no engine serves ends with the seconds."""
+    with pytest.raises(tandem.NotReady, match=r"; waited 0\.[12]\d* s"):
+        tandem.SharedMemoryClient(f"names_test_{uuid.uuid4().hex}", attach_timeout=0.1)
+
+
+def test_warnings_of_the_engine_reach_python(tmp_path: Path) -> None:
+    """A model with keyframes that starts in none of them, with a joint out of its range."""
+    path = tmp_path / "arm.xml"
+    path.write_text(
+        '<mujoco><worldbody><body><joint name="knee" axis="0 1 0" range="20 90" limited="true"/><geom size=".1"/></body>'
+        '</worldbody><actuator><motor joint="knee"/></actuator><keyframe><key name="home" qpos="1"/></keyframe></mujoco>'
+    )
+    with pytest.warns(UserWarning) as warned, closing(tandem.make_vec(model=path, num_envs=2)) as envs:
+        envs.reset(seed=0)
+    assert ["home" in str(warned[0].message), "knee at 0" in str(warned[1].message)] == [True, True]
+    with closing(tandem.make_vec(model=path, num_envs=2, keyframe="home")) as envs:
+        assert envs.reset(seed=0)[0][:, 0].tolist() == [1, 1]
+
+
+if __name__ == "__main__":
+    pytest_main.run(__file__)

@@ -1,0 +1,64 @@
+"""The regions in /dev/shm by their names, and the name that a client attaches to."""
+
+import contextlib
+import os
+import re
+import time
+from pathlib import Path
+
+from tandem.arguments import integer, text
+from tandem.errors import InvalidArgument, NotReady, TandemError
+
+SHM = Path("/dev/shm")
+SPARE_LINK = re.compile(r"\.(.+)\.tandem")
+_LOOK_SECS = 0.02
+
+
+def own_regions() -> list[str]:
+    """Returns the names of this user's regions."""
+    names = []
+    for entry in os.scandir(SHM) if SHM.is_dir() else ():
+        if spare_link := SPARE_LINK.fullmatch(entry.name):
+            with contextlib.suppress(FileNotFoundError):
+                if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                    names.append(spare_link[1])
+    return names
+
+
+def region_to_attach(name: str | None, pid: int | None, attach_timeout: float) -> str:
+    """Returns the name of the region that a client's arguments choose.
+
+    Args:
+      name: The name, in which "{pid}" stands for `pid`; None: the environment variable LUCKY_SHM_NAME, else "tandem".
+      pid: The engine's process id; None: `name` alone chooses. Without a name that has "{pid}", waits until this
+        process serves a region of this user.
+      attach_timeout: Seconds to wait.
+
+    Raises:
+      NotReady: The process serves no region, and served none in time.
+      InvalidArgument: `name` or `pid` is invalid; both are given, and the name has no "{pid}"; or it has, without `pid`.
+    """
+    from tandem._native import default_region_name, engine_pid  # the doctor imports this module without the extension
+
+    asked = text("name", default_region_name() if name is None else name)
+    if pid is None:
+        if "{pid}" in asked:
+            raise InvalidArgument(f"pid: expected the engine's process id for the name {asked!r}, found None")
+        return asked
+    pid = integer("pid", pid, 1)
+    if "{pid}" in asked:
+        return asked.replace("{pid}", str(pid))
+    if name is not None:
+        raise InvalidArgument(f"name: expected none beside pid, or one with '{{pid}}', found {name!r}")
+    deadline = time.monotonic() + attach_timeout
+    while True:
+        for region in own_regions():
+            with contextlib.suppress(TandemError):  # its engine is dead, or it ends now
+                if engine_pid(region) == pid:
+                    return region
+        if time.monotonic() >= deadline:
+            raise NotReady(
+                f"expected a region that process {pid} serves, found none in {attach_timeout:g} s; "
+                "start the engine, or attach by the region's name"
+            )
+        time.sleep(_LOOK_SECS)
