@@ -30,6 +30,7 @@
 #include "engine_adapter/host/gateway_process.h"
 #include "engine_adapter/host/launcher_watch.h"
 #include "engine_adapter/services/rpc_config.h"
+#include "program/stop_signals.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
@@ -52,8 +53,10 @@ std::string AbslUnparseFlag(WaitStrategy wait) {
 
 }  // namespace tandem
 
-ABSL_FLAG(std::string, name, tandem::DefaultRegionName(),
-          "name of the region, by which clients find it");
+ABSL_FLAG(std::string, name, "",
+          "name of the region, by which clients find it; {pid} in it is this "
+          "process's id; empty: the environment variable LUCKY_SHM_NAME, else "
+          "tandem, or tandem-2 and so on if a live engine has that name");
 ABSL_FLAG(uint32_t, num_envs, 1, "number of environments, 1 to 16777216");
 ABSL_FLAG(uint32_t, threads, 0,
           "number of threads that step them, at most 4096; 0: as many as cores "
@@ -133,8 +136,7 @@ void OccupyStandardStreams() {
 void UnblockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  for (const int number : StopSignals()) sigaddset(&signals, number);
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
@@ -143,8 +145,7 @@ void InstallSignalHandlers() {
   action.sa_handler = OnStopSignal;
   // Also for process 1 of a container: the kernel passes only handled signals
   // to it.
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int number : StopSignals()) sigaction(number, &action, nullptr);
 }
 
 int Report(const absl::Status& status) {
@@ -264,16 +265,19 @@ absl::Status Serve(
                           make_engine(options));
   if (engine == nullptr) return absl::OkStatus();
   std::optional<GatewayProcess> gateway;
+  std::string name = absl::GetFlag(FLAGS_name);
   if (const std::string listen = absl::GetFlag(FLAGS_grpc); !listen.empty()) {
-    TANDEM_ASSIGN_OR_RETURN(
-        GatewayProcess started,
-        GatewayProcess::Start(listen, absl::GetFlag(FLAGS_name)));
+    // The gateway needs the name before the region has one.
+    if (name.empty()) name = DefaultRegionName();
+    name = absl::StrReplaceAll(name, {{"{pid}", absl::StrCat(getpid())}});
+    TANDEM_ASSIGN_OR_RETURN(GatewayProcess started,
+                            GatewayProcess::Start(listen, name));
     LogLine(started.text());
     gateway.emplace(std::move(started));
   }
   absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::CreateTicked(
       engine.get(),
-      {.name = absl::GetFlag(FLAGS_name),
+      {.name = name,
        .seed = absl::GetFlag(FLAGS_seed),
        .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
                 .wait = absl::GetFlag(FLAGS_wait)},

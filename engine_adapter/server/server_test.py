@@ -37,8 +37,8 @@ def _error(*flags: str) -> tuple[int, str]:
 
 
 @contextmanager
-def _serving(*flags: str, launcher: tuple[str, ...] = ()) -> Iterator["subprocess.Popen[bytes]"]:
-    """Runs a server, and checks that it exits with code 0 on SIGTERM."""
+def _serving(*flags: str, launcher: tuple[str, ...] = (), end: str = "TERM") -> Iterator["subprocess.Popen[bytes]"]:
+    """Runs a server, and checks that it exits with code 0 on SIGTERM, or on the signal `end`."""
     name = f"server_test_{uuid.uuid4().hex}"
     server = subprocess.Popen([*launcher, _SERVER, f"--name={name}", *flags])
     try:
@@ -51,7 +51,7 @@ def _serving(*flags: str, launcher: tuple[str, ...] = ()) -> Iterator["subproces
         # The server may be the launcher's child: the launcher may not have executed it in its own process.
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(encoding="ascii").split()
         for pid in children or [str(server.pid)]:
-            subprocess.run(["kill", "-TERM", pid], check=True)
+            subprocess.run(["kill", f"-{end}", pid], check=True)
         assert server.wait(_SECONDS) == 0
     assert not Path("/dev/shm", name).exists()
 
@@ -76,6 +76,20 @@ def test_a_signal_ends_the_first_rendering_of_many_large_images() -> None:
         assert server.wait(_SECONDS) == 0, log
     assert log.count("\n") == 1 and log.endswith(": Terminated\n")
     assert not list(Path("/dev/shm").glob(f"*{name}*"))
+
+
+@pytest.mark.parametrize("end", ["HUP", "INT"])
+def test_each_stop_signal_removes_the_region(end: str) -> None:
+    """SIGHUP comes from a terminal or an SSH connection that closes."""
+    with _serving(*_CHEETAH, end=end):
+        pass
+
+
+def test_a_server_under_nohup_survives_its_terminal() -> None:
+    """It leaves an ignored SIGHUP ignored."""
+    with _serving(*_CHEETAH, launcher=("sh", "-c", 'trap "" HUP; exec "$@"', "sh")) as server:
+        assert not _catches(server.pid, signal.SIGHUP)
+        server.send_signal(signal.SIGHUP)
 
 
 def _holds_an_unnamed_file(pid: int) -> bool:
@@ -165,7 +179,10 @@ def test_help_names_every_flag_with_its_default() -> None:
         ((*_CHEETAH, "--frames=8x8", "--frame_hz=-1"), "-1"),
         ((*_CHEETAH, "--frames=8x8", "--frame_slots=0"), "found 0"),
         ((*_CHEETAH, "--frames=8x8", "--frame_effects=fog"), "'fog'"),
-        ((*_CHEETAH, "--frames=8x8", "--frame_camera=mine"), "'mine'"),
+        (
+            (*_CHEETAH, "--frames=8x8", "--frame_camera=mine"),
+            "follow, gymnasium or one of the model's (track), found 'mine'",
+        ),
         ((*_CHEETAH, "--num_envs=9", "--frames=8000x8000", "--frame_envs=all"), "24000x24000"),
         ((*_CHEETAH, "--frame_envs=0"), "--frames"),
     ],

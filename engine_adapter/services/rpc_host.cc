@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -225,6 +226,7 @@ absl::Status RpcHost::CheckMethods(const MethodPort* methods) {
       Id::GetServices, Id::SetService};
   if (methods == nullptr) return absl::OkStatus();
   std::set<Id> seen;
+  std::vector<std::string> wrong;
   for (const Id id : methods->Methods()) {
     const bool known = PayloadsOf(id).answer != rpc::Payload::NONE;
     if (known && !IsStream(id) &&
@@ -232,14 +234,15 @@ absl::Status RpcHost::CheckMethods(const MethodPort* methods) {
         seen.insert(id).second) {
       continue;
     }
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrCat("methods: expected methods that an engine may answer, "
-                     "each once, found ",
-                     NameOf(id),
-                     "; the host answers streams, resets, time and services"));
+    wrong.push_back(absl::StrCat(NameOf(id)));
   }
-  return absl::OkStatus();
+  if (wrong.empty()) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("methods: expected methods that an engine may answer, each "
+                   "once, found ",
+                   absl::StrJoin(wrong, ", "),
+                   "; the host answers streams, resets, time and services"));
 }
 
 void RpcHost::ServeByEngine(MethodPort* port, rpc::MethodId method) {

@@ -57,7 +57,7 @@ def _actions(first: float = 0) -> NDArray[np.float32]:
     return actions
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_serve(engine: "subprocess.Popen[str]", name: str, number: signal.Signals) -> None:
     """The region is removed, and the program goes on."""
     with _attach(name) as client:

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, Literal
 
-from tandem._native import check_region_name, default_region_name
+from tandem._native import check_region_name
 from tandem.arguments import flag, integer, one_of, shown, text
 from tandem.errors import InvalidArgument
 from tandem.serving.adaptor import Adaptor
@@ -39,7 +40,8 @@ def serve(
 
     Args:
       engine: The engine, such as `MyEngine(num_envs=64)`.
-      name: The region's name, by which clients find it; None: the environment variable LUCKY_SHM_NAME, else "tandem".
+      name: The region's name, by which clients find it; "{pid}" in it is this process's id. None: the environment
+        variable LUCKY_SHM_NAME, else "tandem", or "tandem-2" and so on if a live engine has that name.
       seed: Environment i starts from seed + i; None: the engine chooses.
       services: Names of the services that the engine answers, such as ["scene", "camera"]; "all"; [] for none.
       wait: How to wait for actions: "spin" (lowest latency, needs a core of its own), "adaptive" or "block".
@@ -75,8 +77,8 @@ def serve(
     """
     from tandem import _engine
 
-    name = text("name", default_region_name() if name is None else name)
-    check_region_name(name)
+    if name is not None:
+        check_region_name(text("name", name).replace("{pid}", str(os.getpid())))
     if seed is not None:
         seed = integer("seed", seed, 0, _LAST_SEED)
     one_of("wait", wait, ("adaptive", "spin", "block"))
@@ -85,7 +87,7 @@ def serve(
     with _stop_requests() as requests:
         _engine.serve(
             Adaptor(engine),
-            name=name,
+            name=name or "",
             seed=seed,
             wait=wait,
             services=_services(services),
@@ -123,7 +125,12 @@ def _stop_requests() -> Iterator[threading.Event]:
 
     earlier: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for signal_number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        defaults = {
+            signal.SIGINT: signal.default_int_handler,
+            signal.SIGTERM: signal.SIG_DFL,
+            signal.SIGHUP: signal.SIG_DFL,
+        }
+        for signal_number, default in defaults.items():
             if signal.getsignal(signal_number) is default:
                 earlier[signal_number] = signal.signal(signal_number, on_signal)
     else:
