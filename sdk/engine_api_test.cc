@@ -187,13 +187,17 @@ TEST_F(ApiTest, CallsOfItsMethodsReachTheEngine) {
 }
 
 TEST_F(ApiTest, RefusesMethodsThatTheHostAnswers) {
-  const uint16_t methods[] = {static_cast<uint16_t>(rpc::MethodId::SetPaused)};
+  const uint16_t methods[] = {
+      static_cast<uint16_t>(rpc::MethodId::SetPaused),
+      static_cast<uint16_t>(rpc::MethodId::GetEntity),
+      static_cast<uint16_t>(rpc::MethodId::ResetAgent)};
   tandem_engine_options options = Options();
   options.methods = methods;
-  options.method_count = 1;
+  options.method_count = 3;
   EXPECT_EQ(tandem_engine_create(&options, nullptr, &engine_),
             TANDEM_INVALID_ARGUMENT);
-  EXPECT_TRUE(absl::StrContains(LastError(), "SetPaused")) << LastError();
+  EXPECT_TRUE(absl::StrContains(LastError(), "found SetPaused, ResetAgent;"))
+      << LastError();
   EXPECT_EQ(engine_, nullptr);
 }
 
