@@ -165,6 +165,7 @@ py::list EnvRows::Run(ExchangeKind kind, AutoresetMode mode,
 
 void EnvRows::Step(uint32_t row, bool resets_at_end) {
   Row& state = rows_[row];
+  ++state.step;
   const py::object action = actions_.Read(row);
   PyObject* arguments[] = {nullptr, state.env.ptr(), action.ptr()};
   const py::tuple items = Items(row, CallMethod(step_name_, arguments, 1), 5);
@@ -235,6 +236,8 @@ void EnvRows::Truncate(uint32_t row, bool resets_at_end) {
 
 void EnvRows::Reset(uint32_t row, PyObject** arguments, PyObject* names) {
   Row& state = rows_[row];
+  ++state.episode;
+  state.step = -1;
   const py::tuple items =
       Items(row, CallMethod(reset_name_, arguments, 0, names), 2);
   observations_.Write(row, PyTuple_GET_ITEM(items.ptr(), 0));
@@ -261,8 +264,8 @@ void EnvRows::Fail(uint32_t row, const py::object& exception) {
   state.ended = false;
   state.episode_return = 0;
   state.episode_length = 0;
-  const py::object text =
-      failure_of_(state.env, options_.first_env + row, exception);
+  const py::object text = failure_of_(state.env, options_.first_env + row,
+                                      exception, state.episode, state.step);
   state.failure = py::make_tuple(row, exception, text);
 }
 

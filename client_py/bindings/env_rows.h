@@ -103,6 +103,9 @@ class EnvRows {
     pybind11::object failure;
     bool ended = false;      // by the last step
     bool restarted = false;  // since its last reset
+    // For the text of a failure: both count from 0; the step is -1 in a reset.
+    int64_t episode = -1;
+    int64_t step = -1;
     double episode_return = 0;
     int64_t episode_length = 0;
   };

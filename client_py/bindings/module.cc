@@ -334,8 +334,11 @@ PYBIND11_MODULE(_native, module) {
       .def("send_reset", &NativeClient::SendReset, py::arg("env_ids"),
            py::arg("seeds"))
       .def("post_lanes", &NativeClient::PostLanes, py::arg("workers"))
+      .def("post_lane_resets", &NativeClient::PostLaneResets,
+           py::arg("workers"), py::arg("env_ids"), py::arg("seeds"))
       .def("await_lanes", &NativeClient::AwaitLanes, py::arg("min_count"),
            py::arg("timeout") = py::none())
+      .def("check_lanes", &NativeClient::CheckLanes, py::arg("workers"))
       .def("take_lanes", &NativeClient::TakeLanes, py::arg("workers"))
       .def_property_readonly("open_lanes", &NativeClient::OpenLanes)
       .def_property_readonly("ready_lanes", &NativeClient::ReadyLanes)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -145,6 +146,7 @@ void NativeClient::EndGpuSession() {
 
 PyObject* NativeClient::Step(py::handle actions) {
   const InCall in_call(this);
+  ExpectNoLanes();
   AwaitGpuReaders();
   const std::span<const float> checked = Checked(actions);
   const ErrorCode code =
@@ -159,6 +161,7 @@ void NativeClient::Send(py::handle actions) { Post(Checked(actions)); }
 
 void NativeClient::Post(std::span<const float> actions) {
   const InCall in_call(this);
+  ExpectNoLanes();
   AwaitGpuReaders();
   const ErrorCode code = client_.Send(actions);
   if (code != ErrorCode::kOk) RaiseCode(code);
@@ -180,6 +183,7 @@ void NativeClient::Await(double timeout_secs) {
 
 void NativeClient::PostChosen(std::span<const int64_t> env_ids) {
   const InCall in_call(this);
+  ExpectNoLanes();
   AwaitGpuReaders();
   const ErrorCode code = client_.Send(client_.arrays().actions, env_ids);
   if (code != ErrorCode::kOk) RaiseCode(code);
@@ -189,6 +193,15 @@ void NativeClient::PostLanes(const std::vector<uint32_t>& workers) {
   const InCall in_call(this);
   AwaitGpuReaders();
   const ErrorCode code = client_.SendLanes(workers, client_.arrays().actions);
+  if (code != ErrorCode::kOk) RaiseCode(code);
+}
+
+void NativeClient::PostLaneResets(
+    const std::vector<uint32_t>& workers, const std::vector<int64_t>& env_ids,
+    const std::vector<std::optional<uint64_t>>& seeds) {
+  const InCall in_call(this);
+  AwaitGpuReaders();
+  const ErrorCode code = client_.SendLaneResets(workers, env_ids, seeds);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
@@ -202,11 +215,21 @@ void NativeClient::AwaitLanes(size_t min_count,
       KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
         const ErrorCode result =
             client_.RecvLanes(min_count, deadline, &received, on_long_wait);
-        // Before a signal handler's exception is raised.
-        ready_lanes_.insert(ready_lanes_.end(), received.begin(),
-                            received.end());
-        return result;
+        // Before a signal handler's exception is raised. Of a worker that only
+        // reset environments, earlier results may not have been taken.
+        std::ranges::copy_if(received, std::back_inserter(ready_lanes_),
+                             [&](uint32_t worker) {
+                               return std::ranges::find(ready_lanes_, worker) ==
+                                      ready_lanes_.end();
+                             });
+        return result == ErrorCode::kEnvFailed ? ErrorCode::kOk : result;
       });
+  if (code != ErrorCode::kOk) RaiseCode(code);
+}
+
+void NativeClient::CheckLanes(const std::vector<uint32_t>& workers) {
+  const InCall in_call(this);
+  const ErrorCode code = client_.LaneFailure(workers);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
@@ -228,6 +251,7 @@ void NativeClient::SendReset(
     const std::vector<int64_t>& env_ids,
     const std::vector<std::optional<uint64_t>>& seeds) {
   const InCall in_call(this);
+  ExpectNoLanes();
   AwaitGpuReaders();
   const ErrorCode code = client_.SendReset(env_ids, seeds);
   if (code != ErrorCode::kOk) RaiseCode(code);
@@ -273,6 +297,7 @@ py::tuple NativeClient::DrawnFrame(std::optional<double> timeout_secs) {
 void NativeClient::Reconnect(std::optional<double> timeout_secs) {
   const InCall in_call(this);
   const double secs = timeout_secs.value_or(timeout_secs_);
+  ready_lanes_.clear();
   LeaveGpu();
   reconnecting_ = true;
   rpc_.EndSession();
@@ -291,6 +316,7 @@ void NativeClient::Reconnect(std::optional<double> timeout_secs) {
 
 void NativeClient::Close() {
   const InCall in_call(this);
+  ready_lanes_.clear();
   LeaveGpu();
   rpc_.EndSession();
   const ErrorCode code = client_.Close();

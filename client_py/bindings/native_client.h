@@ -58,11 +58,19 @@ class NativeClient {
   void PostChosen(std::span<const int64_t> env_ids);
   // Sends the region's own actions, of these workers.
   void PostLanes(const std::vector<uint32_t>& workers);
-  // Waits for the results of at least so many open lanes, and appends their
-  // workers to ReadyLanes(), also if it raises EnvFailed.
+  // As ClientSide::SendLaneResets.
+  void PostLaneResets(const std::vector<uint32_t>& workers,
+                      const std::vector<int64_t>& env_ids,
+                      const std::vector<std::optional<uint64_t>>& seeds);
+  // Waits for the results of at least so many open lanes, and adds their
+  // workers to ReadyLanes(). Raises no EnvFailed: CheckLanes does.
   void AwaitLanes(size_t min_count, std::optional<double> timeout_secs);
   std::vector<uint32_t> OpenLanes() const { return client_.OpenLanes(); }
+  // Raises EnvFailed if an environment of one of these workers raised an
+  // exception in its last lane, which AwaitLanes has received.
+  void CheckLanes(const std::vector<uint32_t>& workers);
   // Workers whose lanes were received and not taken, the first one first.
+  // Until they are taken, exchanges raise StepPending.
   const std::vector<uint32_t>& ReadyLanes() const { return ready_lanes_; }
   // Removes workers from ReadyLanes().
   void TakeLanes(const std::vector<uint32_t>& workers);
@@ -134,6 +142,10 @@ class NativeClient {
   static ErrorCode KeepingGil(Wait wait);
   [[noreturn]] void RaiseInvalidAction(pybind11::handle actions) const;
   [[noreturn]] void RaiseCode(ErrorCode code) const;
+  // Before each exchange. StepPending: it would overwrite the results of lanes.
+  void ExpectNoLanes() {
+    if (!ready_lanes_.empty()) RaiseCode(ErrorCode::kStepPending);
+  }
   // Before the engine may overwrite arrays: waits for their readers on this
   // process's streams.
   void AwaitGpuReaders() {

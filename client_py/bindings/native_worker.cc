@@ -1,5 +1,7 @@
 #include "client_py/bindings/native_worker.h"
 
+#include <algorithm>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -64,8 +66,13 @@ py::str NativeWorker::Serve(EnvRows* rows, double timeout_secs) {
 }
 
 void NativeWorker::Advance(EnvRows* rows) {
-  const py::object options =
-      side_.kind() == ExchangeKind::kResetOnly ? reset_options_() : py::none();
+  const std::span<const uint8_t> flags =
+      side_.arrays().resets.subspan(side_.first_env(), side_.num_envs());
+  const bool only_resets =
+      side_.kind() == ExchangeKind::kResetOnly ||
+      (std::ranges::any_of(flags, IsReset) &&
+       std::ranges::find(flags, uint8_t{0}) == flags.end());
+  const py::object options = only_resets ? reset_options_() : py::none();
   const py::list failures =
       rows->Run(side_.kind(), side_.autoreset_mode(), options);
   for (const py::handle failure : failures) {

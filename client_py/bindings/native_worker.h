@@ -27,7 +27,7 @@ class NativeWorker {
  public:
   // Takes the worker's slot. `fd` is the region's; the caller may close it
   // afterwards. `reset_options` returns what env.reset gets as `options` in an
-  // exchange that only resets. Raises the errors of WorkerSide::Attach.
+  // exchange or lane that only resets. Raises the errors of WorkerSide::Attach.
   NativeWorker(int fd, uint32_t worker, const std::string& wait,
                pybind11::function reset_options);
   NativeWorker(const NativeWorker&) = delete;

@@ -81,6 +81,22 @@ py::object WorkerStep::Observations() {
   return Owned(std::exchange(obs_, nullptr));
 }
 
+py::object WorkerStep::ResetInfos() {
+  py::object infos = read_infos_();
+  const FieldArray* const field = arrays().Find(FieldRole::kStatus, "");
+  if (field == nullptr) return infos;
+  py::array_t<bool> failed(static_cast<py::ssize_t>(num_envs()));
+  std::ranges::transform(
+      field->Values<const uint8_t>(), failed.mutable_data(), [](uint8_t value) {
+        return value == static_cast<uint8_t>(EnvStatus::kRaised);
+      });
+  if (failed.attr("any")().cast<bool>()) {
+    infos["env_failed"] = failed;
+    infos["_env_failed"] = failed.attr("copy")();
+  }
+  return infos;
+}
+
 void WorkerStep::CopyRewards(double* to) const {
   std::ranges::copy(rewards_, to);
 }

@@ -45,7 +45,8 @@ class WorkerStep final : public VectorStep {
   pybind11::object Observations() override;
   void CopyRewards(double* to) const override;
   pybind11::object StepInfos() override { return read_infos_(); }
-  pybind11::object ResetInfos() override { return read_infos_(); }
+  // "env_failed" marks the rows of environments that still await their reset.
+  pybind11::object ResetInfos() override;
 
   const bool copy_;
   const pybind11::object batch_;  // Observations.batch

@@ -5,6 +5,7 @@ The classes are the rows of the table that C++ and Python share (schema/layout/e
 what was found, where, and what to do next.
 """
 
+import re
 import signal
 from collections.abc import Callable
 from typing import ClassVar
@@ -31,7 +32,15 @@ class NotReady(TandemError, ConnectionError, code=1):
 
 
 class PeerGone(TandemError, ConnectionError, code=2):
-    """The engine has stopped, died or was killed. Start it again and call `reconnect`, or `close`."""
+    """The engine has stopped, died or was killed. Start it again and call `reconnect`, or `close`.
+
+    Attributes:
+      worker: int, the index of the worker process that ended; None: the message names none.
+      env_ids: tuple of int, this worker's environments.
+    """
+
+    worker: int | None = None
+    env_ids: tuple[int, ...] = ()
 
 
 class StepTimeout(TandemError, TimeoutError, code=3):
@@ -132,8 +141,20 @@ class SystemCallFailed(TandemError, OSError, code=23):
 class EnvFailed(EngineFailed, code=24):
     """An environment raised an exception in its worker process. The message has its number and the traceback's end.
 
-    Its rows are invalid until its next reset. The engine still serves.
+    Its rows are invalid until its next reset. The engine still serves. If several environments failed, the error is of
+    the first one. An attribute is None if the message does not say it, as that of an exception in `call`.
+
+    Attributes:
+      env_id: int, the environment.
+      worker: int, the index of its worker process.
+      episode: int, the number of its episode, from 0, since its process made the environment.
+      step: int, the number of the failed step in this episode, from 0; None: its reset failed.
     """
+
+    env_id: int | None = None
+    worker: int | None = None
+    episode: int | None = None
+    step: int | None = None
 
 
 class GpuFailed(TandemError, RuntimeError, code=25):
@@ -160,6 +181,12 @@ class GpuOtherContext(GpuFailed, code=30):
     """A context other than the device's primary one is current in this thread. The primary one is that of torch."""
 
 
+# Texts of ClientSide (transport/session), which also have the last line of `tandem.workers.env_failures.failure`.
+_FAILURE = re.compile(
+    r"^environment (\d+) of worker (\d+) raised .*\n.*, episode (\d+), (?:step (\d+)|reset)\s*\Z", re.DOTALL
+)
+_WORKER = re.compile(r"\bworker (\d+) \(pid \d+, environments (\d+) to (\d+)\)")
+
 # Region name -> a function that returns the last lines of the engine that this process launched.
 last_words: dict[str, Callable[[], str]] = {}
 
@@ -173,6 +200,12 @@ def from_native(class_name: str, message: str, region: str) -> TandemError:
     if error_class is PeerGone and region in last_words and (words := last_words[region]()):
         message = f"{message}\nThe end of the engine's log:\n{words}"
     error: TandemError = error_class(message)
+    if isinstance(error, EnvFailed) and (found := _FAILURE.search(message)):
+        error.env_id, error.worker, error.episode = (int(number) for number in found.group(1, 2, 3))
+        error.step = int(found[4]) if found[4] else None
+    elif isinstance(error, PeerGone) and (found := _WORKER.search(message)):
+        error.worker, first, last = (int(number) for number in found.groups())
+        error.env_ids = tuple(range(first, last + 1))
     return error
 
 

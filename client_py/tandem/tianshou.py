@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space, iterate
+from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 from tianshou.env import BaseVectorEnv
 from tianshou.env.worker import EnvWorker
@@ -22,7 +22,7 @@ from tandem.engine.options import EngineOptions
 from tandem.environments.row_infos import infos_of_each
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.worker_vector import WorkerVectorEnv
-from tandem.errors import EnvFailed, InvalidArgument, StepTimeout, Unsupported
+from tandem.errors import InvalidArgument, StepTimeout, Unsupported
 from tandem.vector import AsyncVectorEnv
 
 __all__ = ["SubprocVectorEnv", "VectorEnv"]
@@ -74,42 +74,16 @@ class VectorEnv(BaseVectorEnv):
           Observations of these environments, and an object array of their infos.
 
         Raises:
-          Unsupported: A seed or options while other environments are in a step.
           TandemError: As `WorkerVectorEnv.reset`.
         """
         self._assert_is_not_closed()
         ids = [int(each) for each in self._wrap_id(env_id)]
         if self.is_async:
             self._assert_id(ids)
-        if self.waiting_id:
-            if any(value is not None for value in kwargs.values()):
-                raise Unsupported(
-                    f"reset: expected no seed and no options while environments {sorted(self.waiting_id)} are in a "
-                    f"step, found {sorted(kwargs)}; step(None) takes their results"
-                )
-            return self._reset_beside_steps(ids)
         seed = kwargs.get("seed")
         obs, infos = self._envs.reset(
             seed=None if seed is None else [seed] * len(ids), options=kwargs.get("options"), env_ids=ids
         )
-        return self._obs_of_each(obs), _array_of(infos_of_each(infos, len(ids)))
-
-    def _reset_beside_steps(self, ids: list[int]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Resets environments by a step of their workers alone, which begins with a reset."""
-        assert isinstance(self._envs, WorkerVectorEnv)
-        lanes = self._envs.lanes
-        self._envs.client.resets[ids] = 1
-        unused = batch_space(self._envs.single_action_space, len(ids)).sample()
-        lanes.send(ids, ids, unused)
-        failure: EnvFailed | None = None
-        while not {*ids} <= {*lanes.ready}:
-            try:
-                lanes.await_more(1)
-            except EnvFailed as error:  # perhaps of another environment's step
-                failure = error
-        obs, _, _, _, infos = lanes.results(ids)
-        if failure is not None:
-            raise failure
         return self._obs_of_each(obs), _array_of(infos_of_each(infos, len(ids)))
 
     def step(self, action: Any, id: EnvIds = None) -> tuple[NDArray[Any], ...]:
@@ -125,6 +99,8 @@ class VectorEnv(BaseVectorEnv):
 
         Raises:
           InvalidArgument: `action` is None without `wait_num` and `timeout`.
+          EnvFailed: As `WorkerVectorEnv.step`. With `wait_num` or `timeout`, step(None) then returns the results. The
+            info of an environment that failed has "env_failed"; it is truncated, and must be reset.
           TandemError: As `WorkerVectorEnv.step`.
         """
         self._assert_is_not_closed()

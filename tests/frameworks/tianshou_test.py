@@ -94,10 +94,9 @@ def test_waits_for_some() -> None:
             obs, rewards, terminated, _, infos = envs.step(np.zeros(2, int), [1, 3])
             assert sorted(each["env_id"] for each in infos) == [1, 3]
         assert terminated.tolist() == [True, True]
-        with pytest.raises(tandem.Unsupported, match=r"environments \[0, 2\] are in a step"):
-            envs.reset([1], seed=4)
-        obs, infos = envs.reset([3, 1])
+        obs, infos = envs.reset([3, 1], seed=4, options={"level": 2})
         assert [each["steps"].item() for each in obs] == [0, 0]
+        assert [each["options"] for each in infos] == ["{'level': 2}"] * 2
         obs, rewards, _, _, infos = envs.step(None)
         assert sorted(each["env_id"] for each in infos) == [0, 2] and rewards.tolist() == [900.0, 900.0]
 
@@ -108,7 +107,9 @@ def test_failures_beside_steps() -> None:
         envs.reset()
         with pytest.raises(tandem.EnvFailed, match="a fault"):
             envs.step(np.array([900, _FAILS]), [0, 1])
-        assert [each["env_id"] for each in envs.step(None)[4]] == [1]
+        _, rewards, terminated, truncated, infos = envs.step(None)
+        assert [(each["env_id"], each["env_failed"]) for each in infos] == [(1, True)]
+        assert (rewards.item(), terminated.item(), truncated.item()) == (0, False, True)
         obs, _ = envs.reset([1])
         assert obs[0]["steps"] == 0
         assert [each["env_id"] for each in envs.step(np.zeros(1, int), [1])[4]] == [1]

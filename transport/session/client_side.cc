@@ -215,6 +215,15 @@ ErrorCode ClientSide::SendReset(
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
+  const ErrorCode code = FlagResets(env_ids, seeds);
+  if (code == ErrorCode::kOk) Post(ExchangeKind::kResetOnly);
+  return code;
+}
+
+// Sets no flag in case of an error.
+ErrorCode ClientSide::FlagResets(
+    std::span<const int64_t> env_ids,
+    std::span<const std::optional<uint64_t>> seeds) {
   if (!seeds.empty() && seeds.size() != env_ids.size()) {
     return ErrorCode::kInvalidArgument;
   }
@@ -230,7 +239,6 @@ ErrorCode ClientSide::SendReset(
       session_.arrays.reset_seeds[at] = *seeds[k];
     }
   }
-  Post(ExchangeKind::kResetOnly);
   return ErrorCode::kOk;
 }
 

@@ -180,6 +180,11 @@ class ClientSide final : public RpcSide {
   // Makes a system call only to wake workers that sleep: one for all.
   ErrorCode SendLanes(std::span<const uint32_t> workers,
                       std::span<const float> actions);
+  // Opens lanes as SendLanes, which only reset `env_ids`, environments of these
+  // workers. `seeds`, and errors about both: as for SendReset.
+  ErrorCode SendLaneResets(std::span<const uint32_t> workers,
+                           std::span<const int64_t> env_ids,
+                           std::span<const std::optional<uint64_t>> seeds);
   // The workers whose lanes are open.
   std::vector<uint32_t> OpenLanes() const;
   // The number of open lanes whose results are there.
@@ -195,6 +200,11 @@ class ClientSide final : public RpcSide {
   ErrorCode RecvLanes(size_t min_count, Deadline deadline,
                       std::vector<uint32_t>* workers,
                       absl::FunctionRef<void()> on_long_wait = DoNothing);
+
+  // kEnvFailed: an environment of one of these workers raised an exception in
+  // the worker's last lane, which RecvLanes has closed; Explain has the first.
+  // Otherwise kOk. Illegal beside another call.
+  ErrorCode LaneFailure(std::span<const uint32_t> workers);
 
   // Whether arrays() have the results of the last exchange. kOk, or the error
   // that a Send would return.
@@ -361,6 +371,9 @@ class ClientSide final : public RpcSide {
   }
   bool LaneIsDone(size_t worker) const;
   ErrorCode CheckLanes(std::span<const uint32_t> workers, size_t* envs);
+  void PostLanes(std::span<const uint32_t> workers);
+  ErrorCode FlagResets(std::span<const int64_t> env_ids,
+                       std::span<const std::optional<uint64_t>> seeds);
   void CloseLanes();
   ErrorCode AwaitResults(Deadline deadline,
                          absl::FunctionRef<void()> on_long_wait);

@@ -61,10 +61,18 @@ ErrorCode ClientSide::CheckRows(size_t first_env, size_t envs) {
   return code;
 }
 
-// Checks the workers of a SendLanes; `*envs` is the number of their
+// Whether lanes of these workers may be sent; `*envs` is the number of their
 // environments.
 ErrorCode ClientSide::CheckLanes(std::span<const uint32_t> workers,
                                  size_t* envs) {
+  if (state() != State::kLanes || born_in_ != ForkCount()) {
+    if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
+  }
+  if (session_.lanes.empty()) {
+    return Unsupported(
+        "lanes: expected an engine with workers, found one without; nothing "
+        "was sent");
+  }
   *envs = 0;
   for (Lane& lane : session_.lanes) lane.chosen = false;
   for (const uint32_t worker : workers) {
@@ -82,14 +90,6 @@ ErrorCode ClientSide::SendLanes(std::span<const uint32_t> workers,
                                 std::span<const float> actions) {
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
-  if (state() != State::kLanes || born_in_ != ForkCount()) {
-    if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
-  }
-  if (session_.lanes.empty()) {
-    return Unsupported(
-        "lanes: expected an engine with workers, found one without; nothing "
-        "was sent");
-  }
   size_t envs = 0;
   if (const ErrorCode code = CheckLanes(workers, &envs);
       code != ErrorCode::kOk) {
@@ -114,6 +114,36 @@ ErrorCode ClientSide::SendLanes(std::span<const uint32_t> workers,
             int64_t{rows.first_env} * int64_t{session_.arrays.act_size});
     actions = actions.subspan(values);
   }
+  PostLanes(workers);
+  return ErrorCode::kOk;
+}
+
+ErrorCode ClientSide::SendLaneResets(
+    std::span<const uint32_t> workers, std::span<const int64_t> env_ids,
+    std::span<const std::optional<uint64_t>> seeds) {
+  const InUse in_use(this);
+  if (in_use.refused()) return Refusal();
+  size_t envs = 0;
+  if (const ErrorCode code = CheckLanes(workers, &envs);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  if (const ErrorCode code = FlagResets(env_ids, seeds);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  for (const uint32_t worker : workers) {
+    const WorkerRows& rows = session_.region.workers()[worker];
+    for (uint8_t& flag :
+         session_.arrays.resets.subspan(rows.first_env, rows.num_envs)) {
+      if (flag == 0) flag = kSkip;
+    }
+  }
+  PostLanes(workers);
+  return ErrorCode::kOk;
+}
+
+void ClientSide::PostLanes(std::span<const uint32_t> workers) {
   for (const uint32_t worker : workers) {
     Lane& lane = session_.lanes[worker];
     lane.open = true;
@@ -126,7 +156,6 @@ ErrorCode ClientSide::SendLanes(std::span<const uint32_t> workers,
   session_.open_lanes += workers.size();
   session_.sent_at_ns = session_.waiter.NowNs();
   if (session_.open_lanes != 0) Become(State::kLanes);
-  return ErrorCode::kOk;
 }
 
 bool ClientSide::LaneIsDone(size_t worker) const {
@@ -177,22 +206,29 @@ ErrorCode ClientSide::RecvLanes(size_t min_count, Deadline deadline,
   if (IsAnotherSession()) return Lost(ErrorCode::kBrokenPeer);
   session_.received_at_ns = session_.waiter.CameAtNs();
   SetPhase(Phase::kIdle, session_.received_at_ns);
-  session_.failed_lane_of = -1;
   for (size_t worker = 0; worker < session_.lanes.size(); ++worker) {
     if (!LaneIsDone(worker)) continue;
     session_.lanes[worker].open = false;
     --session_.open_lanes;
     workers->push_back(static_cast<uint32_t>(worker));
+  }
+  if (session_.open_lanes == 0) Become(State::kIdle);
+  return LaneFailure(*workers);
+}
+
+ErrorCode ClientSide::LaneFailure(std::span<const uint32_t> workers) {
+  session_.failed_lane_of = -1;
+  for (const uint32_t worker : workers) {
+    if (worker >= session_.lanes.size() || session_.lanes[worker].open)
+      continue;
     // relaxed: lane_done published it.
     const uint64_t failed =
         SlotOf(worker)->failed_lane.load(std::memory_order_relaxed);
-    if (failed == session_.lanes[worker].number &&
-        session_.failed_lane_of < 0) {
-      session_.failed_lane_of = static_cast<int64_t>(worker);
-    }
+    if (failed == 0 || failed != session_.lanes[worker].number) continue;
+    session_.failed_lane_of = worker;
+    return ErrorCode::kEnvFailed;
   }
-  if (session_.open_lanes == 0) Become(State::kIdle);
-  return session_.failed_lane_of < 0 ? ErrorCode::kOk : ErrorCode::kEnvFailed;
+  return ErrorCode::kOk;
 }
 
 // The engine has admitted this client: no lane is open.

@@ -134,6 +134,30 @@ TEST(Lanes, FlagsResetAndSkip) {
   for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
 }
 
+TEST(Lanes, ResetSomeWhileOthersAreOpen) {
+  const std::string name = UniqueRegionName("lanes");
+  const WorkerRig rig(name, WorkerSpec(4, 2));
+  ClientSide client = AttachOrFail(name);
+  ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  const std::vector<uint32_t> first = {0};
+  const std::vector<uint32_t> second = {1};
+  ASSERT_EQ(client.SendLanes(first, std::vector<float>{1, 1}), ErrorCode::kOk);
+  const std::vector<int64_t> env = {3};
+  EXPECT_EQ(client.SendLaneResets(first, env, {}), ErrorCode::kStepPending);
+  EXPECT_EQ(client.SendLaneResets(second, std::vector<int64_t>{4}, {}),
+            ErrorCode::kInvalidArgument);
+  const std::vector<std::optional<uint64_t>> seeds(2, 1);
+  EXPECT_EQ(client.SendLaneResets(second, env, seeds),
+            ErrorCode::kInvalidArgument);
+  ASSERT_EQ(client.SendLaneResets(second, env, {}), ErrorCode::kOk);
+  std::vector<uint32_t> ready;
+  ASSERT_EQ(client.RecvLanes(2, Deadline::After(20), &ready), ErrorCode::kOk);
+  EXPECT_EQ(client.arrays().obs[0], 2);
+  EXPECT_EQ(client.arrays().obs[6], 1);
+  EXPECT_EQ(client.arrays().obs[9], 0);
+  for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
+}
+
 TEST(Lanes, AnExceptionIsAnErrorOfItsLane) {
   const std::string name = UniqueRegionName("lanes");
   const WorkerRig rig(name, WorkerSpec(2, 2));
@@ -147,6 +171,9 @@ TEST(Lanes, AnExceptionIsAnErrorOfItsLane) {
   EXPECT_EQ(ready, both);
   const std::string text = Explained(client, ErrorCode::kEnvFailed);
   EXPECT_TRUE(absl::StrContains(text, "environment 1 of worker 1")) << text;
+  EXPECT_EQ(client.LaneFailure(std::vector<uint32_t>{0}), ErrorCode::kOk);
+  EXPECT_EQ(client.LaneFailure(std::vector<uint32_t>{1}),
+            ErrorCode::kEnvFailed);
   ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, 1}), ErrorCode::kOk);
   EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready), ErrorCode::kOk);
 }

@@ -288,8 +288,7 @@ void WorkerSide::Finish() {
 
 void WorkerSide::FinishExchange(int64_t now_ns) {
   ++count_;
-  // relaxed: done publishes it.
-  if (failed_) slot_->failed_exchange.store(count_, std::memory_order_relaxed);
+  NoteFailure(count_, &slot_->failed_exchange);
   // SYNC(workers.done): release; our rows and our error before the number.
   slot_->done.store(count_, std::memory_order_release);
   // SYNC(workers.finish): fence; our number, then the loads of the others'. If
@@ -303,10 +302,19 @@ void WorkerSide::FinishExchange(int64_t now_ns) {
   client_bell_.NotifyIfWaiting();
 }
 
+// `number` is in `word` already if a predecessor failed in it, and died before
+// it stored the number in `done` or `lane_done`, which publish the word.
+void WorkerSide::NoteFailure(uint64_t number,
+                             SharedWord<uint64_t>* word) const {
+  // relaxed: as said, and a word of our own.
+  if (failed_ || word->load(std::memory_order_relaxed) == number) {
+    word->store(failed_ ? number : 0, std::memory_order_relaxed);
+  }
+}
+
 void WorkerSide::FinishLane() {
   ++lane_;
-  // relaxed: lane_done publishes it.
-  if (failed_) slot_->failed_lane.store(lane_, std::memory_order_relaxed);
+  NoteFailure(lane_, &slot_->failed_lane);
   // SYNC(lanes.done): release; our rows and our error before the number.
   slot_->lane_done.store(lane_, std::memory_order_release);
   client_bell_.NotifyIfWaiting();

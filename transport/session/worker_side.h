@@ -147,6 +147,7 @@ class WorkerSide {
   WorkerEvent TakeExchange(int64_t seen_at_ns);
   void FinishExchange(int64_t now_ns);
   void FinishLane();
+  void NoteFailure(uint64_t number, SharedWord<uint64_t>* word) const;
   void EndWork(int64_t now_ns);
   void CheckSupervisorNowAndThen(int64_t now_ns);
   void SetPhase(Phase phase, int64_t now_ns);

@@ -160,6 +160,24 @@ TEST(Workers, ScribbledWordsOfWorkersEndWithTheSession) {
   ExpectRows(client, 1, 3);
 }
 
+TEST(Workers, AFailureInWhichAPredecessorDiedIsForgotten) {
+  const std::string name = UniqueRegionName("workers");
+  const WorkerRig rig(name, WorkerSpec(2, 2));
+  ClientSide client = AttachOrFail(name);
+  auto* const slot =
+      client.mapping()->At<WorkerSlot>(WorkerSlotOffset(client.plan(), 1));
+  // relaxed: as of a predecessor that died before it stored the number, here
+  // and below.
+  slot->failed_exchange.store(slot->done.load(std::memory_order_relaxed) + 1,
+                              std::memory_order_relaxed);
+  EXPECT_EQ(StepAll(client, 1), ErrorCode::kOk);
+  slot->failed_lane.store(slot->lane_done.load(std::memory_order_relaxed) + 1,
+                          std::memory_order_relaxed);
+  std::vector<uint32_t> ready = {0, 1};
+  ASSERT_EQ(client.SendLanes(ready, client.arrays().actions), ErrorCode::kOk);
+  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready), ErrorCode::kOk);
+}
+
 TEST(Workers, AnExceptionIsAnErrorOfItsExchangeOnly) {
   const std::string name = UniqueRegionName("workers");
   const WorkerRig rig(name, WorkerSpec(4, 2));

@@ -16,7 +16,7 @@ from tandem.arguments.arrays import seeds_of
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.row_infos import chosen_infos
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids, reset_mask, seed_of_chosen
-from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, TandemError
+from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, StepPending, TandemError
 from tandem.handles import NotPicklable
 
 if TYPE_CHECKING:
@@ -322,4 +322,6 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
     def _not_ready_error(self, call: str) -> TandemError:
         if self.closed or self._client.closed:  # of an interrupted close(), the latter alone
             return self._closed_error(call)
+        if self._client.pending:
+            return StepPending(f"{call}: expected a reset that has ended, found one that is pending; call recv() first")
         return ResetNeeded(f"{call}: expected a reset before the first step, found none; call reset() first")

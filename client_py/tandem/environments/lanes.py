@@ -3,7 +3,7 @@
 A lane is a step of all environments of one worker (docs/protocol.md, "Lanes").
 """
 
-import contextlib
+import bisect
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,14 +12,18 @@ import numpy as np
 from tandem.arguments import integer
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.client_vector import StepResults
-from tandem.environments.row_infos import chosen_infos
+from tandem.environments.row_infos import Infos, chosen_infos, merged_infos
 from tandem.errors import EnvFailed, InvalidArgument, NoStepPending, StepPending
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.infos import VectorInfos
 
+RAISED = 1  # of a row's status; EnvStatus of schema/layout/field.h
+
 
 class Lanes:
-    """The lanes of a client's workers. Which are open and which are ready is known to the native client alone.
+    """The lanes of a client's workers. The native client knows which are open, and which are ready.
+
+    A lane that only resets environments belongs to `reset`: it is neither in `open` nor in `ready`.
 
     Attributes:
       rows: First environment and number of environments of each worker.
@@ -32,19 +36,44 @@ class Lanes:
         """Takes the arrays of all environments."""
         self._client, self._native = client, client._native
         self._observations, self._actions, self._infos = observations, actions, infos
-        self._reward = client.fields["reward", ""]
+        self._reward, self._status = client.fields["reward", ""], client.fields["status", ""]
+        # The workers of ready lanes whose EnvFailed was raised: infos, and the environments that failed.
+        self._failed: dict[int, tuple[Infos, list[int]]] = {}
+        self._resetting: set[int] = set()  # workers whose last lane is a reset, until it is taken
         self.rows = self._native.worker_rows
         self.timeout = client._timeout
 
     @property
     def open(self) -> list[int]:
         """Workers whose step was sent, and whose results have not come."""
-        return self._native.open_lanes
+        return [worker for worker in self._native.open_lanes if worker not in self._resetting]
 
     @property
     def ready(self) -> list[int]:
         """Workers whose results have come and were not taken, the first one first."""
-        return self._native.ready_lanes
+        ready = self._native.ready_lanes
+        if not self._resetting:
+            return ready
+        unread = self._resetting.difference(self._failed).union(self._native.open_lanes)
+        return [worker for worker in ready if worker not in unread]
+
+    @property
+    def busy(self) -> set[int]:
+        """Workers whose results were not taken."""
+        return {*self.open, *self.ready}
+
+    def expect_taken(self, call: str, busy: set[int]) -> None:
+        """Raises StepPending for these workers, if there are any."""
+        if busy:
+            raise StepPending(
+                f"{call}: expected workers whose results were received, found workers {sorted(busy)} in a step or "
+                "reset; nothing was sent; call recv() first, after an interrupted reset reset() again"
+            )
+
+    def workers_of(self, env_ids: Sequence[int]) -> list[int]:
+        """Returns the workers of some environments, ascending."""
+        firsts = [first for first, _ in self.rows]
+        return sorted({bisect.bisect(firsts, env_id) - 1 for env_id in env_ids})
 
     def env_ids(self, workers: Sequence[int]) -> list[int]:
         """Returns the environments of some workers."""
@@ -58,11 +87,7 @@ class Lanes:
           InvalidArgument: With autoreset disabled: an episode has ended and was not reset.
           TandemError: As `WorkerVectorEnv.step`, without the errors of waiting.
         """
-        if busy := sorted({*workers} & {*self.open, *self.ready}):
-            raise StepPending(
-                f"expected workers whose results were received, found workers {busy} in a step; nothing was sent; call "
-                "recv() first"
-            )
+        self.expect_taken("send", {*workers} & {*self._native.open_lanes, *self.ready})
         client = self._client
         if client.pending or client.closed:
             self._native.post_lanes(workers)  # raises the reason
@@ -74,39 +99,98 @@ class Lanes:
                     f"{ended.tolist()}; nothing was sent; reset(env_ids=...) starts their next"
                 )
         self._actions.write_rows(env_ids, actions)
+        self._native.take_lanes(workers)  # of a reset that was interrupted
         self._native.post_lanes(workers)
+        self._resetting.difference_update(workers)
+
+    def reset(self, env_ids: Sequence[int], seeds: Sequence[int | None]) -> Infos:
+        """Resets environments without a change of others' steps; returns the infos of their workers.
+
+        Args:
+          env_ids: Ascending.
+          seeds: Of each; []: none.
+
+        Raises:
+          StepPending: Results of the same workers were not taken, and EnvFailed was not raised for them.
+          EnvFailed: One raised an exception; the others were reset.
+          TandemError: As `WorkerVectorEnv.reset`.
+        """
+        workers = self.workers_of(env_ids)
+        others = [worker for worker in workers if worker not in self._failed]
+        self.expect_taken("reset", self.busy.intersection(others))
+        self._await(workers)  # an interrupted reset
+        self._resetting.update(workers)
+        self._native.post_lane_resets(workers, env_ids, seeds)
+        self._await(workers)
+        self._take(others)
+        self._resetting.difference_update(workers)
+        self._native.check_lanes(workers)
+        return self._infos.read(workers)
+
+    def _await(self, workers: Sequence[int]) -> None:
+        while {*workers} & {*self._native.open_lanes}:
+            self._native.await_lanes(1)
+
+    def _take(self, workers: Sequence[int]) -> None:
+        for worker in workers:
+            self._failed.pop(worker, None)
+        self._native.take_lanes(workers)
+        self._resetting.difference_update(workers)
 
     def await_more(self, count: int, timeout: float | None = None) -> None:
         """Waits until at least `count` of the open lanes are ready.
 
         Raises:
-          EnvFailed: An environment raised an exception; the lanes are ready nevertheless.
-          TandemError: As `WorkerVectorEnv.step`.
+          TandemError: As `WorkerVectorEnv.step`, without EnvFailed.
         """
         self._native.await_lanes(count, timeout)
 
     def drop(self) -> None:
-        """Waits for all open lanes, and drops their results."""
-        while waiting := len(self.open):
-            with contextlib.suppress(EnvFailed):
-                self.await_more(waiting)
-        self._native.take_lanes(self.ready)
+        """Waits for all lanes, and drops their results."""
+        workers = range(len(self.rows))
+        self._await(workers)
+        self._take(workers)
 
     def results(self, workers: Sequence[int]) -> StepResults:
-        """Takes the results of workers that are ready."""
+        """Takes the results of workers that are ready.
+
+        Raises:
+          EnvFailed: An environment of theirs raised an exception. Nothing was taken. The next call returns the results:
+            rows of such environments are truncated, with reward 0 and "env_failed" in their infos, and have the
+            observation of a reset meanwhile, or any.
+        """
+        known = self._failed.keys() & workers
+        self._expect_no_failure([worker for worker in workers if worker not in known])
         ids = self.env_ids(workers)
         index = np.asarray(ids)
-        infos = chosen_infos(self._infos.read(sorted(workers)), ids)
         client = self._client
+        infos, marks = self._infos.read(sorted({*workers} - known)), {}
+        truncations = client.truncateds[index].astype(bool)
+        if known:
+            failed = np.isin(index, [env_id for worker in known for env_id in self._failed[worker][1]])
+            for worker in known:
+                infos = merged_infos(infos, self._failed[worker][0])
+            marks = {"env_failed": failed, "_env_failed": failed.copy()}
+            truncations |= failed
         results = (
             self._observations.rows(ids),
             self._reward[index],
             client.terminateds[index].astype(bool),
-            client.truncateds[index].astype(bool),
-            infos,
+            truncations,
+            chosen_infos(infos, ids) | marks,
         )
-        self._native.take_lanes(workers)
+        self._take(workers)
         return results
+
+    def _expect_no_failure(self, workers: Sequence[int]) -> None:
+        try:
+            self._native.check_lanes(workers)
+        except EnvFailed as error:
+            for worker in workers:
+                if its := [env_id for env_id in self.env_ids([worker]) if self._status[env_id] == RAISED]:
+                    self._failed[worker] = self._infos.read([worker]), its
+            error.add_note("reset(env_ids=...) resets it; recv() then has the results of the others")
+            raise
 
 
 class Halves:
@@ -130,7 +214,7 @@ class Halves:
         self._lanes.send(self._workers[half], ids, actions)
 
     def recv(self, half: int, timeout: float | None = None) -> StepResults:
-        """Returns the results of a half, as `WorkerVectorEnv.step`."""
+        """Returns the results of a half, as `WorkerVectorEnv.step`; EnvFailed as `Lanes.results`."""
         workers = self._workers[integer("half", half, 0, 1)]
         lanes = self._lanes
         while missing := {*workers} - {*lanes.ready}:
@@ -168,13 +252,13 @@ class Batches:
         self._lanes.send(workers, env_ids, actions)
 
     def recv(self, timeout: float | None = None) -> StepResults:
-        """Returns the results of the next batch."""
+        """Returns the results of the next batch; EnvFailed as `Lanes.results`."""
         lanes, count = self._lanes, self._workers_of_a_batch
         if (found := len(lanes.ready) + len(lanes.open)) < count:
             raise NoStepPending(
                 f"recv: expected {count} workers in a step, found {found}; call send(actions, env_ids) first"
             )
-        if (missing := count - len(lanes.ready)) > 0:
+        while (missing := count - len(lanes.ready)) > 0:
             lanes.await_more(missing, timeout)
         workers = sorted(lanes.ready[:count])
         results = lanes.results(workers)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import EnvIds, GymnasiumVectorEnv, Obs, Sb3Hint, StepResults
+from tandem.environments.lanes import RAISED
 from tandem.environments.row_infos import (
     Infos,
     copied,
@@ -32,8 +33,6 @@ from tandem.workers.processes import WorkerProcesses
 
 if TYPE_CHECKING:
     from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
-
-_RAISED = 1  # of a row's status; EnvStatus of schema/layout/field.h
 
 
 class JointVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
@@ -149,7 +148,8 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
             that have ended may be True: their padding starts.
 
         Returns:
-          Observations of all rows, as `step` returns them, and infos of the environments that were reset.
+          Observations of all rows, as `step` returns them, and infos of the environments that were reset. "env_failed"
+          marks the rows of environments that still await their reset.
 
         Raises:
           InvalidArgument: An invalid seed or mask.
@@ -179,6 +179,8 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
             infos = self._infos_of(of_joint)
         else:
             obs = self._joint._last_observations()
+            failed = np.repeat(self._joint.client.fields["status", ""] == RAISED, len(self.possible_agents))
+            infos = {"env_failed": failed, "_env_failed": failed.copy()} if failed.any() else {}
         self._padded |= padding.reshape(-1)
         observations = self._rows_of(obs["obs"])
         assign(observations, self._padded, 0)
@@ -299,7 +301,7 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
     def _note_ends_of_others(self) -> None:
         """Does so after an exchange whose results EnvFailed hides; a failed environment awaits its reset."""
         client, obs = self._joint.client, self._joint._last_observations()
-        stepped: Mask = client.fields["status", ""] != _RAISED
+        stepped: Mask = client.fields["status", ""] != RAISED
         ended = ((obs["terminations"] != 0) | (obs["truncations"] != 0)) & stepped[:, np.newaxis]
         self._note_ends(ended, (client.dones != 0) & stepped)
 

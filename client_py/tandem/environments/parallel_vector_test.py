@@ -174,6 +174,12 @@ def test_ends_in_a_step_without_results(mode: AutoresetMode, hidden: str) -> Non
         if hidden == "by EnvFailed":
             with pytest.raises(tandem.EnvFailed, match="blue fell"):
                 envs.step(np.array([0, 0, 2, 0, 0, 0]))
+            for others in ([0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1]):
+                _, infos = envs.reset(options={"reset_mask": np.array(others, bool)})
+                assert infos["env_failed"].tolist() == [True] * 3 + [False] * 3
+            envs.reset(seed=0)
+            with pytest.raises(tandem.EnvFailed, match="blue fell"):
+                envs.step(np.array([0, 0, 2, 0, 0, 0]))
         else:
             envs.send(np.zeros(6, int))
         with pytest.raises(tandem.InvalidArgument, match=r"found only some of environments \[0\]"):

@@ -195,28 +195,5 @@ def test_batches() -> None:
             tandem.make_vec(ENVS["CartPole"], 5, num_workers=2, batch_size=2)
 
 
-def test_failure_in_a_batch() -> None:
-    """EnvFailed names the environment; the lanes of the others have their results."""
-
-    def on_step(env: ScriptedEnv, results: Any) -> Any:
-        if env.calls[-1][1] == 4:
-            raise ValueError("no")
-        return results
-
-    with closing(_made(lambda: ScriptedEnv(on_step=on_step, length=99), num_workers=6, batch_size=3)) as envs:
-        envs.reset(seed=1)
-        envs.send([0, 4, 0, 0, 0, 0])
-        seen: list[int] = []
-        failures = 0
-        while len(seen) < 6:
-            try:
-                seen += envs.recv()[4]["env_id"].tolist()
-            except tandem.EnvFailed as error:
-                assert "environment 1 of worker 1" in str(error)
-                failures += 1
-        assert sorted(seen) == list(range(6))
-        assert failures == 1
-
-
 if __name__ == "__main__":
     pytest_main.run(__file__)

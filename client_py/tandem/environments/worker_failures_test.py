@@ -205,6 +205,7 @@ def test_restarted_worker(mode: str) -> None:
             assert not terminations.any()
             if mode == "SameStep":
                 assert infos["final_info"]["_worker_restarted"].tolist() == truncations.tolist()
+                assert "worker_restarted" not in infos and infos["_final_obs"].tolist() == truncations.tolist()
                 assert obs[2, 0] == 0
                 continue
             assert infos["_worker_restarted"].tolist() == truncations.tolist()
@@ -219,12 +220,16 @@ def test_restarted_worker(mode: str) -> None:
 
 
 def test_worker_that_dies_again_and_again() -> None:
-    """It is not started for ever."""
-    envs = _started(restart_workers=True)
-    with pytest.raises(tandem.PeerGone, match="it was started again 5 times"):
-        for _ in range(100):
-            envs.step(_acting(3, DIE))
-    envs.close()
+    """It is started five times in a minute; the sixth death ends all."""
+    restarts = 0
+    with closing(_started(restart_workers=True, autoreset_mode="SameStep")) as envs:
+        with pytest.raises(tandem.PeerGone, match="it was started again 5 times in the last 60 s") as caught:
+            while True:
+                restarts += int(envs.step(_acting(3, DIE))[3].any())
+        assert restarts == 5
+        assert (caught.value.worker, caught.value.env_ids) == (1, (2, 3))
+        with pytest.raises(tandem.PeerGone):
+            envs.reset()
 
 
 def test_options_of_each_environment_that_one_refuses() -> None:

@@ -13,6 +13,7 @@ from tandem.arguments.arrays import env_indices, seeds_of
 from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.lanes import Batches, Halves, Lanes
+from tandem.environments.row_infos import chosen_infos
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout
 from tandem.spaces.batches import Actions, Observations
@@ -143,6 +144,8 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             raise
 
     def _send_reset(self, mask: Mask, seed: Seed, options: Any) -> None:
+        if not mask.all():  # it returns the rows of all environments
+            self._lanes.expect_taken("reset", self._lanes.busy)
         self._lanes.drop()
         self._workers.set_reset_options(options)
         indices = env_indices(mask, self.num_envs)
@@ -153,6 +156,8 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     ) -> tuple[Obs, dict[str, Any]]:
         """Starts new episodes. A step that an interrupt or a time-out left pending is received first, and dropped.
 
+        Steps of halves and of batches are dropped only if all environments are reset; with `env_ids` they go on.
+
         Args:
           seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random stream continues.
           options: None, or a mapping, which each environment's `reset` gets without "reset_mask". "reset_mask",
@@ -162,15 +167,26 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
         Returns:
           Observations, as `step` returns them, and infos of the environments that were reset. With `env_ids` both are
-          of these environments alone, in their order.
+          of these environments alone, in their order. Of others, infos["env_failed"] marks those whose rows are
+          invalid, since they have raised an exception and await their reset.
 
         Raises:
           InvalidArgument: An invalid seed, mask or index.
+          StepPending: In halves or batches: results of these environments were not received, and `recv` did not raise
+            EnvFailed for them. With "reset_mask": results of any environment were not received.
           EnvFailed: An environment raised an exception; the others were reset.
           TandemError: As `SharedMemoryClient.reset`.
         """
         try:
-            return super().reset(seed=seed, options=options, env_ids=env_ids)
+            if env_ids is None or self.closed or not self._lanes.busy:
+                return super().reset(seed=seed, options=options, env_ids=env_ids)
+            _, seed, ids = self._expect_reset("reset", seed, options, env_ids)
+            self._chosen = None
+            assert ids is not None
+            self._workers.set_reset_options(options)
+            chosen = sorted(ids)
+            infos = self._lanes.reset(chosen, seeds_of(seed, chosen))
+            return self._observations.rows(ids), chosen_infos(infos, ids)
         except StepTimeout as error:
             raise self._with_stacks(error) from None
 
@@ -205,6 +221,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
                 its = OptionsOfWorkers([options[first + turn] if turn < count else None for first, count in rows])
                 its_seeds = [seeds[index] for index in ids if seeds] or None
                 mask, chosen_seeds, _ = self._expect_reset("reset", its_seeds, None, ids)
+                self._lanes.drop()
                 try:
                     obs, infos = self._reset_expected(mask, chosen_seeds, its)
                 except EnvFailed as error:
@@ -290,6 +307,9 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
         Raises:
           NoStepPending: Nothing was sent.
+          EnvFailed: As `step`. Of a half or batch, the next call returns the results. In infos, "env_failed" marks the
+            environments that failed; they are truncated, with reward 0 and the observation of their reset, if there was
+            one meanwhile.
           TandemError: As `step`.
         """
         try:

@@ -3,9 +3,10 @@
     try:
         env.step(action)
     except BaseException as error:
-        text = failure(env, 3, error)
+        text = failure(env, 3, error, 0, 17)
 
-Its last line names the environment, such as "in environment 3, my_envs.MyEnv (My-v0)".
+Its last line names the place, such as "in environment 3, my_envs.MyEnv (My-v0), episode 0, step 17", or "..., reset".
+`tandem.errors` reads numbers from it.
 """
 
 import traceback
@@ -14,17 +15,20 @@ from typing import Any
 import gymnasium
 
 
-def failure(env: gymnasium.Env[Any, Any], env_id: int, error: BaseException) -> str:
-    """Returns the traceback and the environment's number and class, as text.
+def failure(env: gymnasium.Env[Any, Any], env_id: int, error: BaseException, episode: int, step: int) -> str:
+    """Returns the traceback, the environment's number and class, and when it failed, as text.
 
-    The exception gets a note with number and class. It loses its traceback, which would keep the frames' objects.
+    The exception gets a note with the last line. It loses its traceback, which would keep the frames' objects.
 
     Args:
       env: The environment, with its wrappers.
       env_id: Its number.
       error: What its `step` or `reset` raised, or what is wrong with their results.
+      episode: The number of its episode, from 0.
+      step: The number of the step in this episode, from 0; -1: the reset.
     """
-    text = failure_text(error, f"in environment {env_id}, {_described(env)}")
+    when = "reset" if step < 0 else f"step {step}"
+    text = failure_text(error, f"in environment {env_id}, {_described(env)}, episode {episode}, {when}")
     error.__traceback__ = None
     return text
 
@@ -33,7 +37,9 @@ def failure_text(error: BaseException, place: str) -> str:
     """Returns the traceback of any exception, with `place` as its last line."""
     try:
         error.add_note(place)
-        return "".join(traceback.format_exception(error))
+        text = "".join(traceback.format_exception(error))
+        # The exceptions of a group come after its notes.
+        return text if text.endswith(f"{place}\n") else f"{text}{place}\n"
     except Exception as other:  # of any exception's methods
         return f"{type(error).__name__}, of which no traceback can be made: {type(other).__name__}\n{place}\n"
 

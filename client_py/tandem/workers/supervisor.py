@@ -101,7 +101,7 @@ class _Process:
     Attributes:
       pid: Its number; valid until it is awaited.
       end: A pidfd, readable when it has ended.
-      starts: When processes of this worker were started, in seconds of time.monotonic().
+      starts: When processes of this worker were started again, in seconds of time.monotonic().
       awaited: Whether it has ended, and its number may be another process's.
     """
 
@@ -170,7 +170,7 @@ class _Supervisor:
             finally:  # whatever happens: the child must not go on as a supervisor
                 os._exit(1)
         worker_end.close()
-        process = _Process(pid, os.pidfd_open(pid), [*starts, time.monotonic()])
+        process = _Process(pid, os.pidfd_open(pid), starts)
         self._inputs.register(process.end, select.EPOLLIN)
         if index in self._unsent:
             self._unsent[index][0].close()
@@ -264,15 +264,15 @@ class _Supervisor:
             starts = [start for start in process.starts if now - start < _RESTARTS_SECS]
             if not self._start.restarts:
                 text += "; restart_workers=True starts it again"
-            elif len(starts) > _MOST_RESTARTS:
+            elif len(starts) >= _MOST_RESTARTS:
                 text += f"; it was started again {_MOST_RESTARTS} times in the last {_RESTARTS_SECS:.0f} s"
-            if not self._start.restarts or len(starts) > _MOST_RESTARTS or not region.replace_worker(index):
+            if not self._start.restarts or len(starts) >= _MOST_RESTARTS or not region.replace_worker(index):
                 region.end(text)
                 self._announce_end(text)
                 return False
             self._inputs.unregister(process.end)  # a fork may still have a copy
             process.close()
-            self._workers[index] = self._forked(index, starts, found)
+            self._workers[index] = self._forked(index, [*starts, now], found)
         return True
 
     def _announce_end(self, reason: str) -> None:
