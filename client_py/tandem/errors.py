@@ -181,6 +181,8 @@ class GpuOtherContext(GpuFailed, code=30):
     """A context other than the device's primary one is current in this thread. The primary one is that of torch."""
 
 
+NAMES = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, TandemError)}
+
 # Texts of ClientSide (transport/session), which also have the last line of `tandem.workers.env_failures.failure`.
 _FAILURE = re.compile(
     r"^environment (\d+) of worker (\d+) raised .*\n.*, episode (\d+), (?:step (\d+)|reset)\s*\Z", re.DOTALL
@@ -207,6 +209,10 @@ def from_native(class_name: str, message: str, region: str) -> TandemError:
         error.worker, first, last = (int(number) for number in found.groups())
         error.env_ids = tuple(range(first, last + 1))
     return error
+
+
+# What to do about a process that was killed by SIGKILL.
+OUT_OF_MEMORY = "the kernel kills processes when memory runs out (see dmesg); then use fewer environments"
 
 
 def how_it_ended(code: int) -> str:

@@ -56,9 +56,11 @@ void LogLine(absl::string_view line);
 //   kExitBadUsage  unknown flag, bad value, or kInvalidArgument from engine or
 //                  region
 //   kExitFailed    any other error of engine or region
-// Errors go to stderr, one line each. After kExitBadUsage the last line has a
-// fixed form. tandem.launch_engine rewrites it with the names of its own
-// keywords (client_py/tandem/engine/refusals.py):
+// Errors go to stderr, one line each. The last line has a fixed form:
+//   tandem TIME error: CLASS: TEXT
+// tandem.launch_engine raises this class of Python's. After kExitBadUsage it
+// rewrites the text with the names of its own keywords
+// (client_py/tandem/engine/refusals.py):
 //   tandem TIME error: InvalidArgument: --FLAG: expected ..., found ...; NEXT
 //   ... --FLAG: unknown KIND: expected one of NAME, NAME, found 'NAME'; NEXT
 // For a task option the option's name stands in place of --FLAG.

@@ -36,6 +36,8 @@
 #include "engine_adapter/ports/debug_canvas.h"
 #include "transport/base/available_memory.h"
 #include "transport/base/error.h"
+#include "transport/memory/dead_region.h"
+#include "transport/memory/named_file.h"
 
 namespace tandem {
 namespace {
@@ -225,6 +227,13 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
 
   const EnvironmentMemory memory(**data);
   TANDEM_RETURN_IF_ERROR(memory.Check(request.num_envs, 0));
+  // Before the environments, which may take minutes: the region's largest rows,
+  // which are observations, final observations and actions.
+  RemoveDeadRegions();
+  const uint64_t row = 2 * uint64_t{schema.obs_size} + schema.act_size;
+  TANDEM_RETURN_IF_ERROR(
+      NamedFile::CheckRoom(request.num_envs * row * sizeof(float),
+                           {"the region", "use fewer environments"}));
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);

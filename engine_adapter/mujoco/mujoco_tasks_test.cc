@@ -1,6 +1,7 @@
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <cstdint>
@@ -377,6 +378,19 @@ TEST_F(MujocoTasksTest, RefusesMoreEnvironmentsThanFitIntoMemory) {
   const absl::Status status =
       MakeMujocoEngine("Humanoid-v5", {.num_envs = 4'000'000'000U}).status();
   EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
+}
+
+TEST_F(MujocoTasksTest, LooksAtTheRegionsRoomBeforeItMakesEnvironments) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status =
+      MakeMujocoEngine("Humanoid-v5", {.num_envs = 2}).status();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "the region needs"))
+      << status;
 }
 
 TEST_F(MujocoTasksTest, UserModelObservesFullStateAndNeverTerminates) {

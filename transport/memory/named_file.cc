@@ -18,11 +18,8 @@
 #include "transport/memory/shared_file.h"
 
 namespace tandem {
-namespace {
 
-// Refuses a size that exceeds the free space of /dev/shm, the free memory (to
-// reserve more would start the OOM killer), or the limit on file sizes.
-absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
+absl::Status NamedFile::CheckRoom(uint64_t bytes, const Texts& texts) {
   struct statvfs shm;
   if (statvfs(kSharedMemoryDir, &shm) != 0) {
     return MakeSystemError(
@@ -53,8 +50,6 @@ absl::Status CheckRoom(uint64_t bytes, const NamedFile::Texts& texts) {
   }
   return CheckMemory(bytes, absl::StrCat(texts.what, " needs"), texts.smaller);
 }
-
-}  // namespace
 
 absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
                                              uint64_t bytes, bool group_access,

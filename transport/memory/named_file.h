@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
@@ -37,6 +38,11 @@ class NamedFile {
     absl::string_view what;     // "the region"
     absl::string_view smaller;  // "use fewer environments"
   };
+
+  // Refuses a size that exceeds the free space of /dev/shm, the free memory (to
+  // reserve more would start the OOM killer), or the limit on file sizes:
+  // kOutOfSharedMemory, as Reserve does.
+  static absl::Status CheckRoom(uint64_t bytes, const Texts& texts);
 
   // Makes an unnamed file of `bytes` zeroes, reserves and touches its memory,
   // and locks kEngineLockByte. Its mode is 0600; with group access, 0660.

@@ -20,6 +20,7 @@ from tandem.engine import options, program, refusals
 from tandem.engine.task_options import to_json
 from tandem.errors import (
     AlreadyAttached,
+    EngineFailed,
     EngineStartFailed,
     ForkedChild,
     InvalidArgument,
@@ -95,6 +96,8 @@ def launch_engine(
     Raises:
       InvalidArgument: An unknown task or option, or a value that this function or the engine refuses.
       AlreadyAttached: Another engine serves a region of that name.
+      OutOfSharedMemory: The machine has no room for so many environments.
+      TandemError: Another error of the table that the engine met, such as AccessDenied.
       EngineStartFailed: The program is missing, ended or took too long; the message has the end of its log.
     """
     num_envs = integer("num_envs", num_envs, 1)  # the engine has upper limits
@@ -180,7 +183,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         self._command = command
         self._launcher_pid = os.getpid()
         try:
-            self._log = _Log()
+            self._log = Log()
             # `_stop` closes it, too, except in a forked child. Finalizers run in reverse order: this after `_stop`.
             close_log = weakref.finalize(self, self._log.close)
             try:
@@ -279,14 +282,13 @@ class EngineProcess(ClosesOnExit, NotPicklable):
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
         words = self.log_tail()
         kind, reason = refusals.last_error(words) or ("", "")
-        if kind == AlreadyAttached.__name__:
-            raise AlreadyAttached(reason)
-        if kind == InvalidArgument.__name__ and exit_code in (refusals.EXIT_CODE, 0):  # 0: SIGCHLD is ignored
-            raise InvalidArgument(refusals.in_keywords(reason))
+        # With SIGCHLD ignored each exit code is 0. A failure of the engine itself is EngineStartFailed.
+        if exit_code in (0, 1, refusals.EXIT_CODE) and kind in errors.NAMES - {EngineFailed.__name__}:
+            raise errors.from_native(kind, refusals.in_keywords(reason), self._name)
         earlier = words.rpartition("\n")[0] if reason else words
         said = f"The end of its log:\n{earlier}" if earlier else f"Its log has nothing{' else' if reason else ''}."
         if exit_code == -signal.SIGKILL:
-            said += "\nThe kernel kills processes when memory runs out (see dmesg); then use fewer environments."
+            said += f"\nNext: {errors.OUT_OF_MEMORY}."
         if reason:
             what = f"{what}: {refusals.in_keywords(reason)}"
         error = EngineStartFailed(f"the engine {what}\n{said}\nIts command: {printable(' '.join(self._command))}")
@@ -304,17 +306,19 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         return f"<tandem.EngineProcess {self._name!r}: pid={self.pid}, {state}>"
 
 
-class _Log:
-    """The engine's standard output and standard error.
+class Log:
+    """The standard output and standard error of a process, such as an engine.
 
     A file rather than a pipe, so that the engine needs no reader. It has no name, and ends with its last user.
     """
 
     def __init__(self) -> None:
-        self._file: int | None = os.memfd_create("tandem-engine-log")
+        """Makes the file; OSError: this process has too many open files."""
+        self._file: int | None = os.memfd_create("tandem-log")
         self._last_tail = ""
 
     def fileno(self) -> int:
+        """Returns the descriptor, for a child process."""
         assert self._file is not None
         return self._file
 
@@ -342,7 +346,7 @@ class _Log:
             os.close(file)
 
 
-def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "_Log", owner: int) -> None:
+def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "Log", owner: int) -> None:
     """Ends an engine; holds no reference to its EngineProcess, so that it can run when that is collected."""
     if os.getpid() != owner:
         return

@@ -3,6 +3,7 @@
 import gc
 import os
 import pickle
+import re
 import signal
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import tandem
+from tandem import errors
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     TRIVIAL_ENGINE,
     in_forked_child,
@@ -245,6 +247,36 @@ def test_a_refusal_is_reported_where_exit_codes_are_not() -> None:
             tandem.launch_engine("Ant-v4")
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize("kind", sorted(errors.NAMES - {"TandemError", "EngineFailed"}))
+def test_an_error_of_the_table_keeps_its_type(kind: str, tmp_path: Path) -> None:
+    """As for environments in Python; the text is the engine's, with keywords."""
+    server = tmp_path / "server"
+    server.write_text(f"#!/bin/sh\necho 'tandem 10:00:00.000 error: {kind}: --num_envs: no room' >&2\nexit 1\n")
+    server.chmod(0o755)
+    with pytest.raises(getattr(tandem, kind, getattr(errors, kind)), match="num_envs: no room$") as caught:
+        tandem.launch_engine("x", name=unique_name(), server=server)
+    assert type(caught.value).__name__ == kind
+
+
+_OUT_OF_ROOM = """
+import resource, tandem
+resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))
+for task, num_envs in (("CartPole-v1", 2_000_000), ("Humanoid-v5", 60_000)):
+    try:
+        tandem.make_vec(task, num_envs)
+    except tandem.OutOfSharedMemory as error:
+        print(task, error)
+"""
+
+
+def test_an_engine_without_room_is_out_of_shared_memory() -> None:
+    """Also if its environments would take longer than start_timeout: the room is looked at before they are made."""
+    output, _ = start_python(_OUT_OF_ROOM).communicate()
+    first, second = output.splitlines()
+    assert re.match("CartPole-v1 the region needs ", first)
+    assert re.match("Humanoid-v5 (the region needs|60000 environments need) ", second)
 
 
 def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.engine.process import EngineProcess
+from tandem.errors import GpuDriverMissing
 from tandem.testing.cuda_engine import WIDTH, expected_obs
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.standin import LIBRARY, StandIn, memories_in_use
@@ -572,7 +573,7 @@ def test_an_engine_that_needs_the_driver_does_not_start_without(
     """Its log has the driver's error."""
     monkeypatch.setenv("TANDEM_CUDA", setting)
     monkeypatch.setenv("TANDEM_CUDA_LIBRARY", "/no/libcuda.so")
-    with pytest.raises(tandem.EngineStartFailed, match=r"/no/libcuda\.so"):
+    with pytest.raises(GpuDriverMissing, match=r"/no/libcuda\.so"):
         _launch(fills_cpu=fills_cpu).close()
     monkeypatch.setenv("TANDEM_CUDA_LIBRARY", str(LIBRARY))
 
@@ -591,7 +592,7 @@ def test_a_failed_copy_on_the_device_fails_the_step_but_not_the_engine(monkeypat
 
 def test_real_time_is_refused() -> None:
     """An engine with arrays on a GPU steps only by exchanges."""
-    with pytest.raises(tandem.EngineStartFailed, match="arrays on a GPU"):
+    with pytest.raises(tandem.Unsupported, match="arrays on a GPU"):
         tandem.launch_engine(
             name=unique_name(), num_envs=_ENVS, server=_ENGINE, timeout=60, flags=["--mode=realtime"]
         ).close()
