@@ -1,11 +1,12 @@
 """An engine's warnings, and its refusal of an argument in terms of Python's keywords.
 
-An engine that refuses an argument ends with exit code 2, after a line of a fixed form
-(engine_adapter/host/server_main.h).
+An engine that refuses an argument ends with exit code 2, and with exit code 1 after other errors; its last line has a
+fixed form (engine_adapter/host/server_main.h).
 """
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 
 from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
@@ -104,7 +105,9 @@ def in_keywords(refusal: str) -> str:
     kind, names, found = unknown.groups()
     if kind == "option":
         text = text.replace("task_options", found, 1)
-    return text + _advice(kind, names, found)
+    if kind == "option":
+        return text + advice(found, names.split(", ") if names else [])
+    return text + nearest(found, names.split(", "))
 
 
 def _without_flag(refusal: str, flag: str, value: str) -> str:
@@ -122,11 +125,14 @@ def _without_flag(refusal: str, flag: str, value: str) -> str:
     )
 
 
-def _advice(kind: str, names: str | None, found: str) -> str:
-    known = names.split(", ") if names else []
-    if kind == "option" and found in _WRITE_INSTEAD:
-        return f"; use {_WRITE_INSTEAD[found]}"
-    if kind == "option":
-        known += KEYWORDS
-    nearest = difflib.get_close_matches(found, known, n=1)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+def advice(option: str, known: Sequence[str] = ()) -> str:
+    """Returns what to write instead of an unknown option; "": it resembles no keyword, and none of the known ones."""
+    if option in _WRITE_INSTEAD:
+        return f"; use {_WRITE_INSTEAD[option]}"
+    return nearest(option, [*known, *KEYWORDS])
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Returns the end of an error text, with the known name that an unknown one resembles; "": it resembles none."""
+    found = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""

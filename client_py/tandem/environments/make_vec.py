@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import os
 import re
@@ -12,13 +13,15 @@ from copy import deepcopy
 from typing import Any, Literal, overload
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, _find_spec
 from numpy.typing import DTypeLike
 
 from tandem.arguments import flag, integer, one_of, shown, text
 from tandem.client import AutoresetMode, SharedMemoryClient
+from tandem.engine import program
 from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, Size, group_of, side_of
 from tandem.engine.process import EngineProcess, launch_engine
+from tandem.engine.refusals import advice, nearest
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
 from tandem.environments.python_backend import EnvFn, function_of_id, limited, start_workers
@@ -77,14 +80,14 @@ def make_vec(
     >>> envs.close()
 
     Args:
-      task: A task of Tandem, such as "Ant-v5"; an id of Gymnasium's registry; or functions that make environments.
+      task: A task of Tandem, such as "Ant-v5"; an id of Gymnasium, or "module:id"; or functions that make environments.
       num_envs: Number of environments; None: 1, or the number of functions.
       backend: "native": an id's task in C++; "python": Gymnasium's environment; None: C++ if there is such a task.
       num_workers: Python: processes that share the environments; None: as many as cores and environments allow.
       restart_workers: Python: whether a worker that dies is started again, at most five times within 60 s; otherwise
         its death raises `PeerGone`.
       batch_size: Python: `recv` returns results of so many environments, those that are ready first.
-      env_kwargs: Keyword arguments of an id's environment.
+      env_kwargs: Keyword arguments of an id's environment, or of the functions.
       threads: C++: threads that step the environments; 0: as many as cores and environments allow.
       autoreset_mode: When an ended episode is followed by the next: a `gymnasium.vector.AutoresetMode`, or its value.
       copy: False: observations are the region's own arrays, which the next step overwrites; in C++ float32.
@@ -112,9 +115,9 @@ def make_vec(
     if not isinstance(engine_options, EngineOptions):
         raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(engine)}")
     mode = autoreset_mode_of(autoreset_mode)
-    spec = _python_spec(task, backend, engine_options)
+    task, spec = _resolved(task, backend, engine_options)
     if spec is not None or not isinstance(task, str | None):
-        return _in_python(spec, given, mode, engine_options)
+        return _in_python(spec, {**given, "task": task}, mode, engine_options)
     for name, instead in _OF_WORKERS.items():
         _refuse(given, (name,), f"of an engine, which has no worker processes; {instead}")
     functions = _own_functions(reward, terminated, observation, dtype, engine_options)
@@ -162,10 +165,6 @@ def make_vec(
     try:
         launched = launch()
     except InvalidArgument as error:
-        if task is not None and task not in TASKS and server is None and str(error).startswith("task"):
-            raise InvalidArgument(
-                f"{error}; gymnasium.registry has no such id either: import what registers it"
-            ) from None
         if render_mode is None:
             raise
         raise InvalidArgument(re.sub(r"^(frames|FrameOptions\.\w+):", "render_mode:", str(error))) from None
@@ -197,53 +196,70 @@ def cores_argument(task: Any, backend: str | None, num_envs: int, cores: int) ->
 
     A task in C++ has threads, environments in Python have worker processes.
     """
-    if isinstance(task, str | None) and _python_spec(task, backend, EngineOptions()) is None:
+    task, spec = _resolved(task, backend, EngineOptions())
+    if spec is None and isinstance(task, str | None):
         return {"threads": min(cores, num_envs)}
     return {"num_workers": min(cores, num_envs)}
 
 
-def _python_spec(task: object, backend: str | None, options: EngineOptions) -> EnvSpec | None:
-    """Returns the spec of an id that runs in Python; None: a task in C++, or no id."""
+def _resolved(task: Any, backend: str | None, options: EngineOptions) -> tuple[Any, EnvSpec | None]:
+    """Returns the task without a module's name, and the spec of an id that runs in Python; None: C++, or no id."""
     if backend is not None:
         one_of("backend", backend, ("native", "python"))
         if not isinstance(task, str | None) and backend == "native":
             raise InvalidArgument("backend: expected 'python' for functions, which run in Python, found 'native'")
         if task is None and backend == "python":
             raise InvalidArgument("backend: expected None or 'native' without a task, found 'python'; pass an id")
-    if not isinstance(task, str) or backend == "native":
-        return None
-    if backend is None and (task.removeprefix("tandem/") in TASKS or options.server is not None):
-        return None
+    if not isinstance(task, str) or not task or (options.server is not None and backend != "python"):
+        return task, None
+    module, _, name = task.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    if backend == "native" or (backend is None and name.removeprefix("tandem/") in TASKS):
+        return name, None
     try:
-        return gymnasium.spec(task)
-    except (gymnasium.error.Error, ModuleNotFoundError) as error:
-        if backend is None:
-            return None  # the engine's text has the nearest task
-        raise InvalidArgument(f"task: expected an id of gymnasium.registry, found {shown(task)}: {error}") from None
+        spec = _find_spec(name)  # as gymnasium.make: without a version, the latest one, with a warning
+    except gymnasium.error.Error as error:
+        if backend is None and program.VARIABLE in os.environ:  # the user's engine has tasks of its own
+            return name, None
+        reason = str(error).rstrip(".")
+        if "Did you mean" not in reason and "Please use" not in reason:
+            known = [*gymnasium.registry, *(() if backend else TASKS)]
+            reason += nearest(name, known) or "; 'module:id' imports the module that registers an id"
+        expected = "gymnasium.registry" if backend else "tandem.list_tasks() or of gymnasium.registry"
+        raise InvalidArgument(f"task: unknown: expected one of {expected}, found {shown(name)}: {reason}") from None
+    is_native = backend is None and spec.id.removeprefix("tandem/") in TASKS
+    return spec.id, None if is_native else spec
 
 
 def _in_python(
     spec: EnvSpec | None, given: dict[str, Any], mode: AutoresetMode, options: EngineOptions
 ) -> WorkerVectorEnv:
     """Makes the environments of a spec, or of the functions that `task` is."""
-    unused = ("threads", "dtype", "model", "images", "grpc")
-    _refuse(given, unused, "of environments in Python")
-    own = ("reward", "terminated", "observation")
+    _refuse(given, ("threads",), "of environments in Python; num_workers=... is the number of their processes")
+    _refuse(given, ("model", "images", "grpc"), "of environments in Python")
+    own = ("reward", "terminated", "observation", "dtype")
     _refuse(given, own, "of environments in Python, where a wrapper of the environment does this")
-    if given["task_options"]:
-        name = next(iter(given["task_options"]))
+    for name, value in given["task_options"].items():
+        instead = advice(name).replace("use threads", "use num_workers")
         raise InvalidArgument(
-            f"{name}: expected an argument of make_vec, found another; env_kwargs={{...}} has those of the environment"
+            f"{name}: expected an argument of make_vec, found {shown(value)}{instead}; arguments of environments are "
+            f"written env_kwargs={shown(given['task_options'])}"
         )
     flag("restart_workers", given["restart_workers"], after="")
     count = None if given["num_envs"] is None else integer("num_envs", given["num_envs"], 1, 2**24)
     preload: list[str] = []
     if spec is None:
-        _refuse(given, ("env_kwargs", "render_mode"), "of a function; pass functools.partial(...)")
+        its = f"env_kwargs={{'render_mode': {shown(given['render_mode'])}}}"
+        _refuse(given, ("render_mode",), f"of a function; pass {its}, which the function gets")
         env_fns = functions_of(given["task"], count)
+        made: dict[int, EnvFn] = {id(env_fn): env_fn for env_fn in env_fns}  # each function is pickled once
+        if given["env_kwargs"]:
+            made = {key: functools.partial(env_fn, **given["env_kwargs"]) for key, env_fn in made.items()}
         if (steps := given["max_episode_steps"]) not in (None, 0, -1):
             steps = integer("max_episode_steps", steps, 1)
-            env_fns = [functools.partial(limited, env_fn, steps) for env_fn in env_fns]
+            made = {key: functools.partial(limited, env_fn, steps) for key, env_fn in made.items()}
+        env_fns = [made[id(env_fn)] for env_fn in env_fns]
     else:
         function, preload = function_of_id(
             spec, given["env_kwargs"] or {}, given["render_mode"], given["max_episode_steps"]

@@ -11,22 +11,23 @@ import tandem
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tools.testing import pytest_main
 
-_TASKS = "expected one of Ant-v5, CartPole-v1, .*, Walker2d-v5"
-_NOWHERE = "; gymnasium.registry has no such id either: import what registers it"
+_UNKNOWN = "task: unknown: expected one of tandem.list_tasks.. or of gymnasium.registry, found"
+_NOWHERE = "doesn't exist; 'module:id' imports the module that registers an id"
 _OPTIONS = "expected one of ctrl_cost_weight, .*, xml_file"
 _SIZED = "expected .width, height., a text such as '320x240', or tandem"
 
 # The arguments, and the full text of the error as a regular expression.
 _REFUSED: list[tuple[dict[str, Any], str]] = [
     # Tasks and models.
-    (
-        {"task": "HalfCheetah-v9"},
-        f"task: unknown task: {_TASKS}, found 'HalfCheetah-v9'; did you mean 'HalfCheetah-v5'?{_NOWHERE}",
-    ),
-    ({"task": "tandem/Ant-v4"}, f"task: unknown task: {_TASKS}, found 'Ant-v4'; did you mean 'Ant-v5'?{_NOWHERE}"),
-    ({"task": "Breakout"}, f"task: unknown task: {_TASKS}, found 'Breakout'{_NOWHERE}"),
+    ({"task": "HalfCheetah-v9"}, f"{_UNKNOWN} 'HalfCheetah-v9': .*`v5` .; did you mean 'HalfCheetah-v5'?"),
+    ({"task": "tandem/Ant-v4"}, f"{_UNKNOWN} 'tandem/Ant-v4': .* is deprecated. Please use `tandem/Ant-v5` instead"),
+    ({"task": "FrozenLake-v0"}, f"{_UNKNOWN} 'FrozenLake-v0': .* is deprecated. Please use `FrozenLake-v1` instead"),
+    ({"task": "FrozenLak-v1"}, f"{_UNKNOWN} 'FrozenLak-v1': .*FrozenLake.*"),
+    ({"task": "Nope-v1"}, f"{_UNKNOWN} 'Nope-v1': .*Did you mean: `Hopper`?"),
+    ({"task": "ALE/Pong-v5"}, f"{_UNKNOWN} 'ALE/Pong-v5': Namespace ALE not found. .*"),
+    ({"task": "Breakout"}, f"{_UNKNOWN} 'Breakout': Environment `Breakout` {_NOWHERE}"),
     ({"task": ""}, "task, model: expected one of them, found neither; .*"),
-    ({"task": "--task"}, f"task: unknown task: {_TASKS}, found '--task'{_NOWHERE}"),
+    ({"task": "--task"}, f"{_UNKNOWN} '--task': Environment `--task` {_NOWHERE}"),
     ({"task": 7}, "task: expected a task's name, a function that makes an environment, or a sequence of .*, found 7"),
     ({"task": None}, "task, model: expected one of them, found neither; pass a task such as 'Ant-v5', or model=.*"),
     ({"model": "robot.xml"}, "task, model: expected one of them, found both; pass a task .*"),
@@ -113,7 +114,7 @@ def test_an_invalid_argument(given: dict[str, Any], text: str) -> None:
         tandem.make_vec(**{"task": "Hopper-v5", **given})
     found = str(caught.value)
     assert re.fullmatch(text.replace("?", r"\?"), found), found
-    assert "--" not in re.sub("--assets|--list_tasks|'--task'", "", found)
+    assert "--" not in re.sub("--assets|--list_tasks|'--task'|`--task`", "", found)
 
 
 def test_an_unsupported_render_mode() -> None:
@@ -138,6 +139,13 @@ def test_an_engine_that_cannot_draw(argument: str) -> None:
         tandem.launch_engine(server="engine_adapter/reference/server", **{argument: (8, 8)})  # type: ignore[arg-type]
     text = f"{argument}: expected a task that can be drawn, found '.*', which cannot; leave it out"
     assert re.fullmatch(text, str(caught.value)), caught.value
+
+
+@pytest.mark.parametrize("option", ["task", "model"])
+def test_a_task_of_a_program_that_has_none(option: str) -> None:
+    """The error names the argument, and not only the flag."""
+    with pytest.raises(tandem.InvalidArgument, match=f"^{option}: expected none, found 'Ant-v5': .* has no flag"):
+        tandem.launch_engine(server="engine_adapter/reference/server", **{option: "Ant-v5"})  # type: ignore[arg-type]
 
 
 def test_user_flags_keep_their_names() -> None:

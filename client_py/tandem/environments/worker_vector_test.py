@@ -249,10 +249,24 @@ def test_choice_of_the_backend() -> None:
     [
         (("Acrobot-v1", 2, {"backend": "rust"}), "backend: expected one of 'native', 'python', found 'rust'"),
         ((ScriptedEnv, 2, {"backend": "native"}), "backend: expected 'python' for functions"),
-        (("No-v1", 2, {"backend": "python"}), "task: expected an id of gymnasium.registry, found 'No-v1'"),
-        (("Acrobot-v1", 2, {"threads": 2}), "threads: expected 0, found 2: it is no option of environments in Python"),
-        (("Acrobot-v1", 2, {"gravity": 2}), "gravity: expected an argument of make_vec.*env_kwargs"),
-        ((ScriptedEnv, 2, {"env_kwargs": {"length": 2}}), "env_kwargs: expected None.*functools.partial"),
+        (
+            ("No-v1", 2, {"backend": "python"}),
+            "task: unknown: expected one of gymnasium.registry, found 'No-v1': .* doesn't exist",
+        ),
+        (
+            ("Acrobot-v1", 2, {"threads": 2}),
+            "threads: expected 0, found 2: .* in Python; num_workers=... is the number",
+        ),
+        (("Acrobot-v1", 2, {"gravity": 2}), "gravity: expected .*, found 2; .* are written env_kwargs={'gravity': 2}$"),
+        ((ScriptedEnv, 2, {"length": 2}), "length: expected .*, found 2; .* are written env_kwargs={'length': 2}$"),
+        ((ScriptedEnv, 2, {"n_envs": 2}), "n_envs: .*, found 2; use num_envs; "),
+        ((ScriptedEnv, 2, {"num_threads": 2}), "num_threads: .*, found 2; use num_workers; "),
+        ((ScriptedEnv, 2, {"num_worker": 2}), "num_worker: .*, found 2; did you mean 'num_workers'.; "),
+        (
+            (ScriptedEnv, 2, {"render_mode": "rgb_array"}),
+            "render_mode: .*pass env_kwargs={'render_mode': 'rgb_array'},",
+        ),
+        ((ScriptedEnv, 2, {"dtype": np.float32}), "dtype: .*, where a wrapper of the environment does this"),
         ((ScriptedEnv, 2, {"num_workers": 3}), r"num_workers: expected an integer in 1 \.\. 2, found 3"),
         ((ScriptedEnv, 0, {}), "num_envs: expected an integer in 1"),
         (([ScriptedEnv] * 3, 2, {}), "num_envs: expected 3, the number of functions, found 2"),
@@ -269,6 +283,17 @@ def test_invalid_arguments(arguments: tuple[Any, Any, dict[str, Any]], text: str
     task, num_envs, options = arguments
     with pytest.raises(tandem.InvalidArgument, match=text):
         tandem.make_vec(task, num_envs, **options)
+
+
+@pytest.mark.parametrize("functions", [ScriptedEnv, [ScriptedEnv, functools.partial(ScriptedEnv, length=5)]])
+def test_functions_get_keyword_arguments(functions: Any) -> None:
+    """As an id's environment does; the limit of steps applies, too."""
+    with closing(tandem.make_vec(functions, 2, env_kwargs={"length": 2})) as envs:
+        envs.reset(seed=0)
+        assert [envs.step([0, 0])[2].tolist() for _ in range(2)] == [[False] * 2, [True] * 2]
+    with closing(tandem.make_vec(functions, 2, env_kwargs={"length": 9}, max_episode_steps=1)) as envs:
+        envs.reset(seed=0)
+        assert envs.step([0, 0])[3].tolist() == [True, True]
 
 
 if __name__ == "__main__":
