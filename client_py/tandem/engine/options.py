@@ -93,9 +93,9 @@ class EngineOptions:
     Attributes:
       restart: Whether a dead engine is started again; otherwise its death raises `PeerGone`.
       timeout: Seconds that a step or reset may take. A `render` for a viewer is part of the step that waits for it.
-      call_timeout: Of environments in Python: seconds that `call`, `get_attr`, `set_attr` or `render` may take; None:
-        `timeout`.
-      start_timeout: Seconds that the engine may take to start.
+      call_timeout: Of environments in Python: seconds that `call`, `get_attr`, `set_attr` or `render` may take, without
+        imports; None: `timeout`.
+      start_timeout: Seconds that the engine, or environments in Python without their imports, may take to start.
       wait: How the client waits for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
       server: Path of the engine's program; see `launch_engine`.
       flags: Further flags for it, such as ("--gravity=3",) for an engine of your own; its --help lists them.

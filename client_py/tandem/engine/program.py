@@ -54,7 +54,19 @@ def gateway() -> Path | None:
 def command(server: str | os.PathLike[str] | None = None) -> list[str]:
     """Returns the words that run the program: a file *.py runs in this Python. Raises as `find`."""
     found = find(server)
-    return [sys.executable, str(found)] if found.suffix == ".py" else [str(found)]
+    return [interpreter(), str(found)] if found.suffix == ".py" else [str(found)]
+
+
+def interpreter() -> str:
+    """Returns the path of this Python's program; EngineStartFailed: it is unknown."""
+    if not isinstance(sys.executable, str) or not sys.executable:
+        raise EngineStartFailed(f"sys.executable: expected this Python's program, found {sys.executable!r}; set it")
+    return sys.executable
+
+
+def inherited_variables() -> dict[str, str]:
+    """Returns this process's variables without PYTHONINSPECT, which keeps a Python from ending."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONINSPECT"}
 
 
 def variables() -> dict[str, str]:
@@ -62,7 +74,7 @@ def variables() -> dict[str, str]:
 
     RUNFILES_DIR: a build tree's data. TANDEM_GATEWAY: tandem-gateway, for the flag --grpc.
     """
-    all_of_them = dict(os.environ)
+    all_of_them = inherited_variables()
     runfiles = _PACKAGE.parent.parent.parent
     if runfiles.name.endswith(".runfiles"):
         all_of_them["RUNFILES_DIR"] = str(runfiles)

@@ -1,15 +1,11 @@
 """`start_workers`: starts the processes for environments in Python, and attaches to them."""
 
 import functools
-import io
 import os
-import sys
-import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import cloudpickle
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
@@ -19,7 +15,12 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import EngineOptions, FrameOptions, shown_envs, size_of
 from tandem.errors import InvalidArgument
 from tandem.workers.frames import FramePlan
+from tandem.workers.pickled import modules_of, pickled
 from tandem.workers.processes import WorkerProcesses
+
+# Packages that are imported before the workers are forked, which then share them: importing them starts no threads, and
+# makes nothing that each process must make for itself, such as a random generator, a connection or a display.
+_SHARED = ("gymnasium", "numpy", "stable_baselines3", "torch")
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 
@@ -36,6 +37,8 @@ def start_workers(
 ) -> tuple[SharedMemoryClient, WorkerProcesses]:
     """Starts workers for the environments of these functions, and attaches a client to them.
 
+    `preload`: modules that the functions import, and that their pickles do not name.
+
     Raises:
       InvalidArgument: An invalid number of workers, a function that cannot be pickled, invalid frames, or options of
         engines.
@@ -46,10 +49,12 @@ def start_workers(
     if num_workers is None:
         num_workers = min(most, len(os.sched_getaffinity(0)))
     num_workers = integer("num_workers", num_workers, 1, most, ", the number of environments")
+    pickles = _pickled(env_fns)
+    modules = {*preload, *(module for each in set(pickles) for module in modules_of(each))}
     workers = WorkerProcesses(
-        _pickled(env_fns),
+        pickles,
         num_workers,
-        preload=preload,
+        preload=sorted(module for module in modules if module.partition(".")[0] in _SHARED),
         restarts=restarts,
         info_bytes=options.info_bytes,
         object_bytes=options.object_bytes,
@@ -125,35 +130,15 @@ def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FrameP
 def function_of_id(
     spec: EnvSpec, env_kwargs: Mapping[str, Any], render_mode: str | None, max_episode_steps: int | None
 ) -> tuple[EnvFn, list[str]]:
-    """Returns the function that makes the environment of a spec, and the modules to import before the workers start."""
+    """Returns the function that makes the environment of a spec, and the modules that it imports."""
     arguments = dict(env_kwargs)
     if render_mode is not None:
         arguments["render_mode"] = render_mode
     if max_episode_steps is not None:
         arguments["max_episode_steps"] = max_episode_steps or -1  # Gymnasium's number for no limit
     entry_point = spec.entry_point
-    # Gymnasium's own modules start no threads.
-    own = isinstance(entry_point, str) and entry_point.startswith("gymnasium.")
-    preload = [entry_point.partition(":")[0]] if own and isinstance(entry_point, str) else []
-    return functools.partial(gymnasium.make, spec, **arguments), preload
-
-
-def _file_of(name: str) -> str | None:
-    """Returns the file that a new program would load as this module; None: it would find none.
-
-    `importlib.util.find_spec` asks the modules that are loaded, which may have been loaded from anywhere.
-    """
-    path: list[str] | None = None
-    file: str | None = None
-    parts = name.split(".")
-    for count in range(1, len(parts) + 1):
-        its_name = ".".join(parts[:count])
-        specs = (finder.find_spec(its_name, path) for finder in sys.meta_path)
-        spec = next((spec for spec in specs if spec is not None), None)
-        if spec is None:
-            return None
-        path, file = list(spec.submodule_search_locations or ()), spec.origin
-    return file
+    modules = [entry_point.partition(":")[0]] if isinstance(entry_point, str) else []
+    return functools.partial(gymnasium.make, spec, **arguments), modules
 
 
 def limited(env_fn: EnvFn, max_episode_steps: int) -> gymnasium.Env[Any, Any]:
@@ -167,59 +152,10 @@ def _pickled(env_fns: Sequence[EnvFn]) -> list[bytes]:
     for index, env_fn in enumerate(env_fns):
         if id(env_fn) not in pickles:
             try:
-                pickles[id(env_fn)] = _Pickler.dumps(env_fn)
+                pickles[id(env_fn)] = pickled(env_fn)
             except Exception as error:  # of any object's __reduce__
                 raise InvalidArgument(
                     f"env_fns[{index}]: expected a function that cloudpickle can pickle, found {shown(env_fn)}: "
                     f"{type(error).__name__}: {error}; make what cannot be pickled inside the function"
                 ) from error
     return [pickles[id(env_fn)] for env_fn in env_fns]
-
-
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
-    """Pickles by value what belongs to modules that a new program cannot import, such as test modules of pytest."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5)
-        self._by_value: dict[str, types.ModuleType | None] = {}
-
-    @classmethod
-    def dumps(cls, value: object) -> bytes:
-        """Returns the pickle of a value."""
-        file = io.BytesIO()
-        pickler = cls(file)
-        try:
-            pickler.dump(value)
-        finally:
-            for module in filter(None, pickler._by_value.values()):
-                cloudpickle.unregister_pickle_by_value(module)
-        return file.getvalue()
-
-    def reducer_override(self, value: Any) -> Any:
-        """As cloudpickle's, which is called for each function, class and module of a value."""
-        if isinstance(value, types.ModuleType):
-            self._look_at(value.__name__)
-        elif isinstance(value, types.FunctionType | type):
-            self._look_at(value.__module__)
-        return super().reducer_override(value)
-
-    def _look_at(self, name: object) -> None:
-        if not isinstance(name, str) or name in self._by_value:
-            return
-        module = None if name in cloudpickle.list_registry_pickle_by_value() else _lost_module(name)
-        self._by_value[name] = module
-        if module is not None:
-            cloudpickle.register_pickle_by_value(module)
-
-
-def _lost_module(name: str) -> types.ModuleType | None:
-    """Returns a module that is loaded, but that a new program would not find; None: there is none of this name."""
-    module = sys.modules.get(name)
-    file = getattr(module, "__file__", None)
-    if name == "__main__" or name.split(".")[0] in sys.stdlib_module_names or file is None:
-        return None
-    try:
-        found = _file_of(name)
-    except (ImportError, ValueError, KeyError):
-        found = None
-    return None if found is not None and os.path.realpath(found) == os.path.realpath(file) else module

@@ -1,7 +1,9 @@
 """`WorkerVectorEnv`: environments in Python, in worker processes, as a `gymnasium.vector.VectorEnv`."""
 
 import functools
+import pickle
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
 from tandem.errors import EnvFailed, InvalidArgument, StepTimeout
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.infos import VectorInfos
+from tandem.workers.pickled import modules_of, pickled
 from tandem.workers.processes import WorkerProcesses
 from tandem.workers.row_fields import arrays_of
 from tandem.workers.worker import OptionsOfWorkers
@@ -376,8 +379,8 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def is_wrapped(
         self, wrapper: type[gymnasium.Wrapper[Any, Any, Any, Any]], env_ids: EnvIds = None
     ) -> tuple[bool, ...]:
-        """Returns whether each environment, or each of `env_ids`, has a wrapper of this class."""
-        return self._apply("is_wrapped", functools.partial(_is_wrapped, wrapper), env_ids)
+        """Returns whether each environment, or each of `env_ids`, has a wrapper of this class; imports nothing."""
+        return self._apply("is_wrapped", functools.partial(_is_wrapped, pickled(wrapper)), env_ids)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Returns a copy of an attribute of every environment, or of its wrappers; errors are those of `call`."""
@@ -430,7 +433,10 @@ def _set(name: str, values: list[Any], env: Any, env_id: int) -> None:
     env.set_wrapper_attr(name, values[env_id])
 
 
-def _is_wrapped(wrapper: type, env: Any, env_id: int) -> bool:
+def _is_wrapped(wrapper_class: bytes, env: Any, env_id: int) -> bool:
+    if not modules_of(wrapper_class) <= sys.modules.keys():  # so this process has no object of the class
+        return False
+    wrapper = pickle.loads(wrapper_class)
     while not isinstance(env, wrapper):
         if not isinstance(env, gymnasium.Wrapper):
             return False

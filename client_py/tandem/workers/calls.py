@@ -8,14 +8,13 @@ import contextlib
 import os
 import pickle
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cloudpickle
 
 from tandem.errors import ConcurrentUse, EnvFailed, ForkedChild, InvalidArgument, PeerGone, StepTimeout
-from tandem.workers.crew import Crew
+from tandem.workers.crew import Crew, Deadline
 from tandem.workers.shared_value import SharedValue
 
 
@@ -69,10 +68,10 @@ class Calls:
           InvalidArgument: The function cannot be pickled.
           EnvFailed: The function raised an exception, or its result cannot be pickled.
           PeerGone: A worker has ended.
-          StepTimeout: A worker did not answer in time; the message has its stack. It goes on, and its answer is
-            dropped.
+          StepTimeout: A worker did not answer in time, without its imports; the message has its stack. It goes on,
+            and its answer is dropped.
         """
-        deadline = time.monotonic() + self.timeout
+        deadline = Deadline(self.timeout)
         with self._alone_in(what):
             return self._results(self._requested(what, function, env_ids), deadline)
 
@@ -83,7 +82,7 @@ class Calls:
 
     def results(self, request: Request, timeout: float | None) -> list[Any]:
         """Awaits the results of the latest request; errors are those of `apply`. After a StepTimeout it may go on."""
-        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        deadline = Deadline(self.timeout) if timeout is None else Deadline(timeout, extends=False)
         with self._alone_in(request.what):
             return self._results(request, deadline)
 
@@ -108,7 +107,7 @@ class Calls:
         self.is_asked = True
         return Request(what, number, [None] * len(self._crew.workers))
 
-    def _results(self, request: Request, deadline: float) -> list[Any]:
+    def _results(self, request: Request, deadline: Deadline) -> list[Any]:
         answers = request.answers
         try:
             for index, known in enumerate(answers):
@@ -130,15 +129,17 @@ class Calls:
             raise error_class(f"{request.what}: an environment raised an exception; worker of {worker}:\n{text}")
         return results
 
-    def _answer(self, request: Request, index: int, deadline: float) -> tuple[str, bytes]:
+    def _answer(self, request: Request, index: int, deadline: Deadline) -> tuple[str, bytes]:
         """Awaits a worker's answer to a request; drops answers to earlier ones."""
         crew = self._crew
         worker = crew.workers[index]
         while True:
             assert worker.channel is not None
             try:
-                message, fds = worker.channel.receive(max(deadline - time.monotonic(), 0.0))
+                message, fds = worker.channel.receive(deadline.left())
             except TimeoutError:
+                if crew.extended(deadline, [index]):
+                    continue
                 raise StepTimeout(
                     f"{request.what}: expected an answer in time, found none of worker {index} ({worker}). It goes on, "
                     "and steps wait for its end. Raise EngineOptions.call_timeout, or see where it is:"

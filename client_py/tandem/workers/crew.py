@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import re
 import signal
+import struct
 import subprocess
 import time
 import weakref
@@ -11,12 +13,16 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from tandem._native import NEXT_OF_ENVIRONMENTS
+from tandem.engine.process import Log
 from tandem.errors import PeerGone, how_it_ended
 from tandem.workers.channel import Channel
 from tandem.workers.worker_handle import WorkerHandle
 
-_NEWS_SECS = 0.2  # for the supervisor to start a worker again, or to say why it ends
-_STACK_SECS = 0.3  # for a worker to write its stacks
+NEWS_SECS = 5.0  # for the supervisor to start a worker again, or to say why it ends
+_STACK_SECS = 5.0  # for a worker to write its stacks
+_IMPORT_SECS = 600.0  # by which imports extend a time-out at most
+
+_IMPORTS = '"<frozen importlib._bootstrap>"'  # in the stack of a process that imports
 
 # Channels to supervisors and workers. When this process's end closes, a supervisor knows that the trainer is gone. A
 # forked child must not keep it open.
@@ -31,6 +37,19 @@ def _close_channels_in_child() -> None:
 os.register_at_fork(after_in_child=_close_channels_in_child)
 
 
+class Deadline:
+    """The end of a wait for workers, whose imports extend it: `Crew.extended`."""
+
+    def __init__(self, secs: float, *, extends: bool = True) -> None:
+        """Takes the time-out, and whether imports extend it."""
+        self.secs, self.at, self.in_import = secs, time.monotonic() + secs, False
+        self.last = self.at + (_IMPORT_SECS if extends else 0.0)  # no import extends it further
+
+    def left(self) -> float:
+        """Returns the seconds that are left."""
+        return max(self.at - time.monotonic(), 0.0)
+
+
 class Crew:
     """The processes, and what they have said.
 
@@ -38,14 +57,18 @@ class Crew:
       workers: The workers, in their order.
       process: The supervisor's process.
       supervisor: The channel to it.
+      imports: Descriptor of `worker.Files.imports`.
+      log: What the supervisor's interpreter writes before the supervisor works.
       reason: Why the supervisor ends, such as a worker that ended, and how; "": it has said nothing of its end.
     """
 
     def __init__(
-        self, workers: Sequence[WorkerHandle], process: "subprocess.Popen[bytes]", supervisor: Channel
+        self, workers: Sequence[WorkerHandle], started: tuple["subprocess.Popen[bytes]", Channel, Log], imports: int
     ) -> None:
-        """Takes workers without channels, which come as news; the supervisor's process, and the channel to it."""
+        """Takes workers without channels, which come as news; what `launched` has returned; and `imports`."""
+        process, supervisor, log = started
         self.workers, self.process, self.supervisor, self.reason = workers, process, supervisor, ""
+        self.log, self.imports = log, imports
         self._owner = os.getpid()
         _channels.add(supervisor)
 
@@ -92,7 +115,7 @@ class Crew:
 
     def await_replacement(self, what: str, worker: WorkerHandle) -> None:
         """Waits for the process that replaces a worker's process, which has ended; PeerGone: there is none."""
-        channel, deadline = worker.channel, time.monotonic() + _NEWS_SECS
+        channel, deadline = worker.channel, time.monotonic() + NEWS_SECS
         while worker.channel is channel:
             if self.reason or not wait([self.supervisor.fileno()], max(deadline - time.monotonic(), 0.0)):
                 raise self._gone(what, self.reason or f"a worker ({worker}) ended")
@@ -115,7 +138,10 @@ class Crew:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(1.0)
         code = self.process.returncode
-        return "the supervisor closed its channel" if code is None else f"the supervisor {how_it_ended(code)}"
+        if code is None:
+            return "the supervisor closed its channel"
+        said = self.log.tail()
+        return f"the supervisor {how_it_ended(code)}" + (f"; the end of what it wrote:\n{said}" if said else "")
 
     def stacks(self, workers: Sequence[int] | None = None) -> str:
         """Returns the Python stacks of workers' processes, as text for an error message; "" if there are none.
@@ -131,8 +157,38 @@ class Crew:
         asked = [index for index in chosen if self.workers[index].ask_for_stack()]
         deadline = time.monotonic() + _STACK_SECS
         return "".join(
-            f"\nworker {index} ({self.workers[index]}): {self.workers[index].stack(deadline)}" for index in asked
+            f"\nworker {index} ({self.workers[index]}){self._import_of(index, stack)}: {stack}"
+            for index in asked
+            for stack in [self.workers[index].stack(deadline)]
         )
+
+    def _import_of(self, index: int, stack: str) -> str:
+        """Returns what a worker with this stack imports, for an error message."""
+        if _IMPORTS not in stack:
+            return ""
+        file = re.search(r'File "([^"]+)", line \d+ in <module>', stack)
+        secs = time.monotonic() - self._last_import(index)
+        return f", importing {file[1] if file else 'a module'}, no other for {secs:.0f} s"
+
+    def _last_import(self, index: int) -> float:
+        """Returns the time at which a worker began its last import; 0: none."""
+        return float(struct.unpack("d", os.pread(self.imports, 8, 8 * index))[0])
+
+    def extended(self, deadline: Deadline, late: Sequence[int]) -> bool:
+        """Extends a deadline that is over if the workers that are late import something; returns whether it has.
+
+        The time-out starts again with each module that a worker begins to import, while it imports one, and once after.
+        """
+        now = time.monotonic()
+        if now >= deadline.last:
+            return False
+        at = max(map(self._last_import, late)) + deadline.secs
+        if at <= now:
+            begun = all(self.workers[index].process >= 0 for index in late)  # else the supervisor imports
+            before, deadline.in_import = deadline.in_import, not begun or _IMPORTS in self.stacks(late)
+            at = now + deadline.secs if before or deadline.in_import else at
+        deadline.at = max(deadline.at, min(at, deadline.last))
+        return deadline.at > now
 
     def end(self, secs: float) -> None:
         """Ends all processes: lets the environments close for so many seconds, then kills them."""
@@ -148,6 +204,7 @@ class Crew:
     def release(self) -> None:
         """Closes all descriptors; the supervisor then ends. A second call has no effect."""
         self.supervisor.close()
+        self.log.close()
         for worker in self.workers:
             if worker.channel is not None:
                 worker.channel.close()

@@ -5,7 +5,6 @@ import mmap
 import os
 import pickle
 import sys
-import time
 import uuid
 from collections.abc import Sequence
 from multiprocessing.connection import wait
@@ -18,10 +17,10 @@ from tandem.arguments import shown
 from tandem.errors import EngineStartFailed, InvalidArgument, PeerGone, TandemError
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.workers.calls import Calls
-from tandem.workers.crew import Crew
+from tandem.workers.crew import NEWS_SECS, Crew, Deadline
 from tandem.workers.frames import FrameBoard, FramePlan
 from tandem.workers.infos import InfoArea
-from tandem.workers.launch import environ, launched
+from tandem.workers.launch import environ, launched, make_room_for_files
 from tandem.workers.memory_files import MemoryFiles
 from tandem.workers.row_fields import FieldsPlan, plan_fields
 from tandem.workers.supervisor import Start
@@ -29,6 +28,7 @@ from tandem.workers.worker import Serving, different_spaces
 from tandem.workers.worker_handle import WorkerHandle
 
 _GRACE_SECS = 5.0  # for environments to close
+_FILES_OF_WORKER, _OTHER_FILES = 4, 32  # that this process opens: channel, pidfd, stacks, answers; for all workers
 
 
 class WorkerProcesses(ClosesOnExit, NotPicklable):
@@ -73,8 +73,8 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
           info_bytes: Room for each worker's infos; None: 64 KiB, and 1 KiB for each of its environments.
           object_bytes: Longest pickle of a part of an observation or action without a type of its own.
           wait_strategy: How workers wait, as for `SharedMemoryClient`.
-          start_timeout: Seconds that making the environments may take.
-          call_timeout: Seconds that a call of the environments may take.
+          start_timeout: Seconds that making the environments may take, without imports.
+          call_timeout: Seconds that a call of the environments may take, without imports.
           frames: What viewers are shown; None: nothing.
 
         Raises:
@@ -82,6 +82,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             Or the environments have different spaces.
           InvalidArgument: The environments have another render mode than "rgb_array", and there are frames.
           Unsupported: As `tandem.spaces.fields.layout`.
+          SystemCallFailed: This process may not have so many open files.
         """
         self.name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self.num_envs = len(env_fns)
@@ -95,18 +96,22 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         self._has_options = False
         self._frames = frames
         self.info_areas: list[InfoArea] = []
-        deadline = time.monotonic() + start_timeout
+        make_room_for_files(_FILES_OF_WORKER * num_workers + _OTHER_FILES)
+        deadline = Deadline(start_timeout)
         with contextlib.ExitStack() as started:
             frame_bytes = 0 if frames is None else FrameBoard.bytes_of(frames)
-            self._files = started.enter_context(MemoryFiles(self._info_bytes * num_workers, frame_bytes))
-            self._process, self._supervisor = launched()
+            self._files = started.enter_context(
+                MemoryFiles(self._info_bytes * num_workers, 8 * num_workers, frame_bytes)
+            )
+            self._process, self._supervisor, _ = supervisor = launched()
             started.pop_all()
-        self._crew = Crew(self._workers, self._process, self._supervisor)
+        self._crew = Crew(self._workers, supervisor, self._files.imports)
         self.calls = Calls(self._crew, self._files.requests, call_timeout)
         try:
             rows = [(worker.first_env, worker.num_envs) for worker in self._workers]
             start = Start(list(sys.path), environ(), list(preload), list(env_fns), rows, restarts)
-            self._supervisor.send(("start", start), self._files.fds)
+            with contextlib.suppress(ConnectionError):  # it has ended; the wait has the reason
+                self._supervisor.send(("start", start), self._files.fds)
             self._await_environments(deadline)
             self.fields = self._plan(object_bytes)
             self._open(wait_strategy, deadline)
@@ -149,7 +154,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                     "them so"
                 )
 
-    def _open(self, wait_strategy: str, deadline: float) -> None:
+    def _open(self, wait_strategy: str, deadline: Deadline) -> None:
         """Makes the region, and lets the workers take their slots."""
         first = self._workers[0]
         assert first.report is not None
@@ -162,12 +167,14 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             "task": _task_name(self.spec),
             "fields": self.fields.fields,
         }
-        self._supervisor.send(("region", self.name, spec, serving))
+        with contextlib.suppress(ConnectionError):  # as above
+            self._supervisor.send(("region", self.name, spec, serving))
         (region,) = self._next_of_supervisor("region", deadline)
         try:
             for worker in self._workers:
                 assert worker.channel is not None
-                worker.channel.send(("serve", serving), [region])
+                with contextlib.suppress(ConnectionError):  # as above
+                    worker.channel.send(("serve", serving), [region])
         finally:
             os.close(region)
         self._next_of_supervisor("opened", deadline)
@@ -177,11 +184,11 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             for worker, area in zip(self._workers, np.split(areas, len(self._workers)), strict=True)
         ]
 
-    def _next_of_supervisor(self, kind: str, deadline: float) -> list[int]:
+    def _next_of_supervisor(self, kind: str, deadline: Deadline) -> list[int]:
         """Awaits a message of this kind and returns its descriptors."""
         while True:
             try:
-                message, fds = self._supervisor.receive(max(deadline - time.monotonic(), 0.0))
+                message, fds = self._supervisor.receive(deadline.left())
             except TimeoutError:
                 raise EngineStartFailed(
                     f"workers: expected them to serve in time, found none;{self.stacks()}"
@@ -197,40 +204,45 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
     def _start_failed(self) -> EngineStartFailed:
         return EngineStartFailed(f"workers: expected them to serve, found that {self._crew.how_it_ended()}")
 
-    def _await_environments(self, deadline: float) -> None:
-        while any(worker.report is None for worker in self._workers):
-            late = [worker for worker in self._workers if worker.channel is not None and worker.report is None]
+    def _await_environments(self, deadline: Deadline) -> None:
+        while indices := [index for index, worker in enumerate(self._workers) if worker.report is None]:
+            late = [self._workers[index] for index in indices if self._workers[index].channel is not None]
             fds = [worker.channel.fileno() for worker in late if worker.channel is not None]
-            ready = wait([self._supervisor.fileno(), *fds], max(deadline - time.monotonic(), 0.0))
-            if not ready:
-                indices = [index for index, worker in enumerate(self._workers) if worker.report is None]
+            ready = wait([self._supervisor.fileno(), *fds], deadline.left())
+            if not ready and not self._crew.extended(deadline, indices):
                 raise EngineStartFailed(
                     f"workers: expected all environments in time, found that workers {indices} still make theirs; "
                     f"raise EngineOptions.start_timeout, or see where they are:{self.stacks()}"
                 )
-            for worker, fd in zip(late, fds, strict=True):
-                if fd in ready:
-                    self._take_report(worker)
+            try:
+                for worker, fd in zip(late, fds, strict=True):
+                    if fd in ready:
+                        self._take_report(worker)
+            except (EOFError, ConnectionError):  # it has ended; the supervisor says how, or has killed it
+                ready = wait([self._supervisor.fileno()], NEWS_SECS)
+                if not ready:
+                    raise EngineStartFailed(
+                        f"workers: expected environments, found that a worker ({worker}) ended"
+                    ) from None
             if self._supervisor.fileno() in ready:
                 self._take_news()
 
     def _take_news(self) -> None:
         try:
             self._crew.take_news("make_vec")
+            if not self._crew.reason:
+                return
         except PeerGone:
-            raise self._start_failed() from None
-        if self._crew.reason:
-            raise self._start_failed()
+            pass
+        for worker in self._workers:  # one that could not make an environment says more
+            with contextlib.suppress(EOFError, ConnectionError):
+                while worker.channel is not None and worker.channel.is_readable():
+                    self._take_report(worker)
+        raise self._start_failed()
 
     def _take_report(self, worker: WorkerHandle) -> None:
         assert worker.channel is not None
-        try:
-            message, fds = worker.channel.receive()
-        except (EOFError, ConnectionError):
-            self._take_news()  # a supervisor that fails kills its workers
-            raise EngineStartFailed(
-                f"workers: expected environments, found that the worker of {worker} ended while it made them"
-            ) from None
+        message, fds = worker.channel.receive()
         if message[0] == "failed":
             raise EngineStartFailed(f"workers: an environment could not be made:\n{message[1]}")
         self._crew.note(worker, message, fds)

@@ -1,6 +1,7 @@
 """The supervisor process: forks the workers, owns the region, and watches all others.
 
-The trainer executes it as `python -m tandem.workers FD`. It is not on the path of a step. Messages:
+The trainer executes it as `python -m tandem.workers FD STDERR`, with a log as its standard error, which it replaces by
+the descriptor STDERR once it works. It is not on the path of a step. Messages:
 
 | message | from | meaning |
 |---|---|---|
@@ -22,6 +23,7 @@ import dataclasses
 import gc
 import importlib
 import os
+import pickle
 import random
 import select
 import signal
@@ -31,16 +33,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tandem.errors import TandemError, how_it_ended
+from tandem.errors import OUT_OF_MEMORY, TandemError, how_it_ended
 from tandem.workers import worker as worker_process
 from tandem.workers.channel import Channel
+from tandem.workers.env_failures import one_line
 from tandem.workers.frames import FrameBoard, FramePace
 from tandem.workers.worker import set_parent_death_signal
+from tandem.workers.worker_handle import WorkerHandle
 
 if TYPE_CHECKING:
     from tandem._engine import NativeSupervisor
 
 _LONG_SECS = 3600.0
+
+_CRASHED = "make one in a program of its own, by python -X faulthandler, which shows where"
 
 # A worker that ends more often than so many times in so many seconds is not started again.
 _MOST_RESTARTS = 5
@@ -69,29 +75,59 @@ class Start(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """Runs the supervisor; returns the exit code."""
-    if len(arguments) != 1 or not arguments[0].isdecimal():
+    if len(arguments) not in (2, 3) or not all(map(str.isdecimal, arguments)):
         print(
-            "usage: python -m tandem.workers FD: tandem.make_vec executes it for environments in Python; it is of no "
-            "use for people",
-            file=sys.stderr,
+            "usage: python -m tandem.workers FD STDERR: tandem.make_vec executes it; no use for people", file=sys.stderr
         )
         return 2
+    fd, stderr, *again = map(int, arguments)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a program inherits the mask, and which signals are ignored
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else no worker's exit code were known
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the region is removed
-    trainer = Channel.of_fd(int(arguments[0]))
+    trainer = Channel.of_fd(fd)
     try:
-        (_, start), fds = trainer.receive()
+        if again:
+            with open(again[0], "rb") as file:
+                start, fds = pickle.load(file)
+        else:
+            _take_stderr(stderr)
+            (_, start), fds = trainer.receive()
         sys.path[:] = start.path
-        os.environ.clear()
-        os.environ.update(start.environ)
+        threads = os.listdir("/proc/self/task")
         for module in start.preload:
             with contextlib.suppress(Exception):  # a worker that needs it reports why
                 importlib.import_module(module)
+        if os.listdir("/proc/self/task") != threads:
+            _execute_again(trainer, start, fds)
+        os.environ.clear()
+        os.environ.update(start.environ)
         gc.collect()
         gc.freeze()  # so that collections in the workers do not copy these objects
         _Supervisor(trainer, start, worker_process.Files(*fds)).run()
     except (EOFError, BrokenPipeError):
         return 1  # the kernel kills the workers: PR_SET_PDEATHSIG
+    finally:
+        trainer.close()
     return 0
+
+
+def _take_stderr(fd: int) -> None:
+    """Makes a descriptor the standard error, and copies to it what the log has got so far."""
+    with contextlib.suppress(OSError):  # its reader may be gone
+        os.write(fd, os.pread(2, 2**20, 0))
+    os.truncate(2, 0)
+    os.dup2(fd, 2)
+    os.close(fd)
+
+
+def _execute_again(trainer: Channel, start: Start, fds: list[int]) -> NoReturn:
+    """Executes this program again, without preload: forks have only one of the threads that a module has started."""
+    with open(os.memfd_create("tandem-start"), "w+b") as file:
+        pickle.dump((start._replace(preload=[]), fds), file)
+        file.seek(0)
+        for fd in (file.fileno(), trainer.fileno(), *fds):
+            os.set_inheritable(fd, True)
+        os.execv(sys.executable, [*sys.orig_argv, str(file.fileno())])
 
 
 @dataclasses.dataclass
@@ -147,12 +183,12 @@ class _Supervisor:
                 while self._unsent:  # the trainer reads them now
                     self._send_channels()
             importlib.import_module("tandem._engine")  # while the workers make their environments
-            (kind, *arguments), _ = self._trainer.receive()  # the trainer awaits the environments meanwhile
+            kind, *arguments = self._order()  # the trainer awaits the environments meanwhile
             if kind == "region" and self._makes_region(*arguments):
                 secs = self._serve()
             self._stop(secs)
-        except OSError as error:  # such as too many open files
-            self._announce_end(f"the supervisor failed: {error}")
+        except Exception as error:  # such as too many open files
+            self._announce_end(f"the supervisor failed: {one_line(error)}")
             raise
         finally:
             if self._region is not None:
@@ -204,6 +240,18 @@ class _Supervisor:
             rejoin = os.dup(self._region.fd), self._serving
         env_fns = self._start.env_fns[first_env : first_env + count]
         worker_process.run(index, env_fns, first_env, trainer, supervisor, self._files, rejoin)
+
+    def _order(self) -> Any:
+        """Awaits the trainer's order; it is "close" if a worker ends before."""
+        while not self._trainer.is_readable():
+            self._inputs.poll()
+            for process, rows in zip(self._workers, self._start.rows, strict=True):
+                if (status := process.ended()) is not None:
+                    code = os.waitstatus_to_exitcode(status)
+                    its = f"a worker ({WorkerHandle(*rows, pid=process.pid)}) {how_it_ended(code)} while it made them"
+                    self._announce_end(f"{its}; {OUT_OF_MEMORY if code == -signal.SIGKILL else _CRASHED}")
+                    return ["close"]
+        return self._trainer.receive()[0]
 
     def _makes_region(self, name: str, spec: dict[str, Any], serving: worker_process.Serving) -> bool:
         from tandem import _engine  # which trainers, who import this module too, do not load

@@ -58,12 +58,14 @@ class Files(NamedTuple):
       infos: The info areas of all workers, in their order.
       options: The options of a reset, a SharedValue.
       requests: A SharedValue; see above.
+      imports: When each worker began its last import: float64, in seconds of time.monotonic().
       frames: A FrameBoard; -1: there are no frames.
     """
 
     infos: int
     options: int
     requests: int
+    imports: int
     frames: int = -1
 
 
@@ -141,6 +143,8 @@ def run(
         stacks = os.memfd_create("tandem-stacks", os.MFD_CLOEXEC)
         answers = os.memfd_create("tandem-answers", os.MFD_CLOEXEC)
         faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
+        sys.meta_path.insert(0, _ImportClock(files.imports, worker))
+        os.register_at_fork(after_in_child=trainer.close)
         # A replacement repeats its predecessor's order, but not the request in which that may have died.
         answered = 0 if rejoin is None else SharedValue(files.requests).number()
         trainer.send(("hello", os.getpid(), answered), [stacks, answers])
@@ -167,16 +171,29 @@ def run(
         os._exit(code)
 
 
+class _ImportClock:
+    """A finder of modules that finds none, and notes the time."""
+
+    def __init__(self, fd: int, worker: int) -> None:
+        self._times, self._worker = memoryview(mmap.mmap(fd, 0)).cast("d"), worker
+
+    def find_spec(self, *_: Any) -> None:
+        self._times[self._worker] = time.monotonic()
+
+
 def _made(env_fns: Sequence[bytes], first_env: int, trainer: Channel) -> list[gymnasium.Env[Any, Any]] | None:
     """Makes the environments and reports them; returns None after a failure."""
     envs: list[gymnasium.Env[Any, Any]] = []
     render_modes: list[Any] = []
     functions: dict[bytes, Callable[[], Any]] = {}
+    process = os.getpid()
     try:
         for pickled in env_fns:
             if pickled not in functions:
                 functions[pickled] = pickle.loads(pickled)
             env = functions[pickled]()
+            if os.getpid() != process:  # the environment has called os.fork, and its child came here, too
+                os._exit(0)
             if not isinstance(env, gymnasium.Env):
                 raise InvalidArgument(
                     f"env_fns[{first_env + len(envs)}]: expected a function that returns a gymnasium.Env, found one "
