@@ -84,8 +84,7 @@ def make_vec(
       num_envs: Number of environments; None: 1, or the number of functions.
       backend: "native": an id's task in C++; "python": Gymnasium's environment; None: C++ if there is such a task.
       num_workers: Python: processes that share the environments; None: as many as cores and environments allow.
-      restart_workers: Python: whether a worker that dies is started again, at most five times within 60 s; otherwise
-        its death raises `PeerGone`.
+      restart_workers: Python: a worker that dies is started again, five times in 60 s; False: this raises `PeerGone`.
       batch_size: Python: `recv` returns results of so many environments, those that are ready first.
       env_kwargs: Keyword arguments of an id's environment, or of the functions.
       threads: C++: threads that step the environments; 0: as many as cores and environments allow.
