@@ -132,10 +132,11 @@ class Lanes:
             self._native.await_lanes(1)
 
     def _take(self, workers: Sequence[int]) -> None:
-        for worker in workers:
+        for worker in workers if self._failed else ():
             self._failed.pop(worker, None)
         self._native.take_lanes(workers)
-        self._resetting.difference_update(workers)
+        if self._resetting:
+            self._resetting.difference_update(workers)
 
     def await_more(self, count: int, timeout: float | None = None) -> None:
         """Waits until at least `count` of the open lanes are ready.
@@ -159,25 +160,28 @@ class Lanes:
             rows of such environments are truncated, with reward 0 and "env_failed" in their infos, and have the
             observation of a reset meanwhile, or any.
         """
-        known = self._failed.keys() & workers
-        self._expect_no_failure([worker for worker in workers if worker not in known])
+        known = self._failed.keys() & workers if self._failed else set()
+        others = [worker for worker in workers if worker not in known] if known else workers
+        self._expect_no_failure(others)
         ids = self.env_ids(workers)
         index = np.asarray(ids)
         client = self._client
-        infos, marks = self._infos.read(sorted({*workers} - known)), {}
+        infos = self._infos.read(sorted(others))
         truncations = client.truncateds[index].astype(bool)
         if known:
             failed = np.isin(index, [env_id for worker in known for env_id in self._failed[worker][1]])
             for worker in known:
                 infos = merged_infos(infos, self._failed[worker][0])
-            marks = {"env_failed": failed, "_env_failed": failed.copy()}
             truncations |= failed
+        infos = chosen_infos(infos, ids)
+        if known:
+            infos |= {"env_failed": failed, "_env_failed": failed.copy()}
         results = (
             self._observations.rows(ids),
             self._reward[index],
             client.terminateds[index].astype(bool),
             truncations,
-            chosen_infos(infos, ids) | marks,
+            infos,
         )
         self._take(workers)
         return results
