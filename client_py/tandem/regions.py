@@ -36,7 +36,7 @@ def region_to_attach(name: str | None, pid: int | None, attach_timeout: float) -
 
     Raises:
       NotReady: The process serves no region, and served none in time.
-      InvalidArgument: `name` or `pid` is invalid; both are given, and the name has no "{pid}"; or it has, without `pid`.
+      InvalidArgument: `name` or `pid` is invalid; or the name has "{pid}" without `pid`, or no "{pid}" beside it.
     """
     from tandem._native import default_region_name, engine_pid  # the doctor imports this module without the extension
 

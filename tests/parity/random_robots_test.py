@@ -26,7 +26,8 @@ def _one_leg(x: float, y: float) -> str:
     return (
         f'<body pos="{x} {y} 0">{joint("1 0 0")}<geom type="capsule" size=".04" fromto="0 0 0 0 0 -.1"/>'
         f'<body pos="0 0 -.1">{joint("0 1 0")}<geom type="capsule" size=".04" fromto="0 0 0 0 0 -.2"/>'
-        f'<body pos="0 0 -.2">{joint("0 1 0")}<geom type="capsule" size=".03" fromto="0 0 0 0 0 -.2"/></body></body></body>'
+        f'<body pos="0 0 -.2">{joint("0 1 0")}<geom type="capsule" size=".03" fromto="0 0 0 0 0 -.2"/></body>'
+        "</body></body>"
     )
 
 

@@ -38,8 +38,10 @@ def test_warnings_of_the_engine_reach_python(tmp_path: Path) -> None:
     """A model with keyframes that starts in none of them, with a joint out of its range."""
     path = tmp_path / "arm.xml"
     path.write_text(
-        '<mujoco><worldbody><body><joint name="knee" axis="0 1 0" range="20 90" limited="true"/><geom size=".1"/></body>'
-        '</worldbody><actuator><motor joint="knee"/></actuator><keyframe><key name="home" qpos="1"/></keyframe></mujoco>'
+        '<mujoco><worldbody><body><joint name="knee" axis="0 1 0" range="20 90" limited="true"/>'
+        '<geom size=".1"/></body>'
+        '</worldbody><actuator><motor joint="knee"/></actuator>'
+        '<keyframe><key name="home" qpos="1"/></keyframe></mujoco>'
     )
     with pytest.warns(UserWarning) as warned, closing(tandem.make_vec(model=path, num_envs=2)) as envs:
         envs.reset(seed=0)
