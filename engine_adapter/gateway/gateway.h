@@ -17,6 +17,7 @@
 #include "engine_adapter/gateway/client_slot.h"
 #include "engine_adapter/gateway/connections.h"
 #include "engine_adapter/gateway/engine_link.h"
+#include "engine_adapter/gateway/relay_stream.h"
 #include "engine_adapter/gateway/work_queue.h"
 
 namespace tandem::gateway {
@@ -52,7 +53,7 @@ struct Gateway {
   // Last: their threads use the others.
   WorkQueue calls{kCallThreads, kMostWaiting};
   WorkQueue steps{1, kMostWaiting};
-  WorkQueue streams{kMostStreams, 0};
+  StreamPlaces streams{kMostStreams, kMostWaiting};
 };
 
 }  // namespace tandem::gateway

@@ -185,7 +185,7 @@ absl::Status Serve(Entrance entrance) {
                        absl::GetFlag(FLAGS_release_after))});
   const std::vector<std::unique_ptr<grpc::Service>> services =
       MakeServices(&gateway);
-  StartGrpc();
+  StartGrpc("tandem-gateway");
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
   SetLimits(&builder);

@@ -18,20 +18,25 @@ constexpr double kLookSecs = 0.1;
 
 }  // namespace
 
-RelayStream* RelayStream::Start(WorkQueue* threads,
+RelayStream* RelayStream::Start(StreamPlaces* places,
                                 grpc::CallbackServerContext* context,
                                 std::unique_ptr<StreamItems> items) {
-  auto* const stream = new RelayStream(context);
+  auto* const stream = new RelayStream(context, places);
+  // relaxed: only the number counts.
+  const bool has_place = places->open.fetch_add(1, std::memory_order_relaxed) <
+                         places->threads.most_threads();
   // std::function copies.
   auto shared = std::shared_ptr<StreamItems>(std::move(items));
-  const bool added = threads->Add([stream, shared]() mutable {
-    const absl::Status status = stream->Pass(shared.get());
-    shared = nullptr;
-    stream->End(status);
-  });
-  if (!added) {
+  if (!has_place || !places->threads.Add([stream, shared]() mutable {
+        const absl::Status status = stream->Pass(shared.get());
+        shared = nullptr;
+        stream->End(status);
+      })) {
+    const std::lock_guard lock(stream->mutex_);
+    stream->FreePlace();
     stream->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                    absl::StrCat("expected at most ", threads->most_threads(),
+                    absl::StrCat("expected at most ",
+                                 places->threads.most_threads(),
                                  " open streams, found one more; next: cancel "
                                  "one")});
   }
@@ -39,7 +44,7 @@ RelayStream* RelayStream::Start(WorkQueue* threads,
 }
 
 RelayStream* RelayStream::Ended(const grpc::Status& status) {
-  auto* const stream = new RelayStream(nullptr);
+  auto* const stream = new RelayStream(nullptr, nullptr);
   stream->Finish(status);
   return stream;
 }
@@ -54,6 +59,12 @@ absl::Status RelayStream::Pass(StreamItems* items) {
     Offer(BytesOf(**next));
   }
   return absl::CancelledError("the program has cancelled the stream");
+}
+
+void RelayStream::FreePlace() {
+  if (places_ == nullptr) return;
+  places_->open.fetch_sub(1, std::memory_order_relaxed);
+  places_ = nullptr;
 }
 
 bool RelayStream::IsCancelled() {
@@ -90,6 +101,7 @@ void RelayStream::OnWriteDone(bool ok) {
 void RelayStream::OnCancel() {
   const std::lock_guard lock(mutex_);
   cancelled_ = true;
+  FreePlace();
 }
 
 // Called at the end of the thread's work: OnDone may follow at once.
@@ -98,6 +110,7 @@ void RelayStream::End(const absl::Status& status) {
     std::unique_lock lock(mutex_);
     Await(&written_, lock, [this] { return !writing_; });
     context_->AddTrailingMetadata("tandem-lost-items", absl::StrCat(lost_));
+    FreePlace();
   }
   Finish(ToGrpc(status));
 }

@@ -1,6 +1,6 @@
 // RelayStream: gRPC's reactor for a stream.
 //
-// Data flow: items -> a thread of Gateway::streams, which keeps only the newest
+// Data flow: items -> a thread of StreamPlaces, which keeps only the newest
 // that gRPC has not taken -> gRPC -> the program. So a slow program loses
 // items; nothing waits for it. The number of lost items is in the stream's
 // trailing metadata, "tandem-lost-items". Ownership: deletes itself after gRPC
@@ -15,7 +15,9 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -27,11 +29,21 @@
 
 namespace tandem::gateway {
 
+// The threads of all streams. A cancelled stream has no place any more, though
+// its thread needs up to 0.1 s to end; a new stream then waits for a thread.
+struct StreamPlaces {
+  StreamPlaces(size_t most_open, size_t most_waiting)
+      : threads(most_open, most_waiting) {}
+
+  std::atomic<size_t> open = 0;  // not cancelled; publishes no other data
+  WorkQueue threads;
+};
+
 class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  // Returns a stream that `threads` serves. It ends with RESOURCE_EXHAUSTED if
-  // they have too many.
-  static RelayStream* Start(WorkQueue* threads,
+  // Returns a stream with a place. It ends with RESOURCE_EXHAUSTED if none is
+  // free.
+  static RelayStream* Start(StreamPlaces* places,
                             grpc::CallbackServerContext* context,
                             std::unique_ptr<StreamItems> items);
 
@@ -39,11 +51,12 @@ class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   static RelayStream* Ended(const grpc::Status& status);
 
  private:
-  explicit RelayStream(grpc::CallbackServerContext* context)
-      : context_(context) {}
+  RelayStream(grpc::CallbackServerContext* context, StreamPlaces* places)
+      : context_(context), places_(places) {}
 
   absl::Status Pass(StreamItems* items);
   bool IsCancelled();
+  void FreePlace();  // the caller holds mutex_
   void Offer(grpc::ByteBuffer item);
   void End(const absl::Status& status);
   void OnWriteDone(bool ok) override;
@@ -51,6 +64,7 @@ class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
   grpc::CallbackServerContext* const context_;
+  StreamPlaces* places_;  // nullptr: it has no place
   grpc::ByteBuffer current_;  // gRPC reads it while writing_
   std::mutex mutex_;
   std::condition_variable written_;

@@ -185,6 +185,18 @@ def test_a_slow_reader_loses_items_and_slows_nothing() -> None:
         stream.cancel()
 
 
+def test_a_cancelled_stream_has_no_place_any_more() -> None:
+    """Each of many streams in a row gets an item, though the threads of the cancelled ones need a while to end."""
+    name = unique_name()
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
+        assert stubs.reset().success
+        telemetry = telemetry_pb2_grpc.TelemetryServiceStub(stubs.channel)
+        for _ in range(200):
+            stream = telemetry.StreamTelemetry(telemetry_pb2.StreamTelemetryRequest())
+            next(stream)
+            stream.cancel()
+
+
 def _random_message(kind: Any, rng: random.Random, depth: int = 0) -> Any:
     """Returns a message whose fields are random, each present with probability 0.5."""
     numbers = [0, 1, 2**31 - 1, 0.5, float("nan"), -1, 2**32 - 1, 1e30]
