@@ -28,9 +28,8 @@ namespace {
 
 constexpr size_t kMaxErrorBytes = 400;
 constexpr uint64_t kNsPerMs = 1'000'000;
-// For each part of a frame, and for the end. Alone, ffmpeg starts and encodes a
-// few frames in 0.2 s; beside busy processes, in more than 5 s.
-constexpr int kPatienceSecs = 30;
+// The interval at which a wait for ffmpeg looks at its deadline.
+constexpr int kLookMs = 50;
 
 absl::Status Incomplete(const std::string& path, absl::string_view found) {
   return MakeError(ErrorCode::kSystemCallFailed,
@@ -132,10 +131,8 @@ absl::Status Mp4Recorder::Spawn(const Frame& frame) {
   }
   input_ = UniqueFd(ends[0]);
   const UniqueFd its_input(ends[1]);
-  // A stopped ffmpeg counts as ended.
-  const timeval patience = {.tv_sec = kPatienceSecs, .tv_usec = 0};
-  setsockopt(input_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience,
-             sizeof(patience));
+  const timeval look = {.tv_sec = 0, .tv_usec = kLookMs * 1000};
+  setsockopt(input_.get(), SOL_SOCKET, SO_SNDTIMEO, &look, sizeof(look));
   errors_ = UniqueFd(memfd_create("ffmpeg's errors", MFD_CLOEXEC));
   if (!errors_.valid()) {
     return MakeSystemError("memfd_create", "ffmpeg's errors", errno);
@@ -244,30 +241,38 @@ absl::Status Mp4Recorder::SendFrame(const Waiting& frame) {
 
 absl::Status Mp4Recorder::Send(const void* data, size_t bytes) {
   const auto* at = static_cast<const char*>(data);
+  Deadline reads = Deadline::After(kPatienceSecs);
   while (bytes > 0) {
     // MSG_NOSIGNAL: an ended ffmpeg is an error, not a signal.
     const ssize_t sent = send(input_.get(), at, bytes, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) {
-      return Incomplete(path_, errno == EAGAIN ? "that it has stopped reading"
-                                               : "that it has ended");
+    if (sent >= 0) {
+      at += sent;
+      bytes -= static_cast<size_t>(sent);
+      reads = Deadline::After(kPatienceSecs);
+    } else if (errno != EAGAIN && errno != EINTR) {
+      return Incomplete(path_, "that it has ended");
+    } else if (reads.PassedAt(MonotonicNanos())) {
+      BeginFinish(0);
     }
-    at += sent;
-    bytes -= static_cast<size_t>(sent);
+    if (bytes > 0 && !PressOn()) {
+      return Incomplete(path_, "that it has stopped reading");
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status Mp4Recorder::Ended() const {
-  const Deadline deadline = Deadline::After(kPatienceSecs);
+bool Mp4Recorder::PressOn() {
+  absl::MutexLock lock(&mutex_);
+  const bool has_time = !end_.PassedAt(MonotonicNanos());
+  if (finishing_) kill(pid_, has_time ? SIGCONT : SIGKILL);
+  return has_time;
+}
+
+absl::Status Mp4Recorder::Ended() {
+  BeginFinish();
   int how = 0;
-  pid_t done = 0;
-  while ((done = waitpid(pid_, &how, WNOHANG)) == 0) {
-    if (deadline.PassedAt(MonotonicNanos())) {
-      kill(pid_, SIGKILL);
-      waitpid(pid_, &how, 0);
-      break;
-    }
+  while (waitpid(pid_, &how, WNOHANG) == 0) {
+    PressOn();
     poll(nullptr, 0, 10);
   }
   if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return absl::OkStatus();
@@ -279,11 +284,15 @@ absl::Status Mp4Recorder::Ended() const {
                  : absl::StrCat("exit code ", WEXITSTATUS(how)));
 }
 
+void Mp4Recorder::BeginFinish(double secs) {
+  absl::MutexLock lock(&mutex_);
+  finishing_ = true;
+  const Deadline end = Deadline::After(secs);
+  if (end.at_ns() < end_.at_ns()) end_ = end;
+}
+
 absl::Status Mp4Recorder::Finish() {
-  {
-    absl::MutexLock lock(&mutex_);
-    finishing_ = true;
-  }
+  BeginFinish();
   if (thread_.joinable()) thread_.join();
   absl::MutexLock lock(&mutex_);
   if (!finished_ && pid_ < 0) {
@@ -314,18 +323,24 @@ uint64_t Mp4Recorder::dropped() const {
   return dropped_;
 }
 
-std::shared_ptr<Pending> FinishRecording(
-    WorkThread* thread, std::unique_ptr<Mp4Recorder> recorder,
+RecordingEnds::~RecordingEnds() {
+  for (const End& end : ends_) end.recorder->BeginFinish(kLastSecs);
+}
+
+std::shared_ptr<Pending> RecordingEnds::Add(
+    std::unique_ptr<Mp4Recorder> recorder,
     std::function<void(const absl::Status& status)> done) {
-  // std::function must be copyable.
-  const std::shared_ptr<Mp4Recorder> shared = std::move(recorder);
-  return StartAction(
-      thread,
-      [shared]() -> absl::StatusOr<std::string> {
+  ends_.remove_if([](const End& end) { return end.result->Get().has_value(); });
+  End& end = ends_.emplace_back();
+  end.recorder = std::move(recorder);
+  end.result = StartAction(
+      &end.thread,
+      [shared = end.recorder]() -> absl::StatusOr<std::string> {
         TANDEM_RETURN_IF_ERROR(shared->Finish());
         return absl::StrCat("Saved ", shared->path());
       },
       std::move(done));
+  return end.result;
 }
 
 }  // namespace tandem

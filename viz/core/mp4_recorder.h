@@ -10,7 +10,7 @@
 //   absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder =
 //       Mp4Recorder::Start("run.mp4");
 //   (*recorder)->Add(frame, MonotonicNanos());
-//   absl::Status saved = (*recorder)->Finish();  // or FinishRecording
+//   absl::Status saved = (*recorder)->Finish();  // or RecordingEnds
 //
 // The file consists of fragments: it can be played up to the last complete
 // second if ffmpeg is killed or the disk is full.
@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 #include "transport/frames/frame_reader.h"
 #include "viz/core/background.h"
@@ -50,6 +52,10 @@ class Mp4Recorder {
  public:
   // A second of 640x480 at 30/s: more than ffmpeg needs to start.
   static constexpr size_t kMostWaitingBytes = size_t{32} << 20;
+  // For an ffmpeg that reads nothing, and for the whole end. Alone, ffmpeg
+  // starts and encodes a few frames in 0.2 s; beside busy processes, in more
+  // than 5 s.
+  static constexpr double kPatienceSecs = 30;
 
   // Checks that ffmpeg exists, and that `path` can be created; it must not
   // exist yet. ffmpeg starts with the first frame. Errors: FindFfmpeg's, and
@@ -70,8 +76,12 @@ class Mp4Recorder {
   // as that of a full disk, or frames of another size.
   absl::Status status() const;
 
-  // Writes the last frame and ends ffmpeg. Blocks until ffmpeg has ended; an
-  // ffmpeg that does not read or end for 30 s is killed. Returns the reason if
+  // Begins the end: ffmpeg gets the last frames, and is killed if it has not
+  // ended after this time. A stopped ffmpeg is continued. Does not wait. A
+  // second call may shorten the time.
+  void BeginFinish(double secs = kPatienceSecs);
+
+  // As BeginFinish, and blocks until ffmpeg has ended. Returns the reason if
   // the recording is incomplete. A second call returns the same.
   absl::Status Finish();
 
@@ -92,7 +102,9 @@ class Mp4Recorder {
   void Run();
   absl::Status SendFrame(const Waiting& frame);
   absl::Status Send(const void* data, size_t bytes);
-  absl::Status Ended() const;
+  absl::Status Ended();
+  // Once the end has begun, continues ffmpeg, or kills it and returns false.
+  bool PressOn();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !waiting_.empty() || finishing_;
   }
@@ -112,17 +124,38 @@ class Mp4Recorder {
   mutable absl::Mutex mutex_;
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // the oldest first
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  Deadline end_ ABSL_GUARDED_BY(mutex_) = Deadline::Infinite();
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   uint64_t frames_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Finishes on `thread`, for a caller that must not block; as StartAction. The
-// result names the file.
-std::shared_ptr<Pending> FinishRecording(
-    WorkThread* thread, std::unique_ptr<Mp4Recorder> recorder,
-    std::function<void(const absl::Status& status)> done);
+// Ends recordings, each on a thread of its own. The destructor gives all of
+// them kLastSecs together: the program ends. One thread calls it.
+class RecordingEnds {
+ public:
+  static constexpr double kLastSecs = 5;
+
+  RecordingEnds() = default;
+  RecordingEnds(const RecordingEnds&) = delete;
+  RecordingEnds& operator=(const RecordingEnds&) = delete;
+  ~RecordingEnds();
+
+  // Finishes, without waiting. The result names the file; `done` as in
+  // StartAction.
+  std::shared_ptr<Pending> Add(
+      std::unique_ptr<Mp4Recorder> recorder,
+      std::function<void(const absl::Status& status)> done = {});
+
+ private:
+  struct End {
+    std::shared_ptr<Mp4Recorder> recorder;
+    std::shared_ptr<Pending> result;
+    WorkThread thread;
+  };
+  std::list<End> ends_;
+};
 
 }  // namespace tandem
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -23,6 +24,7 @@
 #include "absl/time/time.h"
 #include "transport/base/error.h"
 #include "transport/frames/frame_reader.h"
+#include "viz/core/background.h"
 
 namespace tandem {
 namespace {
@@ -167,6 +169,59 @@ TEST(Mp4Recorder, AnFfmpegThatDoesNotReadLosesFramesButNotTheNewest) {
   EXPECT_EQ(shades.size(), (*recorder)->frames());
   EXPECT_NEAR(shades.back(), 200, 4);
   EXPECT_EQ(TimesOf(path).back(), 9'000);
+}
+
+TEST(Mp4Recorder, AStoppedFfmpegIsContinuedForItsEnd) {
+  const std::string path = NewPath("stopped");
+  auto recorder = Mp4Recorder::Start(path);
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  (*recorder)->Add(GreyFrame(0), AtMs(0));
+  const pid_t ffmpeg = FfmpegOf(getpid());
+  ASSERT_GT(ffmpeg, 0);
+  ASSERT_EQ(kill(ffmpeg, SIGSTOP), 0);
+  for (int i = 1; i < 12; ++i) {
+    (*recorder)->Add(GreyFrame(20 * i), AtMs(20 * i));
+  }
+  const absl::Status status = (*recorder)->Finish();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ShadesOf(path).size(), 12U);
+}
+
+// Starts a recording whose program reads nothing and does not end.
+std::unique_ptr<Mp4Recorder> HungRecorder(absl::string_view name) {
+  const std::string program =
+      absl::StrCat(::testing::TempDir(), "/", getpid(), "-hangs");
+  std::ofstream(program) << "#!/bin/sh\nexec sleep 100000\n";
+  chmod(program.c_str(), 0700);
+  setenv("IMAGEIO_FFMPEG_EXE", program.c_str(), 1);
+  auto recorder = *Mp4Recorder::Start(NewPath(name));
+  unsetenv("IMAGEIO_FFMPEG_EXE");
+  recorder->Add(GreyFrame(0), AtMs(0));
+  return recorder;
+}
+
+TEST(Mp4Recorder, AProgramThatDoesNotEndInTimeIsKilled) {
+  const std::unique_ptr<Mp4Recorder> recorder = HungRecorder("hung");
+  recorder->BeginFinish(0.2);
+  const absl::Status status = recorder->Finish();
+  EXPECT_EQ(CodeOf(status), ErrorCode::kSystemCallFailed);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("signal 9"));
+}
+
+TEST(RecordingEnds, ARecordingDoesNotWaitForTheEndOfAnother) {
+  const std::string path = NewPath("beside");
+  auto recorder = Mp4Recorder::Start(path);
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  Record(recorder->get(), 3);
+  RecordingEnds ends;
+  const std::shared_ptr<Pending> hung = ends.Add(HungRecorder("hangs"));
+  const std::shared_ptr<Pending> saved = ends.Add(*std::move(recorder));
+  while (!saved->Get().has_value() && !hung->Get().has_value()) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_FALSE(hung->Get().has_value());
+  EXPECT_TRUE(saved->Get().has_value() && saved->Get()->ok());
+  EXPECT_EQ(ShadesOf(path).size(), 3U);
 }
 
 TEST(Mp4Recorder, AKilledFfmpegIsReportedAndLeavesAFile) {

@@ -67,6 +67,10 @@ FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
   consumer_.start();
 }
 
+FastLaneTab::~FastLaneTab() {
+  if (recording()) options_.recording_ends->Add(std::move(recorder_));
+}
+
 void FastLaneTab::SetShown(bool shown, double refresh_hz) {
   const int of_display = refresh_hz > 0
                              ? static_cast<int>(std::floor(1000 / refresh_hz))
@@ -266,7 +270,7 @@ void FastLaneTab::ToggleRecording() {
 }
 
 void FastLaneTab::StopRecording() {
-  ending_ = FinishRecording(options_.endings, std::move(recorder_), {});
+  ending_ = options_.recording_ends->Add(std::move(recorder_));
   Q_EMIT changed();
 }
 

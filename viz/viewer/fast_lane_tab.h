@@ -30,7 +30,6 @@
 #include "viz/core/key_map.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/playback.h"
-#include "viz/core/work_thread.h"
 #include "viz/viewer/engine_panel.h"
 #include "viz/viewer/fast_lane_consumer.h"
 #include "viz/viewer/plot_source.h"
@@ -44,7 +43,7 @@ struct FastLaneTabOptions {
   QString snapshots = QStringLiteral(".");  // folder
   // These must outlive the tab.
   EngineDesk* engines = nullptr;
-  WorkThread* endings = nullptr;  // of recordings
+  RecordingEnds* recording_ends = nullptr;
 };
 
 // Saves the image in the folder, by NewFileName; `save` gets the path. Returns
@@ -88,6 +87,7 @@ class FastLaneTab : public QObject, public PlotSource {
  public:
   FastLaneTab(const QString& run_id, const QString& agent_id,
               const FastLaneTabOptions& options, QObject* parent = nullptr);
+  ~FastLaneTab() override;  // ends its recording
 
   // Sets whether the tab is visible; a hidden tab polls less often.
   void SetShown(bool shown, double refresh_hz);

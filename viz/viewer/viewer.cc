@@ -139,7 +139,7 @@ FastLaneTab* Viewer::AddTab(const QString& run) {
                                .eval_summary = Text(options_.eval_summary),
                                .snapshots = Text(options_.snapshots),
                                .engines = &engines_,
-                               .endings = &endings_},
+                               .recording_ends = &recording_ends_},
                               this);
   connect(tab, &FastLaneTab::said, this, &Viewer::Say);
   tabs_ << tab;

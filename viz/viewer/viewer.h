@@ -25,9 +25,9 @@
 
 #include "viz/control/engine_desk.h"
 #include "viz/core/key_map.h"
+#include "viz/core/mp4_recorder.h"
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"
-#include "viz/core/work_thread.h"
 #include "viz/viewer/daemon_board.h"
 #include "viz/viewer/fast_lane_tab.h"
 
@@ -125,7 +125,7 @@ class Viewer : public QObject {
   const ViewerOptions options_;
   // Of all tabs.
   EngineDesk engines_{"viewer"};
-  WorkThread endings_;
+  RecordingEnds recording_ends_;
   DaemonBoard daemon_;
   QPointer<QQuickWindow> window_;
   // Of the daemon's runs, by their ids: the frames that belong to one.

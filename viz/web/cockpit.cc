@@ -34,7 +34,7 @@ nlohmann::json RunJson(const RunEntry& run) {
           {"watchable", run.width > 0 && shown == run.run},
           {"moving", run.moving},
           {"frames", run.frames},
-          {"return", NumberOrNull(run.rolling_return)},
+          {"return", run.frames == 0 ? nullptr : NumberOrNull(run.rolling_return)},
           {"steps_per_second", NumberOrNull(run.step_rate_hz)}};
 }
 
@@ -104,6 +104,12 @@ Cockpit::Cockpit(const Options& options)
       daemon_(options.daemon_target.empty()
                   ? nullptr
                   : std::make_unique<DaemonDesk>(options.daemon_target)) {}
+
+Cockpit::~Cockpit() {
+  for (const auto& [run, feed] : recorded_) {
+    if (feed->recorder() != nullptr) ends_.Add(feed->TakeRecorder());
+  }
+}
 
 void Cockpit::Poll(int64_t now_ns) {
   for (auto at = feeds_.begin(); at != feeds_.end();) {
@@ -297,8 +303,8 @@ std::shared_ptr<Pending> Cockpit::Record(const Action& action) {
   }
   if (!action.on) {
     recorded_.erase(action.target);
-    return FinishRecording(
-        &endings_, feed->TakeRecorder(),
+    return ends_.Add(
+        feed->TakeRecorder(),
         [action](const absl::Status& saved) { LogAction(action, saved); });
   }
   const std::string path = absl::StrCat(options_.recordings, "/",
@@ -319,7 +325,7 @@ void Cockpit::EndBrokenRecordings() {
     if (recorder == nullptr) return true;
     item.second->SetError(std::string(recorder->status().message()));
     LogAction({.what = "record", .target = item.first}, recorder->status());
-    FinishRecording(&endings_, item.second->TakeRecorder(), {});
+    ends_.Add(item.second->TakeRecorder());
     return true;
   });
 }

@@ -29,8 +29,8 @@
 #include "viz/core/background.h"
 #include "viz/core/daemon_desk.h"
 #include "viz/core/event_follower.h"
+#include "viz/core/mp4_recorder.h"
 #include "viz/core/run_list.h"
-#include "viz/core/work_thread.h"
 #include "viz/web/run_feed.h"
 
 namespace tandem {
@@ -63,6 +63,7 @@ class Cockpit {
   explicit Cockpit(const Options& options);
   Cockpit(const Cockpit&) = delete;
   Cockpit& operator=(const Cockpit&) = delete;
+  ~Cockpit();  // ends the recordings, as RecordingEnds
 
   const Options& options() const { return options_; }
 
@@ -128,7 +129,7 @@ class Cockpit {
   const std::unique_ptr<DaemonDesk> daemon_;  // nullptr: no daemon
   std::shared_ptr<const DaemonDesk::List> daemon_list_;
   std::shared_ptr<const DaemonTexts> daemon_texts_;  // of daemon_list_
-  WorkThread endings_;                               // of recordings
+  RecordingEnds ends_;
 };
 
 }  // namespace tandem
