@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <iostream>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -17,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "transport/base/shell_quoted.h"
 
 namespace tandem::slow_lane {
@@ -152,11 +154,17 @@ absl::Status DataFolder::Open() {
         "own");
   }
   if ((info.st_mode & kOthersBits) != 0) {
-    const bool is_own = (info.st_mode & kSharedBits) == 0 && IsForDaemon(path_);
-    return Unsuitable("a folder that is closed to other users (mode 0700)",
-                      absl::StrFormat("mode %04o", info.st_mode & 07777),
-                      is_own ? absl::StrCat("chmod 700 ", ShellQuoted(path_))
-                             : FolderWithin(path_));
+    const std::string mode = absl::StrFormat("mode %04o", info.st_mode & 07777);
+    if ((info.st_mode & kSharedBits) != 0 || !IsForDaemon(path_)) {
+      return Unsuitable("a folder that is closed to other users (mode 0700)",
+                        mode, FolderWithin(path_));
+    }
+    if (fchmod(folder_.get(), kOwnMode) != 0) {
+      return CannotUse("fchmod", path_, errno);
+    }
+    std::cerr << "tandem-daemon: --data_dir had " << mode
+              << ", and has 0700 now, closed to other users: "
+              << Printable(path_) << "\n";
   }
   if (fchdir(folder_.get()) != 0) return NoFolder(path_, errno);
   if (faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) != 0) {

@@ -27,12 +27,14 @@ namespace tandem::slow_lane {
 class DataFolder {
  public:
   // `path`: absolute. Makes the folder with mode 0700, and its parents with the
-  // usual mode; does not change existing folders. Blocks at most a second, for
-  // a daemon that is ending. `files`: the files that the daemon makes there.
+  // usual mode. An existing folder of this user that is empty or a daemon's
+  // gets mode 0700, too, with a line on stderr, unless others may write it.
+  // Blocks at most a second, for a daemon that is ending. `files`: the files
+  // that the daemon makes there.
   // Errors:
   //  - kAlreadyExists: another daemon has the folder.
-  //  - kFailedPrecondition: another user owns it, others have access, or it is
-  //    not a folder.
+  //  - kFailedPrecondition: another user owns it, others have access to what
+  //    may be another program's, or it is not a folder.
   //  - otherwise the system's error.
   static absl::StatusOr<DataFolder> Enter(const std::string& path,
                                           std::vector<std::string> files);

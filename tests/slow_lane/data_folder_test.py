@@ -1,7 +1,6 @@
 """The daemon's data folder: accepted and refused folders, created files, and cleanup after a failed start."""
 
 import os
-import shlex
 import shutil
 import socket
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.testing.daemons import DAEMON, DEADLINE_SECS, running_daemon
+from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, running_daemon
 from tests.slow_lane.daemon_fixture import (
     OTHER,
     Lane,
@@ -41,19 +40,18 @@ def mode_of(path: Path) -> int:
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o711])
-def test_folder_with_access_for_other_users_is_refused_with_the_chmod_command(tmp_path: Path, mode: int) -> None:
-    """The daemon does not change the mode; after the printed command it accepts the folder."""
-    folder = tmp_path / "it's mine"
+def test_own_empty_folder_is_closed_to_other_users(tmp_path: Path, mode: int) -> None:
+    """The daemon says so in one line; the next daemon of the folder has nothing to say."""
+    folder = tmp_path / "mine"
     folder.mkdir()
     folder.chmod(mode)
-    text = complaint(folder)
-    assert f"{mode:04o}" in text and not list(folder.iterdir()), text
-    assert mode_of(folder) == mode
-    command = text.rpartition("next: ")[2].strip()
-    assert shlex.split(command) == ["chmod", "700", str(folder)]
-    subprocess.run(command, shell=True, check=True)
-    with running_daemon(folder):
-        assert (folder / "tandem.db").exists()
+    for lines in (1, 0):
+        log = tmp_path / f"log{lines}"
+        daemon = Daemon(folder, log=log)
+        assert mode_of(folder) == 0o700
+        assert daemon.stop() == 0
+        said = [line for line in log.read_text("utf-8").splitlines() if "--data_dir" in line]
+        assert len(said) == lines and all(f"mode {mode:04o}" in line for line in said), said
 
 
 @pytest.mark.parametrize(("mode", "files"), [(0o1777, []), (0o770, []), (0o2775, []), (0o755, ["work"])])
@@ -70,13 +68,17 @@ def test_shared_folder_is_refused_with_a_proposed_subfolder(tmp_path: Path, mode
     assert "chmod" not in text, text
 
 
-def test_data_folder_with_access_for_other_users_is_refused_with_the_chmod_command(tmp_path: Path) -> None:
-    """The folder's files show that it is a data folder."""
+def test_data_folder_of_a_daemon_is_closed_to_other_users(tmp_path: Path) -> None:
+    """The folder's files show that it is a data folder. One that others may write is refused: they may have."""
     folder = tmp_path / "data"
     with running_daemon(folder):
         pass
     folder.chmod(0o755)
-    assert complaint(folder).endswith(f"next: chmod 700 {folder}\n")
+    with running_daemon(folder):
+        assert mode_of(folder) == 0o700
+    folder.chmod(0o777)
+    assert "0777" in complaint(folder)
+    assert mode_of(folder) == 0o777
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/.", "//./"])
