@@ -1,6 +1,7 @@
 #include "program/program_flags.h"
 
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -22,6 +23,11 @@ absl::Status Refused(const absl::CommandLineFlag& flag,
   return MakeError(ErrorCode::kInvalidArgument,
                    absl::StrCat("--", flag.Name(), ": expected ", flag.Help(),
                                 "; found ", found));
+}
+
+// Whether --name and --noname set it.
+bool IsSwitch(const absl::CommandLineFlag& flag) {
+  return flag.IsOfType<bool>() || flag.IsOfType<std::optional<bool>>();
 }
 
 // Returns lines of at most 80 columns, for the place below a flag's name.
@@ -131,10 +137,10 @@ absl::Status ProgramFlags::SetFromWords(
     if (flag == nullptr && parts.size() == 1 &&
         absl::StartsWith(parts[0], "no")) {
       flag = Find(parts[0].substr(2));
-      if (flag != nullptr && !flag->IsOfType<bool>()) flag = nullptr;
+      if (flag != nullptr && !IsSwitch(*flag)) flag = nullptr;
       value = "false";
     } else if (flag != nullptr && parts.size() == 1) {
-      if (flag->IsOfType<bool>()) {
+      if (IsSwitch(*flag)) {
         value = "true";
       } else if (++i < words.size()) {
         value = words[i];

@@ -41,13 +41,15 @@ class Daemon:
         except TandemError as error:
             name = "--token_file" if options.token_file else TOKEN_VARIABLE
             raise Failed(str(error).replace("token_file", name, 1)) from error
-        tls = None
+        tls = self._tls = None
         if options.tls_cert:
             tls = TlsFiles(authorities=options.tls_ca, certificate=options.tls_cert, key=options.tls_key)
         try:
             self.client = TrainerClient(
                 options.daemon, timeout=self._timeout, reconnect_secs=reconnect_secs, token_file=token_file, tls=tls
             )
+            if not self.address.startswith("unix:"):
+                self._tls = tls or TlsFiles.from_environment()
         except InvalidArgument as error:
             if str(error).startswith("tls"):
                 raise Failed(str(error)) from error
@@ -79,7 +81,8 @@ class Daemon:
         except OSError:
             return f"expected a daemon at {self._where}, found none: {details}\n{_START}"
         connected = "found no answer though there is a connection"
-        return f"expected an answer of the daemon at {self._where}, {connected}: {details}\n{_CHECK}"
+        advice = "" if self._tls is None else f". {self._tls.advice()}"
+        return f"expected an answer of the daemon at {self._where}, {connected}: {details}\n{_CHECK}{advice}"
 
 
 def _connect(address: str) -> None:

@@ -34,11 +34,11 @@ RelayStream* RelayStream::Start(StreamPlaces* places,
       })) {
     const std::lock_guard lock(stream->mutex_);
     stream->FreePlace();
-    stream->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                    absl::StrCat("expected at most ",
-                                 places->threads.most_threads(),
-                                 " open streams, found one more; next: cancel "
-                                 "one")});
+    stream->Finish(
+        {grpc::StatusCode::RESOURCE_EXHAUSTED,
+         absl::StrCat("expected at most ", places->threads.most_threads(),
+                      " open streams, found one more; next: cancel "
+                      "one")});
   }
   return stream;
 }

@@ -64,7 +64,7 @@ class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
   grpc::CallbackServerContext* const context_;
-  StreamPlaces* places_;  // nullptr: it has no place
+  StreamPlaces* places_;      // nullptr: it has no place
   grpc::ByteBuffer current_;  // gRPC reads it while writing_
   std::mutex mutex_;
   std::condition_variable written_;

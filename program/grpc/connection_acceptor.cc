@@ -10,18 +10,15 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
-#include <iostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-constexpr double kLogSecs = 10;
 // The maximum number of accepts in one turn, so that refused clients get turns.
 constexpr int kAcceptsPerTurn = 64;
 
@@ -61,6 +58,7 @@ ConnectionAcceptor::ConnectionAcceptor(std::vector<ListeningSocket> sockets,
     : users_(std::move(users)),
       sockets_(std::move(sockets)),
       options_(std::move(options)),
+      log_(options_.program, kLogSecs),
       loop_("clients") {
   loop_.Post([this] { Watch(); });
 }
@@ -112,9 +110,9 @@ void ConnectionAcceptor::Accept(int listener) {
 }
 
 void ConnectionAcceptor::Pause(int why) {
-  Log(absl::StrCat("new clients wait: expected to accept a connection, found: ",
-                   std::strerror(why),
-                   "; next: raise ulimit -n, or end clients"));
+  log_.Write(absl::StrCat(
+      "new clients wait: expected to accept a connection, found: ",
+      std::strerror(why), "; next: raise ulimit -n, or end clients"));
   for (const ListeningSocket& socket : sockets_) loop_.Unwatch(socket.fd());
   loop_.After(kPause, [this] { Watch(); });
 }
@@ -162,7 +160,7 @@ void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
   UniqueFd owned(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   const int duplicate = owned.get();
   if (!owned.valid()) {
-    Log(
+    log_.Write(
         absl::StrCat("disconnected a client: expected to duplicate its "
                      "descriptor, found: ",
                      std::strerror(errno), "; next: raise ulimit -n"));
@@ -190,7 +188,7 @@ void ConnectionAcceptor::End(int duplicate) {
 }
 
 void ConnectionAcceptor::Refuse(int connection, const std::string& text) {
-  Log(absl::StrCat("refused a connection: ", text));
+  log_.Write(absl::StrCat("refused a connection: ", text));
   UniqueFd owned(connection);
   if (refused_.size() >= kMostRefused) return;
   refused_.emplace(
@@ -224,21 +222,6 @@ void ConnectionAcceptor::Disconnect(int connection) {
   loop_.Cancel(found->second.end);
   loop_.Unwatch(connection);
   refused_.erase(found);
-}
-
-void ConnectionAcceptor::Log(absl::string_view text) {
-  const int64_t now_ns = MonotonicNanos();
-  if (!next_log_.PassedAt(now_ns)) {
-    ++left_out_;
-    return;
-  }
-  next_log_ = Deadline::After(kLogSecs, now_ns);
-  std::cerr << absl::StrCat(
-      options_.program, ": ", PrintableLines(text),
-      left_out_ > 0 ? absl::StrCat(" (and ", left_out_, " such lines before)")
-                    : "",
-      "\n");
-  left_out_ = 0;
 }
 
 }  // namespace tandem

@@ -14,19 +14,17 @@
 #define TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "program/grpc/event_loop.h"
+#include "program/grpc/library_log.h"
 #include "program/grpc/peer_owner.h"
 #include "program/grpc/refusal.h"
 #include "program/listening_sockets.h"
-#include "transport/base/clock.h"
 #include "transport/base/unique_fd.h"
 
 namespace tandem {
@@ -37,6 +35,7 @@ class ConnectionAcceptor {
   // ones are disconnected without an answer.
   static constexpr size_t kMostRefused = 16;
   static constexpr absl::Duration kRefusalTime = absl::Seconds(2);
+  static constexpr double kLogSecs = 10;  // between two lines of the log
   // The usual maximum of open connections without a known owner.
   static constexpr int kMostUnknown = 64;
 
@@ -104,8 +103,6 @@ class ConnectionAcceptor {
   void Refuse(int connection, const std::string& text);
   void AnswerRefused(int connection);
   void Disconnect(int connection);
-  // Logs at most one line in each `kLogSecs`, with the number of omitted lines.
-  void Log(absl::string_view text);
 
   const AllowedUsers users_;
   // Only the loop's thread uses these; after its end, the destructor.
@@ -114,8 +111,7 @@ class ConnectionAcceptor {
   PeerOwners owners_;
   std::map<int, RefusedClient> refused_;
   std::map<int, HandedOn> handed_on_;  // by the duplicate
-  Deadline next_log_ = Deadline::Now();
-  uint64_t left_out_ = 0;
+  LimitedLog log_;
   EventLoop loop_;  // last: its thread uses all of the above
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "program/tls/tls_certificate.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {
@@ -71,6 +72,16 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> DaemonCredentials(
   options.pem_private_key = texts.key.text;
   options.pem_cert_chain = texts.certificate.text;
   return grpc::SslCredentials(options);
+}
+
+std::string CertificateAdvice(const std::string& target) {
+  const std::string path = Variable(kTlsCertificateVariable);
+  if (path.empty() || absl::StartsWith(target, "unix:")) return "";
+  return absl::StrCat(
+      ". If one is there, it may have refused this client's certificate: its "
+      "time is over or has not come (openssl x509 -noout -dates -in FILE), or "
+      "none of the daemon's --tls_client_ca has signed it: ",
+      Printable(path));
 }
 
 }  // namespace tandem

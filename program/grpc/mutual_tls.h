@@ -39,6 +39,11 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MutualTls(
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> DaemonCredentials(
     const std::string& target);
 
+// Returns what a client's user may look at if no daemon answers, as a sentence
+// after others: the daemon may have refused the client's certificate, which
+// gRPC does not say. "" for plaintext.
+std::string CertificateAdvice(const std::string& target);
+
 }  // namespace tandem
 
 #endif  // TANDEM_PROGRAM_GRPC_MUTUAL_TLS_H_

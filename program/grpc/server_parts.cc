@@ -7,10 +7,15 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "program/grpc/library_log.h"
 
 namespace tandem {
 
-void StartGrpc() {
+void StartGrpc(const std::string& program) {
+  RouteLibraryLog(program,
+                  ". A client's certificate was not accepted: its time is over "
+                  "or has not come, or no authority of --tls_client_ca has "
+                  "signed it; gRPC does not say which, or of what client");
   // As Debian builds them, Abseil's mutexes, which gRPC uses, search for
   // deadlocks at each lock. That is 7 % of a call's processor time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

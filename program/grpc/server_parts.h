@@ -5,7 +5,7 @@
 // gRPC, which serves the connection.
 // Ownership: the caller owns the acceptor. It must outlive the server.
 //
-//   StartGrpc();
+//   StartGrpc("tandem-daemon");
 //   SetLimits(&builder);
 //   auto acceptor = AddAcceptor(&builder, grpc::InsecureServerCredentials());
 //   ConnectionAcceptor::Options options = {.take_own = HandTo(acceptor.get())};
@@ -17,6 +17,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <memory>
+#include <string>
 
 #include "program/grpc/connection_acceptor.h"
 
@@ -24,10 +25,10 @@ namespace tandem {
 
 using GrpcAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-// Call it once, before the first server: with health checks and reflection. The
-// process must end by _Exit, not by grpc_shutdown, which would wait up to 10 s
-// for a thread of gRPC.
-void StartGrpc();
+// Call it once, before the first server: with health checks and reflection, and
+// with gRPC's lines as those of the program. The process must end by _Exit, not
+// by grpc_shutdown, which would wait up to 10 s for a thread of gRPC.
+void StartGrpc(const std::string& program);
 
 // The server ends two kinds of connections:
 //  - of a client whose machine or process has stopped: it pings idle ones;

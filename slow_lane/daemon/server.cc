@@ -153,7 +153,7 @@ absl::Status Entrance::Listen() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     Entrance entrance, const std::vector<grpc::Service*>& services,
     const std::string& data_dir) {
-  StartGrpc();
+  StartGrpc("tandem-daemon");
   grpc::ServerBuilder builder;
   SetLimits(&builder);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);

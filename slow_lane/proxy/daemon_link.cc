@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "program/grpc/mutual_tls.h"
 #include "slow_lane/wire/limits.h"
 #include "transport/base/printable.h"
 
@@ -70,7 +71,8 @@ absl::StatusOr<std::string> DaemonLink::FetchConfig(const std::string& run_id,
     // The numbers of both enumerations are gRPC's.
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                         absl::StrCat("the daemon at ", Printable(target_), ": ",
-                                     Printable(status.error_message())));
+                                     Printable(status.error_message()),
+                                     CertificateAdvice(target_)));
   }
   if (response.runs_size() != 1) {
     return absl::InternalError("expected one run, found another number");

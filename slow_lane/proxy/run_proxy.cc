@@ -21,6 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "program/grpc/library_log.h"
 #include "program/grpc/mutual_tls.h"
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
@@ -477,6 +478,7 @@ absl::Status RunRemoteProxy(const ProxyOptions& options) {
 absl::Status RunProxy(const ProxyOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  RouteLibraryLog("proxy");
   if (options.is_remote) return RunRemoteProxy(options);
   const RunFolder folder = RunFolder::At(".", options.run_id);
   TANDEM_ASSIGN_OR_RETURN(const ProxyLock lock, ProxyLock::Acquire(folder));

@@ -1,6 +1,8 @@
 """The daemon for clients on other machines: TLS, and the certificates of its clients."""
 
 import contextlib
+import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
 from tandem.telemetry import DaemonUnreachable, TlsFiles, TrainerClient
 from tandem.telemetry.tls_files import TLS_VARIABLES
-from tandem.testing.certificates import expire, make_certificate
+from tandem.testing.certificates import expire, make_certificate, postpone
 from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, run_config, running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tools.testing import pytest_main
@@ -26,14 +28,16 @@ _STEP = '{"event_type": "step", "episode": 0, "step_index": 0, "reward": 1}'
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with certificates of two servers and three clients; `old` ones are expired, `stranger` is unknown."""
+    """Certificates of servers and clients; the time of `old` and `new` ones is not now, `stranger` is unknown."""
     made = tmp_path_factory.mktemp("certificates")
-    for name in ("server", "client", "stranger", "old_server", "old_client"):
+    for name in ("server", "client", "stranger", "old_server", "old_client", "new_client"):
         cert, key = make_certificate(made, name)
         if name.startswith("old"):
             expire(cert, key)
-    known = (made / "client.pem").read_bytes() + (made / "old_client.pem").read_bytes()
-    (made / "clients.pem").write_bytes(known)
+        if name.startswith("new"):
+            postpone(cert, key)
+    known = [(made / name).read_bytes() for name in ("client.pem", "old_client.pem", "new_client.pem")]
+    (made / "clients.pem").write_bytes(b"".join(known))
     return made
 
 
@@ -94,18 +98,60 @@ def test_other_clients_are_refused(daemon: Daemon, folder: Path) -> None:
         with pytest.raises(grpc.RpcError) as caught:
             health(daemon.address, credentials)
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
-    for name in ("stranger", "old_client"):
-        with (
-            TrainerClient(daemon.address, tls=files_of(folder, name)) as client,
-            pytest.raises(DaemonUnreachable, match="GetHealth at"),
-        ):
-            client.health()
+    reasons = {"stranger": "is valid until", "old_client": "expired on", "new_client": "is not valid before"}
+    for name, dates in reasons.items():
+        files = files_of(folder, name)
+        text = f"refused this client's certificate, which {dates} 2.*UTC.*{name}.pem"
+        with TrainerClient(daemon.address, tls=files) as client:
+            with pytest.raises(DaemonUnreachable, match=f"GetHealth at .*{text}"):
+                client.health()
+        words = ["--tls_ca", str(files.authorities), "--tls_cert", str(files.certificate), "--tls_key", str(files.key)]
+        command = [*_CTL, "--daemon", daemon.address, "list", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECS, check=False)
+        assert done.returncode == 1 and re.search(text, done.stderr), done
     code = subprocess.run(
         [*_CTL, "--daemon", daemon.address, "list"], capture_output=True, text=True, timeout=DEADLINE_SECS, check=False
     )
     assert code.returncode == 1 and "--tls_cert" in code.stderr, code
     with TrainerClient(daemon.address, tls=files_of(folder)) as client:
         assert client.health().pid == daemon.pid
+
+
+def test_foreign_clients_make_one_line_of_the_log(folder: Path, tmp_path: Path) -> None:
+    """In the daemon's format, with what can be said: connections without TLS, and those of refused certificates."""
+    log = tmp_path / "log"
+    daemon = Daemon(tmp_path / "data", *flags_of(folder), log=log)
+    try:
+        host, _, port = daemon.address.partition(":")
+        for _ in range(50):
+            with socket.create_connection((host, int(port))) as foreign:
+                foreign.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                foreign.recv(1)  # the daemon has answered or disconnected
+        for _ in range(3):
+            with TrainerClient(daemon.address, tls=files_of(folder, "stranger")) as client:
+                with pytest.raises(DaemonUnreachable):
+                    client.health()
+        with TrainerClient(daemon.address, tls=files_of(folder)) as client:
+            assert client.health().healthy
+    finally:
+        assert daemon.stop() == 0
+    lines = log.read_text("utf-8").splitlines()
+    assert all(line.startswith("tandem-daemon: ") for line in lines), lines
+    assert len([line for line in lines if "Handshake failed" in line]) == 1, lines
+
+
+def test_a_refused_certificate_is_explained_in_the_log(folder: Path, tmp_path: Path) -> None:
+    """The daemon's line has all that gRPC gives."""
+    log = tmp_path / "log"
+    daemon = Daemon(tmp_path / "data", *flags_of(folder), log=log)
+    try:
+        with TrainerClient(daemon.address, tls=files_of(folder, "stranger")) as client:
+            with pytest.raises(DaemonUnreachable):
+                client.health()
+    finally:
+        assert daemon.stop() == 0
+    text = log.read_text("utf-8")
+    assert "certificate verify failed" in text and "no authority of --tls_client_ca has signed it" in text, text
 
 
 def test_a_client_refuses_other_daemons(daemon: Daemon, folder: Path, tmp_path: Path) -> None:

@@ -80,9 +80,11 @@ absl::Status AddDaemonToken(grpc::ClientContext* context) {
 absl::Status DaemonStatus(const grpc::Status& status, absl::string_view call,
                           absl::string_view target) {
   if (status.ok()) return absl::OkStatus();
-  absl::string_view next;
+  std::string next;
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    next = ". Start a daemon there, or set TANDEM_DAEMON to its address";
+    next = absl::StrCat(
+        ". Start a daemon there, or set TANDEM_DAEMON to its address",
+        CertificateAdvice(std::string(target)));
   }
   // The numbers of both enumerations are gRPC's.
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),

@@ -61,6 +61,7 @@ class Connection:
         # A daemon's Unix socket is for programs of its machine, and in plaintext.
         is_local = target.startswith(("unix:", "unix-abstract:"))
         tls = None if is_local else tls or TlsFiles.from_environment()
+        self._tls = tls
         self._channel = (
             self.grpc.insecure_channel(target, options=options)
             if tls is None
@@ -130,9 +131,7 @@ class Connection:
             return ClientClosed(f"{name}: the client was closed during the call")
         code = error.code().name
         kind = ERROR_TABLE.get(code, DaemonError)
-        after = ""
-        if kind is DaemonUnreachable:
-            after = f". Start a daemon there, or set {TARGET_VARIABLE} to where one listens"
+        after = f". {self._advice()}" if kind is DaemonUnreachable else ""
         return kind(f"{name} at {self.target}: {printable_lines(error.details() or code)}{after}")
 
     def greet(self, timeout: float) -> Any:
@@ -164,9 +163,12 @@ class Connection:
     def unanswered(self, timeout: float) -> DaemonUnreachable:
         """Returns the exception for a daemon that did not answer within `timeout` seconds."""
         return DaemonUnreachable(
-            f"expected a daemon at {self.target} within {timeout:g} s, found none. "
-            f"Start one there, or set {TARGET_VARIABLE} to where one listens"
+            f"expected a daemon at {self.target} within {timeout:g} s, found none. {self._advice()}"
         )
+
+    def _advice(self) -> str:
+        after = "" if self._tls is None else f". {self._tls.advice()}"
+        return f"Start a daemon there, or set {TARGET_VARIABLE} to where one listens{after}"
 
     def close(self) -> None:
         """Ends every call. A second call has no effect."""

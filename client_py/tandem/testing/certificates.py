@@ -25,7 +25,23 @@ def make_certificate(folder: Path, name: str, *addresses: str) -> tuple[Path, Pa
 
 def expire(cert: Path, key: Path) -> None:
     """Signs a certificate again, so that its time is over since yesterday."""
+    _sign(cert, "x509", "-in", str(cert), "-signkey", str(key), "-days", "-1")
+
+
+def postpone(cert: Path, key: Path) -> None:
+    """Signs a certificate again, so that its time begins in 2049; without other names."""
+    folder = cert.parent
+    (folder / "index").write_text("", "ascii")
+    (folder / "ca.conf").write_text(
+        f"[ca]\ndefault_ca=d\n[d]\ndatabase={folder}/index\nnew_certs_dir={folder}\nrand_serial=yes\n"
+        "default_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n",
+        "utf-8",
+    )
+    words = ["-batch", "-config", f"{folder}/ca.conf", "-ss_cert", str(cert), "-cert", str(cert), "-keyfile", str(key)]
+    _sign(cert, "ca", *words, "-startdate", "490101000000Z", "-enddate", "491231000000Z")
+
+
+def _sign(cert: Path, *words: str) -> None:
     new = cert.with_suffix(".new")
-    command = ["openssl", "x509", "-in", str(cert), "-signkey", str(key), "-days", "-1", "-out", str(new)]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(["openssl", *words, "-out", str(new)], check=True, capture_output=True)
     new.replace(cert)
