@@ -3,10 +3,12 @@
 // Data flow: the client's messages -> WatchHub (credits, rate) or RunSupervisor
 // (pause, resume, a worker's answers); WatchHub -> STARVED and RESUMED, and
 // RunSupervisor -> pauses -> the client. The call's initial metadata tell the
-// client that its first message was handled.
+// client that its first message was handled. A client whose metadata have
+// acknowledge-controls is told so of each message, by one without an event.
 // Ownership: deletes itself after gRPC and the hub have finished with it.
 //
-//   return new ControlCall(ControlKey(*context), session_token, hub, runs);
+//   return new ControlCall(ControlKey(*context), session_token,
+//                          /*acknowledges=*/false, hub, runs);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
@@ -36,10 +38,11 @@ class ControlCall final
   using ControlEvent = gymgui::trainer::ControlEvent;
 
   // `session_token`: from the call's metadata, empty for none.
-  ControlCall(std::string key, std::string session_token, WatchHub* hub,
-              RunSupervisor* runs)
+  ControlCall(std::string key, std::string session_token, bool acknowledges,
+              WatchHub* hub, RunSupervisor* runs)
       : key_(std::move(key)),
         session_token_(std::move(session_token)),
+        acknowledges_(acknowledges),
         hub_(hub),
         runs_(runs) {
     StartRead(&message_);
@@ -83,9 +86,17 @@ class ControlCall final
 
   // Calls the supervisor; if it returns an error, the call ends.
   void Handle(const ControlEvent& event) {
-    auto done = [this](const absl::Status& status) {
+    auto done = [this, run_id = event.run_id()](const absl::Status& status) {
       if (!status.ok()) return End(status);
       Begin();
+      if (acknowledges_) {
+        // After the hub has handled the message.
+        hub_->Read([this, run_id](EventReader&) {
+          ControlEvent handled;
+          handled.set_run_id(run_id);
+          Send(handled);
+        });
+      }
       StartRead(&message_);
     };
     const std::string& run_id = event.run_id();
@@ -143,6 +154,7 @@ class ControlCall final
 
   const std::string key_;
   const std::string session_token_;
+  const bool acknowledges_;
   WatchHub* const hub_;
   RunSupervisor* const runs_;
   ControlEvent message_;  // the message in the read

@@ -1,5 +1,6 @@
 """`WorkerSession.pause_point` in a worker of the real daemon."""
 
+import concurrent.futures
 import json
 import os
 import signal
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from tandem.telemetry import RunStatus, TrainerClient
+from tandem.telemetry import DaemonTimeout, RunStatus, TrainerClient
+from tandem.telemetry.connection import Connection
+from tandem.telemetry.pause_watch import PauseWatch
 from tandem.testing.daemons import Daemon, Gate, await_stopped, running_daemon, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tools.testing import pytest_main
@@ -168,6 +171,45 @@ def test_a_session_without_pauses_never_waits(daemon: Daemon, client: TrainerCli
     pausing.join()
     resuming.join()
     assert client.describe(run_id).runs[0].run.status == RunStatus.EXEC
+    gate.open("end")
+
+
+def test_a_worker_that_registers_many_times_at_once_hears_of_pauses(
+    daemon: Daemon, client: TrainerClient, gate: Gate
+) -> None:
+    """One after another registers: the daemon listens to the session that is left."""
+    run_id = client.submit(gate.program("step(0)\nsys.stdout.flush()\nwait_for('end')")).run_id
+    wait_until(lambda: client.describe(run_id).runs[0].run.status == RunStatus.EXEC, "the run")
+    for _ in range(10):
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            made = [threads.submit(client.register, run_id, "learner", supports_pause=True) for _ in range(8)]
+        sessions = [each.result() for each in made]
+        pausing = threading.Thread(target=client.pause, args=(run_id,))
+        pausing.start()
+        wait_until(lambda: any(each.pause_requested for each in sessions) or not pausing.is_alive(), "the pause")  # noqa: B023
+        resuming = threading.Thread(target=client.resume, args=(run_id,))
+        resuming.start()  # after the pause
+        assert any([each.pause_point() for each in sessions])
+        pausing.join()
+        resuming.join()
+    gate.open("end")
+
+
+def test_a_session_that_the_daemon_does_not_listen_to_is_an_error(
+    daemon: Daemon, client: TrainerClient, gate: Gate
+) -> None:
+    """The daemon is stopped while it would begin to listen; nothing is left of the session."""
+    run_id = client.submit(gate.program("step(0)\nsys.stdout.flush()\nwait_for('end')")).run_id
+    wait_until(lambda: client.describe(run_id).runs[0].run.status == RunStatus.EXEC, "the run")
+    token = client.register(run_id, "learner").token
+    connection = Connection(daemon.address)
+    os.kill(daemon.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(DaemonTimeout, match="expected a message that the worker gets pauses within 0.3 s"):
+            PauseWatch(connection, run_id, token, lambda: token, 0.3)
+    finally:
+        os.kill(daemon.pid, signal.SIGCONT)
+    connection.close()
     gate.open("end")
 
 

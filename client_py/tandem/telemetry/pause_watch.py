@@ -7,14 +7,11 @@ from typing import Any
 
 from tandem.errors import ClientClosed, TandemError, Unsupported
 from tandem.telemetry.connection import Connection
-from tandem.telemetry.daemon_errors import BadSessionToken, UnknownRun, WrongState
+from tandem.telemetry.daemon_errors import BadSessionToken, DaemonTimeout, UnknownRun, WrongState
 
 # Between two attempts to reach the daemon: first, and at most.
 _FIRST_WAIT_SECS = 0.05
 _LONGEST_WAIT_SECS = 1.0
-
-# How long a new `PauseWatch` waits for the daemon's first message.
-_FIRST_MESSAGE_SECS = 5.0
 
 
 class PauseWatch:
@@ -27,8 +24,10 @@ class PauseWatch:
       wanted: Whether the daemon is pausing the run.
     """
 
-    def __init__(self, connection: Connection, run_id: str, token: str, register: Callable[[], str]) -> None:
-        """Starts the thread, and waits up to 5 s until the daemon sends it pauses.
+    def __init__(
+        self, connection: Connection, run_id: str, token: str, register: Callable[[], str], timeout: float
+    ) -> None:
+        """Starts the thread, and waits until the daemon sends it pauses, or never will: the run has ended.
 
         The daemon sends a worker's pauses to the stream that arrived last. Without the wait, the stream of a session
         could arrive after that of a later session of the same worker.
@@ -39,6 +38,10 @@ class PauseWatch:
           token: Of the worker's session.
           register: Registers the worker again, with a later daemon, and returns the new token; raises as
             `TrainerClient.register`.
+          timeout: Seconds to wait.
+
+        Raises:
+          DaemonTimeout: The daemon did not send its first message in time. The stream is ended.
         """
         self.wanted = False
         self._connection = connection
@@ -51,7 +54,12 @@ class PauseWatch:
         self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._call: Any = None
         threading.Thread(target=self._run, name="tandem-pauses", daemon=True).start()
-        self._heard.wait(_FIRST_MESSAGE_SECS)
+        if not self._heard.wait(timeout):
+            self.close()
+            raise DaemonTimeout(
+                f"ControlStream at {connection.target}: expected a message that the worker gets pauses within "
+                f"{timeout:g} s, found none; register again, or without supports_pause"
+            )
 
     def answer(self) -> bool:
         """Answers a pause and waits until the run continues; returns whether there was one."""

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -101,6 +102,7 @@ class TrainerClient(ClosesOnExit):
         self._timeout = seconds("timeout", timeout)
         self._reconnect_secs = seconds("reconnect_secs", reconnect_secs)
         self._connection = Connection(target, token_file, tls)
+        self._registering = threading.Lock()
         self._sessions: dict[tuple[str, str], WorkerSession] = {}  # the newest of each worker
 
     @property
@@ -242,7 +244,7 @@ class TrainerClient(ClosesOnExit):
 
     def control(self) -> Control:
         """Opens a ControlStream: flow control of this client's subscriptions, pause and resume of runs."""
-        return Control(self._connection)
+        return Control(self._connection, self._timeout)
 
     def register(
         self,
@@ -268,6 +270,7 @@ class TrainerClient(ClosesOnExit):
 
         Raises:
           WrongState: The run has ended, or has not started yet.
+          DaemonTimeout: With `supports_pause`: the daemon did not say that it sends pauses to the session.
         """
         call = functools.partial(
             self._call,
@@ -281,10 +284,14 @@ class TrainerClient(ClosesOnExit):
             supports_pause=supports_pause,
             supports_checkpoint=supports_checkpoint,
         )
-        session = WorkerSession(self._connection, run_id, worker_id, call, self._timeout, supports_pause=supports_pause)
-        if (earlier := self._sessions.get((run_id, worker_id))) is not None:
-            earlier.stop_listening()
-        self._sessions[run_id, worker_id] = session
+        # One after another: the daemon sends a worker's pauses to the session whose stream arrived last.
+        with self._registering:
+            session = WorkerSession(
+                self._connection, run_id, worker_id, call, self._timeout, supports_pause=supports_pause
+            )
+            if (earlier := self._sessions.get((run_id, worker_id))) is not None:
+                earlier.stop_listening()
+            self._sessions[run_id, worker_id] = session
         return session
 
     def heartbeat(self, run_id: str) -> None:

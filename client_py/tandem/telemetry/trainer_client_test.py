@@ -1,4 +1,7 @@
-"""`TrainerClient` with the real daemon: runs, publishing, restarts of the daemon, and misuse."""
+"""`TrainerClient` with the real daemon: runs, publishing, restarts of the daemon, and misuse.
+
+Length: one daemon, and its helpers, for all of them.
+"""
 
 import contextlib
 import dataclasses
@@ -34,7 +37,7 @@ from tandem.telemetry import (
     WrongState,
 )
 from tandem.telemetry.daemon_errors import ERROR_TABLE
-from tandem.testing.daemons import Daemon, Gate, is_alive, run_config, running_daemon
+from tandem.testing.daemons import Daemon, Gate, is_alive, run_config, running_daemon, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tools.testing import pytest_main
 
@@ -312,10 +315,6 @@ def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate
     with client.control() as control:
         received = iter(control)
         control.grant(run_id, 1)
-        control.pause(run_id)  # the daemon handles it after the grant
-        _until(client, run_id, RunStatus.PAUSE)
-        control.resume(run_id)
-        _until(client, run_id, RunStatus.EXEC)
         seen: list[int] = []
         steps = client.steps(run_id)
         reader = threading.Thread(target=lambda: seen.extend(step.seq_id for step in steps))
@@ -342,6 +341,33 @@ def test_control_pauses_a_run_and_grants_steps(client: TrainerClient, gate: Gate
         control.pause("missing")
         with pytest.raises(UnknownRun, match="missing"):
             next(iter(control))
+        with pytest.raises(UnknownRun, match="missing"):
+            control.grant(run_id, 1)  # the stream has ended
+
+
+def test_a_grant_counts_when_it_has_returned(client: TrainerClient, gate: Gate) -> None:
+    """Also the second one: a subscription that begins then gets the credits' steps only, not all that there are."""
+    run_id = client.submit(gate.program("for index in range(1000): step(index)")).run_id
+    _until(client, run_id, RunStatus.TERM)
+    for _ in range(20):
+        # Credits are counted by connection.
+        with TrainerClient(client.target) as own, own.control() as control:
+            control.grant(run_id, 1)
+            control.grant(run_id, 1)
+            seen: list[int] = []
+            reader = threading.Thread(target=_collect, args=(own.steps(run_id), seen))
+            reader.start()
+            wait_until(lambda: len(seen) >= 202, "the credits' steps")  # noqa: B023, called here
+            assert next(iter(control)).kind == "pause" and len(seen) == 202 and reader.is_alive()
+            assert client.describe(run_id).runs[0].starved_watchers == 1
+            control.grant(run_id, 10_000)
+            assert client.describe(run_id).runs[0].starved_watchers == 0
+            reader.join()
+            assert seen == list(range(1, 1001))
+
+
+def _collect(steps: Iterator[Step], seen: list[int]) -> None:
+    seen.extend(step.seq_id for step in steps)
 
 
 def test_health_is_of_the_daemon(client: TrainerClient, shared_daemon: Daemon) -> None:

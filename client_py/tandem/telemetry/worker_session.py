@@ -62,7 +62,7 @@ class WorkerSession:
         self._timeout = timeout
         self.accepted_version = self.token = ""
         self._new_token()
-        self._pauses = PauseWatch(connection, run_id, self.token, self._new_token) if supports_pause else None
+        self._pauses = PauseWatch(connection, run_id, self.token, self._new_token, timeout) if supports_pause else None
 
     @property
     def pause_requested(self) -> bool:
