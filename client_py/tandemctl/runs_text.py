@@ -19,7 +19,7 @@ _STATE_STYLES = {"EXECUTING": "green", "FAULTED": "bold red", "PAUSED": "yellow"
 # Keys of the JSON that are attributes of a RunDescription.
 _AS_DESCRIBED = (
     "folder steps steps_printed episodes lifecycle malformed text_lines bytes_read max_steps unreachable proxy_starts "
-    "worker_pid waiting_for output_problem"
+    "worker_pid waiting_for output_problem starved_watchers"
 ).split()
 
 
@@ -87,6 +87,7 @@ def remark_on(run: RunDescription, now: float) -> str:
         run.waiting_for and f"waits for {run.waiting_for}",
         run.unreachable and f"unreachable, no heartbeat {f'for {_since(heard, now)}' if heard else 'yet'}",
         run.output_problem,
+        run.starved_watchers > 0 and f"{run.starved_watchers} of its watchers STARVED, without credits",
         run.proxy_starts > 1 and f"proxy started {run.proxy_starts} times",
     )
     return one_line("; ".join(str(remark) for remark in remarks if remark), _REMARK_CHARACTERS)

@@ -123,6 +123,7 @@ def test_control_characters_of_names_are_escaped() -> None:
         ({}, ""),
         ({"waiting_for": "2 GPUs"}, "waits for 2 GPUs"),
         ({"output_problem": "its output was cut"}, "its output was cut"),
+        ({"starved_watchers": 2}, "2 of its watchers STARVED, without credits"),
         ({"unreachable": True}, "unreachable, no heartbeat yet"),
         (
             {"unreachable": True, "last_heartbeat": _time(_NOW - 300), "proxy_starts": 3},
@@ -189,7 +190,7 @@ def test_json_has_sorted_keys_numbers_and_nulls() -> None:
     assert text.endswith('\n  ],\n  "watchers": 1\n}\n')
     assert '"name": "ü\\"\\u001f\u2066"' in text and '"gpu_slots": [\n        0,\n        1\n      ]' in text
     first, second = json.loads(text)["runs"]
-    assert list(first) == sorted(first) and len(first) == 24
+    assert list(first) == sorted(first) and len(first) == 25
     assert (first["run_id"], first["state"], first["steps"]) == ("01ARZ", "EXECUTING", 2_500)
     assert (first["created_at"], first["failure_reason"]) == ("2023-11-14T22:13:20.000Z", None)
     assert first["last_return"] is None and second["last_return"] is None and second["max_steps"] is None

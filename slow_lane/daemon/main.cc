@@ -56,8 +56,9 @@
 
 ABSL_FLAG(std::string, data_dir, "tandem-data",
           "folder of the table, tandem.db, and of the runs' files; made with "
-          "mode 0700 if it isn't there; an existing one must be this user's "
-          "and closed to others; one daemon each");
+          "mode 0700 if it isn't there; an existing one must be this user's, "
+          "and is closed to others if it is empty or a daemon's; one daemon "
+          "each");
 ABSL_FLAG(std::string, listen,
           absl::StrCat("127.0.0.1:", +tandem::slow_lane::v1::DEFAULT_PORT),
           "HOST:PORT for clients on this machine; port 0 takes a free one; "

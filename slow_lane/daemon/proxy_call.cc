@@ -1,5 +1,6 @@
 #include "slow_lane/daemon/proxy_call.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -140,6 +141,11 @@ class ProxyCall final : public ProxyLink,
     auto owned = std::make_shared<v1::EventBatch>();
     owned->Swap(batch);
     ++on_their_way_;
+    runs_->WorkerPrinted(
+        run_id_,
+        std::ranges::any_of(owned->lifecycle(), [](const auto& lifecycle) {
+          return lifecycle.event() == "heartbeat";
+        }));
     store_->Append(owned, [self = shared_from_this(), end = owned->end()](
                               const absl::StatusOr<Appended>& appended) {
       const std::lock_guard lock(self->mutex_);

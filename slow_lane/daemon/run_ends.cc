@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -289,17 +290,27 @@ void RunEnds::CheckMemory(LiveRun* run) {
 }
 
 void RunEnds::CheckSilence(LiveRun* run, absl::Duration passed) {
-  if (!run->worker_beats || options_.fault_after == absl::ZeroDuration() ||
+  const std::optional<uint64_t>& own = run->config.fault_after_secs;
+  const absl::Duration limit =
+      own.has_value() ? absl::Seconds(*own) : options_.fault_after;
+  if (!run->is_awaited || limit == absl::ZeroDuration() ||
       run->end_reason.has_value() || run->row.status == RUN_STATUS_PAUSE) {
     return;
   }
+  // What the worker prints does not arrive, or waits for a slow disk.
+  if (run->link == nullptr || !store_->state().ok()) return;
   run->silence += passed;
-  if (run->silence < options_.fault_after) return;
-  StartEnding(run,
-              absl::StrCat("its worker has sent heartbeats, and then none for ",
-                           absl::FormatDuration(options_.fault_after),
-                           " (--fault_after)"),
-              RUN_STATUS_FAULT);
+  if (run->silence < limit) return;
+  StartEnding(
+      run,
+      absl::StrCat(own.has_value()
+                       ? "its worker has printed or sent heartbeats, and then "
+                         "neither for "
+                       : "its worker has sent heartbeats, and then none for ",
+                   absl::FormatDuration(limit),
+                   own.has_value() ? " (metadata.tandem.fault_after)"
+                                   : " (--fault_after)"),
+      RUN_STATUS_FAULT);
 }
 
 void RunEnds::EndUnheard(LiveRun* run) {

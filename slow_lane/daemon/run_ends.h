@@ -59,8 +59,9 @@ class RunEnds {
   // With enforce_resources: adds up the memory of the run's processes, on the
   // run's own thread; if it is above the limit, calls StartEnding with FAULT.
   void CheckMemory(LiveRun* run);
-  // Adds to the silence of a worker that has sent heartbeats; after
-  // --fault_after of it, calls StartEnding with FAULT.
+  // Adds to the silence of a worker from which signs of life are expected;
+  // after its configuration's or the daemon's limit, calls StartEnding with
+  // FAULT.
   void CheckSilence(LiveRun* run, absl::Duration passed);
   // Ends a run that has no proxy, and no folder for starting one, if it was
   // cancelled or its worker has ended.

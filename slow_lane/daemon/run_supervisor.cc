@@ -100,6 +100,9 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     }
     run->last_beat_ns = now_ns;
     run->dispatched = run->row.proxy_starts > 0;
+    // In EXEC and PAUSE it has printed.
+    run->is_awaited = run->config.fault_after_secs.has_value() &&
+                      run->row.status >= RUN_STATUS_EXEC;
     starter_.gpus().Mark(run->row.gpu_slots);
   }
 }
@@ -328,7 +331,7 @@ void RunSupervisor::Heartbeat(const std::string& run_id,
     const absl::Status valid = CheckToken(*run, session_token);
     if (valid.ok()) {
       NoteHeartbeat(run);
-      run->worker_beats = true;
+      run->is_awaited = true;
       run->silence = absl::ZeroDuration();
     }
     reply(valid);
@@ -412,6 +415,13 @@ void RunSupervisor::Handle(const std::string& run_id, v1::FromProxy message) {
       default:
         return;  // a newer proxy's: ignored
     }
+  });
+}
+
+void RunSupervisor::WorkerPrinted(const std::string& run_id, bool heartbeat) {
+  IfKnown(run_id, [heartbeat](LiveRun* run) {
+    run->is_awaited |= heartbeat || run->config.fault_after_secs.has_value();
+    run->silence = absl::ZeroDuration();
   });
 }
 

@@ -128,6 +128,9 @@ class RunSupervisor {
   void Unlink(const std::string& run_id, const ProxyLink* link);
   // Handles a message after hello, except a batch.
   void Handle(const std::string& run_id, v1::FromProxy message);
+  // Notes a sign of life: a batch of what the worker has printed. `heartbeat`:
+  // it has the lifecycle event of this name.
+  void WorkerPrinted(const std::string& run_id, bool heartbeat);
   // Checks whether a proxy may show a frame. kUnauthenticated: not the run's
   // token; kFailedPrecondition: the run has ended.
   void AdmitFrame(const std::string& run_id, const std::string& run_token,

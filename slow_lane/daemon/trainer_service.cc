@@ -175,8 +175,10 @@ class TrainerService final : public trainer::TrainerService::CallbackService {
 
   grpc::ServerBidiReactor<trainer::ControlEvent, trainer::ControlEvent>*
   ControlStream(CallbackServerContext* context) override {
-    return new ControlCall(ControlKey(*context), SessionToken(*context), hub_,
-                           runs_);
+    return new ControlCall(
+        ControlKey(*context), SessionToken(*context),
+        context->client_metadata().contains("acknowledge-controls"), hub_,
+        runs_);
   }
 
   ServerUnaryReactor* GetHealth(
@@ -240,7 +242,7 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
             absl::StatusOr<std::vector<v1::RunDescription>> runs) mutable {
           if (!runs.ok()) return call->Finish(ToGrpc(runs.status()));
           // The hub's thread has a connection to the table.
-          hub_->Read([call, response, all,
+          hub_->Read([hub = hub_, call, response, all,
                       runs = *std::move(runs)](EventReader& reader) mutable {
             for (v1::RunDescription& run : runs) {
               const absl::StatusOr<RunProgress> progress =
@@ -253,6 +255,8 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
                 return call->Finish(ToGrpc(progress.status()));
               }
               AddProgress(*progress, &run);
+              run.set_starved_watchers(
+                  hub->StarvedControls(run.record().run_id()));
               *response->add_runs() = std::move(run);
             }
             call->Finish(grpc::Status::OK);

@@ -152,6 +152,13 @@ void WatchHub::RemoveControl(ControlSink* sink, EventLoop::Task gone) {
   });
 }
 
+uint32_t WatchHub::StarvedControls(const std::string& run_id) const {
+  return static_cast<uint32_t>(
+      std::ranges::count_if(controls_, [&run_id](const auto& control) {
+        return control.first.second == run_id && control.second.starved;
+      }));
+}
+
 void WatchHub::Read(absl::AnyInvocable<void(EventReader&)> task) {
   loop_.Post([this, task = std::move(task)]() mutable { task(*reader_); });
 }

@@ -114,6 +114,10 @@ class WatchHub {
                  ControlSink* sink);
   void RemoveControl(ControlSink* sink, EventLoop::Task gone);
 
+  // The number of a run's ControlStreams that are STARVED. Only for tasks of
+  // Read.
+  uint32_t StarvedControls(const std::string& run_id) const;
+
   // Runs `task` on the hub's thread, with its connection.
   void Read(absl::AnyInvocable<void(EventReader&)> task);
 

@@ -57,6 +57,9 @@ LaunchPlan MakeLaunchPlan(const RunConfig& config, const RunFolder& folder,
   environment["TANDEM_RUN_DIR"] = folder.path();
   environment["TANDEM_DAEMON"] = place.daemon;
   environment["TRAINER_WORKER_CONFIG_PATH"] = folder.config_path();
+  if (config.output_prefix.has_value()) {
+    environment["TANDEM_OUTPUT_PREFIX"] = *config.output_prefix;
+  }
   environment["TANDEM_KEEP_CHECKPOINTS"] =
       absl::StrCat(config.keep_checkpoints ? 1 : 0);
   if (place.gpus.has_value()) environment["CUDA_VISIBLE_DEVICES"] = *place.gpus;

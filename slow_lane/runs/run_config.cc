@@ -28,6 +28,7 @@ constexpr size_t kMostProblemsShown = 20;
 // The maximum nesting of objects and arrays. Code that writes or copies JSON is
 // recursive.
 constexpr int kDeepest = 64;
+constexpr uint64_t kYearSecs = 365 * 24 * 3600;
 constexpr uint64_t kNoLimit = std::numeric_limits<int64_t>::max();
 constexpr absl::string_view kRay = "metadata.tandem.ray";
 
@@ -74,6 +75,7 @@ constexpr Rule kRules[] = {
     {"metadata.tandem.working_directory", Kind::kFolder},
     {"metadata.tandem.step_stride", Kind::kInteger, false, 1},
     {"metadata.tandem.enforce_resources", Kind::kBool},
+    {"metadata.tandem.fault_after", Kind::kInteger, false, 0, kYearSecs},
     {"metadata.tandem.fast_lane", Kind::kObject},
     {"metadata.tandem.fast_lane.only", Kind::kBool},
     {"metadata.tandem.fast_lane.slot", Kind::kInteger, false, 0},
@@ -442,11 +444,13 @@ absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
   config.gpus_mandatory = root["resources"]["gpus"]["mandatory"];
   config.persist_logs = root["artifacts"]["persist_logs"];
   config.keep_checkpoints = root["artifacts"]["keep_checkpoints"];
+  config.output_prefix = TextAt(root, "artifacts.output_prefix");
   config.max_duration_secs = IntegerAt(root, "schedule.max_duration_seconds");
   config.max_steps = IntegerAt(root, "schedule.max_steps");
   config.working_directory = TextAt(root, "metadata.tandem.working_directory");
   config.step_stride =
       IntegerAt(root, "metadata.tandem.step_stride").value_or(1);
+  config.fault_after_secs = IntegerAt(root, "metadata.tandem.fault_after");
   config.fast_lane = FastLaneVariables(root);
   config.worker_id = TextAt(root, "metadata.worker.worker_id");
   config.on_ray = Find(root, kRay) != nullptr;

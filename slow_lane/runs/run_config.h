@@ -40,11 +40,15 @@ struct RunConfig {
   uint32_t gpus_requested = 0;
   bool gpus_mandatory = false;
   bool persist_logs = true;
-  bool keep_checkpoints = true;  // for the worker
+  bool keep_checkpoints = true;  // for the worker, as the next
+  std::optional<std::string> output_prefix;
   std::optional<uint64_t> max_duration_secs;
   std::optional<uint64_t> max_steps;
   std::optional<std::string> working_directory;
   uint64_t step_stride = 1;
+  // The longest silence of the worker; 0: no limit. Not set: the daemon's, for
+  // a worker that sends heartbeats.
+  std::optional<uint64_t> fault_after_secs;
   std::map<std::string, std::string> fast_lane;  // variables of the worker
   std::optional<std::string> worker_id;
   bool on_ray = false;  // the worker is a job of Ray, by metadata.tandem.ray

@@ -36,6 +36,7 @@ from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     FAULT,
     INIT,
     PAUSE,
+    RDY,
     TERM,
     Lane,
     lane_fixture,
@@ -93,10 +94,42 @@ def test_a_silent_worker_is_ended_if_it_has_sent_heartbeats() -> None:
         lane.wait_for(other, EXEC)  # it has sent none: it is never ended for silence
 
 
+def test_a_silent_worker_is_ended_if_its_configuration_has_a_limit() -> None:
+    """From its first line on, also with the next daemon; text lines are signs of life, and 0 is no limit."""
+
+    def limited(secs: int, source: str) -> Any:
+        return lane.program(source) | {"metadata": {"tandem": {"fault_after": secs}}}
+
+    with running_lane("--heartbeat=200ms", "--fault_after=1s", "--kill_grace=200ms") as lane:
+        talks = "while not os.path.exists(GATES + '/silent'): print('text', flush=True); time.sleep(0.2)\n"
+        talking = lane.submit(limited(5, f"steps(1, 1)\n{talks}time.sleep(600)"))
+        never = lane.submit(limited(0, "steps(1, 1); time.sleep(600)"))
+        unheard = lane.submit(limited(1, "wait_for('go'); time.sleep(600)"))
+        restarted = lane.submit(limited(3, "steps(1, 1); time.sleep(600)"))
+        lane.wait_for(talking, EXEC)
+        lane.wait_for(restarted, EXEC)
+        lane.restart()
+        reason = "printed or sent heartbeats, and then neither for 3s (metadata.tandem.fault_after)"
+        assert reason in lane.wait_for(restarted, FAULT).failure_reason
+        assert lane.record(talking).status == EXEC
+        lane.open("silent")
+        lane.wait_for(talking, FAULT)
+        assert lane.record(never).status == EXEC
+        assert lane.record(unheard).status == RDY
+
+
+def test_a_printed_heartbeat_counts_as_a_call() -> None:
+    """The worker needs no gRPC; others must follow, or any line, within --fault_after."""
+    with running_lane("--heartbeat=200ms", "--fault_after=1s", "--kill_grace=200ms") as lane:
+        silent = lane.run('print(json.dumps({"event": "heartbeat"}), flush=True); time.sleep(600)')
+        assert "heartbeats, and then none for 1s (--fault_after)" in lane.wait_for(silent, FAULT).failure_reason
+
+
 def test_resources_are_limits_if_the_configuration_says_so(lane: Lane) -> None:
     """The worker has as many processors as it requested; above its memory the run is FAULT, with both figures."""
     source = """
 keep = int(os.environ["TANDEM_KEEP_CHECKPOINTS"])
+assert os.environ["TANDEM_OUTPUT_PREFIX"] == "runs/test"
 event = {"event_type": "episode", "episode": keep, "total_reward": len(os.sched_getaffinity(0)), "steps": 1}
 print(json.dumps(event))
 wait_for("more")

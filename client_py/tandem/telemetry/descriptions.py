@@ -63,6 +63,7 @@ class RunDescription:
       output_problem: Why its output cannot be read further; empty: it can.
       max_steps: The steps at which its schedule ends it; None: no limit.
       workers: Its registered workers, by name; after its end as well.
+      starved_watchers: Watchers with a ControlStream whose credits are used up: they get no steps (STARVED).
     """
 
     run: Run
@@ -86,6 +87,7 @@ class RunDescription:
     output_problem: str
     max_steps: int | None
     workers: tuple[RegisteredWorker, ...]
+    starved_watchers: int = 0
 
     @staticmethod
     def from_message(message: Any) -> "RunDescription":
