@@ -139,7 +139,7 @@ def _watch(client: TrainerClient, run_id: str, arguments: argparse.Namespace, cl
     if region is not None and arguments.viewer is None:
         print(f"tandem: see it in another terminal: tools/bazel run //viz:viewer -- --run={region}", flush=True)
     elif region is not None:
-        viewer = subprocess.Popen([arguments.viewer, f"--run={region}"], start_new_session=True)
+        viewer = subprocess.Popen([arguments.viewer, f"--run={region}", "--nodaemon"], start_new_session=True)
         closing.callback(viewer.wait)
         closing.callback(viewer.terminate)
         print(f"tandem: the window shows {region}", flush=True)

@@ -36,7 +36,7 @@ _CONDITIONS = ("unwatched", "busy", "watched")
 @contextmanager
 def _viewer(display: str, run: str, cores: str) -> Iterator[None]:
     """Runs the viewer."""
-    command = ["taskset", "--cpu-list", cores, str(_VIEWER), f"--run={run}"]
+    command = ["taskset", "--cpu-list", cores, str(_VIEWER), f"--run={run}", "--nodaemon"]
     viewer = subprocess.Popen(command, env={**os.environ, "DISPLAY": display})
     try:
         yield

@@ -85,7 +85,9 @@ def watching(viewer: Path, run: str, log: Path) -> Iterator[None]:
         if not environment.get("DISPLAY") and not environment.get("WAYLAND_DISPLAY"):
             environment["DISPLAY"] = stack.enter_context(virtual_display())
         output = stack.enter_context(log.open("wb"))
-        process = subprocess.Popen([viewer, f"--run={run}"], env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [viewer, f"--run={run}", "--nodaemon"], env=environment, stdout=output, stderr=output
+        )
         stack.callback(trainings.end, process, SIGTERM)
         yield
 

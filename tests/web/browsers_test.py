@@ -198,7 +198,7 @@ def test_refuses_actions_without_control(tmp_path: Path, run: _Run) -> None:
 
 def test_logs_an_action_on_one_line() -> None:
     """Texts of a browser and of a daemon have line feeds and escapes: they are printed as text."""
-    with running_view("--control", "--daemon_target=127.0.0.1:1") as view:
+    with running_view("--control", "--nodaemon", "--daemon_target=127.0.0.1:1") as view:
         client = SocketClient(view.address, cookie_of(view.address))
         hostile = "x\n2026-01-01 00:00:00 cancel y: done\x1b[2J\u202e"
         client.send(do="act", id=1, what="cancel", target=hostile)

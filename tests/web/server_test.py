@@ -9,12 +9,14 @@ import signal
 import socket
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from tandem.testing.daemons import process_state
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import DEADLINE_SECS, VIEW, View, pss_kib, running_view, wait_for
 from tools.testing import pytest_main
@@ -153,6 +155,36 @@ def test_survives_requests_that_are_none(view: View) -> None:
         with view.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             assert _exchange(connection, garbage + b"\r\n\r\n")[0] in (0, 400, 403, 405, 413), garbage[:20]
     assert _get(view, "/", Cookie=_cookie(view))[0] == 200
+
+
+def test_starts_a_daemon_with_control_unless_told_otherwise() -> None:
+    """A daemon that runs already is used; it goes on without the server. The folder of recordings is made."""
+    with tempfile.TemporaryDirectory(prefix="tandem-") as name:  # short: a socket's path has at most 107 characters
+        record = Path(name) / "data/daemon.pid"
+        flags = (f"--daemon_target=unix:{name}/d.sock", f"--data_dir={name}/data", f"--recordings={name}/new/folder")
+        for control in ((), ("--control", "--nodaemon")):
+            with running_view(*control, *flags) as program:
+                assert _get(program, "/", Cookie=_cookie(program))[0] == 200
+            assert not record.exists()
+        assert (Path(name) / "new/folder").is_dir()
+        pids = []
+        for _ in range(2):
+            with running_view("--control", *flags) as program:
+                assert _get(program, "/", Cookie=_cookie(program))[0] == 200
+            pids.append(int(record.read_text("ascii")))
+        pid = pids[0]
+        try:
+            assert pids == [pid, pid] and process_state(pid) not in ("", "Z")
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: process_state(pid) in ("", "Z"), "the daemon's end")
+
+
+def test_a_folder_of_recordings_that_cannot_be_made_is_refused() -> None:
+    """At the start, not when a user records."""
+    command = [str(VIEW), "--control", "--nodaemon", "--recordings=/proc/none"]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECS, check=False)
+    assert refused.returncode == 1 and "--recordings: expected a folder" in refused.stderr, refused
 
 
 def test_survives_thousands_of_half_open_connections(view: View) -> None:

@@ -13,7 +13,9 @@ _MODULES = {
     "gui": ["Core", "Gui"],
     "qml": ["Core", "Network", "Qml", "QmlIntegration"],
     "quick": ["Core", "Gui", "Network", "OpenGL", "Qml", "QmlIntegration", "QmlModels", "Quick"],
+    "quick_widgets": ["QuickWidgets", "Widgets"],
     "test": ["Core", "Gui", "Test"],
+    "widgets": ["Core", "Gui", "Widgets"],
 }
 _HEADERS_ONLY = ["QmlIntegration"]
 
@@ -68,13 +70,14 @@ qt_repository = repository_rule(
     local = True,
 )
 
-def qt_library(name, deps, stem = None):
+def qt_library(name, deps, stem = None, **attributes):
     """Makes a library of {stem}.cc and {stem}.h, and of the code that Qt's moc generates from the header.
 
     Args:
       name: of the library.
       deps: of the library.
       stem: of its files; default: the name.
+      **attributes: of the library.
     """
     stem = stem or name
     moc = stem + "_moc"
@@ -93,6 +96,7 @@ def qt_library(name, deps, stem = None):
         ],
         hdrs = [stem + ".h"],
         deps = deps,
+        **attributes
     )
 
 def qt_resources(name, srcs, prefix):

@@ -64,6 +64,11 @@ DaemonRun RunOf(const v1::RunDescription& from) {
                   record.status() == trainer::RUN_STATUS_FAULT;
   run.reason = record.has_failure_reason() ? record.failure_reason()
                                            : from.waiting_for();
+  if (from.starved_watchers() > 0) {
+    absl::StrAppend(&run.reason, run.reason.empty() ? "" : "; ",
+                    from.starved_watchers(),
+                    " of its watchers STARVED, without credits");
+  }
   run.folder = from.folder();
   run.created_secs = SecsOf(record.created_at());
   run.steps = from.steps_printed();

@@ -9,16 +9,23 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "program/listening_sockets.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 #include "viz/core/daemon_client.h"
 
 namespace tandem {
@@ -28,8 +35,9 @@ constexpr absl::string_view kProgram = "tandem-daemon";
 constexpr double kPatienceSecs = 10;
 
 // Starts the program in a session of its own, so that Ctrl-C ends this program
-// alone.
-absl::StatusOr<pid_t> Spawn(std::vector<std::string> words) {
+// alone. It does not keep this program's output open.
+absl::StatusOr<pid_t> Spawn(std::vector<std::string> words,
+                            const std::string& log) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -40,7 +48,8 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> words) {
   };
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
                                    O_RDONLY, 0);
-  // Standard output has this program's address, alone on a line.
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -62,6 +71,13 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> words) {
                                 arguments.data(), environ);
   if (error != 0) return MakeSystemError("posix_spawn", words[0], error);
   return pid;
+}
+
+std::string LastLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string last;
+  for (std::string line; std::getline(file, line);) last = line;
+  return last;
 }
 
 }  // namespace
@@ -104,7 +120,12 @@ absl::Status StartDaemon(const std::string& data_dir,
   } else {
     words.push_back(absl::StrCat("--listen=", target));
   }
-  TANDEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(std::move(words)));
+  const std::string log =
+      absl::StrCat(absl::StripSuffix(data_dir, "/"), ".log");
+  std::error_code error;  // Spawn's error says more
+  std::filesystem::create_directories(std::filesystem::path(log).parent_path(),
+                                      error);
+  TANDEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(std::move(words), log));
   const Deadline deadline = Deadline::After(kPatienceSecs);
   absl::Status answer;
   while (!(answer = client.ListRuns().status()).ok()) {
@@ -114,8 +135,8 @@ absl::Status StartDaemon(const std::string& data_dir,
           ErrorCode::kNotReady,
           absl::StrCat("expected a daemon that runs, found that it has exited "
                        "with code ",
-                       WIFEXITED(how) ? WEXITSTATUS(how) : -1,
-                       "; its message is above"));
+                       WIFEXITED(how) ? WEXITSTATUS(how) : -1, ": ",
+                       LastLine(log), "; its log is ", log));
     }
     if (deadline.PassedAt(MonotonicNanos())) {
       return MakeError(
@@ -126,6 +147,37 @@ absl::Status StartDaemon(const std::string& data_dir,
     poll(nullptr, 0, 50);
   }
   return absl::OkStatus();
+}
+
+absl::Status StartWantedDaemon(const std::string& program,
+                               const DaemonOptions& options) {
+  if (options.target.empty() || !options.flag.value_or(options.by_default)) {
+    return absl::OkStatus();
+  }
+  const bool is_here = absl::StartsWith(options.target, "unix:") ||
+                       LoopbackOf(options.target).ok();
+  if (!options.flag.has_value() && !is_here) return absl::OkStatus();
+  const absl::Status started = StartDaemon(
+      options.data_dir.empty() ? DefaultDataDir() : options.data_dir,
+      options.target);
+  if (started.ok() || options.flag.has_value()) return started;
+  std::cerr << program << ": goes on without a daemon: "
+            << PrintableLines(started.message())
+            << "; next: --nodaemon, or --daemon_target with the address of one"
+            << std::endl;
+  return absl::OkStatus();
+}
+
+std::string DefaultDataDir() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  std::string folder = variable("XDG_STATE_HOME");
+  if (!absl::StartsWith(folder, "/")) {
+    folder = absl::StrCat(variable("HOME"), "/.local/state");
+  }
+  return absl::StrCat(folder, "/tandem/data");
 }
 
 }  // namespace tandem

@@ -1,15 +1,17 @@
 // StartDaemon: starts the slow lane's daemon for a front end.
+// StartWantedDaemon: as its flags say.
 //
 // Data flow: the program tandem-daemon -> a process of its own session, whose
-// messages appear on this program's standard error -> it answers at `target`.
+// messages are in the file DATA_DIR.log -> it answers at `target`.
 // Ownership: the daemon and its runs go on when this program ends. Its own
 // folder has the lock that keeps it alone.
 //
-//   const absl::Status started = StartDaemon("tandem-data", DaemonTarget());
+//   if (!StartWantedDaemon("viewer", options.daemon).ok()) return 1;
 
 #ifndef TANDEM_VIZ_CORE_DAEMON_STARTER_H_
 #define TANDEM_VIZ_CORE_DAEMON_STARTER_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,6 +28,25 @@ absl::StatusOr<std::string> FindDaemonProgram();
 // Errors: FindDaemonProgram's; kNotReady: it has exited, or does not answer.
 absl::Status StartDaemon(const std::string& data_dir,
                          const std::string& target);
+
+// What a front end's flags say about its daemon.
+struct DaemonOptions {
+  std::string target = {};        // "": no daemon
+  std::optional<bool> flag = {};  // --daemon, --nodaemon; or neither
+  bool by_default = false;        // whether it starts one without a flag
+  std::string data_dir = {};      // of a started daemon; "": DefaultDataDir
+};
+
+// Starts a daemon if the flag, or else the default, wants one. Without the
+// flag, only at an address of this machine; a failure is then a line on stderr
+// by `program`, and OK: the front end shows what is there. Other errors:
+// StartDaemon's.
+absl::Status StartWantedDaemon(const std::string& program,
+                               const DaemonOptions& options);
+
+// Returns the folder in which all front ends of the user start their daemon:
+// tandem/data in $XDG_STATE_HOME, or else in ~/.local/state.
+std::string DefaultDataDir();
 
 }  // namespace tandem
 

@@ -61,6 +61,36 @@ TEST_F(DaemonStarterTest, StartsOneThatIsFoundTheNextTime) {
   EXPECT_EQ(Pid(), pid);
 }
 
+TEST_F(DaemonStarterTest, StartsOneByDefaultInTheUsersFolder) {
+  setenv("XDG_STATE_HOME", folder_.c_str(), 1);
+  const std::string data = DefaultDataDir();
+  EXPECT_EQ(data, absl::StrCat(folder_, "/tandem/data"));
+  ASSERT_TRUE(StartWantedDaemon("test", {.target = target_}).ok());
+  ASSERT_TRUE(StartWantedDaemon("test", {.target = "", .flag = true}).ok());
+  ASSERT_TRUE(
+      StartWantedDaemon("test", {.target = "192.0.2.1:1", .by_default = true})
+          .ok());
+  DaemonOptions options = {
+      .target = target_, .flag = false, .by_default = true};
+  ASSERT_TRUE(StartWantedDaemon("test", options).ok());
+  EXPECT_FALSE(std::filesystem::exists(data));
+  options.flag.reset();
+  ASSERT_TRUE(StartWantedDaemon("test", options).ok());
+  EXPECT_TRUE(DaemonClient(target_).ListRuns().ok());
+  std::filesystem::create_symlink(data, Data());  // for the end
+  unsetenv("XDG_STATE_HOME");
+}
+
+TEST_F(DaemonStarterTest, AFailureIsAnErrorOnlyIfTheFlagWantsADaemon) {
+  std::filesystem::create_directory(Data());
+  std::filesystem::permissions(Data(), std::filesystem::perms::all);
+  DaemonOptions options = {
+      .target = target_, .by_default = true, .data_dir = Data()};
+  EXPECT_TRUE(StartWantedDaemon("test", options).ok());
+  options.flag = true;
+  EXPECT_EQ(CodeOf(StartWantedDaemon("test", options)), ErrorCode::kNotReady);
+}
+
 TEST_F(DaemonStarterTest, SaysThatItHasExited) {
   // A folder that others may open is refused.
   std::filesystem::create_directory(Data());
@@ -68,6 +98,7 @@ TEST_F(DaemonStarterTest, SaysThatItHasExited) {
   const absl::Status status = StartDaemon(Data(), target_);
   EXPECT_EQ(CodeOf(status), ErrorCode::kNotReady);
   EXPECT_THAT(std::string(status.message()), HasSubstr("exited"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("mode 0777"));
 }
 
 TEST_F(DaemonStarterTest, FindsTheProgramInPath) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/numbers.h"
@@ -14,12 +15,18 @@
 
 ABSL_FLAG(tandem::RepeatedFlag, run, {},
           "RUN: a run to show; may be given again, for another tab");
-ABSL_FLAG(std::string, run_mode, "train",
-          "train, or policy_eval: shows eval_summary.json as well");
-ABSL_FLAG(std::string, eval_summary, "",
-          "FILE: the summary, read again every second; empty: "
-          "var/trainer/runs/RUN/eval_summary.json");
-ABSL_FLAG(std::string, agent_id, "", "ID: shown beside the run's name");
+ABSL_FLAG(
+    tandem::RepeatedFlag, run_mode, {},
+    "train, the default, or policy_eval: shows eval_summary.json as well; "
+    "given once, it is of all tabs; given as often as --run, of each "
+    "tab in turn");
+ABSL_FLAG(tandem::RepeatedFlag, eval_summary, {},
+          "FILE: the summary, read again every second; default: "
+          "var/trainer/runs/RUN/eval_summary.json; for all or for each, as "
+          "--run_mode");
+ABSL_FLAG(
+    tandem::RepeatedFlag, agent_id, {},
+    "ID: shown beside the run's name; for all or for each, as --run_mode");
 ABSL_FLAG(std::string, mode_label, tandem::ViewerOptions().mode_label,
           "TEXT: shown beside the state");
 ABSL_FLAG(std::string, theme, "dark", "dark or light");
@@ -38,11 +45,13 @@ ABSL_FLAG(double, timeout, tandem::ViewerOptions().timeout_secs,
 ABSL_FLAG(std::string, daemon_target, "auto",
           "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
           "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
-ABSL_FLAG(bool, daemon, false,
+ABSL_FLAG(std::optional<bool>, daemon, std::nullopt,
           "true: starts a daemon at --daemon_target, unless one is there; it "
-          "goes on when this program ends");
-ABSL_FLAG(std::string, data_dir, tandem::ViewerOptions().data_dir,
-          "FOLDER of the daemon that --daemon starts");
+          "goes on when this program ends; default: true if the "
+          "address is this machine's, except with --snapshot");
+ABSL_FLAG(std::string, data_dir, "",
+          "FOLDER of a daemon that this program starts; empty: tandem/data in "
+          "$XDG_STATE_HOME, or else in ~/.local/state");
 ABSL_FLAG(bool, offscreen, false,
           "true: needs no display; only with --snapshot");
 
@@ -105,10 +114,23 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   options.help_wanted = ProgramFlags::WantHelp(words);
   if (options.help_wanted) return options;
   TANDEM_RETURN_IF_ERROR(Flags().SetFromWords(words));
+  options.runs = absl::GetFlag(FLAGS_run).values;
+  options.agent_ids = absl::GetFlag(FLAGS_agent_id).values;
+  options.run_modes = absl::GetFlag(FLAGS_run_mode).values;
+  options.eval_summaries = absl::GetFlag(FLAGS_eval_summary).values;
+  const auto fits = [&options](const std::vector<std::string>& values) {
+    return values.size() <= 1 || values.size() == options.runs.size();
+  };
   const std::pair<bool, const absl::CommandLineFlag*> checks[] = {
-      {SetWord(absl::GetFlag(FLAGS_run_mode), "policy_eval", "train",
-               &options.policy_eval),
+      {fits(options.run_modes) && absl::c_all_of(options.run_modes,
+                                                 [](absl::string_view mode) {
+                                                   return mode == "train" ||
+                                                          mode == "policy_eval";
+                                                 }),
        &absl::GetFlagReflectionHandle(FLAGS_run_mode)},
+      {fits(options.agent_ids), &absl::GetFlagReflectionHandle(FLAGS_agent_id)},
+      {fits(options.eval_summaries),
+       &absl::GetFlagReflectionHandle(FLAGS_eval_summary)},
       {SetWord(absl::GetFlag(FLAGS_theme), "dark", "light", &options.dark),
        &absl::GetFlagReflectionHandle(FLAGS_theme)},
       {SetSize(absl::GetFlag(FLAGS_size), &options),
@@ -120,10 +142,7 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   for (const auto& [valid, flag] : checks) {
     if (!valid) return ProgramFlags::Refuse(*flag);
   }
-  options.runs = absl::GetFlag(FLAGS_run).values;
-  options.agent_id = absl::GetFlag(FLAGS_agent_id);
   options.mode_label = absl::GetFlag(FLAGS_mode_label);
-  options.eval_summary = absl::GetFlag(FLAGS_eval_summary);
   options.shortcuts = absl::GetFlag(FLAGS_shortcuts);
   options.image_only = absl::GetFlag(FLAGS_image_only);
   options.snapshots = absl::GetFlag(FLAGS_snapshots);
@@ -131,17 +150,23 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   options.snapshot = absl::GetFlag(FLAGS_snapshot);
   options.after = absl::GetFlag(FLAGS_after);
   options.timeout_secs = absl::GetFlag(FLAGS_timeout);
-  options.start_daemon = absl::GetFlag(FLAGS_daemon);
-  options.data_dir = absl::GetFlag(FLAGS_data_dir);
-  TANDEM_ASSIGN_OR_RETURN(
-      options.daemon_target,
-      DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target), options.start_daemon));
+  options.daemon.flag = absl::GetFlag(FLAGS_daemon);
+  options.daemon.by_default = options.snapshot.empty();
+  options.daemon.data_dir = absl::GetFlag(FLAGS_data_dir);
+  TANDEM_ASSIGN_OR_RETURN(options.daemon.target,
+                          DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target),
+                                         options.daemon.flag.value_or(false)));
   if (options.offscreen && options.snapshot.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --snapshot=FILE.png with --offscreen, which "
                      "shows nothing otherwise; found none");
   }
   return options;
+}
+
+std::string ValueOf(const std::vector<std::string>& values, size_t tab) {
+  if (values.size() == 1) return values.front();
+  return tab < values.size() ? values[tab] : "";
 }
 
 std::string ViewerHelp() {

@@ -8,6 +8,7 @@
 #ifndef TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
 #define TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,16 +16,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "viz/core/daemon_starter.h"
 
 namespace tandem {
 
 struct ViewerOptions {
   bool help_wanted = false;  // true: nothing else was checked
   std::vector<std::string> runs;
-  std::string agent_id;
+  // Of the runs in turn; one value: of all tabs. "": the default.
+  std::vector<std::string> agent_ids;
+  std::vector<std::string> run_modes;       // "train" or "policy_eval"
+  std::vector<std::string> eval_summaries;  // "": MOSAIC's path
   std::string mode_label = "Fast lane";
-  bool policy_eval = false;  // --run_mode
-  std::string eval_summary;  // "": MOSAIC's path
   bool shortcuts = true;
   bool dark = true;
   bool image_only = false;
@@ -35,9 +38,7 @@ struct ViewerOptions {
   std::string snapshot;  // "": none
   int64_t after = 1;     // the number of new frames before the snapshot
   double timeout_secs = 30;
-  std::string daemon_target;             // "": no daemon
-  bool start_daemon = false;             // unless one answers at the target
-  std::string data_dir = "tandem-data";  // of a started daemon
+  DaemonOptions daemon;
 };
 
 // Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for a value out
@@ -45,6 +46,9 @@ struct ViewerOptions {
 // keeps its value from the last call.
 absl::StatusOr<ViewerOptions> ParseViewerOptions(
     std::span<const absl::string_view> words);
+
+// Returns the value of a tab: that of its run, or the only one; or else "".
+std::string ValueOf(const std::vector<std::string>& values, size_t tab);
 
 // Returns a description, examples, all flags with their defaults, and all keys.
 std::string ViewerHelp();

@@ -22,7 +22,7 @@ TEST(ViewerOptions, HaveTheSeedsDefaults) {
   const absl::StatusOr<ViewerOptions> options = Parse({});
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->mode_label, "Fast lane");
-  EXPECT_FALSE(options->policy_eval);
+  EXPECT_EQ(ValueOf(options->run_modes, 0), "");
   EXPECT_TRUE(options->shortcuts);
   EXPECT_TRUE(options->runs.empty());
 }
@@ -34,7 +34,7 @@ TEST(ViewerOptions, TakeValuesInBothSpellings) {
              "--offscreen", "--snapshot", "x.png", "--after=5"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->runs, (std::vector<std::string>{"a", "b"}));
-  EXPECT_TRUE(options->policy_eval);
+  EXPECT_EQ(ValueOf(options->run_modes, 1), "policy_eval");
   EXPECT_FALSE(options->dark);
   EXPECT_EQ(options->width, 640u);
   EXPECT_EQ(options->height, 480u);
@@ -46,6 +46,17 @@ TEST(ViewerOptions, TakeValuesInBothSpellings) {
   EXPECT_FALSE(Parse({"--noshortcuts"})->shortcuts);
 }
 
+TEST(ViewerOptions, ValuesMayBeOfEachRunInTurn) {
+  const absl::StatusOr<ViewerOptions> options =
+      Parse({"--run=a", "--agent_id=walker", "--run_mode=train", "--run=b",
+             "--agent_id=cheetah", "--run_mode=policy_eval"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(ValueOf(options->agent_ids, 0), "walker");
+  EXPECT_EQ(ValueOf(options->agent_ids, 1), "cheetah");
+  EXPECT_EQ(ValueOf(options->agent_ids, 2), "");  // a tab opened later
+  EXPECT_EQ(ValueOf(options->run_modes, 1), "policy_eval");
+}
+
 TEST(ViewerOptions, RefuseUnknownOptions) {
   for (const std::vector<absl::string_view>& words :
        std::vector<std::vector<absl::string_view>>{
@@ -55,6 +66,7 @@ TEST(ViewerOptions, RefuseUnknownOptions) {
            {"--run="},
            {"--norun"},
            {"--run_mode=play"},
+           {"--run=a", "--agent_id=x", "--agent_id=y"},
            {"--theme=blue"},
            {"--size=640"},
            {"--size=1x1"},
@@ -70,6 +82,13 @@ TEST(ViewerOptions, RefuseUnknownOptions) {
     EXPECT_EQ(CodeOf(options.status()), ErrorCode::kInvalidArgument);
     EXPECT_TRUE(absl::StrContains(options.status().message(), "expected"));
   }
+}
+
+TEST(ViewerOptions, StartsADaemonExceptForASnapshot) {
+  EXPECT_TRUE(Parse({"--snapshot="})->daemon.by_default);
+  EXPECT_FALSE(Parse({"--snapshot=x.png"})->daemon.by_default);
+  EXPECT_EQ(Parse({"--nodaemon"})->daemon.flag, false);
+  EXPECT_EQ(Parse({"--daemon"})->daemon.flag, true);
 }
 
 TEST(ViewerOptions, HelpPrecedesOtherOptions) {

@@ -2,7 +2,7 @@
 //
 // Data flow: EngineDesk's report -> report -> EngineView.qml; the user's clicks
 // -> EngineDesk::Act -> said.
-// Ownership: one FastLaneTab; GUI thread. It reads while shown, and takes an
+// Ownership: one RunTab; GUI thread. It reads while shown, and takes an
 // attendant slot for each action.
 //
 //   auto* panel = new EnginePanel("demo", &desk, this);

@@ -2,7 +2,7 @@
 //
 // Data flow: a timer -> FrameWatch::Poll -> frame_ready for each new frame,
 // status_changed after a change of the state.
-// Ownership: one FastLaneTab, in the GUI thread.
+// Ownership: one RunTab, in the GUI thread.
 //
 //   auto* consumer = new FastLaneConsumer("tandem", this);
 //   connect(consumer, &FastLaneConsumer::frame_ready, ...);

@@ -1,396 +1,89 @@
 #include "viz/viewer/fast_lane_tab.h"
 
-#include <QDir>
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <utility>
-#include <vector>
+#include <QQmlComponent>
+#include <QQmlEngine>
+#include <QQuickItem>
+#include <QQuickWidget>
+#include <QScreen>
+#include <QUrl>
+#include <QVBoxLayout>
+#include <QVariant>
+#include <optional>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "transport/base/clock.h"
-#include "transport/base/printable.h"
-#include "viz/core/file_name.h"
-#include "viz/core/frame_watch.h"
-#include "viz/core/quantities.h"
+#include "viz/control/engine_desk.h"
+#include "viz/core/key_map.h"
+#include "viz/core/mp4_recorder.h"
+#include "viz/viewer/run_tab.h"
+#include "viz/viewer/scene.h"
 
 namespace tandem {
-namespace {
 
-constexpr int kTextsMs = 100;
-constexpr int kEvalMs = 1000;
-constexpr double kZoomStep = 1.25;
-constexpr double kPanStep = 64;
-constexpr int64_t kSeekNs = 1'000'000'000;
+// In the order of their construction: the view uses the model, which uses the
+// others.
+struct FastLaneTab::Parts {
+  Parts(const QString& run_id, const QString& agent_id, const Options& options)
+      : model(run_id, agent_id,
+              {.mode_label = options.mode_label,
+               .policy_eval = options.run_mode == QStringLiteral("policy_eval"),
+               .eval_summary = options.eval_summary,
+               .snapshots = options.snapshots,
+               .engines = &engines,
+               .recording_ends = &recording_ends}) {}
 
-QString NewFile(const QString& folder, const QString& name,
-                absl::string_view ending) {
-  return QDir(folder).filePath(Text(NewFileName(name.toStdString(), ending)));
-}
-
-}  // namespace
-
-QString SaveSnapshot(const QString& folder, const QString& name,
-                     const std::function<bool(const QString& path)>& save) {
-  const QString path = NewFile(folder, name, ".png");
-  return save(path) ? QStringLiteral("Saved ") + path
-                    : QStringLiteral(
-                          "Could not write %1: is the folder there, "
-                          "and yours? (--snapshots)")
-                          .arg(path);
-}
+  EngineDesk engines{"fast lane tab"};
+  RecordingEnds recording_ends;
+  RunTab model;
+  QQuickWidget view;
+};
 
 FastLaneTab::FastLaneTab(const QString& run_id, const QString& agent_id,
-                         const FastLaneTabOptions& options, QObject* parent)
-    : QObject(parent),
-      run_id_(run_id),
-      agent_id_(agent_id),
-      options_(options),
-      consumer_(run_id),
-      engine_(run_id.toStdString(), options.engines) {
-  connect(&consumer_, &FastLaneConsumer::frame_ready, this,
-          &FastLaneTab::TakeFrame);
-  connect(&consumer_, &FastLaneConsumer::status_changed, this,
-          &FastLaneTab::changed);
-  connect(&engine_, &EnginePanel::said, this, &FastLaneTab::said);
-  connect(&texts_timer_, &QTimer::timeout, this, [this] {
-    TakeEnding();
-    Q_EMIT changed();
-  });
-  texts_timer_.start(kTextsMs);
-  if (options_.policy_eval) {
-    connect(&eval_timer_, &QTimer::timeout, this, &FastLaneTab::ReadEval);
-    eval_timer_.start(kEvalMs);
-    ReadEval();
-  }
-  consumer_.start();
+                         const Options& options, QWidget* parent)
+    : QWidget(parent),
+      parts_(std::make_unique<Parts>(run_id, agent_id, options)) {
+  RegisterQml();
+  RunTab* const model = &parts_->model;
+  connect(model, &RunTab::said, this, &FastLaneTab::said);
+  connect(&model->consumer(), &FastLaneConsumer::status_changed, this,
+          &FastLaneTab::statusChanged);
+  QQuickWidget* const view = &parts_->view;
+  view->setResizeMode(QQuickWidget::SizeRootObjectToView);
+  const QUrl url(QStringLiteral("qrc:/viewer/EmbeddedView.qml"));
+  auto* const component = new QQmlComponent(view->engine(), url, view);
+  QObject* const root = component->createWithInitialProperties(
+      {{QStringLiteral("tab"), QVariant::fromValue<QObject*>(model)},
+       {QStringLiteral("dark"), options.dark}});
+  // The QML is part of the library, so a failure is a bug.
+  if (root == nullptr) qFatal("%s", qPrintable(component->errorString()));
+  view->setContent(url, component, root);
+  auto* const layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(view);
+  setFocusPolicy(Qt::StrongFocus);
+  view->setFocusProxy(this);
 }
 
-FastLaneTab::~FastLaneTab() {
-  if (recording()) options_.recording_ends->Add(std::move(recorder_));
-}
+FastLaneTab::~FastLaneTab() = default;
 
-void FastLaneTab::SetShown(bool shown, double refresh_hz) {
-  const int of_display = refresh_hz > 0
-                             ? static_cast<int>(std::floor(1000 / refresh_hz))
-                             : FastLaneConsumer::kPollMs;
-  consumer_.SetPollMs(shown ? std::min(FastLaneConsumer::kPollMs, of_display)
-                            : FastLaneConsumer::kHiddenPollMs);
-  shown_ = shown;
-  TellEngine();
-}
+QString FastLaneTab::runId() const { return parts_->model.runId(); }
 
-void FastLaneTab::TellEngine() { engine_.SetShown(shown_ && engine_shown_); }
+QString FastLaneTab::status() const { return parts_->model.status(); }
 
-double FastLaneTab::tapeSecs() const {
-  const FrameTape& tape = consumer_.tape();
-  return static_cast<double>(tape.end_ns() - tape.begin_ns()) * 1e-9;
-}
-
-double FastLaneTab::beforeSecs() const {
-  const std::optional<int64_t> at_ns = playback_.frozen_at_ns();
-  if (!at_ns.has_value()) return 0;
-  return static_cast<double>(
-             std::max<int64_t>(0, consumer_.tape().end_ns() - *at_ns)) *
-         1e-9;
-}
-
-QString FastLaneTab::runName() const {
-  return Text(Printable(run_id_.toStdString()));
-}
-
-QString FastLaneTab::status() const { return consumer_.status(); }
-
-QString FastLaneTab::reason() const { return Text(consumer_.watch().reason()); }
-
-bool FastLaneTab::live() const {
-  return !paused() && consumer_.watch().StateAt(MonotonicNanos()) ==
-                          FreshnessState::kConnected;
-}
-
-const SampleHistory* FastLaneTab::History(const QString& series) const {
-  const FrameWatch& watch = consumer_.watch();
-  const SampleHistory& history =
-      series == QStringLiteral("reward")      ? watch.rewards()
-      : series == QStringLiteral("return")    ? watch.returns()
-      : series == QStringLiteral("step rate") ? watch.step_rates()
-                                              : watch.episode_lengths();
-  return history.buckets().empty() ? nullptr : &history;
-}
-
-double FastLaneTab::Newest(const QString& series) const {
-  const FrameWatch& watch = consumer_.watch();
-  const FrameMetrics& now = watch.frame().metrics;
-  return series == QStringLiteral("reward")   ? now.last_reward
-         : series == QStringLiteral("return") ? now.rolling_return
-         : series == QStringLiteral("step rate")
-             ? now.step_rate_hz
-             : watch.metadata().episode_length.value_or(0);
-}
-
-QString FastLaneTab::SpanText(const SampleHistory& history) const {
-  const auto& buckets = history.buckets();
-  return Text(ShortAgeText(buckets.back().start_ns - buckets.front().start_ns +
-                           history.bucket_ns()));
-}
-
-void FastLaneTab::ShowJob(const DaemonRun& run) {
-  job_text_ = Text(run.state);
-  if (!run.reason.empty()) {
-    job_text_ += QStringLiteral(": ") + Text(Printable(run.reason));
-  }
-  if (run.evaluation.has_value()) {
-    eval_text_ = Text(EvalSummaryText(*run.evaluation));
-  }
-  Q_EMIT changed();
-}
-
-QString FastLaneTab::ageText() const {
-  if (!hasImage()) return {};
-  return Text(
-      playback_.AgeTextAt(MonotonicNanos(), consumer_.watch().freshness()));
-}
-
-QString FastLaneTab::fpsText() const {
-  return QString::number(consumer_.watch().FramesPerSecondAt(MonotonicNanos()),
-                         'f', 1);
-}
-
-QString FastLaneTab::dropsText() const {
-  return Text(CountText(consumer_.watch().dropped()));
-}
-
-QString FastLaneTab::sizeText() const {
-  if (!hasImage()) return {};
-  return QStringLiteral("%1 × %2 %3")
-      .arg(image_.width())
-      .arg(image_.height())
-      .arg(image_.hasAlphaChannel() ? QStringLiteral("RGBA")
-                                    : QStringLiteral("RGB"));
-}
-
-QString FastLaneTab::episodesText() const {
-  const std::optional<int64_t> episodes = consumer_.watch().episodes();
-  return episodes.has_value()
-             ? Text(CountText(static_cast<uint64_t>(*episodes)))
-             : QString();
-}
-
-QString FastLaneTab::zoomText() const {
-  return view_.fitted()
-             ? QStringLiteral("fit")
-             : QStringLiteral("%1 %").arg(std::round(view_.scale() * 100));
-}
-
-QString FastLaneTab::tileText() const {
-  if (view_.tiles() < 2) return {};
-  if (view_.focus() == ImageView::kGrid) {
-    return QStringLiteral("%1 tiles").arg(view_.tiles());
-  }
-  return QStringLiteral("tile %1 of %2")
-      .arg(view_.focus() + 1)
-      .arg(view_.tiles());
-}
-
-void FastLaneTab::TakeFrame(const FastLaneFrameEvent& event) {
-  if (recording()) {
-    recorder_->Add(consumer_.watch().frame(), MonotonicNanos());
-    if (!recorder_->status().ok()) StopRecording();
-  }
-  if (paused()) {
-    newest_ = event;
-    return;
-  }
-  ShowFrame(event);
-}
-
-void FastLaneTab::ShowFrame(const FastLaneFrameEvent& event) {
-  const bool was_empty = image_.isNull();
-  const QSize size_before = image_.size();
-  image_ = event.image;
-  hud_text_ = event.hud_text;
-  const FrameMetadata& metadata = event.metadata;
-  step_text_ = metadata.step.has_value() && *metadata.step >= 0
-                   ? Text(CountText(static_cast<uint64_t>(*metadata.step)))
-                   : QString();
-  error_text_ = Text(metadata.error);
-  const uint32_t tiles =
-      static_cast<uint32_t>(std::max<size_t>(1, metadata.envs.size()));
-  const bool moved = size_before != image_.size() || tiles != view_.tiles();
-  view_.SetImage(static_cast<uint32_t>(image_.width()),
-                 static_cast<uint32_t>(image_.height()), tiles);
-  if (moved) Q_EMIT viewChanged();
-  Q_EMIT imageChanged();
-  if (was_empty) Q_EMIT changed();
-}
-
-void FastLaneTab::TogglePause() {
-  if (paused()) {
-    playback_.Resume();
-    if (newest_.has_value()) ShowFrame(*newest_);
-    newest_.reset();
-  } else if (hasImage()) {
-    playback_.Freeze(MonotonicNanos(), consumer_.watch().freshness());
-  }
-  Q_EMIT changed();
-}
-
-void FastLaneTab::seekTo(double before_secs) {
-  const auto before_ns =
-      static_cast<int64_t>(std::clamp(before_secs, 0.0, 3600.0) * 1e9);
-  if (const std::shared_ptr<const KeptFrame> frame =
-          playback_.SeekTo(before_ns, MonotonicNanos(), consumer_.tape())) {
-    ShowKept(*frame);
+void FastLaneTab::keyPressEvent(QKeyEvent* event) {
+  const std::optional<Action> action =
+      ActionOf(KeyName(event->key(), event->modifiers()).toStdString());
+  if (!action.has_value() || !parts_->model.Perform(*action)) {
+    QWidget::keyPressEvent(event);
   }
 }
 
-void FastLaneTab::ShowKept(const KeptFrame& frame) {
-  const std::vector<uint8_t>& jpeg = frame.picture.file;
-  ShowFrame({.image = QImage::fromData(jpeg.data(),
-                                       static_cast<int>(jpeg.size()), "JPEG"),
-             .hud_text = Text(HudText(frame.metrics.last_reward,
-                                      frame.metrics.rolling_return,
-                                      frame.metrics.step_rate_hz)),
-             .metadata = frame.metadata});
-  Q_EMIT changed();
+void FastLaneTab::showEvent(QShowEvent* event) {
+  parts_->model.SetShown(true, screen()->refreshRate());
+  QWidget::showEvent(event);
 }
 
-void FastLaneTab::ToggleRecording() {
-  if (recording()) return StopRecording();
-  absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder = Mp4Recorder::Start(
-      NewFile(options_.snapshots, run_id_, ".mp4").toStdString());
-  if (!recorder.ok()) {
-    Q_EMIT said(Text(PrintableLines(recorder.status().message())));
-    return;
-  }
-  recorder_ = *std::move(recorder);
-  Q_EMIT said(QStringLiteral("Recording; R ends it."));
-  Q_EMIT changed();
-}
-
-void FastLaneTab::StopRecording() {
-  ending_ = options_.recording_ends->Add(std::move(recorder_));
-  Q_EMIT changed();
-}
-
-void FastLaneTab::TakeEnding() {
-  if (ending_ == nullptr) return;
-  const std::optional<absl::StatusOr<std::string>> saved = ending_->Get();
-  if (!saved.has_value()) return;
-  ending_.reset();
-  Q_EMIT said(saved->ok() ? Text(**saved)
-                          : Text(PrintableLines(saved->status().message())));
-}
-
-void FastLaneTab::StepTile(int by) {
-  const int tiles = static_cast<int>(view_.tiles());
-  const int from =
-      view_.focus() == ImageView::kGrid && by < 0 ? 0 : view_.focus();
-  view_.Focus((from + by + tiles) % tiles);
-}
-
-bool FastLaneTab::Perform(Action action) {
-  switch (action) {
-    case Action::kPause:
-      TogglePause();
-      return true;
-    case Action::kSeekBack:
-    case Action::kSeekForward:
-      if (const std::shared_ptr<const KeptFrame> frame =
-              playback_.SeekBy(action == Action::kSeekBack ? -kSeekNs : kSeekNs,
-                               MonotonicNanos(), consumer_.tape())) {
-        ShowKept(*frame);
-      }
-      return true;
-    case Action::kRecord:
-      ToggleRecording();
-      return true;
-    case Action::kSnapshot:
-      SaveImage();
-      return true;
-    case Action::kFit:
-      view_.Fit();
-      break;
-    case Action::kActualSize:
-      view_.ActualSize();
-      break;
-    case Action::kZoomIn:
-      view_.ZoomBy(kZoomStep);
-      break;
-    case Action::kZoomOut:
-      view_.ZoomBy(1 / kZoomStep);
-      break;
-    case Action::kPanLeft:
-      view_.PanBy(kPanStep, 0);
-      break;
-    case Action::kPanRight:
-      view_.PanBy(-kPanStep, 0);
-      break;
-    case Action::kPanUp:
-      view_.PanBy(0, kPanStep);
-      break;
-    case Action::kPanDown:
-      view_.PanBy(0, -kPanStep);
-      break;
-    case Action::kGrid:
-      view_.Focus(ImageView::kGrid);
-      break;
-    case Action::kNextTile:
-      StepTile(1);
-      break;
-    case Action::kPreviousTile:
-      StepTile(-1);
-      break;
-    case Action::kHud:
-      hud_shown_ = !hud_shown_;
-      Q_EMIT layersChanged();
-      return true;
-    case Action::kEngine:
-      engine_shown_ = !engine_shown_;
-      plots_shown_ = plots_shown_ || engine_shown_;
-      TellEngine();
-      Q_EMIT layersChanged();
-      return true;
-    case Action::kPlots:
-      plots_shown_ = !plots_shown_;
-      Q_EMIT layersChanged();
-      return true;
-    default:
-      return false;
-  }
-  Q_EMIT viewChanged();
-  return true;
-}
-
-void FastLaneTab::SaveImage() {
-  if (!hasImage()) {
-    Q_EMIT said(QStringLiteral("No image to save yet."));
-    return;
-  }
-  QImage image = image_;
-  image.setText(QStringLiteral("Run"), run_id_);
-  image.setText(QStringLiteral("Step"), step_text_);
-  image.setText(QStringLiteral("Numbers"), hud_text_);
-  image.setText(QStringLiteral("State"),
-                paused() ? QStringLiteral("paused") : status());
-  image.setText(QStringLiteral("Age"), ageText());
-  Q_EMIT said(SaveSnapshot(
-      options_.snapshots, run_id_,
-      [&](const QString& path) { return image.save(path, "PNG"); }));
-}
-
-void FastLaneTab::ReadEval() {
-  const std::string path = options_.eval_summary.isEmpty()
-                               ? DefaultEvalSummaryPath(run_id_.toStdString())
-                               : options_.eval_summary.toStdString();
-  // If the file is incomplete or missing, the last text stays.
-  if (const std::optional<EvalSummary> summary = ReadEvalSummary(path)) {
-    eval_text_ = Text(EvalSummaryText(*summary));
-  } else if (eval_text_.isEmpty()) {
-    eval_text_ = QStringLiteral("no evaluation yet\nwaiting for ") + Text(path);
-  }
-  Q_EMIT changed();
+void FastLaneTab::hideEvent(QHideEvent* event) {
+  parts_->model.SetShown(false, 0);
+  QWidget::hideEvent(event);
 }
 
 }  // namespace tandem

@@ -21,16 +21,16 @@ FrameItem::FrameItem(QQuickItem* parent) : QQuickItem(parent) {
   setAcceptedMouseButtons(Qt::LeftButton);
 }
 
-void FrameItem::SetTab(FastLaneTab* tab) {
+void FrameItem::SetTab(RunTab* tab) {
   if (tab_ == tab) return;
   if (tab_ != nullptr) tab_->disconnect(this);
   tab_ = tab;
   if (tab_ != nullptr) {
-    connect(tab_, &FastLaneTab::imageChanged, this, [this] {
+    connect(tab_, &RunTab::imageChanged, this, [this] {
       image_changed_ = true;
       update();
     });
-    connect(tab_, &FastLaneTab::viewChanged, this, [this] { update(); });
+    connect(tab_, &RunTab::viewChanged, this, [this] { update(); });
     TellArea();
   }
   image_changed_ = true;

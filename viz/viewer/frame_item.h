@@ -1,7 +1,7 @@
 // FrameItem: shows a tab's image as a texture of the scene graph. The mouse
 // moves and zooms it.
 //
-// Data flow: FastLaneTab::image -> QSGTexture -> QSGImageNode, drawn by a
+// Data flow: RunTab::image -> QSGTexture -> QSGImageNode, drawn by a
 // graphics card or by Qt's software renderer.
 // Ownership: FastLaneView.qml. updatePaintNode runs while the GUI thread waits.
 //
@@ -14,7 +14,7 @@
 #include <QPointer>
 #include <QQuickItem>
 
-#include "viz/viewer/fast_lane_tab.h"
+#include "viz/viewer/run_tab.h"
 
 namespace tandem {
 
@@ -25,13 +25,13 @@ namespace tandem {
 //  double click on an image   fits it, if it has no tiles
 class FrameItem : public QQuickItem {
   Q_OBJECT
-  Q_PROPERTY(tandem::FastLaneTab* tab READ tab WRITE SetTab NOTIFY tabChanged)
+  Q_PROPERTY(tandem::RunTab* tab READ tab WRITE SetTab NOTIFY tabChanged)
 
  public:
   explicit FrameItem(QQuickItem* parent = nullptr);
 
-  FastLaneTab* tab() const { return tab_; }
-  void SetTab(FastLaneTab* tab);
+  RunTab* tab() const { return tab_; }
+  void SetTab(RunTab* tab);
 
  Q_SIGNALS:
   void tabChanged();
@@ -51,7 +51,7 @@ class FrameItem : public QQuickItem {
   void TellArea();
   void Moved();
 
-  QPointer<FastLaneTab> tab_;
+  QPointer<RunTab> tab_;
   bool image_changed_ = true;
   bool has_mipmaps_ = false;  // whether the texture has mipmaps
   QPointF pressed_at_;

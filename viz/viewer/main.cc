@@ -21,9 +21,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "program/grpc/library_log.h"
 #include "program/stop_signals.h"
 #include "transport/base/unique_fd.h"
 #include "viz/core/daemon_starter.h"
+#include "viz/core/file_name.h"
 #include "viz/core/viewer_options.h"
 #include "viz/viewer/scene.h"
 #include "viz/viewer/snapshot_job.h"
@@ -127,11 +129,8 @@ int Main(int argc, char** argv) {
     std::fputs(ViewerHelp().c_str(), stdout);
     return 0;
   }
-  if (options->start_daemon) {
-    const absl::Status started =
-        StartDaemon(options->data_dir, options->daemon_target);
-    if (!started.ok()) return Fail(started, kExitFailed);
-  }
+  const absl::Status made = MakeFolder("--snapshots", options->snapshots);
+  if (!made.ok()) return Fail(made, kExitFailed);
   if (options->offscreen) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
     qputenv("QT_QUICK_BACKEND", "software");
@@ -140,6 +139,9 @@ int Main(int argc, char** argv) {
   int no_arguments = 1;
   QGuiApplication app(no_arguments, argv);
   ChooseGraphics();
+  RouteLibraryLog("viewer");
+  const absl::Status started = StartWantedDaemon("viewer", options->daemon);
+  if (!started.ok()) return Fail(started, kExitFailed);
   Viewer viewer(*options);
   Scene scene(&viewer);
   QObject::connect(&viewer, &Viewer::quitWanted, &app, &QCoreApplication::quit);

@@ -4,21 +4,25 @@
 #include <QVariant>
 #include <QtQml>
 
-#include "viz/viewer/fast_lane_tab.h"
 #include "viz/viewer/frame_item.h"
 #include "viz/viewer/plot_item.h"
+#include "viz/viewer/run_tab.h"
 
 // Loads the resources of a static library. Qt requires the global namespace.
 static void InitResources() { Q_INIT_RESOURCE(viewer_qml); }
 
 namespace tandem {
 
-Scene::Scene(Viewer* viewer) {
+void RegisterQml() {
   InitResources();
   qmlRegisterType<FrameItem>("Tandem", 1, 0, "FrameItem");
   qmlRegisterType<PlotItem>("Tandem", 1, 0, "PlotItem");
-  qmlRegisterUncreatableType<FastLaneTab>("Tandem", 1, 0, "FastLaneTab",
-                                          QStringLiteral("made by the viewer"));
+  qmlRegisterUncreatableType<RunTab>("Tandem", 1, 0, "RunTab",
+                                     QStringLiteral("made by the viewer"));
+}
+
+Scene::Scene(Viewer* viewer) {
+  RegisterQml();
   engine_.setInitialProperties(
       {{QStringLiteral("viewer"), QVariant::fromValue<QObject*>(viewer)}});
   engine_.load(QUrl(QStringLiteral("qrc:/viewer/Main.qml")));

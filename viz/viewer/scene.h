@@ -16,6 +16,9 @@
 
 namespace tandem {
 
+// Makes the QML files and their types known. A second call has no effect.
+void RegisterQml();
+
 class Scene {
  public:
   // Opens the window. The QML is part of the program, so a load failure is a

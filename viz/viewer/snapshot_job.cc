@@ -25,8 +25,8 @@ SnapshotJob::SnapshotJob(const ViewerOptions& options, Viewer* viewer)
 
 void SnapshotJob::Poll() {
   const int64_t waited_ns = MonotonicNanos() - begin_ns_;
-  const FastLaneTab* missing = nullptr;
-  for (const FastLaneTab* tab : viewer_->fast_lane_tabs()) {
+  const RunTab* missing = nullptr;
+  for (const RunTab* tab : viewer_->run_tabs()) {
     if (tab->consumer().watch().new_frames() <
         static_cast<uint64_t>(options_.after)) {
       missing = tab;
@@ -34,7 +34,7 @@ void SnapshotJob::Poll() {
   }
   // Without tabs: either the list of runs was requested, which needs no frames,
   // or the user has closed the tabs.
-  const bool has_tabs = !viewer_->fast_lane_tabs().isEmpty();
+  const bool has_tabs = !viewer_->run_tabs().isEmpty();
   if (!has_tabs && !options_.runs.empty()) {
     Fail(
         "--snapshot: expected the tabs of --run, found them closed; leave one "

@@ -2,7 +2,6 @@
 
 #include <QImage>
 #include <QKeyEvent>
-#include <QKeySequence>
 #include <QQuickItem>
 #include <QSGRendererInterface>
 #include <QScreen>
@@ -61,21 +60,10 @@ QVariantMap RowOf(const RunEntry& run, int64_t now_ns) {
 
 }  // namespace
 
-QString KeyName(int key, Qt::KeyboardModifiers modifiers) {
-  modifiers &= Qt::ShiftModifier | Qt::ControlModifier | Qt::AltModifier |
-               Qt::MetaModifier;
-  // Shift is needed to type "?" or "+", so it is not part of their names.
-  const bool is_sign = key > Qt::Key_Space && key < Qt::Key_AsciiTilde &&
-                       !(key >= Qt::Key_A && key <= Qt::Key_Z);
-  if (is_sign) modifiers &= ~Qt::KeyboardModifiers(Qt::ShiftModifier);
-  return QKeySequence(static_cast<int>(modifiers.toInt()) | key)
-      .toString(QKeySequence::PortableText);
-}
-
 Viewer::Viewer(const ViewerOptions& options, QObject* parent)
     : QObject(parent),
       options_(options),
-      daemon_(options.daemon_target),
+      daemon_(options.daemon.target),
       dark_(options.dark),
       image_only_(options.image_only) {
   for (const std::string& run : options_.runs) open(Text(run));
@@ -111,7 +99,7 @@ QVariantList Viewer::keys() const {
   return rows;
 }
 
-FastLaneTab* Viewer::CurrentTab() const {
+RunTab* Viewer::CurrentTab() const {
   return current_ == kStartPage ? nullptr : tabs_[current_];
 }
 
@@ -132,16 +120,19 @@ void Viewer::open(const QString& run) {
   SetCurrent(static_cast<int>(tabs_.size()) - 1);
 }
 
-FastLaneTab* Viewer::AddTab(const QString& run) {
-  auto* tab = new FastLaneTab(run, Text(options_.agent_id),
-                              {.mode_label = Text(options_.mode_label),
-                               .policy_eval = options_.policy_eval,
-                               .eval_summary = Text(options_.eval_summary),
-                               .snapshots = Text(options_.snapshots),
-                               .engines = &engines_,
-                               .recording_ends = &recording_ends_},
-                              this);
-  connect(tab, &FastLaneTab::said, this, &Viewer::Say);
+RunTab* Viewer::AddTab(const QString& run) {
+  const auto given = std::ranges::find(options_.runs, run.toStdString());
+  const auto at = static_cast<size_t>(given - options_.runs.begin());
+  auto* tab = new RunTab(
+      run, Text(ValueOf(options_.agent_ids, at)),
+      {.mode_label = Text(options_.mode_label),
+       .policy_eval = ValueOf(options_.run_modes, at) == "policy_eval",
+       .eval_summary = Text(ValueOf(options_.eval_summaries, at)),
+       .snapshots = Text(options_.snapshots),
+       .engines = &engines_,
+       .recording_ends = &recording_ends_},
+      this);
+  connect(tab, &RunTab::said, this, &Viewer::Say);
   tabs_ << tab;
   Q_EMIT tabsChanged();
   return tab;
@@ -154,7 +145,7 @@ void Viewer::openChosen() {
 
 void Viewer::close(int index) {
   if (index < 0 || index >= tabs_.size()) return;
-  FastLaneTab* tab = tabs_.takeAt(index);
+  RunTab* tab = tabs_.takeAt(index);
   // If the shown tab closes, its left neighbour is shown.
   const int now = current_ >= index && current_ != kStartPage
                       ? std::max(current_ - 1, tabs_.isEmpty() ? -1 : 0)
@@ -220,7 +211,7 @@ void Viewer::Perform(Action action) {
     help_shown_ = false;
     return Q_EMIT looksChanged();
   }
-  if (FastLaneTab* tab = CurrentTab()) {
+  if (RunTab* tab = CurrentTab()) {
     tab->Perform(action);
     return;
   }
@@ -265,7 +256,7 @@ void Viewer::SetSearch(const QString& search) {
 }
 
 void Viewer::ScanRuns() {
-  const bool follows = !options_.daemon_target.empty();
+  const bool follows = !options_.daemon.target.empty();
   if (current_ != kStartPage && !follows) return;
   const int64_t now_ns = MonotonicNanos();
   const std::vector<RunEntry>& all = run_list_.Scan(now_ns);
@@ -296,7 +287,7 @@ void Viewer::FollowDaemon() {
   for (const DaemonRun& run : list->runs) {
     const auto frames = frames_of_.find(run.run_id);
     if (frames == frames_of_.end()) continue;
-    const auto shows = [&](const FastLaneTab* tab) {
+    const auto shows = [&](const RunTab* tab) {
       return tab->runId() == frames->second;
     };
     auto tab = std::ranges::find_if(tabs_, shows);

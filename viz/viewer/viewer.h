@@ -29,7 +29,7 @@
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"
 #include "viz/viewer/daemon_board.h"
-#include "viz/viewer/fast_lane_tab.h"
+#include "viz/viewer/run_tab.h"
 
 namespace tandem {
 
@@ -82,7 +82,7 @@ class Viewer : public QObject {
   int initialWidth() const { return static_cast<int>(options_.width); }
   int initialHeight() const { return static_cast<int>(options_.height); }
 
-  const QList<FastLaneTab*>& fast_lane_tabs() const { return tabs_; }
+  const QList<RunTab*>& run_tabs() const { return tabs_; }
 
   // An index out of range means the start page.
   void SetCurrent(int index);
@@ -111,12 +111,12 @@ class Viewer : public QObject {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  FastLaneTab* CurrentTab() const;
+  RunTab* CurrentTab() const;
   void ScanRuns();
   // Opens the frames of the daemon's runs that want it, each once, and shows
   // their states in their tabs.
   void FollowDaemon();
-  FastLaneTab* AddTab(const QString& run);
+  RunTab* AddTab(const QString& run);
   void TellTabs();
   // Whether the keyboard's focus is in a text field.
   bool IsTyping() const;
@@ -136,7 +136,7 @@ class Viewer : public QObject {
   QString search_;
   int chosen_run_ = 0;
   QTimer scan_timer_;
-  QList<FastLaneTab*> tabs_;
+  QList<RunTab*> tabs_;
   int current_ = kStartPage;
   bool dark_;
   bool image_only_;
@@ -145,9 +145,6 @@ class Viewer : public QObject {
   QString message_;
   QTimer message_timer_;
 };
-
-// Returns the key map's name of a pressed key: "Space", "Ctrl+W", "?".
-QString KeyName(int key, Qt::KeyboardModifiers modifiers);
 
 }  // namespace tandem
 

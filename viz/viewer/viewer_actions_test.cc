@@ -120,7 +120,7 @@ TEST_F(ActionsTest, ARunWithoutAnEngineHasNoPanel) {
 TEST_F(ActionsTest, SubmitPauseFollowAndCancelARunOfTheDaemon) {
   TestDaemon daemon;
   ViewerOptions options;
-  options.daemon_target = daemon.target();
+  options.daemon.target = daemon.target();
   Open(options);
   Press(Qt::Key_L);
   const auto state = [&] {
@@ -188,7 +188,7 @@ exec viz/testing/publish_pattern tab-$TANDEM_RUN_ID region)"));
   const absl::StatusOr<std::string> run_id = client.Submit(config.dump());
   ASSERT_TRUE(run_id.ok()) << run_id.status();
   ViewerOptions options;
-  options.daemon_target = daemon.target();
+  options.daemon.target = daemon.target();
   Open(options);
   const QString frames =
       QStringLiteral("tab-") + QString::fromStdString(*run_id);

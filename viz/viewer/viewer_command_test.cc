@@ -151,13 +151,23 @@ TEST_F(ViewerCommandTest, SavesListOfRunsForAnyDeadline) {
 
 TEST_F(ViewerCommandTest, StartsADaemonThatGoesOn) {
   const QString target = QStringLiteral("unix:") + File("d.sock");
-  const Ended ended = Run({QStringLiteral("--daemon"),
-                           QStringLiteral("--data_dir=") + File("data"),
-                           QStringLiteral("--daemon_target=") + target,
-                           QStringLiteral("--offscreen"),
-                           QStringLiteral("--snapshot"), File("list.png")});
+  const QStringList flags = {QStringLiteral("--data_dir=") + File("data"),
+                             QStringLiteral("--daemon_target=") + target};
+  // A snapshot needs no daemon, nor does a viewer that is told so.
+  const Ended ended =
+      Run(QStringList(flags) << QStringLiteral("--offscreen")
+                             << QStringLiteral("--snapshot") << File("x.png"));
   EXPECT_EQ(ended.code, 0) << ended.error.toStdString();
-  EXPECT_TRUE(DaemonClient(target.toStdString()).ListRuns().ok());
+  EXPECT_FALSE(QFile::exists(File("data")));
+  const DaemonClient client(target.toStdString());
+  const std::unique_ptr<QProcess> viewer = Start(flags, Offscreen());
+  while (!client.ListRuns().ok()) {
+    ASSERT_EQ(viewer->state(), QProcess::Running);
+    viewer->waitForFinished(10);
+  }
+  viewer->terminate();
+  EXPECT_EQ(Await(*viewer).code, 0);
+  EXPECT_TRUE(client.ListRuns().ok());
   pid_t pid = 0;
   std::ifstream(File("data/daemon.pid").toStdString()) >> pid;
   ASSERT_GT(pid, 0);
@@ -166,6 +176,19 @@ TEST_F(ViewerCommandTest, StartsADaemonThatGoesOn) {
     const timespec wait = {0, 5'000'000};
     nanosleep(&wait, nullptr);
   }
+}
+
+TEST_F(ViewerCommandTest, MakesTheFolderOfSnapshotsOrRefusesIt) {
+  const auto run = [&](const QString& folder) {
+    return Run({QStringLiteral("--snapshots=") + folder,
+                QStringLiteral("--offscreen"), QStringLiteral("--snapshot"),
+                File("x.png")});
+  };
+  EXPECT_EQ(run(File("new/folder")).code, 0);
+  EXPECT_TRUE(QFile::exists(File("new/folder")));
+  const Ended refused = run(QStringLiteral("/proc/nowhere"));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(refused.error.contains(QStringLiteral("--snapshots")));
 }
 
 TEST_F(ViewerCommandTest, ReportsMissingFrameForSnapshot) {
@@ -205,7 +228,8 @@ TEST_F(ViewerCommandTest, ExitsCleanlyOnASignal) {
   const Publisher publisher({.run = run_});
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::unique_ptr<QProcess> viewer =
-        Start({QStringLiteral("--run=") + run()}, Offscreen());
+        Start({QStringLiteral("--run=") + run(), QStringLiteral("--nodaemon")},
+              Offscreen());
     AwaitWatched(publisher.path(), true);
     kill(static_cast<pid_t>(viewer->processId()), signal);
     const Ended ended = Await(*viewer);

@@ -367,7 +367,7 @@ TEST_F(KeysTest, ListsRunsAndOpensOneByKeyOrClick) {
   EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
   ChooseRun(run_);
   Press(Qt::Key_Return);
-  ASSERT_EQ(viewer_->fast_lane_tabs().size(), 1);
+  ASSERT_EQ(viewer_->run_tabs().size(), 1);
   AwaitStatus("connected");
 }
 
@@ -435,12 +435,12 @@ TEST_F(ViewerTest, KeepsTabsForSeveralRuns) {
   EXPECT_EQ(viewer_->current(), Viewer::kStartPage);
   // A hidden tab also updates its state.
   publisher.Stop();
-  FastLaneTab* hidden = viewer_->fast_lane_tabs()[1];
+  RunTab* hidden = viewer_->run_tabs()[1];
   Await([&] { return hidden->status() == QStringLiteral("stale"); });
   Press(Qt::Key_PageUp);
   EXPECT_EQ(viewer_->current(), 1);
   Press(Qt::Key_W, Qt::ControlModifier);
-  EXPECT_EQ(viewer_->fast_lane_tabs().size(), 1);
+  EXPECT_EQ(viewer_->run_tabs().size(), 1);
   EXPECT_EQ(viewer_->current(), 0);
   Press(Qt::Key_W, Qt::ControlModifier);
   EXPECT_EQ(viewer_->current(), Viewer::kStartPage);

@@ -215,22 +215,23 @@ class EvaluationTest : public ViewerTest {
 TEST_F(EvaluationTest, ReadsTheFilePeriodically) {
   const QTemporaryDir folder;
   ViewerOptions options;
-  options.policy_eval = true;
-  options.eval_summary =
+  const std::string summary =
       folder.filePath(QStringLiteral("eval_summary.json")).toStdString();
+  options.run_modes = {"policy_eval"};
+  options.eval_summaries = {summary};
   OpenRun({.run = run_}, options);
   EXPECT_TRUE(TextOf("evaluation").startsWith(QStringLiteral("no evaluation")));
-  std::ofstream(options.eval_summary)
+  std::ofstream(summary)
       << R"({"batch_index": 2, "episodes": 20, "avg_return": 1.5})";
   Await([&] {
     return TextOf("evaluation") == QStringLiteral(
                                        "evaluation batch 2, 20 episodes\n"
                                        "return: avg 1.50, min 0.00, max 0.00");
   });
-  std::ofstream(options.eval_summary) << R"({"batch_index": 3, "epis)";
-  AwaitRead(options.eval_summary);
+  std::ofstream(summary) << R"({"batch_index": 3, "epis)";
+  AwaitRead(summary);
   EXPECT_TRUE(TextOf("evaluation").contains(QStringLiteral("batch 2")));
-  std::ofstream(options.eval_summary) << R"({"batch_index": 3})";
+  std::ofstream(summary) << R"({"batch_index": 3})";
   Await(
       [&] { return TextOf("evaluation").contains(QStringLiteral("batch 3")); });
 }

@@ -22,20 +22,21 @@ namespace {
 
 nlohmann::json RunJson(const RunEntry& run) {
   const std::string shown = Printable(run.run);
-  return {{"run", shown},
-          {"kind", run.kind == RunEntry::Kind::kRegion ? "engine" : "frames"},
-          {"task", Printable(run.task)},
-          {"num_envs", run.num_envs},
-          {"width", run.width},
-          {"height", run.height},
-          {"problem", Printable(run.problem)},
-          {"foreign", run.is_anothers},
-          // A name that is not printable cannot be sent back.
-          {"watchable", run.width > 0 && shown == run.run},
-          {"moving", run.moving},
-          {"frames", run.frames},
-          {"return", run.frames == 0 ? nullptr : NumberOrNull(run.rolling_return)},
-          {"steps_per_second", NumberOrNull(run.step_rate_hz)}};
+  return {
+      {"run", shown},
+      {"kind", run.kind == RunEntry::Kind::kRegion ? "engine" : "frames"},
+      {"task", Printable(run.task)},
+      {"num_envs", run.num_envs},
+      {"width", run.width},
+      {"height", run.height},
+      {"problem", Printable(run.problem)},
+      {"foreign", run.is_anothers},
+      // A name that is not printable cannot be sent back.
+      {"watchable", run.width > 0 && shown == run.run},
+      {"moving", run.moving},
+      {"frames", run.frames},
+      {"return", run.frames == 0 ? nullptr : NumberOrNull(run.rolling_return)},
+      {"steps_per_second", NumberOrNull(run.step_rate_hz)}};
 }
 
 nlohmann::json EvaluationJson(const EvalSummary& evaluation) {
@@ -303,9 +304,9 @@ std::shared_ptr<Pending> Cockpit::Record(const Action& action) {
   }
   if (!action.on) {
     recorded_.erase(action.target);
-    return ends_.Add(
-        feed->TakeRecorder(),
-        [action](const absl::Status& saved) { LogAction(action, saved); });
+    return ends_.Add(feed->TakeRecorder(), [action](const absl::Status& saved) {
+      LogAction(action, saved);
+    });
   }
   const std::string path = absl::StrCat(options_.recordings, "/",
                                         NewFileName(action.target, ".mp4"));

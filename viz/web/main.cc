@@ -16,11 +16,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "program/grpc/library_log.h"
 #include "program/listening_sockets.h"
 #include "program/screen.h"
 #include "program/tls/tls_certificate.h"
 #include "transport/base/error.h"
 #include "viz/core/daemon_starter.h"
+#include "viz/core/file_name.h"
 #include "viz/web/access.h"
 #include "viz/web/cockpit.h"
 #include "viz/web/web_options.h"
@@ -152,12 +154,15 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<std::optional<TlsCertificate>> certificate =
       LoadCertificate(*options);
   if (!certificate.ok()) return Fail(certificate.status(), kExitFailed);
-  if (options->start_daemon) {
-    if (const absl::Status started =
-            StartDaemon(options->data_dir, options->daemon_target);
-        !started.ok()) {
-      return Fail(started, kExitFailed);
-    }
+  if (options->control) {
+    const absl::Status made = MakeFolder("--recordings", options->recordings);
+    if (!made.ok()) return Fail(made, kExitFailed);
+  }
+  RouteLibraryLog("tandem-view");
+  if (const absl::Status started =
+          StartWantedDaemon("tandem-view", options->daemon);
+      !started.ok()) {
+    return Fail(started, kExitFailed);
   }
   absl::StatusOr<Door> door = options->listen.empty()
                                   ? OpenSocket(options->socket)
@@ -171,7 +176,7 @@ int Main(int argc, char** argv) {
   }
   const Access access(door->kind, door->port, is_certified);
   Cockpit cockpit({.control = options->control,
-                   .daemon_target = options->daemon_target,
+                   .daemon_target = options->daemon.target,
                    .recordings = options->recordings});
   if (const absl::Status printed = Print(Greeting(*door, access));
       !printed.ok()) {

@@ -378,13 +378,18 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
   const FrameWatch& watch = view->feed->watch();
   const FrameTape& tape = view->feed->tape();
   const Frame& frame = watch.frame();
+  const auto of_frame = [&frame](double value) {
+    return frame.number == 0 ? Json() : NumberOrNull(value);
+  };
   Json json = {
       {"is", "view"},
       {"view", view->id},
       {"state", std::string(FreshnessName(watch.StateAt(now_ns)))},
       {"reason", watch.reason()},
       {"frozen", view->playback.frozen()},
-      {"age", view->playback.AgeTextAt(now_ns, watch.freshness())},
+      {"age", frame.number == 0
+                  ? Json()
+                  : Json(view->playback.AgeTextAt(now_ns, watch.freshness()))},
       {"fps",
        NumberOrNull(std::round(watch.FramesPerSecondAt(now_ns) * 10) / 10)},
       {"dropped", watch.dropped()},
@@ -397,9 +402,9 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
       {"level", view->pace.level()},
       {"width", frame.width},
       {"height", frame.height},
-      {"reward", NumberOrNull(frame.metrics.last_reward)},
-      {"return", NumberOrNull(frame.metrics.rolling_return)},
-      {"step_rate", NumberOrNull(frame.metrics.step_rate_hz)},
+      {"reward", of_frame(frame.metrics.last_reward)},
+      {"return", of_frame(frame.metrics.rolling_return)},
+      {"step_rate", of_frame(frame.metrics.step_rate_hz)},
       {"series",
        {{"reward", view->rewards.Next(watch.rewards())},
         {"return", view->returns.Next(watch.returns())},

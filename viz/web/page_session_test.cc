@@ -269,6 +269,10 @@ TEST(PageSession, ReportsARunThatIsNotThere) {
   });
   EXPECT_EQ(numbers.head.at("state"), "fastlane-unavailable");
   EXPECT_THAT(numbers.head.at("reason").get<std::string>(), HasSubstr(run));
+  // No frame has an age or a return.
+  for (const char* const name : {"age", "return", "reward", "step_rate"}) {
+    EXPECT_TRUE(numbers.head.at(name).is_null()) << name;
+  }
 }
 
 TEST(PageSession, TheLastViewsEndStopsTheReading) {

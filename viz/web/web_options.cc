@@ -33,13 +33,17 @@ ABSL_FLAG(bool, control, false,
 ABSL_FLAG(std::string, daemon_target, "auto",
           "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
           "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
-ABSL_FLAG(bool, daemon, false,
+ABSL_FLAG(std::optional<bool>, daemon, std::nullopt,
           "true: starts a daemon at --daemon_target, unless one is there; it "
-          "goes on when this program ends");
-ABSL_FLAG(std::string, data_dir, tandem::WebOptions().data_dir,
-          "FOLDER of the daemon that --daemon starts");
-ABSL_FLAG(std::string, recordings, tandem::WebOptions().recordings,
-          "FOLDER: where recordings, which need --control, are written");
+          "goes on when this program ends; default: true if the "
+          "address is this machine's, with --control");
+ABSL_FLAG(std::string, data_dir, "",
+          "FOLDER of a daemon that this program starts; empty: tandem/data in "
+          "$XDG_STATE_HOME, or else in ~/.local/state");
+ABSL_FLAG(
+    std::string, recordings, tandem::WebOptions().recordings,
+    "FOLDER: where recordings, which need --control, are written; made if "
+    "it isn't there");
 
 namespace tandem {
 namespace {
@@ -90,11 +94,12 @@ absl::StatusOr<WebOptions> ParseWebOptions(
   options.socket = absl::GetFlag(FLAGS_socket);
   options.control = absl::GetFlag(FLAGS_control);
   options.recordings = absl::GetFlag(FLAGS_recordings);
-  options.start_daemon = absl::GetFlag(FLAGS_daemon);
-  options.data_dir = absl::GetFlag(FLAGS_data_dir);
-  TANDEM_ASSIGN_OR_RETURN(
-      options.daemon_target,
-      DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target), options.start_daemon));
+  options.daemon.flag = absl::GetFlag(FLAGS_daemon);
+  options.daemon.by_default = options.control;
+  options.daemon.data_dir = absl::GetFlag(FLAGS_data_dir);
+  TANDEM_ASSIGN_OR_RETURN(options.daemon.target,
+                          DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target),
+                                         options.daemon.flag.value_or(false)));
   if (!options.listen.empty() && !options.socket.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --listen or --socket, found both");

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "viz/core/daemon_starter.h"
 
 namespace tandem {
 
@@ -24,10 +25,8 @@ struct WebOptions {
   std::string tls_key;        // path; "" with tls_cert ""
   std::string socket;         // path; "": DefaultSocketPath
   bool control = false;
-  std::string daemon_target;             // "": no daemon
-  bool start_daemon = false;             // unless one answers at the target
-  std::string data_dir = "tandem-data";  // of a started daemon
-  std::string recordings = ".";          // folder
+  DaemonOptions daemon;
+  std::string recordings = ".";  // folder
 };
 
 // Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for

@@ -36,11 +36,19 @@ TEST(WebOptions, OnlyShowsRunsUnlessAskedFor) {
 
 TEST(WebOptions, TheDaemonIsTheVariablesOrTheGivenOne) {
   setenv("TANDEM_DAEMON", "unix:/tmp/d.sock", 1);
-  EXPECT_EQ(Parse({})->daemon_target, "unix:/tmp/d.sock");
-  EXPECT_EQ(Parse({"--daemon_target=127.0.0.1:1"})->daemon_target,
+  EXPECT_EQ(Parse({})->daemon.target, "unix:/tmp/d.sock");
+  EXPECT_EQ(Parse({"--daemon_target=127.0.0.1:1"})->daemon.target,
             "127.0.0.1:1");
-  EXPECT_EQ(Parse({"--daemon_target="})->daemon_target, "");
+  EXPECT_EQ(Parse({"--daemon_target="})->daemon.target, "");
   unsetenv("TANDEM_DAEMON");
+}
+
+TEST(WebOptions, StartsADaemonWithControlUnlessToldOtherwise) {
+  EXPECT_FALSE(Parse({"--daemon="})->daemon.by_default);
+  EXPECT_TRUE(Parse({"--daemon=", "--control"})->daemon.by_default);
+  EXPECT_EQ(Parse({"--daemon=", "--control"})->daemon.flag, std::nullopt);
+  EXPECT_EQ(Parse({"--nodaemon", "--control"})->daemon.flag, false);
+  EXPECT_EQ(Parse({"--daemon"})->daemon.flag, true);
 }
 
 TEST(WebOptions, RefusesContradictionsAndUnknownFlags) {

@@ -64,6 +64,7 @@ Rectangle {
         }
 
         Fact { name: "agent"; value: panel.tab.agentId }
+        Fact { name: "run mode"; value: panel.tab.runMode }
         Fact { name: "daemon's run"; value: panel.tab.jobText }
         Fact { name: "frame age"; value: panel.tab.ageText }
         Fact { name: "step"; value: panel.tab.stepText }

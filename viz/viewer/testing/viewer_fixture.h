@@ -31,7 +31,7 @@
 #include "viz/core/image_view.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
-#include "viz/viewer/fast_lane_tab.h"
+#include "viz/viewer/run_tab.h"
 #include "viz/viewer/scene.h"
 #include "viz/viewer/viewer.h"
 
@@ -61,9 +61,7 @@ class ViewerTest : public testing::Test {
   static QImage GrabScreen();
 
   QQuickWindow* window() const { return scene_->window(); }
-  FastLaneTab* tab() const {
-    return viewer_->fast_lane_tabs()[viewer_->current()];
-  }
+  RunTab* tab() const { return viewer_->run_tabs()[viewer_->current()]; }
   void Press(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::NoModifier);
   // A visible item of the scene; nullptr if there is none.
   const QQuickItem* Item(const QString& name) const;

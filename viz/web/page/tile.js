@@ -228,7 +228,7 @@ export class Tile {
     setText(this.facts["steps/s"], shown(numbers.step_rate, 0));
     setText(this.facts.episodes, shown(numbers.episodes, 0));
     setText(this.facts["images/s"], shown(numbers.fps, 1));
-    setText(this.facts.age, numbers.age);
+    setText(this.facts.age, numbers.age ?? "-");
     setText(this.error, numbers.error);
     this.recording.setAttribute("aria-pressed", String(numbers.recording));
     setText(this.recording, numbers.recording ? "Stop recording" : "Record");

@@ -1,0 +1,407 @@
+#include "viz/viewer/run_tab.h"
+
+#include <QDir>
+#include <QKeySequence>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/clock.h"
+#include "transport/base/printable.h"
+#include "viz/core/file_name.h"
+#include "viz/core/frame_watch.h"
+#include "viz/core/quantities.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kTextsMs = 100;
+constexpr int kEvalMs = 1000;
+constexpr double kZoomStep = 1.25;
+constexpr double kPanStep = 64;
+constexpr int64_t kSeekNs = 1'000'000'000;
+
+QString NewFile(const QString& folder, const QString& name,
+                absl::string_view ending) {
+  return QDir(folder).filePath(Text(NewFileName(name.toStdString(), ending)));
+}
+
+}  // namespace
+
+QString SaveSnapshot(const QString& folder, const QString& name,
+                     const std::function<bool(const QString& path)>& save) {
+  const QString path = NewFile(folder, name, ".png");
+  return save(path) ? QStringLiteral("Saved ") + path
+                    : QStringLiteral(
+                          "Could not write %1: is the folder there, "
+                          "and yours? (--snapshots)")
+                          .arg(path);
+}
+
+QString KeyName(int key, Qt::KeyboardModifiers modifiers) {
+  modifiers &= Qt::ShiftModifier | Qt::ControlModifier | Qt::AltModifier |
+               Qt::MetaModifier;
+  // Shift is needed to type "?" or "+", so it is not part of their names.
+  const bool is_sign = key > Qt::Key_Space && key < Qt::Key_AsciiTilde &&
+                       !(key >= Qt::Key_A && key <= Qt::Key_Z);
+  if (is_sign) modifiers &= ~Qt::KeyboardModifiers(Qt::ShiftModifier);
+  return QKeySequence(static_cast<int>(modifiers.toInt()) | key)
+      .toString(QKeySequence::PortableText);
+}
+
+RunTab::RunTab(const QString& run_id, const QString& agent_id,
+               const RunTabOptions& options, QObject* parent)
+    : QObject(parent),
+      run_id_(run_id),
+      agent_id_(agent_id),
+      options_(options),
+      consumer_(run_id),
+      engine_(run_id.toStdString(), options.engines) {
+  connect(&consumer_, &FastLaneConsumer::frame_ready, this, &RunTab::TakeFrame);
+  connect(&consumer_, &FastLaneConsumer::status_changed, this,
+          &RunTab::changed);
+  connect(&engine_, &EnginePanel::said, this, &RunTab::said);
+  connect(&texts_timer_, &QTimer::timeout, this, [this] {
+    TakeEnding();
+    Q_EMIT changed();
+  });
+  texts_timer_.start(kTextsMs);
+  if (options_.policy_eval) {
+    connect(&eval_timer_, &QTimer::timeout, this, &RunTab::ReadEval);
+    eval_timer_.start(kEvalMs);
+    ReadEval();
+  }
+  consumer_.start();
+}
+
+RunTab::~RunTab() {
+  if (recording()) options_.recording_ends->Add(std::move(recorder_));
+}
+
+void RunTab::SetShown(bool shown, double refresh_hz) {
+  const int of_display = refresh_hz > 0
+                             ? static_cast<int>(std::floor(1000 / refresh_hz))
+                             : FastLaneConsumer::kPollMs;
+  consumer_.SetPollMs(shown ? std::min(FastLaneConsumer::kPollMs, of_display)
+                            : FastLaneConsumer::kHiddenPollMs);
+  shown_ = shown;
+  TellEngine();
+}
+
+void RunTab::TellEngine() { engine_.SetShown(shown_ && engine_shown_); }
+
+double RunTab::tapeSecs() const {
+  const FrameTape& tape = consumer_.tape();
+  return static_cast<double>(tape.end_ns() - tape.begin_ns()) * 1e-9;
+}
+
+double RunTab::beforeSecs() const {
+  const std::optional<int64_t> at_ns = playback_.frozen_at_ns();
+  if (!at_ns.has_value()) return 0;
+  return static_cast<double>(
+             std::max<int64_t>(0, consumer_.tape().end_ns() - *at_ns)) *
+         1e-9;
+}
+
+QString RunTab::runName() const {
+  return Text(Printable(run_id_.toStdString()));
+}
+
+QString RunTab::status() const { return consumer_.status(); }
+
+QString RunTab::reason() const { return Text(consumer_.watch().reason()); }
+
+bool RunTab::live() const {
+  return !paused() && consumer_.watch().StateAt(MonotonicNanos()) ==
+                          FreshnessState::kConnected;
+}
+
+const SampleHistory* RunTab::History(const QString& series) const {
+  const FrameWatch& watch = consumer_.watch();
+  const SampleHistory& history =
+      series == QStringLiteral("reward")      ? watch.rewards()
+      : series == QStringLiteral("return")    ? watch.returns()
+      : series == QStringLiteral("step rate") ? watch.step_rates()
+                                              : watch.episode_lengths();
+  return history.buckets().empty() ? nullptr : &history;
+}
+
+double RunTab::Newest(const QString& series) const {
+  const FrameWatch& watch = consumer_.watch();
+  const FrameMetrics& now = watch.frame().metrics;
+  return series == QStringLiteral("reward")   ? now.last_reward
+         : series == QStringLiteral("return") ? now.rolling_return
+         : series == QStringLiteral("step rate")
+             ? now.step_rate_hz
+             : watch.metadata().episode_length.value_or(0);
+}
+
+QString RunTab::SpanText(const SampleHistory& history) const {
+  const auto& buckets = history.buckets();
+  return Text(ShortAgeText(buckets.back().start_ns - buckets.front().start_ns +
+                           history.bucket_ns()));
+}
+
+void RunTab::ShowJob(const DaemonRun& run) {
+  job_text_ = Text(run.state);
+  if (!run.reason.empty()) {
+    job_text_ += QStringLiteral(": ") + Text(Printable(run.reason));
+  }
+  if (run.evaluation.has_value()) {
+    eval_text_ = Text(EvalSummaryText(*run.evaluation));
+  }
+  Q_EMIT changed();
+}
+
+QString RunTab::ageText() const {
+  if (!hasImage()) return {};
+  return Text(
+      playback_.AgeTextAt(MonotonicNanos(), consumer_.watch().freshness()));
+}
+
+QString RunTab::fpsText() const {
+  return QString::number(consumer_.watch().FramesPerSecondAt(MonotonicNanos()),
+                         'f', 1);
+}
+
+QString RunTab::dropsText() const {
+  return Text(CountText(consumer_.watch().dropped()));
+}
+
+QString RunTab::sizeText() const {
+  if (!hasImage()) return {};
+  return QStringLiteral("%1 × %2 %3")
+      .arg(image_.width())
+      .arg(image_.height())
+      .arg(image_.hasAlphaChannel() ? QStringLiteral("RGBA")
+                                    : QStringLiteral("RGB"));
+}
+
+QString RunTab::episodesText() const {
+  const std::optional<int64_t> episodes = consumer_.watch().episodes();
+  return episodes.has_value()
+             ? Text(CountText(static_cast<uint64_t>(*episodes)))
+             : QString();
+}
+
+QString RunTab::zoomText() const {
+  return view_.fitted()
+             ? QStringLiteral("fit")
+             : QStringLiteral("%1 %").arg(std::round(view_.scale() * 100));
+}
+
+QString RunTab::tileText() const {
+  if (view_.tiles() < 2) return {};
+  if (view_.focus() == ImageView::kGrid) {
+    return QStringLiteral("%1 tiles").arg(view_.tiles());
+  }
+  return QStringLiteral("tile %1 of %2")
+      .arg(view_.focus() + 1)
+      .arg(view_.tiles());
+}
+
+void RunTab::TakeFrame(const FastLaneFrameEvent& event) {
+  if (recording()) {
+    recorder_->Add(consumer_.watch().frame(), MonotonicNanos());
+    if (!recorder_->status().ok()) StopRecording();
+  }
+  if (paused()) {
+    newest_ = event;
+    return;
+  }
+  ShowFrame(event);
+}
+
+void RunTab::ShowFrame(const FastLaneFrameEvent& event) {
+  const bool was_empty = image_.isNull();
+  const QSize size_before = image_.size();
+  image_ = event.image;
+  hud_text_ = event.hud_text;
+  const FrameMetadata& metadata = event.metadata;
+  step_text_ = metadata.step.has_value() && *metadata.step >= 0
+                   ? Text(CountText(static_cast<uint64_t>(*metadata.step)))
+                   : QString();
+  error_text_ = Text(metadata.error);
+  const uint32_t tiles =
+      static_cast<uint32_t>(std::max<size_t>(1, metadata.envs.size()));
+  const bool moved = size_before != image_.size() || tiles != view_.tiles();
+  view_.SetImage(static_cast<uint32_t>(image_.width()),
+                 static_cast<uint32_t>(image_.height()), tiles);
+  if (moved) Q_EMIT viewChanged();
+  Q_EMIT imageChanged();
+  if (was_empty) Q_EMIT changed();
+}
+
+void RunTab::TogglePause() {
+  if (paused()) {
+    playback_.Resume();
+    if (newest_.has_value()) ShowFrame(*newest_);
+    newest_.reset();
+  } else if (hasImage()) {
+    playback_.Freeze(MonotonicNanos(), consumer_.watch().freshness());
+  }
+  Q_EMIT changed();
+}
+
+void RunTab::seekTo(double before_secs) {
+  const auto before_ns =
+      static_cast<int64_t>(std::clamp(before_secs, 0.0, 3600.0) * 1e9);
+  if (const std::shared_ptr<const KeptFrame> frame =
+          playback_.SeekTo(before_ns, MonotonicNanos(), consumer_.tape())) {
+    ShowKept(*frame);
+  }
+}
+
+void RunTab::ShowKept(const KeptFrame& frame) {
+  const std::vector<uint8_t>& jpeg = frame.picture.file;
+  ShowFrame({.image = QImage::fromData(jpeg.data(),
+                                       static_cast<int>(jpeg.size()), "JPEG"),
+             .hud_text = Text(HudText(frame.metrics.last_reward,
+                                      frame.metrics.rolling_return,
+                                      frame.metrics.step_rate_hz)),
+             .metadata = frame.metadata});
+  Q_EMIT changed();
+}
+
+void RunTab::ToggleRecording() {
+  if (recording()) return StopRecording();
+  absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder = Mp4Recorder::Start(
+      NewFile(options_.snapshots, run_id_, ".mp4").toStdString());
+  if (!recorder.ok()) {
+    Q_EMIT said(Text(PrintableLines(recorder.status().message())));
+    return;
+  }
+  recorder_ = *std::move(recorder);
+  Q_EMIT said(QStringLiteral("Recording; R ends it."));
+  Q_EMIT changed();
+}
+
+void RunTab::StopRecording() {
+  ending_ = options_.recording_ends->Add(std::move(recorder_));
+  Q_EMIT changed();
+}
+
+void RunTab::TakeEnding() {
+  if (ending_ == nullptr) return;
+  const std::optional<absl::StatusOr<std::string>> saved = ending_->Get();
+  if (!saved.has_value()) return;
+  ending_.reset();
+  Q_EMIT said(saved->ok() ? Text(**saved)
+                          : Text(PrintableLines(saved->status().message())));
+}
+
+void RunTab::StepTile(int by) {
+  const int tiles = static_cast<int>(view_.tiles());
+  const int from =
+      view_.focus() == ImageView::kGrid && by < 0 ? 0 : view_.focus();
+  view_.Focus((from + by + tiles) % tiles);
+}
+
+bool RunTab::Perform(Action action) {
+  switch (action) {
+    case Action::kPause:
+      TogglePause();
+      return true;
+    case Action::kSeekBack:
+    case Action::kSeekForward:
+      if (const std::shared_ptr<const KeptFrame> frame =
+              playback_.SeekBy(action == Action::kSeekBack ? -kSeekNs : kSeekNs,
+                               MonotonicNanos(), consumer_.tape())) {
+        ShowKept(*frame);
+      }
+      return true;
+    case Action::kRecord:
+      ToggleRecording();
+      return true;
+    case Action::kSnapshot:
+      SaveImage();
+      return true;
+    case Action::kFit:
+      view_.Fit();
+      break;
+    case Action::kActualSize:
+      view_.ActualSize();
+      break;
+    case Action::kZoomIn:
+      view_.ZoomBy(kZoomStep);
+      break;
+    case Action::kZoomOut:
+      view_.ZoomBy(1 / kZoomStep);
+      break;
+    case Action::kPanLeft:
+      view_.PanBy(kPanStep, 0);
+      break;
+    case Action::kPanRight:
+      view_.PanBy(-kPanStep, 0);
+      break;
+    case Action::kPanUp:
+      view_.PanBy(0, kPanStep);
+      break;
+    case Action::kPanDown:
+      view_.PanBy(0, -kPanStep);
+      break;
+    case Action::kGrid:
+      view_.Focus(ImageView::kGrid);
+      break;
+    case Action::kNextTile:
+      StepTile(1);
+      break;
+    case Action::kPreviousTile:
+      StepTile(-1);
+      break;
+    case Action::kHud:
+      hud_shown_ = !hud_shown_;
+      Q_EMIT layersChanged();
+      return true;
+    case Action::kEngine:
+      engine_shown_ = !engine_shown_;
+      plots_shown_ = plots_shown_ || engine_shown_;
+      TellEngine();
+      Q_EMIT layersChanged();
+      return true;
+    case Action::kPlots:
+      plots_shown_ = !plots_shown_;
+      Q_EMIT layersChanged();
+      return true;
+    default:
+      return false;
+  }
+  Q_EMIT viewChanged();
+  return true;
+}
+
+void RunTab::SaveImage() {
+  if (!hasImage()) {
+    Q_EMIT said(QStringLiteral("No image to save yet."));
+    return;
+  }
+  QImage image = image_;
+  image.setText(QStringLiteral("Run"), run_id_);
+  image.setText(QStringLiteral("Step"), step_text_);
+  image.setText(QStringLiteral("Numbers"), hud_text_);
+  image.setText(QStringLiteral("State"),
+                paused() ? QStringLiteral("paused") : status());
+  image.setText(QStringLiteral("Age"), ageText());
+  Q_EMIT said(SaveSnapshot(
+      options_.snapshots, run_id_,
+      [&](const QString& path) { return image.save(path, "PNG"); }));
+}
+
+void RunTab::ReadEval() {
+  const std::string path = options_.eval_summary.isEmpty()
+                               ? DefaultEvalSummaryPath(run_id_.toStdString())
+                               : options_.eval_summary.toStdString();
+  // If the file is incomplete or missing, the last text stays.
+  if (const std::optional<EvalSummary> summary = ReadEvalSummary(path)) {
+    eval_text_ = Text(EvalSummaryText(*summary));
+  } else if (eval_text_.isEmpty()) {
+    eval_text_ = QStringLiteral("no evaluation yet\nwaiting for ") + Text(path);
+  }
+  Q_EMIT changed();
+}
+
+}  // namespace tandem
