@@ -56,7 +56,8 @@ std::string AbslUnparseFlag(WaitStrategy wait) {
 ABSL_FLAG(std::string, name, "",
           "name of the region, by which clients find it; {pid} in it is this "
           "process's id; empty: the environment variable LUCKY_SHM_NAME, else "
-          "tandem, or tandem-2 and so on if a live engine has that name");
+          "tandem, or tandem-2 and so on if a live engine has that name (tandem "
+          "alone with --grpc)");
 ABSL_FLAG(uint32_t, num_envs, 1, "number of environments, 1 to 16777216");
 ABSL_FLAG(uint32_t, threads, 0,
           "number of threads that step them, at most 4096; 0: as many as cores "
@@ -266,15 +267,9 @@ absl::Status Serve(
   if (engine == nullptr) return absl::OkStatus();
   std::optional<GatewayProcess> gateway;
   std::string name = absl::GetFlag(FLAGS_name);
-  if (const std::string listen = absl::GetFlag(FLAGS_grpc); !listen.empty()) {
-    // The gateway needs the name before the region has one.
-    if (name.empty()) name = DefaultRegionName();
-    name = absl::StrReplaceAll(name, {{"{pid}", absl::StrCat(getpid())}});
-    TANDEM_ASSIGN_OR_RETURN(GatewayProcess started,
-                            GatewayProcess::Start(listen, name));
-    LogLine(started.text());
-    gateway.emplace(std::move(started));
-  }
+  const std::string listen = absl::GetFlag(FLAGS_grpc);
+  // The gateway needs the name before the region has one.
+  if (!listen.empty() && name.empty()) name = DefaultRegionName();
   absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::CreateTicked(
       engine.get(),
       {.name = name,
@@ -296,6 +291,15 @@ absl::Status Serve(
            },
        .log = LogLine});
   if (!host.ok()) return host.status();
+  if (!listen.empty()) {
+    TANDEM_ASSIGN_OR_RETURN(
+        GatewayProcess started,
+        GatewayProcess::Start(
+            listen, absl::StrReplaceAll(
+                        name, {{"{pid}", absl::StrCat(getpid())}})));
+    LogLine(started.text());
+    gateway.emplace(std::move(started));
+  }
   // Until here, while models are loaded and the region's memory is reserved, a
   // signal ends the process at once: the region has no name yet.
   InstallSignalHandlers();

@@ -196,16 +196,17 @@ _ROBOT = """
       </body>
     </body>
   </worldbody>
-  <actuator><motor joint="neck" gear="0"/></actuator>
+  <tendon><fixed name="cable"><joint joint="neck" coef="1"/></fixed></tendon>
+  <actuator><motor {drives} gear="0"/></actuator>
 </mujoco>
 """
 
 
-@pytest.mark.parametrize("size", [0.02, 0.3, 2])
-def test_a_robot_fills_a_third_of_the_height_on_any_floor(size: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("size", "drives"), [(0.02, 'joint="neck"'), (0.3, 'tendon="cable"'), (2, 'joint="neck"')])
+def test_a_robot_fills_a_third_of_the_height_on_any_floor(size: float, drives: str, tmp_path: Path) -> None:
     """The following camera measures the robot: the tree of bodies that has actuators."""
     path = tmp_path / "robot.xml"
-    path.write_text(_ROBOT.format(size=size, half=size / 2))
+    path.write_text(_ROBOT.format(size=size, half=size / 2, drives=drives))
     with (
         tandem.launch_engine(model=path, frames=tandem.FrameOptions((120, 120), hz=0)) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=120) as client,
@@ -221,7 +222,7 @@ def test_a_robot_fills_a_third_of_the_height_on_any_floor(size: float, tmp_path:
 def test_a_models_camera_draws_frames(tmp_path: Path) -> None:
     """FrameOptions takes the name of a camera, as ImageOptions; both give the same picture. Other names are refused."""
     path = tmp_path / "robot.xml"
-    path.write_text(_ROBOT.format(size=0.3, half=0.15))
+    path.write_text(_ROBOT.format(size=0.3, half=0.15, drives='joint="neck"'))
     with (
         tandem.launch_engine(
             model=path,

@@ -40,12 +40,11 @@ int TaskSetup::BodyOrIndex(const std::string& name_or_index) {
 
 int TaskSetup::Keyframe(const std::string& name_or_index) {
   if (name_or_index.empty()) return -1;
-  int index = mj_name2id(model_.get(), mjOBJ_KEY, name_or_index.c_str());
-  if (index >= 0) return index;
-  if (absl::SimpleAtoi(name_or_index, &index) && index >= 0 &&
-      index < model_->nkey) {
-    return index;
+  int index = -1;
+  if (!absl::SimpleAtoi(name_or_index, &index)) {
+    index = mj_name2id(model_.get(), mjOBJ_KEY, name_or_index.c_str());
   }
+  if (index >= 0 && index < model_->nkey) return index;
   Refuse(absl::StrCat("a keyframe '", name_or_index, "'"),
          absl::StrCat(model_->nkey, " keyframes: ",
                       OwnNames(*model_, mjOBJ_KEY, model_->nkey)));

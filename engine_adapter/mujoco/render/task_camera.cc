@@ -23,25 +23,18 @@ mjtNum Median(std::vector<mjtNum> values) {
                                 : (values[half - 1] + values[half]) / 2;
 }
 
-size_t RootOf(const mjModel& model, int body) {
-  return static_cast<size_t>(model.body_rootid[body]);
-}
-
-// Returns the root body of the kinematic tree in which the most actuators move
-// joints or sites; of the first body, if there is none.
-int RobotOf(const mjModel& model) {
-  std::vector<int> moved(static_cast<size_t>(model.nbody));
-  for (int i = 0; i < model.nu; ++i) {
-    const int part = model.actuator_trnid[2 * i];
-    const int type = model.actuator_trntype[i];
-    if (type == mjTRN_JOINT || type == mjTRN_JOINTINPARENT) {
-      ++moved[RootOf(model, model.jnt_bodyid[part])];
-    } else if (type == mjTRN_SITE) {
-      ++moved[RootOf(model, model.site_bodyid[part])];
-    }
+// Returns the root body of the kinematic tree that the most actuators move; the
+// first body, if none moves any. mj_transmission has filled `data`.
+int RobotOf(const mjModel& model, const mjData& data) {
+  std::vector<int> actuators(static_cast<size_t>(model.nbody));
+  for (mjtSize i = 0; i < model.nout; ++i) {
+    if (data.moment_rownnz[i] == 0) continue;
+    const int dof = data.moment_colind[data.moment_rowadr[i]];
+    const int root = model.body_rootid[model.dof_bodyid[dof]];
+    ++actuators[static_cast<size_t>(root)];
   }
-  const auto most = std::ranges::max_element(moved);
-  if (*most > 0) return static_cast<int>(most - moved.begin());
+  const auto most = std::ranges::max_element(actuators);
+  if (*most > 0) return static_cast<int>(most - actuators.begin());
   return model.nbody > 1 ? 1 : 0;
 }
 
@@ -88,10 +81,14 @@ absl::StatusOr<TaskCamera> TaskCamera::Create(
   TANDEM_ASSIGN_OR_RETURN(const DataPtr initial, MakeData(*camera.model_));
   try {
     mj_kinematics(camera.model_.get(), initial.get());
+    mj_comPos(camera.model_.get(), initial.get());
+    mj_tendon(camera.model_.get(), initial.get());
+    mj_transmission(camera.model_.get(), initial.get());
   } catch (const MujocoError& error) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("frames: ", error.what()));
   }
+  if (!camera.view_) camera.follow_body_ = RobotOf(*camera.model_, *initial);
   camera.initial_middle_ = camera.MiddleOf(*initial);
   camera.initial_body_ = camera.BodyAt(*initial);
   if (!camera.view_) camera.LookAtRobot(*initial);
@@ -101,10 +98,8 @@ absl::StatusOr<TaskCamera> TaskCamera::Create(
 TaskCamera::TaskCamera(std::shared_ptr<const mjModel> model,
                        const std::optional<CameraView>& view)
     : model_(std::move(model)), view_(view) {
-  if (view_) {
-    follow_body_ = view_->follow_body < model_->nbody ? view_->follow_body : 0;
-  } else {
-    follow_body_ = RobotOf(*model_);
+  if (view_ && view_->follow_body < model_->nbody) {
+    follow_body_ = view_->follow_body;
   }
 }
 

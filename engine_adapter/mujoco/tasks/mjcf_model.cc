@@ -21,7 +21,7 @@ void WarnOfStart(const mjModel& model, int keyframe) {
     WarnOnce(absl::StrCat(
         "warning: the model has ", model.nkey,
         " keyframes, but episodes start in its joints' reference positions. "
-        "The option keyframe names another start: ",
+        "The option keyframe takes another start by index or name: ",
         OwnNames(model, mjOBJ_KEY, model.nkey)));
   }
   const mjtNum* const start =
@@ -47,7 +47,7 @@ void WarnOfStart(const mjModel& model, int keyframe) {
                         " joints outside their ranges: ",
                         absl::StrJoin(std::span(outside).first(listed), ", "),
                         listed < outside.size() ? ", ..." : "",
-                        ". Use the option keyframe, or `ref` in the model"));
+                        ". Use another keyframe, or `ref` in the model"));
 }
 
 class MjcfModel final : public NoisyStartTask {
