@@ -67,7 +67,8 @@ ABSL_FLAG(int32_t, parent, 0,
           "of an engine's --grpc: the process that started this one and with "
           "which it ends");
 ABSL_FLAG(bool, list_rpcs, false,
-          "prints each RPC and what answers it, between tabs, and exits");
+          "prints each RPC that it serves and what answers it, with a tab "
+          "between them, and exits");
 
 namespace tandem::gateway {
 namespace {
@@ -75,7 +76,7 @@ namespace {
 constexpr char kUsage[] =
     "Serves an engine to programs for LuckyEngine, by gRPC.\n\n"
     "  tandem-gateway --name demo\n\n"
-    "Serves until Ctrl-C or SIGTERM; the engine may come, go and come again. "
+    "Serves until Ctrl-C or SIGTERM; the engine may restart meanwhile. "
     "Exit codes: 0 stopped, 1 failed, 2 wrong command line.";
 constexpr int kWrongCommandLine = 2;
 constexpr std::chrono::milliseconds kStopLimit(200);
@@ -185,6 +186,7 @@ absl::Status Serve(Entrance entrance) {
                        absl::GetFlag(FLAGS_release_after))});
   const std::vector<std::unique_ptr<grpc::Service>> services =
       MakeServices(&gateway);
+  const std::unique_ptr<grpc::CallbackGenericService> refusals = MakeRefusals();
   StartGrpc("tandem-gateway");
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
@@ -194,6 +196,7 @@ absl::Status Serve(Entrance entrance) {
   const std::unique_ptr<GrpcAcceptor> tls_acceptor =
       entrance.tls == nullptr ? nullptr : AddAcceptor(&builder, entrance.tls);
   for (const auto& service : services) builder.RegisterService(service.get());
+  builder.RegisterCallbackGenericService(refusals.get());
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) {
     return absl::InternalError(

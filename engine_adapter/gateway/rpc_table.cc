@@ -3,41 +3,11 @@
 namespace tandem::gateway {
 
 absl::Span<const RpcRow> AllRpcs() {
-#define TANDEM_UNARY(rpc, request, response, door) \
-  {TANDEM_SERVICE, #rpc, Door::door, false},
-#define TANDEM_STREAM(rpc, request, response, door) \
-  {TANDEM_SERVICE, #rpc, Door::door, true},
-  // clang-format off
-  static constexpr RpcRow kRows[] = {
-#define TANDEM_SERVICE "AgentService"
-      TANDEM_AGENT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-#define TANDEM_SERVICE "MujocoService"
-      TANDEM_MUJOCO_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-#define TANDEM_SERVICE "MujocoSceneService"
-      TANDEM_MUJOCO_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-#define TANDEM_SERVICE "TelemetryService"
-      TANDEM_TELEMETRY_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-#define TANDEM_SERVICE "SceneService"
-      TANDEM_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-#define TANDEM_SERVICE "CameraService"
-      TANDEM_CAMERA_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-#define TANDEM_SERVICE "ViewportService"
-      TANDEM_VIEWPORT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-#define TANDEM_SERVICE "DebugService"
-      TANDEM_DEBUG_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-#define TANDEM_SERVICE "LidarService"
-      TANDEM_LIDAR_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  };
-  // clang-format on
+#define TANDEM_UNARY(service, rpc, request, response, door) \
+  {#service, #rpc, Door::door, false},
+#define TANDEM_STREAM(service, rpc, request, response, door) \
+  {#service, #rpc, Door::door, true},
+  static constexpr RpcRow kRows[] = {TANDEM_RPCS(TANDEM_UNARY, TANDEM_STREAM)};
 #undef TANDEM_UNARY
 #undef TANDEM_STREAM
   return kRows;
@@ -51,8 +21,6 @@ absl::string_view NameOf(Door door) {
       return "step";
     case Door::kGateway:
       return "gateway";
-    case Door::kNone:
-      return "none";
   }
   return "";
 }

@@ -10,7 +10,6 @@
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/camera.pb.h"
 #include "schema/protos/hazel/debug.pb.h"
-#include "schema/protos/hazel/lidar.pb.h"
 #include "schema/protos/hazel/mujoco.pb.h"
 #include "schema/protos/hazel/mujoco_scene.pb.h"
 #include "schema/protos/hazel/scene.pb.h"
@@ -35,8 +34,7 @@ TEST(RpcTable, HasEveryRpcOfTheProtosOnce) {
       pb::EntityInfo::descriptor()->file(),
       pb::CameraInfo::descriptor()->file(),
       pb::ViewportStreamConfig::descriptor()->file(),
-      pb::DebugDrawRequest::descriptor()->file(),
-      pb::LidarAck::descriptor()->file()};
+      pb::DebugDrawRequest::descriptor()->file()};
   std::multiset<std::string> expected;
   for (const auto* const file : files) {
     for (int i = 0; i < file->service_count(); ++i) {
@@ -53,7 +51,7 @@ TEST(RpcTable, HasEveryRpcOfTheProtosOnce) {
     found.insert(TextOf(row.service, row.rpc, row.streams));
   }
   EXPECT_EQ(found, expected);
-  EXPECT_EQ(found.size(), 72U + 3U);  // those of 0.5.0, and of 0.1.84 only
+  EXPECT_EQ(found.size(), 37U + 3U);  // those of 0.5.0, and of 0.1.84 only
 }
 
 }  // namespace

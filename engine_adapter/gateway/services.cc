@@ -1,6 +1,7 @@
 #include "engine_adapter/gateway/services.h"
 
 #include <google/protobuf/message.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/service_type.h>
@@ -10,7 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -39,6 +40,7 @@
 #include "schema/protos/hazel/viewport.pb.h"
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
+#include "transport/base/printable.h"
 
 namespace tandem::gateway {
 namespace {
@@ -51,9 +53,11 @@ using grpc::ServerUnaryReactor;
 // A rendered image may take so long the first time.
 constexpr double kMostCallSecs = 30;
 
-grpc::Status NotServed(absl::string_view name) {
+// `path`: "/Service/Name".
+grpc::Status NotServed(absl::string_view path) {
+  constexpr size_t kShown = 80;
   return {grpc::StatusCode::UNIMPLEMENTED,
-          absl::StrCat(name,
+          absl::StrCat(PrintableHead(path.substr(path.rfind('/') + 1), kShown),
                        ": expected an RPC that engines of Tandem have, "
                        "found one without a counterpart; next: tandem-gateway "
                        "--list_rpcs prints those that it serves")};
@@ -218,9 +222,9 @@ class TableService final : public grpc::Service {
   // "/hazel.rpc.Service/Name".
   void AddUnary(const char* path, const char* name, const Message& request_type,
                 const Message& response_type, StartCall start) {
-    Unary(path, [this, name, &request_type, &response_type, start](
-                    CallbackServerContext* context, const Bytes* request,
-                    Bytes* response) {
+    const auto receive = [this, name, &request_type, &response_type, start](
+                             CallbackServerContext* context,
+                             const Bytes* request, Bytes* response) {
       auto* const call = new UnaryCall(gateway_, context, request_type,
                                        response_type, response);
       ServerUnaryReactor* const reactor = call->reactor();
@@ -231,55 +235,30 @@ class TableService final : public grpc::Service {
         call->End(parsed);
       }
       return reactor;
-    });
+    };
+    Add(path, grpc::internal::RpcMethod::NORMAL_RPC,
+        new grpc::internal::CallbackUnaryHandler<Bytes, Bytes>(receive));
   }
 
   void AddStream(const char* path, const char* name,
                  const Message& request_type, Items items) {
-    Stream(path, [this, name, &request_type, items](
-                     CallbackServerContext* context, const Bytes* bytes) {
+    const auto receive = [this, name, &request_type, items](
+                             CallbackServerContext* context,
+                             const Bytes* bytes) {
       const std::unique_ptr<Message> request(request_type.New());
       const grpc::Status parsed = Parse(*bytes, request.get());
       if (!parsed.ok()) return RelayStream::Ended(parsed);
       return RelayStream::Start(&gateway_->streams, context,
                                 items(gateway_, name, *request));
-    });
-  }
-
-  // An RPC that is refused with a text, whatever its messages are.
-  void AddRefused(const char* path, const char* name, bool streams) {
-    if (streams) {
-      return Stream(path, [name](CallbackServerContext* /*context*/,
-                                 const Bytes* /*request*/) {
-        return RelayStream::Ended(NotServed(name));
-      });
-    }
-    Unary(path, [name](CallbackServerContext* context, const Bytes* /*request*/,
-                       Bytes* /*response*/) {
-      ServerUnaryReactor* const call = context->DefaultReactor();
-      call->Finish(NotServed(name));
-      return call;
-    });
+    };
+    Add(path, grpc::internal::RpcMethod::SERVER_STREAMING,
+        new grpc::internal::CallbackServerStreamingHandler<Bytes, Bytes>(
+            receive));
   }
 
  private:
   using Bytes = grpc::ByteBuffer;
 
-  void Unary(const char* path,
-             std::function<ServerUnaryReactor*(CallbackServerContext*,
-                                               const Bytes*, Bytes*)>
-                 start) {
-    Add(path, grpc::internal::RpcMethod::NORMAL_RPC,
-        new grpc::internal::CallbackUnaryHandler<Bytes, Bytes>(
-            std::move(start)));
-  }
-  void Stream(const char* path, std::function<grpc::ServerWriteReactor<Bytes>*(
-                                    CallbackServerContext*, const Bytes*)>
-                                    start) {
-    Add(path, grpc::internal::RpcMethod::SERVER_STREAMING,
-        new grpc::internal::CallbackServerStreamingHandler<Bytes, Bytes>(
-            std::move(start)));
-  }
   void Add(const char* path, grpc::internal::RpcMethod::RpcType type,
            grpc::internal::MethodHandler* handler) {
     AddMethod(new grpc::internal::RpcServiceMethod(path, type, nullptr));
@@ -302,78 +281,52 @@ std::unique_ptr<StreamItems> ItemsOf(Gateway* gateway, const char* name,
   }
 }
 
-// Rows -> calls of a TableService's functions. The types of a refused RPC need
-// not be known.
-#define TANDEM_PATH(rpc) "/hazel.rpc." TANDEM_SERVICE "/" #rpc
-#define TANDEM_UNARY(rpc, request, response, door) \
-  TANDEM_UNARY_##door(rpc, request, response, door)
-#define TANDEM_SERVED_UNARY(rpc, request, response, door)                    \
-  service->AddUnary(TANDEM_PATH(rpc), #rpc, pb::request::default_instance(), \
-                    pb::response::default_instance(),                        \
-                    &Start<Door::door, pb::request, pb::response>);
-#define TANDEM_UNARY_kEngine TANDEM_SERVED_UNARY
-#define TANDEM_UNARY_kStep TANDEM_SERVED_UNARY
-#define TANDEM_UNARY_kGateway TANDEM_SERVED_UNARY
-#define TANDEM_UNARY_kNone(rpc, request, response, door) \
-  service->AddRefused(TANDEM_PATH(rpc), #rpc, /*streams=*/false);
-#define TANDEM_STREAM(rpc, request, item, door) \
-  TANDEM_STREAM_##door(rpc, request, item, door)
-#define TANDEM_SERVED_STREAM(rpc, request, item, door)                        \
-  service->AddStream(TANDEM_PATH(rpc), #rpc, pb::request::default_instance(), \
-                     &ItemsOf<pb::item>);
-#define TANDEM_STREAM_kEngine TANDEM_SERVED_STREAM
-#define TANDEM_STREAM_kGateway TANDEM_SERVED_STREAM
-#define TANDEM_STREAM_kNone(rpc, request, item, door) \
-  service->AddRefused(TANDEM_PATH(rpc), #rpc, /*streams=*/true);
+// The refusal of one call. Deletes itself.
+class Refusal final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit Refusal(const std::string& path) { Finish(NotServed(path)); }
+  void OnDone() override { delete this; }
+};
+
+class Refusals final : public grpc::CallbackGenericService {
+ public:
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    return new Refusal(context->method());
+  }
+};
 
 }  // namespace
 
 std::vector<std::unique_ptr<grpc::Service>> MakeServices(Gateway* gateway) {
   std::vector<std::unique_ptr<grpc::Service>> services;
-  const auto add = [&] {
-    auto made = std::make_unique<TableService>(gateway);
-    TableService* const service = made.get();
-    services.push_back(std::move(made));
+  absl::string_view last;
+  TableService* service = nullptr;
+  const auto service_of = [&](absl::string_view name) {
+    if (name != std::exchange(last, name)) {
+      auto made = std::make_unique<TableService>(gateway);
+      service = made.get();
+      services.push_back(std::move(made));
+    }
     return service;
   };
-  TableService* service = nullptr;
-  service = add();
-#define TANDEM_SERVICE "AgentService"
-  TANDEM_AGENT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  service = add();
-#define TANDEM_SERVICE "MujocoService"
-  TANDEM_MUJOCO_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  service = add();
-#define TANDEM_SERVICE "MujocoSceneService"
-  TANDEM_MUJOCO_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  service = add();
-#define TANDEM_SERVICE "TelemetryService"
-  TANDEM_TELEMETRY_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  service = add();
-#define TANDEM_SERVICE "SceneService"
-  TANDEM_SCENE_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  service = add();
-#define TANDEM_SERVICE "CameraService"
-  TANDEM_CAMERA_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  service = add();
-#define TANDEM_SERVICE "ViewportService"
-  TANDEM_VIEWPORT_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  service = add();
-#define TANDEM_SERVICE "DebugService"
-  TANDEM_DEBUG_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
-  service = add();
-#define TANDEM_SERVICE "LidarService"
-  TANDEM_LIDAR_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_SERVICE
+#define TANDEM_UNARY(service, rpc, request, response, door)                   \
+  service_of(#service)->AddUnary(                                             \
+      "/hazel.rpc." #service "/" #rpc, #rpc, pb::request::default_instance(), \
+      pb::response::default_instance(),                                       \
+      &Start<Door::door, pb::request, pb::response>);
+#define TANDEM_STREAM(service, rpc, request, item, door)                 \
+  service_of(#service)->AddStream("/hazel.rpc." #service "/" #rpc, #rpc, \
+                                  pb::request::default_instance(),       \
+                                  &ItemsOf<pb::item>);
+  TANDEM_RPCS(TANDEM_UNARY, TANDEM_STREAM)
+#undef TANDEM_UNARY
+#undef TANDEM_STREAM
   return services;
+}
+
+std::unique_ptr<grpc::CallbackGenericService> MakeRefusals() {
+  return std::make_unique<Refusals>();
 }
 
 }  // namespace tandem::gateway

@@ -1,4 +1,5 @@
-// The nine gRPC services of package hazel.rpc.
+// MakeServices: the gRPC services of package hazel.rpc. MakeRefusals: the
+// answer to all other RPCs.
 //
 // Data flow: gRPC's callback -> the queue of the RPC's door (rpc_table.h) ->
 // ClientSlot or Answer -> Finish.
@@ -11,6 +12,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_GATEWAY_SERVICES_H_
 #define TANDEM_ENGINE_ADAPTER_GATEWAY_SERVICES_H_
 
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/impl/service_type.h>
 
 #include <memory>
@@ -22,6 +24,9 @@ namespace tandem::gateway {
 
 // `gateway` must outlive the services.
 std::vector<std::unique_ptr<grpc::Service>> MakeServices(Gateway* gateway);
+
+// Each ends with UNIMPLEMENTED, and a text with the RPC's name.
+std::unique_ptr<grpc::CallbackGenericService> MakeRefusals();
 
 }  // namespace tandem::gateway
 

@@ -10,7 +10,6 @@ import schema.protos.hazel.agent_pb2 as agent_pb2
 import schema.protos.hazel.agent_pb2_grpc as agent_pb2_grpc
 import schema.protos.hazel.camera_pb2 as camera_pb2
 import schema.protos.hazel.debug_pb2 as debug_pb2
-import schema.protos.hazel.lidar_pb2 as lidar_pb2
 import schema.protos.hazel.mujoco_pb2 as mujoco_pb2
 import schema.protos.hazel.mujoco_pb2_grpc as mujoco_pb2_grpc
 import schema.protos.hazel.mujoco_scene_pb2 as mujoco_scene_pb2
@@ -29,7 +28,6 @@ SERVICES = [
         agent_pb2,
         camera_pb2,
         debug_pb2,
-        lidar_pb2,
         mujoco_pb2,
         mujoco_scene_pb2,
         scene_pb2,

@@ -12,7 +12,7 @@ DEADLINE_SECS = 60.0
 
 
 def rpc_doors() -> dict[str, str]:
-    """Returns what answers each RPC, by `Service/Name`: engine, step, gateway or none."""
+    """Returns what answers each RPC, by `Service/Name`: engine, step or gateway."""
     rows = subprocess.run([GATEWAY, "--list_rpcs"], capture_output=True, text=True, check=True).stdout.splitlines()
     return dict(row.split("\t") for row in rows)
 
