@@ -19,7 +19,7 @@ constexpr double kLogSecs = 60;
 // Never destroyed: gRPC's threads may outlive main.
 struct Route {
   std::string program;
-  std::string of_certificates;
+  std::string certificate_advice;
   std::mutex mutex;
   std::map<std::pair<std::string, int>, LimitedLog> logs;  // by file and line
 };
@@ -29,7 +29,7 @@ void Write(absl::string_view library, const char* file, int line,
            absl::string_view message) {
   std::string text = absl::StrCat(library, ": ", message);
   if (absl::StrContains(message, "certificate verify failed")) {
-    absl::StrAppend(&text, route->of_certificates);
+    absl::StrAppend(&text, route->certificate_advice);
   }
   const std::lock_guard lock(route->mutex);
   route->logs.try_emplace({file, line}, route->program, kLogSecs)
@@ -68,9 +68,9 @@ void LimitedLog::Write(absl::string_view text) {
 }
 
 void RouteLibraryLog(const std::string& program,
-                     const std::string& of_certificates) {
+                     const std::string& certificate_advice) {
   route = new Route{.program = program,
-                    .of_certificates = of_certificates,
+                    .certificate_advice = certificate_advice,
                     .mutex = {},
                     .logs = {}};
   gpr_set_log_function(&WriteOfGrpc);

@@ -1,6 +1,6 @@
-// LimitedLog: one kind of lines of a program on stderr, at most one in a
-// period. RouteLibraryLog: what gRPC and protobuf write there, as such lines:
-// foreign bytes on a port make one for each connection.
+// LimitedLog: lines of one kind on a program's stderr, at most one in a period.
+// RouteLibraryLog: passes the lines of gRPC and protobuf through such logs.
+// gRPC writes one for each connection with foreign bytes.
 //
 //   RouteLibraryLog("tandem-daemon");
 
@@ -23,7 +23,7 @@ class LimitedLog {
   LimitedLog(std::string program, double secs)
       : program_(std::move(program)), secs_(secs) {}
 
-  // The first line after the period has the number of those left out.
+  // The first line after the period has the number of omitted lines.
   void Write(absl::string_view text);
 
  private:
@@ -35,11 +35,11 @@ class LimitedLog {
 };
 
 // Call it once, before gRPC's first use. From then on each place in the
-// libraries writes at most one line a minute; fatal errors always do.
-// `of_certificates`: what a line about a certificate that was not accepted
-// means here; gRPC names neither the certificate nor the reason.
+// libraries writes at most one line a minute; fatal errors are always written.
+// `certificate_advice` is appended to lines about a refused certificate: gRPC
+// names neither the certificate nor the reason.
 void RouteLibraryLog(const std::string& program,
-                     const std::string& of_certificates = "");
+                     const std::string& certificate_advice = "");
 
 }  // namespace tandem
 

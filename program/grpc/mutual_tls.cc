@@ -78,9 +78,11 @@ std::string CertificateAdvice(const std::string& target) {
   const std::string path = Variable(kTlsCertificateVariable);
   if (path.empty() || absl::StartsWith(target, "unix:")) return "";
   return absl::StrCat(
-      ". If one is there, it may have refused this client's certificate: its "
-      "time is over or has not come (openssl x509 -noout -dates -in FILE), or "
-      "none of the daemon's --tls_client_ca has signed it: ",
+      ". If one is there, it may have refused this client's certificate: it "
+      "has "
+      "expired or is not valid yet (openssl x509 -noout -dates -in FILE), or "
+      "no "
+      "authority of the daemon's --tls_client_ca has signed it: ",
       Printable(path));
 }
 

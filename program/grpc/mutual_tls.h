@@ -39,9 +39,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MutualTls(
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> DaemonCredentials(
     const std::string& target);
 
-// Returns what a client's user may look at if no daemon answers, as a sentence
-// after others: the daemon may have refused the client's certificate, which
-// gRPC does not say. "" for plaintext.
+// Returns a sentence for errors of an unreachable daemon: it may have refused
+// the client's certificate, which gRPC does not report. "" for plaintext.
 std::string CertificateAdvice(const std::string& target);
 
 }  // namespace tandem

@@ -13,9 +13,9 @@ namespace tandem {
 
 void StartGrpc(const std::string& program) {
   RouteLibraryLog(program,
-                  ". A client's certificate was not accepted: its time is over "
-                  "or has not come, or no authority of --tls_client_ca has "
-                  "signed it; gRPC does not say which, or of what client");
+                  ". A client's certificate was refused: it has expired, is "
+                  "not valid yet, or no authority of --tls_client_ca has "
+                  "signed it; gRPC reports neither the reason nor the client");
   // As Debian builds them, Abseil's mutexes, which gRPC uses, search for
   // deadlocks at each lock. That is 7 % of a call's processor time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -100,11 +100,10 @@ struct LiveRun {
   int64_t last_beat_ns = 0;                           // monotonic clock
   int64_t ended_ns = 0;  // time of the durable end; 0: none
   bool unreachable = false;
-  // Whether other signs of life must follow: after a heartbeat; with
-  // fault_after_secs, after anything that the worker has printed. The time
-  // without one; pauses do not count.
+  // Whether silence of the worker is a fault: after a heartbeat; with
+  // fault_after_secs, after anything that it has printed.
   bool is_awaited = false;
-  absl::Duration silence = absl::ZeroDuration();
+  absl::Duration silence = absl::ZeroDuration();  // without pauses
   std::string waiting_for;     // the reason of a delayed start
   std::string output_problem;  // the reason why its output is not read
 

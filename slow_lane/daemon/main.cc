@@ -54,11 +54,11 @@
 #include "transport/base/printable.h"
 #include "transport/base/unique_fd.h"
 
-ABSL_FLAG(std::string, data_dir, "tandem-data",
-          "folder of the table, tandem.db, and of the runs' files; made with "
-          "mode 0700 if it isn't there; an existing one must be this user's, "
-          "and is closed to others if it is empty or a daemon's; one daemon "
-          "each");
+ABSL_FLAG(
+    std::string, data_dir, "tandem-data",
+    "folder of the table, tandem.db, and of the runs' files; created with "
+    "mode 0700 if missing; must belong to this user; gets mode 0700 if it "
+    "is empty or a daemon's; one daemon per folder");
 ABSL_FLAG(std::string, listen,
           absl::StrCat("127.0.0.1:", +tandem::slow_lane::v1::DEFAULT_PORT),
           "HOST:PORT for clients on this machine; port 0 takes a free one; "
@@ -91,13 +91,13 @@ ABSL_FLAG(absl::Duration, fault_after, absl::Seconds(300),
 ABSL_FLAG(absl::Duration, kill_grace, absl::Seconds(5),
           "from SIGTERM to SIGKILL, when a run is cancelled");
 ABSL_FLAG(std::optional<int32_t>, gpu_slots, std::nullopt,
-          "GPUs to share out; default: the NVIDIA GPUs of this machine");
+          "number of GPUs to assign; default: the NVIDIA GPUs of this machine");
 ABSL_FLAG(std::optional<uint64_t>, keep_runs, std::nullopt,
           "how many ended runs to keep, the newest; older ones are removed "
           "with all their events; default: all");
 ABSL_FLAG(bool, full_sync, true,
-          "false: faster; a power cut may then take the last events");
-ABSL_FLAG(std::string, run_id, "", "of `proxy` only: whose");
+          "false: faster; a power failure may lose the last events");
+ABSL_FLAG(std::string, run_id, "", "of `proxy` only: the run's id");
 ABSL_FLAG(std::string, public_address, "",
           "of `proxy` only: the daemon's address for other machines");
 ABSL_FLAG(bool, remote, false,
@@ -113,9 +113,8 @@ constexpr char kUsage[] =
     "Runs training jobs and keeps every event that they print.\n\n"
     "  tandem-daemon --data_dir ~/runs\n"
     "  tandemctl submit -- python train.py    # in another terminal\n\n"
-    "Serves until Ctrl-C or SIGTERM; runs go on, and the next daemon of the "
-    "folder takes them up. Exit codes: 0 stopped, 1 failed, 2 wrong command "
-    "line.";
+    "Serves until Ctrl-C or SIGTERM. Runs go on; a later daemon of the folder "
+    "continues them. Exit codes: 0 stopped, 1 failed, 2 wrong command line.";
 
 constexpr int kWrongCommandLine = 2;
 constexpr absl::Duration kLongestTime = absl::Hours(24 * 365);

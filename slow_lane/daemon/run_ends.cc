@@ -245,11 +245,11 @@ void RunEnds::AnswerCancelInTime(const std::string& run_id) {
     // The run was not dispatched, and this daemon will not start it.
     AnswerCancel(run,
                  absl::AbortedError(absl::StrCat(
-                     "the run is not started, and this daemon starts it "
-                     "no more; expected to have that written down, found: ",
+                     "cancelled before its start, but the cancel could not be "
+                     "stored: ",
                      store_->state().message(),
-                     "; until it is, a daemon that comes after this one "
-                     "would start it: cancel it again then")));
+                     ". A later daemon would start the run; next: cancel it "
+                     "again when the daemon can write")));
   });
 }
 

@@ -194,7 +194,7 @@ def test_cancel_that_cannot_be_stored_prints_the_daemons_text(daemon: CtlDaemon)
         table.execute("BEGIN IMMEDIATE")
         message = daemon.ctl("cancel", waiter, code=FAILED)
         table.execute("ROLLBACK")
-    assert message.startswith(f"tandemctl: {waiter}: the run is not started")
+    assert message.startswith(f"tandemctl: {waiter}: cancelled before its start, but the cancel could not be stored")
     assert "cancel it again" in message
     assert "found none" not in message
     assert "Next: start one" not in message

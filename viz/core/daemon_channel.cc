@@ -40,17 +40,6 @@ std::string DaemonTarget() {
   return absl::StrCat("127.0.0.1:", int{v1::DEFAULT_PORT});
 }
 
-absl::StatusOr<std::string> DaemonTargetOf(std::string flag,
-                                           bool starts_daemon) {
-  if (flag == "auto") return DaemonTarget();
-  if (flag.empty() && starts_daemon) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "expected an address for --daemon, found an empty "
-                     "--daemon_target");
-  }
-  return flag;
-}
-
 std::shared_ptr<grpc::Channel> NewDaemonChannel(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(v1::MAX_MESSAGE_BYTES);

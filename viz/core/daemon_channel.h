@@ -18,7 +18,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace tandem {
@@ -26,10 +25,6 @@ namespace tandem {
 // The variable TANDEM_DAEMON, HOST:PORT or unix:PATH, or else the daemon's
 // default address.
 std::string DaemonTarget();
-// Returns the address of a flag --daemon_target: of "auto", DaemonTarget.
-// kInvalidArgument: "" if the front end starts a daemon.
-absl::StatusOr<std::string> DaemonTargetOf(std::string flag,
-                                           bool starts_daemon);
 
 // Opens no connection before the first call. Finds a restarted daemon within a
 // second. With TLS if the variables of DaemonCredentials are set; stderr gets

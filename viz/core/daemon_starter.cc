@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -26,7 +27,20 @@
 #include "transport/base/clock.h"
 #include "transport/base/error.h"
 #include "transport/base/printable.h"
+#include "viz/core/daemon_channel.h"
 #include "viz/core/daemon_client.h"
+
+ABSL_FLAG(std::string, daemon_target, "auto",
+          "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
+          "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
+ABSL_FLAG(std::optional<bool>, daemon, std::nullopt,
+          "true: starts a daemon at --daemon_target, unless one is there; it "
+          "goes on when this program ends; default: true if the address is "
+          "this machine's, for the viewer without --snapshot and the page with "
+          "--control");
+ABSL_FLAG(std::string, data_dir, "",
+          "FOLDER of a daemon that this program starts; empty: tandem/data in "
+          "$XDG_STATE_HOME, or else in ~/.local/state");
 
 namespace tandem {
 namespace {
@@ -35,7 +49,8 @@ constexpr absl::string_view kProgram = "tandem-daemon";
 constexpr double kPatienceSecs = 10;
 
 // Starts the program in a session of its own, so that Ctrl-C ends this program
-// alone. It does not keep this program's output open.
+// alone. Its output goes to `log`: a pipe of this program's output would stay
+// open.
 absl::StatusOr<pid_t> Spawn(std::vector<std::string> words,
                             const std::string& log) {
   std::vector<char*> arguments;
@@ -149,6 +164,20 @@ absl::Status StartDaemon(const std::string& data_dir,
   return absl::OkStatus();
 }
 
+absl::StatusOr<DaemonOptions> DaemonOptionsOfFlags(bool by_default) {
+  DaemonOptions options = {.target = absl::GetFlag(FLAGS_daemon_target),
+                           .flag = absl::GetFlag(FLAGS_daemon),
+                           .by_default = by_default,
+                           .data_dir = absl::GetFlag(FLAGS_data_dir)};
+  if (options.target == "auto") options.target = DaemonTarget();
+  if (options.target.empty() && options.flag.value_or(false)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected an address for --daemon, found an empty "
+                     "--daemon_target");
+  }
+  return options;
+}
+
 absl::Status StartWantedDaemon(const std::string& program,
                                const DaemonOptions& options) {
   if (options.target.empty() || !options.flag.value_or(options.by_default)) {
@@ -161,7 +190,7 @@ absl::Status StartWantedDaemon(const std::string& program,
       options.data_dir.empty() ? DefaultDataDir() : options.data_dir,
       options.target);
   if (started.ok() || options.flag.has_value()) return started;
-  std::cerr << program << ": goes on without a daemon: "
+  std::cerr << program << ": continues without a daemon: "
             << PrintableLines(started.message())
             << "; next: --nodaemon, or --daemon_target with the address of one"
             << std::endl;

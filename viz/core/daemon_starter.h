@@ -1,10 +1,11 @@
-// StartDaemon: starts the slow lane's daemon for a front end.
-// StartWantedDaemon: as its flags say.
+// StartDaemon: starts the slow lane's daemon for a front end. DaemonOptions:
+// what the front end's flags say about it.
 //
-// Data flow: the program tandem-daemon -> a process of its own session, whose
-// messages are in the file DATA_DIR.log -> it answers at `target`.
-// Ownership: the daemon and its runs go on when this program ends. Its own
-// folder has the lock that keeps it alone.
+// Data flow: flags -> the program tandem-daemon -> a process of its own
+// session, whose messages are in the file DATA_DIR.log -> it answers at
+// `target`.
+// Ownership: the daemon and its runs go on when this program ends. A lock in
+// its data folder excludes a second daemon.
 //
 //   if (!StartWantedDaemon("viewer", options.daemon).ok()) return 1;
 
@@ -34,13 +35,18 @@ struct DaemonOptions {
   std::string target = {};        // "": no daemon
   std::optional<bool> flag = {};  // --daemon, --nodaemon; or neither
   bool by_default = false;        // whether it starts one without a flag
-  std::string data_dir = {};      // of a started daemon; "": DefaultDataDir
+  std::string data_dir = {};      // of a started daemon; "": DefaultDataDir()
 };
 
-// Starts a daemon if the flag, or else the default, wants one. Without the
-// flag, only at an address of this machine; a failure is then a line on stderr
-// by `program`, and OK: the front end shows what is there. Other errors:
-// StartDaemon's.
+// Reads --daemon_target ("auto": DaemonTarget), --daemon and --data_dir, which
+// this library defines for all front ends. kInvalidArgument: --daemon without a
+// target.
+absl::StatusOr<DaemonOptions> DaemonOptionsOfFlags(bool by_default);
+
+// Starts a daemon if the flag requests it; without the flag, if that is the
+// default and the target is an address of this machine. Errors with the flag:
+// StartDaemon's. Without it, a failure is a line on stderr by `program`, and
+// this returns OK: the front end works without a daemon.
 absl::Status StartWantedDaemon(const std::string& program,
                                const DaemonOptions& options);
 

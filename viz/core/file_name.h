@@ -18,9 +18,9 @@ namespace tandem {
 // '_', so a hostile name leads into no other folder.
 std::string NewFileName(absl::string_view run, absl::string_view ending);
 
-// Makes the folder, with its parents, if it is missing. An error, which names
-// the flag, if no file can be written into it; of ".", the default, none: most
-// programs write no file.
+// Makes the folder, with its parents, if it is missing. kInvalidArgument, with
+// the flag's name: no file can be written into it. OK for ".", the default,
+// without a look: most programs write no file.
 absl::Status MakeFolder(absl::string_view flag, const std::string& folder);
 
 }  // namespace tandem

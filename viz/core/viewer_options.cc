@@ -10,23 +10,19 @@
 #include "absl/strings/str_split.h"
 #include "program/program_flags.h"
 #include "transport/base/error.h"
-#include "viz/core/daemon_channel.h"
 #include "viz/core/key_map.h"
 
 ABSL_FLAG(tandem::RepeatedFlag, run, {},
           "RUN: a run to show; may be given again, for another tab");
 ABSL_FLAG(
     tandem::RepeatedFlag, run_mode, {},
-    "train, the default, or policy_eval: shows eval_summary.json as well; "
-    "given once, it is of all tabs; given as often as --run, of each "
-    "tab in turn");
+    "train, the default, or policy_eval: shows eval_summary.json as well. "
+    "Given once: for all tabs; as often as --run: for each tab in turn");
 ABSL_FLAG(tandem::RepeatedFlag, eval_summary, {},
-          "FILE: the summary, read again every second; default: "
-          "var/trainer/runs/RUN/eval_summary.json; for all or for each, as "
-          "--run_mode");
-ABSL_FLAG(
-    tandem::RepeatedFlag, agent_id, {},
-    "ID: shown beside the run's name; for all or for each, as --run_mode");
+          "FILE: the summary, read again every second; for all or each, as "
+          "--run_mode; default: var/trainer/runs/RUN/eval_summary.json");
+ABSL_FLAG(tandem::RepeatedFlag, agent_id, {},
+          "ID: shown beside the run's name; for all or each, as --run_mode");
 ABSL_FLAG(std::string, mode_label, tandem::ViewerOptions().mode_label,
           "TEXT: shown beside the state");
 ABSL_FLAG(std::string, theme, "dark", "dark or light");
@@ -42,16 +38,6 @@ ABSL_FLAG(int64_t, after, tandem::ViewerOptions().after,
           "N, at least 1: new frames in every tab before --snapshot");
 ABSL_FLAG(double, timeout, tandem::ViewerOptions().timeout_secs,
           "SECONDS above 0: how long --snapshot waits for those frames");
-ABSL_FLAG(std::string, daemon_target, "auto",
-          "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
-          "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
-ABSL_FLAG(std::optional<bool>, daemon, std::nullopt,
-          "true: starts a daemon at --daemon_target, unless one is there; it "
-          "goes on when this program ends; default: true if the "
-          "address is this machine's, except with --snapshot");
-ABSL_FLAG(std::string, data_dir, "",
-          "FOLDER of a daemon that this program starts; empty: tandem/data in "
-          "$XDG_STATE_HOME, or else in ~/.local/state");
 ABSL_FLAG(bool, offscreen, false,
           "true: needs no display; only with --snapshot");
 
@@ -150,12 +136,8 @@ absl::StatusOr<ViewerOptions> ParseViewerOptions(
   options.snapshot = absl::GetFlag(FLAGS_snapshot);
   options.after = absl::GetFlag(FLAGS_after);
   options.timeout_secs = absl::GetFlag(FLAGS_timeout);
-  options.daemon.flag = absl::GetFlag(FLAGS_daemon);
-  options.daemon.by_default = options.snapshot.empty();
-  options.daemon.data_dir = absl::GetFlag(FLAGS_data_dir);
-  TANDEM_ASSIGN_OR_RETURN(options.daemon.target,
-                          DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target),
-                                         options.daemon.flag.value_or(false)));
+  TANDEM_ASSIGN_OR_RETURN(options.daemon,
+                          DaemonOptionsOfFlags(options.snapshot.empty()));
   if (options.offscreen && options.snapshot.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --snapshot=FILE.png with --offscreen, which "

@@ -23,7 +23,8 @@ namespace tandem {
 struct ViewerOptions {
   bool help_wanted = false;  // true: nothing else was checked
   std::vector<std::string> runs;
-  // Of the runs in turn; one value: of all tabs. "": the default.
+  // One for all tabs, or one for each run in turn: see ValueOf. "": the
+  // default.
   std::vector<std::string> agent_ids;
   std::vector<std::string> run_modes;       // "train" or "policy_eval"
   std::vector<std::string> eval_summaries;  // "": MOSAIC's path
@@ -47,7 +48,8 @@ struct ViewerOptions {
 absl::StatusOr<ViewerOptions> ParseViewerOptions(
     std::span<const absl::string_view> words);
 
-// Returns the value of a tab: that of its run, or the only one; or else "".
+// Returns the only value, or else the tab's; "" for a tab that the command line
+// does not name.
 std::string ValueOf(const std::vector<std::string>& values, size_t tab);
 
 // Returns a description, examples, all flags with their defaults, and all keys.

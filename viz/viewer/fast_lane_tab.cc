@@ -18,8 +18,7 @@
 
 namespace tandem {
 
-// In the order of their construction: the view uses the model, which uses the
-// others.
+// Each uses those above it.
 struct FastLaneTab::Parts {
   Parts(const QString& run_id, const QString& agent_id, const Options& options)
       : model(run_id, agent_id,

@@ -12,7 +12,6 @@
 #include "program/program_flags.h"
 #include "program/tls/tls_flags.h"
 #include "transport/base/error.h"
-#include "viz/core/daemon_channel.h"
 
 ABSL_FLAG(std::string, listen, "",
           "HOST:PORT of this machine, such as 127.0.0.1:8900; port 0: a free "
@@ -30,16 +29,6 @@ ABSL_FLAG(std::string, socket, "",
 ABSL_FLAG(bool, control, false,
           "true: the page may switch services, pause engines, record runs, and "
           "submit, pause and cancel runs of the daemon");
-ABSL_FLAG(std::string, daemon_target, "auto",
-          "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
-          "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
-ABSL_FLAG(std::optional<bool>, daemon, std::nullopt,
-          "true: starts a daemon at --daemon_target, unless one is there; it "
-          "goes on when this program ends; default: true if the "
-          "address is this machine's, with --control");
-ABSL_FLAG(std::string, data_dir, "",
-          "FOLDER of a daemon that this program starts; empty: tandem/data in "
-          "$XDG_STATE_HOME, or else in ~/.local/state");
 ABSL_FLAG(
     std::string, recordings, tandem::WebOptions().recordings,
     "FOLDER: where recordings, which need --control, are written; made if "
@@ -75,7 +64,7 @@ With --allow_remote other machines reach it, by HTTPS only:
 Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 wrong command line.)";
 
 const ProgramFlags& Flags() {
-  static const ProgramFlags flags("viz/web/");
+  static const ProgramFlags flags("viz/");
   return flags;
 }
 
@@ -94,12 +83,8 @@ absl::StatusOr<WebOptions> ParseWebOptions(
   options.socket = absl::GetFlag(FLAGS_socket);
   options.control = absl::GetFlag(FLAGS_control);
   options.recordings = absl::GetFlag(FLAGS_recordings);
-  options.daemon.flag = absl::GetFlag(FLAGS_daemon);
-  options.daemon.by_default = options.control;
-  options.daemon.data_dir = absl::GetFlag(FLAGS_data_dir);
-  TANDEM_ASSIGN_OR_RETURN(options.daemon.target,
-                          DaemonTargetOf(absl::GetFlag(FLAGS_daemon_target),
-                                         options.daemon.flag.value_or(false)));
+  TANDEM_ASSIGN_OR_RETURN(options.daemon,
+                          DaemonOptionsOfFlags(options.control));
   if (!options.listen.empty() && !options.socket.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "expected --listen or --socket, found both");
