@@ -187,10 +187,9 @@ TEST_F(ApiTest, CallsOfItsMethodsReachTheEngine) {
 }
 
 TEST_F(ApiTest, RefusesMethodsThatTheHostAnswers) {
-  const uint16_t methods[] = {
-      static_cast<uint16_t>(rpc::MethodId::SetPaused),
-      static_cast<uint16_t>(rpc::MethodId::GetEntity),
-      static_cast<uint16_t>(rpc::MethodId::ResetAgent)};
+  const uint16_t methods[] = {static_cast<uint16_t>(rpc::MethodId::SetPaused),
+                              static_cast<uint16_t>(rpc::MethodId::GetEntity),
+                              static_cast<uint16_t>(rpc::MethodId::ResetAgent)};
   tandem_engine_options options = Options();
   options.methods = methods;
   options.method_count = 3;
