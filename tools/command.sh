@@ -27,3 +27,8 @@ build() {  # build TARGET ...: shows errors and, on a terminal, progress; on sta
   [[ -t 2 ]] || quiet+=(--noshow_progress)
   (cd "${root}" && tools/bazel build "${quiet[@]}" "$@") >&2
 }
+
+make_scratch() {  # a temporary folder, ${scratch}, which is removed when the command ends
+  scratch="$(mktemp -d)"
+  trap 'rm -rf "${scratch}"' EXIT
+}
