@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "schema/layout/attendant_slot.h"
@@ -65,6 +67,14 @@ uint64_t InfoArrayBytes(const LrbcHeader& header) {
 }
 
 using Problems = std::vector<std::string>;
+
+// kInvalidArgument with the first problem of a plan; OK: there is none.
+absl::Status VerdictOf(const Problems& problems,
+                       absl::string_view part = "region") {
+  if (problems.empty()) return absl::OkStatus();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat(part, ": ", problems.front()));
+}
 
 void CheckRange(absl::string_view field, uint64_t value, uint64_t least,
                 uint64_t most, Problems* problems) {
@@ -155,17 +165,20 @@ uint64_t AllImageSlotBytes(const LrbcHeader& header) {
   return kImageSlots * ImageSlotBytes(header.image_slot_bytes);
 }
 
-// The optional sections, whose header fields later versions use. Sizes that
-// could overflow are checked before the multiplication.
+// The optional sections, whose header fields later versions use.
 void AddOptionalSections(const LrbcHeader& header,
                          std::vector<Section>* sections, Problems* problems) {
-  if (header.image_offset != 0) {
+  // Adds a section in which `check` finds no problem. The sizes of others may
+  // have overflowed.
+  const auto add = [&](absl::string_view name, uint64_t LrbcHeader::*offset,
+                       uint64_t bytes, absl::FunctionRef<void()> check) {
     const size_t before = problems->size();
-    CheckImages(header, problems);
-    if (problems->size() == before) {
-      sections->push_back(
-          {"images", &LrbcHeader::image_offset, ImageBytes(header)});
-    }
+    check();
+    if (problems->size() == before) sections->push_back({name, offset, bytes});
+  };
+  if (header.image_offset != 0) {
+    add("images", &LrbcHeader::image_offset, ImageBytes(header),
+        [&] { CheckImages(header, problems); });
   }
   const uint64_t least = 2 * InfoArrayBytes(header);
   if (header.infos_offset != 0) {
@@ -184,51 +197,42 @@ void AddOptionalSections(const LrbcHeader& header,
   }
   // Without the bit a later version may use these bytes.
   if ((header.feature_bits & kFeatureAttendants) != 0) {
-    const size_t before = problems->size();
-    CheckRing("attendant_ring_size", header.attendant_ring_size, problems);
-    CheckCrc("attendants_crc32", AttendantsCrc(header), header.attendants_crc32,
-             problems);
-    if (problems->size() == before) {
-      sections->push_back({"attendants", &LrbcHeader::attendants_offset,
-                           AttendantBytes(header)});
-    }
+    add("attendants", &LrbcHeader::attendants_offset, AttendantBytes(header),
+        [&] {
+          CheckRing("attendant_ring_size", header.attendant_ring_size,
+                    problems);
+          CheckCrc("attendants_crc32", AttendantsCrc(header),
+                   header.attendants_crc32, problems);
+        });
   }
   if ((header.feature_bits & kFeatureImageSlots) != 0) {
-    const size_t before = problems->size();
-    CheckImageSlots(header, problems);
-    CheckCrc("image_slots_crc32", ImageSlotsCrc(header),
-             header.image_slots_crc32, problems);
-    if (problems->size() == before) {
-      sections->push_back({"image slots", &LrbcHeader::image_slots_offset,
-                           AllImageSlotBytes(header)});
-    }
+    add("image slots", &LrbcHeader::image_slots_offset,
+        AllImageSlotBytes(header), [&] {
+          CheckImageSlots(header, problems);
+          CheckCrc("image_slots_crc32", ImageSlotsCrc(header),
+                   header.image_slots_crc32, problems);
+        });
   }
   if (HasFields(header)) {
-    const size_t before = problems->size();
-    CheckRange("field_count", header.field_count, 1, kMaxFields, problems);
-    if (problems->size() == before) {
-      sections->push_back({"table of fields", &LrbcHeader::fields_offset,
-                           FieldTableBytes(header)});
-    }
+    add("table of fields", &LrbcHeader::fields_offset, FieldTableBytes(header),
+        [&] {
+          CheckRange("field_count", header.field_count, 1, kMaxFields,
+                     problems);
+        });
   }
   if (HasWorkers(header)) {
-    const size_t before = problems->size();
-    CheckRange("num_workers", header.num_workers, 1,
-               std::min(header.num_envs, kMaxWorkers), problems);
-    if (problems->size() == before) {
-      sections->push_back({"workers", &LrbcHeader::workers_offset,
-                           WorkersBytes(header.num_workers)});
-    }
+    add("workers", &LrbcHeader::workers_offset,
+        WorkersBytes(header.num_workers), [&] {
+          CheckRange("num_workers", header.num_workers, 1,
+                     std::min(header.num_envs, kMaxWorkers), problems);
+        });
   }
   if (HasGpuArrays(header)) {
-    const size_t before = problems->size();
-    CheckRange("gpu_array_count", header.gpu_array_count, 1, kMaxFields,
-               problems);
-    if (problems->size() == before) {
-      sections->push_back({"table of GPU arrays",
-                           &LrbcHeader::gpu_arrays_offset,
-                           GpuTableBytes(header)});
-    }
+    add("table of GPU arrays", &LrbcHeader::gpu_arrays_offset,
+        GpuTableBytes(header), [&] {
+          CheckRange("gpu_array_count", header.gpu_array_count, 1, kMaxFields,
+                     problems);
+        });
   }
 }
 
@@ -379,10 +383,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   header.generation = generation;
   Problems problems;
   CheckSizes(header, &problems);
-  if (!problems.empty()) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("region: ", problems.front()));
-  }
+  TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
   if (spec.task.size() >= sizeof(header.task)) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("task name: expected at most ",
@@ -421,10 +422,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     header.image_height = spec.images.height;
     header.image_channels = ImageSize::kChannels;
     CheckImages(header, &problems);
-    if (!problems.empty()) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("images: ", problems.front()));
-    }
+    TANDEM_RETURN_IF_ERROR(VerdictOf(problems, "images"));
     header.image_offset = end;
     header.feature_bits |= kFeatureImages;
     end = AlignUp(end + ImageBytes(header));
@@ -440,10 +438,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   if (spec.image_slot_bytes != 0) {
     CheckRange("image_slot_bytes", spec.image_slot_bytes, 0, kMaxImageSlotBytes,
                &problems);
-    if (!problems.empty()) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("region: ", problems.front()));
-    }
+    TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
     header.image_slots_offset = end;
     header.image_slot_bytes =
         static_cast<uint32_t>(AlignUp(spec.image_slot_bytes));
@@ -453,18 +448,12 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   }
   if (HasFields(header)) {
     AddFields(spec, &header, &end, &problems);
-    if (!problems.empty()) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("region: ", problems.front()));
-    }
+    TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
   }
   if (spec.workers != 0) {
     CheckRange("workers", spec.workers, 1, std::min(spec.num_envs, kMaxWorkers),
                &problems);
-    if (!problems.empty()) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("region: ", problems.front()));
-    }
+    TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
     header.workers_offset = end;
     header.num_workers = spec.workers;
     header.feature_bits |= kFeatureWorkers;
@@ -473,10 +462,7 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   }
   if (spec.gpu.mode != GpuMode::kCpu) {
     AddGpuArrays(spec.gpu, &header, &end, &problems);
-    if (!problems.empty()) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       absl::StrCat("region: ", problems.front()));
-    }
+    TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
   }
   header.region_size = end;
   if (end > kMaxRegionBytes) {
