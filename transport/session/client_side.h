@@ -370,7 +370,7 @@ class ClientSide final : public RpcSide {
     return mapping()->At<WorkerSlot>(WorkerSlotOffset(plan(), worker));
   }
   bool LaneIsDone(size_t worker) const;
-  ErrorCode CheckLanes(std::span<const uint32_t> workers, size_t* envs);
+  ErrorCode CheckLanes(std::span<const uint32_t> workers);
   void PostLanes(std::span<const uint32_t> workers);
   ErrorCode FlagResets(std::span<const int64_t> env_ids,
                        std::span<const std::optional<uint64_t>> seeds);

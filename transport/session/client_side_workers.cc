@@ -61,10 +61,8 @@ ErrorCode ClientSide::CheckRows(size_t first_env, size_t envs) {
   return code;
 }
 
-// Whether lanes of these workers may be sent; `*envs` is the number of their
-// environments.
-ErrorCode ClientSide::CheckLanes(std::span<const uint32_t> workers,
-                                 size_t* envs) {
+// Whether lanes of these workers may be sent.
+ErrorCode ClientSide::CheckLanes(std::span<const uint32_t> workers) {
   if (state() != State::kLanes || born_in_ != ForkCount()) {
     if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   }
@@ -73,7 +71,6 @@ ErrorCode ClientSide::CheckLanes(std::span<const uint32_t> workers,
         "lanes: expected an engine with workers, found one without; nothing "
         "was sent");
   }
-  *envs = 0;
   for (Lane& lane : session_.lanes) lane.chosen = false;
   for (const uint32_t worker : workers) {
     if (worker >= session_.lanes.size() || session_.lanes[worker].chosen) {
@@ -81,7 +78,6 @@ ErrorCode ClientSide::CheckLanes(std::span<const uint32_t> workers,
     }
     if (session_.lanes[worker].open) return ErrorCode::kStepPending;
     session_.lanes[worker].chosen = true;
-    *envs += session_.region.workers()[worker].num_envs;
   }
   return ErrorCode::kOk;
 }
@@ -90,13 +86,15 @@ ErrorCode ClientSide::SendLanes(std::span<const uint32_t> workers,
                                 std::span<const float> actions) {
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
-  size_t envs = 0;
-  if (const ErrorCode code = CheckLanes(workers, &envs);
-      code != ErrorCode::kOk) {
+  if (const ErrorCode code = CheckLanes(workers); code != ErrorCode::kOk) {
     return code;
   }
   const bool in_place = IsInPlace(actions);
   if (!in_place) {
+    size_t envs = 0;
+    for (const uint32_t worker : workers) {
+      envs += session_.region.workers()[worker].num_envs;
+    }
     const ErrorCode code = CheckActions(actions, envs);
     if (code != ErrorCode::kOk) return code;
   }
@@ -123,9 +121,7 @@ ErrorCode ClientSide::SendLaneResets(
     std::span<const std::optional<uint64_t>> seeds) {
   const InUse in_use(this);
   if (in_use.refused()) return Refusal();
-  size_t envs = 0;
-  if (const ErrorCode code = CheckLanes(workers, &envs);
-      code != ErrorCode::kOk) {
+  if (const ErrorCode code = CheckLanes(workers); code != ErrorCode::kOk) {
     return code;
   }
   if (const ErrorCode code = FlagResets(env_ids, seeds);
