@@ -56,6 +56,20 @@ int InChild(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// As InChild; the test fails as `body` does. A child that ends with kSkipped
+// skips the test.
+constexpr int kSkipped = 77;
+void ExpectInChild(const std::function<void()>& body) {
+  const int result = InChild([&] {
+    body();
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  if (result == kSkipped) GTEST_SKIP() << "no second user or mount namespace";
+  EXPECT_EQ(result, 0);
+}
+
+constexpr uid_t kNobody = 65534;
+
 // Leaves a region whose engine did `last` before it was killed. The start of
 // any other test's engine removes a dead region that has a spare link.
 void LeaveDead(
@@ -260,55 +274,45 @@ TEST(Region, ClientsRefuseOtherFileTypesAtOnce) {
 
 // A raised SIGXFSZ would end the process.
 TEST(Region, FileSizeLimitIsAnErrorWithoutSignal) {
-  EXPECT_EQ(InChild([] {
-              const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
-              if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
-              const absl::Status status =
-                  OwnedRegion::Create(UniqueName(), Spec(), {}).status();
-              EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory)
-                  << status;
-              for (const char* part : {"4096 bytes", "ulimit -f"}) {
-                EXPECT_NE(status.message().find(part), absl::string_view::npos)
-                    << status;
-              }
-              return testing::Test::HasFailure() ? 1 : 0;
-            }),
-            0);
+  ExpectInChild([] {
+    const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const absl::Status status =
+        OwnedRegion::Create(UniqueName(), Spec(), {}).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
+    for (const char* part : {"4096 bytes", "ulimit -f"}) {
+      EXPECT_NE(status.message().find(part), absl::string_view::npos) << status;
+    }
+  });
 }
 
 // A print to a closed stream would write into a region that has its number.
 TEST(Region, NoDescriptorTakesTheNumberOfAClosedStream) {
-  EXPECT_EQ(InChild([] {
-              for (int fd = 0; fd <= STDERR_FILENO; ++fd) close(fd);
-              const std::string name = UniqueName();
-              const OwnedRegion region = MakeLinked(name);
-              const auto client = AttachedRegion::Open(name);
-              const auto observer = ObservedFile::Open(name);
-              EXPECT_TRUE(client.ok() && observer.ok());
-              for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
-                EXPECT_LT(fcntl(fd, F_GETFD), 0) << fd;
-              }
-              return testing::Test::HasFailure() ? 1 : 0;
-            }),
-            0);
+  ExpectInChild([] {
+    for (int fd = 0; fd <= STDERR_FILENO; ++fd) close(fd);
+    const std::string name = UniqueName();
+    const OwnedRegion region = MakeLinked(name);
+    const auto client = AttachedRegion::Open(name);
+    const auto observer = ObservedFile::Open(name);
+    EXPECT_TRUE(client.ok() && observer.ok());
+    for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
+      EXPECT_LT(fcntl(fd, F_GETFD), 0) << fd;
+    }
+  });
 }
 
 // Runs `body` in a child that has a new tmpfs at `folder`.
 void WithTmpfsAt(const char* folder, const char* options,
                  const std::function<void()>& body) {
-  constexpr int kNoNamespace = 77;
-  const int result = InChild([&] {
+  ExpectInChild([&] {
     if (unshare(CLONE_NEWNS) != 0 &&
         unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
-      return kNoNamespace;
+      _exit(kSkipped);
     }
     mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-    if (mount("tmpfs", folder, "tmpfs", 0, options) != 0) return kNoNamespace;
+    if (mount("tmpfs", folder, "tmpfs", 0, options) != 0) _exit(kSkipped);
     body();
-    return testing::Test::HasFailure() ? 1 : 0;
   });
-  if (result == kNoNamespace) GTEST_SKIP() << "no mount namespace to be had";
-  EXPECT_EQ(result, 0);
 }
 
 TEST(Region, FullSharedMemoryIsAnErrorAtCreation) {
@@ -365,15 +369,13 @@ TEST(Region, EnginesOfTheDefaultNameTakeTheNextFreeOne) {
 
 TEST(Region, NamesTheOwnerOfAnotherUsersRegion) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
-  constexpr int kNoUser = 77;
   const std::string name = UniqueName();
   const OwnedRegion region = MakeLinked(name);
-  const int result = InChild([&] {
-    constexpr uid_t kNobody = 65534;
+  ExpectInChild([&] {
     if (setgroups(0, nullptr) != 0 ||
         setresgid(kNobody, kNobody, kNobody) != 0 ||
         setresuid(kNobody, kNobody, kNobody) != 0) {
-      return kNoUser;
+      _exit(kSkipped);
     }
     for (const absl::Status& status :
          {AttachedRegion::Open(name).status(),
@@ -384,10 +386,7 @@ TEST(Region, NamesTheOwnerOfAnotherUsersRegion) {
     }
     // Another user's regions must also not be removed.
     RemoveDeadRegions();
-    return testing::Test::HasFailure() ? 1 : 0;
   });
-  if (result == kNoUser) GTEST_SKIP() << "no second user in this namespace";
-  EXPECT_EQ(result, 0);
   EXPECT_TRUE(Exists(RegionPath(name)));
 }
 
@@ -454,35 +453,14 @@ TEST(Region, RemovesATruncatedDeadRegion) {
 
 TEST(Region, RegionOfAnotherUserIsNotTrusted) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
-  const std::string name = UniqueName();
-  int ready[2];
-  int done[2];
-  ASSERT_TRUE(pipe(ready) == 0 && pipe(done) == 0);
-  const pid_t stranger = fork();
-  if (stranger == 0) {
-    constexpr uid_t kNobody = 65534;
-    if (setgroups(0, nullptr) != 0 ||
-        setresgid(kNobody, kNobody, kNobody) != 0 ||
-        setresuid(kNobody, kNobody, kNobody) != 0) {
-      _exit(77);
-    }
-    {
-      const OwnedRegion region = MakeLinked(name);
-      char byte;
-      (void)!write(ready[1], "r", 1);
-      (void)!read(done[0], &byte, 1);
-    }
-    _exit(0);
-  }
-  char byte;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  const absl::Status status = AttachedRegion::Open(name).status();
-  EXPECT_EQ(CodeOf(status), ErrorCode::kAccessDenied) << status;
-  ASSERT_EQ(write(done[1], "d", 1), 1);
-  int result = 0;
-  ASSERT_EQ(waitpid(stranger, &result, 0), stranger);
-  EXPECT_EQ(result, 0);
-  for (const int fd : {ready[0], ready[1], done[0], done[1]}) close(fd);
+  ExpectInChild([] {
+    if (seteuid(kNobody) != 0) _exit(kSkipped);
+    const std::string name = UniqueName();
+    const OwnedRegion region = MakeLinked(name);
+    ASSERT_EQ(seteuid(0), 0);
+    const absl::Status status = AttachedRegion::Open(name).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kAccessDenied) << status;
+  });
 }
 
 TEST(Region, IsMappedOnceInAProcess) {
