@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <limits>
@@ -44,10 +43,6 @@ TaskRequest Request(const std::string& options) {
 
 EngineRig Rig(const std::string& task, const std::string& options = "{}") {
   return EngineRig(MakeMujocoEngine(task, Request(options)).value());
-}
-
-EngineRig Model(const std::string& path, const std::string& options = "{}") {
-  return EngineRig(MakeModelEngine(path, Request(options)).value());
 }
 
 // Writes a file into the test's folder, and returns its path.
@@ -141,7 +136,9 @@ TEST_F(MujocoTasksTest, NamesDescribeObservations) {
                 "cos/joint0", "cos/joint1", "sin/joint0", "sin/joint1",
                 "qpos/target_x", "qpos/target_y", "qvel/joint0", "qvel/joint1",
                 "fingertip_from_target/x", "fingertip_from_target/y"}));
-  const EngineRig model = Model(Pendulum(), R"({"velocity_command": true})");
+  const EngineRig model(
+      MakeModelEngine(Pendulum(), Request(R"({"velocity_command": true})"))
+          .value());
   EXPECT_EQ(
       model.schema().observation_names,
       (std::vector<std::string>{"qpos/j", "qvel/j", "velocity_command/x",
@@ -391,100 +388,6 @@ TEST_F(MujocoTasksTest, LooksAtTheRegionsRoomBeforeItMakesEnvironments) {
   EXPECT_EQ(CodeOf(status), ErrorCode::kOutOfSharedMemory) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "the region needs"))
       << status;
-}
-
-TEST_F(MujocoTasksTest, UserModelObservesFullStateAndNeverTerminates) {
-  EngineRig rig = Model(Pendulum());
-  EXPECT_EQ(rig.schema().task, "pendulum");
-  EXPECT_EQ(rig.schema().obs_size, 2);
-  EXPECT_EQ(rig.schema().act_size, 1);
-  const auto& actions =
-      std::get<BoxSpace>(rig.schema().description.action_space);
-  EXPECT_EQ(actions.high, std::vector<double>{kInfinity});  // without a limit
-  ASSERT_TRUE(rig.ResetAll(0).ok());
-  EXPECT_EQ(rig.obs, std::vector<float>(2, 0.0F));  // without noise
-  for (int step = 0; step < 50; ++step) ASSERT_TRUE(rig.Step().ok());
-  EXPECT_NE(rig.obs[0], 0);
-  EXPECT_EQ(rig.rewards[0], 0);
-  EXPECT_EQ(rig.terminateds[0] + rig.truncateds[0], 0);
-}
-
-TEST_F(MujocoTasksTest, UserModelTakesOptions) {
-  const std::string path = Pendulum();
-  EngineRig noisy = Model(path, R"({"reset_noise_scale": 0.1})");
-  ASSERT_TRUE(noisy.ResetAll(0).ok());
-  EXPECT_NE(noisy.obs[0], 0);
-  EXPECT_LE(std::abs(noisy.obs[0]), 0.1F);
-
-  EngineRig one = Model(path);
-  EngineRig three = Model(path, R"({"frame_skip": 3})");
-  ASSERT_TRUE(one.ResetAll(0).ok());
-  ASSERT_TRUE(three.ResetAll(0).ok());
-  for (int step = 0; step < 3; ++step) ASSERT_TRUE(one.Step().ok());
-  ASSERT_TRUE(three.Step().ok());
-  EXPECT_EQ(one.obs, three.obs);
-}
-
-constexpr char kWithKeyframes[] = R"(<mujoco><worldbody><body>
-    <joint name="knee" axis="0 1 0" range="20 90" limited="true"/>
-    <joint name="hip" axis="1 0 0"/><geom size=".1" pos="0 0 1"/></body>
-    </worldbody><actuator><motor joint="knee"/></actuator>
-    <keyframe><key name="home" qpos="1 0.25" qvel="0 2"/>
-      <key name="low" qpos="0.5 0"/></keyframe></mujoco>)";
-
-TEST_F(MujocoTasksTest, UserModelStartsInAKeyframe) {
-  const std::string path = Write("keyframes.xml", kWithKeyframes);
-  for (const char* const home :
-       {R"({"keyframe": "home"})", R"({"keyframe": 0})"}) {
-    EngineRig rig = Model(path, home);
-    ASSERT_TRUE(rig.ResetAll(0).ok());
-    EXPECT_EQ(rig.obs, (std::vector<float>{1, 0.25F, 0, 2}));
-    ASSERT_TRUE(rig.Step().ok());
-    ASSERT_TRUE(rig.ResetAll(0).ok());
-    EXPECT_EQ(rig.obs, (std::vector<float>{1, 0.25F, 0, 2}));
-  }
-  EngineRig low = Model(path, R"({"keyframe": 1})");
-  ASSERT_TRUE(low.ResetAll(0).ok());
-  EXPECT_EQ(low.obs, (std::vector<float>{0.5F, 0, 0, 0}));
-  EngineRig without = Model(path);
-  ASSERT_TRUE(without.ResetAll(0).ok());
-  EXPECT_EQ(without.obs, (std::vector<float>{0, 0, 0, 0}));
-
-  for (const char* const wrong :
-       {R"({"keyframe": "hom"})", R"({"keyframe": 2})"}) {
-    ExpectRefused(MakeModelEngine(path, Request(wrong)).status(),
-                  {"keyframe", "home, low"});
-  }
-}
-
-TEST_F(MujocoTasksTest, WarnsOnceOfUnusedKeyframesAndStartsOutOfRange) {
-  const std::string path = Write("keyframes.xml", kWithKeyframes);
-  Model(path);
-  Model(path);
-  Model(path, R"({"keyframe": "home"})");
-  ASSERT_EQ(warnings_.size(), 2);
-  EXPECT_TRUE(absl::StrContains(warnings_[0], "home, low")) << warnings_[0];
-  EXPECT_TRUE(absl::StrContains(warnings_[1], "knee at 0")) << warnings_[1];
-}
-
-TEST_F(MujocoTasksTest, UserModelMayFollowVelocityCommands) {
-  std::unique_ptr<Engine> engine =
-      MakeModelEngine(Pendulum(), Request(R"({"velocity_command": true})"))
-          .value();
-  RandomizationPort* const port = engine->ports().randomization;
-  EngineRig rig(std::move(engine));
-  ASSERT_EQ(rig.schema().obs_size, 2 + 3);
-  ASSERT_TRUE(rig.ResetAll(0).ok());
-  EXPECT_EQ(rig.obs, (std::vector<float>{0, 0, 0, 0, 0}));
-  rpc::SimulationContractT contract;
-  contract.vel_command_x_range = {1, 1};
-  contract.vel_command_y_range = {2, 2};
-  contract.vel_command_yaw_range = {3, 3};
-  EXPECT_TRUE(port->SetContract(std::vector<uint32_t>{0}, &contract, 1)
-                  .value()
-                  .empty());
-  ASSERT_TRUE(rig.ResetAll(0).ok());
-  EXPECT_EQ(rig.obs, (std::vector<float>{0, 0, 1, 2, 3}));
 }
 
 // Each environment would need its own model of 64 MB.
