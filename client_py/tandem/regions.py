@@ -4,25 +4,28 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tandem.arguments import integer, text
 from tandem.errors import InvalidArgument, NotReady, TandemError
 
 SHM = Path("/dev/shm")
-SPARE_LINK = re.compile(r"\.(.+)\.tandem")
+_SPARE_LINK = re.compile(r"\.(.+)\.tandem")
 _LOOK_SECS = 0.02
+
+
+def regions() -> Iterator[tuple[str, os.stat_result]]:
+    """Yields name and status of each region, which is known by the spare link that its engine keeps beside its name."""
+    for entry in os.scandir(SHM) if SHM.is_dir() else ():
+        if spare_link := _SPARE_LINK.fullmatch(entry.name):
+            with contextlib.suppress(FileNotFoundError):
+                yield spare_link[1], entry.stat(follow_symlinks=False)
 
 
 def own_regions() -> list[str]:
     """Returns the names of this user's regions."""
-    names = []
-    for entry in os.scandir(SHM) if SHM.is_dir() else ():
-        if spare_link := SPARE_LINK.fullmatch(entry.name):
-            with contextlib.suppress(FileNotFoundError):
-                if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
-                    names.append(spare_link[1])
-    return names
+    return [name for name, status in regions() if status.st_uid == os.geteuid()]
 
 
 def region_to_attach(name: str | None, pid: int | None, attach_timeout: float) -> str:

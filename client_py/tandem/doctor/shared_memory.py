@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tandem.doctor.child import run_python
 from tandem.doctor.finding import Findings, fail, ok, size, warn
-from tandem.regions import SHM, SPARE_LINK
+from tandem.regions import SHM, regions
 
 _MIB = 1 << 20
 _LEAST_BYTES = 2 * _MIB  # a small region
@@ -81,20 +81,12 @@ def check_regions() -> Findings:
     about = "regions"
     mine: dict[str, int] = {}
     others: dict[str, int] = {}  # owner -> bytes
-    for entry in os.scandir(SHM):
-        # A region is known by its spare link, which its engine keeps beside its name.
-        spare_link = SPARE_LINK.fullmatch(entry.name)
-        if not spare_link:
-            continue
-        try:
-            stat = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            continue
-        if stat.st_uid == os.geteuid():
-            mine[spare_link[1]] = stat.st_size
+    for name, status in regions():
+        if status.st_uid == os.geteuid():
+            mine[name] = status.st_size
         else:
-            owner = _user(stat.st_uid)
-            others[owner] = others.get(owner, 0) + stat.st_size
+            owner = _user(status.st_uid)
+            others[owner] = others.get(owner, 0) + status.st_size
     for owner, taken in others.items():
         yield ok(about, f"{owner} has some, of {size(taken)}; only they can attach to them or remove them")
     served: dict[str, int | str | None] = {}
