@@ -100,9 +100,8 @@ class Control(ClosesOnExit):
         """Waits until the daemon has handled the message."""
         with self._changed:
             in_time = self._changed.wait_for(lambda: self._handled >= number or self._ended, self._timeout)
-            handled = self._handled >= number
-        if handled:
-            return
+            if self._handled >= number:
+                return
         if not in_time:
             raise DaemonTimeout(
                 f"ControlStream at {self._connection.target}: expected that the daemon handles the message within "

@@ -1,8 +1,7 @@
 """`TlsFiles`: the files by which a client connects to a daemon on another machine."""
 
-import base64
 import os
-import re
+import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,17 +13,6 @@ from tandem.telemetry.wire import load
 
 # Of the fields of TlsFiles, in their order.
 TLS_VARIABLES = ("TANDEM_TLS_CA", "TANDEM_TLS_CERT", "TANDEM_TLS_KEY")
-
-
-_BEGIN = "-----BEGIN CERTIFICATE-----"
-# The two times of X.509's Validity, as DER: UTCTime until 2049, then GeneralizedTime.
-_VALIDITY = re.compile(rb"\x30[\x1e\x20\x22]" + 2 * rb"(?:\x17\x0d|\x18\x0f)((?:\d{2}){6,7}Z)")
-
-
-def _time_of(text: bytes) -> datetime:
-    digits = text.decode("ascii").removesuffix("Z")
-    century = "" if len(digits) == 14 else "19" if digits >= "5" else "20"
-    return datetime.strptime(century + digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,20 +53,19 @@ class TlsFiles:
     def advice(self) -> str:
         """Returns a text for a daemon that does not answer: it may have refused the certificate, which gRPC hides."""
         try:
-            pem = Path(self.certificate).read_text("ascii", errors="replace")
-            der = base64.b64decode(pem.partition(_BEGIN)[2].partition("-----")[0])
-            begin, end = (_time_of(time) for time in _VALIDITY.search(der).groups())  # type: ignore[union-attr]
-        except (OSError, ValueError, AttributeError):
+            # What ssl.SSLSocket.getpeercert returns, of a file.
+            fields = ssl._ssl._test_decode_cert(os.fspath(self.certificate))  # type: ignore[attr-defined]
+            begin, end = (
+                datetime.fromtimestamp(ssl.cert_time_to_seconds(fields[key]), UTC) for key in ("notBefore", "notAfter")
+            )
+        except (OSError, ValueError):
             dates = ""
         else:
             now = datetime.now(UTC)
-            dates = (
-                f", which expired on {end:%Y-%m-%d %H:%M} UTC"
-                if now > end
-                else f", which is not valid before {begin:%Y-%m-%d %H:%M} UTC"
-                if now < begin
-                else f", which is valid until {end:%Y-%m-%d %H:%M} UTC"
-            )
+            what, time = ("expired on", end) if now > end else ("is valid until", end)
+            if now < begin:
+                what, time = "is not valid before", begin
+            dates = f", which {what} {time:%Y-%m-%d %H:%M} UTC"
         return (
             f"If one is there, it may have refused this client's certificate{dates}; one of the daemon's "
             f"--tls_client_ca must have signed it: {os.fspath(self.certificate)}"
