@@ -29,7 +29,8 @@ def robots(seed: int, jacobian: str = "auto", *, spheres: bool = False) -> str:
     """
     rng = np.random.default_rng(seed)
     wanted, dofs = rng.integers(20, 145), 0
-    trunks, motors = [], []
+    trunks: list[str] = []
+    motors: list[str] = []
     while dofs < wanted:
         joints = int(rng.integers(1, 4))
         legs = min(int(rng.integers(1, 5)), max(1, (150 - dofs - 6) // joints))
@@ -92,7 +93,7 @@ def difference(found: NDArray[np.float64], expected: NDArray[np.float64]) -> flo
 
 def save(path: str, seeds: int = 100) -> None:
     """Saves the states of robots before three of 30 steps, with contacts and accelerations."""
-    states = {}
+    states: dict[str, Any] = {}
     for seed in range(seeds):
         model = mujoco.MjModel.from_xml_string(robots(seed, spheres=True))
         data = mujoco.MjData(model)
