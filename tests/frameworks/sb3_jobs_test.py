@@ -1,10 +1,8 @@
 """Trainings of Stable-Baselines3 as jobs of the daemon, on a busy machine."""
 
-import contextlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 import tandem
 from tandem.telemetry import Run, RunStatus, TrainerClient
 from tandem.testing.daemons import running_daemon, wait_until
+from tandem.testing.engines import busy_processes
 
 _DAEMON = Path(tandem.__path__[0], "_programs", "tandem-daemon")
 _JOBS = 6
@@ -39,17 +38,6 @@ PPO("MultiInputPolicy", envs, n_steps=32, batch_size=64, n_epochs=1, device="cpu
 """
 
 
-@contextlib.contextmanager
-def _busy_processes(count: int) -> Iterator[None]:
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 def test_six_jobs_two_at_a_time_beside_busy_processes(tmp_path: Path) -> None:
     """Each trains and evaluates with the default time-outs, and succeeds."""
     shutil.copy(Path(__file__).with_name("courier.py"), tmp_path)
@@ -58,7 +46,7 @@ def test_six_jobs_two_at_a_time_beside_busy_processes(tmp_path: Path) -> None:
     with (
         running_daemon(tmp_path / "runs", "--gpu_slots=2", program=_DAEMON) as daemon,
         TrainerClient(daemon.address) as client,
-        _busy_processes(2),
+        busy_processes(2),
     ):
         submit = [sys.executable, "-m", "tandemctl", f"--daemon={daemon.address}", "submit", "--gpus=1", "--"]
         for _ in range(_JOBS):

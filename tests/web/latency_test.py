@@ -4,15 +4,13 @@ Run it by hand on an idle machine: bazel test //tests/web:latency_test --test_ou
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
+from tandem.testing.engines import busy_processes
 from tests.web.page_fixture import running_view
 from tests.web.picture_ages import SECS, Writer, ages_of, page_at, print_ages
 from tests.web.slow_line import SlowLine
@@ -35,22 +33,9 @@ def test_on_this_machine_a_picture_is_young(writer: Writer, capsys: pytest.Captu
     assert np.median(ages) < 0.06
 
 
-@contextmanager
-def _busy_processors() -> Iterator[None]:
-    """Runs a process for each processor that computes without a pause."""
-    program = [sys.executable, "-c", "while True: pass"]
-    processes = [subprocess.Popen(program) for _ in range(os.cpu_count() or 1)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 def test_beside_busy_processors_the_page_keeps_ten_pictures(writer: Writer, capsys: pytest.CaptureFixture[str]) -> None:
     """Server, browser and writer share the processors with programs that use all of them."""
-    with running_view() as view, page_at(view.address, writer.run) as page, _busy_processors():
+    with running_view() as view, page_at(view.address, writer.run) as page, busy_processes(os.cpu_count() or 1):
         ages = ages_of(page, writer)
     print_ages(capsys, "all processors busy", ages)
     assert len(ages) > 10 * SECS

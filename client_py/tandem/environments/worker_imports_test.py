@@ -1,10 +1,8 @@
 """Environments in workers that import packages: what imports them, how often, and time-outs."""
 
-import contextlib
 import functools
 import importlib
 import os
-import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ import numpy as np
 import pytest
 
 import tandem
-from tandem.testing.engines import watchdog  # noqa: F401, the fixture
+from tandem.testing.engines import busy_processes, watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
 from tandem.workers.pickled import modules_of, pickled
 from tools.testing import pytest_main
@@ -84,17 +82,6 @@ class _Env(ScriptedEnv):
         return os.getpid()
 
 
-@contextlib.contextmanager
-def _busy_processes(count: int) -> Iterator[None]:
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 def test_a_question_about_a_wrapper_imports_nothing(package: _Package) -> None:
     """No environment has a wrapper of a module that its process has not imported."""
     with closing(tandem.make_vec(_Env, 2, num_workers=2)) as envs:
@@ -120,7 +107,7 @@ def test_a_wrapper_is_known_by_its_class_and_by_the_classes_above() -> None:
 def test_sixteen_workers_import_a_slow_package_beside_busy_processes(package: _Package) -> None:
     """The import alone takes longer than start_timeout."""
     package.add("end = time.monotonic() + 2\nwhile time.monotonic() < end: pass")
-    with _busy_processes(2):
+    with busy_processes(2):
         options = tandem.EngineOptions(start_timeout=1.5, timeout=60)
         with closing(tandem.make_vec(package.module.make, 16, num_workers=16, engine=options)) as envs:
             envs.reset(seed=0)

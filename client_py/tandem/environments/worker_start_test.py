@@ -187,7 +187,6 @@ print("stepped")
 os.environ.pop("PYTHONINSPECT", None)
 """
 
-
 _RESTARTS = """
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for restarts in (True, False):
@@ -202,22 +201,19 @@ for restarts in (True, False):
 """
 
 
-def test_a_start_and_a_close_write_nothing() -> None:
+@pytest.mark.parametrize(
+    "first",
+    ["", "os.environ['PYTHONINSPECT'] = '1'", "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"],
+    ids=["as usual", "becomes interactive", "ignores SIGCHLD"],
+)
+def test_a_start_and_a_close_write_nothing(first: str) -> None:
     """Python's development mode shows resources that are not closed."""
-    done = _run(_STEPS, "-X", "dev")
+    done = _run(first + _STEPS, "-X", "dev")
     assert (done.stdout, done.stderr) == ("stepped\n", "")
 
 
-def test_the_supervisor_ends_although_the_trainer_becomes_interactive() -> None:
-    """The variable PYTHONINSPECT is not passed on."""
-    done = _run("os.environ['PYTHONINSPECT'] = '1'" + _STEPS)
-    assert (done.stdout, done.stderr) == ("stepped\n", "")
-
-
-def test_a_trainer_that_ignores_sigchld() -> None:
-    """A worker's end is known, and it is started again; `close` writes nothing."""
-    done = _run("signal.signal(signal.SIGCHLD, signal.SIG_IGN)" + _STEPS)
-    assert (done.stdout, done.stderr) == ("stepped\n", "")
+def test_a_trainer_that_ignores_sigchld_learns_how_a_worker_ended() -> None:
+    """It is started again, if so asked."""
     done = _run(_RESTARTS)
     assert re.search(r"^\[False  True\]\n.*worker 1 \(.*was killed by SIGKILL", done.stdout), done
     assert done.stderr == ""

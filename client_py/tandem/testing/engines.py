@@ -1,5 +1,6 @@
 """Helpers for tests of the Python client: engines with known behaviour, and a watchdog."""
 
+import contextlib
 import faulthandler
 import os
 import signal
@@ -30,6 +31,18 @@ def watchdog() -> Iterator[None]:
     faulthandler.dump_traceback_later(WATCHDOG_SECS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
+
+
+@contextlib.contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    """Runs processes that compute without a pause."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 @pytest.fixture(autouse=True)
