@@ -39,9 +39,9 @@ class NamedFile {
     absl::string_view smaller;  // "use fewer environments"
   };
 
-  // Refuses a size that exceeds the free space of /dev/shm, the free memory (to
-  // reserve more would start the OOM killer), or the limit on file sizes:
-  // kOutOfSharedMemory, as Reserve does.
+  // kOutOfSharedMemory, as of Reserve: the size exceeds the free space of
+  // /dev/shm, the free memory (to reserve more would start the OOM killer), or
+  // the limit on file sizes. kSystemCallFailed: there is no /dev/shm.
   static absl::Status CheckRoom(uint64_t bytes, const Texts& texts);
 
   // Makes an unnamed file of `bytes` zeroes, reserves and touches its memory,

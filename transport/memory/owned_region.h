@@ -43,10 +43,10 @@ class OwnedRegion {
   // memory is reserved and touched, the engine lock is held, the constant
   // header fields, the description, the table of fields and the workers' rows
   // are written, and all other bytes are zero. After an error nothing remains.
-  // Errors:
   // In the name that is asked for, "{pid}" stands for this process's id. "" is
   // DefaultRegionName(); if a live engine has the name "tandem", Link takes
   // "tandem-2", or the next that is free.
+  // Errors:
   //   kInvalidArgument     name or sizes
   //   kAlreadyAttached     a live engine has the name; the text has its pid
   //   kOutOfSharedMemory   /dev/shm or memory has no room; the text has the

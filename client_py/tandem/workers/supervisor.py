@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> int:
         return 2
     fd, stderr, *again = map(int, arguments)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a program inherits the mask, and which signals are ignored
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else no worker's exit code were known
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the kernel drops the exit codes of workers
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the region is removed
     trainer = Channel.of_fd(fd)
     try:

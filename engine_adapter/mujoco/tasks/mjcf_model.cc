@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-// Warns of a start that the model's author hardly means.
+// Warns of a start that the model's author probably does not mean.
 void WarnOfStart(const mjModel& model, int keyframe) {
   if (keyframe < 0 && model.nkey > 0) {
     WarnOnce(absl::StrCat(
