@@ -37,8 +37,10 @@ class Numbered(gymnasium.Env[Any, Any]):
         self.env_id, self._gate = env_id, gate
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Sets the number of steps to 0, or to that of the options."""
+        """Sets the number of steps to 0, or to that of the options; or waits as WAIT before, or raises an exception."""
         options = options or {}
+        if "wait" in options:
+            self.step(WAIT)
         if "raise" in options:
             raise ValueError("the reset broke")
         self.steps = options.get("steps", 0)
@@ -157,15 +159,7 @@ def test_failed_resets_beside_a_step() -> None:
 def test_interrupted_reset_beside_a_step(tmp_path: Path) -> None:
     """A reset that timed out returns no rows as a step's; the next reset waits for it."""
     gate = tmp_path / "gate"
-
-    class Slow(Numbered):
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-            """Waits for the file, if the options say so."""
-            if options:
-                self.step(WAIT)
-            return super().reset(seed=seed)
-
-    functions = [lambda env_id=env_id: Slow(env_id, gate) for env_id in range(4)]
+    functions = [lambda env_id=env_id: Numbered(env_id, gate) for env_id in range(4)]
     made: Any = tandem.make_vec(functions, num_workers=2, engine=tandem.EngineOptions(timeout=0.2))
     with closing(made) as envs:
         _until_in_time(envs.reset)
@@ -291,17 +285,10 @@ def test_attributes_of_a_worker_that_died() -> None:
 def test_step_after_a_first_reset_that_timed_out(call: str, tmp_path: Path) -> None:
     """StepPending, as after later resets: recv() has its results."""
     gate = tmp_path / "gate"
-
-    class Waits(Numbered):
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-            """Waits for the file."""
-            self.step(WAIT)
-            return super().reset(seed=seed)
-
-    made: Any = tandem.make_vec(lambda: Waits(0, gate), 2, num_workers=2, engine=tandem.EngineOptions(timeout=0.1))
+    made: Any = tandem.make_vec(lambda: Numbered(0, gate), 2, num_workers=2, engine=tandem.EngineOptions(timeout=0.1))
     with closing(made) as envs:
         with pytest.raises(tandem.StepTimeout):
-            envs.reset()
+            envs.reset(options={"wait": True})
         with pytest.raises(tandem.StepPending, match=r"found one that is pending; call recv\(\) first"):
             envs.send([0], half=0) if call == "send of a half" else getattr(envs, call)([0, 0])
         gate.touch()

@@ -77,14 +77,9 @@ def _workers(envs: Any) -> set[int]:
     return set(envs.call("process"))
 
 
-class _Env(ScriptedEnv):
-    def process(self) -> int:
-        return os.getpid()
-
-
 def test_a_question_about_a_wrapper_imports_nothing(package: _Package) -> None:
     """No environment has a wrapper of a module that its process has not imported."""
-    with closing(tandem.make_vec(_Env, 2, num_workers=2)) as envs:
+    with closing(tandem.make_vec(ScriptedEnv, 2, num_workers=2)) as envs:
         assert envs.is_wrapped(package.module.Wrapper) == (False, False)
         assert package.importers() == set()
 
@@ -96,7 +91,7 @@ def test_a_wrapper_is_known_by_its_class_and_by_the_classes_above() -> None:
         pass
 
     def make() -> Any:
-        return Mine(_Env(), 10)
+        return Mine(ScriptedEnv(), 10)
 
     with closing(tandem.make_vec(make, 2)) as envs:
         for wrapper in (Mine, gymnasium.wrappers.TimeLimit, gymnasium.Wrapper):
@@ -146,7 +141,7 @@ def test_a_constructor_without_end_has_no_import(package: _Package) -> None:
 def test_the_import_for_a_value_does_not_count_as_time_of_the_call(package: _Package) -> None:
     """The next step works, too."""
     package.add("time.sleep(2)")
-    with closing(tandem.make_vec(_Env, 2, num_workers=2, engine=tandem.EngineOptions(call_timeout=1))) as envs:
+    with closing(tandem.make_vec(ScriptedEnv, 2, num_workers=2, engine=tandem.EngineOptions(call_timeout=1))) as envs:
         envs.reset(seed=0)
         envs.set_attr("value", package.module.Value())
         assert package.importers() == _workers(envs)
@@ -158,7 +153,7 @@ def test_an_import_without_end_in_a_call_is_named(package: _Package, monkeypatch
     monkeypatch.setattr("tandem.workers.crew._IMPORT_SECS", 0.0)
     package.add("time.sleep(1000)")
     options = tandem.EngineOptions(timeout=2, call_timeout=2)
-    with closing(tandem.make_vec(_Env, 2, num_workers=2, engine=options)) as envs:
+    with closing(tandem.make_vec(ScriptedEnv, 2, num_workers=2, engine=options)) as envs:
         envs.reset(seed=0)
         found = rf"\), importing .*{package.module.__name__}.py, no other for \d+ s: "
         with pytest.raises(tandem.StepTimeout, match=found):
@@ -176,7 +171,7 @@ def test_packages_that_workers_may_share_are_imported_once(package: _Package, mo
 
 
 def _wrapped(wrapper: Any) -> Any:
-    return wrapper(_Env())
+    return wrapper(ScriptedEnv())
 
 
 def test_a_package_that_starts_a_thread_is_imported_by_each_worker(

@@ -70,11 +70,6 @@ def test_too_few_descriptors_of_the_supervisor(tmp_path: Path, monkeypatch: pyte
         WorkerProcesses(env_fns, 20, preload=["few_files"])
 
 
-class _Known(ScriptedEnv):
-    def process(self) -> int:
-        return os.getpid()
-
-
 class _Broken(ScriptedEnv):
     def __init__(self) -> None:
         raise OSError("no such arena")
@@ -99,7 +94,7 @@ class _Exited(ScriptedEnv):
         os._exit(7)
 
 
-class _Forked(_Known):
+class _Forked(ScriptedEnv):
     def __init__(self) -> None:
         super().__init__()
         os.fork()

@@ -1,5 +1,6 @@
 """Environments for tests of vector environments."""
 
+import os
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -96,3 +97,7 @@ class ScriptedEnv(gymnasium.Env[Any, Any]):
         self.obs[0] += 1
         steps = int(self.obs[0])
         return self._on_step(self, (self.obs, steps, steps == self._length, False, self._infos(len(self.calls))))
+
+    def process(self) -> int:
+        """Returns the number of the process that steps it."""
+        return os.getpid()
