@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <fstream>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -59,9 +58,8 @@ TEST(UserModel, ObservesFullStateAndNeverTerminates) {
   EXPECT_EQ(rig.schema().act_size, 1);
   const auto& actions =
       std::get<BoxSpace>(rig.schema().description.action_space);
-  EXPECT_EQ(actions.high,
-            std::vector<double>{
-                std::numeric_limits<double>::infinity()});  // without a limit
+  EXPECT_EQ(actions.high.size(), 1);
+  EXPECT_TRUE(std::isinf(actions.high.at(0)));  // without a limit
   ASSERT_TRUE(rig.ResetAll(0).ok());
   EXPECT_EQ(rig.obs, std::vector<float>(2, 0.0F));  // without noise
   for (int step = 0; step < 50; ++step) ASSERT_TRUE(rig.Step().ok());
@@ -112,8 +110,8 @@ TEST(UserModel, StartsInAKeyframe) {
        {R"({"keyframe": "hom"})", R"({"keyframe": 2})"}) {
     const absl::Status status = Make(path, wrong).status();
     EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), "keyframe")) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), "home, low")) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "2 keyframes: home, low"))
+        << status;
   }
 }
 
