@@ -53,11 +53,12 @@ std::string AbslUnparseFlag(WaitStrategy wait) {
 
 }  // namespace tandem
 
-ABSL_FLAG(std::string, name, "",
-          "name of the region, by which clients find it; {pid} in it is this "
-          "process's id; empty: the environment variable LUCKY_SHM_NAME, else "
-          "tandem, or tandem-2 and so on if a live engine has that name (tandem "
-          "alone with --grpc)");
+ABSL_FLAG(
+    std::string, name, "",
+    "name of the region, by which clients find it; {pid} in it is this "
+    "process's id; empty: the environment variable LUCKY_SHM_NAME, else "
+    "tandem, or tandem-2 and so on if a live engine has that name (tandem "
+    "alone with --grpc)");
 ABSL_FLAG(uint32_t, num_envs, 1, "number of environments, 1 to 16777216");
 ABSL_FLAG(uint32_t, threads, 0,
           "number of threads that step them, at most 4096; 0: as many as cores "
@@ -295,8 +296,8 @@ absl::Status Serve(
     TANDEM_ASSIGN_OR_RETURN(
         GatewayProcess started,
         GatewayProcess::Start(
-            listen, absl::StrReplaceAll(
-                        name, {{"{pid}", absl::StrCat(getpid())}})));
+            listen,
+            absl::StrReplaceAll(name, {{"{pid}", absl::StrCat(getpid())}})));
     LogLine(started.text());
     gateway.emplace(std::move(started));
   }
