@@ -5,6 +5,7 @@ import importlib
 import os
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -81,6 +82,7 @@ def test_a_question_about_a_wrapper_imports_nothing(package: _Package) -> None:
     """No environment has a wrapper of a module that its process has not imported."""
     with closing(tandem.make_vec(ScriptedEnv, 2, num_workers=2)) as envs:
         assert envs.is_wrapped(package.module.Wrapper) == (False, False)
+        assert envs.is_wrapped((package.module.Wrapper, _Env)) == (True, True)
         assert package.importers() == set()
 
 
@@ -97,6 +99,26 @@ def test_a_wrapper_is_known_by_its_class_and_by_the_classes_above() -> None:
         for wrapper in (Mine, gymnasium.wrappers.TimeLimit, gymnasium.Wrapper):
             assert envs.is_wrapped(wrapper) == (True, True)
         assert envs.is_wrapped(gymnasium.wrappers.OrderEnforcing) == (False, False)
+
+
+def test_what_a_wrapper_names_does_not_change_whether_it_is_known(package: _Package) -> None:
+    """Its methods may name modules that only the trainer has imported; what cannot be pickled is refused."""
+
+    class Late(gymnasium.Wrapper[Any, Any, Any, Any]):
+        def used(self) -> Any:
+            return later
+
+    class Locked(gymnasium.Wrapper[Any, Any, Any, Any]):
+        lock = threading.Lock()
+
+    later: Any = None
+    with closing(tandem.make_vec(functools.partial(_wrapped, Late), 2, num_workers=2)) as envs:
+        assert envs.is_wrapped(Late) == (True, True)
+        later = package.module
+        assert envs.is_wrapped(Late) == (True, True)
+        assert package.importers() == set()
+        with pytest.raises(tandem.InvalidArgument, match="Locked.*lock"):
+            envs.is_wrapped(Locked)
 
 
 def test_sixteen_workers_import_a_slow_package_beside_busy_processes(package: _Package) -> None:
@@ -192,6 +214,7 @@ def test_the_modules_that_a_pickle_names(package: _Package) -> None:
     assert modules_of(pickled(module.make)) == {module.__name__}
     assert module.__name__ in modules_of(pickled(lambda: (used, module.make)))
     assert module.__name__ in modules_of(pickled((bytes(2**17), module)))
+    assert module.__name__ in modules_of(pickled((module.__name__, module)))  # as of a function that names it so
     assert "textwrap" not in modules_of(pickled(used))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
+from cloudpickle import cloudpickle
 
 from tandem._native import AUTORESET_MODES, WorkerStep
 from tandem.arguments import shown, text
@@ -379,8 +380,19 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def is_wrapped(
         self, wrapper: type[gymnasium.Wrapper[Any, Any, Any, Any]], env_ids: EnvIds = None
     ) -> tuple[bool, ...]:
-        """Returns whether each environment, or each of `env_ids`, has a wrapper of this class; imports nothing."""
-        return self._apply("is_wrapped", functools.partial(_is_wrapped, pickled(wrapper)), env_ids)
+        """Returns whether each environment, or each of `env_ids`, has a wrapper of this class; imports nothing.
+
+        `wrapper` may be a tuple of classes. InvalidArgument: one cannot be pickled.
+        """
+        try:
+            classes = [
+                (cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.get(each), pickled(each))
+                for each in (wrapper if isinstance(wrapper, tuple) else (wrapper,))
+            ]
+        except Exception as error:  # of any object's __reduce__
+            found = f"{shown(wrapper)}: {error}"
+            raise InvalidArgument(f"is_wrapped: expected classes that can be pickled, found {found}") from error
+        return self._apply("is_wrapped", functools.partial(_is_wrapped, classes), env_ids)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Returns a copy of an attribute of every environment, or of its wrappers; errors are those of `call`."""
@@ -433,11 +445,14 @@ def _set(name: str, values: list[Any], env: Any, env_id: int) -> None:
     env.set_wrapper_attr(name, values[env_id])
 
 
-def _is_wrapped(wrapper_class: bytes, env: Any, env_id: int) -> bool:
-    if not modules_of(wrapper_class) <= sys.modules.keys():  # so this process has no object of the class
-        return False
-    wrapper = pickle.loads(wrapper_class)
-    while not isinstance(env, wrapper):
+def _is_wrapped(classes: list[tuple[str | None, bytes]], env: Any, env_id: int) -> bool:
+    wrappers: tuple[type, ...] = ()
+    for key, data in classes:
+        # The class that cloudpickle has made here, or one of modules that are loaded; of another there is no object.
+        its = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(key)
+        if its is not None or modules_of(data) <= sys.modules.keys():
+            wrappers += (its or pickle.loads(data),)
+    while not isinstance(env, wrappers):
         if not isinstance(env, gymnasium.Wrapper):
             return False
         env = env.env

@@ -43,7 +43,7 @@ def modules_of(data: bytes) -> set[str]:
         found: Any = argument if isinstance(argument, str) else None
         if opcode.name in ("BINGET", "LONG_BINGET"):
             found = memo[argument]
-        elif opcode.name == "STACK_GLOBAL":
+        if opcode.name == "STACK_GLOBAL":
             names.add(pushed[-2])
             found = (pushed[-1],)
         elif pushed[-1] == ("subimport",) and isinstance(found, str):  # cloudpickle's function for a module
