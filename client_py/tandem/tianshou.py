@@ -22,7 +22,7 @@ from tandem.engine.options import EngineOptions
 from tandem.environments.row_infos import infos_of_each
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.worker_vector import WorkerVectorEnv
-from tandem.errors import InvalidArgument, StepTimeout, Unsupported
+from tandem.errors import InvalidArgument, NoStepPending, StepTimeout, Unsupported
 from tandem.vector import AsyncVectorEnv
 
 __all__ = ["SubprocVectorEnv", "VectorEnv"]
@@ -99,6 +99,7 @@ class VectorEnv(BaseVectorEnv):
 
         Raises:
           InvalidArgument: `action` is None without `wait_num` and `timeout`.
+          NoStepPending: `action` is None, and no environment is in a step.
           EnvFailed: As `WorkerVectorEnv.step`. With `wait_num` or `timeout`, step(None) then returns the results. The
             info of an environment that failed has "env_failed"; it is truncated, and must be reset.
           TandemError: As `WorkerVectorEnv.step`.
@@ -106,7 +107,10 @@ class VectorEnv(BaseVectorEnv):
         self._assert_is_not_closed()
         ids = [int(each) for each in self._wrap_id(id)]
         if self.is_async:
-            return self._step_ready(action, ids)
+            try:
+                return self._step_ready(action, ids)
+            finally:
+                self._note_lanes()
         if action is None:
             raise InvalidArgument("action: expected actions, found None; None needs wait_num or timeout")
         return self._results(ids, *self._envs.step(action, env_ids=ids))
@@ -117,9 +121,9 @@ class VectorEnv(BaseVectorEnv):
         if action is not None:
             self._assert_id(ids)
             lanes.send(ids, ids, action)
-            self.waiting_id += ids
-            self.ready_id = [each for each in self.ready_id if each not in ids]
-        wanted = min(self.wait_num, len(self.waiting_id))
+        if not lanes.busy:
+            raise NoStepPending("step: expected environments in a step, found none; call step(action, id)")
+        wanted = min(self.wait_num, len(lanes.busy))
         limit = time.monotonic() + lanes.timeout
         end = limit if self.timeout is None else time.monotonic() + self.timeout
         while len(lanes.ready) < wanted:
@@ -134,10 +138,13 @@ class VectorEnv(BaseVectorEnv):
                 if not lanes.ready:
                     wanted = 1
         found = lanes.ready
-        results = lanes.results(found)
-        self.waiting_id = [each for each in self.waiting_id if each not in found]
-        self.ready_id += found
-        return self._results(found, *results)
+        return self._results(found, *lanes.results(found))
+
+    def _note_lanes(self) -> None:
+        """Notes which environments are in a step, for Tianshou's checks."""
+        if isinstance(self._envs, WorkerVectorEnv):
+            self.waiting_id = sorted(self._envs.lanes.busy)
+            self.ready_id = [each for each in range(self.env_num) if each not in self.waiting_id]
 
     def _results(
         self, ids: list[int], obs: Any, rewards: Any, terminations: Any, truncations: Any, infos: dict[str, Any]
@@ -154,7 +161,7 @@ class VectorEnv(BaseVectorEnv):
         return _array_of(list(iterate(self._envs.observation_space, obs)))
 
     def seed(self, seed: int | list[int] | None = None) -> list[list[int] | None]:
-        """Resets all environments from seeds, and seeds their action spaces.
+        """Resets all environments from seeds, and seeds their action spaces. Steps whose results are due are dropped.
 
         Args:
           seed: Environment i has seed + i, or seed[i]; None: random ones.
@@ -163,7 +170,10 @@ class VectorEnv(BaseVectorEnv):
           A list of each environment's seed.
         """
         self._assert_is_not_closed()
-        self._envs.reset(seed=seed)
+        try:
+            self._envs.reset(seed=seed)
+        finally:
+            self._note_lanes()
         seeds = seeds_of(seed, list(range(self.env_num))) or [None] * self.env_num
         for worker, each in zip(self.workers, seeds, strict=True):
             worker.seed(each)

@@ -114,6 +114,18 @@ def test_failures_beside_steps() -> None:
         assert obs[0]["steps"] == 0
         assert [each["env_id"] for each in envs.step(np.zeros(1, int), [1])[4]] == [1]
         assert [each["env_id"] for each in envs.step(None)[4]] == [0]
+        with pytest.raises(tandem.NoStepPending, match="found none"):
+            envs.step(None)
+
+
+def test_seed_drops_steps() -> None:
+    """All environments are then ready, as after a reset."""
+    with closing(SubprocVectorEnv([_Waits] * 2, wait_num=1)) as envs:
+        envs.reset()
+        assert [each["env_id"] for each in envs.step(np.array([900, 0]))[4]] == [1]
+        envs.seed(3)
+        assert [each["steps"].item() for each in envs.reset()[0]] == [0, 0]
+        assert [each["env_id"] for each in envs.step(np.array([900, 0]))[4]] == [1]
 
 
 def test_waits_for_a_time() -> None:

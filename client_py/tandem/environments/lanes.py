@@ -26,6 +26,7 @@ class Lanes:
     A lane that only resets environments belongs to `reset`: it is neither in `open` nor in `ready`.
 
     Attributes:
+      resetting: Workers whose last lane is a reset, until it is taken.
       rows: First environment and number of environments of each worker.
       timeout: Seconds that a step may take.
     """
@@ -38,23 +39,23 @@ class Lanes:
         self._observations, self._actions, self._infos = observations, actions, infos
         self._reward, self._status = client.fields["reward", ""], client.fields["status", ""]
         # The workers of ready lanes whose EnvFailed was raised: infos, and the environments that failed.
-        self._failed: dict[int, tuple[Infos, list[int]]] = {}
-        self._resetting: set[int] = set()  # workers whose last lane is a reset, until it is taken
+        self._failed: dict[int, tuple[Infos | Exception, list[int]]] = {}
+        self.resetting: set[int] = set()
         self.rows = self._native.worker_rows
         self.timeout = client._timeout
 
     @property
     def open(self) -> list[int]:
         """Workers whose step was sent, and whose results have not come."""
-        return [worker for worker in self._native.open_lanes if worker not in self._resetting]
+        return [worker for worker in self._native.open_lanes if worker not in self.resetting]
 
     @property
     def ready(self) -> list[int]:
         """Workers whose results have come and were not taken, the first one first."""
         ready = self._native.ready_lanes
-        if not self._resetting:
+        if not self.resetting:
             return ready
-        unread = self._resetting.difference(self._failed).union(self._native.open_lanes)
+        unread = self.resetting.difference(self._failed).union(self._native.open_lanes)
         return [worker for worker in ready if worker not in unread]
 
     @property
@@ -63,11 +64,12 @@ class Lanes:
         return {*self.open, *self.ready}
 
     def expect_taken(self, call: str, busy: set[int]) -> None:
-        """Raises StepPending for these workers, if there are any."""
+        """Raises StepPending for these workers, if there are any; PeerGone: the session is known to be over."""
         if busy:
+            self._native.post_lanes([])  # raises PeerGone
+            found = "reset that was interrupted; reset() again" if busy & self.resetting else "step; call recv() first"
             raise StepPending(
-                f"{call}: expected workers whose results were received, found workers {sorted(busy)} in a step or "
-                "reset; nothing was sent; call recv() first, after an interrupted reset reset() again"
+                f"{call}: expected workers whose results were received, found workers {sorted(busy)} in a {found}"
             )
 
     def workers_of(self, env_ids: Sequence[int]) -> list[int]:
@@ -99,9 +101,8 @@ class Lanes:
                     f"{ended.tolist()}; nothing was sent; reset(env_ids=...) starts their next"
                 )
         self._actions.write_rows(env_ids, actions)
-        self._native.take_lanes(workers)  # of a reset that was interrupted
+        self._take(workers)  # a reset that was interrupted, and failures of a session before
         self._native.post_lanes(workers)
-        self._resetting.difference_update(workers)
 
     def reset(self, env_ids: Sequence[int], seeds: Sequence[int | None]) -> Infos:
         """Resets environments without a change of others' steps; returns the infos of their workers.
@@ -111,19 +112,23 @@ class Lanes:
           seeds: Of each; []: none.
 
         Raises:
-          StepPending: Results of the same workers were not taken, and EnvFailed was not raised for them.
+          StepPending: Results of these environments were not taken, and EnvFailed was not raised for them.
           EnvFailed: One raised an exception; the others were reset.
           TandemError: As `WorkerVectorEnv.reset`.
         """
         workers = self.workers_of(env_ids)
+        for worker in self._failed.keys() - {*self._native.ready_lanes}:  # of a session before
+            del self._failed[worker]
+        failed = {env_id for _, its in self._failed.values() for env_id in its}
+        untaken = self.workers_of([env_id for env_id in env_ids if env_id not in failed])
+        self.expect_taken("reset", {*self.busy, *self._failed}.intersection(untaken))
         others = [worker for worker in workers if worker not in self._failed]
-        self.expect_taken("reset", self.busy.intersection(others))
         self._await(workers)  # an interrupted reset
-        self._resetting.update(workers)
+        self.resetting.update(workers)
         self._native.post_lane_resets(workers, env_ids, seeds)
         self._await(workers)
         self._take(others)
-        self._resetting.difference_update(workers)
+        self.resetting.difference_update(workers)
         self._native.check_lanes(workers)
         return self._infos.read(workers)
 
@@ -135,8 +140,8 @@ class Lanes:
         for worker in workers if self._failed else ():
             self._failed.pop(worker, None)
         self._native.take_lanes(workers)
-        if self._resetting:
-            self._resetting.difference_update(workers)
+        if self.resetting:
+            self.resetting.difference_update(workers)
 
     def await_more(self, count: int, timeout: float | None = None) -> None:
         """Waits until at least `count` of the open lanes are ready.
@@ -156,6 +161,7 @@ class Lanes:
         """Takes the results of workers that are ready.
 
         Raises:
+          Exception: As `VectorInfos.read`; the results are dropped.
           EnvFailed: An environment of theirs raised an exception. Nothing was taken. The next call returns the results:
             rows of such environments are truncated, with reward 0 and "env_failed" in their infos, and have the
             observation of a reset meanwhile, or any.
@@ -166,12 +172,15 @@ class Lanes:
         ids = self.env_ids(workers)
         index = np.asarray(ids)
         client = self._client
-        infos = self._infos.read(sorted(others))
+        infos: Infos = {}
+        for each in (self._read(sorted(others)), *(self._failed[worker][0] for worker in known)):
+            if isinstance(each, Exception):
+                self._take(workers)
+                raise each
+            infos = merged_infos(infos, each) if infos else each
         truncations = client.truncateds[index].astype(bool)
         if known:
             failed = np.isin(index, [env_id for worker in known for env_id in self._failed[worker][1]])
-            for worker in known:
-                infos = merged_infos(infos, self._failed[worker][0])
             truncations |= failed
         infos = chosen_infos(infos, ids)
         if known:
@@ -192,9 +201,15 @@ class Lanes:
         except EnvFailed as error:
             for worker in workers:
                 if its := [env_id for env_id in self.env_ids([worker]) if self._status[env_id] == RAISED]:
-                    self._failed[worker] = self._infos.read([worker]), its
+                    self._failed[worker] = self._read([worker]), its
             error.add_note("reset(env_ids=...) resets it; recv() then has the results of the others")
             raise
+
+    def _read(self, workers: Sequence[int]) -> Infos | Exception:
+        try:
+            return self._infos.read(workers)
+        except Exception as error:  # Gymnasium cannot batch them
+            return error
 
 
 class Halves:
@@ -223,6 +238,7 @@ class Halves:
         lanes = self._lanes
         while missing := {*workers} - {*lanes.ready}:
             if not missing <= {*lanes.open}:
+                lanes.expect_taken("recv", missing & lanes.resetting)
                 raise NoStepPending(
                     f"recv: expected a step of half {half}, found none; call send(actions, half={half})"
                 )
@@ -259,6 +275,7 @@ class Batches:
         """Returns the results of the next batch; EnvFailed as `Lanes.results`."""
         lanes, count = self._lanes, self._workers_of_a_batch
         if (found := len(lanes.ready) + len(lanes.open)) < count:
+            lanes.expect_taken("recv", lanes.resetting)
             raise NoStepPending(
                 f"recv: expected {count} workers in a step, found {found}; call send(actions, env_ids) first"
             )

@@ -113,6 +113,8 @@ def make_vec(
     engine_options = EngineOptions() if engine is None else engine
     if not isinstance(engine_options, EngineOptions):
         raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(engine)}")
+    if not isinstance(env_kwargs, Mapping | None) or not all(isinstance(name, str) for name in env_kwargs or ()):
+        raise InvalidArgument(f"env_kwargs: expected a mapping from names to values, found {shown(env_kwargs)}")
     mode = autoreset_mode_of(autoreset_mode)
     task, spec = _resolved(task, backend, engine_options)
     if spec is not None or not isinstance(task, str | None):
@@ -212,6 +214,8 @@ def _resolved(task: Any, backend: str | None, options: EngineOptions) -> tuple[A
     if not isinstance(task, str) or not task or (options.server is not None and backend != "python"):
         return task, None
     module, _, name = task.rpartition(":")
+    if module.startswith("."):
+        raise InvalidArgument(f"task: expected a module's full name before ':', found {shown(module)}")
     if module:
         importlib.import_module(module)
     if backend == "native" or (backend is None and name.removeprefix("tandem/") in TASKS):

@@ -88,6 +88,9 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"num_workers": 2}, "num_workers: expected None, found 2: .* no worker processes; threads=... is the number .*"),
     ({"restart_workers": True}, "restart_workers: expected False, found True: .*; .*EngineOptions.restart=True. .*"),
     ({"batch_size": 2}, "batch_size: expected None, found 2: .* no worker processes; step.actions, env_ids. .*"),
+    ({"env_kwargs": 3}, "env_kwargs: expected a mapping from names to values, found 3"),
+    ({"env_kwargs": {1: 2}}, "env_kwargs: expected a mapping from names to values, found {1: 2}"),
+    ({"task": "../x:y"}, "task: expected a module's full name before ':', found '../x'"),
     # Pictures.
     ({"frames": 320}, f"frames: {_SIZED}.FrameOptions, found 320"),
     ({"frames": tandem.ImageOptions((8, 8))}, f"frames: {_SIZED}.FrameOptions, found ImageOptions.*"),

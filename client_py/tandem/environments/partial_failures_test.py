@@ -21,15 +21,15 @@ from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
 from tools.testing import pytest_main
 
-GOOD, RAISE, WAIT = range(3)
+GOOD, RAISE, WAIT, LARGE = range(4)
 _RANDOM_BATCHES = int(os.environ.get("TANDEM_BATCHES", "250"))
 
 
 class Numbered(gymnasium.Env[Any, Any]):
-    """Its observation is its number and its steps since the reset; its action may be to fail."""
+    """Its observation is its number and its steps since the reset; its action may be to fail, or a large info."""
 
     observation_space = spaces.Box(0, 1e6, (2,), np.float64)
-    action_space = spaces.Discrete(3)
+    action_space = spaces.Discrete(4)
     steps = 0
 
     def __init__(self, env_id: int, gate: Path = Path()) -> None:
@@ -43,6 +43,8 @@ class Numbered(gymnasium.Env[Any, Any]):
             self.step(WAIT)
         if "raise" in options:
             raise ValueError("the reset broke")
+        if "die" in options:
+            os._exit(3)
         self.steps = options.get("steps", 0)
         return np.array([self.env_id, self.steps], float), {"seed": -1 if seed is None else seed}
 
@@ -54,7 +56,7 @@ class Numbered(gymnasium.Env[Any, Any]):
         while action == WAIT and not Path(self._gate).exists():
             time.sleep(0.001)
         obs = np.array([self.env_id, self.steps], float)
-        return obs, 1.0 + self.env_id, self.steps == 3, False, {"steps": self.steps}
+        return obs, 1.0 + self.env_id, self.steps == 3, False, {"steps": 10**30 if action == LARGE else self.steps}
 
 
 def _made(num_workers: int, gate: Path = Path(), num_envs: int = 4, **options: Any) -> Any:
@@ -108,6 +110,8 @@ def test_reset_of_a_failed_environment_keeps_all_steps() -> None:
             envs.recv(half=1)
         with pytest.raises(tandem.StepPending):
             envs.send([GOOD, GOOD], half=1)
+        with pytest.raises(tandem.StepPending):  # it would overwrite the results of 2
+            envs.reset(env_ids=[2, 3])
         obs, infos = envs.reset(env_ids=[3], seed=[77], options={"steps": 5})
         assert obs.tolist() == [[3, 5]] and infos["seed"].tolist() == [77]
         obs, rewards, terminations, truncations, infos = envs.recv(half=1)
@@ -167,14 +171,58 @@ def test_interrupted_reset_beside_a_step(tmp_path: Path) -> None:
         with pytest.raises(tandem.StepTimeout):
             envs.reset(env_ids=[2], options={"wait": True})
         _until_in_time(lambda: envs.recv(half=0))
-        with pytest.raises(tandem.NoStepPending):
+        with pytest.raises(tandem.StepPending, match=r"reset\(\) again"):
             envs.recv(half=1)
-        with pytest.raises(tandem.StepPending):
+        with pytest.raises(tandem.StepPending, match=r"reset\(\) again"):
             envs.send([GOOD, GOOD], half=1)
         gate.touch()
         assert _until_in_time(lambda: envs.reset(env_ids=[2]))[0].tolist() == [[2, 0]]
         envs.send([GOOD, GOOD], half=1)
         assert _until_in_time(lambda: envs.recv(half=1))[0][:, 1].tolist() == [1, 1]
+
+
+def test_a_worker_that_dies_in_a_reset_beside_a_step() -> None:
+    """Each later call for its half says so."""
+    with closing(_made(2)) as envs:
+        envs.send([GOOD, GOOD], half=0)
+        calls: list[Callable[[], Any]] = [
+            lambda: envs.reset(env_ids=[2], options={"die": True}),
+            lambda: envs.recv(half=1),
+            lambda: envs.send([GOOD, GOOD], half=1),
+        ]
+        for call in calls:
+            with pytest.raises(tandem.PeerGone, match="worker 1"):
+                call()
+
+
+def test_a_failure_before_a_reconnection_is_no_failure_of_the_next_step() -> None:
+    """Nor does it hide one."""
+    with closing(_made(2)) as envs:
+        envs.send([GOOD, RAISE], half=1)
+        with pytest.raises(tandem.EnvFailed, match="joint 3"):
+            envs.recv(half=1)
+        envs.client.reconnect()
+        envs.reset()
+        envs.send([RAISE, GOOD], half=1)
+        with pytest.raises(tandem.EnvFailed, match="joint 2"):
+            envs.recv(half=1)
+        assert envs.recv(half=1)[4]["env_failed"].tolist() == [True, False]
+
+
+def test_infos_that_cannot_be_batched_do_not_block_a_half() -> None:
+    """EnvFailed comes first; the error of the infos comes once, and the half steps on."""
+    with closing(_made(2)) as envs:
+        envs.send([RAISE, LARGE], half=0)
+        with pytest.raises(tandem.EnvFailed, match="joint 0"):
+            envs.recv(half=0)
+        assert envs.reset(env_ids=[0])[0].tolist() == [[0, 0]]
+        with pytest.raises(OverflowError):
+            envs.recv(half=0)
+        envs.send([GOOD, LARGE], half=0)
+        with pytest.raises(OverflowError):
+            envs.recv(half=0)
+        envs.send([GOOD, GOOD], half=0)
+        assert envs.recv(half=0)[0][:, 1].tolist() == [2, 3]
 
 
 def _until_in_time(call: Callable[[], Any]) -> Any:

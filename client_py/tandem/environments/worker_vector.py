@@ -377,9 +377,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         """Does as `call`, for some environments: int[n], or a mask bool[num_envs]; None: for all."""
         return self._apply(*call_of_each(name, args, kwargs), env_ids)
 
-    def is_wrapped(
-        self, wrapper: type[gymnasium.Wrapper[Any, Any, Any, Any]], env_ids: EnvIds = None
-    ) -> tuple[bool, ...]:
+    def is_wrapped(self, wrapper: type | tuple[type, ...], env_ids: EnvIds = None) -> tuple[bool, ...]:
         """Returns whether each environment, or each of `env_ids`, has a wrapper of this class; imports nothing.
 
         `wrapper` may be a tuple of classes. InvalidArgument: one cannot be pickled.

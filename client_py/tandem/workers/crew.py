@@ -183,6 +183,8 @@ class Crew:
         if now >= deadline.last:
             return False
         at = max(map(self._last_import, late)) + deadline.secs
+        if at > deadline.at:
+            deadline.in_import = True  # one has begun meanwhile, and may have lasted until now
         if at <= now:
             begun = all(self.workers[index].process >= 0 for index in late)  # else the supervisor imports
             before, deadline.in_import = deadline.in_import, not begun or _IMPORTS in self.stacks(late)
