@@ -196,17 +196,20 @@ def test_a_worker_that_dies_in_a_reset_beside_a_step() -> None:
 
 
 def test_a_failure_before_a_reconnection_is_no_failure_of_the_next_step() -> None:
-    """Nor does it hide one."""
+    """Nor does it hide one, nor make a step of a reset."""
     with closing(_made(2)) as envs:
         envs.send([GOOD, RAISE], half=1)
         with pytest.raises(tandem.EnvFailed, match="joint 3"):
             envs.recv(half=1)
         envs.client.reconnect()
-        envs.reset()
         envs.send([RAISE, GOOD], half=1)
         with pytest.raises(tandem.EnvFailed, match="joint 2"):
             envs.recv(half=1)
-        assert envs.recv(half=1)[4]["env_failed"].tolist() == [True, False]
+        envs.client.reconnect()
+        envs.send([GOOD, GOOD], half=0)
+        assert envs.reset(env_ids=[2, 3])[0].tolist() == [[2, 0], [3, 0]]
+        with pytest.raises(tandem.NoStepPending):
+            envs.recv(half=1)
 
 
 def test_infos_that_cannot_be_batched_do_not_block_a_half() -> None:
