@@ -283,7 +283,7 @@ def test_cancel_of_a_waiting_run_is_answered_on_a_full_disk(one_gpu: Lane) -> No
         with pytest.raises(grpc.RpcError) as refused:
             lane.cancel(second)
         assert refused.value.code() is grpc.StatusCode.ABORTED
-        assert "written" in refused.value.details()
+        assert "could not be stored" in refused.value.details()
     lane.wait_for(second, TERM)
     lane.cancel(second)
     lane.open("end")
