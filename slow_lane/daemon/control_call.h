@@ -3,8 +3,9 @@
 // Data flow: the client's messages -> WatchHub (credits, rate) or RunSupervisor
 // (pause, resume, a worker's answers); WatchHub -> STARVED and RESUMED, and
 // RunSupervisor -> pauses -> the client. The call's initial metadata tell the
-// client that its first message was handled. A client whose metadata have
-// acknowledge-controls is told so of each message, by one without an event.
+// client that its first message was handled. If the client's metadata have
+// acknowledge-controls, the daemon answers each handled message by a message
+// without an event.
 // Ownership: deletes itself after gRPC and the hub have finished with it.
 //
 //   return new ControlCall(ControlKey(*context), session_token,

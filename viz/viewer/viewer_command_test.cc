@@ -153,7 +153,7 @@ TEST_F(ViewerCommandTest, StartsADaemonThatGoesOn) {
   const QString target = QStringLiteral("unix:") + File("d.sock");
   const QStringList flags = {QStringLiteral("--data_dir=") + File("data"),
                              QStringLiteral("--daemon_target=") + target};
-  // A snapshot needs no daemon, nor does a viewer that is told so.
+  // A snapshot starts no daemon.
   const Ended ended =
       Run(QStringList(flags) << QStringLiteral("--offscreen")
                              << QStringLiteral("--snapshot") << File("x.png"));

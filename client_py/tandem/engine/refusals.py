@@ -105,7 +105,6 @@ def in_keywords(refusal: str) -> str:
     kind, names, found = unknown.groups()
     if kind == "option":
         text = text.replace("task_options", found, 1)
-    if kind == "option":
         return text + advice(found, names.split(", ") if names else [])
     return text + nearest(found, names.split(", "))
 
