@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 namespace {

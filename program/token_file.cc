@@ -9,9 +9,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "transport/base/error.h"
-#include "transport/base/shell_quoted.h"
-#include "transport/base/unique_fd.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
+#include "base/shell_quoted.h"
 
 namespace tandem {
 namespace {

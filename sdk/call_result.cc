@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/error.h"
 #include "sdk/version.h"
-#include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_name.h"
 

@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "engine_adapter/base/guarded.h"
+#include "base/guarded.h"
 #include "schema/layout/error_codes.h"
 #include "sdk/tandem.h"
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/messages/rpc_methods.h"
@@ -17,8 +19,6 @@
 #include "sdk/handle_table.h"
 #include "sdk/named_arrays.h"
 #include "sdk/tandem.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"

@@ -7,14 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/service.h"
 #include "sdk/call_result.h"
 #include "sdk/foreign_engine.h"
 #include "sdk/open_engines.h"
 #include "sdk/tandem.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/monitoring/region_report.h"
 

@@ -7,11 +7,11 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "schema/layout/service.h"
 #include "sdk/call_result.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -25,14 +25,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "sdk/named_arrays.h"
 #include "sdk/tandem.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "sdk/call_result.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {

@@ -17,10 +17,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "sdk/foreign_engine.h"
 #include "sdk/handle_table.h"
 #include "sdk/tandem.h"
-#include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 
 struct tandem_engine;  // only a handle

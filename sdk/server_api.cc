@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "engine_adapter/host/command_line.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/server_main.h"
@@ -21,8 +23,6 @@
 #include "sdk/foreign_engine.h"
 #include "sdk/open_engines.h"
 #include "sdk/tandem.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {

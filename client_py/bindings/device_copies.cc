@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/numpy_arrays.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/field.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

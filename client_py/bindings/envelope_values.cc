@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/table_packer.h"
 #include "client_py/bindings/table_values.h"
@@ -11,7 +12,6 @@
 #include "flatbuffers/minireflect.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "base/error.h"
 #include "schema/layout/error_codes.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/numpy_arrays.h"
 #include "client_py/bindings/one_call.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

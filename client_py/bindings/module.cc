@@ -31,9 +31,9 @@
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/memory/gpu_text.h"
 #include "transport/memory/region_name.h"
 

@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "client_py/bindings/cuda_array.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_reader.h"
 #include "transport/gpu/cuda_prototypes.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/wait/wait_strategy.h"
 
 namespace tandem {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/owned_frame_segment.h"
 

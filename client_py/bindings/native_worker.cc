@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/region_views.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/clock.h"
 #include "transport/wait/wait_strategy.h"
 
 namespace tandem {

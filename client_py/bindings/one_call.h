@@ -9,8 +9,8 @@
 #ifndef TANDEM_CLIENT_PY_BINDINGS_ONE_CALL_H_
 #define TANDEM_CLIENT_PY_BINDINGS_ONE_CALL_H_
 
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

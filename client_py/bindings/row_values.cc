@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

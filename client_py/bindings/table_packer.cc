@@ -13,10 +13,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/table_values.h"
 #include "schema/layout/error_codes.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/numpy_arrays.h"
 #include "schema/layout/field.h"
-#include "transport/base/error.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {

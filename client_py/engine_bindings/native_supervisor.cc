@@ -11,12 +11,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/field.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/field_plan.h"
 
 namespace tandem {

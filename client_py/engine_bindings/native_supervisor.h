@@ -24,7 +24,7 @@
 #include <string>
 
 #include "engine_adapter/host/supervisor_host.h"
-#include "transport/base/frame_geometry.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/engine_side.h"
 

@@ -1,6 +1,6 @@
 #include "client_py/engine_bindings/python_adaptor.h"
 
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

@@ -9,11 +9,11 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
 #include "client_py/bindings/envelope_values.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/image_encoder.h"
 #include "flatbuffers/flatbuffers.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace py = pybind11;

@@ -23,7 +23,7 @@ MAX_FIELDS: int
 MAX_FIELD_DIMS: int
 MAX_FIELD_VALUES: int
 MAX_FIELD_PATH_BYTES: int
-# Of frames that show environments; from transport/base/frame_geometry.h.
+# Of frames that show environments; from transport/memory/frame_geometry.h.
 MAX_RENDER_SIDE: int
 MAX_IMAGES: int
 MAX_RENDER_SLOTS: int

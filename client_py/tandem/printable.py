@@ -1,6 +1,6 @@
 """`printable`: text of foreign bytes, safe for a terminal and a log.
 
-The same rule in C++ is transport/base/printable.h; transport/base/testdata/printable.json tests both. This module
+The same rule in C++ is base/printable.h; base/testdata/printable.json tests both. This module
 imports nothing of the package: the doctor uses it.
 """
 

@@ -9,7 +9,7 @@ import pytest
 from tandem.printable import printable, printable_lines
 from tools.testing import pytest_main
 
-_SAMPLES = json.loads(Path("transport/base/testdata/printable.json").read_text("utf-8"))
+_SAMPLES = json.loads(Path("base/testdata/printable.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("sample", _SAMPLES, ids=lambda sample: sample["name"])

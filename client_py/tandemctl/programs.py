@@ -26,7 +26,7 @@ def inspect() -> NoReturn:
 
 def gateway() -> NoReturn:
     """Replaces this process by `tandem-gateway`, with the same arguments; SystemExit if it cannot run."""
-    _become("tandem-gateway", "//engine_adapter/gateway:tandem-gateway")
+    _become("tandem-gateway", "//gateway:tandem-gateway")
 
 
 def _become(name: str, target: str) -> NoReturn:

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 #include "engine_adapter/frames/canvas.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "base/error.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/testing/engine_rig.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

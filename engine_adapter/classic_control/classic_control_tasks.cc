@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "transport/base/available_memory.h"
-#include "transport/base/error.h"
+#include "base/error.h"
+#include "base/os/available_memory.h"
 
 namespace tandem {
 namespace {

@@ -21,10 +21,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/frames/canvas.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

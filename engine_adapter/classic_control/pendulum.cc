@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 #include "engine_adapter/frames/canvas.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "program/end_with_parent.h"
+#include "base/os/end_with_parent.h"
 
 namespace tandem {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

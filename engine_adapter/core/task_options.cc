@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
+#include "base/error.h"
+#include "base/quoted.h"
 
 namespace tandem {
 namespace {

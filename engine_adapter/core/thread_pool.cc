@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/blocked_signals.h"
-#include "transport/base/clock.h"
+#include "base/clock.h"
+#include "base/os/blocked_signals.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {

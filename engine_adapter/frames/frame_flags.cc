@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/flags/flag.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 ABSL_FLAG(
     std::string, frames, "",

@@ -6,10 +6,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "transport/base/error.h"
-#include "transport/base/frame_geometry.h"
-#include "transport/base/quoted.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "transport/frames/image_grid.h"
+#include "transport/memory/frame_geometry.h"
 
 namespace tandem {
 namespace {

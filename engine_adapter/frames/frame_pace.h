@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 
 namespace tandem {
 namespace {

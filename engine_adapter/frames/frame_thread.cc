@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine_adapter/base/guarded.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/guarded.h"
+#include "base/os/blocked_signals.h"
+#include "base/printable.h"
 #include "engine_adapter/frames/frame_pace.h"
 #include "nlohmann/json.hpp"
-#include "transport/base/blocked_signals.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {

@@ -15,8 +15,8 @@
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/frame_thread.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_writer.h"
+#include "transport/memory/frame_geometry.h"
 
 namespace tandem {
 namespace {

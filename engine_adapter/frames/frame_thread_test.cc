@@ -17,12 +17,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "transport/base/error.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_reader.h"
 #include "transport/frames/frame_writer.h"
+#include "transport/memory/frame_geometry.h"
 
 namespace tandem {
 namespace {

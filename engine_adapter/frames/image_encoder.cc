@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "engine_adapter/frames/frame_options.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 #include "transport/frames/image_files.h"
 
 namespace tandem {

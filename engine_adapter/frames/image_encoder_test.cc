@@ -15,7 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

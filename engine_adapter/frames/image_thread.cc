@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/base/guarded.h"
+#include "base/await.h"
+#include "base/error.h"
+#include "base/guarded.h"
+#include "base/os/blocked_signals.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/await.h"
-#include "transport/base/blocked_signals.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/error.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

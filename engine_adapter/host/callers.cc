@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/attendant_slot.h"
-#include "transport/base/clock.h"
 #include "transport/frames/image_slot.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"

@@ -12,10 +12,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "nlohmann/json.hpp"
 #include "program/program_flags.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 ABSL_FLAG(
     std::string, config, "",

@@ -9,7 +9,7 @@
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 ABSL_FLAG(int, test_number, 3, "a number");
 ABSL_FLAG(bool, test_switch, false, "true: switched");

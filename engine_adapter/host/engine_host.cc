@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/host/gpu_arrays.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_writer.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {

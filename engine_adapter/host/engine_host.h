@@ -46,6 +46,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
@@ -57,7 +58,6 @@
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/services/rpc_config.h"
 #include "schema/layout/service.h"
-#include "transport/base/clock.h"
 #include "transport/gpu/exported_arrays.h"
 #include "transport/session/engine_side.h"
 

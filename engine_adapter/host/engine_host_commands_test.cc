@@ -18,6 +18,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "engine_adapter/host/testing/calling_client.h"
@@ -25,8 +27,6 @@
 #include "engine_adapter/ports/engine_ports.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "engine_adapter/base/guarded.h"
+#include "base/guarded.h"
 
 namespace tandem {
 namespace {

@@ -16,10 +16,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
-#include "transport/base/unique_fd.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
+#include "base/quoted.h"
 
 namespace tandem {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine_adapter/host/gpu_arrays.h"
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/gpu/cuda_driver.h"
 
 namespace tandem {

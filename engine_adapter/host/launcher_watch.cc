@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "transport/base/blocked_signals.h"
+#include "base/os/blocked_signals.h"
 
 namespace tandem {
 

@@ -15,7 +15,7 @@
 #include <functional>
 #include <thread>
 
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <future>
 
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 namespace {

@@ -49,7 +49,7 @@ inline constexpr int kExitBadUsage = 2;  // a flag, or what it names
 void LogLine(absl::string_view line);
 
 // Parses the flags, makes the engine, serves its region; returns the exit code.
-//   kExitStopped   a stop signal (program/stop_signals.h), or --launcher_fd's
+//   kExitStopped   a stop signal (base/os/stop_signals.h), or --launcher_fd's
 //                  pipe closed: the region is removed. Also --help. A signal
 //                  before the region's memory is reserved, or more than a
 //                  second after the first, ends the process at once.

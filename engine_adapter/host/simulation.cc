@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "engine_adapter/base/guarded.h"
+#include "base/error.h"
+#include "base/guarded.h"
 #include "engine_adapter/ports/engine_ports.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

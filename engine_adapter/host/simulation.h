@@ -38,12 +38,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {

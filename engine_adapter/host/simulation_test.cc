@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

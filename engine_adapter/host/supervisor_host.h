@@ -24,13 +24,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/callers.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/host/simulation.h"
-#include "transport/base/clock.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_writer.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/engine_side.h"
 

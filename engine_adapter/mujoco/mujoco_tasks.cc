@@ -16,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/error.h"
+#include "base/os/available_memory.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
@@ -34,8 +36,6 @@
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 #include "engine_adapter/ports/debug_canvas.h"
-#include "transport/base/available_memory.h"
-#include "transport/base/error.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/named_file.h"
 

@@ -20,6 +20,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/os/available_memory.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/core/task_options.h"
@@ -27,8 +29,6 @@
 #include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/testing/engine_rig.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/available_memory.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/base/guarded.h"
+#include "base/await.h"
+#include "base/error.h"
+#include "base/guarded.h"
+#include "base/os/blocked_signals.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_pace.h"
 #include "engine_adapter/frames/image_encoder.h"
-#include "transport/base/await.h"
-#include "transport/base/blocked_signals.h"
-#include "transport/base/error.h"
-#include "transport/base/frame_geometry.h"
+#include "transport/memory/frame_geometry.h"
 
 namespace tandem {
 

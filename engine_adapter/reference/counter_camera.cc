@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "engine_adapter/frames/canvas.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/reference/counter_ports.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "engine_adapter/core/env_random.h"
 #include "flatbuffers/flatbuffers.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {

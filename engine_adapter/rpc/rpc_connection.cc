@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/base/guarded.h"
+#include "base/error.h"
+#include "base/guarded.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

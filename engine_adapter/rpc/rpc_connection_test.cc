@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/error.h"
 #include "transport/frames/image_slot.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/testing/ring_test_region.h"

@@ -1,9 +1,9 @@
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/base/guarded.h"
+#include "base/error.h"
+#include "base/guarded.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

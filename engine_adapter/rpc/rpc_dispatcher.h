@@ -27,7 +27,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine_adapter/base/guarded.h"
+#include "base/guarded.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/rpc/rpc_connection.h"
 #include "schema/messages/hazel_rpc_generated.h"

@@ -28,10 +28,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/error.h"
 #include "transport/ring/testing/ring_test_region.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/ring/testing/ring_test_region.h"
 
 namespace tandem {

@@ -13,14 +13,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/task_options.h"
 #include "engine_adapter/host/server_main.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 ABSL_FLAG(std::string, task, "",
           "name of a task that --list_tasks prints; not together with --model");

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/error.h"
 #include "engine_adapter/services/env_selection.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

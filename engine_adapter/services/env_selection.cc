@@ -5,8 +5,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
+#include "base/error.h"
+#include "base/quoted.h"
 
 namespace tandem {
 namespace {

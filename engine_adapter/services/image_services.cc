@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/quoted.h"
 #include "engine_adapter/frames/image.h"
 #include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/services/env_selection.h"
-#include "transport/base/clock.h"
-#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {

@@ -24,13 +24,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/error.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/moment_watch.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/services/env_selection.h"
 #include "engine_adapter/services/moment_watch.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "engine_adapter/services/env_selection.h"
 #include "engine_adapter/services/moment_watch.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 namespace tandem {
 namespace {

@@ -14,12 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "nlohmann/json.hpp"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/ring_header.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 namespace tandem::rpc {
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "base/error.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
@@ -20,7 +21,6 @@
 #include "engine_adapter/testing/stepped_engine.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/error.h"
 #include "transport/ring/testing/ring_test_region.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"

@@ -20,10 +20,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/testing/engine_rig.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

@@ -20,12 +20,12 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
+#include "base/os/unique_fd.h"
 #include "program/grpc/event_loop.h"
 #include "program/grpc/library_log.h"
 #include "program/grpc/peer_owner.h"
 #include "program/grpc/refusal.h"
 #include "program/listening_sockets.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem {
 

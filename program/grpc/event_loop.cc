@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 
 namespace tandem {
 namespace {

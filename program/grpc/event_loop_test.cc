@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/os/unique_fd.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem {
 namespace {

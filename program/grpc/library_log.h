@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "transport/base/clock.h"
+#include "base/clock.h"
 
 namespace tandem {
 

@@ -5,9 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "program/tls/tls_certificate.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {

@@ -19,8 +19,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "transport/base/clock.h"
-#include "transport/base/quoted.h"
+#include "base/clock.h"
+#include "base/quoted.h"
 
 namespace tandem {
 namespace {

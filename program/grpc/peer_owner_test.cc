@@ -17,7 +17,7 @@
 #include <optional>
 #include <string>
 
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 namespace {

@@ -1,7 +1,7 @@
 #include "program/tls/tls_flags.h"
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

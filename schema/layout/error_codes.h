@@ -1,7 +1,7 @@
 // The table of error codes, for C++ and Python.
 //
 // Data flow: a call of the step path returns ErrorCode; a set-up call returns
-// an absl::Status with the code (transport/base/error.h); the Python binding
+// an absl::Status with the code (base/error.h); the Python binding
 // raises the class in the row. A released number keeps its meaning; new rows
 // are appended.
 //

@@ -16,10 +16,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
-#include "transport/base/shell_quoted.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "base/shell_quoted.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/error.h"
+#include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/shared_memory.h"
-#include "slow_lane/wire/limits.h"
-#include "transport/base/error.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/frames/jpeg_decoder.h"
 #include "transport/memory/dead_region.h"
+#include "transport/memory/frame_geometry.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_id.h"
-#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 namespace {

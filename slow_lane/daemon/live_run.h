@@ -29,6 +29,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/os/unique_fd.h"
 #include "program/grpc/event_loop.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
@@ -40,7 +41,6 @@
 #include "slow_lane/store/event_store.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/stream.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 

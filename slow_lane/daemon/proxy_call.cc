@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "program/grpc/reactor.h"
-#include "slow_lane/wire/limits.h"
+#include "slow_lane/runs/limits.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -26,8 +26,8 @@
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/daemon/run_supervisor.h"
+#include "slow_lane/runs/limits.h"
 #include "slow_lane/store/event_store.h"
-#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 

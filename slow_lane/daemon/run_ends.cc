@@ -14,10 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "slow_lane/runs/process_memory.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/worker_launch.h"
-#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 namespace {

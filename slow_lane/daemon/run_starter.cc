@@ -16,11 +16,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "slow_lane/runs/launch_plan.h"
 #include "slow_lane/runs/run_state.h"
 #include "slow_lane/runs/worker_launch.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

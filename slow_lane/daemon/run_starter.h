@@ -26,12 +26,12 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/os/unique_fd.h"
 #include "program/grpc/event_loop.h"
 #include "slow_lane/daemon/cpu_shares.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_folder.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 

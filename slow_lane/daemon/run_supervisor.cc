@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "slow_lane/daemon/worker_protocol.h"
 #include "slow_lane/runs/run_id.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/store/run_table.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -20,9 +20,9 @@
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "schema/protos/trainer.grpc.pb.h"
 #pragma GCC diagnostic pop
+#include "base/error.h"
 #include "program/token_file.h"
-#include "slow_lane/wire/limits.h"
-#include "transport/base/error.h"
+#include "slow_lane/runs/limits.h"
 
 namespace tandem::slow_lane {
 namespace {

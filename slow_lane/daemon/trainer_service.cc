@@ -21,8 +21,8 @@
 #include "slow_lane/daemon/proxy_call.h"
 #include "slow_lane/daemon/publish_call.h"
 #include "slow_lane/daemon/stream_calls.h"
+#include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/run_config.h"
-#include "slow_lane/wire/limits.h"
 
 namespace tandem::slow_lane {
 namespace {

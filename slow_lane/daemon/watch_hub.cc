@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/clock.h"
 #include "slow_lane/store/event_columns.h"
-#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 namespace {

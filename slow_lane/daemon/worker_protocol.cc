@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "transport/base/quoted.h"
+#include "base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable.h"
 #include "program/grpc/mutual_tls.h"
-#include "slow_lane/wire/limits.h"
-#include "transport/base/printable.h"
+#include "slow_lane/runs/limits.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/os/unique_fd.h"
 #include "schema/protos/slow_lane.grpc.pb.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 

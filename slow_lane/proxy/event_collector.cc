@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/printable.h"
+#include "base/printable.h"
 
 namespace tandem::slow_lane {
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/printable.h"
+#include "base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {

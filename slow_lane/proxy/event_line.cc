@@ -10,10 +10,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/proxy/event_fields.h"
-#include "transport/base/printable.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -20,9 +20,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/printable.h"
 #include "slow_lane/proxy/event_fields.h"
 #include "slow_lane/proxy/event_line.h"
-#include "transport/base/printable.h"
 #include "transport/testing/fuzz_script.h"
 
 namespace tandem::slow_lane {

@@ -15,15 +15,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "schema/layout/lrbc.h"
+#include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/shared_memory.h"
-#include "slow_lane/wire/limits.h"
-#include "transport/base/error.h"
-#include "transport/base/frame_geometry.h"
-#include "transport/base/printable.h"
 #include "transport/frames/image_files.h"
 #include "transport/memory/attached_region.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem::slow_lane {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "slow_lane/runs/launch_plan.h"
 #include "slow_lane/runs/worker_launch.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

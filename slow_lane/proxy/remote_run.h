@@ -15,10 +15,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/os/unique_fd.h"
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 

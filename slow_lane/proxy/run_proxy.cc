@@ -21,21 +21,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
+#include "base/printable.h"
 #include "program/grpc/library_log.h"
 #include "program/grpc/mutual_tls.h"
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
 #include "slow_lane/proxy/frame_sender.h"
 #include "slow_lane/proxy/remote_run.h"
+#include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/worker_launch.h"
-#include "slow_lane/wire/limits.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem::slow_lane {
 int WriteAll(int fd, absl::string_view text) {

@@ -12,8 +12,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "slow_lane/runs/durable_file.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

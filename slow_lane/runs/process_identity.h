@@ -23,8 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/os/unique_fd.h"
 #include "schema/protos/slow_lane.pb.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 

@@ -15,10 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 #include "slow_lane/runs/tree_scanner.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -21,10 +21,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/os/unique_fd.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/testing/test_processes.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -13,10 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "base/quoted.h"
 #include "slow_lane/runs/run_token.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
-#include "transport/base/quoted.h"
 #include "utf8cpp/utf8.h"
 
 namespace tandem::slow_lane {

@@ -21,10 +21,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "base/quoted.h"
 #include "slow_lane/runs/durable_file.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
-#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -311,7 +311,7 @@ FolderSweeper::FolderSweeper(absl::string_view data_dir)
     : runs_(absl::StrCat(data_dir, "/runs")),
       thread_([this](const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
-        // Not wait: see transport/base/await.h.
+        // Not wait: see base/await.h.
         const auto is_wanted = [&] {
           while (!stop.stop_requested()) {
             if (wake_.wait_for(lock, stop, std::chrono::hours(1),

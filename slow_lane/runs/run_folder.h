@@ -31,9 +31,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/os/unique_fd.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/runs/process_identity.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem::slow_lane {
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/clock.h"
-#include "transport/base/quoted.h"
+#include "base/clock.h"
+#include "base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {

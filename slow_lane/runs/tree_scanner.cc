@@ -15,9 +15,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -15,11 +15,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/error.h"
+#include "base/os/blocked_signals.h"
 #include "slow_lane/runs/durable_file.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/worker_child.h"
-#include "transport/base/blocked_signals.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -13,10 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/testing/test_processes.h"
 #include "slow_lane/runs/worker_launch.h"
-#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -6,11 +6,11 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "slow_lane/store/event_columns.h"
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/run_table.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {

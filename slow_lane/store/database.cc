@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "slow_lane/runs/run_id.h"
 #include "slow_lane/store/event_columns.h"
 #include "slow_lane/store/run_table.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "base/await.h"
+#include "base/error.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/schema_versions.h"
-#include "transport/base/await.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

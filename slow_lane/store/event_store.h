@@ -48,11 +48,11 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/store/batch_writer.h"
 #include "slow_lane/store/database.h"
 #include "slow_lane/store/stream.h"
-#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 

@@ -1,10 +1,10 @@
 #include "slow_lane/store/run_table.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "nlohmann/json.hpp"
 #include "slow_lane/runs/run_id.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 
 namespace tandem::slow_lane {
 namespace {

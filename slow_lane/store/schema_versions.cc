@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "slow_lane/store/schema_sql.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -1,4 +1,4 @@
-// Steps an engine with one environment over engine_adapter/csharp, as sdk_client.c does over sdk/tandem.h. Prints the
+// Steps an engine with one environment over sdk/csharp, as sdk_client.c does over sdk/tandem.h. Prints the
 // time of each step: binary int64 nanoseconds.
 //
 //   mono SdkClient.exe REGION STEPS SECONDS

@@ -20,7 +20,7 @@ _MOST_STEPS = 200_000
 _HERE, _ROOT = Path(__file__).parent, Path(__file__).parents[2]
 _VARIABLES = {
     "LD_LIBRARY_PATH": str(_ROOT / "sdk"),
-    "MONO_PATH": str(_ROOT / "engine_adapter/csharp"),
+    "MONO_PATH": str(_ROOT / "sdk/csharp"),
     "MONO_DISABLE_SHARED_AREA": "1",  # Mono would leave files in /dev/shm
 }
 

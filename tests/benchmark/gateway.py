@@ -17,7 +17,7 @@ from tests.benchmark.engine_process import SMALL, serving
 from tests.benchmark.rows import Case, Figures, Row, Suite, turns, us
 
 _HERE, _ROOT = Path(__file__).parent, Path(__file__).parents[2]
-_PEER, _GATEWAY = _HERE / "gateway_peer", _ROOT / "engine_adapter/gateway/tandem-gateway"
+_PEER, _GATEWAY = _HERE / "gateway_peer", _ROOT / "gateway/tandem-gateway"
 _CHEETAH = "HalfCheetah-v5"
 _WARM_UP_NS = 30_000_000
 # After the start of a program that watches: its imports use a core, so that the waiting sides sleep at first.

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "program/end_with_parent.h"
+#include "base/clock.h"
+#include "base/os/end_with_parent.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "tests/benchmark/or_exit.h"
-#include "transport/base/clock.h"
 
 namespace tandem {
 namespace {

@@ -26,13 +26,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "program/end_with_parent.h"
+#include "base/clock.h"
+#include "base/os/end_with_parent.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "tests/benchmark/or_exit.h"
-#include "transport/base/clock.h"
 #include "transport/ring/ring.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"

@@ -24,11 +24,11 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "program/end_with_parent.h"
+#include "base/clock.h"
+#include "base/os/end_with_parent.h"
 #include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "tests/benchmark/row.h"
-#include "transport/base/clock.h"
 
 ABSL_FLAG(std::string, row, "spin",
           "spin, futex, socket, grpc, host_spin, host_adaptive, host_block or "

@@ -15,8 +15,8 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
 #include "tests/benchmark/or_exit.h"
-#include "transport/base/clock.h"
 
 ABSL_FLAG(uint64_t, steps, 500'000, "how many to print");
 ABSL_FLAG(uint64_t, block, 50, "steps in one write");

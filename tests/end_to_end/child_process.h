@@ -20,7 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "program/end_with_parent.h"
+#include "base/os/end_with_parent.h"
 
 namespace tandem {
 

@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "tests/end_to_end/counting_engine.h"
-#include "transport/base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/step_arrays.h"

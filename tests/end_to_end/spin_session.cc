@@ -13,12 +13,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
+#include "base/clock.h"
 #include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "tests/end_to_end/child_process.h"
 #include "tests/end_to_end/counting_engine.h"
 #include "tests/end_to_end/serve_until_signal.h"
-#include "transport/base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/wait/waiter.h"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {

@@ -10,11 +10,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "schema/layout/lrbc.h"
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
-#include "transport/base/error.h"
 #include "transport/memory/attached_region.h"
 #include "transport/session/client_side.h"
 

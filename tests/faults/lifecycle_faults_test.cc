@@ -9,11 +9,11 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/every_access.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
-#include "transport/base/error.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 

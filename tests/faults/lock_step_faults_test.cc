@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
-#include "transport/base/error.h"
 #include "transport/session/client_side.h"
 
 namespace tandem {

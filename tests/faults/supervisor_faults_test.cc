@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "tests/faults/every_access.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
 #include "tests/faults/worker_fault_test.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/session/client_side.h"

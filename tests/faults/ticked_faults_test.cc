@@ -18,6 +18,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
@@ -26,8 +28,6 @@
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/frame_reader.h"
 #include "transport/session/client_side.h"

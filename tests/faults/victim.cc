@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "program/end_with_parent.h"
+#include "base/os/end_with_parent.h"
 
 namespace tandem {
 namespace {

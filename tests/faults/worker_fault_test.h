@@ -23,9 +23,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "tests/faults/fault_test.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/worker_rig.h"
 #include "transport/session/worker_side.h"

@@ -1,4 +1,4 @@
-"""Engines and clients in C#, on Mono: the assembly of engine_adapter/csharp with the library of the archive."""
+"""Engines and clients in C#, on Mono: the assembly of sdk/csharp with the library of the archive."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from tools.testing import pytest_main
 # The fixture `sdk`.
 pytest_plugins = ["tests.sdk.unpacked_archive"]
 
-PROGRAMS = Path("engine_adapter/csharp").absolute()
+PROGRAMS = Path("sdk/csharp").absolute()
 REFERENCE = Path("engine_adapter/reference/server").absolute()
 FIELDS = Path("sdk/pair_server").absolute()
 
@@ -50,7 +50,7 @@ def counter(sdk: Path) -> Path:
 
 @pytest.mark.parametrize("check", _checks())
 def test_check_passes(environment: dict[str, str], check: str) -> None:
-    """A check of engine_adapter/csharp/testing: errors, Dispose, the garbage collector, the classes of the plan."""
+    """A check of sdk/csharp/testing: errors, Dispose, the garbage collector, the classes of the plan."""
     name = f"tandem-test-csharp-{uuid.uuid4().hex[:12]}"
     assert run("mono", PROGRAMS / "Checks.exe", check, name, environment=environment) == "ok\n"
     left = [path for path in (Path("/dev/shm", name), Path(f"/dev/shm/.{name}.tandem")) if path.exists()]

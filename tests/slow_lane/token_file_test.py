@@ -24,7 +24,7 @@ def token_file_fixture(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("sample", _SAMPLES, ids=lambda sample: sample["name"])
 def test_every_sample_is_accepted_or_refused_as_in_the_table(token_file: Path, sample: dict[str, Any]) -> None:
-    """slow_lane/wire/token_file_test.cc reads the same samples."""
+    """program/token_file_test.cc reads the same samples."""
     token_file.write_bytes(sample["content"].encode() * sample["times"])
     if sample["token"] is not None:
         assert read_token(token_file) == sample["token"] * sample["times"]

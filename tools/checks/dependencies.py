@@ -1,13 +1,12 @@
 """Checks over the build graph that dependencies between the project's layers point down only.
 
-    client_py, engine_adapter, viz, slow_lane  ->  program, transport  ->  schema;  sdk  ->  engine_adapter
-    client_py/tandem:_engine.so  ->  client_py/engine_bindings  ->  client_py, engine_adapter
+    client_py, engine_adapter, gateway, viz, slow_lane  ->  program, transport  ->  base  ->  schema
+    sdk  ->  engine_adapter;  client_py/tandem:_engine.so  ->  client_py/engine_bindings  ->  client_py, engine_adapter
     within transport: rpc -> session -> frames, ring -> wait, memory -> base;  monitoring -> session;  gpu -> memory
-    program -> transport/base
 
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
 
-The four on top never depend on one another, except that one may take another's binary as `data` (packaging, tests),
+The five on top never depend on one another, except that one may take another's binary as `data` (packaging, tests),
 or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. Only the extension
 module for engines in Python uses engine_adapter (docs/decisions/0050-engines-in-python.md). No layer depends on
 tests/ or tools/, except that test rules may use //tools/testing and //transport/testing. Each layer may use the files
@@ -26,19 +25,17 @@ from xml.etree import ElementTree
 # Layer -> the layers that it may depend on, besides itself.
 _BELOW: dict[str, frozenset[str]] = {
     "schema": frozenset(),
-    "transport/base": frozenset({"schema"}),
     "transport/testing": frozenset({"schema"}),
-    "program": frozenset({"schema", "transport/base"}),
-    "transport/wait": frozenset({"schema", "transport/base"}),
-    "transport/memory": frozenset({"schema", "transport/base"}),
+    "base": frozenset({"schema"}),
 }
+_BELOW["program"] = _BELOW["transport/wait"] = _BELOW["transport/memory"] = frozenset({"schema", "base"})
 _BELOW["transport/ring"] = _BELOW["transport/wait"] | {"transport/wait", "transport/memory"}
 _BELOW["transport/gpu"] = _BELOW["transport/memory"] | {"transport/memory"}
 _BELOW["transport/frames"] = _BELOW["transport/ring"] | {"transport/ring"}
 _BELOW["transport/session"] = _BELOW["transport/frames"] | {"transport/frames"}
 _BELOW["transport/monitoring"] = _BELOW["transport/session"] | {"transport/session"}
 _BELOW["transport/rpc"] = _BELOW["transport/session"] | {"transport/session"}
-_TOP = ("client_py", "engine_adapter", "viz", "slow_lane")
+_TOP = ("client_py", "engine_adapter", "gateway", "viz", "slow_lane")
 _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 _BELOW["sdk"] = _BELOW["engine_adapter"] | {"engine_adapter"}
 _ENGINE_BINDINGS = "client_py/engine_bindings"

@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "schema/layout/flan.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"

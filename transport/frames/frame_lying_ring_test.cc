@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "schema/layout/flan.h"
-#include "transport/base/error.h"
 #include "transport/frames/frame_reader.h"
 #include "transport/frames/frame_writer.h"
 #include "transport/frames/testing/frame_test_ring.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/frames/frame_slot.h"
 #include "transport/frames/racy_copy.h"
 #include "transport/wait/relax.h"

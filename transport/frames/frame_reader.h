@@ -27,9 +27,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/grace_period.h"
 #include "schema/layout/flan.h"
-#include "transport/base/frame_geometry.h"
-#include "transport/base/grace_period.h"
+#include "transport/memory/frame_geometry.h"
 
 namespace tandem {
 

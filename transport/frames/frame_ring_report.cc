@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "absl/status/statusor.h"
+#include "base/error.h"
+#include "base/grace_period.h"
 #include "schema/layout/flan.h"
-#include "transport/base/error.h"
-#include "transport/base/grace_period.h"
 
 namespace tandem {
 

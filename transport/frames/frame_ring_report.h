@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-#include "transport/base/frame_geometry.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/memory/observed_file.h"
 #include "transport/ring/ring.h"
 

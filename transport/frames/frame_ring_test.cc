@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "schema/goldens/testing/samples.h"
 #include "schema/layout/flan.h"
-#include "transport/base/error.h"
 #include "transport/frames/frame_reader.h"
 #include "transport/frames/frame_slot.h"
 #include "transport/frames/frame_writer.h"

@@ -11,8 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/owned_frame_segment.h"
 #include "transport/frames/testing/frame_test_ring.h"

@@ -33,9 +33,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "schema/layout/flan.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/frames/frame_slot.h"
 #include "transport/frames/racy_copy.h"
+#include "transport/memory/frame_geometry.h"
 
 namespace tandem {
 

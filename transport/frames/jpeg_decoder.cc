@@ -12,7 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

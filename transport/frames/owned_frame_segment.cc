@@ -1,10 +1,10 @@
 #include "transport/frames/owned_frame_segment.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "schema/layout/flan.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/region_name.h"
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "transport/memory/gpu_text.h"
 
 namespace tandem {

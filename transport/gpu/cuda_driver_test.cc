@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/gpu/testing/standin_library.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

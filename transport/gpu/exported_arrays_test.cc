@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "schema/layout/field.h"
-#include "transport/base/error.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
 #include "transport/gpu/testing/standin_library.h"

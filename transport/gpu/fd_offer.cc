@@ -18,9 +18,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "transport/base/blocked_signals.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
+#include "base/error.h"
+#include "base/os/blocked_signals.h"
+#include "base/printable.h"
 
 namespace tandem {
 namespace {

@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 namespace {

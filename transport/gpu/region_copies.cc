@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

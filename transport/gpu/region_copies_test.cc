@@ -17,8 +17,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
 #include "transport/gpu/testing/standin_library.h"

@@ -11,8 +11,8 @@
 #include <vulkan/vulkan.h>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
+#include "base/error.h"
+#include "base/printable.h"
 
 namespace tandem {
 namespace {

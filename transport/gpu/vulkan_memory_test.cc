@@ -13,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 #include "transport/gpu/fd_offer.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/gpu_plan.h"

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "schema/layout/attendant_slot.h"
-#include "transport/base/error.h"
 #include "transport/memory/gpu_plan.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"

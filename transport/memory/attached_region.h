@@ -18,10 +18,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/os/unique_fd.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/base/unique_fd.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"

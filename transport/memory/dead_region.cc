@@ -13,9 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/printable.h"
+#include "base/printable.h"
 #include "transport/memory/mismatch.h"
 #include "utf8cpp/utf8.h"
 

@@ -19,11 +19,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/error.h"
 #include "schema/goldens/testing/samples.h"
 #include "schema/layout/field.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/error.h"
 #include "transport/memory/region_plan.h"
 
 namespace tandem {

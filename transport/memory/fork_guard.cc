@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "transport/base/open_above_standard_streams.h"
+#include "base/os/open_above_standard_streams.h"
 
 namespace tandem {
 namespace fork_guard_internal {

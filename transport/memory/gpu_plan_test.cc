@@ -11,11 +11,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "base/error.h"
 #include "schema/goldens/testing/samples.h"
 #include "schema/layout/field.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/error.h"
 #include "transport/memory/region_plan.h"
 
 namespace tandem {

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/os/available_memory.h"
+#include "base/os/open_above_standard_streams.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/available_memory.h"
-#include "transport/base/error.h"
-#include "transport/base/open_above_standard_streams.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"
 

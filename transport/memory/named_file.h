@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
 

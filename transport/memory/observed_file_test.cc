@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/testing/placed_file.h"
 #include "transport/memory/testing/unique_region_name.h"

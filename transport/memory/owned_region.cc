@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/error.h"
 #include "schema/layout/flan.h"
-#include "transport/base/error.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/gpu_plan.h"
 #include "transport/memory/region_name.h"

@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/error.h"
 #include "schema/layout/shared_word.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "schema/layout/flan.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {

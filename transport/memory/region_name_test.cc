@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

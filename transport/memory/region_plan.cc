@@ -11,14 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "transport/memory/mismatch.h"
 
 namespace tandem {

@@ -25,8 +25,8 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/memory/field_plan.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/memory/gpu_plan.h"
 
 namespace tandem {

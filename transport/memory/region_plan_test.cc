@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/error.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

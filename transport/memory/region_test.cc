@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
 #include "schema/layout/field.h"
 #include "schema/layout/layout_crc.h"
-#include "transport/base/error.h"
-#include "transport/base/unique_fd.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/observed_file.h"

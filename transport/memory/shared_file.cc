@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
-#include "transport/base/open_above_standard_streams.h"
-#include "transport/base/printable.h"
+#include "base/error.h"
+#include "base/os/open_above_standard_streams.h"
+#include "base/printable.h"
 
 namespace tandem {
 namespace {

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "absl/strings/match.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "transport/memory/observed_file.h"
 #include "transport/memory/region_name.h"
 

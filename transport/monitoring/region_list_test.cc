@@ -7,12 +7,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/error.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/error.h"
-#include "transport/base/frame_geometry.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/owned_frame_segment.h"
+#include "transport/memory/frame_geometry.h"
 #include "transport/memory/testing/placed_file.h"
 #include "transport/memory/testing/unique_region_name.h"
 

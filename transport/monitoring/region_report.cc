@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/grace_period.h"
+#include "base/printable.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
 #include "schema/layout/service.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/grace_period.h"
-#include "transport/base/printable.h"
 #include "transport/memory/field_plan.h"
 #include "transport/memory/gpu_text.h"
 #include "transport/memory/observed_file.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/session/phase_word.h"
 
 namespace tandem {

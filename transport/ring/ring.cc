@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "schema/layout/shared_word.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -49,10 +49,10 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/grace_period.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
-#include "transport/base/clock.h"
-#include "transport/base/grace_period.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/waiter.h"
 

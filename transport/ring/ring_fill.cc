@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/grace_period.h"
 #include "schema/layout/ring_header.h"
-#include "transport/base/grace_period.h"
 #include "transport/ring/ring.h"
 
 namespace tandem {

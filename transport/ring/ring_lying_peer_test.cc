@@ -9,9 +9,9 @@
 #include <limits>
 #include <vector>
 
+#include "base/clock.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
-#include "transport/base/clock.h"
 #include "transport/ring/ring.h"
 #include "transport/ring/testing/ring_test_messages.h"
 #include "transport/ring/testing/ring_test_region.h"

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/clock.h"
 #include "schema/layout/error_codes.h"
-#include "transport/base/clock.h"
 #include "transport/ring/ring.h"
 #include "transport/ring/testing/ring_test_region.h"
 #include "transport/wait/waiter.h"

@@ -14,10 +14,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/error.h"
 #include "schema/goldens/testing/samples.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/ring_header.h"
-#include "transport/base/error.h"
 #include "transport/ring/testing/ring_test_messages.h"
 #include "transport/ring/testing/ring_test_region.h"
 

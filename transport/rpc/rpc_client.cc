@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/await.h"
+#include "base/error.h"
 #include "flatbuffers/flatbuffers.h"
-#include "transport/base/await.h"
-#include "transport/base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/session/engine_watch.h"
 

@@ -33,9 +33,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
 #include "transport/frames/image_slot.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/layout/ring_header.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/ring.h"
 #include "transport/rpc/envelope_reader.h"

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/rpc/envelope_limits.h"
 #include "transport/rpc/envelope_reader.h"

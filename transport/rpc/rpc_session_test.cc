@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"

@@ -14,8 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/printable.h"
 #include "schema/layout/attendant_slot.h"
-#include "transport/base/printable.h"
 
 namespace tandem {
 

@@ -8,7 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/session/attendant_label.h"
 #include "transport/session/engine_watch.h"

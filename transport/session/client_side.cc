@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/memory/fork_guard.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/client_side_internal.h"

@@ -21,8 +21,8 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
-#include "transport/base/clock.h"
-#include "transport/base/grace_period.h"
+#include "base/clock.h"
+#include "base/grace_period.h"
 #include "transport/session/client_side.h"
 #include "transport/session/phase_word.h"
 #include "transport/wait/waiter.h"

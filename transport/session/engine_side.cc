@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/base/error.h"
 #include "transport/session/engine_side_internal.h"
 #include "transport/session/exchange_status.h"
 #include "transport/session/phase_word.h"

@@ -16,10 +16,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

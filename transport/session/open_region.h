@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "transport/memory/attached_region.h"
 
 namespace tandem {

@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "schema/layout/field.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "absl/strings/match.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"

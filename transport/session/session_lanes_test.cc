@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"

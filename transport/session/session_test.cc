@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "schema/layout/field.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
-#include "transport/base/error.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
 #include "transport/memory/testing/unique_region_name.h"

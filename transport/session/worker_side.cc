@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
 #include "transport/session/worker_error.h"

@@ -25,9 +25,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/base/clock.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"

@@ -19,9 +19,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/tick_clock.h"
 #include "schema/layout/error_codes.h"
-#include "transport/base/clock.h"
-#include "transport/base/tick_clock.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/relax.h"
 #include "transport/wait/spin_budget.h"

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <thread>
 
+#include "base/clock.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/shared_word.h"
-#include "transport/base/clock.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/waiter.h"
 

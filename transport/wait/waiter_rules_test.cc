@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/clock.h"
 #include "schema/layout/error_codes.h"
-#include "transport/base/clock.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/spin_budget.h"
 #include "transport/wait/wait_strategy.h"

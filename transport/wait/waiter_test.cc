@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <thread>
 
+#include "base/clock.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/shared_word.h"
-#include "transport/base/clock.h"
 #include "transport/wait/doorbell.h"
 
 namespace tandem {

@@ -27,7 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "viz/core/work_thread.h"
 
 namespace tandem {

@@ -11,7 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "viz/core/work_thread.h"
 
 namespace tandem {

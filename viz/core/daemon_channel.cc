@@ -9,11 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "program/grpc/mutual_tls.h"
 #include "program/token_file.h"
 #include "schema/protos/slow_lane.pb.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 
 namespace tandem {
 namespace {

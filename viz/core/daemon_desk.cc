@@ -5,8 +5,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "viz/core/run_links.h"
 
 namespace tandem {

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "viz/core/background.h"
 #include "viz/core/testing/test_daemon.h"
 

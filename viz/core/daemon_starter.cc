@@ -23,10 +23,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "program/listening_sockets.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "viz/core/daemon_channel.h"
 #include "viz/core/daemon_client.h"
 

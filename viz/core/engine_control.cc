@@ -6,10 +6,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quoted.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/quoted.h"
 #include "transport/memory/attached_region.h"
 
 namespace tandem {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 
 namespace tandem {
 namespace {

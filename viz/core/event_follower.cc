@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/error.h"
 #include "schema/protos/trainer.grpc.pb.h"
-#include "transport/base/error.h"
 #include "viz/core/daemon_channel.h"
 
 namespace tandem {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "viz/testing/pattern.h"
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
-#include "transport/base/quoted.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "base/quoted.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {

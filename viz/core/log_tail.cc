@@ -8,9 +8,9 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
-#include "transport/base/unique_fd.h"
+#include "base/error.h"
+#include "base/os/unique_fd.h"
+#include "base/printable.h"
 
 namespace tandem {
 namespace {

@@ -19,8 +19,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "viz/core/matroska_stream.h"
 
 namespace tandem {

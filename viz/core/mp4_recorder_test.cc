@@ -22,7 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/frames/frame_reader.h"
 #include "viz/core/background.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/frames/image_files.h"
 
 namespace tandem {

@@ -12,8 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "transport/base/printable.h"
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
+#include "base/printable.h"
 
 namespace tandem {
 namespace {

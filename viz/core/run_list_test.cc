@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "transport/base/clock.h"
-#include "transport/base/unique_fd.h"
+#include "base/clock.h"
+#include "base/os/unique_fd.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/freshness.h"

@@ -8,8 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/error.h"
 #include "program/program_flags.h"
-#include "transport/base/error.h"
 #include "viz/core/key_map.h"
 
 ABSL_FLAG(tandem::RepeatedFlag, run, {},

@@ -7,7 +7,7 @@
 
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "viz/core/key_map.h"
 
 namespace tandem {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "program/program_flags.h"
 #include "schema/layout/service.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 
 ABSL_FLAG(bool, watch, false,
           "true: prints again each second, until Ctrl-C. If NAME is missing, "

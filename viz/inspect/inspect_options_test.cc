@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/flags/reflection.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "schema/layout/flan.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/session/phase_word.h"
 #include "viz/inspect/inspection_output.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "viz/inspect/inspection_output.h"
 #include "viz/inspect/testing/sample_inspection.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "transport/session/phase_word.h"
 #include "viz/core/quantities.h"
 #include "viz/inspect/inspection_output.h"

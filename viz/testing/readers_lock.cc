@@ -5,9 +5,9 @@
 
 #include <cstddef>
 
+#include "base/os/unique_fd.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/unique_fd.h"
 
 namespace tandem {
 

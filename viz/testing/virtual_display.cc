@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "program/end_with_parent.h"
+#include "base/os/end_with_parent.h"
 
 namespace tandem {
 namespace {

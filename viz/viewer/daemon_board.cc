@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "transport/base/clock.h"
-#include "transport/base/printable.h"
+#include "base/clock.h"
+#include "base/printable.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/quantities.h"
 #include "viz/viewer/fast_lane_consumer.h"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/printable.h"
 #include "schema/layout/service.h"
-#include "transport/base/clock.h"
-#include "transport/base/printable.h"
 #include "viz/viewer/fast_lane_consumer.h"
 
 namespace tandem {

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "viz/control/engine_desk.h"
 #include "viz/core/background.h"
+#include "viz/inspect/engine_desk.h"
 
 namespace tandem {
 

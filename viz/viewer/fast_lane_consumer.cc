@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "viz/core/quantities.h"
 
 namespace tandem {

@@ -10,9 +10,9 @@
 #include <QVariant>
 #include <optional>
 
-#include "viz/control/engine_desk.h"
 #include "viz/core/key_map.h"
 #include "viz/core/mp4_recorder.h"
+#include "viz/inspect/engine_desk.h"
 #include "viz/viewer/run_tab.h"
 #include "viz/viewer/scene.h"
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "absl/status/statusor.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
-#include "transport/base/printable.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/printable.h"
 #include "viz/core/quantities.h"
 #include "viz/viewer/fast_lane_consumer.h"
 

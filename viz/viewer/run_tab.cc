@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/clock.h"
-#include "transport/base/printable.h"
+#include "base/clock.h"
+#include "base/printable.h"
 #include "viz/core/file_name.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/quantities.h"

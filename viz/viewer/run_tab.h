@@ -22,7 +22,6 @@
 #include <memory>
 #include <optional>
 
-#include "viz/control/engine_desk.h"
 #include "viz/core/background.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/eval_summary.h"
@@ -30,6 +29,7 @@
 #include "viz/core/key_map.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/playback.h"
+#include "viz/inspect/engine_desk.h"
 #include "viz/viewer/engine_panel.h"
 #include "viz/viewer/fast_lane_consumer.h"
 #include "viz/viewer/plot_source.h"

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "transport/base/clock.h"
-#include "transport/base/printable.h"
+#include "base/clock.h"
+#include "base/printable.h"
 
 namespace tandem {
 namespace {

@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "transport/base/clock.h"
-#include "transport/base/printable.h"
+#include "base/clock.h"
+#include "base/printable.h"
 #include "viz/core/quantities.h"
 
 namespace tandem {

@@ -23,11 +23,11 @@
 #include <set>
 #include <string>
 
-#include "viz/control/engine_desk.h"
 #include "viz/core/key_map.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"
+#include "viz/inspect/engine_desk.h"
 #include "viz/viewer/daemon_board.h"
 #include "viz/viewer/run_tab.h"
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "viz/viewer/testing/viewer_fixture.h"
 
 namespace tandem {

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "viz/core/daemon_client.h"
 #include "viz/testing/pattern.h"

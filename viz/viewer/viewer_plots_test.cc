@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "transport/frames/frame_writer.h"
 #include "transport/frames/owned_frame_segment.h"
 #include "viz/core/viewer_options.h"

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "viz/viewer/testing/viewer_fixture.h"
 

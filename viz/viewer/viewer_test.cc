@@ -26,7 +26,7 @@
 #include <set>
 #include <string>
 
-#include "transport/base/unique_fd.h"
+#include "base/os/unique_fd.h"
 #include "viz/core/viewer_options.h"
 #include "viz/testing/pattern.h"
 #include "viz/viewer/fast_lane_consumer.h"

@@ -25,12 +25,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "viz/control/engine_desk.h"
 #include "viz/core/background.h"
 #include "viz/core/daemon_desk.h"
 #include "viz/core/event_follower.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/run_list.h"
+#include "viz/inspect/engine_desk.h"
 #include "viz/web/run_feed.h"
 
 namespace tandem {

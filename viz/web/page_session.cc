@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/printable.h"
 #include "schema/layout/service.h"
-#include "transport/base/printable.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/daemon_desk.h"
 #include "viz/core/freshness.h"

@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/testing/test_daemon.h"

@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

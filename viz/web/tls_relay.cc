@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "transport/base/error.h"
+#include "base/error.h"
 #include "viz/web/tls_relay.h"
 
 namespace tandem {

@@ -17,8 +17,8 @@
 #define TANDEM_VIZ_WEB_TLS_RELAY_H_
 
 #include "absl/status/statusor.h"
+#include "base/os/unique_fd.h"
 #include "program/tls/tls_certificate.h"
-#include "transport/base/unique_fd.h"
 
 namespace boost::asio {
 class io_context;

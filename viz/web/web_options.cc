@@ -9,9 +9,9 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "program/program_flags.h"
 #include "program/tls/tls_flags.h"
-#include "transport/base/error.h"
 
 ABSL_FLAG(std::string, listen, "",
           "HOST:PORT of this machine, such as 127.0.0.1:8900; port 0: a free "

@@ -27,7 +27,7 @@ from tandem.testing.standin import LIBRARY
 from tools.testing import pytest_main
 
 _DOCTOR = ("-m", "tandem.doctor")
-_MEMORY_LIMITS = Path("transport/base/testdata/memory_limits.json")
+_MEMORY_LIMITS = Path("base/os/testdata/memory_limits.json")
 
 
 def _run(*command: str, path: list[Path] | None = None, **variables: str) -> "subprocess.CompletedProcess[str]":

@@ -107,7 +107,7 @@ def memory_limit(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys
     """Returns the limit of this process's control groups with the fewest available bytes; None: no limit.
 
     `proc` is the file that lists the groups, `root` the folder where they are mounted, version 1 or 2. The engine has
-    the same rule in C++, transport/base/available_memory.h; transport/base/testdata/memory_limits.json tests both.
+    the same rule in C++, base/os/available_memory.h; base/os/testdata/memory_limits.json tests both.
     """
     tightest: MemoryLimit | None = None
     for group in _groups("memory", proc, root):

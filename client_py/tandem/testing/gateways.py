@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-GATEWAY = Path(__file__).parents[3] / "engine_adapter/gateway/tandem-gateway"
+GATEWAY = Path(__file__).parents[3] / "gateway/tandem-gateway"
 DEADLINE_SECS = 60.0
 
 

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
 #include "transport/session/client_side.h"

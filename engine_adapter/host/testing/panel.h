@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/clock.h"
 #include "transport/rpc/rpc_client.h"
 #include "transport/session/attendant_side.h"
 

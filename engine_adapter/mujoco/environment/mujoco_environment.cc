@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/mujoco/model/row_writer.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

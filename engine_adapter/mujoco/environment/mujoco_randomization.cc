@@ -6,11 +6,11 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
+#include "base/os/available_memory.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
 #include "engine_adapter/mujoco/randomization/randomization.h"
-#include "transport/base/available_memory.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

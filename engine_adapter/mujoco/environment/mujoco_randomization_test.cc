@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/error.h"
 #include "engine_adapter/mujoco/environment/testing/randomization_rig.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/mujoco/model/part_names.h"
 #include "engine_adapter/mujoco/model/pose.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -19,8 +19,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/error.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

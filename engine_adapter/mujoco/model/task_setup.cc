@@ -2,8 +2,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/mujoco/model/part_names.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

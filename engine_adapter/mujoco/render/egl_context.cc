@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "transport/base/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

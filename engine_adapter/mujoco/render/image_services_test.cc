@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "base/error.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/host/simulation.h"
@@ -31,7 +32,6 @@
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/base/error.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/engine_side.h"
 

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/error.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/image_encoder.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/model/part_names.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/mujoco/model/part_names.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/error.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
-#include "transport/base/error.h"
 
 namespace tandem {
 namespace {

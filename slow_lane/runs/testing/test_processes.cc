@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "slow_lane/runs/process_identity.h"
-#include "transport/base/clock.h"
 
 namespace tandem::slow_lane {
 

@@ -26,8 +26,8 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "base/os/unique_fd.h"
 #include "schema/layout/lrbc.h"
-#include "transport/base/unique_fd.h"
 #include "transport/memory/region_name.h"
 
 namespace tandem {

@@ -22,8 +22,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "transport/base/clock.h"
-#include "transport/base/error.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "program/end_with_parent.h"
+#include "base/os/end_with_parent.h"
 
 namespace tandem {
 

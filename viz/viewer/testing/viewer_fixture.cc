@@ -7,7 +7,7 @@
 #include <QTest>
 #include <utility>
 
-#include "transport/base/clock.h"
+#include "base/clock.h"
 #include "viz/testing/pattern_check.h"
 #include "viz/testing/virtual_display.h"
 

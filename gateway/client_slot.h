@@ -1,0 +1,174 @@
+// ClientSlot: the gateway's place as the client of its region, and the
+// exchanges of its Step and ResetAgent calls.
+//
+// Data flow: StepRequest -> actions -> ClientSide -> StepResponse.
+// Several environments are agents in lock-step: an exchange begins when each
+// agent has a Step.
+// Ownership: one for a gateway. TryStep may be called by gRPC's threads: it
+// blocks for at most kInlineSecs. All other calls block as long as their
+// deadlines allow; one thread makes them, the queue for steps.
+//
+//   auto call = std::make_shared<StepCall>(&request, &response, terms,
+//                                         cancelled, finish);
+//   if (slot.TryStep(call) != ClientSlot::Tried::kDone) slot.Step(call);
+
+#ifndef TANDEM_GATEWAY_CLIENT_SLOT_H_
+#define TANDEM_GATEWAY_CLIENT_SLOT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "gateway/actions.h"
+#include "gateway/engine_link.h"
+#include "gateway/step_call.h"
+#include "schema/layout/error_codes.h"
+#include "schema/protos/hazel/agent.pb.h"
+#include "schema/protos/hazel/mujoco_scene.pb.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/session/client_side.h"
+
+namespace tandem::gateway {
+
+// States: without a client, at first; attached, after a Step or Reset; then an
+// exchange may be pending. Thread-safe.
+class ClientSlot {
+ public:
+  // The longest wait of TryStep.
+  static constexpr double kInlineSecs = 0.002;
+  static constexpr size_t kMostGroups = 64;
+
+  // `link` must outlive the slot. `release_secs`: the slot is released so long
+  // after the last exchange.
+  ClientSlot(EngineLink* link, std::string region, double release_secs)
+      : link_(link), region_(std::move(region)), release_secs_(release_secs) {}
+  ClientSlot(const ClientSlot&) = delete;
+  ClientSlot& operator=(const ClientSlot&) = delete;
+  ~ClientSlot() { Release(); }
+
+  enum class [[nodiscard]] Tried : uint8_t{
+      kDone,     // the call has ended
+      kSent,     // the exchange is pending: give the call to Step soon
+      kNotSent,  // give the call to Step
+  };
+  // Steps the only environment if this takes little time.
+  Tried TryStep(const std::shared_ptr<StepCall>& call);
+
+  // Steps, or ends the step that TryStep has begun. With several environments,
+  // the call of the last agent steps all; the others wait without a thread.
+  // Ends each call with a status:
+  //  - OK with success=false: the engine did not answer, or not all agents have
+  //    stepped, before the deadline.
+  //  - kAlreadyAttached: another client has the slot.
+  //  - kInvalidArgument, kInvalidAction: the actions or the agent are invalid;
+  //    or the engine's task lacks a negotiated reward term.
+  //  - kStepPending: the agent has another Step that waits.
+  //  - kNotReady, kPeerGone, kBrokenPeer: the engine is away, or the episode
+  //    has ended since the slot was released or the engine replaced. A later
+  //    call attaches to the successor, and begins an episode there.
+  //  - kUnsupported, kEngineFailed, kEnvFailed: the engine's errors.
+  void Step(const std::shared_ptr<StepCall>& call);
+
+  // Resets an agent's environment: an exchange. Blocks until `deadline`. An
+  // engine that is away is success=false in the response. Errors: as Step.
+  absl::Status Reset(const hazel::rpc::ResetAgentRequest& request,
+                     hazel::rpc::ResetAgentResponse* response,
+                     Deadline deadline);
+
+  // Resets all environments, without a contract. Outcomes as Reset.
+  absl::Status ResetScene(const hazel::rpc::ResetSceneRequest& request,
+                          hazel::rpc::ResetSceneResponse* response,
+                          Deadline deadline);
+
+  // Keeps a group's actions until the agent's next Step, which checks them, or
+  // until Release. Blocks during a call of another thread. kRingFull: more than
+  // kMostGroups.
+  absl::Status SetGroup(const hazel::rpc::SetActionGroupRequest& request,
+                        hazel::rpc::SetActionGroupResponse* response);
+
+  // Copies the results of the last exchange; false: the gateway is not the
+  // client. Blocks during a call of another thread. kInvalidArgument: the
+  // agent's name.
+  absl::StatusOr<bool> Frame(const std::string& agent,
+                             hazel::rpc::AgentFrame* frame);
+
+  // Returns the calls through the client's own rings, also during a step;
+  // nullptr: the gateway is not the client of a living engine.
+  std::shared_ptr<RpcClient> Rpcs();
+
+  // Ends steps that wait for other agents: after their deadlines, or when the
+  // engine has ended. Releases the
+  // client slot if it was not used for the time of the constructor. Does not
+  // block: does nothing during an exchange.
+  void Tick(int64_t now_ns);
+  // Releases the client slot. Blocks during a call of another thread.
+  void Release();
+
+ private:
+  struct Client {
+    explicit Client(ClientSide client_side);
+
+    ClientSide side;
+    std::unique_ptr<RpcClient> rpcs;  // refers to side
+    std::vector<std::string> info_names;
+  };
+
+  class Use;
+  using Call = std::shared_ptr<StepCall>;
+
+  absl::Status Attach(Deadline deadline);
+  absl::Status Prepare(StepCall* call);
+  absl::Status Send();
+  void EndPending();
+  void Complete(const std::vector<Call>& calls, ErrorCode code);
+  void End(const Call& call);
+  void StepAll();
+  void EndWaiting(const absl::Status& status);
+  template <typename Ends>
+  void EndWaitingIf(Ends ends);
+  absl::Status AddImages(StepCall* call);
+  absl::Status TakeLate(Deadline deadline);
+  absl::Status ResetEnvs(std::span<const int64_t> envs, Deadline deadline);
+  absl::Status SetContract(const hazel::rpc::SimulationContract& contract,
+                           uint32_t env, Deadline deadline,
+                           std::string* message);
+  absl::Status Failed(ErrorCode code);
+  void Detach(const absl::Status& reason);
+  void Interrupt();
+  absl::Status ReportInterruption();
+  absl::StatusOr<uint32_t> EnvOf(absl::string_view agent) const;
+  uint64_t FrameSeq() const;
+  std::string MissingAgents() const;
+
+  EngineLink* const link_;
+  const std::string region_;
+  const double release_secs_;
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::shared_ptr<Client> client_;
+  Call pending_;  // sent by TryStep, without an outcome yet
+  // By environment: calls that wait for those of the other agents.
+  std::map<uint32_t, Call> waiting_;
+  std::vector<Call> ended_;   // without the lock, their finish is called
+  bool interrupted_ = false;  // no call has reported the end of its episode
+  bool late_ = false;         // results of an earlier call's exchange will come
+  int64_t last_use_ns_ = 0;
+  // Of SetGroup, by agent, for its next Step.
+  std::map<std::string, ActionGroups> groups_;
+  std::mutex shared_mutex_;         // held for moments only, also inside mutex_
+  std::shared_ptr<Client> shared_;  // client_; guarded by shared_mutex_
+};
+
+}  // namespace tandem::gateway
+
+#endif  // TANDEM_GATEWAY_CLIENT_SLOT_H_

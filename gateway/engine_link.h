@@ -1,0 +1,67 @@
+// EngineLink: the gateway's calls of an engine's RPCs, as an attendant.
+//
+// Data flow: a request -> the attendant's rings -> the engine -> its answer.
+// Ownership: one for a gateway. Any thread may call it.
+//
+//   EngineLink link("demo");
+//   absl::StatusOr<RpcMessage> answer =
+//       link.Call(CallOf(method, request), Deadline::After(5));
+
+#ifndef TANDEM_GATEWAY_ENGINE_LINK_H_
+#define TANDEM_GATEWAY_ENGINE_LINK_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "transport/rpc/packed_call.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/session/attendant_side.h"
+
+namespace tandem::gateway {
+
+// It attaches at the first call, and again when the engine was replaced.
+class EngineLink {
+ public:
+  explicit EngineLink(std::string region) : region_(std::move(region)) {}
+  EngineLink(const EngineLink&) = delete;
+  EngineLink& operator=(const EngineLink&) = delete;
+
+  // Blocks until the answer. Errors: those of RpcClient::Call, and of Client.
+  absl::StatusOr<RpcMessage> Call(PackedCall call, Deadline deadline);
+
+  // Returns the calls of the engine that now serves the region; attaches if
+  // necessary, which blocks for at most kAttachSecs. kNotReady: there is no
+  // engine. Other errors: those of AttendantSide::Attach.
+  absl::StatusOr<std::shared_ptr<RpcClient>> Client();
+
+  // Returns the names of the engine's infos. Errors: as Client.
+  absl::StatusOr<std::vector<std::string>> InfoNames();
+
+  // kAlreadyAttached: the engine has a client, also one without a lock, which
+  // an attach would not notice. OK for any other error of the call. Blocks.
+  absl::Status CheckNoClient(Deadline deadline);
+
+ private:
+  static constexpr double kAttachSecs = 1;
+
+  struct Session {
+    std::unique_ptr<AttendantSide> side;
+    std::unique_ptr<RpcClient> client;  // refers to side
+  };
+
+  absl::StatusOr<std::shared_ptr<Session>> Attached();
+
+  const std::string region_;
+  std::mutex mutex_;
+  std::shared_ptr<Session> session_;  // guarded by mutex_
+};
+
+}  // namespace tandem::gateway
+
+#endif  // TANDEM_GATEWAY_ENGINE_LINK_H_

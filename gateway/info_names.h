@@ -1,0 +1,33 @@
+// The names of a region's columns of infos, from the task's description.
+//
+// Data flow: the description's JSON (docs/protocol.md, "Infos and the
+// description") -> a name for each column.
+//
+//   const std::vector<std::string> names = InfoNames(json, plan.info_size);
+
+#ifndef TANDEM_GATEWAY_INFO_NAMES_H_
+#define TANDEM_GATEWAY_INFO_NAMES_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "schema/layout/lrbc.h"
+#include "transport/memory/region_mapping.h"
+
+namespace tandem::gateway {
+
+// Returns `columns` names: "x_position" for a number, "forces_0", "forces_1"
+// and so on for an array. Columns without a name in the description, which is
+// the engine's untrusted text, are named "info_7" by their number.
+std::vector<std::string> InfoNames(absl::string_view description,
+                                   size_t columns);
+
+// Returns the names of a region's infos. `plan` is its checked header.
+std::vector<std::string> InfoNames(const LrbcHeader& plan,
+                                   const RegionMapping& mapping);
+
+}  // namespace tandem::gateway
+
+#endif  // TANDEM_GATEWAY_INFO_NAMES_H_

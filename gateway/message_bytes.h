@@ -1,0 +1,23 @@
+// Messages as gRPC's bytes, for services of any type of message.
+//
+//   grpc::ByteBuffer bytes = BytesOf(response);
+//   grpc::Status status = Parse(bytes, &request);
+
+#ifndef TANDEM_GATEWAY_MESSAGE_BYTES_H_
+#define TANDEM_GATEWAY_MESSAGE_BYTES_H_
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/status.h>
+
+namespace tandem::gateway {
+
+grpc::ByteBuffer BytesOf(const google::protobuf::MessageLite& message);
+
+// INVALID_ARGUMENT: the bytes are no such message.
+grpc::Status Parse(const grpc::ByteBuffer& bytes,
+                   google::protobuf::MessageLite* message);
+
+}  // namespace tandem::gateway
+
+#endif  // TANDEM_GATEWAY_MESSAGE_BYTES_H_

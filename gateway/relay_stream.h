@@ -1,0 +1,80 @@
+// RelayStream: gRPC's reactor for a stream.
+//
+// Data flow: items -> a thread of StreamPlaces, which keeps only the newest
+// that gRPC has not taken -> gRPC -> the program. So a slow program loses
+// items; nothing waits for it. The number of lost items is in the stream's
+// trailing metadata, "tandem-lost-items". Ownership: deletes itself after gRPC
+// and its thread have finished with it.
+//
+//   return RelayStream::Start(&gateway->streams, context, std::move(items));
+
+#ifndef TANDEM_GATEWAY_RELAY_STREAM_H_
+#define TANDEM_GATEWAY_RELAY_STREAM_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "gateway/stream_items.h"
+#include "gateway/work_queue.h"
+
+namespace tandem::gateway {
+
+// The threads of all streams. A cancelled stream has no place any more, though
+// its thread needs up to 0.1 s to end; a new stream then waits for a thread.
+struct StreamPlaces {
+  StreamPlaces(size_t most_open, size_t most_waiting)
+      : threads(most_open, most_waiting) {}
+
+  std::atomic<size_t> open = 0;  // not cancelled; publishes no other data
+  WorkQueue threads;
+};
+
+class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  // Returns a stream with a place. It ends with RESOURCE_EXHAUSTED if none is
+  // free.
+  static RelayStream* Start(StreamPlaces* places,
+                            grpc::CallbackServerContext* context,
+                            std::unique_ptr<StreamItems> items);
+
+  // Returns a stream without items, which ends with this status.
+  static RelayStream* Ended(const grpc::Status& status);
+
+ private:
+  RelayStream(grpc::CallbackServerContext* context, StreamPlaces* places)
+      : context_(context), places_(places) {}
+
+  absl::Status Pass(StreamItems* items);
+  bool IsCancelled();
+  void FreePlace();  // the caller holds mutex_
+  void Offer(grpc::ByteBuffer item);
+  void End(const absl::Status& status);
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override { delete this; }
+
+  grpc::CallbackServerContext* const context_;
+  StreamPlaces* places_;      // nullptr: it has no place
+  grpc::ByteBuffer current_;  // gRPC reads it while writing_
+  std::mutex mutex_;
+  std::condition_variable written_;
+  // Guarded by mutex_.
+  std::optional<grpc::ByteBuffer> newest_;
+  bool writing_ = false;
+  bool cancelled_ = false;
+  uint64_t lost_ = 0;
+};
+
+}  // namespace tandem::gateway
+
+#endif  // TANDEM_GATEWAY_RELAY_STREAM_H_

@@ -1,0 +1,95 @@
+// EngineDesk: what a front end shows of engines and does with them, without
+// waiting.
+//
+// Data flow: a region's name -> the inspector, on a thread -> its JSON report;
+// a user's action -> EngineControl, on another thread -> Pending.
+// Ownership: one front end; its one thread. Reading takes nothing of an engine;
+// an action takes an attendant slot.
+//
+//   EngineDesk desk("viewer");
+//   if (auto report = desk.Report("demo", now, 0)) Show(*report);
+//   auto pending = desk.Act({.what = "pause", .region = "demo", .on = true});
+//
+// The slot is left when the action is done, except while it holds a pause: the
+// end of the attendant ends the pause.
+
+#ifndef TANDEM_VIZ_INSPECT_ENGINE_DESK_H_
+#define TANDEM_VIZ_INSPECT_ENGINE_DESK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "viz/core/background.h"
+#include "viz/core/engine_control.h"
+#include "viz/core/work_thread.h"
+#include "viz/inspect/inspection.h"
+
+namespace tandem {
+
+struct EngineAction {
+  std::string what = {};  // "switch", "pause", "step" or "mode"
+  std::string region = {};
+  std::string service = {};  // switch
+  std::string mode = {};     // mode: of EngineControl::ModeNames
+  double factor = 1;         // mode: of real time
+  bool on = false;           // switch, pause
+};
+
+class EngineDesk {
+ public:
+  static constexpr int64_t kForgetNs = 10'000'000'000;
+  static constexpr size_t kMostReports = 64;
+
+  // `label` is the attendant's, for display.
+  explicit EngineDesk(std::string label) : label_(std::move(label)) {}
+  EngineDesk(const EngineDesk&) = delete;
+  EngineDesk& operator=(const EngineDesk&) = delete;
+
+  static bool IsAction(absl::string_view what) {
+    return what == "switch" || what == "pause" || what == "step" ||
+           what == "mode";
+  }
+
+  // As SlowRead::Newest: the inspector's JSON object (viz/README.md). Forgets
+  // reports that were not asked for within kForgetNs; has none beyond
+  // kMostReports.
+  std::shared_ptr<const std::string> Report(const std::string& region,
+                                            int64_t now_ns,
+                                            int64_t not_before_ns);
+
+  // Starts an action. `done` gets the result on the desk's thread, before the
+  // Pending has it. Its status: EngineControl's, or kInvalidArgument: an
+  // unknown action or service; kNotReady: too many actions wait.
+  std::shared_ptr<Pending> Act(
+      const EngineAction& action,
+      std::function<void(const absl::Status& status)> done = {});
+
+ private:
+  absl::Status Perform(const EngineAction& action);
+
+  struct Reading {
+    std::shared_ptr<SlowRead<std::string>> report =
+        std::make_shared<SlowRead<std::string>>();
+    // Of report_thread_. One for each region: it keeps its last report.
+    std::shared_ptr<Inspector> inspector = std::make_shared<Inspector>();
+  };
+
+  const std::string label_;
+  std::map<std::string, Reading> readings_;  // by region
+  // Of engines that this program has paused. Of action_thread_.
+  std::map<std::string, EngineControl> paused_;
+  // Last: they use the members above.
+  WorkThread action_thread_;
+  WorkThread report_thread_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_INSPECT_ENGINE_DESK_H_
