@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Begins each command of this folder, which sources it with its help as standard input: strict mode, the top of the source
 # tree as `root`, and --help, which prints the help and ends the command.
 set -euo pipefail

@@ -30,7 +30,6 @@ from tests.benchmark import (
     python_environments,
     slow_lane,
     steps,
-    together,
     worker,
 )
 from tests.benchmark.harness import Measurement, Plan, figures_of
@@ -38,12 +37,12 @@ from tests.benchmark.interpreters import make_interpreter
 from tests.benchmark.rows import Suite
 
 _NAMES = (
-    *"steps busy engines make_vec workers mujoco scaling start training deaths".split(),
-    *"frames messages calls together gateway slow_lane".split(),
+    *"steps busy engines make_vec workers mujoco start deaths".split(),
+    *"frames messages calls gateway slow_lane".split(),
 )
 _ALL = [
     module.SUITES
-    for module in (steps, engines, environments, python_environments, calls, micro, together, gateway, slow_lane)
+    for module in (steps, engines, environments, python_environments, calls, micro, gateway, slow_lane)
 ]
 _LARGE = ("torch",)  # gigabytes: its rows are measured if tools/extra_env has made it
 SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES}

@@ -1,4 +1,4 @@
-"""Tandem's environments, compared with a bare MuJoCo loop, EnvPool and Gymnasium's vectors: steps, start, training.
+"""Tandem's environments, compared with a bare MuJoCo loop, EnvPool and Gymnasium's vectors: steps and start.
 
 All rows but the bare loop step with the same random actions. The peers' rows run in their environment of
 tools/extra_env.
@@ -28,8 +28,7 @@ _BATCHES = 64  # batches of actions, used repeatedly
 _WARM_UP_BATCHES = 40  # enough for two episodes of Humanoid
 _TIMEOUT_SECS = 60.0
 _ATTACHES = 20
-_FULL_SECONDS = 0.5  # the shortest turn whose training has all environments
-_TRAINING_ENVS, _QUICK_TRAINING_ENVS = 64, 4
+_PEERS = ("envpool", "EnvPool"), ("gymnasium_sync", "SyncVectorEnv"), ("gymnasium_async", "AsyncVectorEnv")
 
 Floats = NDArray[np.float32]
 
@@ -292,72 +291,6 @@ def _start_of_peer(kind: str, name: str, seconds: float) -> Figures:
         return _start(make, {})
 
 
-class Timed:
-    """Environments in the form that the quickstart's training uses, with a clock around each call.
-
-    Attributes:
-      secs: The seconds in calls so far.
-    """
-
-    def __init__(self, envs: Any, num_envs: int, reset: Callable[[int], Any], step: Callable[[Floats], Any]) -> None:
-        """Takes environments whose observation space and action space are boxes."""
-        obs_space, act_space = (
-            getattr(envs, f"single_{kind}_space", None) or getattr(envs, f"{kind}_space")
-            for kind in ("observation", "action")
-        )
-        self.num_envs, self.act_size, self.obs_size = num_envs, act_space.shape[-1], obs_space.shape[-1]
-        self.actions = np.zeros((num_envs, self.act_size), np.float32)
-        self._dtype, self._reset, self._step = act_space.dtype, reset, step
-        self.secs = 0.0
-
-    def reset(self, *, seed: int) -> Floats:
-        """Resets every environment."""
-        began = time.perf_counter()
-        obs = np.asarray(self._reset(seed), np.float32)
-        self.secs += time.perf_counter() - began
-        return obs
-
-    def step(self, actions: Floats) -> tuple[Floats, Any, Any]:
-        """Steps every environment."""
-        began = time.perf_counter()
-        obs, rewards, terminated, truncated, _ = self._step(np.asarray(actions, self._dtype))
-        found = np.asarray(obs, np.float32), rewards, terminated | truncated
-        self.secs += time.perf_counter() - began
-        return found
-
-
-def _training(kind: str, name: str, seconds: float) -> Figures:
-    """Trains for two iterations, and measures the second."""
-    from examples import train_ars
-
-    num_envs = _TRAINING_ENVS if seconds >= _FULL_SECONDS else _QUICK_TRAINING_ENVS
-    cell = Cell(train_ars.TASK, num_envs, len(os.sched_getaffinity(0)))
-    make = functools.partial(tandem.make_vec, cell.task, num_envs) if kind == "make_vec" else _maker(kind, cell)
-    with _silence():
-        envs = make()
-    try:
-        # EnvPool's environments get their seeds at construction.
-        reset = (lambda seed: envs.reset()[0]) if kind == "envpool" else (lambda seed: envs.reset(seed=seed)[0])
-        timed = Timed(envs, num_envs, reset, envs.step)
-        iterate: Callable[[], float] = train_ars.Search(timed, seed=0).iterate  # type: ignore[arg-type]
-        iterate()
-        client = envs.client if kind == "make_vec" else None
-        env_secs, physics = timed.secs, client.stats().physics_secs if client else 0.0
-        began = time.perf_counter()
-        iterate()
-        wall = time.perf_counter() - began
-        env_secs = timed.secs - env_secs
-        found = {"seconds": wall, "policy": wall - env_secs, "environments": env_secs}
-        return found | {"of that physics": client.stats().physics_secs - physics} if client else found
-    finally:
-        envs.close()
-
-
-def _peer_rows(function: Callable[..., Figures], label: str, against: tuple[str, ...]) -> list[Row]:
-    kinds = ("envpool", "EnvPool"), ("gymnasium_sync", "SyncVectorEnv"), ("gymnasium_async", "AsyncVectorEnv")
-    return [Row(kind, f"{name}{label}", turns(function, kind), against, "peers") for kind, name in kinds]
-
-
 SUITES = {
     suite.name: suite
     for suite in (
@@ -384,25 +317,8 @@ SUITES = {
                     [
                         Row("launch", "Tandem, engine launched and attached to", turns(_start_of_client)),
                         Row("make_vec", "Tandem, make_vec", turns(_start_of_make_vec)),
-                        *_peer_rows(_start_of_peer, "", ()),
+                        *(Row(kind, label, turns(_start_of_peer, kind), (), "peers") for kind, label in _PEERS),
                     ],
-                )
-            ],
-            __name__,
-            slow=True,
-        ),
-        Suite(
-            "training",
-            "an iteration of the quickstart's training, compared with the same on EnvPool and Gymnasium's vectors",
-            [
-                Case(
-                    f"An iteration of the quickstart's training, {_TRAINING_ENVS} environments (--quick: "
-                    f"{_QUICK_TRAINING_ENVS})",
-                    [
-                        Row("make_vec", "Tandem, make_vec", turns(_training, "make_vec")),
-                        *_peer_rows(_training, "", ("make_vec",)),
-                    ],
-                    ("seconds",),
                 )
             ],
             __name__,

@@ -131,28 +131,6 @@ def _busy_cases() -> Iterator[Case]:
         yield Case(f"{size}, both sides on one core", [_on_one_core(row) for row in _busy_rows(size)], ratios)
 
 
-def _scaling_rows() -> Iterator[Row]:
-    sizes = [Size(envs, 32, 8) for envs in (1, 16, 256, 4096, 16384)] + [Size(64, obs, 8) for obs in (4, 1000)]
-    for size in sizes:
-        kinds: Sequence[Row] = _rows(size, min(_EXCHANGES, max(100, 40_000_000 // (size.envs * size.obs))))
-        for row in kinds:
-            if row.key in ("spin", "host_spin", "python_adaptive"):
-                opened = turns(_by_environment, row.open, size.envs)
-                yield Row(
-                    f"{row.key}_{size.envs}_{size.obs}",
-                    f"{size}, {row.label}",
-                    opened,
-                    (f"spin_{size.envs}_{size.obs}",),
-                )
-
-
-def _by_environment(
-    opened: Callable[[str], AbstractContextManager[Turn]], envs: int, name: str, seconds: float
-) -> Figures:
-    with opened(name) as turn:
-        return {"p50 ns of an environment's step": 1e3 * turn(seconds)["p50 us"] / envs}
-
-
 SUITES = {
     suite.name: suite
     for suite in (
@@ -166,18 +144,6 @@ SUITES = {
             "busy",
             "the step round trip beside 0, 1 and 2 busy processes, and with both sides on one core",
             list(_busy_cases()),
-            __name__,
-        ),
-        Suite(
-            "scaling",
-            "the time of an environment's step with 1 to 16,384 environments, and by the size of observations",
-            [
-                Case(
-                    "environments × obs × act, by the bare spin",
-                    list(_scaling_rows()),
-                    ("p50 ns of an environment's step",),
-                )
-            ],
             __name__,
         ),
     )

@@ -35,12 +35,12 @@ NEEDS = {
     "clone": "a clone of this repository, on Debian 12",
     "daemon": "the slow lane's programs on PATH, and grpcio",
     "display": "a display",
-    "environments": "packages with environments, by tools/environments_test",
-    "frameworks": "torch and the frameworks, by tools/frameworks_test",
+    "environments": "packages with environments, by tools/test --with environments",
+    "frameworks": "torch and the frameworks, by tools/test --with frameworks",
     "minutes": "minutes of time, or of download",
     "pygame": "Gymnasium's extra classic-control",
-    "queries": "the table of two runs, by tools/queries_test",
-    "ray": "Ray, by tools/ray_test",
+    "queries": "the table of two runs, by tools/test --with queries",
+    "ray": "Ray, by tools/test --with ray",
     "wheel": "the wheel's file in the folder, in an environment that lacks it",
 }
 

@@ -1,4 +1,4 @@
-"""ParallelEnvs of PettingZoo as rows, compared with a loop over them; run by `tools/environments_test`."""
+"""ParallelEnvs of PettingZoo as rows, compared with a loop over them; run by `tools/test --with environments`."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""Runs the tests of this folder with pytest and counts them; `tools/frameworks_test` calls it."""
+"""Runs the tests of this folder with pytest and counts them; `tools/test --with frameworks` calls it."""
 
 import os
 import sys
@@ -9,13 +9,12 @@ import sb3s_tests
 
 import tandem
 
-sys.path.extend(str(Path(__file__).parents[1] / folder) for folder in ("environments", "learning"))
+sys.path.append(str(Path(__file__).parents[1] / "environments"))
 from their_tests import TheirTests
 
 _FOLDER = Path(__file__).parent
 tandem.__path__.append(str(_FOLDER.parents[1] / "client_py/tandem"))  # tandem.testing, which no wheel has
 _TESTS_OF_SB3 = Path(os.environ["SB3_TESTS"])
-_FACE_OF_SB3 = _FOLDER.parent / "learning" / "sb3_face_test.py"
 
 
 class _Counter:
@@ -49,7 +48,7 @@ def main() -> None:
     os.environ["MUJOCO_GL"] = "egl"
     counter = _Counter()
     settings = ["-c", "/dev/null", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={_FOLDER}"]
-    files = [str(path) for path in [*sorted(_FOLDER.glob("*_test.py")), _FACE_OF_SB3]]
+    files = [str(path) for path in sorted(_FOLDER.glob("*_test.py"))]
     files += [str(_TESTS_OF_SB3 / name) for name in sb3s_tests.TESTS]
     theirs = TheirTests(_TESTS_OF_SB3, sb3s_tests.replace, fails=sb3s_tests.FAILS, other_texts=sb3s_tests.OTHER_TEXTS)
     code = pytest.main([*settings, *files, *sys.argv[1:]], plugins=[counter, theirs])

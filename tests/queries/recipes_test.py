@@ -1,6 +1,6 @@
 """The page's SQL gives correct results on a table that a daemon has written, with and without a running daemon.
 
-tools/queries_test, which has pandas and DuckDB, runs the page's Python.
+tools/test --with queries, which has pandas and DuckDB, runs the page's Python.
 """
 
 from pathlib import Path

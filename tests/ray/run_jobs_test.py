@@ -24,7 +24,7 @@ _PORT, _DASHBOARD = 6397, 8297
 _ADDRESS = f"http://127.0.0.1:{_DASHBOARD}"
 _SECS = 120.0
 
-pytestmark = pytest.mark.skipif(not _DAEMON, reason="tools/ray_test sets TANDEM_DAEMON_PROGRAM")
+pytestmark = pytest.mark.skipif(not _DAEMON, reason="tools/test --with ray sets TANDEM_DAEMON_PROGRAM")
 
 _WORKER = """
 import json, sys, time

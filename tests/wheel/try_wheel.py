@@ -1,4 +1,4 @@
-"""Installs wheels from a package index into new virtual environments, and uses them; tools/wheel_test runs it.
+"""Installs wheels from a package index into new virtual environments, and uses them; tools/test --with wheel runs it.
 
 For each Python: without the mujoco package; with the pages' examples; beside the newest mujoco and an older one; and,
 for the oldest Python, with the lowest versions that the wheel permits.

@@ -83,8 +83,14 @@ def _make_inline(ctx, header):
         fail("One line `%s` expected in %s. Next: see whether pybind11 needs _make_inline any more." % (declaration, header))
     ctx.file(header, text.replace(declaration, declaration.replace("const", "inline const", 1)), executable = False)
 
-def _install(ctx, python, requirements, options = []):
-    _run(ctx, "pip install of " + str(requirements), [
+# tools/build/lock.py describes these files.
+_PACKAGES = "@//tools/build/packages:"
+
+def _install(ctx, python, name, options = []):
+    for lock in ["all", "luckyrobots_session", "mujoco_core"]:
+        ctx.path(Label(_PACKAGES + lock + ".lock"))  # so that a new lock is another repository
+    ctx.file("requirements.txt", _run(ctx, "reading the lock file", [ctx.path(Label(_PACKAGES + "locked")), name]))
+    _run(ctx, "pip install of " + name, [
         python,
         "-m",
         "pip",
@@ -95,7 +101,7 @@ def _install(ctx, python, requirements, options = []):
         "--only-binary",
         ":all:",
         "--requirement",
-        ctx.path(requirements),
+        "requirements.txt",
     ] + options)
 
 def _interpreter(ctx):
@@ -116,8 +122,8 @@ def _pip_repository_impl(ctx):
     _run(ctx, "%s -m venv (needs Debian's python3-venv; next: tools/setup)" % interpreter, [interpreter, "-m", "venv", venv])
 
     ctx.report_progress("Installing Python packages (about 200 MB; minutes on a slow line)")
-    _install(ctx, python, ctx.attr.requirements)
-    _install(ctx, python, ctx.attr.replacements, ["--upgrade"])
+    for name in ctx.attr.lists:
+        _install(ctx, python, name, ["--upgrade"])
 
     ctx.report_progress("Reading where the packages lie")
     include, site = _run(ctx, "asking Python for its folders", [
@@ -154,8 +160,7 @@ pip_repository = repository_rule(
     environ = ["TANDEM_PYTHON"],  # builds for another Python than the project's
     attrs = {
         "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "a file naming the Python to build for"),
-        "requirements": attr.label(mandatory = True, allow_single_file = True, doc = "the lock file, with hashes"),
-        "replacements": attr.label(mandatory = True, allow_single_file = True, doc = "packages installed in place of its own"),
+        "lists": attr.string_list(mandatory = True, doc = "of packages; a later one replaces packages of an earlier one"),
     },
 )
 
@@ -171,7 +176,7 @@ py_library(
 
 def _pip_packages_repository_impl(ctx):
     ctx.report_progress("Installing Python packages of %s" % ctx.name)
-    _install(ctx, _interpreter(ctx), ctx.attr.requirements, ["--target", ctx.path("packages")])
+    _install(ctx, _interpreter(ctx), ctx.attr.list, ["--target", ctx.path("packages")])
     ctx.file("BUILD.bazel", _PACKAGES_BUILD.format(name = ctx.name))
 
 # Packages for the tests that depend on @name, beside those of the virtual environment. Bazel installs them when it first
@@ -181,6 +186,6 @@ pip_packages_repository = repository_rule(
     environ = ["TANDEM_PYTHON"],
     attrs = {
         "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "as pip_repository's"),
-        "requirements": attr.label(mandatory = True, allow_single_file = True, doc = "the lock file, with hashes"),
+        "list": attr.string(mandatory = True, doc = "of packages"),
     },
 )

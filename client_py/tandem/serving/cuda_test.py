@@ -30,7 +30,7 @@ from tools.testing import pytest_main
 
 _ENGINE = Path(__file__).parents[1] / "testing" / "cuda_engine.py"
 _ENVS = 3
-# Tests kill at each n-th begin or end of a call of the driver, from these on. For tools/gpu_test these are all.
+# Tests kill at each n-th begin or end of a call of the driver, from these on. For tools/test --with gpu these are all.
 _STRIDE = 17
 _FIRSTS = range(1, _STRIDE + 1) if os.environ.get("TANDEM_GPU_ALL") else [1]
 _TAG = f"-{uuid.uuid4().hex[:12]}"  # of the memory of this file's processes
@@ -104,7 +104,7 @@ def test_each_step_is_read_on_the_gpu(gpu: StandIn, engine: EngineProcess) -> No
 
 
 def test_many_steps_are_read_on_the_gpu() -> None:
-    """The short form of tools/gpu_test: now and then a thread of the stand-in does a task, later than its call."""
+    """The short form of tools/test --with gpu: now and then a thread of the stand-in does a task, later than its call."""
     steps = (sys.executable, "-m", "tandem.testing.cuda_steps", "--steps", "5000")
     done = subprocess.run(
         steps, env={**os.environ, "TANDEM_STANDIN_INLINE": "15"}, capture_output=True, text=True, check=False

@@ -1,0 +1,76 @@
+# shellcheck shell=bash disable=SC2154
+# The tests that need more packages or more time than the others: one function for each name of `tools/test --with`, which
+# sources this file. Each gets the arguments behind `--`.
+
+pytest_by() {  # pytest_by PYTHON ARGUMENT ...: that Python, with the build in front of its packages
+  TANDEM_RUN_BY="$1" tools/python -m pytest -c /dev/null -p no:cacheprovider --import-mode=importlib --rootdir="${root}" -rA "${@:2}"
+}
+
+with_environments() {
+  pytest_by "$(tools/extra_env environments)" tests/environments "$@"
+}
+
+with_frameworks() {
+  local python
+  python="$(tools/extra_env torch)"
+  env --unset=TANDEM_PYTHON tools/bazel build --ui_event_filters=-info,-stdout --show_result=0 //client_py:wheel \
+    //engine_adapter/conformance:suite //transport/gpu:standin_cuda.so >&2
+  env --unset=PYTHONPATH "${python}" -m pip --quiet --disable-pip-version-check install --no-deps --target "${scratch}/wheel" \
+    bazel-bin/client_py/wheel/*.whl
+  tools/framework_packages "${scratch}"
+  SB3_TESTS="${scratch}/tests" PYTHONPATH="${scratch}/wheel:${scratch}/packages" "${python}" tests/frameworks/run.py "$@"
+}
+
+with_gpu() {  # the stand-in for the CUDA driver
+  build //transport/gpu:standin_cuda.so //client_py/tandem:serving/cuda_test
+  TANDEM_GPU_ALL=1 bazel-bin/client_py/tandem/serving/cuda_test -q -k killed
+  TANDEM_STANDIN_INLINE=15 TANDEM_CUDA_LIBRARY="${root}/bazel-bin/transport/gpu/standin_cuda.so" \
+    tools/python -m tandem.testing.cuda_steps --steps "${1:-1000000}"
+}
+
+with_gymnasium() {
+  (($# > 0)) || usage_error 'expected a clone of Gymnasium behind --, found nothing'
+  SDL_VIDEODRIVER=dummy MUJOCO_GL=egl TANDEM_RUN_BY="$(tools/extra_env environments)" tools/python \
+    tests/environments/gymnasiums_tests.py "$(realpath "$1")" "${scratch}" "${@:2}"
+}
+
+with_page() {
+  tools/bazel test --local_test_jobs=1 --test_output=errors "$@" //tests/web:page_tests
+}
+
+with_queries() {
+  local python
+  python="$(tools/extra_env queries)"
+  build //tests/queries:two_runs
+  # In the runfiles, where the program finds the daemon.
+  (cd bazel-bin/tests/queries/two_runs.runfiles/tandem && ../../two_runs "${scratch}")
+  "${python}" tests/queries/recipes.py docs/telemetry_queries.md "${scratch}"
+}
+
+with_ray() {
+  build //slow_lane:daemon
+  TANDEM_DAEMON_PROGRAM="${root}/bazel-bin/slow_lane/daemon/tandem-daemon" \
+    PYTHONPATH="${root}${PYTHONPATH:+:${PYTHONPATH}}" pytest_by "$(tools/extra_env ray)" tests/ray "$@"
+}
+
+with_torch() {
+  build //transport/gpu:standin_cuda.so
+  pytest_by "$(tools/extra_env torch)" tests/frameworks/sb3_face_test.py tests/frameworks/torch_test.py "$@"
+}
+
+with_wheel() {  # with_wheel PYTHON ...
+  local version python pairs=()
+  tools/wheels --list "$@" >"${scratch}/pythons"
+  read -r _ python <"${scratch}/pythons"
+  "${python}" -m venv "${scratch}/venv"
+  "${scratch}/venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "${scratch}/pip" .
+  tools/wheels --out "${scratch}/wheels" "$@"
+  for wheel in "${scratch}"/pip/*.whl; do
+    cmp "${wheel}" "${scratch}/wheels/${wheel##*/}"
+    echo "ok ${wheel##*/}: the same by pip wheel"
+  done
+  while read -r version python; do
+    pairs+=("${python}=$(echo "${scratch}"/wheels/*-cp"${version/./}"-*.whl)")
+  done <"${scratch}/pythons"
+  tools/python -m tests.wheel.try_wheel "${pairs[@]}"
+}
