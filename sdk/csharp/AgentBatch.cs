@@ -9,8 +9,11 @@ using System;
 
 namespace Tandem
 {
+    /// <summary>The agents that an external trainer controls, one for each environment, in arrays on the
+    /// heap.</summary>
     public sealed class AgentBatch
     {
+        /// <summary>Makes the arrays of `count` agents.</summary>
         public AgentBatch(int count, int stateSize, int actionSize)
         {
             Count = count;
@@ -21,14 +24,20 @@ namespace Tandem
             Truncateds = new byte[count];
         }
 
+        /// <summary>The number of agents.</summary>
         public int Count { get; private set; }
+        /// <summary>Observations, [Count * stateSize], which the agents write.</summary>
         public float[] StateBuffer { get; private set; }
+        /// <summary>Actions, [Count * actionSize], which the agents read.</summary>
         public float[] ActionBuffer { get; private set; }
+        /// <summary>Rewards, [Count].</summary>
         public float[] Rewards { get; private set; }
+        /// <summary>Terminations, [Count]: 0 or 1.</summary>
         public byte[] Dones { get; private set; }
+        /// <summary>Truncations, [Count]: 0 or 1.</summary>
         public byte[] Truncateds { get; private set; }
 
-        // Starts new episodes, and writes the agents' rows of StateBuffer.
+        /// <summary>Starts new episodes, and writes the agents' rows of StateBuffer.</summary>
         public Action<ResetRequest> ResetAgent { get; set; }
     }
 }

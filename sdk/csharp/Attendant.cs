@@ -9,11 +9,13 @@ using System;
 
 namespace Tandem
 {
+    /// <summary>Calls an engine's RPCs in addition to its client, such as a control GUI in another process.</summary>
     public sealed unsafe class Attendant : IDisposable
     {
         private readonly TandemHandle _handle;
 
-        // `label`: for people, at most 55 bytes. AlreadyAttached: all slots are taken. Other errors: as Client.Attach.
+        /// <summary>`label`: for people, at most 55 bytes. AlreadyAttached: all slots are taken. Other errors: as
+        /// Client.Attach.</summary>
         public static Attendant Attach(string name = null, string label = null, double timeoutSecs = 10)
         {
             Native.CheckVersion();
@@ -36,9 +38,10 @@ namespace Tandem
             Rpc = new Rpc(Native.tandem_attendant_rpc(_handle), _handle);
         }
 
+        /// <summary>The engine's RPCs.</summary>
         public Rpc Rpc { get; private set; }
 
-        // Twice: no effect.
+        /// <summary>Twice: no effect.</summary>
         public void Dispose()
         {
             _handle.Dispose();

@@ -23,28 +23,38 @@ using System.Runtime.InteropServices;
 
 namespace Tandem
 {
+    /// <summary>When an ended episode is followed by the next, as Gymnasium's AutoresetMode.</summary>
     public enum Autoreset
     {
+        /// <summary>In the step that ends the episode.</summary>
         SameStep = 0,
+        /// <summary>In the step after it.</summary>
         NextStep = 1,
+        /// <summary>When the client requests it.</summary>
         Disabled = 2
     }
 
+    /// <summary>How a side waits for the other: docs/waiting.md.</summary>
     public enum WaitMode
     {
+        /// <summary>Spins first, then sleeps.</summary>
         Adaptive = 0,
+        /// <summary>Spins; needs a core of its own.</summary>
         Spin = 1,
+        /// <summary>Sleeps.</summary>
         Block = 2
     }
 
+    /// <summary>Steps an engine from C#.</summary>
     public sealed unsafe class Client : IDisposable, IRegionOwner
     {
         private readonly TandemHandle _handle;
         private RegionArray _obs, _actions, _rewards, _dones, _terminateds, _truncateds, _resets;
         private int _mapping;
 
-        // Waits for an engine that serves the region, and attaches. `name` null: LUCKY_SHM_NAME, else "tandem". Errors:
-        // NotReady, StepTimeout, AlreadyAttached, LayoutMismatch, AccessDenied, EngineFailed.
+        /// <summary>Waits for an engine that serves the region, and attaches. `name` null: LUCKY_SHM_NAME, else
+        /// "tandem". Errors: NotReady, StepTimeout, AlreadyAttached, LayoutMismatch, AccessDenied,
+        /// EngineFailed.</summary>
         public static Client Attach(string name = null, double timeoutSecs = 10,
             Autoreset autoreset = Autoreset.SameStep, WaitMode wait = WaitMode.Adaptive)
         {
@@ -70,35 +80,41 @@ namespace Tandem
             Rpc = new Rpc(Native.tandem_client_rpc(_handle), _handle);
         }
 
+        /// <summary>The number of environments.</summary>
         public int NumEnvs => _obs.Shape[0];
 
+        /// <summary>Values of an environment's observation.</summary>
         public int ObsSize => _obs.Shape[1];
 
+        /// <summary>Values of an environment's action.</summary>
         public int ActSize => _actions.Shape[1];
 
-        // The RPCs of this client.
+        /// <summary>The RPCs of this client.</summary>
         public Rpc Rpc { get; private set; }
 
-        // float32[num_envs * obs_size].
+        /// <summary>float32[num_envs * obs_size].</summary>
         public ReadOnlySpan<float> Obs => _obs.Span<float>();
 
-        // float32[num_envs * act_size], which Send() sends.
+        /// <summary>float32[num_envs * act_size], which Send() sends.</summary>
         public Span<float> Actions => _actions.Span<float>();
 
-        // One for each environment.
+        /// <summary>One for each environment.</summary>
         public ReadOnlySpan<float> Rewards => _rewards.Span<float>();
 
-        // 1: the episode has ended, by termination or truncation.
+        /// <summary>1: the episode has ended, by termination or truncation.</summary>
         public ReadOnlySpan<byte> Dones => _dones.Span<byte>();
 
+        /// <summary>Terminations, [NumEnvs]: 0 or 1.</summary>
         public ReadOnlySpan<byte> Terminateds => _terminateds.Span<byte>();
 
+        /// <summary>Truncations, [NumEnvs]: 0 or 1.</summary>
         public ReadOnlySpan<byte> Truncateds => _truncateds.Span<byte>();
 
-        // The region's reset flags, for display: SendReset sets them.
+        /// <summary>The region's reset flags, for display: SendReset sets them.</summary>
         public ReadOnlySpan<byte> Resets => _resets.Span<byte>();
 
-        // The image region: uint8, in the shape of Array("images"). InvalidArgument: the engine has none.
+        /// <summary>The image region: uint8, in the shape of Array("images"). InvalidArgument: the engine has
+        /// none.</summary>
         public ReadOnlySpan<byte> Images => Array("images").Span<byte>();
 
         int IRegionOwner.MappingNumber
@@ -110,10 +126,10 @@ namespace Tandem
             }
         }
 
-        // Finds an array: those above, and "final_obs", "infos", "final_infos", "images". Of a region with fields also
-        // "obs/PATH", "final_obs/PATH", "action/PATH", "reward64", "status", "episode_return", "episode_length", as
-        // tandem.h says; Obs and Actions are then empty, unless they are float32 rows. Unsupported: a field of more
-        // than four dimensions.
+        /// <summary>Finds an array: those above, and "final_obs", "infos", "final_infos", "images". Of a region with
+        /// fields also "obs/PATH", "final_obs/PATH", "action/PATH", "reward64", "status", "episode_return",
+        /// "episode_length", as tandem.h says; Obs and Actions are then empty, unless they are float32 rows.
+        /// Unsupported: a field of more than four dimensions.</summary>
         public RegionArray Array(string name)
         {
             tandem_array array = default(tandem_array);
@@ -122,7 +138,7 @@ namespace Tandem
             return new RegionArray(name, ref array, this);
         }
 
-        // The task's spaces, infos and time limit, as JSON.
+        /// <summary>The task's spaces, infos and time limit, as JSON.</summary>
         public string Description
         {
             get
@@ -136,14 +152,14 @@ namespace Tandem
             }
         }
 
-        // Requests a step with the values of Actions, all finite. InvalidAction, StepPending, PeerGone: nothing was
-        // sent.
+        /// <summary>Requests a step with the values of Actions, all finite. InvalidAction, StepPending, PeerGone:
+        /// nothing was sent.</summary>
         public void Send()
         {
             TandemException.Check(Native.tandem_client_send(_handle, null, 0));
         }
 
-        // Copies num_envs * act_size actions, and requests a step.
+        /// <summary>Copies num_envs * act_size actions, and requests a step.</summary>
         public void Send(ReadOnlySpan<float> actions)
         {
             if (actions.IsEmpty)
@@ -154,7 +170,7 @@ namespace Tandem
             }
         }
 
-        // Requests a reset of these environments; the others keep their state.
+        /// <summary>Requests a reset of these environments; the others keep their state.</summary>
         public void SendReset(ReadOnlySpan<ResetRequest> resets)
         {
             fixed (ResetRequest* first = &MemoryMarshal.GetReference(resets))
@@ -163,27 +179,28 @@ namespace Tandem
             }
         }
 
-        // Waits for the results of what was sent. StepTimeout: it is still pending. PeerGone, BrokenPeer: Reconnect or
-        // Dispose. EngineFailed: the arrays have no results.
+        /// <summary>Waits for the results of what was sent. StepTimeout: it is still pending. PeerGone, BrokenPeer:
+        /// Reconnect or Dispose. EngineFailed: the arrays have no results.</summary>
         public void Recv(double timeoutSecs = 10)
         {
             TandemException.Check(Native.tandem_client_recv(_handle, timeoutSecs));
         }
 
-        // A Send, then a Recv.
+        /// <summary>A Send, then a Recv.</summary>
         public void Step(double timeoutSecs = 10)
         {
             Send();
             Recv(timeoutSecs);
         }
 
+        /// <summary>Send with these actions, then Recv.</summary>
         public void Step(ReadOnlySpan<float> actions, double timeoutSecs = 10)
         {
             Send(actions);
             Recv(timeoutSecs);
         }
 
-        // Resets all environments; environment i starts with seed + i.
+        /// <summary>Resets all environments; environment i starts with seed + i.</summary>
         public void Reset(ulong? seed = null, double timeoutSecs = 10)
         {
             var resets = new ResetRequest[NumEnvs];
@@ -195,8 +212,8 @@ namespace Tandem
             Recv(timeoutSecs);
         }
 
-        // Attaches again, to the engine that now has the name. All environments are reset. LayoutMismatch: task, sizes
-        // or layout changed. RPCs that wait get ClientClosed. Spans from before are invalid.
+        /// <summary>Attaches again, to the engine that now has the name. All environments are reset. LayoutMismatch:
+        /// task, sizes or layout changed. RPCs that wait get ClientClosed. Spans from before are invalid.</summary>
         public void Reconnect(double timeoutSecs = 10)
         {
             ++_mapping;
@@ -204,8 +221,8 @@ namespace Tandem
             FindArrays();
         }
 
-        // Leaves the engine. If a call of another thread is in progress, the client leaves at the end of that call.
-        // Twice: no effect.
+        /// <summary>Leaves the engine. If a call of another thread is in progress, the client leaves at the end of that
+        /// call. Twice: no effect.</summary>
         public void Dispose()
         {
             _handle.Dispose();

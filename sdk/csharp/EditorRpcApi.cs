@@ -7,23 +7,25 @@
 
 namespace Tandem
 {
+    /// <summary>What an editor's panel shows and switches.</summary>
     public static class EditorRpcApi
     {
         private static volatile RpcHost s_host;
 
-        // The running host; null: none.
+        /// <summary>The running host; null: none.</summary>
         public static RpcHost Host
         {
             get { return s_host; }
             internal set { s_host = value; }
         }
 
+        /// <summary>Whether a host serves an engine.</summary>
         public static bool IsRunning => Engine != null;
 
-        // Of the region; "" if no host is running.
+        /// <summary>Of the region; "" if no host is running.</summary>
         public static string SharedMemoryName => Status?.Region ?? "";
 
-        // null: no host is running. Makes a system call.
+        /// <summary>null: no host is running. Makes a system call.</summary>
         public static EngineStatus Status
         {
             get
@@ -39,31 +41,33 @@ namespace Tandem
             }
         }
 
-        // Of the connected client; 0: none.
+        /// <summary>Of the connected client; 0: none.</summary>
         public static int GetClientPid()
         {
             EngineStatus status = Status;
             return status != null && status.HasClient ? status.ClientPid : 0;
         }
 
+        /// <summary>The number of services.</summary>
         public static int GetServiceCount()
         {
             return EngineStatus.ServiceNames.Count;
         }
 
-        // "agent", "mujoco" and so on.
+        /// <summary>"agent", "mujoco" and so on.</summary>
         public static string GetServiceName(int service)
         {
             return EngineStatus.ServiceNames[service];
         }
 
+        /// <summary>Whether a service answers; false for a number that is no service.</summary>
         public static bool IsServiceEnabled(int service)
         {
             EngineStatus status = Status;
             return status != null && ((int)status.EnabledServices >> service & 1) != 0;
         }
 
-        // For all callers. false: no host is running, or the engine does not have the service.
+        /// <summary>For all callers. false: no host is running, or the engine does not have the service.</summary>
         public static bool SetServiceEnabled(int service, bool enabled)
         {
             try

@@ -25,9 +25,11 @@ using tandem.rpc;
 
 namespace Tandem
 {
-    // Does the work. An exception fails it with the exception's text; it does not reach the library.
+    /// <summary>Does the work. An exception fails it with the exception's text; it does not reach the
+    /// library.</summary>
     public delegate void WorkHandler(Work work);
 
+    /// <summary>The functions of tandem.h for engines, as an object.</summary>
     public sealed unsafe class Engine : IDisposable, IRegionOwner
     {
         private readonly TandemHandle _handle;
@@ -35,9 +37,9 @@ namespace Tandem
         private readonly Action<string> _log;
         private EngineArrays _arrays;
 
-        // Makes an engine and its region. The first work resets every environment; then clients can attach. `log` gets
-        // events for people; it needs `work`. Errors: InvalidArgument, AlreadyAttached (the name is in use),
-        // OutOfSharedMemory, AccessDenied.
+        /// <summary>Makes an engine and its region. The first work resets every environment; then clients can attach.
+        /// `log` gets events for people; it needs `work`. Errors: InvalidArgument, AlreadyAttached (the name is in
+        /// use), OutOfSharedMemory, AccessDenied.</summary>
         public static Engine Create(SharedMemoryConfig config, WorkHandler work = null, Action<string> log = null)
         {
             Native.CheckVersion();
@@ -84,10 +86,13 @@ namespace Tandem
             _arrays = new EngineArrays(Array);
         }
 
+        /// <summary>The number of environments.</summary>
         public int NumEnvs => _arrays.NumEnvs;
 
+        /// <summary>Values of an environment's observation.</summary>
         public int ObsSize => _arrays.ObsSize;
 
+        /// <summary>Values of an environment's action.</summary>
         public int ActSize => _arrays.ActSize;
 
         internal EngineArrays Arrays => _arrays;
@@ -101,7 +106,7 @@ namespace Tandem
             }
         }
 
-        // Finds an array: "obs", "actions", "rewards", "terminateds", "truncateds", "infos".
+        /// <summary>Finds an array: "obs", "actions", "rewards", "terminateds", "truncateds", "infos".</summary>
         public RegionArray Array(string name)
         {
             tandem_array array = default(tandem_array);
@@ -110,14 +115,15 @@ namespace Tandem
             return new RegionArray(name, ref array, this);
         }
 
-        // With a callback: serves clients until Stop. Errors: that of the first reset, or of the region's opening.
+        /// <summary>With a callback: serves clients until Stop. Errors: that of the first reset, or of the region's
+        /// opening.</summary>
         public void Run()
         {
             TandemException.Check(Native.tandem_engine_run(_handle));
             GC.KeepAlive(this);
         }
 
-        // With a callback: serves what is pending. false: there was nothing. Errors: as Run.
+        /// <summary>With a callback: serves what is pending. false: there was nothing. Errors: as Run.</summary>
         public bool Poll()
         {
             int served;
@@ -126,8 +132,8 @@ namespace Tandem
             return served != 0;
         }
 
-        // Waits for work. Its kind is None if there is none in time, after Stop, or if a signal handler ran (Mono's
-        // collector uses signals). Errors: as Run.
+        /// <summary>Waits for work. Its kind is None if there is none in time, after Stop, or if a signal handler ran
+        /// (Mono's collector uses signals). Errors: as Run.</summary>
         public Work Next(double timeoutSecs = 0)
         {
             tandem_work work = default(tandem_work);
@@ -136,15 +142,17 @@ namespace Tandem
             return new Work(work, _arrays);
         }
 
-        // Ends the Reset or Step of Next. With a failure, the client gets EngineFailed with its text.
+        /// <summary>Ends the Reset or Step of Next. With a failure, the client gets EngineFailed with its
+        /// text.</summary>
         public void Done(string failure = null)
         {
             TandemException.Check(Native.tandem_engine_done(_handle, Utf8.Bytes(failure)));
         }
 
-        // Answers a Call with an Envelope that has the method's answer. Errors: InvalidArgument (no such Envelope; the
-        // call is unanswered), NoStepPending (it was answered or cancelled, or its caller has left), ConcurrentUse
-        // (another thread is inside a call, such as Run: post the answer to a loop of your own with Next or Poll).
+        /// <summary>Answers a Call with an Envelope that has the method's answer. Errors: InvalidArgument (no such
+        /// Envelope; the call is unanswered), NoStepPending (it was answered or cancelled, or its caller has left),
+        /// ConcurrentUse (another thread is inside a call, such as Run: post the answer to a loop of your own with Next
+        /// or Poll).</summary>
         public void Answer(ulong call, ReadOnlySpan<byte> envelope)
         {
             fixed (byte* bytes = &MemoryMarshal.GetReference(envelope))
@@ -153,28 +161,29 @@ namespace Tandem
             }
         }
 
-        // Answers a Call with an error. Errors: NoStepPending, as Answer.
+        /// <summary>Answers a Call with an error. Errors: NoStepPending, as Answer.</summary>
         public void Refuse(ulong call, ErrorCode code, string text)
         {
             TandemException.Check(Native.tandem_engine_refuse(_handle, call, (int)code, Utf8.Bytes(text ?? "")));
         }
 
-        // Ends Run and Next's wait; then there is no more work.
+        /// <summary>Ends Run and Next's wait; then there is no more work.</summary>
         public void Stop()
         {
             TandemException.Check(Native.tandem_engine_stop(_handle));
         }
 
-        // true after Stop, or after Dispose.
+        /// <summary>true after Stop, or after Dispose.</summary>
         public bool IsStopping => _handle.IsClosed || Native.tandem_engine_stopping(_handle) != 0;
 
-        // Switches a service for all callers, such as "camera". Unsupported: the engine does not have the service.
+        /// <summary>Switches a service for all callers, such as "camera". Unsupported: the engine does not have the
+        /// service.</summary>
         public void Enable(string service, bool enabled)
         {
             TandemException.Check(Native.tandem_engine_enable(_handle, Utf8.Bytes(service), enabled ? 1 : 0));
         }
 
-        // Makes a system call.
+        /// <summary>Makes a system call.</summary>
         public EngineStatus Status
         {
             get
@@ -186,8 +195,8 @@ namespace Tandem
             }
         }
 
-        // Stops the engine and removes its region; clients get PeerGone. If a call is in progress, also in the callback
-        // that calls this, the region is removed at the end of that call. Twice: no effect.
+        /// <summary>Stops the engine and removes its region; clients get PeerGone. If a call is in progress, also in
+        /// the callback that calls this, the region is removed at the end of that call. Twice: no effect.</summary>
         public void Dispose()
         {
             if (_handle.IsClosed) return;

@@ -15,7 +15,7 @@ using System.Runtime.InteropServices;
 
 namespace Tandem
 {
-    // A flag of the engine's own: --NAME=NUMBER.
+    /// <summary>A flag of the engine's own: --NAME=NUMBER.</summary>
     public sealed class Flag
     {
         internal Flag(string name, string help, double value)
@@ -25,13 +25,16 @@ namespace Tandem
             Value = value;
         }
 
+        /// <summary>The flag's name, without dashes.</summary>
         public string Name { get; private set; }
+        /// <summary>What --help prints.</summary>
         public string Help { get; private set; }
 
-        // The default until Prepare.
+        /// <summary>The default until Prepare.</summary>
         public double Value { get; internal set; }
     }
 
+    /// <summary>An engine as a program, as tandem.launch_engine starts it.</summary>
     public abstract unsafe class EngineServer
     {
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
@@ -54,26 +57,28 @@ namespace Tandem
         private Engine _engine;
         private Exception _loopError;
 
-        // The handlers of the engine's own RPCs.
+        /// <summary>The handlers of the engine's own RPCs.</summary>
         protected RpcDispatcher Dispatcher { get; } = new RpcDispatcher();
 
-        // Sets ObsSize, ActSize and, if it wants, Task, Description and StepSecs. NumEnvs is set; the other properties
-        // have no effect. The flags have their values.
+        /// <summary>Sets ObsSize, ActSize and, if it wants, Task, Description and StepSecs. NumEnvs is set; the other
+        /// properties have no effect. The flags have their values.</summary>
         protected abstract void Prepare(SharedMemoryConfig config);
+        /// <summary>Resets the environments of `work`, and writes their observations.</summary>
         protected abstract void OnReset(Work work);
+        /// <summary>Steps the environments of `work`, and writes their results.</summary>
         protected abstract void OnStep(Work work);
 
-        // Undoes what the last client's RPCs have changed.
+        /// <summary>Undoes what the last client's RPCs have changed.</summary>
         protected virtual void OnClear() { }
 
-        // Serves until engine.IsStopping. An engine with a loop of its own overrides it:
-        // SharedMemoryTransport.Over(engine).
+        /// <summary>Serves until engine.IsStopping. An engine with a loop of its own overrides it:
+        /// SharedMemoryTransport.Over(engine).</summary>
         protected virtual void Loop(Engine engine)
         {
             engine.Run();
         }
 
-        // Before Serve.
+        /// <summary>Before Serve.</summary>
         protected Flag AddFlag(string name, string help, double value)
         {
             var flag = new Flag(name, help, value);
@@ -81,8 +86,8 @@ namespace Tandem
             return flag;
         }
 
-        // Serves until SIGINT, SIGTERM or the launcher's end. Returns the exit code: 0: stopped; 1: the engine or its
-        // region failed; 2: a wrong flag. Errors are lines on stderr.
+        /// <summary>Serves until SIGINT, SIGTERM or the launcher's end. Returns the exit code: 0: stopped; 1: the
+        /// engine or its region failed; 2: a wrong flag. Errors are lines on stderr.</summary>
         public int Serve(string[] args, string usage)
         {
             try

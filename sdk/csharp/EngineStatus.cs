@@ -7,6 +7,7 @@ using System.Collections.Generic;
 
 namespace Tandem
 {
+    /// <summary>What a panel shows of an engine.</summary>
     public sealed class EngineStatus
     {
         internal unsafe EngineStatus(ref tandem_status status)
@@ -20,26 +21,27 @@ namespace Tandem
             fixed (byte* region = status.region) Region = Utf8.Text(region);
         }
 
-        // A client holds the client lock.
+        /// <summary>A client holds the client lock.</summary>
         public bool HasClient { get; private set; }
 
-        // For display.
+        /// <summary>For display.</summary>
         public int ClientPid { get; private set; }
 
-        // Their number.
+        /// <summary>Their number.</summary>
         public int Attendants { get; private set; }
 
-        // Completed since the engine's start.
+        /// <summary>Completed since the engine's start.</summary>
         public long Exchanges { get; private set; }
+        /// <summary>The services that answer.</summary>
         public Services EnabledServices { get; private set; }
 
-        // Invalid RPC messages of the client.
+        /// <summary>Invalid RPC messages of the client.</summary>
         public long DroppedMessages { get; private set; }
 
-        // The region's name.
+        /// <summary>The region's name.</summary>
         public string Region { get; private set; }
 
-        // "agent", "mujoco" and so on, by the bits of Services.
+        /// <summary>"agent", "mujoco" and so on, by the bits of Services.</summary>
         public static unsafe IReadOnlyList<string> ServiceNames
         {
             get

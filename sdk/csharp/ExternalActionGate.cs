@@ -9,25 +9,27 @@ using System.Threading;
 
 namespace Tandem
 {
+    /// <summary>Whether the actions of the next step have arrived.</summary>
     public sealed class ExternalActionGate
     {
         private readonly ManualResetEventSlim _ready = new ManualResetEventSlim(false);
 
-        // Any thread.
+        /// <summary>Any thread.</summary>
         public bool ActionReady => _ready.IsSet;
 
-        // Blocks until ActionReady. false: not in time. Any thread.
+        /// <summary>Blocks until ActionReady. false: not in time. Any thread.</summary>
         public bool Wait(int timeoutMilliseconds)
         {
             return _ready.Wait(timeoutMilliseconds);
         }
 
-        // The engine's thread.
+        /// <summary>The engine's thread.</summary>
         public void Open()
         {
             _ready.Set();
         }
 
+        /// <summary>The actions have been used; ActionReady is false.</summary>
         public void Close()
         {
             _ready.Reset();

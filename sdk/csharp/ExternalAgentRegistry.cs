@@ -11,14 +11,15 @@
 
 namespace Tandem
 {
+    /// <summary>The two calls of an engine's frame that exchange data with an external trainer.</summary>
     public static class ExternalAgentRegistry
     {
-        // Opens when actions have arrived.
+        /// <summary>Opens when actions have arrived.</summary>
         public static ExternalActionGate Gate { get; } = new ExternalActionGate();
 
-        // Waits for a step, and copies its actions into the batch. Resets on the way are done by batch.ResetAgent, and
-        // published. false: no step in time, or the engine stops. A second call before PublishState returns true at
-        // once.
+        /// <summary>Waits for a step, and copies its actions into the batch. Resets on the way are done by
+        /// batch.ResetAgent, and published. false: no step in time, or the engine stops. A second call before
+        /// PublishState returns true at once.</summary>
         public static bool WaitAndApplyExternalActions(AgentBatch batch, double timeoutSecs)
         {
             SharedMemoryTransport transport = SharedMemoryTransport.Instance;
@@ -38,7 +39,7 @@ namespace Tandem
             return true;
         }
 
-        // Ends the pending work with the batch's state. No effect if none is pending.
+        /// <summary>Ends the pending work with the batch's state. No effect if none is pending.</summary>
         public static void PublishState(AgentBatch batch)
         {
             SharedMemoryTransport transport = SharedMemoryTransport.Instance;

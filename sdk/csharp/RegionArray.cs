@@ -15,21 +15,33 @@ using System;
 
 namespace Tandem
 {
+    /// <summary>The type of an array's elements; the numbers are those of the region.</summary>
     public enum ElementType
     {
+        /// <summary>C#'s float.</summary>
         Float32 = 1,
+        /// <summary>C#'s double.</summary>
         Float64 = 2,
+        /// <summary>C#'s byte.</summary>
         UInt8 = 3,
 
-        // Of fields only. Bool: bytes, 0 or 1. Float16: IEEE 754 binary16.
+        /// <summary>Of fields only. Bool: bytes, 0 or 1. Float16: IEEE 754 binary16.</summary>
         Bool = 4,
+        /// <summary>C#'s sbyte.</summary>
         Int8 = 5,
+        /// <summary>C#'s ushort.</summary>
         UInt16 = 6,
+        /// <summary>C#'s short.</summary>
         Int16 = 7,
+        /// <summary>C#'s uint.</summary>
         UInt32 = 8,
+        /// <summary>C#'s int.</summary>
         Int32 = 9,
+        /// <summary>C#'s ulong.</summary>
         UInt64 = 10,
+        /// <summary>C#'s long.</summary>
         Int64 = 11,
+        /// <summary>16 bits.</summary>
         Float16 = 12
     }
 
@@ -40,6 +52,7 @@ namespace Tandem
         int MappingNumber { get; }
     }
 
+    /// <summary>An array of the region, such as "obs": its type, its shape, and its elements as a span.</summary>
     public sealed unsafe class RegionArray
     {
         private readonly IRegionOwner _owner;
@@ -62,18 +75,22 @@ namespace Tandem
             _mapping = owner.MappingNumber;
         }
 
+        /// <summary>Such as "obs".</summary>
         public string Name { get; private set; }
 
-        // Its place in the arrays of a Work; constant for an engine.
+        /// <summary>Its place in the arrays of a Work; constant for an engine.</summary>
         public int Index { get; private set; }
+        /// <summary>The type of its elements.</summary>
         public ElementType ElementType { get; private set; }
 
-        // In C order. The first dimension is the environment.
+        /// <summary>In C order. The first dimension is the environment.</summary>
         public int[] Shape { get; private set; }
+        /// <summary>The size of all elements, in bytes.</summary>
         public long Bytes { get; private set; }
 
-        // All elements. byte reads Bool, too, and ushort the bits of Float16. Errors: ObjectDisposedException;
-        // InvalidOperationException after Reconnect; TandemException(InvalidArgument): T is not the array's type.
+        /// <summary>All elements. byte reads Bool, too, and ushort the bits of Float16. Errors:
+        /// ObjectDisposedException; InvalidOperationException after Reconnect; TandemException(InvalidArgument): T is
+        /// not the array's type.</summary>
         public Span<T> Span<T>() where T : struct
         {
             ThrowIfMoved();

@@ -15,6 +15,7 @@ using tandem.rpc;
 
 namespace Tandem
 {
+    /// <summary>The RPCs of a client or an attendant.</summary>
     public sealed unsafe class Rpc
     {
         private readonly IntPtr _rpc;
@@ -26,15 +27,16 @@ namespace Tandem
             _owner = owner;
         }
 
-        // Calls a method that answers once, and blocks until the answer. `request` has the method and its payload; its
-        // correlation id is ignored. Errors: the engine's; StepTimeout, PeerGone, ClientClosed; MessageTooLarge (the
-        // request or its answer); InvalidArgument (such as a method that answers with a stream).
+        /// <summary>Calls a method that answers once, and blocks until the answer. `request` has the method and its
+        /// payload; its correlation id is ignored. Errors: the engine's; StepTimeout, PeerGone, ClientClosed;
+        /// MessageTooLarge (the request or its answer); InvalidArgument (such as a method that answers with a
+        /// stream).</summary>
         public EnvelopeT Call(EnvelopeT request, double timeoutSecs = 10)
         {
             return EnvelopeT.DeserializeFromBinary(Call(request.SerializeToBinary(), timeoutSecs));
         }
 
-        // The same with the bytes of Envelopes.
+        /// <summary>The same with the bytes of Envelopes.</summary>
         public byte[] Call(ReadOnlySpan<byte> request, double timeoutSecs = 10)
         {
             _owner.ThrowIfClosed(nameof(Rpc));
@@ -48,8 +50,8 @@ namespace Tandem
             }
         }
 
-        // Opens a stream: a method whose name begins with Stream. Does not wait; errors of the engine come with the
-        // first item. InvalidArgument: the method answers once; use Call.
+        /// <summary>Opens a stream: a method whose name begins with Stream. Does not wait; errors of the engine come
+        /// with the first item. InvalidArgument: the method answers once; use Call.</summary>
         public RpcStream Open(EnvelopeT request)
         {
             _owner.ThrowIfClosed(nameof(Rpc));
@@ -90,7 +92,7 @@ namespace Tandem
         }
     }
 
-    // Threads: one at a time.
+    /// <summary>Threads: one at a time.</summary>
     public sealed class RpcStream : IDisposable
     {
         private readonly Rpc _rpc;
@@ -102,14 +104,14 @@ namespace Tandem
             _stream = stream;
         }
 
-        // Waits for the next item. null: the stream has ended. StepTimeout: it is still open.
+        /// <summary>Waits for the next item. null: the stream has ended. StepTimeout: it is still open.</summary>
         public EnvelopeT Next(double timeoutSecs = 10)
         {
             byte[] item = _rpc.Next(_stream, timeoutSecs);
             return item == null ? null : EnvelopeT.DeserializeFromBinary(item);
         }
 
-        // Ends the stream at the engine, too. Twice: no effect.
+        /// <summary>Ends the stream at the engine, too. Twice: no effect.</summary>
         public void Dispose()
         {
             _rpc.Close(_stream);

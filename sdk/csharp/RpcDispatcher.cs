@@ -16,6 +16,7 @@ using tandem.rpc;
 
 namespace Tandem
 {
+    /// <summary>Answers an engine's RPCs by handlers, one for each MethodId.</summary>
     public sealed class RpcDispatcher
     {
         private readonly Dictionary<MethodId, Func<Envelope, EnvelopeT>> _handlers =
@@ -23,7 +24,7 @@ namespace Tandem
 
         private SharedMemoryTransport _transport;
 
-        // What Poll takes calls from.
+        /// <summary>What Poll takes calls from.</summary>
         public SharedMemoryTransport Transport
         {
             get { return _transport; }
@@ -34,7 +35,7 @@ namespace Tandem
             }
         }
 
-        // The methods with a handler.
+        /// <summary>The methods with a handler.</summary>
         public MethodId[] Methods
         {
             get
@@ -45,15 +46,15 @@ namespace Tandem
             }
         }
 
-        // The handler returns an Envelope with the method's answer. null: it answers later, by
-        // SharedMemoryTransport.SendCommand with the request's correlation id.
+        /// <summary>The handler returns an Envelope with the method's answer. null: it answers later, by
+        /// SharedMemoryTransport.SendCommand with the request's correlation id.</summary>
         public void Register(MethodId method, Func<Envelope, EnvelopeT> handler)
         {
             if (handler == null) throw new ArgumentNullException(nameof(handler));
             _handlers[method] = handler;
         }
 
-        // Answers the calls that have arrived. Does not block.
+        /// <summary>Answers the calls that have arrived. Does not block.</summary>
         public void Poll()
         {
             if (_transport == null) return;
@@ -65,7 +66,8 @@ namespace Tandem
             }
         }
 
-        // Answers a call of an engine with a work callback. Such an engine answers at once: null is an error.
+        /// <summary>Answers a call of an engine with a work callback. Such an engine answers at once: null is an
+        /// error.</summary>
         public void Answer(Engine engine, Work call)
         {
             Envelope request = Envelope.GetRootAsEnvelope(new ByteBuffer(call.Envelope.ToArray()));

@@ -18,18 +18,23 @@ using System;
 
 namespace Tandem
 {
+    /// <summary>A transport, a dispatcher and a main-thread queue, for an engine that starts and stops
+    /// serving.</summary>
     public sealed class RpcHost : IDisposable
     {
+        /// <summary>The handlers of the engine's RPCs.</summary>
         public RpcDispatcher Dispatcher { get; } = new RpcDispatcher();
+        /// <summary>The handlers of the engine's RPCs.</summary>
         public RpcMainThreadDispatcher MainThread { get; } = new RpcMainThreadDispatcher();
 
-        // null while stopped.
+        /// <summary>null while stopped.</summary>
         public SharedMemoryTransport Transport { get; private set; }
 
+        /// <summary>Whether there is a transport.</summary>
         public bool IsRunning => Transport != null;
 
-        // Makes the region, with the sizes of `engine`, and what `rpc` sets. Errors: as Engine.Create;
-        // the host is then stopped. InvalidOperationException: it is running.
+        /// <summary>Makes the region, with the sizes of `engine`, and what `rpc` sets. Errors: as Engine.Create;
+        /// the host is then stopped. InvalidOperationException: it is running.</summary>
         public void Start(SharedMemoryConfig engine, RpcConfig rpc)
         {
             if (IsRunning) throw new InvalidOperationException("the host is running; call Stop first");
@@ -45,14 +50,14 @@ namespace Tandem
             EditorRpcApi.Host = this;
         }
 
-        // Once a frame. Does not block.
+        /// <summary>Once a frame. Does not block.</summary>
         public void Poll()
         {
             Dispatcher.Poll();
             MainThread.Pump();
         }
 
-        // Removes the region. No effect while stopped.
+        /// <summary>Removes the region. No effect while stopped.</summary>
         public void Stop()
         {
             if (!IsRunning) return;
@@ -62,6 +67,7 @@ namespace Tandem
             Transport = null;
         }
 
+        /// <summary>As Stop.</summary>
         public void Dispose()
         {
             Stop();

@@ -10,19 +10,20 @@ using System.Collections.Concurrent;
 
 namespace Tandem
 {
+    /// <summary>Work that other threads pass to the engine's main thread.</summary>
     public sealed class RpcMainThreadDispatcher
     {
         private readonly ConcurrentQueue<Action> _work = new ConcurrentQueue<Action>();
 
-        // Does not wait for the work.
+        /// <summary>Does not wait for the work.</summary>
         public void Post(Action work)
         {
             if (work == null) throw new ArgumentNullException(nameof(work));
             _work.Enqueue(work);
         }
 
-        // Executes what was posted before this call, in order. An exception of the work leaves Pump; the rest stays for
-        // the next call.
+        /// <summary>Executes what was posted before this call, in order. An exception of the work leaves Pump; the rest
+        /// stays for the next call.</summary>
         public void Pump()
         {
             Action work;

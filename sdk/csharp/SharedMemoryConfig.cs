@@ -10,57 +10,69 @@ using tandem.rpc;
 
 namespace Tandem
 {
-    // Bit i is the service i of tandem_service_name.
+    /// <summary>Bit i is the service i of tandem_service_name.</summary>
     [Flags]
     public enum Services
     {
+        /// <summary>No service.</summary>
         None = 0,
+        /// <summary>Contracts of agents.</summary>
         Agent = 1,
+        /// <summary>Joints, controls and states of a model.</summary>
         Mujoco = 2,
+        /// <summary>Streams of values.</summary>
         Telemetry = 4,
+        /// <summary>Entities and their places.</summary>
         Scene = 8,
+        /// <summary>Images.</summary>
         Camera = 16,
+        /// <summary>What the engine's window shows.</summary>
         Viewport = 32,
+        /// <summary>Marks that viewers draw.</summary>
         Debug = 64,
+        /// <summary>All seven.</summary>
         All = 127
     }
 
+    /// <summary>The sizes of an engine's region, and what the engine says about itself.</summary>
     public sealed class SharedMemoryConfig
     {
-        // Of the region: /dev/shm/NAME. null: the environment variable LUCKY_SHM_NAME, else "tandem".
+        /// <summary>Of the region: /dev/shm/NAME. null: the environment variable LUCKY_SHM_NAME, else
+        /// "tandem".</summary>
         public string Name { get; set; }
 
-        // At most 63 bytes; null: "engine".
+        /// <summary>At most 63 bytes; null: "engine".</summary>
         public string Task { get; set; }
 
-        // Spaces, infos and time limit, as JSON: docs/protocol.md, "Infos and the description". null: boxes without
-        // bounds.
+        /// <summary>Spaces, infos and time limit, as JSON: docs/protocol.md, "Infos and the description". null: boxes
+        /// without bounds.</summary>
         public string Description { get; set; }
 
-        // 1 or more.
+        /// <summary>1 or more.</summary>
         public int NumEnvs { get; set; } = 1;
 
-        // float32 values of an observation and of an action; 1 or more.
+        /// <summary>float32 values of an observation and of an action; 1 or more.</summary>
         public int ObsSize { get; set; }
+        /// <summary>Values of an environment's action.</summary>
         public int ActSize { get; set; }
 
-        // Environment i starts with the seed + i. null: the library chooses.
+        /// <summary>Environment i starts with the seed + i. null: the library chooses.</summary>
         public ulong? Seed { get; set; }
 
-        // Simulated seconds of a step, finite; 0: unknown.
+        /// <summary>Simulated seconds of a step, finite; 0: unknown.</summary>
         public double StepSecs { get; set; }
 
-        // Those that answer at the start.
+        /// <summary>Those that answer at the start.</summary>
         public Services EnabledServices { get; set; } = Services.All;
 
-        // The most items per second of a service's streams, such as "camera=10,telemetry=200": each 0.001 to 1000.
-        // null: 60.
+        /// <summary>The most items per second of a service's streams, such as "camera=10,telemetry=200": each 0.001 to
+        /// 1000. null: 60.</summary>
         public string StreamHz { get; set; }
 
-        // KiB of each of the two RPC rings: a power of two, 4 to 1048576. 0: 512.
+        /// <summary>KiB of each of the two RPC rings: a power of two, 4 to 1048576. 0: 512.</summary>
         public int RpcRingKib { get; set; }
 
-        // The RPCs that the engine answers itself: RpcDispatcher.Methods.
+        /// <summary>The RPCs that the engine answers itself: RpcDispatcher.Methods.</summary>
         public MethodId[] Methods { get; set; } = new MethodId[0];
 
         // Fills the options; their pointers are valid until the memory's Dispose.

@@ -38,6 +38,7 @@ using System.Threading;
 
 namespace Tandem
 {
+    /// <summary>An engine's side of the shared memory, for an engine with a frame loop of its own.</summary>
     public sealed class SharedMemoryTransport : IDisposable
     {
         private static SharedMemoryTransport s_instance;
@@ -47,6 +48,7 @@ namespace Tandem
         private PendingWork _pending;
         private long _actionSeq;
 
+        /// <summary>Makes a transport without a region.</summary>
         public SharedMemoryTransport() { }
 
         private SharedMemoryTransport(Engine engine)
@@ -55,76 +57,81 @@ namespace Tandem
             Use(engine);
         }
 
-        // The first transport of this process that was created and not yet disposed; null: none.
+        /// <summary>The first transport of this process that was created and not yet disposed; null: none.</summary>
         public static SharedMemoryTransport Instance => Volatile.Read(ref s_instance);
+        /// <summary>Whether there is an Instance.</summary>
         public static bool IsActive => Instance != null;
 
-        // The engine below; null before Create.
+        /// <summary>The engine below; null before Create.</summary>
         public Engine Engine { get; private set; }
 
-        // What the pending work is; None: nothing is pending.
+        /// <summary>What the pending work is; None: nothing is pending.</summary>
         public WorkKind PendingKind => Pending.Kind;
 
-        // The environments of the pending work.
+        /// <summary>The environments of the pending work.</summary>
         public ReadOnlySpan<int> PendingEnvs => Pending.Envs;
 
-        // The number of pieces of work done so far.
+        /// <summary>The number of pieces of work done so far.</summary>
         public long FrameSeq => PendingKind == WorkKind.None ? _actionSeq : _actionSeq - 1;
 
-        // The pending work, for seeds and infos.
+        /// <summary>The pending work, for seeds and infos.</summary>
         public Work PendingWork => Pending.Work;
 
-        // Called when what the last client's RPCs have changed is to be undone.
+        /// <summary>Called when what the last client's RPCs have changed is to be undone.</summary>
         public event Action ClientCleared;
 
         // Called for commands that arrive while SpinWaitForAction waits; RpcDispatcher sets it.
         internal Action AnswerCommands { get; set; }
 
-        // Makes the region. Errors: as Engine.Create. InvalidOperationException: it was called already.
+        /// <summary>Makes the region. Errors: as Engine.Create. InvalidOperationException: it was called
+        /// already.</summary>
         public void Create(SharedMemoryConfig config)
         {
             if (Engine != null) throw new InvalidOperationException("a transport creates one region");
             Use(Engine.Create(config));
         }
 
-        // The transport of an EngineServer's Loop. Its Dispose leaves the engine open.
+        /// <summary>The transport of an EngineServer's Loop. Its Dispose leaves the engine open.</summary>
         public static SharedMemoryTransport Over(Engine engine)
         {
             return new SharedMemoryTransport(engine);
         }
 
-        // Arrays on the heap, for WriteObservations and ReadActions. ArgumentException: other sizes than the region's.
+        /// <summary>Arrays on the heap, for WriteObservations and ReadActions. ArgumentException: other sizes than the
+        /// region's.</summary>
         public float[] GetObservationBuffer(int numEnvs, int obsSize) => Buffer(numEnvs, obsSize, Opened.ObsSize);
+        /// <summary>An array for ReadActions, [numEnvs * actSize].</summary>
         public float[] GetActionBuffer(int numEnvs, int actSize) => Buffer(numEnvs, actSize, Opened.ActSize);
 
-        // Ends the pending work: its results are the client's.
+        /// <summary>Ends the pending work: its results are the client's.</summary>
         public void IncrementFrameSeq()
         {
             Finish(null);
         }
 
-        // Ends the pending work without results; the client gets EngineFailed with this text.
+        /// <summary>Ends the pending work without results; the client gets EngineFailed with this text.</summary>
         public void FailFrame(string text)
         {
             Finish(text ?? "");
         }
 
-        // Takes work if none is pending, and returns the number of pieces of work taken so far. Does not block.
+        /// <summary>Takes work if none is pending, and returns the number of pieces of work taken so far. Does not
+        /// block.</summary>
         public long ReadActionSeq()
         {
             Take(0);
             return _actionSeq;
         }
 
-        // Blocks until ReadActionSeq() >= expectedSeq, or until the engine stops. Answers commands by the dispatcher
-        // meanwhile; without one, it also returns when a command arrives. TandemException(StepPending): work with a
-        // lower number is pending.
+        /// <summary>Blocks until ReadActionSeq() &gt;= expectedSeq, or until the engine stops. Answers commands by the
+        /// dispatcher meanwhile; without one, it also returns when a command arrives. TandemException(StepPending):
+        /// work with a lower number is pending.</summary>
         public void SpinWaitForAction(long expectedSeq)
         {
             WaitForAction(expectedSeq, double.PositiveInfinity);
         }
 
-        // The same with a limit of the wait. false: not reached.
+        /// <summary>The same with a limit of the wait. false: not reached.</summary>
         public bool WaitForAction(long expectedSeq, double timeoutSecs)
         {
             if (PendingKind != WorkKind.None && expectedSeq > _actionSeq)
@@ -145,58 +152,62 @@ namespace Tandem
             }
         }
 
-        // Memory of the pending step: one reward for each environment.
+        /// <summary>Memory of the pending step: one reward for each environment.</summary>
         public Span<float> GetRewardsSpan()
         {
             return StepArray(PendingWork.Rewards);
         }
 
-        // 1: the episode terminates in this step.
+        /// <summary>1: the episode terminates in this step.</summary>
         public Span<byte> GetDonesSpan()
         {
             return StepArray(PendingWork.Terminateds);
         }
 
-        // 1: a time limit ends the episode.
+        /// <summary>1: a time limit ends the episode.</summary>
         public Span<byte> GetTruncatedsSpan()
         {
             return StepArray(PendingWork.Truncateds);
         }
 
-        // 1 for each environment that the pending work resets. On the heap; valid until the work is done.
+        /// <summary>1 for each environment that the pending work resets. On the heap; valid until the work is
+        /// done.</summary>
         public Span<byte> GetResetsSpan()
         {
             Pending.Require();
             return Pending.Resets;
         }
 
-        // Copies the rows of the pending work from an array of all environments.
+        /// <summary>Copies the rows of the pending work from an array of all environments.</summary>
         public void WriteObservations(ReadOnlySpan<float> observations)
         {
             Pending.Require();
             Pending.Write(observations, PendingWork.Obs, Engine.ObsSize);
         }
 
-        // The same. No effect in a reset, which has neither rewards nor dones.
+        /// <summary>The same. No effect in a reset, which has neither rewards nor dones.</summary>
         public void WriteRewards(ReadOnlySpan<float> rewards)
         {
             Pending.Require();
             if (PendingKind == WorkKind.Step) Pending.Write(rewards, PendingWork.Rewards, 1);
         }
 
+        /// <summary>Writes the terminations, [NumEnvs]: 0 or 1.</summary>
         public void WriteDones(ReadOnlySpan<byte> dones)
         {
             Pending.Require();
             if (PendingKind == WorkKind.Step) Pending.Write(dones, PendingWork.Terminateds, 1);
         }
 
+        /// <summary>Writes the truncations, [NumEnvs]: 0 or 1.</summary>
         public void WriteTruncateds(ReadOnlySpan<byte> truncateds)
         {
             Pending.Require();
             if (PendingKind == WorkKind.Step) Pending.Write(truncateds, PendingWork.Truncateds, 1);
         }
 
-        // Copies the actions of all environments; 0 in a reset. They are the client's: any values, unless it is ours.
+        /// <summary>Copies the actions of all environments; 0 in a reset. They are the client's: any values, unless it
+        /// is ours.</summary>
         public void ReadActions(Span<float> actions)
         {
             Pending.Require();
@@ -210,7 +221,7 @@ namespace Tandem
             }
         }
 
-        // Gives a call of one of the engine's own methods: an Envelope. Does not block.
+        /// <summary>Gives a call of one of the engine's own methods: an Envelope. Does not block.</summary>
         public bool TryReceiveCommand(out ArraySegment<byte> envelope)
         {
             if (_commands.Count == 0) Take(0);
@@ -218,15 +229,15 @@ namespace Tandem
             return envelope.Array != null;
         }
 
-        // Answers a call, now or later: an Envelope with the correlation id of the request, and an answer or an error.
-        // Errors: InvalidArgument (another payload; the call is unanswered), NoStepPending (answered already, or its
-        // caller has left).
+        /// <summary>Answers a call, now or later: an Envelope with the correlation id of the request, and an answer or
+        /// an error. Errors: InvalidArgument (another payload; the call is unanswered), NoStepPending (answered
+        /// already, or its caller has left).</summary>
         public void SendCommand(ReadOnlySpan<byte> flatBufferEnvelope)
         {
             Envelopes.Send(Engine, Envelopes.CorrelationIdOf(flatBufferEnvelope), flatBufferEnvelope);
         }
 
-        // Removes the region; the client gets PeerGone. Twice: no effect.
+        /// <summary>Removes the region; the client gets PeerGone. Twice: no effect.</summary>
         public void Dispose()
         {
             Interlocked.CompareExchange(ref s_instance, null, this);

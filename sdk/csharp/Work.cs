@@ -20,22 +20,30 @@ using tandem.rpc;
 
 namespace Tandem
 {
+    /// <summary>What an engine has to do; the table above has the arrays of each.</summary>
     public enum WorkKind
     {
+        /// <summary>No work.</summary>
         None = 0,
+        /// <summary>To reset the environments of Resets.</summary>
         Reset = 1,
+        /// <summary>To step the environments of Envs.</summary>
         Step = 2,
+        /// <summary>To answer an RPC.</summary>
         Call = 3,
+        /// <summary>To drop what a client that left has requested.</summary>
         Clear = 4
     }
 
-    // An environment to reset. With a seed, its random stream starts again from the seed; without one, it continues.
+    /// <summary>An environment to reset. With a seed, its random stream starts again from the seed; without one, it
+    /// continues.</summary>
     public readonly struct ResetRequest
     {
         private readonly uint _env;
         private readonly uint _hasSeed;
         private readonly ulong _seed;
 
+        /// <summary>A request to reset `env`, with a seed or without one.</summary>
         public ResetRequest(int env, ulong? seed = null)
         {
             _env = checked((uint)env);
@@ -43,11 +51,14 @@ namespace Tandem
             _seed = seed.GetValueOrDefault();
         }
 
+        /// <summary>The environment's number.</summary>
         public int Env => (int)_env;
 
+        /// <summary>The seed; null: none.</summary>
         public ulong? Seed => _hasSeed != 0 ? _seed : (ulong?)null;
     }
 
+    /// <summary>What an engine has to do, with the arrays of this work.</summary>
     public readonly unsafe ref struct Work
     {
         private readonly tandem_work _work;
@@ -69,19 +80,20 @@ namespace Tandem
             }
         }
 
+        /// <summary>What to do.</summary>
         public WorkKind Kind => (WorkKind)_work.kind;
 
-        // Environments of a Reset or Step.
+        /// <summary>Environments of a Reset or Step.</summary>
         public int Count => (int)_work.count;
 
-        // Of a Reset, else empty.
+        /// <summary>Of a Reset, else empty.</summary>
         public ReadOnlySpan<ResetRequest> Resets =>
             new ReadOnlySpan<ResetRequest>(Native.resets, Native.resets == null ? 0 : Count);
 
-        // Of a Step, ascending; else empty.
+        /// <summary>Of a Step, ascending; else empty.</summary>
         public ReadOnlySpan<int> Envs => new ReadOnlySpan<int>(Native.envs, Native.envs == null ? 0 : Count);
 
-        // The environment `i` of a Reset or Step, 0 <= i < Count.
+        /// <summary>The environment `i` of a Reset or Step, 0 &lt;= i &lt; Count.</summary>
         public int EnvAt(int i)
         {
             tandem_work work = Native;
@@ -89,41 +101,46 @@ namespace Tandem
             return work.resets != null ? work.resets[i].Env : (int)work.envs[i];
         }
 
-        // The arrays of all environments; empty: not part of this work.
+        /// <summary>The arrays of all environments; empty: not part of this work.</summary>
         public Span<float> Obs => Elements<float>(_arrays.Obs);
 
+        /// <summary>Actions of all environments, [num_envs * act_size].</summary>
         public ReadOnlySpan<float> Actions => Elements<float>(_arrays.Actions);
 
+        /// <summary>Rewards of all environments, [num_envs].</summary>
         public Span<float> Rewards => Elements<float>(_arrays.Rewards);
 
+        /// <summary>Terminations of all environments, [num_envs]: 0 or 1.</summary>
         public Span<byte> Terminateds => Elements<byte>(_arrays.Terminateds);
 
+        /// <summary>Truncations of all environments, [num_envs]: 0 or 1.</summary>
         public Span<byte> Truncateds => Elements<byte>(_arrays.Truncateds);
 
-        // float32 or float64: see the description. Empty also if the engine has no infos.
+        /// <summary>float32 or float64: see the description. Empty also if the engine has no infos.</summary>
         public Span<T> Infos<T>() where T : struct
         {
             return _arrays.Infos == null ? Span<T>.Empty : Elements<T>(_arrays.Infos);
         }
 
-        // The row of one environment.
+        /// <summary>The row of one environment.</summary>
         public Span<float> ObsOf(int env)
         {
             return Obs.Slice(env * _arrays.ObsSize, _arrays.ObsSize);
         }
 
+        /// <summary>An environment's actions, [act_size].</summary>
         public ReadOnlySpan<float> ActionsOf(int env)
         {
             return Actions.Slice(env * _arrays.ActSize, _arrays.ActSize);
         }
 
-        // Of a Call.
+        /// <summary>Of a Call.</summary>
         public MethodId Method => (MethodId)_work.method;
 
-        // Of a Call: the number that Engine.Answer takes.
+        /// <summary>Of a Call: the number that Engine.Answer takes.</summary>
         public ulong CallNumber => _work.call;
 
-        // Of a Call: an Envelope that the library has verified.
+        /// <summary>Of a Call: an Envelope that the library has verified.</summary>
         public ReadOnlySpan<byte> Envelope =>
             new ReadOnlySpan<byte>(Native.envelope, checked((int)Native.envelope_size));
 

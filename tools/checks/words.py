@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-SUFFIXES = (".cc", ".fbs", ".h", ".md", ".proto", ".py", ".qml")
+SUFFIXES = (".cc", ".cs", ".fbs", ".h", ".hpp", ".js", ".md", ".proto", ".py", ".qml")
 
 # Not searched. A decision record keeps its text: a later record supersedes it as a whole. Goldens do not change. The
 # last two have the words as data.
