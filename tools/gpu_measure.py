@@ -1,4 +1,4 @@
-"""Measures how observations reach a GPU, and prints a table. tools/test --with gpu runs it; --help of that describes it.
+"""Measures how observations reach a GPU, and prints a table. tools/gpu_pack packs this program and describes it.
 
 Each row is the median of many steps, in microseconds. Rows whose parts are missing say so.
 """

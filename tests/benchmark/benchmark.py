@@ -41,8 +41,7 @@ _NAMES = (
     *"frames messages calls gateway slow_lane".split(),
 )
 _ALL = [
-    module.SUITES
-    for module in (steps, engines, environments, python_environments, calls, micro, gateway, slow_lane)
+    module.SUITES for module in (steps, engines, environments, python_environments, calls, micro, gateway, slow_lane)
 ]
 _LARGE = ("torch",)  # gigabytes: its rows are measured if tools/extra_env has made it
 SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES}

@@ -1,4 +1,4 @@
-"""Gymnasium's own tests of vector environments, with Tandem's workers; `tools/test --with gymnasium` runs this program."""
+"""Gymnasium's own tests of vector environments, with Tandem's workers; run by `tools/test --with gymnasium`."""
 
 import subprocess
 import sys

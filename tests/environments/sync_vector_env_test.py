@@ -1,4 +1,4 @@
-"""Environments of many packages in worker processes, compared with SyncVectorEnv; run by `tools/test --with environments`."""
+"""Environments of many packages in worker processes, compared with SyncVectorEnv; `tools/test --with environments`."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's own tests of vector environments, with Tandem's; `tools/test --with frameworks` downloads the tests.
+"""Stable-Baselines3's own tests of vector environments, with Tandem's; `tools/test --with frameworks` downloads them.
 
 The tests make environments from Python classes, which an engine cannot step. Tests that check results of such a class
 must fail, each for the reason given here and in docs/gymnasium.md.

@@ -1,4 +1,4 @@
-"""The page in headless Chromium shows a real engine, and switches it; tools/test --with page tests the rest of the page."""
+"""The page in headless Chromium shows a real engine, and switches it; tools/test --with page tests the rest."""
 
 import tandem
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures

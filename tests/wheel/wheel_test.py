@@ -1,7 +1,7 @@
 """The wheel in clean virtual environments: it contains all that it needs, and no file depends on the build tree.
 
 The test has no package index. NumPy and Gymnasium are the locked packages, linked into the environment one by one: only
-the requirements of the wheel's metadata, and mujoco where a test needs it. tools/test --with wheel installs from an index.
+the requirements of the wheel's metadata, and mujoco where a test needs it. tools/test --with wheel uses an index.
 """
 
 import os

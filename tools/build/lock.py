@@ -72,7 +72,8 @@ class _Lock:
         lines = []
         for name in sorted(self.pins):
             hashes = [f"    --hash=sha256:{digest}" for digest in sorted(self._hashes[name])]
-            lines += [" \\\n".join([f"{name}=={self.pins[name]}", *hashes]), f"    # {' '.join(sorted(self.lists[name]))}"]
+            lines.append(" \\\n".join([f"{name}=={self.pins[name]}", *hashes]))
+            lines.append(f"    # {' '.join(sorted(self.lists[name]))}")
         return "\n".join(lines) + "\n"
 
 
@@ -112,7 +113,8 @@ def main() -> None:
     upgrade = parser.parse_args().upgrade
     comments = {path.stem: path.read_text("utf-8").partition("\n")[0] for path in sorted(_FOLDER.glob("*.in"))}
     own = [name for name, comment in comments.items() if "A lock of its own" in comment]
-    for name, lists in {"all": [name for name in comments if name not in own], **{name: [name] for name in own}}.items():
+    locks = {"all": [name for name in comments if name not in own], **{name: [name] for name in own}}
+    for name, lists in locks.items():
         path = _FOLDER / f"{name}.lock"
         found = re.findall(r"^([\w.-]+)==(\S+)", path.read_text("utf-8") if path.exists() and not upgrade else "", re.M)
         print(f"tandem: resolving {', '.join(lists)}", flush=True)

@@ -104,7 +104,7 @@ def test_each_step_is_read_on_the_gpu(gpu: StandIn, engine: EngineProcess) -> No
 
 
 def test_many_steps_are_read_on_the_gpu() -> None:
-    """The short form of tools/test --with gpu: now and then a thread of the stand-in does a task, later than its call."""
+    """As tools/test --with gpu, shorter: now and then a thread of the stand-in does a task, later than its call."""
     steps = (sys.executable, "-m", "tandem.testing.cuda_steps", "--steps", "5000")
     done = subprocess.run(
         steps, env={**os.environ, "TANDEM_STANDIN_INLINE": "15"}, capture_output=True, text=True, check=False
