@@ -46,12 +46,12 @@ def test_frames_open_by_themselves_and_the_evaluation_is_shown(tmp_path: Path) -
             run_id = client.submit(config).run_id
         gate.open("batch 0")
         wait_for(lambda: page.all("article .picture:not([hidden])"), "an image without a click")
-        wait_for(lambda: "evaluation: 2 episodes" in page.text("#daemon .job"), "the first batch")
+        wait_for(lambda: "evaluation batch 1, 2 episodes" in page.text("#daemon .job"), "the first batch")
         for batch in (1, 2):
             daemon.kill()
             gate.open(f"batch {batch}")
             daemon.start()
-            expected = f"evaluation: {2 * batch + 2} episodes"
+            expected = f"evaluation batch {batch + 1}, {2 * batch + 2} episodes"
             wait_for(lambda: expected in page.text("#daemon .job"), expected)  # noqa: B023, called at once
         assert "EXEC" in page.text("article .note") and "6 episodes" in page.text("article .note")
         page.save("linked-run")

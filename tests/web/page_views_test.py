@@ -106,6 +106,13 @@ def test_full_size_has_plots_and_the_engines_panel(page: Page, trainer: Trainer)
     assert page.errors() == []
 
 
+def test_shows_the_run_of_the_address(page: Page, trainer: Trainer, view: View) -> None:
+    """At full size, without a click; the token is no longer in the address."""
+    page.open(f"{view.address}&run={trainer.name}")
+    wait_for(lambda: page.all("article.full .picture:not([hidden])"), "the run at full size")
+    assert "token" not in page.driver.current_url
+
+
 def test_a_click_on_an_environment_shows_it_alone(page: Page, trainer: Trainer) -> None:
     """The image then has a quarter of the size, and another click shows all four."""
     page.open_run(trainer.name)

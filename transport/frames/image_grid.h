@@ -22,6 +22,8 @@ struct ImageGrid {
     return grid;
   }
 
+  friend bool operator==(const ImageGrid&, const ImageGrid&) = default;
+
   uint32_t rows = 1;
   uint32_t columns = 1;
 };

@@ -9,12 +9,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/error.h"
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "schema/protos/trainer.grpc.pb.h"
 #include "viz/core/daemon_channel.h"
+#include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {
@@ -104,6 +106,23 @@ DaemonRow RowOf(const trainer::RunEpisode& episode) {
 }
 
 }  // namespace
+
+std::string StateText(const DaemonRun& run) {
+  return absl::StrCat(run.state, run.unreachable ? ", unreachable" : "");
+}
+
+std::string FactsText(const DaemonRun& run) {
+  std::string text = CountText(run.steps);
+  if (run.max_steps.has_value()) {
+    absl::StrAppend(&text, " of ", CountText(*run.max_steps));
+  }
+  absl::StrAppend(&text, " steps, ", RoundedText(run.steps_per_second), "/s, ",
+                  CountText(run.episodes), " episodes");
+  if (run.last_return.has_value()) {
+    absl::StrAppendFormat(&text, ", return %.6g", *run.last_return);
+  }
+  return text;
+}
 
 struct DaemonClient::Stubs {
   std::shared_ptr<grpc::Channel> channel;

@@ -21,7 +21,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "viz/core/eval_summary.h"
 
 namespace tandem {
 
@@ -46,9 +45,14 @@ struct DaemonRun {
   // "learner (MOSAIC/1.0, pause)".
   std::vector<std::string> workers;
   // From the run's folder, by DaemonDesk.
-  bool wants_frames = false;              // WantsFrames
-  std::optional<EvalSummary> evaluation;  // of eval_summary.json
+  bool wants_frames = false;  // WantsFrames
+  std::string evaluation;     // EvalSummaryText of eval_summary.json; "": none
 };
+
+// "EXEC", or "EXEC, unreachable".
+std::string StateText(const DaemonRun& run);
+// "1,200 of 5,000 steps, 42/s, 3 episodes, return 1.5".
+std::string FactsText(const DaemonRun& run);
 
 struct DaemonRuns {
   std::string state;  // "ok", or the daemon's problem, such as a full disk

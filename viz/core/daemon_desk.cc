@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/quoted.h"
+#include "viz/core/eval_summary.h"
 #include "viz/core/run_links.h"
 
 namespace tandem {
@@ -50,7 +51,7 @@ DaemonDesk::List DaemonDesk::Read() {
       // While it is written, the text before it remains.
       if (auto found = ReadEvalSummary(
               absl::StrCat(run.folder, "/", kEvalSummaryFile))) {
-        folder.evaluation = *found;
+        folder.evaluation = EvalSummaryText(*found);
       }
       folder.has_ended = run.has_ended;
     }

@@ -17,7 +17,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,6 @@
 #include "absl/strings/string_view.h"
 #include "viz/core/background.h"
 #include "viz/core/daemon_client.h"
-#include "viz/core/eval_summary.h"
 #include "viz/core/event_follower.h"
 #include "viz/core/work_thread.h"
 
@@ -99,7 +97,7 @@ class DaemonDesk {
   struct Folder {
     bool wants_frames = false;
     bool has_ended = false;  // `evaluation` is the last one
-    std::optional<EvalSummary> evaluation;
+    std::string evaluation;
   };
   std::map<std::string, Folder> folders_;
   std::vector<DaemonRun> last_runs_;  // of the daemon's last answer

@@ -2,12 +2,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,19 +13,19 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/unique_fd.h"
 #include "base/printable.h"
 #include "program/listening_sockets.h"
 #include "viz/core/daemon_channel.h"
 #include "viz/core/daemon_client.h"
+#include "viz/core/program_start.h"
 
 ABSL_FLAG(std::string, daemon_target, "auto",
           "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
@@ -45,48 +42,7 @@ ABSL_FLAG(std::string, data_dir, "",
 namespace tandem {
 namespace {
 
-constexpr absl::string_view kProgram = "tandem-daemon";
 constexpr double kPatienceSecs = 10;
-
-// Starts the program in a session of its own, so that Ctrl-C ends this program
-// alone. Its output goes to `log`: a pipe of this program's output would stay
-// open.
-absl::StatusOr<pid_t> Spawn(std::vector<std::string> words,
-                            const std::string& log) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  const absl::Cleanup free_actions = [&] {
-    posix_spawn_file_actions_destroy(&actions);
-  };
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-                                   O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  const absl::Cleanup free_attributes = [&] {
-    posix_spawnattr_destroy(&attributes);
-  };
-  sigset_t none;
-  sigemptyset(&none);
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &pipe);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
-                                            POSIX_SPAWN_SETSIGMASK |
-                                            POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, words[0].c_str(), &actions, &attributes,
-                                arguments.data(), environ);
-  if (error != 0) return MakeSystemError("posix_spawn", words[0], error);
-  return pid;
-}
 
 std::string LastLine(const std::string& path) {
   std::ifstream file(path);
@@ -97,35 +53,12 @@ std::string LastLine(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> FindDaemonProgram() {
-  std::vector<std::string> candidates;
-  std::array<char, 4096> self;
-  const ssize_t bytes = readlink("/proc/self/exe", self.data(), self.size());
-  if (bytes > 0) {
-    const absl::string_view program(self.data(), static_cast<size_t>(bytes));
-    candidates.push_back(
-        absl::StrCat(program.substr(0, program.rfind('/') + 1), kProgram));
-  }
-  if (const char* path = std::getenv("PATH")) {
-    for (const absl::string_view folder : absl::StrSplit(path, ':')) {
-      candidates.push_back(absl::StrCat(folder, "/", kProgram));
-    }
-  }
-  candidates.push_back(absl::StrCat("slow_lane/daemon/", kProgram));
-  for (const std::string& candidate : candidates) {
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-  }
-  return MakeError(ErrorCode::kUnsupported,
-                   absl::StrCat("expected the program ", kProgram,
-                                ", found it neither beside this program nor "
-                                "in PATH; next: start it by hand"));
-}
-
 absl::Status StartDaemon(const std::string& data_dir,
                          const std::string& target) {
   const DaemonClient client(target);
   if (client.ListRuns().ok()) return absl::OkStatus();
-  TANDEM_ASSIGN_OR_RETURN(const std::string program, FindDaemonProgram());
+  TANDEM_ASSIGN_OR_RETURN(const std::string program,
+                          FindProgram("tandem-daemon", "slow_lane/daemon/"));
   std::vector<std::string> words = {program,
                                     absl::StrCat("--data_dir=", data_dir)};
   if (absl::string_view socket = target;
@@ -137,10 +70,19 @@ absl::Status StartDaemon(const std::string& data_dir,
   }
   const std::string log =
       absl::StrCat(absl::StripSuffix(data_dir, "/"), ".log");
-  std::error_code error;  // Spawn's error says more
+  std::error_code error;  // open's error says more
   std::filesystem::create_directories(std::filesystem::path(log).parent_path(),
                                       error);
-  TANDEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(std::move(words), log));
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  // Not a pipe of this program's output: that would stay open.
+  const UniqueFd output(
+      open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!output.valid()) return MakeSystemError("open", log, errno);
+  TANDEM_ASSIGN_OR_RETURN(
+      const pid_t pid,
+      StartProgram(std::move(words), {.input = null.get(),
+                                      .output = output.get(),
+                                      .errors = output.get()}));
   const Deadline deadline = Deadline::After(kPatienceSecs);
   absl::Status answer;
   while (!(answer = client.ListRuns().status()).ok()) {

@@ -20,13 +20,9 @@
 
 namespace tandem {
 
-// Returns the path of tandem-daemon: beside this program, or else in PATH, or
-// else in the folder of a Bazel run. kUnsupported: it is nowhere.
-absl::StatusOr<std::string> FindDaemonProgram();
-
 // Starts a daemon that listens at `target`, HOST:PORT or unix:PATH, and waits
 // until it answers; no effect if one answers already. Blocks for at most 10 s.
-// Errors: FindDaemonProgram's; kNotReady: it has exited, or does not answer.
+// Errors: FindProgram's; kNotReady: it has exited, or does not answer.
 absl::Status StartDaemon(const std::string& data_dir,
                          const std::string& target);
 

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "viz/core/daemon_client.h"
+#include "viz/core/program_start.h"
 
 namespace tandem {
 namespace {
@@ -107,10 +108,12 @@ TEST_F(DaemonStarterTest, FindsTheProgramInPath) {
   std::filesystem::permissions(absl::StrCat(folder_, "/tandem-daemon"),
                                std::filesystem::perms::owner_all);
   setenv("PATH", folder_.c_str(), 1);
-  EXPECT_EQ(*FindDaemonProgram(), absl::StrCat(folder_, "/tandem-daemon"));
+  EXPECT_EQ(*FindProgram("tandem-daemon", "slow_lane/daemon/"),
+            absl::StrCat(folder_, "/tandem-daemon"));
   setenv("PATH", "/nonexistent", 1);
   // This test's runfiles have one.
-  EXPECT_THAT(*FindDaemonProgram(), EndsWith("slow_lane/daemon/tandem-daemon"));
+  EXPECT_THAT(*FindProgram("tandem-daemon", "slow_lane/daemon/"),
+              EndsWith("slow_lane/daemon/tandem-daemon"));
   setenv("PATH", before.c_str(), 1);
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "schema/protos/trainer.grpc.pb.h"
 #include "viz/core/daemon_channel.h"
+#include "viz/core/quantities.h"
 
 namespace tandem {
 namespace {
@@ -177,6 +178,15 @@ absl::Status EventFollower::FollowSteps() {
   }
   control_context.TryCancel();
   return DaemonStatus(reader->Finish(), "StreamRunSteps", target_);
+}
+
+std::string SummaryText(const EventFollower::Events& events) {
+  return absl::StrCat(CountText(events.last_step), " steps, ",
+                      CountText(events.last_episode), " episodes: ",
+                      !events.problem.empty() ? events.problem
+                      : events.has_ended      ? "all received"
+                      : events.connected      ? "live"
+                                              : "looking for the daemon");
 }
 
 absl::Status EventFollower::FollowEpisodes() {

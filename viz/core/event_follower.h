@@ -93,6 +93,9 @@ class EventFollower {
   std::thread episodes_thread_;
 };
 
+// "1,234 steps, 5 episodes: live".
+std::string SummaryText(const EventFollower::Events& events);
+
 }  // namespace tandem
 
 #endif  // TANDEM_VIZ_CORE_EVENT_FOLLOWER_H_

@@ -9,9 +9,12 @@ namespace {
 
 TEST(FrameMetadata, ReadsStepEnvironmentsAndEpisodes) {
   const FrameMetadata metadata = ParseFrameMetadata(
-      R"({"step": 7, "envs": [0, 3], "episodes": 12, "episode_length": 8.5})");
+      R"({"step": 7, "envs": [0, 3], "rows": 2, "columns": 1, "episodes": 12,
+          "episode_length": 8.5})");
   EXPECT_EQ(metadata.step, 7);
   EXPECT_EQ(metadata.envs, (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(metadata.grid, (ImageGrid{2, 1}));
+  EXPECT_EQ(metadata.tiles, 2U);
   EXPECT_EQ(metadata.episodes, 12);
   EXPECT_EQ(metadata.episode_length, 8.5);
 }
@@ -26,6 +29,17 @@ TEST(FrameMetadata, OmitsMissingAndInvalidValues) {
     EXPECT_FALSE(metadata.episodes.has_value()) << odd;
     EXPECT_FALSE(metadata.episode_length.has_value()) << odd;
     EXPECT_TRUE(metadata.envs.empty()) << odd;
+  }
+}
+
+TEST(FrameMetadata, AGridThatDoesNotHoldTheEnvironmentsIsOneTile) {
+  for (const char* odd :
+       {R"("rows": 1, "columns": 2)", R"("rows": 0, "columns": 3)",
+        R"("rows": 5000, "columns": 1)", R"("rows": 3)", R"("rows": -1)"}) {
+    const FrameMetadata metadata =
+        ParseFrameMetadata(std::string(R"({"envs": [0, 1, 2], )") + odd + "}");
+    EXPECT_EQ(metadata.grid, ImageGrid()) << odd;
+    EXPECT_EQ(metadata.tiles, 1U) << odd;
   }
 }
 

@@ -81,6 +81,16 @@ FrameMetadata ParseFrameMetadata(absl::string_view json) {
     }
     metadata.envs.push_back(*index);
   }
+  const size_t tiles = metadata.envs.size();
+  const int64_t rows = Integer(object, "rows").value_or(0);
+  const int64_t columns = Integer(object, "columns").value_or(0);
+  constexpr auto kMost = int64_t{kMaxEnvs};
+  if (tiles > 0 && rows >= 1 && rows <= kMost && columns >= 1 &&
+      columns <= kMost && static_cast<size_t>(rows * columns) >= tiles) {
+    metadata.grid = {static_cast<uint32_t>(rows),
+                     static_cast<uint32_t>(columns)};
+    metadata.tiles = static_cast<uint32_t>(tiles);
+  }
   return metadata;
 }
 

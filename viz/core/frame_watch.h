@@ -26,6 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/frames/attached_frames.h"
 #include "transport/frames/frame_reader.h"
+#include "transport/frames/image_grid.h"
 #include "viz/core/freshness.h"
 #include "viz/core/sample_history.h"
 
@@ -38,6 +39,9 @@ inline constexpr int64_t kMaxMetadataInteger = int64_t{1} << 53;
 struct FrameMetadata {
   std::optional<int64_t> step;
   std::vector<int64_t> envs;  // environments in the tiles, in order
+  // Of the image. One tile if the writer names no grid that holds `envs`.
+  ImageGrid grid;
+  uint32_t tiles = 1;
   // The number of episodes ended since the run began. It is cumulative, so
   // dropped frames lose no episodes.
   std::optional<int64_t> episodes;

@@ -2,42 +2,38 @@
 
 #include <algorithm>
 
-#include "transport/frames/image_grid.h"
-
 namespace tandem {
 namespace {
 
-// Returns a grid of one tile if the image has no such grid.
-ImageGrid GridOf(uint32_t width, uint32_t height, uint32_t tiles) {
-  if (tiles < 2 || tiles > width * uint64_t{height}) return {};
-  const ImageGrid grid = ImageGrid::Of(tiles);
-  if (width % grid.columns != 0 || height % grid.rows != 0) return {};
-  return grid;
+bool HasTiles(const TiledImage& image) {
+  return image.tiles > 1 && image.grid.rows > 0 && image.grid.columns > 0 &&
+         image.width % image.grid.columns == 0 &&
+         image.height % image.grid.rows == 0;
 }
 
 }  // namespace
 
-ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
-                  uint32_t index) {
-  const ImageGrid grid = GridOf(width, height, tiles);
-  if (grid.rows * grid.columns < 2 || index >= tiles) {
-    return {0, 0, static_cast<double>(width), static_cast<double>(height)};
+ViewRect TileRect(const TiledImage& image, uint32_t tile) {
+  if (!HasTiles(image) || tile >= image.tiles) {
+    return {0, 0, static_cast<double>(image.width),
+            static_cast<double>(image.height)};
   }
-  const uint32_t tile_width = width / grid.columns;
-  const uint32_t tile_height = height / grid.rows;
-  return {static_cast<double>(index % grid.columns * tile_width),
-          static_cast<double>(index / grid.columns * tile_height),
-          static_cast<double>(tile_width), static_cast<double>(tile_height)};
+  const uint32_t width = image.width / image.grid.columns;
+  const uint32_t height = image.height / image.grid.rows;
+  return {static_cast<double>(tile % image.grid.columns * width),
+          static_cast<double>(tile / image.grid.columns * height),
+          static_cast<double>(width), static_cast<double>(height)};
 }
 
-int TileAt(uint32_t width, uint32_t height, uint32_t tiles, double x,
-           double y) {
-  if (!(x >= 0 && y >= 0 && x < width && y < height)) return -1;
-  const ImageGrid grid = GridOf(width, height, tiles);
-  const uint32_t column = static_cast<uint32_t>(x) / (width / grid.columns);
-  const uint32_t row = static_cast<uint32_t>(y) / (height / grid.rows);
-  const uint32_t index = row * grid.columns + column;
-  return index < std::max(1u, tiles) ? static_cast<int>(index) : -1;
+int TileAt(const TiledImage& image, double x, double y) {
+  if (!(x >= 0 && y >= 0 && x < image.width && y < image.height)) return -1;
+  if (!HasTiles(image)) return 0;
+  const uint32_t column =
+      static_cast<uint32_t>(x) / (image.width / image.grid.columns);
+  const uint32_t row =
+      static_cast<uint32_t>(y) / (image.height / image.grid.rows);
+  const uint32_t tile = row * image.grid.columns + column;
+  return tile < image.tiles ? static_cast<int>(tile) : -1;
 }
 
 void ImageView::SetArea(double width, double height) {
@@ -46,19 +42,15 @@ void ImageView::SetArea(double width, double height) {
   Clamp();
 }
 
-void ImageView::SetImage(uint32_t width, uint32_t height, uint32_t tiles) {
-  tiles = std::max(1u, tiles);
-  if (width == width_ && height == height_ && tiles == tiles_) return;
-  width_ = width;
-  height_ = height;
-  tiles_ = tiles;
+void ImageView::SetImage(const TiledImage& image) {
+  if (image == image_) return;
+  image_ = image;
   Focus(focus_);
 }
 
 void ImageView::Focus(int tile) {
-  const ImageGrid grid = GridOf(width_, height_, tiles_);
-  const bool there = tile >= 0 && static_cast<uint32_t>(tile) < tiles_ &&
-                     grid.rows * grid.columns > 1;
+  const bool there = tile >= 0 && static_cast<uint32_t>(tile) < image_.tiles &&
+                     HasTiles(image_);
   focus_ = there ? tile : kGrid;
   Fit();
 }
@@ -99,8 +91,8 @@ double ImageView::FitScale() const {
 double ImageView::scale() const { return fitted_ ? FitScale() : scale_; }
 
 ViewRect ImageView::Source() const {
-  if (focus_ == kGrid) return TileRect(width_, height_, 1, 0);
-  return TileRect(width_, height_, tiles_, static_cast<uint32_t>(focus_));
+  // kGrid is no tile: the whole image.
+  return TileRect(image_, static_cast<uint32_t>(focus_));
 }
 
 void ImageView::Clamp() {
@@ -135,7 +127,7 @@ int ImageView::TileUnder(double x, double y) const {
         in_y < source.height)) {
     return -1;
   }
-  return TileAt(width_, height_, tiles_, source.x + in_x, source.y + in_y);
+  return TileAt(image_, source.x + in_x, source.y + in_y);
 }
 
 }  // namespace tandem

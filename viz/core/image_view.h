@@ -17,6 +17,8 @@
 
 #include <cstdint>
 
+#include "transport/frames/image_grid.h"
+
 namespace tandem {
 
 struct ViewRect {
@@ -27,15 +29,21 @@ struct ViewRect {
   friend bool operator==(const ViewRect&, const ViewRect&) = default;
 };
 
-// Returns the place of tile `index` of `tiles` in an image. The grid is that of
-// tile_frames: rows = ceil(sqrt(tiles)), columns = ceil(tiles / rows). Returns
-// the whole image if the tile does not exist, or if the image does not divide
-// evenly.
-ViewRect TileRect(uint32_t width, uint32_t height, uint32_t tiles,
-                  uint32_t index);
+// An image, and the tiles in it: the first ones of a grid.
+struct TiledImage {
+  uint32_t width = 0;
+  uint32_t height = 0;
+  uint32_t tiles = 1;
+  ImageGrid grid = {};
+  friend bool operator==(const TiledImage&, const TiledImage&) = default;
+};
+
+// Returns the place of a tile in the image; the whole image if the tile does
+// not exist, or if the image does not divide evenly.
+ViewRect TileRect(const TiledImage& image, uint32_t tile);
 
 // Returns the tile at a point of the image; -1: no tile.
-int TileAt(uint32_t width, uint32_t height, uint32_t tiles, double x, double y);
+int TileAt(const TiledImage& image, double x, double y);
 
 class ImageView {
  public:
@@ -46,12 +54,12 @@ class ImageView {
   void SetArea(double width, double height);
   // A change of size or tiles fits the image. The focus stays if its tile still
   // exists.
-  void SetImage(uint32_t width, uint32_t height, uint32_t tiles);
+  void SetImage(const TiledImage& image);
 
   // Shows one tile, fitted; kGrid or a missing tile: all tiles.
   void Focus(int tile);
   int focus() const { return focus_; }
-  uint32_t tiles() const { return tiles_; }
+  uint32_t tiles() const { return image_.tiles; }
 
   void Fit();
   bool fitted() const { return fitted_; }
@@ -78,9 +86,7 @@ class ImageView {
 
   double area_width_ = 0;
   double area_height_ = 0;
-  uint32_t width_ = 0;
-  uint32_t height_ = 0;
-  uint32_t tiles_ = 1;
+  TiledImage image_;
   int focus_ = kGrid;
   bool fitted_ = true;
   // Used if not fitted. The middle is the point of Source() in the middle of

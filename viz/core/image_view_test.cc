@@ -7,11 +7,18 @@
 namespace tandem {
 namespace {
 
+TiledImage Image(uint32_t width, uint32_t height, uint32_t tiles) {
+  return {.width = width,
+          .height = height,
+          .tiles = tiles,
+          .grid = ImageGrid::Of(tiles)};
+}
+
 ImageView View(double area_width, double area_height, uint32_t width,
                uint32_t height, uint32_t tiles = 1) {
   ImageView view;
   view.SetArea(area_width, area_height);
-  view.SetImage(width, height, tiles);
+  view.SetImage(Image(width, height, tiles));
   return view;
 }
 
@@ -114,24 +121,32 @@ TEST(ImageView, RefusesToFocusMissingTile) {
 TEST(ImageView, LeavesTheFocusWhenItsTileIsGone) {
   ImageView view = View(400, 400, 200, 100, 4);
   view.Focus(3);
-  view.SetImage(200, 100, 4);
+  view.SetImage(Image(200, 100, 4));
   EXPECT_EQ(view.focus(), 3);
-  view.SetImage(200, 100, 2);
+  view.SetImage(Image(200, 100, 2));
   EXPECT_EQ(view.focus(), ImageView::kGrid);
 }
 
 TEST(TileRect, LaysTilesAsTileFramesDoes) {
   // 5 tiles: 3 rows of 2.
-  EXPECT_EQ(TileRect(20, 30, 5, 4), (ViewRect{0, 20, 10, 10}));
-  EXPECT_EQ(TileAt(20, 30, 5, 5, 25), 4);
-  EXPECT_EQ(TileAt(20, 30, 5, 15, 25), -1);  // The black tile.
-  EXPECT_EQ(TileAt(20, 30, 5, 20, 0), -1);
+  EXPECT_EQ(TileRect(Image(20, 30, 5), 4), (ViewRect{0, 20, 10, 10}));
+  EXPECT_EQ(TileAt(Image(20, 30, 5), 5, 25), 4);
+  EXPECT_EQ(TileAt(Image(20, 30, 5), 15, 25), -1);  // The black tile.
+  EXPECT_EQ(TileAt(Image(20, 30, 5), 20, 0), -1);
+}
+
+TEST(TileRect, LaysTilesAsTheWritersGridSays) {
+  const TiledImage row = {
+      .width = 20, .height = 30, .tiles = 2, .grid = {.rows = 1, .columns = 2}};
+  EXPECT_EQ(TileRect(row, 1), (ViewRect{10, 0, 10, 30}));
+  EXPECT_EQ(TileAt(row, 15, 25), 1);
 }
 
 TEST(TileRect, TreatsAnUnevenImageAsOneTile) {
-  EXPECT_EQ(TileRect(21, 30, 5, 4), (ViewRect{0, 0, 21, 30}));
-  EXPECT_EQ(TileRect(20, 30, 0, 0), (ViewRect{0, 0, 20, 30}));
-  EXPECT_EQ(TileRect(20, 30, 4'000'000'000u, 7), (ViewRect{0, 0, 20, 30}));
+  EXPECT_EQ(TileRect(Image(21, 30, 5), 4), (ViewRect{0, 0, 21, 30}));
+  EXPECT_EQ(TileRect(Image(20, 30, 0), 0), (ViewRect{0, 0, 20, 30}));
+  EXPECT_EQ(TileRect(Image(20, 30, 4'000'000'000u), 7),
+            (ViewRect{0, 0, 20, 30}));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,13 +14,12 @@
 #include <cstdlib>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "viz/core/matroska_stream.h"
+#include "viz/core/program_start.h"
 
 namespace tandem {
 namespace {
@@ -55,18 +53,11 @@ std::string LastLines(int file) {
 }  // namespace
 
 absl::StatusOr<std::string> FindFfmpeg() {
-  std::vector<std::string> candidates;
-  if (const char* given = std::getenv("IMAGEIO_FFMPEG_EXE")) {
-    candidates.emplace_back(given);
+  std::vector<std::string> given;
+  if (const char* file = std::getenv("IMAGEIO_FFMPEG_EXE")) {
+    given.emplace_back(file);
   }
-  if (const char* path = std::getenv("PATH")) {
-    for (const absl::string_view folder : absl::StrSplit(path, ':')) {
-      candidates.push_back(absl::StrCat(folder, "/ffmpeg"));
-    }
-  }
-  for (const std::string& candidate : candidates) {
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-  }
+  if (auto found = FirstExecutable(std::move(given), "ffmpeg")) return *found;
   return MakeError(
       ErrorCode::kUnsupported,
       "recording: expected the program ffmpeg, found neither the variable "
@@ -169,37 +160,11 @@ absl::Status Mp4Recorder::Spawn(const Frame& frame) {
       "-f",
       "mp4",
       path_};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  const absl::Cleanup free_actions = [&] {
-    posix_spawn_file_actions_destroy(&actions);
-  };
-  posix_spawn_file_actions_adddup2(&actions, its_input.get(), STDIN_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
-                                   O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, errors_.get(), STDERR_FILENO);
-  // A process group of its own: Ctrl-C ends this program, which then ends
-  // ffmpeg by its input. No signal stays blocked.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  const absl::Cleanup free_attributes = [&] {
-    posix_spawnattr_destroy(&attributes);
-  };
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, ffmpeg_.c_str(), &actions, &attributes,
-                                arguments.data(), environ);
-  if (error != 0) return MakeSystemError("posix_spawn", ffmpeg_, error);
-  pid_ = pid;
+  const UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  TANDEM_ASSIGN_OR_RETURN(
+      pid_, StartProgram(std::move(words), {.input = its_input.get(),
+                                            .output = null.get(),
+                                            .errors = errors_.get()}));
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }

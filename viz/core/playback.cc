@@ -14,13 +14,6 @@ void Playback::Freeze(int64_t now_ns, const Freshness& freshness) {
              .at_least = freshness.AgeIsAtLeast()};
 }
 
-std::shared_ptr<const KeptFrame> Playback::SeekBy(int64_t by_ns, int64_t now_ns,
-                                                  const FrameTape& tape) {
-  const int64_t from_ns = frozen() ? frozen_->at_ns : now_ns;
-  return SeekTo(tape.end_ns() - std::min(from_ns, tape.end_ns()) - by_ns,
-                now_ns, tape);
-}
-
 std::shared_ptr<const KeptFrame> Playback::SeekTo(int64_t before_ns,
                                                   int64_t now_ns,
                                                   const FrameTape& tape) {

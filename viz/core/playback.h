@@ -6,13 +6,13 @@
 //
 //   Playback playback;
 //   playback.Freeze(now, watch.freshness());
-//   if (auto frame = playback.SeekBy(-5'000'000'000, tape)) Show(*frame);
+//   if (auto frame = playback.SeekTo(5'000'000'000, now, tape)) Show(*frame);
 //   playback.Resume();
 //
 //   state     call        next state
 //   live      Freeze      frozen at the newest frame
-//   live      SeekBy      frozen at the frame found
-//   frozen    SeekBy      frozen at the frame found
+//   live      SeekTo      frozen at the frame found
+//   frozen    SeekTo      frozen at the frame found
 //   frozen    Resume      live
 
 #ifndef TANDEM_VIZ_CORE_PLAYBACK_H_
@@ -36,20 +36,10 @@ class Playback {
   void Freeze(int64_t now_ns, const Freshness& freshness);
   void Resume() { frozen_.reset(); }
 
-  // Moves the shown time by `by_ns`, which is negative for the past, within the
-  // tape. If live, it first freezes at `now_ns`. Returns the frame to show;
-  // nullptr: the tape is empty, and nothing changed.
-  std::shared_ptr<const KeptFrame> SeekBy(int64_t by_ns, int64_t now_ns,
-                                          const FrameTape& tape);
-  // As SeekBy, to a time `before_ns` before the tape's end.
+  // Freezes at the time `before_ns` before the tape's end, within the tape.
+  // Returns the frame to show; nullptr: the tape is empty, and nothing changed.
   std::shared_ptr<const KeptFrame> SeekTo(int64_t before_ns, int64_t now_ns,
                                           const FrameTape& tape);
-
-  // The time of the frozen frame, or of the freeze; nullopt: live.
-  std::optional<int64_t> frozen_at_ns() const {
-    return frozen_.has_value() ? std::optional<int64_t>(frozen_->at_ns)
-                               : std::nullopt;
-  }
 
   // The age of the shown frame; "over 2 s" if only its minimum is known.
   int64_t AgeNsAt(int64_t now_ns, const Freshness& freshness) const;

@@ -49,8 +49,8 @@ constexpr absl::string_view kUsage =
 
 Shows the frames that engines and training workers publish in shared memory,
 live, with reward, return and step rate. It only reads: no run waits for it, and
-a pause here does not slow a run down. Exceptions are the buttons of the
-engine's panel (E) and of the daemon's runs (L).
+a pause here does not slow a run down. The exception is the engine's panel (E).
+Plots, recordings and jobs are on the page, which the key P opens.
 
 Without --run it opens a list of the current runs. A RUN is the name of an
 engine's region, or the run id of a frame segment (mosaic.fastlane.RUN).

@@ -21,10 +21,11 @@ std::shared_ptr<const std::string> EngineDesk::Report(const std::string& region,
     return nullptr;
   }
   const Reading& reading = readings_[region];
-  return reading.report->Newest(&report_thread_, now_ns, not_before_ns,
-                                [region, inspector = reading.inspector] {
-                                  return JsonOf(inspector->InspectName(region));
-                                });
+  return reading.report->Newest(
+      &report_thread_, now_ns, not_before_ns,
+      [region, inspector = reading.inspector] {
+        return PanelJsonOf(inspector->InspectName(region));
+      });
 }
 
 std::shared_ptr<Pending> EngineDesk::Act(

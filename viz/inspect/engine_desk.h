@@ -1,7 +1,7 @@
 // EngineDesk: what a front end shows of engines and does with them, without
 // waiting.
 //
-// Data flow: a region's name -> the inspector, on a thread -> its JSON report;
+// Data flow: a region's name -> the inspector, on a thread -> a panel as JSON;
 // a user's action -> EngineControl, on another thread -> Pending.
 // Ownership: one front end; its one thread. Reading takes nothing of an engine;
 // an action takes an attendant slot.
@@ -57,7 +57,7 @@ class EngineDesk {
            what == "mode";
   }
 
-  // As SlowRead::Newest: the inspector's JSON object (viz/README.md). Forgets
+  // As SlowRead::Newest: PanelJsonOf of its inspection. Forgets
   // reports that were not asked for within kForgetNs; has none beyond
   // kMostReports.
   std::shared_ptr<const std::string> Report(const std::string& region,

@@ -33,12 +33,11 @@ TEST(EngineDesk, ReportsARegion) {
   EngineDesk desk("test");
   // At first the region may not be there yet.
   std::string report;
-  while (report.find("\"engine\"") == std::string::npos) {
+  while (report.find(R"("known":true)") == std::string::npos) {
     const int64_t now_ns = MonotonicNanos();
     if (const auto found = desk.Report(run, now_ns, 0)) report = *found;
     absl::SleepFor(absl::Milliseconds(5));
   }
-  EXPECT_THAT(report, HasSubstr(run));
   EXPECT_THAT(report, HasSubstr("Pattern-v0"));
 }
 

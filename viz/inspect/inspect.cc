@@ -150,6 +150,9 @@ ExitCode Main(const std::vector<absl::string_view>& words) {
   if (options->what == InspectOptions::What::kHelp) {
     return EndBy(kFine, Print(InspectHelp()));
   }
+  if (options->what == InspectOptions::What::kKeys) {
+    return EndBy(kFine, Print(KeysTable()));
+  }
   if (options->watch) return Watch(*options);
   if (!options->enable.empty() || !options->disable.empty()) {
     const absl::Status switched = SwitchServices(*options);

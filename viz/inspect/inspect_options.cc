@@ -21,6 +21,8 @@ ABSL_FLAG(bool, json, false,
           "true: prints one JSON object; with --watch, one object a line. "
           "viz/README.md lists the keys");
 
+ABSL_FLAG(bool, keys, false,
+          "true: prints the table of the JSON object's keys, without a NAME");
 ABSL_FLAG(std::vector<std::string>, enable, {},
           "services to switch on in the engine, such as camera,viewport");
 ABSL_FLAG(std::vector<std::string>, disable, {},
@@ -107,6 +109,9 @@ absl::StatusOr<InspectOptions> ParseInspectOptions(
   }
   std::vector<std::string> names;
   TANDEM_RETURN_IF_ERROR(Flags().SetFromWords(words, &names));
+  if (absl::GetFlag(FLAGS_keys)) {
+    return InspectOptions{.what = InspectOptions::What::kKeys};
+  }
   if (names.size() != 1) {
     return MakeError(
         ErrorCode::kInvalidArgument,

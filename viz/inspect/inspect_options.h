@@ -17,7 +17,7 @@
 namespace tandem {
 
 struct InspectOptions {
-  enum class What : uint8_t { kHelp, kList, kOne };
+  enum class What : uint8_t { kHelp, kKeys, kList, kOne };
   What what = What::kOne;
   std::string name = {};  // with kOne
   bool watch = false;

@@ -1,5 +1,5 @@
-// An inspection as a table for users, and as one JSON object. viz/README.md
-// lists the keys.
+// An inspection as lines for users, and as one JSON object. viz/README.md lists
+// the keys.
 //
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
 // or JSON.
@@ -10,6 +10,7 @@
 #ifndef TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_
 #define TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,18 @@ std::string TextOf(const Inspection& inspection, absl::Time now,
 std::string ListTextOf(const std::vector<Inspection>& inspections);
 
 // Bars, each for one bucket or for a group of buckets; "": no step times.
-std::string BarsOf(const StepTimesSnapshot& times);
+std::string BarsOf(const StepTimesSnapshot& times, uint32_t width = 50);
 
 // One line, without a newline. Unknown values are null.
 std::string JsonOf(const Inspection& inspection);
+
+// The keys of JsonOf with their meanings: a table in Markdown.
+std::string KeysTable();
+
+// What an engine's panel shows, as JsonOf's line: `known`, whether the name is
+// a region with a header; `rows`, pairs of a title and a text; `times`, lines
+// with bars; `services_on`, `services_off`.
+std::string PanelJsonOf(const Inspection& inspection);
 
 // {"entries": [...]}: each is as JsonOf's.
 std::string ListJsonOf(const std::vector<Inspection>& inspections);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -204,6 +205,22 @@ TEST(InspectionText, TheListHasALineForEach) {
 
 std::vector<std::string> Bars(const StepTimesSnapshot& times) {
   return absl::StrSplit(BarsOf(times), '\n', absl::SkipEmpty());
+}
+
+TEST(InspectionText, ThePanelHasTheLinesAndTheServices) {
+  const nlohmann::json panel =
+      nlohmann::json::parse(PanelJsonOf(SampleInspection()));
+  EXPECT_EQ(panel["known"], true);
+  EXPECT_EQ(panel["rows"][0], nlohmann::json({"state", "look. a remark"}));
+  ExpectHas(panel["rows"].dump(),
+            {"pid 40001, stepping for 250 us", "1,480 exchanges/s",
+             R"("worker 0","alive, pid 40011, stepping for 250 us")",
+             R"(["p50, p99",)"});
+  EXPECT_EQ(panel["services_on"], nlohmann::json({"agent", "scene"}));
+  EXPECT_EQ(panel["services_off"], nlohmann::json({"camera"}));
+  Inspection missing;
+  missing.status = MakeError(ErrorCode::kNotReady, "there is none");
+  EXPECT_EQ(nlohmann::json::parse(PanelJsonOf(missing))["known"], false);
 }
 
 TEST(InspectionText, BarsAreAsLongAsTheirShare) {

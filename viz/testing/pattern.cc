@@ -21,6 +21,7 @@
 #include "nlohmann/json.hpp"
 #include "schema/layout/lrbc.h"
 #include "transport/frames/frame_writer.h"
+#include "transport/frames/image_grid.h"
 #include "transport/frames/owned_frame_segment.h"
 #include "transport/memory/frame_geometry.h"
 #include "transport/memory/owned_region.h"
@@ -38,12 +39,13 @@ std::string PathOf(const PatternRun& run) {
 }
 
 std::string Metadata(const PatternRun& run, uint64_t step) {
+  const ImageGrid grid = ImageGrid::Of(run.tiles);
   std::vector<uint32_t> envs(run.tiles);
   std::iota(envs.begin(), envs.end(), 0);
-  nlohmann::json json = {{"step", step},
-                         {"envs", envs},
-                         {"episodes", step / 10},
-                         {"published_ns", MonotonicNanos()}};
+  nlohmann::json json = {
+      {"step", step},          {"envs", envs},
+      {"rows", grid.rows},     {"columns", grid.columns},
+      {"episodes", step / 10}, {"published_ns", MonotonicNanos()}};
   if (!run.error_text.empty()) json["error_text"] = run.error_text;
   return json.dump();
 }

@@ -87,10 +87,8 @@ void EnginePanel::Read() {
   shown_report_ = report;
   const QJsonObject json =
       QJsonDocument::fromJson(QByteArray::fromStdString(*report)).object();
-  const bool is_engine = json.value(QStringLiteral("kind")).toString() ==
-                             QStringLiteral("region") &&
-                         json.contains(QStringLiteral("engine"));
-  report_ = is_engine ? json.toVariantMap() : QVariantMap();
+  report_ = json.value(QStringLiteral("known")).toBool() ? json.toVariantMap()
+                                                         : QVariantMap();
   Q_EMIT changed();
 }
 

@@ -29,7 +29,7 @@ namespace tandem {
 
 class EnginePanel : public QObject {
   Q_OBJECT
-  // The inspector's JSON object (viz/README.md); empty: no engine has the name
+  // PanelJsonOf, as maps; empty: no engine has the name
   Q_PROPERTY(QVariantMap report READ report NOTIFY changed)
   Q_PROPERTY(bool known READ known NOTIFY changed)
   // Whether an action has no result yet

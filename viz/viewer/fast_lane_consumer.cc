@@ -54,7 +54,6 @@ void FastLaneConsumer::Poll() {
     Q_EMIT status_changed(Text(FreshnessName(state)));
   }
   if (!is_new) return;
-  tape_.Record(watch_, now_ns);
   const Frame& frame = watch_.frame();
   Q_EMIT frame_ready({.image = ImageOf(frame),
                       .hud_text = Text(HudText(frame.metrics.last_reward,

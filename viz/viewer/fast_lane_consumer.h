@@ -15,11 +15,9 @@
 #include <QObject>
 #include <QString>
 #include <QTimer>
-#include <cstddef>
 #include <optional>
 
 #include "absl/strings/string_view.h"
-#include "viz/core/frame_tape.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/freshness.h"
 
@@ -54,9 +52,6 @@ class FastLaneConsumer : public QObject {
   void SetPollMs(int period_ms);
 
   const FrameWatch& watch() const { return watch_; }
-  // The frames of the last 60 s.
-  const FrameTape& tape() const { return tape_; }
-  void ShareTapeWith(size_t tapes) { tape_.ShareWith(tapes); }
   QString status() const;  // FreshnessName of the state
 
  Q_SIGNALS:
@@ -67,7 +62,6 @@ class FastLaneConsumer : public QObject {
   void Poll();
 
   FrameWatch watch_;
-  FrameTape tape_;
   QTimer timer_;
   std::optional<FreshnessState> state_;
 };

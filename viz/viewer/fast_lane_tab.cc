@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "viz/core/key_map.h"
-#include "viz/core/mp4_recorder.h"
 #include "viz/inspect/engine_desk.h"
 #include "viz/viewer/run_tab.h"
 #include "viz/viewer/scene.h"
@@ -26,11 +25,9 @@ struct FastLaneTab::Parts {
                .policy_eval = options.run_mode == QStringLiteral("policy_eval"),
                .eval_summary = options.eval_summary,
                .snapshots = options.snapshots,
-               .engines = &engines,
-               .recording_ends = &recording_ends}) {}
+               .engines = &engines}) {}
 
   EngineDesk engines{"fast lane tab"};
-  RecordingEnds recording_ends;
   RunTab model;
   QQuickWidget view;
 };

@@ -1,5 +1,5 @@
 // FastLaneTab: a run's live view as a widget, for other Qt programs. It is what
-// a tab of the viewer shows: image, numbers, plots, the engine's panel, keys.
+// a tab of the viewer shows: image, numbers, the engine's panel, keys.
 //
 // Data flow: the run's frames in shared memory -> FastLaneView.qml in a
 // QQuickWidget. It only reads, except by the buttons of the engine's panel.
@@ -27,7 +27,7 @@ class FastLaneTab : public QWidget {
     QString mode_label = QStringLiteral("Fast lane");
     QString run_mode = QStringLiteral("train");  // or "policy_eval"
     QString eval_summary = {};  // "": var/trainer/runs/RUN/eval_summary.json
-    QString snapshots = QStringLiteral(".");  // folder, also of recordings
+    QString snapshots = QStringLiteral(".");  // folder
     bool dark = true;
   };
 
@@ -38,7 +38,6 @@ class FastLaneTab : public QWidget {
   explicit FastLaneTab(const QString& run_id, const QString& agent_id = {},
                        QWidget* parent = nullptr)
       : FastLaneTab(run_id, agent_id, Options(), parent) {}
-  // Ends a recording; blocks for at most 5 s.
   ~FastLaneTab() override;
 
   QString runId() const;

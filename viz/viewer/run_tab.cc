@@ -5,11 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "viz/core/file_name.h"
@@ -23,18 +19,13 @@ constexpr int kTextsMs = 100;
 constexpr int kEvalMs = 1000;
 constexpr double kZoomStep = 1.25;
 constexpr double kPanStep = 64;
-constexpr int64_t kSeekNs = 1'000'000'000;
-
-QString NewFile(const QString& folder, const QString& name,
-                absl::string_view ending) {
-  return QDir(folder).filePath(Text(NewFileName(name.toStdString(), ending)));
-}
 
 }  // namespace
 
 QString SaveSnapshot(const QString& folder, const QString& name,
                      const std::function<bool(const QString& path)>& save) {
-  const QString path = NewFile(folder, name, ".png");
+  const QString path =
+      QDir(folder).filePath(Text(NewFileName(name.toStdString(), ".png")));
   return save(path) ? QStringLiteral("Saved ") + path
                     : QStringLiteral(
                           "Could not write %1: is the folder there, "
@@ -65,10 +56,7 @@ RunTab::RunTab(const QString& run_id, const QString& agent_id,
   connect(&consumer_, &FastLaneConsumer::status_changed, this,
           &RunTab::changed);
   connect(&engine_, &EnginePanel::said, this, &RunTab::said);
-  connect(&texts_timer_, &QTimer::timeout, this, [this] {
-    TakeEnding();
-    Q_EMIT changed();
-  });
+  connect(&texts_timer_, &QTimer::timeout, this, &RunTab::changed);
   texts_timer_.start(kTextsMs);
   if (options_.policy_eval) {
     connect(&eval_timer_, &QTimer::timeout, this, &RunTab::ReadEval);
@@ -76,10 +64,6 @@ RunTab::RunTab(const QString& run_id, const QString& agent_id,
     ReadEval();
   }
   consumer_.start();
-}
-
-RunTab::~RunTab() {
-  if (recording()) options_.recording_ends->Add(std::move(recorder_));
 }
 
 void RunTab::SetShown(bool shown, double refresh_hz) {
@@ -94,19 +78,6 @@ void RunTab::SetShown(bool shown, double refresh_hz) {
 
 void RunTab::TellEngine() { engine_.SetShown(shown_ && engine_shown_); }
 
-double RunTab::tapeSecs() const {
-  const FrameTape& tape = consumer_.tape();
-  return static_cast<double>(tape.end_ns() - tape.begin_ns()) * 1e-9;
-}
-
-double RunTab::beforeSecs() const {
-  const std::optional<int64_t> at_ns = playback_.frozen_at_ns();
-  if (!at_ns.has_value()) return 0;
-  return static_cast<double>(
-             std::max<int64_t>(0, consumer_.tape().end_ns() - *at_ns)) *
-         1e-9;
-}
-
 QString RunTab::runName() const {
   return Text(Printable(run_id_.toStdString()));
 }
@@ -120,40 +91,12 @@ bool RunTab::live() const {
                           FreshnessState::kConnected;
 }
 
-const SampleHistory* RunTab::History(const QString& series) const {
-  const FrameWatch& watch = consumer_.watch();
-  const SampleHistory& history =
-      series == QStringLiteral("reward")      ? watch.rewards()
-      : series == QStringLiteral("return")    ? watch.returns()
-      : series == QStringLiteral("step rate") ? watch.step_rates()
-                                              : watch.episode_lengths();
-  return history.buckets().empty() ? nullptr : &history;
-}
-
-double RunTab::Newest(const QString& series) const {
-  const FrameWatch& watch = consumer_.watch();
-  const FrameMetrics& now = watch.frame().metrics;
-  return series == QStringLiteral("reward")   ? now.last_reward
-         : series == QStringLiteral("return") ? now.rolling_return
-         : series == QStringLiteral("step rate")
-             ? now.step_rate_hz
-             : watch.metadata().episode_length.value_or(0);
-}
-
-QString RunTab::SpanText(const SampleHistory& history) const {
-  const auto& buckets = history.buckets();
-  return Text(ShortAgeText(buckets.back().start_ns - buckets.front().start_ns +
-                           history.bucket_ns()));
-}
-
 void RunTab::ShowJob(const DaemonRun& run) {
-  job_text_ = Text(run.state);
+  job_text_ = Text(StateText(run));
   if (!run.reason.empty()) {
     job_text_ += QStringLiteral(": ") + Text(Printable(run.reason));
   }
-  if (run.evaluation.has_value()) {
-    eval_text_ = Text(EvalSummaryText(*run.evaluation));
-  }
+  if (!run.evaluation.empty()) eval_text_ = Text(run.evaluation);
   Q_EMIT changed();
 }
 
@@ -205,10 +148,6 @@ QString RunTab::tileText() const {
 }
 
 void RunTab::TakeFrame(const FastLaneFrameEvent& event) {
-  if (recording()) {
-    recorder_->Add(consumer_.watch().frame(), MonotonicNanos());
-    if (!recorder_->status().ok()) StopRecording();
-  }
   if (paused()) {
     newest_ = event;
     return;
@@ -226,11 +165,12 @@ void RunTab::ShowFrame(const FastLaneFrameEvent& event) {
                    ? Text(CountText(static_cast<uint64_t>(*metadata.step)))
                    : QString();
   error_text_ = Text(metadata.error);
-  const uint32_t tiles =
-      static_cast<uint32_t>(std::max<size_t>(1, metadata.envs.size()));
-  const bool moved = size_before != image_.size() || tiles != view_.tiles();
-  view_.SetImage(static_cast<uint32_t>(image_.width()),
-                 static_cast<uint32_t>(image_.height()), tiles);
+  const bool moved =
+      size_before != image_.size() || metadata.tiles != view_.tiles();
+  view_.SetImage({.width = static_cast<uint32_t>(image_.width()),
+                  .height = static_cast<uint32_t>(image_.height()),
+                  .tiles = metadata.tiles,
+                  .grid = metadata.grid});
   if (moved) Q_EMIT viewChanged();
   Q_EMIT imageChanged();
   if (was_empty) Q_EMIT changed();
@@ -247,53 +187,6 @@ void RunTab::TogglePause() {
   Q_EMIT changed();
 }
 
-void RunTab::seekTo(double before_secs) {
-  const auto before_ns =
-      static_cast<int64_t>(std::clamp(before_secs, 0.0, 3600.0) * 1e9);
-  if (const std::shared_ptr<const KeptFrame> frame =
-          playback_.SeekTo(before_ns, MonotonicNanos(), consumer_.tape())) {
-    ShowKept(*frame);
-  }
-}
-
-void RunTab::ShowKept(const KeptFrame& frame) {
-  const std::vector<uint8_t>& jpeg = frame.picture.file;
-  ShowFrame({.image = QImage::fromData(jpeg.data(),
-                                       static_cast<int>(jpeg.size()), "JPEG"),
-             .hud_text = Text(HudText(frame.metrics.last_reward,
-                                      frame.metrics.rolling_return,
-                                      frame.metrics.step_rate_hz)),
-             .metadata = frame.metadata});
-  Q_EMIT changed();
-}
-
-void RunTab::ToggleRecording() {
-  if (recording()) return StopRecording();
-  absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder = Mp4Recorder::Start(
-      NewFile(options_.snapshots, run_id_, ".mp4").toStdString());
-  if (!recorder.ok()) {
-    Q_EMIT said(Text(PrintableLines(recorder.status().message())));
-    return;
-  }
-  recorder_ = *std::move(recorder);
-  Q_EMIT said(QStringLiteral("Recording; R ends it."));
-  Q_EMIT changed();
-}
-
-void RunTab::StopRecording() {
-  ending_ = options_.recording_ends->Add(std::move(recorder_));
-  Q_EMIT changed();
-}
-
-void RunTab::TakeEnding() {
-  if (ending_ == nullptr) return;
-  const std::optional<absl::StatusOr<std::string>> saved = ending_->Get();
-  if (!saved.has_value()) return;
-  ending_.reset();
-  Q_EMIT said(saved->ok() ? Text(**saved)
-                          : Text(PrintableLines(saved->status().message())));
-}
-
 void RunTab::StepTile(int by) {
   const int tiles = static_cast<int>(view_.tiles());
   const int from =
@@ -305,17 +198,6 @@ bool RunTab::Perform(Action action) {
   switch (action) {
     case Action::kPause:
       TogglePause();
-      return true;
-    case Action::kSeekBack:
-    case Action::kSeekForward:
-      if (const std::shared_ptr<const KeptFrame> frame =
-              playback_.SeekBy(action == Action::kSeekBack ? -kSeekNs : kSeekNs,
-                               MonotonicNanos(), consumer_.tape())) {
-        ShowKept(*frame);
-      }
-      return true;
-    case Action::kRecord:
-      ToggleRecording();
       return true;
     case Action::kSnapshot:
       SaveImage();
@@ -359,12 +241,7 @@ bool RunTab::Perform(Action action) {
       return true;
     case Action::kEngine:
       engine_shown_ = !engine_shown_;
-      plots_shown_ = plots_shown_ || engine_shown_;
       TellEngine();
-      Q_EMIT layersChanged();
-      return true;
-    case Action::kPlots:
-      plots_shown_ = !plots_shown_;
       Q_EMIT layersChanged();
       return true;
     default:

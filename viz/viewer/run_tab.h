@@ -19,20 +19,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 
-#include "viz/core/background.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
-#include "viz/core/mp4_recorder.h"
 #include "viz/core/playback.h"
 #include "viz/inspect/engine_desk.h"
 #include "viz/viewer/engine_panel.h"
 #include "viz/viewer/fast_lane_consumer.h"
-#include "viz/viewer/plot_source.h"
 
 namespace tandem {
 
@@ -41,9 +37,7 @@ struct RunTabOptions {
   bool policy_eval = false;                 // shows the evaluation's results
   QString eval_summary;                     // "": MOSAIC's path
   QString snapshots = QStringLiteral(".");  // folder
-  // These must outlive the tab.
-  EngineDesk* engines = nullptr;
-  RecordingEnds* recording_ends = nullptr;
+  EngineDesk* engines = nullptr;            // must outlive the tab
 };
 
 // Saves the image in the folder, by NewFileName; `save` gets the path. Returns
@@ -54,7 +48,7 @@ QString SaveSnapshot(const QString& folder, const QString& name,
 // Returns the key map's name of a pressed key: "Space", "Ctrl+W", "?".
 QString KeyName(int key, Qt::KeyboardModifiers modifiers);
 
-class RunTab : public QObject, public PlotSource {
+class RunTab : public QObject {
   Q_OBJECT
   Q_PROPERTY(QString runId READ runId CONSTANT)
   Q_PROPERTY(QString runName READ runName CONSTANT)
@@ -65,7 +59,6 @@ class RunTab : public QObject, public PlotSource {
   Q_PROPERTY(QString reason READ reason NOTIFY changed)
   Q_PROPERTY(bool live READ live NOTIFY changed)
   Q_PROPERTY(bool paused READ paused NOTIFY changed)
-  Q_PROPERTY(bool recording READ recording NOTIFY changed)
   Q_PROPERTY(bool hasImage READ hasImage NOTIFY changed)
   Q_PROPERTY(QString ageText READ ageText NOTIFY changed)
   Q_PROPERTY(QString hudText READ hudText NOTIFY changed)
@@ -74,29 +67,21 @@ class RunTab : public QObject, public PlotSource {
   Q_PROPERTY(QString dropsText READ dropsText NOTIFY changed)
   Q_PROPERTY(QString sizeText READ sizeText NOTIFY changed)
   Q_PROPERTY(QString episodesText READ episodesText NOTIFY changed)
-  Q_PROPERTY(bool hasEpisodeLength READ hasEpisodeLength NOTIFY changed)
   Q_PROPERTY(QString jobText READ jobText NOTIFY changed)
   Q_PROPERTY(QString errorText READ errorText NOTIFY changed)
   Q_PROPERTY(QString evalText READ evalText NOTIFY changed)
   Q_PROPERTY(QString zoomText READ zoomText NOTIFY viewChanged)
   Q_PROPERTY(QString tileText READ tileText NOTIFY viewChanged)
   Q_PROPERTY(bool hudShown READ hudShown NOTIFY layersChanged)
-  Q_PROPERTY(bool plotsShown READ plotsShown NOTIFY layersChanged)
   Q_PROPERTY(bool engineShown READ engineShown NOTIFY layersChanged)
   Q_PROPERTY(QObject* engine READ engine CONSTANT)  // an EnginePanel
-  // The length of the tape, and the shown image's time before its end
-  Q_PROPERTY(double tapeSecs READ tapeSecs NOTIFY changed)
-  Q_PROPERTY(double beforeSecs READ beforeSecs NOTIFY changed)
 
  public:
   RunTab(const QString& run_id, const QString& agent_id,
          const RunTabOptions& options, QObject* parent = nullptr);
-  ~RunTab() override;  // ends its recording
 
   // Sets whether the tab is visible; a hidden tab polls less often.
   void SetShown(bool shown, double refresh_hz);
-  // The memory for the last 60 s is shared with the other tabs.
-  void ShareTapeWith(size_t tabs) { consumer_.ShareTapeWith(tabs); }
   // Returns false if tabs do not handle the action.
   bool Perform(Action action);
 
@@ -112,7 +97,6 @@ class RunTab : public QObject, public PlotSource {
   QString reason() const;  // empty while there is a link
   bool live() const;       // connected, and not paused
   bool paused() const { return playback_.frozen(); }
-  bool recording() const { return recorder_ != nullptr; }
   bool hasImage() const { return !image_.isNull(); }
   QString ageText() const;  // the shown image's age; "" without an image
   QString hudText() const { return hud_text_; }
@@ -121,9 +105,6 @@ class RunTab : public QObject, public PlotSource {
   QString dropsText() const;
   QString sizeText() const;
   QString episodesText() const;
-  bool hasEpisodeLength() const {
-    return !consumer_.watch().episode_lengths().buckets().empty();
-  }
   QString errorText() const { return error_text_; }  // the rendering error
   QString evalText() const { return eval_text_; }
   // Of the daemon's run that the frames belong to: "EXEC", "FAULT: a reason".
@@ -133,18 +114,8 @@ class RunTab : public QObject, public PlotSource {
   QString zoomText() const;
   QString tileText() const;
   bool hudShown() const { return hud_shown_; }
-  bool plotsShown() const { return plots_shown_; }
   bool engineShown() const { return engine_shown_; }
   QObject* engine() { return &engine_; }
-  double tapeSecs() const;
-  double beforeSecs() const;
-  // Pauses at the image of a time before the tape's end.
-  Q_INVOKABLE void seekTo(double before_secs);
-
-  // "reward", "return", "step rate" or "episode length", over the time.
-  const SampleHistory* History(const QString& series) const override;
-  double Newest(const QString& series) const override;
-  QString SpanText(const SampleHistory& history) const override;
 
   const QImage& image() const { return image_; }
   ImageView& view() { return view_; }
@@ -164,11 +135,7 @@ class RunTab : public QObject, public PlotSource {
   void TakeFrame(const FastLaneFrameEvent& event);
   void ShowFrame(const FastLaneFrameEvent& event);
   void TogglePause();
-  void ShowKept(const KeptFrame& frame);
   void TellEngine();
-  void ToggleRecording();
-  void StopRecording();
-  void TakeEnding();
   void StepTile(int by);
   void SaveImage();
   void ReadEval();
@@ -188,13 +155,10 @@ class RunTab : public QObject, public PlotSource {
   QString job_text_;
   std::optional<FastLaneFrameEvent> newest_;  // since the pause
   Playback playback_;
-  std::unique_ptr<Mp4Recorder> recorder_;  // nullptr: does not record
-  std::shared_ptr<Pending> ending_;        // of the last recording
   ImageView view_;
   bool shown_ = false;
   bool hud_shown_ = true;
   bool engine_shown_ = false;
-  bool plots_shown_ = true;
 };
 
 }  // namespace tandem

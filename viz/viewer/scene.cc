@@ -5,7 +5,6 @@
 #include <QtQml>
 
 #include "viz/viewer/frame_item.h"
-#include "viz/viewer/plot_item.h"
 #include "viz/viewer/run_tab.h"
 
 // Loads the resources of a static library. Qt requires the global namespace.
@@ -16,7 +15,6 @@ namespace tandem {
 void RegisterQml() {
   InitResources();
   qmlRegisterType<FrameItem>("Tandem", 1, 0, "FrameItem");
-  qmlRegisterType<PlotItem>("Tandem", 1, 0, "PlotItem");
   qmlRegisterUncreatableType<RunTab>("Tandem", 1, 0, "RunTab",
                                      QStringLiteral("made by the viewer"));
 }

@@ -1,10 +1,15 @@
 #include "viz/viewer/viewer.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <QDesktopServices>
 #include <QImage>
 #include <QKeyEvent>
 #include <QQuickItem>
 #include <QSGRendererInterface>
 #include <QScreen>
+#include <QUrl>
 #include <QVariantMap>
 #include <algorithm>
 #include <iterator>
@@ -12,7 +17,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/os/end_with_parent.h"
 #include "base/printable.h"
+#include "viz/core/program_start.h"
 #include "viz/core/quantities.h"
 
 namespace tandem {
@@ -20,6 +27,7 @@ namespace {
 
 constexpr int kScanMs = 1000;
 constexpr int kMessageMs = 4000;
+constexpr int kPageEndMs = 5000;
 
 QString Details(const RunEntry& run) {
   QStringList parts;
@@ -71,12 +79,27 @@ Viewer::Viewer(const ViewerOptions& options, QObject* parent)
   connect(&scan_timer_, &QTimer::timeout, this, &Viewer::ScanRuns);
   scan_timer_.start(kScanMs);
   ScanRuns();
-  connect(&daemon_, &DaemonBoard::said, this, &Viewer::Say);
+  page_.setProcessChannelMode(QProcess::ForwardedErrorChannel);
+  // main blocks the signals that end the viewer.
+  page_.setChildProcessModifier([parent = getpid()] {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    EndWithParent(SIGTERM, parent);
+  });
+  connect(&page_, &QProcess::readyReadStandardOutput, this, &Viewer::ShowPage);
+  connect(&page_, &QProcess::finished, this,
+          [this] { Say(QStringLiteral("tandem-view has ended")); });
   message_timer_.setSingleShot(true);
   connect(&message_timer_, &QTimer::timeout, this, [this] { Say({}); });
 }
 
-Viewer::~Viewer() { qDeleteAll(tabs_); }
+Viewer::~Viewer() {
+  page_.disconnect(this);
+  page_.terminate();
+  page_.waitForFinished(kPageEndMs);
+  qDeleteAll(tabs_);
+}
 
 void Viewer::SetWindow(QQuickWindow* window) {
   window_ = window;
@@ -129,8 +152,7 @@ RunTab* Viewer::AddTab(const QString& run) {
        .policy_eval = ValueOf(options_.run_modes, at) == "policy_eval",
        .eval_summary = Text(ValueOf(options_.eval_summaries, at)),
        .snapshots = Text(options_.snapshots),
-       .engines = &engines_,
-       .recording_ends = &recording_ends_},
+       .engines = &engines_},
       this);
   connect(tab, &RunTab::said, this, &Viewer::Say);
   tabs_ << tab;
@@ -138,9 +160,14 @@ RunTab* Viewer::AddTab(const QString& run) {
   return tab;
 }
 
+QString Viewer::ChosenRun() const {
+  return runs_.isEmpty()
+             ? QString()
+             : runs_[chosen_run_].toMap()[QStringLiteral("run")].toString();
+}
+
 void Viewer::openChosen() {
-  if (runs_.isEmpty()) return;
-  open(runs_[chosen_run_].toMap()[QStringLiteral("run")].toString());
+  if (!runs_.isEmpty()) open(ChosenRun());
 }
 
 void Viewer::close(int index) {
@@ -186,6 +213,8 @@ void Viewer::Perform(Action action) {
       slow_lane_ = current_ != kStartPage || !slow_lane_;
       SetCurrent(kStartPage);  // also tells the daemon's board
       return Q_EMIT looksChanged();
+    case Action::kPage:
+      return OpenPage();
     case Action::kNextTab:  // the start page counts as a tab
       return SetCurrent(current_ + 1 >= tabs ? kStartPage : current_ + 1);
     case Action::kPreviousTab:
@@ -223,6 +252,40 @@ void Viewer::Perform(Action action) {
     chosen_run_ = std::clamp(
         chosen_run_ + (action == Action::kPanDown ? 1 : -1), 0, runs - 1);
     Q_EMIT runsChanged();
+  }
+}
+
+void Viewer::OpenPage() {
+  page_wanted_ = true;
+  if (page_.state() != QProcess::NotRunning) return ShowPage();
+  const absl::StatusOr<std::string> program =
+      FindProgram("tandem-view", "viz/web/");
+  if (!program.ok()) return Say(Text(program.status().message()));
+  page_address_.clear();
+  page_.start(
+      Text(*program),
+      {QStringLiteral("--listen=127.0.0.1:0"), QStringLiteral("--control"),
+       QStringLiteral("--nodaemon"),
+       QStringLiteral("--daemon_target=") + Text(options_.daemon.target),
+       QStringLiteral("--recordings=") + Text(options_.snapshots)});
+}
+
+void Viewer::ShowPage() {
+  if (page_address_.isEmpty() && page_.canReadLine()) {
+    page_address_ = QString::fromUtf8(page_.readLine()).trimmed();
+  }
+  if (page_address_.isEmpty() || !page_wanted_) return;
+  page_wanted_ = false;
+  const QString run = CurrentTab() != nullptr ? CurrentTab()->runId()
+                      : slow_lane_            ? daemon_.followed()
+                                              : ChosenRun();
+  QString address = page_address_;
+  if (!run.isEmpty()) {
+    address += QStringLiteral("&run=") +
+               QString::fromLatin1(QUrl::toPercentEncoding(run));
+  }
+  if (!QDesktopServices::openUrl(QUrl(address))) {
+    Say(QStringLiteral("Open in a browser: ") + address);
   }
 }
 
@@ -267,10 +330,7 @@ void Viewer::ScanRuns() {
   }
   if (follows) FollowDaemon();
   if (current_ != kStartPage) return;
-  const QString chosen =
-      runs_.isEmpty()
-          ? QString()
-          : runs_[chosen_run_].toMap()[QStringLiteral("run")].toString();
+  const QString chosen = ChosenRun();
   runs_.clear();
   chosen_run_ = 0;
   for (const RunEntry& run : all) {
@@ -314,7 +374,6 @@ void Viewer::TellTabs() {
                                 : 0;
   for (qsizetype i = 0; i < tabs_.size(); ++i) {
     tabs_[i]->SetShown(seen && i == current_, refresh_hz);
-    tabs_[i]->ShareTapeWith(static_cast<size_t>(tabs_.size()));
   }
   daemon_.SetShown(seen && current_ == kStartPage && slow_lane_);
 }

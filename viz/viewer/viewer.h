@@ -14,6 +14,7 @@
 #include <QList>
 #include <QObject>
 #include <QPointer>
+#include <QProcess>
 #include <QQuickWindow>
 #include <QString>
 #include <QTimer>
@@ -24,11 +25,10 @@
 #include <string>
 
 #include "viz/core/key_map.h"
-#include "viz/core/mp4_recorder.h"
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"
 #include "viz/inspect/engine_desk.h"
-#include "viz/viewer/daemon_board.h"
+#include "viz/viewer/daemon_runs_model.h"
 #include "viz/viewer/run_tab.h"
 
 namespace tandem {
@@ -45,7 +45,7 @@ class Viewer : public QObject {
   Q_PROPERTY(QString search READ search WRITE SetSearch NOTIFY runsChanged)
   // The start page shows the daemon's runs
   Q_PROPERTY(bool slowLane READ slowLane NOTIFY looksChanged)
-  Q_PROPERTY(QObject* daemon READ daemon CONSTANT)  // a DaemonBoard
+  Q_PROPERTY(QObject* daemon READ daemon CONSTANT)  // a DaemonRunsModel
   Q_PROPERTY(int chosenRun READ chosenRun NOTIFY runsChanged)
   Q_PROPERTY(bool dark READ dark NOTIFY looksChanged)
   Q_PROPERTY(bool imageOnly READ imageOnly NOTIFY looksChanged)
@@ -95,6 +95,8 @@ class Viewer : public QObject {
   Q_INVOKABLE void open(const QString& run);
   Q_INVOKABLE void openChosen();  // no effect without runs
   Q_INVOKABLE void close(int index);
+  // Opens the page of the shown or chosen run in the user's browser.
+  void OpenPage();
   // For buttons that represent keys.
   Q_INVOKABLE void press(const QString& key);
 
@@ -116,6 +118,8 @@ class Viewer : public QObject {
   // Opens the frames of the daemon's runs that want it, each once, and shows
   // their states in their tabs.
   void FollowDaemon();
+  void ShowPage();
+  QString ChosenRun() const;  // of the list; "": none
   RunTab* AddTab(const QString& run);
   void TellTabs();
   // Whether the keyboard's focus is in a text field.
@@ -125,8 +129,7 @@ class Viewer : public QObject {
   const ViewerOptions options_;
   // Of all tabs.
   EngineDesk engines_{"viewer"};
-  RecordingEnds recording_ends_;
-  DaemonBoard daemon_;
+  DaemonRunsModel daemon_;
   QPointer<QQuickWindow> window_;
   // Of the daemon's runs, by their ids: the frames that belong to one.
   std::map<std::string, QString> frames_of_;
@@ -144,6 +147,9 @@ class Viewer : public QObject {
   bool slow_lane_ = false;
   QString message_;
   QTimer message_timer_;
+  QProcess page_;         // tandem-view, until the viewer ends
+  QString page_address_;  // with its token; "": not known yet
+  bool page_wanted_ = false;
 };
 
 }  // namespace tandem

@@ -11,10 +11,13 @@
 #include <QTemporaryDir>
 #include <QTest>
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/engine_control.h"
 #include "viz/core/testing/test_daemon.h"
@@ -113,67 +116,71 @@ TEST_F(ActionsTest, ARunWithoutAnEngineHasNoPanel) {
   Press(Qt::Key_E);
   Await([&] { return tab()->engineShown(); });
   EXPECT_EQ(Item(QStringLiteral("engineView")), nullptr);
-  Press(Qt::Key_E);
-  Await([&] { return Item(QStringLiteral("return")) != nullptr; });
 }
 
-TEST_F(ActionsTest, SubmitPauseFollowAndCancelARunOfTheDaemon) {
+TEST_F(ActionsTest, ListsTheDaemonsRunsWithTheirStepsAndEpisodes) {
   TestDaemon daemon;
+  const DaemonClient client(daemon.target());
   ViewerOptions options;
   options.daemon.target = daemon.target();
   Open(options);
   Press(Qt::Key_L);
+  Await([&] {
+    return TextOf("daemonState").startsWith(QStringLiteral("0 runs"));
+  });
+  const absl::StatusOr<std::string> run_id = client.Submit(ConfigOf(kSleeps));
+  ASSERT_TRUE(run_id.ok()) << run_id.status();
   const auto state = [&] {
     const QVariantList runs = viewer_->daemon()->property("runs").toList();
     return runs.isEmpty() ? QString()
                           : runs[0].toMap()[QStringLiteral("state")].toString();
   };
-  Await([&] {
-    return TextOf("daemonState").startsWith(QStringLiteral("0 runs"));
-  });
-  SetText(QStringLiteral("config"), QStringLiteral("no JSON"));
-  Click(QStringLiteral("submit"));
-  Await(
-      [&] { return viewer_->message().contains(QStringLiteral("SubmitRun")); });
-  const QTemporaryDir folder;
-  QFile file(folder.filePath(QStringLiteral("run.json")));
-  ASSERT_TRUE(file.open(QIODevice::WriteOnly));
-  const QString config = QString::fromStdString(ConfigOf(kSleeps));
-  file.write(config.toUtf8());
-  file.close();
-  SetText(QStringLiteral("configPath"), file.fileName());
-  Click(QStringLiteral("load"));
-  EXPECT_EQ(TextOf("config"), config);
-  Click(QStringLiteral("submit"));
   Await([&] { return state() == QStringLiteral("EXEC"); });
-  Click(QStringLiteral("events-test"));
   Await([&] {
-    return TextOf("eventsText") == QStringLiteral("1 steps, 1 episodes: live");
+    return TextOf("facts-test")
+        .contains(QStringLiteral("1 episodes, return 1.5"));
   });
-  Await([&] {
-    const QQuickItem* const plot = Item(QStringLiteral("runReturn"));
-    return plot != nullptr &&
-           plot->property("lastText").toString() == QStringLiteral("1.50");
-  });
+  Click(QStringLiteral("job-test"));
+  AwaitText("events-test", "1 steps, 1 episodes: live");
+  EXPECT_EQ(viewer_->daemon()->property("steps").toStringList().size(), 1);
   Save(QStringLiteral("slow-lane"));
-  Click(QStringLiteral("page-episodes"));
-  AwaitText("pagePlace", "rows 1 to 1 of 1");
-  Click(QStringLiteral("page-stderr"));
-  Await([&] { return TextOf("pageText") == QStringLiteral("trouble\n"); });
-  EXPECT_EQ(TextOf("pagePlace"), QStringLiteral("bytes 0 to 8 of 8"));
-  Save(QStringLiteral("run-log"));
   daemon.Kill();
   Await([&] { return state() == QStringLiteral("EXEC, unreachable"); });
   Save(QStringLiteral("daemon-gone"));
   daemon.Start();
   Await([&] { return state() == QStringLiteral("EXEC"); });
-  Click(QStringLiteral("hold-test"));
-  Await([&] { return state() == QStringLiteral("PAUSE"); });
-  Click(QStringLiteral("hold-test"));
-  Await([&] { return state() == QStringLiteral("EXEC"); });
-  Click(QStringLiteral("cancel-test"));
+  ASSERT_TRUE(client.Cancel(*run_id).ok());
   Await([&] { return state() == QStringLiteral("TERM"); });
-  EXPECT_TRUE(TextOf("eventsText").contains(QStringLiteral("1 steps")));
+  EXPECT_TRUE(TextOf("events-test").contains(QStringLiteral("1 steps")));
+}
+
+TEST_F(ActionsTest, OpensThePageOfTheShownRunInABrowser) {
+  // Qt opens addresses by the first xdg-open of PATH.
+  const QTemporaryDir folder;
+  const std::string opened = folder.filePath("opened").toStdString();
+  std::ofstream(folder.filePath("xdg-open").toStdString())
+      << "#!/bin/sh\necho \"$1\" >> " << opened << "\n";
+  QFile::setPermissions(folder.filePath("xdg-open"),
+                        QFile::ReadOwner | QFile::ExeOwner);
+  qputenv("PATH", folder.path().toUtf8() + ":" + qgetenv("PATH"));
+  const auto addresses = [&] {
+    std::vector<std::string> lines;
+    std::ifstream file(opened);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  };
+  OpenRun({.run = run_});
+  Press(Qt::Key_P);
+  Await([&] { return addresses().size() == 1; });
+  const std::string first = addresses()[0];
+  EXPECT_TRUE(absl::StartsWith(first, "http://127.0.0.1:"));
+  EXPECT_TRUE(absl::StrContains(first, "/?token="));
+  EXPECT_TRUE(absl::EndsWith(first, "&run=" + run_));
+  Press(Qt::Key_Home);
+  Press(Qt::Key_P);  // the same program serves the chosen run of the list
+  Await([&] { return addresses().size() == 2; });
+  EXPECT_TRUE(
+      absl::StartsWith(addresses()[1], first.substr(0, first.find("&run="))));
 }
 
 TEST_F(ActionsTest, OpensTheFramesOfARunThatWantsItAndShowsItsEnd) {

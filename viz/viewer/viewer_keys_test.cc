@@ -94,18 +94,6 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
   switch (action) {
     case Action::kPause:
       return toggles([&] { return tab()->paused(); });
-    // They pause at an image of the past, and at a later one. Space, the test
-    // of kPause, shows the newest again.
-    case Action::kSeekBack:
-    case Action::kSeekForward:
-      if (action == Action::kSeekForward) tab()->Perform(Action::kSeekBack);
-      press();
-      EXPECT_TRUE(tab()->paused());
-      tab()->Perform(Action::kPause);
-      EXPECT_FALSE(tab()->paused());
-      return;
-    case Action::kRecord:
-      return toggles([&] { return tab()->recording(); });
     case Action::kHud:
       return toggles([&] { return tab()->hudShown(); });
     case Action::kEngine:
@@ -120,8 +108,8 @@ void KeysTest::ExpectDone(Action action, const std::function<void()>& press) {
       Press(Qt::Key_Backspace);
       Press(Qt::Key_Escape);
       return;
-    case Action::kPlots:
-      return toggles([&] { return tab()->plotsShown(); });
+    case Action::kPage:  // see viewer_actions_test
+      return;
     case Action::kImageOnly:
       return toggles([&] { return viewer_->imageOnly(); });
     case Action::kTheme:
@@ -233,69 +221,6 @@ TEST_F(KeysTest, HaveTheEffectsOfTheTable) {
                  [&] { Press(key.key(), key.keyboardModifiers()); });
     }
   }
-}
-
-TEST_F(ViewerTest, ShowsAnImageOfThePastAndRecords) {
-  const QTemporaryDir folder;
-  ViewerOptions options;
-  options.snapshots = folder.path().toStdString();
-  OpenRun({.run = run_}, options);
-  const auto step = [&] { return tab()->stepText().remove(',').toLongLong(); };
-  tab()->Perform(Action::kRecord);
-  Await([&] {
-    const FrameTape& tape = tab()->consumer().tape();
-    if (tape.end_ns() - tape.begin_ns() <= 1'500'000'000) return false;
-    // The image that kSeekBack shows.
-    return tape.At(tape.end_ns() - 1'000'000'000)->metadata.step < step() - 50;
-  });
-  const long long newest = step();
-  tab()->Perform(Action::kSeekBack);
-  EXPECT_LT(step(), newest - 50);  // 100 steps a second
-  const long long past = step();
-  tab()->Perform(Action::kSeekForward);
-  EXPECT_GT(step(), past);
-  tab()->Perform(Action::kPause);
-  Await([&] { return step() > newest; });
-  tab()->Perform(Action::kRecord);
-  EXPECT_FALSE(tab()->recording());
-  Await(
-      [&] { return viewer_->message().startsWith(QStringLiteral("Saved ")); });
-  const QStringList files =
-      QDir(folder.path()).entryList({QStringLiteral("*.mp4")});
-  ASSERT_EQ(files.size(), 1);
-  EXPECT_GT(QFileInfo(QDir(folder.path()).filePath(files[0])).size(), 1000);
-}
-
-TEST_F(ViewerTest, AClickOnTheBarShowsAnImageOfThePast) {
-  OpenRun({.run = run_});
-  const auto step = [&] { return tab()->stepText().remove(',').toLongLong(); };
-  Await([&] {
-    if (tab()->tapeSecs() <= 1.5) return false;
-    // The first click shows this image or an earlier one.
-    const FrameTape& tape = tab()->consumer().tape();
-    return tape.At(tape.begin_ns() + 250'000'000)->metadata.step < step() - 50;
-  });
-  EXPECT_EQ(Item(QStringLiteral("scrub")), nullptr);  // it would hide pixels
-  tab()->Perform(Action::kPause);
-  const long long newest = step();
-  Await([&] { return Item(QStringLiteral("scrub")) != nullptr; });
-  const auto click_at = [&](double part) {
-    const QQuickItem* const bar = Item(QStringLiteral("scrub"));
-    QTest::mouseClick(
-        window(), Qt::LeftButton, {},
-        bar->mapToScene(QPointF(part * bar->width(), bar->height() / 2))
-            .toPoint());
-  };
-  click_at(0.02);
-  EXPECT_TRUE(tab()->paused());
-  EXPECT_LT(step(), newest - 50);  // 100 steps a second
-  EXPECT_GT(tab()->beforeSecs(), 1);
-  const long long past = step();
-  click_at(0.9);
-  EXPECT_GT(step(), past);
-  tab()->Perform(Action::kPause);
-  EXPECT_EQ(tab()->beforeSecs(), 0);
-  Await([&] { return step() > newest; });
 }
 
 TEST_F(ViewerTest, FindsARunByTypingAPartOfItsName) {

@@ -39,42 +39,22 @@ nlohmann::json RunJson(const RunEntry& run) {
       {"steps_per_second", NumberOrNull(run.step_rate_hz)}};
 }
 
-nlohmann::json EvaluationJson(const EvalSummary& evaluation) {
-  return {{"batches", evaluation.batches},
-          {"episodes", evaluation.episodes},
-          {"avg", NumberOrNull(evaluation.avg_return)},
-          {"min", NumberOrNull(evaluation.min_return)},
-          {"max", NumberOrNull(evaluation.max_return)}};
-}
-
 // `frames`: the run of the list that belongs to it; "": none.
 nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
-  nlohmann::json json = {
-      {"run", Printable(run.run_id)},
-      {"name", Printable(run.name)},
-      {"state", run.state},
-      {"ended", run.has_ended},
-      {"reason", Printable(run.reason)},
-      {"created", run.created_secs},
-      {"steps", run.steps},
-      {"stored_steps", run.stored_steps},
-      {"episodes", run.episodes},
-      {"steps_per_second", NumberOrNull(run.steps_per_second)},
-      {"unreachable", run.unreachable},
-      {"wants_frames", run.wants_frames},
-      {"frames", frames},
-      {"workers", Printable(absl::StrJoin(run.workers, ", "))},
-      {"evaluation", nullptr},
-      {"return", nullptr},
-      {"max_steps", nullptr}};
-  if (run.last_return.has_value()) {
-    json["return"] = NumberOrNull(*run.last_return);
-  }
-  if (run.max_steps.has_value()) json["max_steps"] = *run.max_steps;
-  if (run.evaluation.has_value()) {
-    json["evaluation"] = EvaluationJson(*run.evaluation);
-  }
-  return json;
+  return {{"run", Printable(run.run_id)},
+          {"name", Printable(run.name)},
+          {"state", run.state},
+          {"state_text", StateText(run)},
+          {"facts", FactsText(run)},
+          {"evaluation", run.evaluation},
+          {"ended", run.has_ended},
+          {"reason", Printable(run.reason)},
+          {"stored_steps", run.stored_steps},
+          {"episodes", run.episodes},
+          {"unreachable", run.unreachable},
+          {"wants_frames", run.wants_frames},
+          {"frames", frames},
+          {"workers", Printable(absl::StrJoin(run.workers, ", "))}};
 }
 
 void LogAction(const Action& action, const absl::Status& status) {

@@ -362,11 +362,7 @@ std::string PageSession::EventsText() {
   return TextOfJson(
       {{"is", "events"},
        {"run", followed_},
-       {"connected", events.connected},
-       {"ended", events.has_ended},
-       {"problem", events.problem},
-       {"last_step", events.last_step},
-       {"last_episode", events.last_episode},
+       {"text", SummaryText(events)},
        {"steps", std::move(steps)},
        {"series",
         {{"return", episode_returns_.Next(events.returns)},
@@ -431,7 +427,9 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
         {"width", kept->picture.width},
         {"height", kept->picture.height},
         {"step", StepOf(kept->metadata)},
-        {"tiles", std::max<size_t>(1, kept->metadata.envs.size())},
+        {"tiles", kept->metadata.tiles},
+        {"rows", kept->metadata.grid.rows},
+        {"columns", kept->metadata.grid.columns},
         {"before_ms",
          std::max<int64_t>(
              0, view->frozen_end_ns.value_or(kept->at_ns) - kept->at_ns) /
@@ -470,12 +468,11 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
     last_view_ = at->first;
     view.pace.Sent(++sent_, now_ns);
     const FrameMetadata& metadata = view.feed->watch().metadata();
-    const Json head = {{"view", at->first},
-                       {"sent", sent_},
-                       {"width", picture->width},
-                       {"height", picture->height},
-                       {"step", StepOf(metadata)},
-                       {"tiles", std::max<size_t>(1, metadata.envs.size())}};
+    const Json head = {
+        {"view", at->first},          {"sent", sent_},
+        {"width", picture->width},    {"height", picture->height},
+        {"step", StepOf(metadata)},   {"tiles", metadata.tiles},
+        {"rows", metadata.grid.rows}, {"columns", metadata.grid.columns}};
     return Binary(head, picture->file);
   }
   return std::nullopt;

@@ -37,8 +37,8 @@
 // "view", "panel", "daemon" (the runs that have changed since the message
 // before), "events", "refused", "done", "answer"; and pictures, binary:
 // the length of a JSON object as uint32, little-endian; the object (view, sent,
-// width, height, step, tiles, before_ms, png); a JPEG file, or with `png` a PNG
-// file.
+// width, height, step, tiles, rows, columns, before_ms, png); a JPEG file, or
+// with `png` a PNG file.
 
 #ifndef TANDEM_VIZ_WEB_PAGE_SESSION_H_
 #define TANDEM_VIZ_WEB_PAGE_SESSION_H_

@@ -392,11 +392,10 @@ TEST(PageSession, ShowsAnEnginesReport) {
   // At first the region may not be there yet.
   const Got panel = browser.Await([](const Got& got) {
     return got.head.value("is", "") == "panel" &&
-           got.head.at("report").contains("engine");
+           got.head.at("report").at("known") == true;
   });
   EXPECT_EQ(panel.head.at("region"), run);
-  EXPECT_EQ(panel.head.at("report").at("name"), run);
-  EXPECT_EQ(panel.head.at("report").at("engine").at("life"), "alive");
+  EXPECT_THAT(panel.head.at("report").at("rows").dump(), HasSubstr("alive"));
 }
 
 // Otherwise a page could show a switch as it was before the user's click.

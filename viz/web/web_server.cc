@@ -23,7 +23,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -93,6 +95,13 @@ Response RespondText(const Request& request, http::status status,
                  absl::StrCat(text, "\n"));
 }
 
+// Whether a run's name of an address is safe in the page: percent-encoded.
+bool IsEscaped(absl::string_view run) {
+  return !run.empty() && absl::c_all_of(run, [](unsigned char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains("-._~%", c);
+  });
+}
+
 // Answers everything but a WebSocket; nullopt: the request may open one.
 std::optional<Response> Answer(const Request& request, const Access& access) {
   if (request.method() != http::verb::get &&
@@ -111,18 +120,24 @@ std::optional<Response> Answer(const Request& request, const Access& access) {
       absl::StrSplit(View(request.target()), absl::MaxSplits('?', 1));
   absl::string_view token = target.second;
   if (target.first == "/" && absl::ConsumePrefix(&token, "token=")) {
-    if (!access.IsToken(token)) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(token, absl::MaxSplits("&run=", 1));
+    if (!access.IsToken(parts.first)) {
       return RespondText(request, http::status::forbidden,
                          "expected the token of this server; open the address "
                          "that tandem-view printed");
     }
     // Not a redirect: after a click in a foreign page the browser would not
     // send the cookie with it, because of SameSite=Strict.
+    const std::string run =
+        IsEscaped(parts.second) ? absl::StrCat("#", parts.second) : "";
     Response response =
         Respond(request, http::status::ok, "text/html; charset=utf-8",
-                "<!doctype html><meta http-equiv=\"refresh\" "
-                "content=\"0; url=/\"><link rel=\"icon\" "
-                "href=\"data:,\"><title>Tandem</title>\n");
+                absl::StrCat("<!doctype html><meta http-equiv=\"refresh\" "
+                             "content=\"0; url=/",
+                             run,
+                             "\"><link rel=\"icon\" "
+                             "href=\"data:,\"><title>Tandem</title>\n"));
     response.set(http::field::set_cookie, access.SetCookieHeader());
     return response;
   }

@@ -18,7 +18,7 @@ from tandem.arguments import rate
 from tandem.engine.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 from tandem.errors import ForkedChild, InvalidArgument, TandemError
 from tandem.fastlane.frames import FastLaneConfig, FastLaneMetrics
-from tandem.fastlane.tiling import checked_image, described_images, tile_frames
+from tandem.fastlane.tiling import checked_image, described_images, grid_of, tile_frames
 from tandem.fastlane.writer import FastLaneWriter
 
 if TYPE_CHECKING:
@@ -152,11 +152,12 @@ class _Publisher:
         self._published_at = now
         self.due = now + min(period, _LOOK_S)
 
-    def _image(self, rendered: Any) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
-        """Makes one frame of the result of `render`, and the metadata that names the environments of its tiles."""
-        envs = {"envs": list(self._shown)}
+    def _image(self, rendered: Any) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Makes one frame of the result of `render`, and the metadata of its tiles."""
+        rows, columns = grid_of(len(self._shown))
+        grid = {"envs": list(self._shown), "rows": rows, "columns": columns}
         if not self._frames_of_many:
-            return checked_image(rendered), envs
+            return checked_image(rendered), grid
         # An image for each environment, or one that the environment has tiled itself.
         if isinstance(rendered, np.ndarray) and rendered.ndim == 3:
             return checked_image(rendered), {}
@@ -165,7 +166,7 @@ class _Publisher:
                 f"env.render(): expected a frame for each environment, found {described_images(rendered)}; "
                 f"environments {list(self._shown)} were to be shown"
             )
-        return checked_image(tile_frames([rendered[i] for i in self._shown])), envs
+        return checked_image(tile_frames([rendered[i] for i in self._shown])), grid
 
     def _fitting(self, frame: NDArray[np.uint8]) -> FastLaneWriter | None:
         """Returns the segment for frames of this shape; closes a segment of another shape first."""

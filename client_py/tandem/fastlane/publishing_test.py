@@ -101,7 +101,8 @@ def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
     frame = newest(run_id)
     assert (frame.view == 4).all()  # published 1/8 s after the first frame
     assert frame.metrics == tandem.FastLaneMetrics(last_reward=1.0, rolling_return=4.0, step_rate_hz=32.0)
-    assert json.loads(frame.metadata or b"") == {"step": 4, "envs": [0], "episodes": 1, "episode_length": 4.0}
+    tiles = {"envs": [0], "rows": 1, "columns": 1}
+    assert json.loads(frame.metadata or b"") == {"step": 4, **tiles, "episodes": 1, "episode_length": 4.0}
     env.close()
     with pytest.raises(FileNotFoundError):
         tandem.FastLaneReader.attach(run_id)

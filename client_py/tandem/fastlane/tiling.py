@@ -11,6 +11,12 @@ from tandem.arguments.arrays import described
 from tandem.errors import InvalidArgument
 
 
+def grid_of(count: int) -> tuple[int, int]:
+    """Returns rows and columns of the grid in which `tile_frames` lays images out."""
+    rows = math.ceil(math.sqrt(count))
+    return rows, math.ceil(count / rows)
+
+
 def tile_frames(frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Lays N images out in a grid that is nearly square, row by row, and fills the rest with zeros.
 
@@ -37,8 +43,7 @@ def tile_frames(frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
                 "frames: expected all of one shape [height, width, ...] and dtype, found "
                 f"{list(first.shape)} {first.dtype} first and {list(array.shape)} {array.dtype} at {number}"
             )
-    rows = math.ceil(math.sqrt(len(arrays)))
-    cols = math.ceil(len(arrays) / rows)
+    rows, cols = grid_of(len(arrays))
     height, width, *rest = first.shape
     grid = np.zeros((rows, height, cols, width, *rest), first.dtype)
     for number, array in enumerate(arrays):

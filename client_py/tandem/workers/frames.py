@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem._native import NO_ENVIRONMENT, ROLLING_EPISODES, EnvRows, fit_image
-from tandem.fastlane.tiling import checked_image, tile_frames
+from tandem.fastlane.tiling import checked_image, grid_of, tile_frames
 from tandem.workers.env_failures import one_line
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ class FramePlan(NamedTuple):
     @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of the frame."""
-        shape = tile_frames([np.zeros((1, 1), np.uint8)] * len(self.envs)).shape
-        return shape[0], shape[1]
+        return grid_of(len(self.envs))
 
     def region_options(self) -> dict[str, Any]:
         """Returns the arguments of NativeSupervisor for these frames."""

@@ -1,4 +1,4 @@
-// One run: its image with overlays; its numbers and plots beside it.
+// One run: its image with overlays; its numbers and its engine beside it.
 import QtQuick
 import Tandem
 
@@ -9,7 +9,7 @@ Item {
     required property Theme theme
     required property bool bare
 
-    readonly property bool panelShown: tab.plotsShown && !bare && width >= 720
+    readonly property bool panelShown: !bare && width >= 720
     readonly property color stateColor: tab.live ? theme.good : tab.paused ? theme.still
                                       : tab.status === "stale" ? theme.late : theme.bad
 
@@ -94,7 +94,7 @@ Item {
         Rectangle {  // the state; hidden if only the image is shown and is live
             objectName: "stateBox"
             anchors { top: parent.top; right: parent.right; margins: 12 }
-            visible: !view.bare || !view.tab.live || view.tab.recording
+            visible: !view.bare || !view.tab.live
             width: stateRow.width + 24
             height: 30
             radius: 15
@@ -117,28 +117,17 @@ Item {
                 Words {
                     objectName: "state"
                     anchors.verticalCenter: parent.verticalCenter
-                    text: (view.tab.recording ? "REC  " : "")
-                        + (view.tab.live ? "LIVE"
+                    text: view.tab.live ? "LIVE"
                         : (view.tab.paused ? "PAUSED" : view.tab.status.toUpperCase())
-                          + (view.tab.hasImage ? "  " + view.tab.ageText + " old" : ""))
+                          + (view.tab.hasImage ? "  " + view.tab.ageText + " old" : "")
                     color: view.theme.veilText
                     font { pixelSize: 13; bold: true }
                 }
             }
         }
 
-        ScrubBar {
-            id: scrub
-            objectName: "scrub"
-            anchors { left: parent.left; right: parent.right; bottom: parent.bottom; margins: 12 }
-            visible: view.tab.paused && view.tab.tapeSecs > 1 && !view.bare
-            height: visible ? 26 : 0
-            tab: view.tab
-            theme: view.theme
-        }
-
         Column {  // from the bottom: age, evaluation
-            anchors { left: parent.left; right: parent.right; bottom: scrub.top; margins: 12 }
+            anchors { left: parent.left; right: parent.right; bottom: parent.bottom; margins: 12 }
             spacing: 8
 
             FontMetrics {

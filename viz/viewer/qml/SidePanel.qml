@@ -1,4 +1,4 @@
-// A run's data, and plots of its numbers.
+// A run's data, and its engine.
 import QtQuick
 
 Rectangle {
@@ -91,33 +91,8 @@ Rectangle {
         anchors { top: facts.bottom; topMargin: 18; left: parent.left; right: parent.right; margins: 16 }
         visible: panel.tab.engineShown && !panel.tab.engine.known
         wrapMode: Text.Wrap
-        text: "No engine has this name: the run's frames come from its own program. E: back to the plots."
+        text: "No engine has this name: the run's frames come from its own program."
         color: panel.theme.faint
         font.pixelSize: panel.theme.normal
-    }
-
-    Column {
-        id: plots
-        anchors {
-            top: facts.bottom; topMargin: 18; left: parent.left; right: parent.right
-            bottom: parent.bottom; margins: 16
-        }
-        spacing: 14
-        readonly property bool hasLengths: panel.tab.hasEpisodeLength && (height - 3 * spacing) / 4 >= 56
-        readonly property int count: hasLengths ? 4 : 3
-        readonly property real share: Math.min(170, (height - (count - 1) * spacing) / count)
-        visible: share >= 56 && !panel.tab.engineShown
-
-        Course { source: panel.tab; theme: panel.theme; series: "reward"; tint: panel.theme.reward; height: plots.share }
-        Course { source: panel.tab; theme: panel.theme; series: "return"; tint: panel.theme.returns; height: plots.share }
-        Course { source: panel.tab; theme: panel.theme; series: "step rate"; tint: panel.theme.rate; height: plots.share }
-        Course {
-            source: panel.tab
-            theme: panel.theme
-            series: "episode length"
-            tint: panel.theme.lengths
-            height: plots.share
-            visible: plots.hasLengths
-        }
     }
 }

@@ -176,14 +176,14 @@ Item {
         }
     }
 
-    SlowLanePage {
+    DaemonRuns {
         anchors {
             top: head.bottom; topMargin: 12; bottom: parent.bottom; bottomMargin: 16
             horizontalCenter: parent.horizontalCenter
         }
         width: head.width
         visible: page.viewer.slowLane
-        board: page.viewer.daemon
+        daemon: page.viewer.daemon
         theme: page.theme
     }
 

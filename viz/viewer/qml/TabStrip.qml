@@ -119,6 +119,11 @@ Rectangle {
         spacing: 4
 
         Press {
+            label: "Page"
+            onPressed: strip.viewer.press("P")
+        }
+
+        Press {
             label: strip.theme.dark ? "Light" : "Dark"
             onPressed: strip.viewer.press("T")
         }

@@ -1,4 +1,4 @@
-// A field for text, of one line or several.
+// A field for a line of text.
 import QtQuick
 
 Rectangle {
@@ -8,7 +8,6 @@ Rectangle {
     property alias text: edit.text
     property string hint
     property alias edit: edit
-    property bool manyLines: false
 
     signal accepted()
 
@@ -33,12 +32,12 @@ Rectangle {
             textFormat: TextEdit.PlainText
             color: box.theme.text
             selectByMouse: true
-            font { pixelSize: 13; family: box.manyLines ? box.theme.mono : "DejaVu Sans" }
+            font { pixelSize: 13; family: "DejaVu Sans" }
             Accessible.name: box.hint
             activeFocusOnTab: true
             Keys.onReturnPressed: event => {
-                event.accepted = !box.manyLines
-                if (!box.manyLines) box.accepted()
+                event.accepted = true
+                box.accepted()
             }
             Keys.onTabPressed: nextItemInFocusChain().forceActiveFocus()
         }

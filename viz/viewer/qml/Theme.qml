@@ -12,10 +12,6 @@ QtObject {
     readonly property color text: dark ? "#e8ecf2" : "#18202b"
     readonly property color faint: dark ? "#9aa6b5" : "#4d5869"
     readonly property color accent: dark ? "#38bdf8" : "#0369a1"
-    readonly property color reward: dark ? "#fbbf24" : "#b45309"
-    readonly property color returns: dark ? "#34d399" : "#047857"
-    readonly property color rate: dark ? "#60a5fa" : "#1d4ed8"
-    readonly property color lengths: dark ? "#c4b5fd" : "#6d28d9"
 
     // Overlays are the same in both themes: images have any colour.
     readonly property color veil: "#c80b0d10"

@@ -24,6 +24,7 @@ const app = {
 const tiles = new Map(); // run -> Tile
 let lastView = 0;
 let daemonView = null;
+let wanted = new URLSearchParams(`run=${location.hash.slice(1)}`).get("run"); // of the address, until it is shown
 const runList = new RunList((run) => (tiles.has(run.run) ? showFull(run.run) : open(run)));
 
 /** Opens a run as a tile. */
@@ -45,6 +46,14 @@ function showFrames(name) {
   const run = runList.runs.find((each) => each.run === name);
   if (run && !tiles.has(name)) open(run);
   return Boolean(run);
+}
+
+/** Shows the run of the address, once: its frames, or else its events of the daemon. */
+function showWanted() {
+  if (!wanted) return;
+  if (showFrames(wanted)) showFull(wanted);
+  else if (!daemonView?.open(wanted)) return;
+  wanted = "";
 }
 
 function close(run) {
@@ -87,6 +96,7 @@ function onMessage(message) {
   } else if (message.is === "runs") {
     runList.setRuns(message.runs);
     daemonView?.showAllFrames();
+    showWanted();
   } else if (message.is === "view") {
     tileOf(message.view)?.showNumbers(message);
   } else if (message.is === "panel") {
@@ -94,6 +104,7 @@ function onMessage(message) {
     if (tile?.full) tile.panel?.show(message.report);
   } else if (message.is === "daemon") {
     daemonView?.show(message);
+    showWanted();
   } else if (message.is === "events") {
     daemonView?.showEvents(message);
   } else if (message.is === "refused") {

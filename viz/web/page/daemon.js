@@ -8,12 +8,6 @@ import { RowsView } from "./rows.js";
 const EPISODE_MS = 16;
 const COLOURS = { EXEC: "good", FAULT: "bad", PAUSE: "late" };
 
-/** @param {?any} evaluation of a policy, by the run */
-function evaluationText(evaluation) {
-  return evaluation ? `evaluation: ${shown(evaluation.episodes, 0)} episodes, return ${shown(evaluation.avg)} `
-    + `(${shown(evaluation.min)} to ${shown(evaluation.max)})` : "";
-}
-
 export class DaemonView {
   /** @param {{connection: any, control: boolean, example: string}} app @param {string} target the daemon's address */
   constructor(app, target) {
@@ -53,13 +47,19 @@ export class DaemonView {
   showEvents(events) {
     const job = this.jobs.get(events.run);
     if (!job || job !== this.followed) return;
-    const state = events.problem
-      || (events.ended ? "all received" : events.connected ? "live" : "looking for the daemon");
-    setText(job.received, `${shown(events.last_step, 0)} steps, ${shown(events.last_episode, 0)} episodes: ${state}`);
+    setText(job.received, events.text);
     for (const [name, plot] of Object.entries(job.plots)) plot.add(events.series[name]);
     job.steps.replaceChildren(...events.steps.reverse().map((step) => make("tr", {}, [
       make("td", { text: shown(step[0], 0) }), make("td", { text: `${step[1]}` }), make("td", { text: `${step[2]}` }),
       make("td", { text: `${shown(step[3])}${step[4] ? ", end" : ""}` })])));
+  }
+
+  /** Opens the events of a run; false: it is not in the list. */
+  open(id) {
+    const job = this.jobs.get(id);
+    if (job) job.events.open = true;
+    job?.element.scrollIntoView();
+    return Boolean(job);
   }
 
   async act(action) {
@@ -89,14 +89,12 @@ export class DaemonView {
       job.run = run;
       job.rows.run = run;
       job.log.run = run;
-      setText(job.state, run.unreachable ? `${run.state}, unreachable` : run.state);
+      setText(job.state, run.state_text);
       job.state.className = `badge ${run.unreachable ? "late" : COLOURS[run.state] ?? "still"}`;
-      const progress = run.max_steps ? ` of ${shown(run.max_steps, 0)}` : "";
-      setText(job.facts, `${shown(run.steps, 0)}${progress} steps, ${shown(run.steps_per_second, 0)}/s, `
-        + `${shown(run.episodes, 0)} episodes, return ${shown(run.return)}`);
+      setText(job.facts, run.facts);
       setText(job.reason, run.reason);
       setText(job.workers, run.workers ? `registered: ${run.workers}` : "");
-      setText(job.evaluation, evaluationText(run.evaluation));
+      setText(job.evaluation, run.evaluation);
       job.holding.disabled = !this.app.control || !["EXEC", "PAUSE"].includes(run.state);
       setText(job.holding, run.state === "PAUSE" ? "Resume" : "Pause");
       job.cancelling.disabled = !this.app.control || run.ended;
@@ -117,7 +115,7 @@ export class DaemonView {
       this.opened.add(run.run);
     }
     const text = `${run.name}: ${run.state}${run.reason ? `, ${run.reason}` : ""}`;
-    if (job.frames) this.app.tileOfRun(job.frames)?.showJob([text, evaluationText(run.evaluation)]);
+    if (job.frames) this.app.tileOfRun(job.frames)?.showJob([text, run.evaluation]);
   }
 
   makeJob(run) {

@@ -38,14 +38,6 @@ export function shown(number, digits = 2) {
   return number.toLocaleString("en", { maximumFractionDigits: most });
 }
 
-/** @param {number} ns @returns {string} such as "552 us" */
-export function duration(ns) {
-  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["us", 1e3]]) {
-    if (ns >= size) return `${(ns / size).toPrecision(3)} ${unit}`;
-  }
-  return `${Math.round(ns)} ns`;
-}
-
 let clearMessage = 0;
 /** Shows a message for some seconds. */
 export function say(text) {

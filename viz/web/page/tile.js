@@ -12,12 +12,6 @@ const STATES = {
 const SEEK_MS = 1000;
 const DOWNLOAD_MS = 60000; // a browser may ask the user first
 
-/** @returns {{rows: number, columns: number}} the grid of an image, as the engine makes it */
-function gridOf(tiles) {
-  const rows = Math.ceil(Math.sqrt(tiles));
-  return { rows, columns: Math.ceil(tiles / rows) };
-}
-
 export class Tile {
   /**
    * @param {{connection: any, control: boolean, modes: string[], services: string[]}} app
@@ -32,9 +26,8 @@ export class Tile {
     this.full = false;
     this.frozen = false;
     this.focus = -1; // the environment shown alone
-    this.tiles = 1;
+    this.head = { tiles: 1, rows: 1, columns: 1, step: null }; // of the shown picture
     this.width = 0;
-    this.head = null;
     this.arrived = 0; // pictures
     this.drawn = 0; // the number of the shown one
 
@@ -153,7 +146,6 @@ export class Tile {
     if (bitmap && isPast === this.frozen && number > this.drawn) {
       this.drawn = number;
       this.head = head;
-      this.tiles = head.tiles;
       this.bitmap?.close();
       this.bitmap = bitmap;
       this.draw();
@@ -169,8 +161,8 @@ export class Tile {
 
   draw() {
     if (!this.bitmap) return;
-    const { rows, columns } = gridOf(this.tiles);
-    const alone = this.focus >= 0 && this.focus < this.tiles;
+    const { rows, columns, tiles } = this.head;
+    const alone = this.focus >= 0 && this.focus < tiles;
     const width = alone ? Math.floor(this.bitmap.width / columns) : this.bitmap.width;
     const height = alone ? Math.floor(this.bitmap.height / rows) : this.bitmap.height;
     const left = alone ? (this.focus % columns) * width : 0;
@@ -187,11 +179,11 @@ export class Tile {
 
   /** A click on an environment shows it alone; another click shows all. */
   choose(event) {
-    if (this.tiles < 2) return;
+    const { rows, columns, tiles } = this.head;
+    if (tiles < 2) return;
     if (this.focus >= 0) {
       this.focus = -1;
     } else {
-      const { rows, columns } = gridOf(this.tiles);
       const box = this.canvas.getBoundingClientRect();
       // The image is in the box's middle (object-fit: contain).
       const scale = Math.min(box.width / this.canvas.width, box.height / this.canvas.height);
@@ -203,7 +195,7 @@ export class Tile {
       const row = event.detail > 0 ? Math.floor(y * rows) : 0;
       const inside = column >= 0 && column < columns && row >= 0 && row < rows;
       const chosen = row * columns + column;
-      this.focus = inside && chosen < this.tiles ? chosen : -1;
+      this.focus = inside && chosen < tiles ? chosen : -1;
     }
     this.draw();
   }

@@ -1,0 +1,174 @@
+// Field: a row of a table of a struct's fields. A row has the field's key in
+// JSON, the key's meaning, and the field's line of a text.
+//
+// Data flow: a table, a struct -> ObjectOf -> JSON; a table -> KeysOf -> the
+// documented keys.
+// Ownership: tables are constants.
+//
+//   constexpr Field<RingFill> kRing[] = {
+//       Of<&RingFill::capacity>("capacity", "bytes"),
+//       Of<&RingFill::problem>("problem", "empty: none"),
+//   };
+//   Json json = ObjectOf<kRing>(ring);
+
+#ifndef TANDEM_VIZ_INSPECT_FIELD_TABLE_H_
+#define TANDEM_VIZ_INSPECT_FIELD_TABLE_H_
+
+#include <cstddef>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "viz/inspect/inspection_texts.h"
+
+namespace tandem::field_table {
+
+using Json = nlohmann::ordered_json;
+using TextFunction = std::string (*)(const InspectionAt&);
+
+struct Key {
+  std::string key;
+  const char* meaning;
+};
+
+// A field of a T.
+template <typename T>
+struct Field {
+  const char* key = nullptr;  // ends with "[]": an array; nullptr: text only
+  // "": the next field's meaning explains both; nullptr: another one does.
+  const char* meaning = nullptr;
+  Json (*value)(const T&) = nullptr;
+  std::vector<Key> (*keys)() = nullptr;  // of the object, or of each element
+  const char* title = nullptr;           // of the line; nullptr: a block
+  TextFunction text = nullptr;           // returns "": no line
+};
+
+template <typename T>
+struct ClassOf;
+template <typename Class, typename Member>
+struct ClassOf<Member Class::*> {
+  using Type = Class;
+};
+template <auto kMember>
+using StructOf = typename ClassOf<decltype(kMember)>::Type;
+
+template <typename T>
+void AddFields(std::span<const Field<T>> fields, const T& from, Json* json) {
+  for (const Field<T>& field : fields) {
+    if (field.key == nullptr) continue;
+    (*json)[std::string(absl::StripSuffix(field.key, "[]"))] =
+        field.value(from);
+  }
+}
+
+template <const auto& kFields>
+std::vector<Key> KeysOf() {
+  std::vector<Key> keys;
+  for (const auto& field : kFields) {
+    if (field.key != nullptr && field.meaning != nullptr) {
+      keys.push_back({field.key, field.meaning});
+    }
+    if (field.keys == nullptr) continue;
+    for (const Key& key : field.keys()) {
+      keys.push_back({absl::StrCat(field.key, ".", key.key), key.meaning});
+    }
+  }
+  return keys;
+}
+
+// A number, text, list, or the name of an enumeration's value.
+template <typename T>
+Json ValueOf(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return Json(NameOf(value));
+  } else {
+    return Json(value);
+  }
+}
+template <typename T>
+Json ValueOf(const std::optional<T>& value) {
+  return value ? ValueOf(*value) : Json(nullptr);
+}
+
+template <const auto& kFields, typename T>
+Json ObjectOf(const T& from) {
+  Json json = Json::object();
+  AddFields(std::span<const Field<T>>(kFields), from, &json);
+  return json;
+}
+template <const auto& kFields, typename T>
+Json ObjectOf(const std::optional<T>& from) {
+  return from ? ObjectOf<kFields>(*from) : Json(nullptr);
+}
+template <const auto& kFields, typename T>
+Json ObjectOf(const std::vector<T>& parts) {
+  Json json = Json::array();
+  for (const T& part : parts) json.push_back(ObjectOf<kFields>(part));
+  return json;
+}
+
+// The field of a member, or of a member's member.
+template <auto kMember, auto... kInIt>
+constexpr Field<StructOf<kMember>> Of(const char* key, const char* meaning,
+                                      const char* title = nullptr,
+                                      TextFunction text = nullptr) {
+  return {key,
+          meaning,
+          [](const StructOf<kMember>& of) {
+            return ValueOf(((of.*kMember).*....*kInIt));
+          },
+          nullptr,
+          title,
+          text};
+}
+
+// The field of a member that is an object, an array of them, or an optional.
+template <const auto& kFields, auto kMember>
+constexpr Field<StructOf<kMember>> Part(const char* key,
+                                        const char* title = nullptr,
+                                        TextFunction text = nullptr) {
+  return {key,
+          nullptr,
+          [](const StructOf<kMember>& of) {
+            return ObjectOf<kFields>(of.*kMember);
+          },
+          KeysOf<kFields>,
+          title,
+          text};
+}
+
+// A part whose keys are those of another one.
+template <const auto& kFields, auto kMember>
+constexpr Field<StructOf<kMember>> SamePart(const char* key,
+                                            const char* meaning = nullptr,
+                                            const char* title = nullptr,
+                                            TextFunction text = nullptr) {
+  Field<StructOf<kMember>> field = Part<kFields, kMember>(key, title, text);
+  field.meaning = meaning;
+  field.keys = nullptr;
+  return field;
+}
+
+template <auto kMember>
+constexpr Field<StructOf<kMember>> Pid(const char* meaning) {
+  return {"pid", meaning, [](const StructOf<kMember>& of) {
+            return of.*kMember == 0 ? Json(nullptr) : Json(of.*kMember);
+          }};
+}
+
+// Returns the enum value's name; null if it has none.
+template <typename Enum>
+Json NameIn(std::initializer_list<const char*> names, Enum value) {
+  const auto at = static_cast<size_t>(value);
+  return at < names.size() ? Json(names.begin()[at]) : Json(nullptr);
+}
+
+}  // namespace tandem::field_table
+
+#endif  // TANDEM_VIZ_INSPECT_FIELD_TABLE_H_

@@ -1,0 +1,494 @@
+// The fields of an inspection. A row of a table has the field's key in JSON,
+// its meaning, and its line of the text; docs and --keys print the table.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
+#include "base/error.h"
+#include "transport/session/phase_word.h"
+#include "viz/inspect/field_table.h"
+#include "viz/inspect/inspection_output.h"
+#include "viz/inspect/inspection_texts.h"
+
+namespace tandem {
+namespace {
+
+using namespace field_table;  // the words of a table
+
+struct Bucket {
+  uint64_t from_ns = 0;
+  uint64_t to_ns = 0;
+  uint64_t count = 0;
+};
+
+std::vector<Bucket> BucketsOf(const StepTimesSnapshot& times) {
+  std::vector<Bucket> buckets;
+  for (uint32_t bucket = 0; bucket < StepTimes::kBuckets; ++bucket) {
+    if (times.counts[bucket] == 0) continue;
+    buckets.push_back({StepTimeBucketStart(bucket),
+                       StepTimeBucketStart(bucket + 1), times.counts[bucket]});
+  }
+  return buckets;
+}
+
+constexpr Field<Bucket> kBucket[] = {
+    Of<&Bucket::from_ns>("from_ns", ""),
+    Of<&Bucket::to_ns>("to_ns", ""),
+    Of<&Bucket::count>("count", "the histogram, without empty buckets"),
+};
+
+using Times = StepTimesSnapshot;
+constexpr Field<Times> kTimes[] = {
+    {"count", "", [](const Times& of) { return Json(of.count()); }},
+    {"mean_ns", "", [](const Times& of) { return Json(of.Mean()); }},
+    {"p50_ns", "", [](const Times& of) { return Json(of.Quantile(0.5)); }},
+    {"p90_ns", "", [](const Times& of) { return Json(of.Quantile(0.9)); }},
+    {"p99_ns",
+     "the engine's work on its exchanges; quantiles are exact to 25 %. "
+     "`round_trips.*` has the same keys: from a client's send to its results",
+     [](const Times& of) { return Json(of.Quantile(0.99)); }},
+    {"slowest_below_ns",
+     "the end of the slowest one's bucket; the last bucket ends at 8.6 s and "
+     "includes longer times",
+     [](const Times& of) { return Json(of.SlowestEnd()); }},
+    {"buckets[]", nullptr,
+     [](const Times& of) { return ObjectOf<kBucket>(BucketsOf(of)); },
+     KeysOf<kBucket>},
+};
+
+using Peer = PeerReport;
+constexpr Field<Peer> kPeer[] = {
+    Of<&Peer::life>("life",
+                    "\"alive\" (its lock is held), \"dead\", \"absent\", "
+                    "\"unknown\" (holds no lock). `client.*` has the same keys "
+                    "as `engine.*`"),
+    Pid<&Peer::pid>(""),
+    Of<&Peer::phase>("phase", ""),
+    Of<&Peer::phase_secs>("phase_seconds",
+                          "pid, for display; current phase, and its duration"),
+    Of<&Peer::bell_rings>("bell_rings", ""),
+    Of<&Peer::sleepers>(
+        "sleepers",
+        "number of wake-ups, modulo 2^32; number of its sleeping threads"),
+};
+
+constexpr Field<RegionReport> kLastError[] = {
+    {"code", "",
+     [](const RegionReport& of) {
+       return Json(static_cast<uint32_t>(of.status));
+     }},
+    {"name", "",
+     [](const RegionReport& of) {
+       return Json(std::string(NameOf(of.status)));
+     }},
+    Of<&RegionReport::error_text>(
+        "text", "of the last exchange; `last_error` is null if it succeeded"),
+};
+
+constexpr Field<RegionRates> kRates[] = {
+    Of<&RegionRates::secs>(
+        "seconds",
+        "time between the two snapshots of the rates; `rates` is null without "
+        "two. `rates.step_times.*` and `rates.round_trips.*` are for that "
+        "time"),
+    Of<&RegionRates::exchanges_per_sec>("exchanges_per_second", ""),
+    Of<&RegionRates::busy_share>("busy_share", ""),
+    Of<&RegionRates::frames_per_sec>(
+        "frames_per_second",
+        "`busy_share`: the fraction of the time in which the engine worked on "
+        "exchanges"),
+    SamePart<kTimes, &RegionRates::step_times>("step_times"),
+    SamePart<kTimes, &RegionRates::round_trips>("round_trips"),
+};
+
+constexpr Field<RingFill> kRing[] = {
+    Of<&RingFill::capacity>("capacity", ""),
+    Of<&RingFill::used_bytes>("used_bytes", ""),
+    Of<&RingFill::messages>("messages", ""),
+    Of<&RingFill::problem>(
+        "problem",
+        "unread messages of the RPC ring; counted up to 65,536. "
+        "`rings.to_engine.*` has the same keys"),
+};
+
+constexpr Field<RegionReport> kRings[] = {
+    Part<kRing, &RegionReport::to_client>("to_client"),
+    SamePart<kRing, &RegionReport::to_engine>("to_engine"),
+};
+
+constexpr Field<RpcReport> kCommands[] = {
+    Of<&RpcReport::on>("services_on", ""),
+    Of<&RpcReport::off>("services_off", ""),
+    Of<&RpcReport::dropped_messages>(
+        "dropped_messages",
+        "services on and off; invalid messages of the client; null if the "
+        "engine does not report them"),
+};
+
+constexpr Field<AttendantReport> kAttendant[] = {
+    Of<&AttendantReport::slot>("slot", ""),
+    Of<&AttendantReport::label>("label", ""),
+    Of<&AttendantReport::pid>(
+        "pid",
+        "processes that call the engine's RPCs in addition to its client; "
+        "label and pid are for display"),
+};
+
+using Ring = FrameRingReport;
+constexpr Field<Ring> kFrames[] = {
+    Of<&Ring::bytes>("bytes", ""),
+    Of<&Ring::geometry, &FrameGeometry::width>("width", ""),
+    Of<&Ring::geometry, &FrameGeometry::height>("height", ""),
+    Of<&Ring::geometry, &FrameGeometry::channels>("channels", ""),
+    Of<&Ring::geometry, &FrameGeometry::capacity>("capacity", ""),
+    Of<&Ring::frames>(
+        "published",
+        "the frame ring, in a region or a segment; null without one"),
+    Of<&Ring::invalidated>("writer_left", ""),
+    Of<&Ring::watched>("watched", ""),
+    Of<&Ring::problem>("problem",
+                       "`watched`: a reader holds the readers' lock"),
+    Of<&Ring::metrics, &FrameMetrics::last_reward>("last_reward", ""),
+    Of<&Ring::metrics, &FrameMetrics::rolling_return>("rolling_return", ""),
+    Of<&Ring::metrics, &FrameMetrics::step_rate_hz>("step_rate_hz",
+                                                    "values of its writer"),
+};
+
+constexpr Field<ImagesReport> kImages[] = {
+    Of<&ImagesReport::width>("width", ""),
+    Of<&ImagesReport::height>("height", ""),
+    Of<&ImagesReport::channels>("channels", ""),
+    Of<&ImagesReport::step>("frame_seq",
+                            "observation images; null without them"),
+};
+
+constexpr Field<FieldReport> kField[] = {
+    Of<&FieldReport::role>("role", ""),
+    Of<&FieldReport::path>("path", ""),
+    Of<&FieldReport::dtype>("dtype", ""),
+    Of<&FieldReport::shape>("shape", ""),
+    Of<&FieldReport::offset>("offset", ""),
+    Of<&FieldReport::bytes>(
+        "bytes",
+        "the [fields](../docs/protocol.md#fields) of the region's table: role "
+        "such as \"obs\", path such as \"/image\", NumPy's dtype, and the "
+        "shape "
+        "with `num_envs`; `fields` is empty without a valid table"),
+};
+
+constexpr Field<GpuReport> kGpu[] = {
+    Of<&GpuReport::path>("path", nullptr),
+    Of<&GpuReport::device>("device", nullptr),
+    Of<&GpuReport::bytes>("bytes", nullptr),
+    Of<&GpuReport::fills_cpu>("fills_cpu", nullptr),
+    SamePart<kField, &GpuReport::arrays>("arrays"),
+};
+
+// A worker's report, with what others say about it.
+struct WorkerAt {
+  size_t index = 0;
+  WorkerReport worker;
+  std::optional<uint32_t> env;
+  std::optional<double> busy_share;
+};
+
+std::vector<WorkerAt> WorkersOf(const Inspection& inspection) {
+  std::vector<WorkerAt> workers;
+  for (const WorkerReport& worker : inspection.region.workers) {
+    WorkerAt& at = workers.emplace_back();
+    at.index = workers.size() - 1;
+    at.worker = worker;
+    if (worker.env < inspection.region.num_envs) at.env = worker.env;
+    at.busy_share = BusyShareOf(inspection, at.index);
+  }
+  return workers;
+}
+
+using Worker = WorkerReport;
+constexpr Field<WorkerAt> kWorker[] = {
+    Of<&WorkerAt::index>("index", ""),
+    Of<&WorkerAt::worker, &Worker::life>("life", ""),
+    {"pid", "",
+     [](const WorkerAt& of) {
+       return of.worker.pid == 0 ? Json(nullptr) : Json(of.worker.pid);
+     }},
+    Of<&WorkerAt::worker, &Worker::phase>("phase", ""),
+    Of<&WorkerAt::worker, &Worker::phase_secs>(
+        "phase_seconds",
+        "the processes that simulate the environments; `life` as "
+        "`engine.life`, \"absent\": not started yet, or ended; `workers` is "
+        "empty if the engine simulates them itself"),
+    Of<&WorkerAt::worker, &Worker::first_env>("first_env", ""),
+    Of<&WorkerAt::worker, &Worker::num_envs>("num_envs", ""),
+    Of<&WorkerAt::env>("env", ""),
+    Of<&WorkerAt::worker, &Worker::done>(
+        "done",
+        "a worker's environments; the one in work; whether it has completed "
+        "the last exchange that was sent"),
+    Of<&WorkerAt::worker, &Worker::steps>("steps", ""),
+    Of<&WorkerAt::worker, &Worker::busy_ns>("busy_ns", ""),
+    Of<&WorkerAt::busy_share>(
+        "busy_share",
+        "steps of its environments; time in steps and resets; `busy_share` as "
+        "`rates.busy_share`"),
+};
+
+constexpr Field<RegionSection> kSection[] = {
+    Of<&RegionSection::name>("name", ""),
+    Of<&RegionSection::offset>("offset", ""),
+    Of<&RegionSection::bytes>("bytes", ""),
+    Of<&RegionSection::problem>(
+        "problem",
+        "name and position of each section; `problem` is \"\" if there is "
+        "none"),
+};
+
+// Of every inspection, also a failed one.
+constexpr Field<Inspection> kHead[] = {
+    {"kind", "\"region\", or \"segment\": frames only",
+     [](const Inspection& of) {
+       return Json(of.is_segment ? "segment" : "region");
+     }},
+    Of<&Inspection::name>("name",
+                          "its file in /dev/shm; unprintable bytes escaped"),
+    {"state",
+     "\"ok\"; \"look\": something is slow, full or failed; \"broken\": "
+     "corrupt, or a side died; \"unreadable\": it does not exist, or this user "
+     "may not read it",
+     [](const Inspection& of) { return Json(StateOf(of)); }},
+    {"problems", "", [](const Inspection& of) { return Json(ProblemsOf(of)); }},
+    Of<&Inspection::verdict, &RegionVerdict::remarks>(
+        "remarks", "sentences: the reasons of \"broken\"; other observations"),
+};
+
+// Of a region too short for a header, too.
+using Region = RegionReport;
+constexpr Field<Region> kFile[] = {
+    Of<&Region::file_bytes>("bytes", "size of the file", "file", FileText),
+    Of<&Region::name_gone>(
+        "name_gone",
+        "true: its name was removed, and only the spare link exists"),
+};
+
+constexpr Field<Region> kRegion[] = {
+    Of<&Region::task>("task", "", "task", TaskText),
+    {"mode", "",
+     [](const Region& of) {
+       return NameIn({"training", "inference"}, of.mode);
+     }},
+    Of<&Region::num_envs>("num_envs", ""),
+    Of<&Region::obs_size>("obs_size", ""),
+    Of<&Region::act_size>("act_size", ""),
+    Of<&Region::info_size>(
+        "info_size",
+        "the engine's task and sizes; mode \"training\" or \"inference\""),
+    Of<&Region::autoreset>("autoreset",
+                           "\"SAME_STEP\", \"NEXT_STEP\", \"DISABLED\""),
+    Of<&Region::version>("version", "", "region", BirthText),
+    {"features", "",
+     [](const Region& of) { return Json(FeatureNames(of.feature_bits)); }},
+    Of<&Region::generation>("generation", ""),
+    {"born",
+     "version of the layout; names of its extensions; creation time in "
+     "nanoseconds since 1970, and as a date",
+     [](const Region& of) {
+       return Json(absl::FormatTime(absl::RFC3339_sec, BirthOf(of),
+                                    absl::UTCTimeZone()));
+     }},
+    Part<kPeer, &Region::engine>("engine", "engine", EngineText),
+    SamePart<kPeer, &Region::client>("client", nullptr, "client", ClientText),
+    SamePart<kGpu, &Region::gpu>(
+        "gpu",
+        "the engine's arrays on a GPU ([gpu.md](../docs/gpu.md)): `path` such "
+        "as \"CUDA IPC\", `device`, `bytes`, `fills_cpu`, and `arrays` with "
+        "the "
+        "keys of `fields`; null: the engine writes in the region only",
+        "GPU", GpuText),
+    Of<&Region::frame_seq>("frame_seq", "", "exchanges", ExchangesText),
+    Of<&Region::action_seq>("action_seq", ""),
+    {"exchange", "",
+     [](const Region& of) {
+       return NameIn({"idle", "pending", "impossible"}, of.exchange);
+     }},
+    {"exchange_kind",
+     "results and actions so far; \"idle\", \"pending\" or \"impossible\"; "
+     "\"step\" or \"reset_only\"",
+     [](const Region& of) {
+       return NameIn({"step", "reset_only"}, of.kind);
+     }},
+    {.title = "speed", .text = SpeedText},
+    Part<kTimes, &Region::step_times>("step_times", nullptr, TimesBlock),
+    SamePart<kTimes, &Region::round_trips>("round_trips"),
+    Part<kAttendant, &Region::attendants>("attendants[]", "attendants",
+                                          AttendantsText),
+    {"rings", nullptr, [](const Region& of) { return ObjectOf<kRings>(of); },
+     KeysOf<kRings>, "rings", RingsText},
+    Part<kCommands, &Region::commands>("commands", "services", ServicesText),
+    {.title = "dropped", .text = DroppedText},
+    Part<kFrames, &Region::frames>("frames", "frames", FramesText),
+    Part<kImages, &Region::images>("images", "images", ImagesText),
+    {.title = "doorbells", .text = DoorbellsText},
+    {"last_error", nullptr,
+     [](const Region& of) {
+       return of.status == ErrorCode::kOk ? Json(nullptr)
+                                          : ObjectOf<kLastError>(of);
+     },
+     KeysOf<kLastError>, "last error", LastErrorText},
+    {.text = WorkersBlock},
+    Part<kField, &Region::fields>("fields[]", nullptr, FieldsBlock),
+    Part<kSection, &Region::sections>("sections[]", nullptr, SectionsBlock),
+};
+
+// Of a region with a header: what is more than its report.
+constexpr Field<Inspection> kMore[] = {
+    Part<kRates, &Inspection::rates>("rates"),
+    {"workers[]", nullptr,
+     [](const Inspection& of) { return ObjectOf<kWorker>(WorkersOf(of)); },
+     KeysOf<kWorker>},
+};
+
+constexpr Field<SegmentReport> kSegment[] = {
+    Of<&SegmentReport::file_bytes>("bytes", nullptr),
+    Of<&SegmentReport::writer>("writer", "", "writer", WriterText),
+    SamePart<kFrames, &SegmentReport::ring>("frames", nullptr, "frames",
+                                            FramesText),
+    {.title = "metrics", .text = MetricsText},
+};
+
+constexpr Field<Inspection> kSegmentRate[] = {
+    Of<&Inspection::frames_per_sec>(
+        "frames_per_second",
+        "for a segment: as `engine.life`; frames a second"),
+};
+
+// Calls `with` for each table of an inspection, and what it is about.
+template <typename With>
+void ForTables(const Inspection& of, const With& with) {
+  with(std::span(kHead), of);
+  if (!of.status.ok()) return;
+  if (of.is_segment) {
+    with(std::span(kSegment), of.segment);
+    with(std::span(kSegmentRate), of);
+    return;
+  }
+  with(std::span(kFile), of.region);
+  if (!of.region.has_header) return;
+  with(std::span(kRegion), of.region);
+  with(std::span(kMore), of);
+}
+
+Json JsonObjectOf(const Inspection& inspection) {
+  Json json = Json::object();
+  ForTables(inspection, [&]<typename T>(auto table, const T& of) {
+    AddFields(std::span<const Field<T>>(table), of, &json);
+  });
+  return json;
+}
+
+std::string Dump(const Json& json) {
+  // An error text may quote the user's input.
+  return json.dump(-1, ' ', /*ensure_ascii=*/true,
+                   Json::error_handler_t::replace);
+}
+
+struct Line {
+  const char* title;  // nullptr: the text is a block
+  std::string text;
+};
+
+std::vector<Line> LinesOf(const InspectionAt& at) {
+  std::vector<Line> lines;
+  ForTables(at.inspection, [&](auto table, const auto&) {
+    for (const auto& field : table) {
+      std::string text = field.text == nullptr ? "" : field.text(at);
+      if (!text.empty()) lines.push_back({field.title, std::move(text)});
+    }
+  });
+  return lines;
+}
+
+}  // namespace
+
+std::string JsonOf(const Inspection& inspection) {
+  return Dump(JsonObjectOf(inspection));
+}
+
+std::string ListJsonOf(const std::vector<Inspection>& inspections) {
+  Json entries = Json::array();
+  for (const Inspection& inspection : inspections) {
+    entries.push_back(JsonObjectOf(inspection));
+  }
+  return Dump({{"entries", std::move(entries)}});
+}
+
+std::string KeysTable() {
+  std::vector<Key> keys;
+  for (const std::vector<Key>& more :
+       {KeysOf<kHead>(), KeysOf<kFile>(), KeysOf<kRegion>(), KeysOf<kMore>(),
+        KeysOf<kSegment>(), KeysOf<kSegmentRate>()}) {
+    keys.insert(keys.end(), more.begin(), more.end());
+  }
+  std::string text = "| key | value |\n|---|---|\n";
+  std::vector<std::string> row;
+  for (const Key& key : keys) {
+    row.push_back(absl::StrCat("`", key.key, "`"));
+    if (*key.meaning == '\0') continue;
+    absl::StrAppend(&text, "| ", absl::StrJoin(row, ", "), " | ", key.meaning,
+                    " |\n");
+    row.clear();
+  }
+  return text;
+}
+
+std::string TextOf(const Inspection& inspection, absl::Time now,
+                   absl::TimeZone zone) {
+  if (!inspection.status.ok()) {
+    return absl::StrCat(inspection.status.message(), "\n");
+  }
+  std::string text = HeadText(inspection);
+  for (const Line& line : LinesOf({inspection, now, zone})) {
+    if (line.title == nullptr) {
+      absl::StrAppend(&text, line.text);
+    } else {
+      absl::StrAppendFormat(
+          &text, "%-10s %s\n", line.title,
+          absl::StrReplaceAll(line.text, {{"\n", "\n           "}}));
+    }
+  }
+  return text;
+}
+
+std::string PanelJsonOf(const Inspection& inspection) {
+  const RegionReport& region = inspection.region;
+  Json rows = Json::array({{"state", StateText(inspection)}});
+  for (const Line& line :
+       LinesOf({inspection, absl::Now(), absl::LocalTimeZone()})) {
+    if (line.title != nullptr) rows.push_back({line.title, line.text});
+  }
+  for (const WorkerAt& at : WorkersOf(inspection)) {
+    rows.push_back({absl::StrCat("worker ", at.index), PeerText(at.worker)});
+  }
+  const bool is_new =
+      inspection.rates && inspection.rates->step_times.count() > 0;
+  const StepTimesSnapshot& times =
+      is_new ? inspection.rates->step_times : region.step_times;
+  rows.push_back({"p50, p99", QuantilesText(times)});
+  return Dump({{"known", !inspection.is_segment && region.has_header},
+               {"rows", std::move(rows)},
+               {"times", BarsOf(times, /*width=*/16)},
+               {"services_on", region.commands ? region.commands->on
+                                               : std::vector<std::string>()},
+               {"services_off", region.commands ? region.commands->off
+                                                : std::vector<std::string>()}});
+}
+
+}  // namespace tandem
