@@ -29,7 +29,6 @@
 #include "base/printable.h"
 #include "base/quoted.h"
 #include "gateway/gateway.h"
-#include "gateway/rpc_table.h"
 #include "gateway/services.h"
 #include "gateway/stopping.h"
 #include "program/grpc/connection_acceptor.h"
@@ -90,9 +89,9 @@ int Report(const absl::Status& status) {
 }
 
 void PrintRpcs() {
-  for (const RpcRow& row : AllRpcs()) {
-    std::cout << row.service << "/" << row.rpc << "\t" << NameOf(row.door)
-              << "\n";
+  for (const ServedRpc& served : ServedRpcs()) {
+    std::cout << served.rpc->service()->name() << "/" << served.rpc->name()
+              << "\t" << served.door << "\n";
   }
 }
 

@@ -4,9 +4,7 @@
 
 #include <string>
 
-#include "gateway/rpc_table.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "schema/messages/rpc_methods.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/mujoco.pb.h"
 #include "schema/protos/hazel/viewport.pb.h"
@@ -61,15 +59,6 @@ TEST(RelayCalls, ImagesAreRequestedAsPixelsInASlot) {
   EXPECT_EQ(sent.kind(), rpc::CameraStreamKind::DEPTH);
   EXPECT_TRUE(sent.to_slot());
   EXPECT_TRUE(sent.format() == nullptr || sent.format()->size() == 0);
-}
-
-TEST(RelayCalls, EachRpcOfTheEnginesDoorHasAMethodOfItsKind) {
-  for (const RpcRow& row : AllRpcs()) {
-    if (row.door != Door::kEngine) continue;
-    const rpc::MethodId method = MethodOf(row.rpc);
-    EXPECT_NE(PayloadsOf(method).answer, rpc::Payload::NONE) << row.rpc;
-    EXPECT_EQ(IsStream(method), row.streams) << row.rpc;
-  }
 }
 
 }  // namespace

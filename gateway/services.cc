@@ -1,5 +1,6 @@
 #include "gateway/services.h"
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
@@ -12,11 +13,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -32,7 +34,6 @@
 #include "gateway/message_bytes.h"
 #include "gateway/relay_calls.h"
 #include "gateway/relay_stream.h"
-#include "gateway/rpc_table.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/camera.pb.h"
 #include "schema/protos/hazel/debug.pb.h"
@@ -47,6 +48,8 @@ namespace {
 
 namespace pb = hazel::rpc;
 using google::protobuf::Message;
+using google::protobuf::MethodDescriptor;
+using google::protobuf::ServiceDescriptor;
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
@@ -147,7 +150,7 @@ class UnaryCall {
   grpc::ByteBuffer* const bytes_;
 };
 
-void StartStep(UnaryCall* call) {
+void StartStep(const MethodDescriptor& /*rpc*/, UnaryCall* call) {
   Gateway* const gateway = call->gateway();
   const std::string peer = call->peer();
   absl::StatusOr<RewardTerms> terms = gateway->connections.BeginStep(peer);
@@ -174,111 +177,188 @@ void StartStep(UnaryCall* call) {
   }
 }
 
-// Starts a call of an RPC with this door. Its messages have these types.
-template <Door kDoor, typename Request, typename Response>
-void Start(const char* name, UnaryCall* call) {
-  const auto* const request = static_cast<const Request*>(call->request());
+// Starts a call of an RPC.
+using Start = void (*)(const MethodDescriptor& rpc, UnaryCall* call);
+
+void StartEngine(const MethodDescriptor& rpc, UnaryCall* call) {
+  call->EndBy(&call->gateway()->calls, [&rpc, call](const EngineCall& engine) {
+    return Relay(engine, MethodOf(rpc.name()), *call->request(),
+                 call->response());
+  });
+}
+
+// In the order of the steps.
+template <typename Request, typename Response>
+void StartExchange(const MethodDescriptor& /*rpc*/, UnaryCall* call) {
+  call->EndBy(
+      &call->gateway()->steps,
+      [call](const EngineCall& engine) -> absl::Status {
+        TANDEM_RETURN_IF_ERROR(
+            engine.gateway->connections.BeginStep(engine.peer).status());
+        return Exchange(&engine.gateway->slot, engine.deadline,
+                        static_cast<const Request&>(*call->request()),
+                        static_cast<Response*>(call->response()));
+      });
+}
+
+template <typename Request, typename Response>
+void StartAnswer(const MethodDescriptor& /*rpc*/, UnaryCall* call) {
+  const auto& request = static_cast<const Request&>(*call->request());
   auto* const response = static_cast<Response*>(call->response());
-  if constexpr (kDoor == Door::kEngine) {
-    call->EndBy(&call->gateway()->calls,
-                [name, request, response](const EngineCall& engine) {
-                  return Relay(engine, MethodOf(name), *request, response);
-                });
-  } else if constexpr (std::is_same_v<Request, pb::StepRequest>) {
-    StartStep(call);
-  } else if constexpr (kDoor == Door::kStep) {
-    // In the order of the steps.
-    call->EndBy(
-        &call->gateway()->steps,
-        [request, response](const EngineCall& engine) -> absl::Status {
-          TANDEM_RETURN_IF_ERROR(
-              engine.gateway->connections.BeginStep(engine.peer).status());
-          return Exchange(&engine.gateway->slot, engine.deadline, *request,
-                          response);
-        });
-  } else if constexpr (requires { Answer(*request, response); }) {
-    call->End(Answer(*request, response));
+  if constexpr (requires { Answer(request, response); }) {
+    call->End(Answer(request, response));
   } else {
     call->EndBy(&call->gateway()->calls,
-                [request, response](const EngineCall& engine) {
-                  return Answer(engine, *request, response);
+                [&request, response](const EngineCall& engine) {
+                  return Answer(engine, request, response);
                 });
   }
 }
 
-// A service made of rows. protoc's plugin would generate the same, a class for
+struct Own {
+  absl::string_view door;
+  Start start;  // nullptr: a stream
+};
+
+// The RPCs that are no method of the engine, by the type of their request.
+const Own* FindOwn(const MethodDescriptor& rpc) {
+  static const auto* const kOwn =
+      new absl::flat_hash_map<const google::protobuf::Descriptor*, Own>{
+#define TANDEM_STEP(name)           \
+  {pb::name##Request::descriptor(), \
+   {"step", &StartExchange<pb::name##Request, pb::name##Response>}}
+#define TANDEM_ANSWER(request, response)                 \
+  {                                                      \
+    pb::request::descriptor(), {                         \
+      "gateway", &StartAnswer<pb::request, pb::response> \
+    }                                                    \
+  }
+          {pb::StepRequest::descriptor(), {"step", &StartStep}},
+          TANDEM_STEP(ResetAgent),
+          TANDEM_STEP(SetActionGroup),
+          TANDEM_STEP(ResetScene),
+          {pb::StreamAgentRequest::descriptor(), {"gateway", nullptr}},
+          TANDEM_ANSWER(ProgressReport, ProgressAck),
+          TANDEM_ANSWER(GetCapabilityManifestRequest,
+                        GetCapabilityManifestResponse),
+          TANDEM_ANSWER(ValidateTaskContractRequest,
+                        ValidateTaskContractResponse),
+          TANDEM_ANSWER(NegotiateTaskRequest, NegotiateTaskResponse),
+          TANDEM_ANSWER(ListRobotControllersRequest,
+                        ListRobotControllersResponse),
+          TANDEM_ANSWER(ListPolicyDescriptorsRequest,
+                        ListPolicyDescriptorsResponse),
+          TANDEM_ANSWER(GetObservationRequest, GetObservationResponse),
+          TANDEM_ANSWER(SendControlRequest, SendControlResponse),
+          TANDEM_ANSWER(EnterPlayModeRequest, EnterPlayModeResponse),
+          TANDEM_ANSWER(ExitPlayModeRequest, ExitPlayModeResponse),
+          TANDEM_ANSWER(GetCameraConfigRequest, CameraConfigResponse),
+          TANDEM_ANSWER(SetCameraConfigRequest, CameraConfigAck),
+#undef TANDEM_STEP
+#undef TANDEM_ANSWER
+      };
+  const auto found = kOwn->find(rpc.input_type());
+  return found == kOwn->end() ? nullptr : &found->second;
+}
+
+const Message& DefaultOf(const google::protobuf::Descriptor* type) {
+  return *google::protobuf::MessageFactory::generated_factory()->GetPrototype(
+      type);
+}
+
+// A service of the protos. protoc's plugin would generate the same, a class for
 // each, which takes minutes to compile; so would a template for each type of
-// message.
-class TableService final : public grpc::Service {
+// message. gRPC's public generic service would need neither, but the server's
+// reflection lists no service that only that one serves.
+class RelayService final : public grpc::Service {
  public:
-  explicit TableService(Gateway* gateway) : gateway_(gateway) {}
+  RelayService(Gateway* gateway, const ServiceDescriptor& service)
+      : gateway_(gateway) {
+    for (int i = 0; i < service.method_count(); ++i) {
+      const MethodDescriptor& rpc = *service.method(i);
+      if (rpc.server_streaming()) {
+        AddStream(rpc);
+      } else {
+        AddUnary(rpc);
+      }
+    }
+  }
 
-  using StartCall = void (*)(const char* name, UnaryCall* call);
-  using Items = std::unique_ptr<StreamItems> (*)(Gateway* gateway,
-                                                 const char* name,
-                                                 const Message& request);
+ private:
+  using Bytes = grpc::ByteBuffer;
+  using Type = grpc::internal::RpcMethod;
 
-  // The texts and the messages outlive the service. `path`:
-  // "/hazel.rpc.Service/Name".
-  void AddUnary(const char* path, const char* name, const Message& request_type,
-                const Message& response_type, StartCall start) {
-    const auto receive = [this, name, &request_type, &response_type, start](
-                             CallbackServerContext* context,
-                             const Bytes* request, Bytes* response) {
-      auto* const call = new UnaryCall(gateway_, context, request_type,
-                                       response_type, response);
+  void AddUnary(const MethodDescriptor& rpc) {
+    const Own* const own = FindOwn(rpc);
+    const Start start = own == nullptr ? &StartEngine : own->start;
+    const auto receive = [this, &rpc, start](CallbackServerContext* context,
+                                             const Bytes* request,
+                                             Bytes* response) {
+      auto* const call =
+          new UnaryCall(gateway_, context, DefaultOf(rpc.input_type()),
+                        DefaultOf(rpc.output_type()), response);
       ServerUnaryReactor* const reactor = call->reactor();
       const grpc::Status parsed = Parse(*request, call->request());
       if (parsed.ok()) {
-        start(name, call);
+        start(rpc, call);
       } else {
         call->End(parsed);
       }
       return reactor;
     };
-    Add(path, grpc::internal::RpcMethod::NORMAL_RPC,
+    Add(rpc, Type::NORMAL_RPC,
         new grpc::internal::CallbackUnaryHandler<Bytes, Bytes>(receive));
   }
 
-  void AddStream(const char* path, const char* name,
-                 const Message& request_type, Items items) {
-    const auto receive = [this, name, &request_type, items](
-                             CallbackServerContext* context,
-                             const Bytes* bytes) {
-      const std::unique_ptr<Message> request(request_type.New());
+  void AddStream(const MethodDescriptor& rpc) {
+    const auto receive = [this, &rpc](CallbackServerContext* context,
+                                      const Bytes* bytes) {
+      const std::unique_ptr<Message> request(DefaultOf(rpc.input_type()).New());
       const grpc::Status parsed = Parse(*bytes, request.get());
       if (!parsed.ok()) return RelayStream::Ended(parsed);
       return RelayStream::Start(&gateway_->streams, context,
-                                items(gateway_, name, *request));
+                                ItemsOf(rpc, *request));
     };
-    Add(path, grpc::internal::RpcMethod::SERVER_STREAMING,
+    Add(rpc, Type::SERVER_STREAMING,
         new grpc::internal::CallbackServerStreamingHandler<Bytes, Bytes>(
             receive));
   }
 
- private:
-  using Bytes = grpc::ByteBuffer;
+  std::unique_ptr<StreamItems> ItemsOf(const MethodDescriptor& rpc,
+                                       const Message& request) const {
+    if (FindOwn(rpc) != nullptr) {
+      return std::make_unique<AgentFrames>(
+          &gateway_->slot, static_cast<const pb::StreamAgentRequest&>(request));
+    }
+    return std::make_unique<EngineItems>(&gateway_->link, MethodOf(rpc.name()),
+                                         request, DefaultOf(rpc.output_type()));
+  }
 
-  void Add(const char* path, grpc::internal::RpcMethod::RpcType type,
+  void Add(const MethodDescriptor& rpc, Type::RpcType type,
            grpc::internal::MethodHandler* handler) {
-    AddMethod(new grpc::internal::RpcServiceMethod(path, type, nullptr));
-    MarkMethodCallback(methods_++, handler);
+    // gRPC does not copy the path.
+    const std::string& path = paths_.emplace_back(
+        absl::StrCat("/", rpc.service()->full_name(), "/", rpc.name()));
+    AddMethod(
+        new grpc::internal::RpcServiceMethod(path.c_str(), type, nullptr));
+    MarkMethodCallback(static_cast<int>(paths_.size()) - 1, handler);
   }
 
   Gateway* const gateway_;
-  int methods_ = 0;
+  std::deque<std::string> paths_;
 };
 
-template <typename Item>
-std::unique_ptr<StreamItems> ItemsOf(Gateway* gateway, const char* name,
-                                     const Message& request) {
-  if constexpr (std::is_same_v<Item, pb::AgentFrame>) {
-    return std::make_unique<AgentFrames>(
-        &gateway->slot, static_cast<const pb::StreamAgentRequest&>(request));
-  } else {
-    return std::make_unique<EngineItems>(&gateway->link, MethodOf(name),
-                                         request, Item::default_instance());
+std::vector<const ServiceDescriptor*> AllServices() {
+  std::vector<const ServiceDescriptor*> services;
+  for (const auto* const message :
+       {pb::StepRequest::descriptor(), pb::JointState::descriptor(),
+        pb::FullState::descriptor(), pb::TelemetryFrame::descriptor(),
+        pb::EntityInfo::descriptor(), pb::CameraInfo::descriptor(),
+        pb::ViewportStreamConfig::descriptor(),
+        pb::DebugDrawRequest::descriptor()}) {
+    services.push_back(message->file()->service(0));
   }
+  return services;
 }
 
 // The refusal of one call. Deletes itself.
@@ -298,30 +378,23 @@ class Refusals final : public grpc::CallbackGenericService {
 
 }  // namespace
 
+std::vector<ServedRpc> ServedRpcs() {
+  std::vector<ServedRpc> rpcs;
+  for (const ServiceDescriptor* const service : AllServices()) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const Own* const own = FindOwn(*service->method(i));
+      rpcs.push_back({.rpc = service->method(i),
+                      .door = own == nullptr ? "engine" : own->door});
+    }
+  }
+  return rpcs;
+}
+
 std::vector<std::unique_ptr<grpc::Service>> MakeServices(Gateway* gateway) {
   std::vector<std::unique_ptr<grpc::Service>> services;
-  absl::string_view last;
-  TableService* service = nullptr;
-  const auto service_of = [&](absl::string_view name) {
-    if (name != std::exchange(last, name)) {
-      auto made = std::make_unique<TableService>(gateway);
-      service = made.get();
-      services.push_back(std::move(made));
-    }
-    return service;
-  };
-#define TANDEM_UNARY(service, rpc, request, response, door)                   \
-  service_of(#service)->AddUnary(                                             \
-      "/hazel.rpc." #service "/" #rpc, #rpc, pb::request::default_instance(), \
-      pb::response::default_instance(),                                       \
-      &Start<Door::door, pb::request, pb::response>);
-#define TANDEM_STREAM(service, rpc, request, item, door)                 \
-  service_of(#service)->AddStream("/hazel.rpc." #service "/" #rpc, #rpc, \
-                                  pb::request::default_instance(),       \
-                                  &ItemsOf<pb::item>);
-  TANDEM_RPCS(TANDEM_UNARY, TANDEM_STREAM)
-#undef TANDEM_UNARY
-#undef TANDEM_STREAM
+  for (const ServiceDescriptor* const service : AllServices()) {
+    services.push_back(std::make_unique<RelayService>(gateway, *service));
+  }
   return services;
 }
 
