@@ -30,7 +30,7 @@
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "schema/messages/rpc_methods.h"
+#include "schema/messages/hazel_rpc_generated.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/frame_geometry.h"
@@ -65,13 +65,13 @@ void RemoveDead(const std::string& name) {
   if (!status.ok()) Raise(status, name);
 }
 
-// Returns tandem.services.MethodId, made from the table of methods.
+// Returns tandem.services.MethodId, made from the schema.
 py::object MethodIds() {
   py::dict numbers;
-#define TANDEM_NUMBER(method, request, answer) \
-  numbers[#method] = static_cast<int>(rpc::MethodId::method);
-  TANDEM_RPC_METHODS(TANDEM_NUMBER)
-#undef TANDEM_NUMBER
+  for (const rpc::MethodId method : rpc::EnumValuesMethodId()) {
+    if (method == rpc::MethodId::NONE) continue;
+    numbers[rpc::EnumNameMethodId(method)] = static_cast<int>(method);
+  }
   py::object ids = py::module_::import("enum").attr("IntEnum")(
       "MethodId", numbers, py::arg("module") = "tandem.services");
   ids.attr("__doc__") =

@@ -21,7 +21,8 @@ def _declared(body: list[ast.stmt]) -> set[str]:
     names = {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     assigned = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
     annotated = [node.target for node in body if isinstance(node, ast.AnnAssign)]
-    return names | {target.id for target in (*assigned, *annotated) if isinstance(target, ast.Name)}
+    names |= {target.id for target in (*assigned, *annotated) if isinstance(target, ast.Name)}
+    return {name for name in names if not name.startswith("_") or name.startswith("__")}
 
 
 def _present(owner: types.ModuleType | type) -> set[str]:
@@ -35,7 +36,10 @@ def test_module_is_as_declared(module: types.ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    "node", [node for node in _STUB.body if isinstance(node, ast.ClassDef)], ids=lambda node: node.name
+    "node",
+    # MethodId's members are the schema's.
+    [node for node in _STUB.body if isinstance(node, ast.ClassDef) and node.name not in ("_Methods", "MethodId")],
+    ids=lambda node: node.name,
 )
 def test_class_is_as_declared(node: ast.ClassDef) -> None:
     """The declared methods and properties are the class's, and each has the declared kind."""

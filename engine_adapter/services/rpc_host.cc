@@ -150,63 +150,52 @@ RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
 
 // Registers every method, except those that RpcDispatcher answers itself.
 void RpcHost::ServeAll(const EnginePorts& ports) {
-  using enum Service;
   using Id = rpc::MethodId;
-  const auto pointer = [](auto& service) {
-    return service ? &*service : nullptr;
-  };
-  AgentService* const agent = &agent_;
-  SceneService* const scene = &scene_;
-  SceneService* const entities = ports.scene != nullptr ? scene : nullptr;
-  MujocoService* const mujoco = pointer(mujoco_);
-  ModelService* const model = pointer(model_);
-  TelemetryService* const telemetry = pointer(telemetry_);
-  CameraService* const camera = pointer(camera_);
-  ViewportService* const view = pointer(viewport_);
-  DebugService* const debug = pointer(debug_);
-  using Agent = AgentService;
-  using Scene = SceneService;
-  using Mujoco = MujocoService;
-  using Model = ModelService;
-  using Telemetry = TelemetryService;
-  using Camera = CameraService;
-  using View = ViewportService;
   if (ports.methods != nullptr) {
     for (const Id id : ports.methods->Methods()) {
       ServeByEngine(ports.methods, id);
     }
   }
+  const auto pointer = [](auto& service) {
+    return service ? &*service : nullptr;
+  };
+  // By the names in hazel_rpc.fbs.
+  const struct {
+    AgentService* Agent;
+    MujocoService* Mujoco;
+    ModelService* Model;
+    TelemetryService* Telemetry;
+    SceneService* Entities;
+    SceneService* Scene;
+    CameraService* Camera;
+    ViewportService* Viewport;
+    DebugService* Debug;
+  } owners = {&agent_,
+              pointer(mujoco_),
+              pointer(model_),
+              pointer(telemetry_),
+              ports.scene != nullptr ? &scene_ : nullptr,
+              &scene_,
+              pointer(camera_),
+              pointer(viewport_),
+              pointer(debug_)};
+  constexpr struct {
+    Service Agent = Service::kAgent;
+    Service Mujoco = Service::kMujoco;
+    Service Model = Service::kMujoco;
+    Service Telemetry = Service::kTelemetry;
+    Service Entities = Service::kScene;
+    Service Scene = Service::kScene;
+    Service Camera = Service::kCamera;
+    Service Viewport = Service::kViewport;
+    Service Debug = Service::kDebug;
+  } kSwitches;
   Table all(this);
-  // clang-format off
-  all.Add(kAgent, Id::GetAgentSchema, agent, &Agent::GetAgentSchema);
-  all.Add(kAgent, Id::ResetAgent, agent, &Agent::ResetAgent);
-  all.Add(kMujoco, Id::GetJointState, mujoco, &Mujoco::GetJointState);
-  all.Add(kMujoco, Id::GetMujocoInfo, mujoco, &Mujoco::GetMujocoInfo);
-  all.Add(kMujoco, Id::SendControl, mujoco, &Mujoco::SendControl);
-  all.Add(kMujoco, Id::StreamJointState, mujoco, &Mujoco::StreamJointState);
-  all.Add(kMujoco, Id::GetModelInfo, model, &Model::GetModelInfo);
-  all.Add(kMujoco, Id::GetFullState, model, &Model::GetFullState);
-  all.Add(kMujoco, Id::StreamFullState, model, &Model::StreamFullState);
-  all.Add(kMujoco, Id::SetQpos, model, &Model::SetQpos);
-  all.Add(kMujoco, Id::GetActuatorGains, model, &Model::GetActuatorGains);
-  all.Add(kTelemetry, Id::GetTelemetrySchema, telemetry, &Telemetry::GetTelemetrySchema);
-  all.Add(kTelemetry, Id::StreamTelemetry, telemetry, &Telemetry::StreamTelemetry);
-  all.Add(kScene, Id::GetSceneInfo, entities, &Scene::GetSceneInfo);
-  all.Add(kScene, Id::ListEntities, entities, &Scene::ListEntities);
-  all.Add(kScene, Id::GetEntity, entities, &Scene::GetEntity);
-  all.Add(kScene, Id::SetEntityTransform, entities, &Scene::SetEntityTransform);
-  all.Add(kScene, Id::SetSimulationMode, scene, &Scene::SetSimulationMode);
-  all.Add(kScene, Id::GetSimulationMode, scene, &Scene::GetSimulationMode);
-  all.Add(kScene, Id::SetPaused, scene, &Scene::SetPaused);
-  all.Add(kScene, Id::SingleStep, scene, &Scene::SingleStep);
-  all.Add(kCamera, Id::ListCameras, camera, &Camera::ListCameras);
-  all.Add(kCamera, Id::GetCameraFrame, camera, &Camera::GetCameraFrame);
-  all.Add(kCamera, Id::StreamCamera, camera, &Camera::StreamCamera);
-  all.Add(kViewport, Id::GetViewportInfo, view, &View::GetViewportInfo);
-  all.Add(kViewport, Id::GetViewportFrame, view, &View::GetViewportFrame);
-  all.Add(kViewport, Id::StreamViewport, view, &View::StreamViewport);
-  all.Add(kDebug, Id::Draw, debug, &DebugService::Draw);
-  // clang-format on
+#define TANDEM_SERVE(service, method, request, answer, streams) \
+  all.Add(kSwitches.service, Id::method, owners.service,        \
+          &std::remove_pointer_t<decltype(owners.service)>::method);
+  TANDEM_SERVICE_METHODS(TANDEM_SERVE)
+#undef TANDEM_SERVE
   dispatcher_.Serve<rpc::GetServicesRequestT, rpc::GetServicesResponseT>(
       Id::GetServices,
       [this](const auto& request) { return GetServices(request); });
