@@ -39,7 +39,8 @@ absl::StatusOr<std::string> FindProgram() {
     const auto folder =
         std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
     places.push_back(folder / "tandem-gateway");
-    places.push_back(folder.parent_path() / "gateway/tandem-gateway");
+    places.push_back(folder.parent_path().parent_path() /
+                     "gateway/tandem-gateway");
   }
   for (const std::string& place : places) {
     if (access(place.c_str(), X_OK) == 0) return place;
