@@ -160,7 +160,8 @@ void DefineEnvRows(py::module_& module) {
                        const py::object& final_observations,
                        const py::object& actions, const py::array& info_area,
                        const py::array& current, const py::type& stop,
-                       uint32_t first_env, bool restarted) {
+                       const py::object& failure, uint32_t first_env,
+                       bool restarted) {
              return std::make_unique<EnvRows>(
                  EnvRows::Options{.envs = envs,
                                   .arrays = arrays,
@@ -170,6 +171,7 @@ void DefineEnvRows(py::module_& module) {
                                   .info_area = info_area,
                                   .current = current,
                                   .stop = stop,
+                                  .failure = failure,
                                   .first_env = first_env,
                                   .restarted = restarted});
            }),
@@ -177,7 +179,8 @@ void DefineEnvRows(py::module_& module) {
            py::arg("observations"), py::arg("final_observations"),
            py::arg("actions"), py::arg("info_area").noconvert(),
            py::arg("current").noconvert(), py::arg("stop"),
-           py::arg("first_env") = 0, py::arg("restarted") = false)
+           py::arg("failure") = py::none(), py::arg("first_env") = 0,
+           py::arg("restarted") = false)
       .def(
           "run",
           [](EnvRows& rows, uint32_t kind, uint32_t autoreset,
@@ -343,6 +346,8 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("open_lanes", &NativeClient::OpenLanes)
       .def_property_readonly("ready_lanes", &NativeClient::ReadyLanes)
       .def_property_readonly("worker_rows", &NativeClient::WorkerRowsOf)
+      .def_property_readonly("awaited_workers", &NativeClient::AwaitedWorkers)
+      .def_property_readonly("last_failure", &NativeClient::LastFailure)
       .def("cuda_arrays", &NativeClient::CudaArrays)
       .def_property_readonly("gpu_path", &NativeClient::GpuPath)
       .def_property_readonly("has_cpu_obs", &NativeClient::HasCpuObs)

@@ -74,6 +74,15 @@ class NativeClient {
   const std::vector<uint32_t>& ReadyLanes() const { return ready_lanes_; }
   // Removes workers from ReadyLanes().
   void TakeLanes(const std::vector<uint32_t>& workers);
+  // As ClientSide; the failure as (worker, environment).
+  std::vector<uint32_t> AwaitedWorkers() const {
+    return client_.AwaitedWorkers();
+  }
+  std::optional<std::pair<uint32_t, uint32_t>> LastFailure() const {
+    const auto failure = client_.LastFailure();
+    if (!failure) return std::nullopt;
+    return std::pair(failure->worker, failure->env);
+  }
   // The first environment and the number of environments of each worker; empty
   // without workers.
   std::vector<std::pair<uint32_t, uint32_t>> WorkerRowsOf() const;

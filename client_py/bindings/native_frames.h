@@ -4,10 +4,10 @@
 //
 // Data flow: bytes, memoryview or NumPy array -> checked -> the ring;
 // the ring -> one copy -> bytes.
-// Ownership: tandem.FastLaneWriter and FastLaneReader hold one each. All calls
-// need the GIL. A writer's constructor releases it: to reserve gigabytes takes
-// seconds. Other calls keep it: a Close in another thread would unmap the frame
-// during its copy.
+// Ownership: tandem.fastlane.FastLaneWriter and FastLaneReader hold one each.
+// All calls need the GIL. A writer's constructor releases it: to reserve
+// gigabytes takes seconds. Other calls keep it: a Close in another thread would
+// unmap the frame during its copy.
 //
 //   NativeFrameWriter writer("run-7", 640, 480, 3, 8, 0);
 //   uint64_t head = writer.Publish(frame, 0, 0, 0, py::none());

@@ -105,4 +105,4 @@ class HalfCheetah(tandem.Engine):
 
 
 if __name__ == "__main__":
-    HalfCheetah.main()
+    tandem.serve_program(HalfCheetah)

@@ -90,4 +90,4 @@ class Pendulum(tandem.Engine):
 
 
 if __name__ == "__main__":
-    Pendulum.main()
+    tandem.serve_program(Pendulum)

@@ -180,4 +180,4 @@ def _of_memory(array: Any) -> Any:
 
 
 if __name__ == "__main__":
-    HalfCheetah.main()
+    tandem.serve_program(HalfCheetah)

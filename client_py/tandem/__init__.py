@@ -1,88 +1,81 @@
-"""Simulation engines in processes of their own, stepped through shared memory. dir(tandem) lists every name.
+"""Simulation engines in processes of their own, stepped through shared memory.
 
 make_vec            any of Gymnasium's environments, in processes of their own; list_tasks: those that run in C++
+EngineOptions       options of make_vec in groups, beside WorkerOptions, TaskOptions, FrameOptions, ImageOptions
 Attendant           calls an engine's services in addition to its client, from another process
-Engine, serve       an engine in Python, and the function that serves it to trainers in any language
+Engine, serve       an engine in Python, and the function that serves it; serve_program: by a command line
 launch_engine       an engine alone (EngineProcess), for a SharedMemoryClient or a SharedMemoryVectorEnv
 publish_frames      shows what any Gymnasium environment renders to viewers; FastLaneReader reads it
-TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout
+TandemError         the base of all errors, such as InvalidArgument, PeerGone and StepTimeout: tandem.errors
 tandem.services     RPCs to an engine; tandem.telemetry: jobs and their events, with tandem-daemon
 tandem.torch        results as tensors, also on a GPU; tandem.ray: rollouts on the nodes of a Ray cluster
 tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .xuance, .pettingzoo: the same for these packages
-tandem.doctor       checks this machine: `python -m tandem.doctor`; .sdk: flags for C; .rerun: for Rerun's viewer
+tandem.fastlane     frames: readers and writers; .rerun: for Rerun's viewer; .sdk: flags for C
+tandem.doctor       checks this machine: `python -m tandem.doctor`
 """
 
 import importlib
+import importlib.abc
+import importlib.util
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tandem._version import __version__ as __version__
+from tandem.errors import (
+    AccessDenied,
+    AlreadyAttached,
+    BrokenPeer,
+    ClientClosed,
+    ConcurrentUse,
+    EngineFailed,
+    EngineStartFailed,
+    EnvFailed,
+    ForkedChild,
+    GpuDriverMissing,
+    GpuDriverTooOld,
+    GpuFailed,
+    GpuOtherContext,
+    GpuOtherDevice,
+    GpuStaleHandle,
+    Interrupted,
+    InvalidAction,
+    InvalidArgument,
+    LayoutMismatch,
+    MessageTooLarge,
+    NoStepPending,
+    NotReady,
+    OutOfSharedMemory,
+    PeerGone,
+    RingEmpty,
+    RingFull,
+    StepPending,
+    StepTimeout,
+    SystemCallFailed,
+    TandemError,
+    Unsupported,
+)
 
-# The doctor must also work if another module of the package cannot be imported. So it imports none of them, and neither
-# does this module when `python -m tandem.doctor` runs. The program tandemctl needs only `errors` and `telemetry`, and
-# starts in half the time.
-if not (sys.argv[:1] == ["-m"] and "tandem.doctor" in sys.orig_argv) and "tandemctl.main" not in sys.modules:
+if TYPE_CHECKING:
+    from tandem import doctor as doctor
+    from tandem import fastlane as fastlane
+    from tandem import pettingzoo as pettingzoo
+    from tandem import sdk as sdk
+    from tandem import services as services
+    from tandem import telemetry as telemetry
+    from tandem import vector as vector
     from tandem.attendant import Attendant
     from tandem.client import AutoresetMode, SharedMemoryClient
-    from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
+    from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, TaskOptions, WorkerOptions
     from tandem.engine.process import EngineProcess, launch_engine
     from tandem.environments.client_vector import EnvironmentClosed, ResetNeeded
     from tandem.environments.make_vec import list_tasks, make_vec
-    from tandem.environments.registration import register_tasks
     from tandem.environments.vector import SharedMemoryVectorEnv
-    from tandem.errors import (
-        AccessDenied,
-        AlreadyAttached,
-        BrokenPeer,
-        ClientClosed,
-        ConcurrentUse,
-        EngineFailed,
-        EngineStartFailed,
-        EnvFailed,
-        ForkedChild,
-        GpuDriverMissing,
-        GpuDriverTooOld,
-        GpuFailed,
-        GpuOtherContext,
-        GpuOtherDevice,
-        GpuStaleHandle,
-        Interrupted,
-        InvalidAction,
-        InvalidArgument,
-        LayoutMismatch,
-        MessageTooLarge,
-        NoStepPending,
-        NotReady,
-        OutOfSharedMemory,
-        PeerGone,
-        RingEmpty,
-        RingFull,
-        StepPending,
-        StepTimeout,
-        SystemCallFailed,
-        TandemError,
-        Unsupported,
-    )
-
-    # Besides FastLaneReader, names of MOSAIC's.
-    from tandem.fastlane import FastLaneConfig as FastLaneConfig
-    from tandem.fastlane import FastLaneFrame as FastLaneFrame
-    from tandem.fastlane import FastLaneMetrics as FastLaneMetrics
-    from tandem.fastlane import (
-        FastLaneReader,
-        apply_fastlane_environment,
-        publish_frames,
-        tile_frames,
-    )
-    from tandem.fastlane import FastLaneWriter as FastLaneWriter
+    from tandem.fastlane.publishing import publish_frames
+    from tandem.fastlane.reader import FastLaneReader
+    from tandem.serving.command_line import serve_program
     from tandem.serving.engine import Engine
     from tandem.serving.serve import serve
-
-    register_tasks()
-
-if TYPE_CHECKING:
-    from tandem import doctor, pettingzoo, sdk, services, telemetry, vector
 
 __all__ = [
     "AccessDenied",
@@ -127,34 +120,76 @@ __all__ = [
     "StepTimeout",
     "SystemCallFailed",
     "TandemError",
+    "TaskOptions",
     "Unsupported",
-    "apply_fastlane_environment",
-    "doctor",
+    "WorkerOptions",
     "launch_engine",
     "list_tasks",
     "make_vec",
-    "pettingzoo",
     "publish_frames",
-    "sdk",
     "serve",
-    "services",
-    "telemetry",
-    "tile_frames",
-    "vector",
+    "serve_program",
 ]
 
-_FRONT = __all__
-# It is for linters and type checkers: pydoc would print every class of it in full, and the text above is the help.
-del __all__
+# Submodule -> names of the front that are imported from it when they are used: the doctor needs none of them, and must
+# start where NumPy or the extension module is broken.
+_FROM = {
+    "attendant": "Attendant",
+    "client": "AutoresetMode SharedMemoryClient",
+    "engine.options": "EngineOptions FrameOptions ImageOptions TaskOptions WorkerOptions",
+    "engine.process": "EngineProcess launch_engine",
+    "environments.client_vector": "EnvironmentClosed ResetNeeded",
+    "environments.make_vec": "list_tasks make_vec",
+    "environments.vector": "SharedMemoryVectorEnv",
+    "fastlane.publishing": "publish_frames",
+    "fastlane.reader": "FastLaneReader",
+    "serving.command_line": "serve_program",
+    "serving.engine": "Engine",
+    "serving.serve": "serve",
+}
+_SUBMODULES = ("doctor", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector")
 
 
 def __dir__() -> list[str]:
     """Lists the front."""
-    return _FRONT
+    return [*__all__, *_SUBMODULES]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Imports a submodule when it is first used."""
-    if name in ("doctor", "pettingzoo", "sdk", "services", "telemetry", "vector"):
+def __getattr__(name: str) -> Any:
+    """Imports a submodule, or a name of the front, when it is first used."""
+    if name in _SUBMODULES:
         return importlib.import_module(f"tandem.{name}")
+    for module, names in _FROM.items():
+        if name in names.split():
+            return globals().setdefault(name, getattr(importlib.import_module(f"tandem.{module}"), name))
     raise AttributeError(f"module 'tandem' has no attribute {name!r}")
+
+
+class _RegistersTasks(importlib.abc.MetaPathFinder):
+    """Registers the tasks after the import of Gymnasium, if that comes after the import of this package."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> Any:
+        """Returns the spec of Gymnasium, whose loader also registers the tasks; None: of another module."""
+        if fullname != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                _register_tasks()
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _register_tasks() -> None:
+    importlib.import_module("tandem.environments.registration").register_tasks()
+
+
+if "gymnasium" in sys.modules:
+    _register_tasks()
+else:
+    sys.meta_path.insert(0, _RegistersTasks())

@@ -255,6 +255,7 @@ class EnvRows:
         # uint32[1]
         current: NDArray[np.uint32],
         stop: type[BaseException],
+        failure: Callable[[gymnasium.Env[Any, Any], int, BaseException, int, int], str] | None = None,
         first_env: int = 0,
         restarted: bool = False,
     ) -> None: ...
@@ -342,6 +343,12 @@ class NativeClient:
     # first environment and number of environments of each worker
     @property
     def worker_rows(self) -> list[tuple[int, int]]: ...
+    # Workers that have not answered, while a step is pending.
+    @property
+    def awaited_workers(self) -> list[int]: ...
+    # Worker and environment of the last EnvFailed.
+    @property
+    def last_failure(self) -> tuple[int, int] | None: ...
     # (role, path) -> [num_envs, ...]
     def cuda_arrays(self) -> dict[tuple[str, str], CudaArray]: ...
     @property

@@ -419,6 +419,7 @@ def test_engine_is_not_polled_by_a_forked_child(engine: tandem.EngineProcess) ->
 
 
 _SUBINTERPRETERS = """
+import sys
 import threading
 import _xxsubinterpreters as interpreters
 
@@ -426,9 +427,9 @@ def try_import():
     interpreter = interpreters.create()
     try:
         interpreters.run_string(interpreter, "import tandem._native")
-        print("imported")
+        sys.stdout.write("imported\\n")
     except interpreters.RunFailedError as error:
-        print(error)
+        sys.stdout.write(f"{error}\\n")  # at once: two threads write
     interpreters.destroy(interpreter)
 
 try_import()

@@ -5,7 +5,6 @@ The classes are the rows of the table that C++ and Python share (schema/layout/e
 what was found, where, and what to do next.
 """
 
-import re
 import signal
 from collections.abc import Callable
 from typing import ClassVar
@@ -35,7 +34,7 @@ class PeerGone(TandemError, ConnectionError, code=2):
     """The engine has stopped, died or was killed. Start it again and call `reconnect`, or `close`.
 
     Attributes:
-      worker: int, the index of the worker process that ended; None: the message names none.
+      worker: int, the index of the worker process that ended; None: it was none, or another program's.
       env_ids: tuple of int, this worker's environments.
     """
 
@@ -47,7 +46,12 @@ class StepTimeout(TandemError, TimeoutError, code=3):
     """The engine did not answer in time. A step is still pending: `recv`, `reconnect` and `close` are legal.
 
     A late answer of an RPC is dropped; the engine may still have done what was asked. A stream is still open.
+
+    Attributes:
+      workers: tuple of int, the worker processes that did not answer; (): an engine without workers.
     """
+
+    workers: tuple[int, ...] = ()
 
 
 class LayoutMismatch(TandemError, code=4):
@@ -83,7 +87,24 @@ class InvalidAction(TandemError, ValueError, code=11):
 
 
 class InvalidArgument(TandemError, ValueError, code=12):
-    """An invalid name, size, option or index."""
+    """An invalid name, size, option or index.
+
+    Attributes:
+      argument: The name of what is refused; None: the message alone has it.
+      reason: The message without the argument, if this is known.
+      known: Of an unknown option of a task: the names of the known ones.
+    """
+
+    argument: str | None = None
+    reason: str = ""
+    known: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, argument: str, reason: str) -> "InvalidArgument":
+        """Makes the error with the message "argument: reason"."""
+        error = cls(f"{argument}: {reason}")
+        error.argument, error.reason = argument, reason
+        return error
 
 
 class BrokenPeer(TandemError, ConnectionError, code=13):
@@ -142,7 +163,7 @@ class EnvFailed(EngineFailed, code=24):
     """An environment raised an exception in its worker process. The message has its number and the traceback's end.
 
     Its rows are invalid until its next reset. The engine still serves. If several environments failed, the error is of
-    the first one. An attribute is None if the message does not say it, as that of an exception in `call`.
+    the first one. An attribute is None if it is unknown, as that of an exception in `call`.
 
     Attributes:
       env_id: int, the environment.
@@ -183,31 +204,18 @@ class GpuOtherContext(GpuFailed, code=30):
 
 NAMES = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, TandemError)}
 
-# Texts of ClientSide (transport/session), which also have the last line of `tandem.workers.env_failures.failure`.
-_FAILURE = re.compile(
-    r"^environment (\d+) of worker (\d+) raised .*\n.*, episode (\d+), (?:step (\d+)|reset)\s*\Z", re.DOTALL
-)
-_WORKER = re.compile(r"\bworker (\d+) \(pid \d+, environments (\d+) to (\d+)\)")
-
-# Region name -> a function that returns the last lines of the engine that this process launched.
-last_words: dict[str, Callable[[], str]] = {}
+# Region name -> a function that adds to an error what this process knows of the region's engine or workers.
+details: dict[str, Callable[[TandemError], None]] = {}
 
 
 def from_native(class_name: str, message: str, region: str) -> TandemError:
-    """Makes the exception for a row of the table; only the binding calls it.
+    """Makes the exception for a row of the table, whose class has this name.
 
-    `class_name` is the row's class. `region` is the name of the region that the message is about, or "".
+    `region` is the name of the region that the message is about, or "".
     """
-    error_class = globals()[class_name]
-    if error_class is PeerGone and region in last_words and (words := last_words[region]()):
-        message = f"{message}\nThe end of the engine's log:\n{words}"
-    error: TandemError = error_class(message)
-    if isinstance(error, EnvFailed) and (found := _FAILURE.search(message)):
-        error.env_id, error.worker, error.episode = (int(number) for number in found.group(1, 2, 3))
-        error.step = int(found[4]) if found[4] else None
-    elif isinstance(error, PeerGone) and (found := _WORKER.search(message)):
-        error.worker, first, last = (int(number) for number in found.groups())
-        error.env_ids = tuple(range(first, last + 1))
+    error: TandemError = globals()[class_name](message)
+    if region in details:
+        details[region](error)
     return error
 
 

@@ -1,6 +1,8 @@
 """Tests each row of the table of error classes."""
 
+import ast
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +62,42 @@ def test_error_is_also_a_builtin_exception(error_class: type[tandem.TandemError]
     """The class derives from the builtin, so that `except TimeoutError` and the others work."""
     with pytest.raises(builtin):
         raise error_class("expected")
+
+
+def _texts_that_are_read(tree: ast.AST) -> list[int]:
+    """Returns the lines that search in, compare or change the text of a caught exception."""
+    caught = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)}
+
+    def is_text(node: ast.AST) -> bool:
+        match node:
+            case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
+                return name in caught
+        return False
+
+    lines = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(
+                value=value, attr="startswith" | "endswith" | "replace" | "find" | "split" | "partition"
+            ):
+                used = [value]
+            case ast.Compare(left=left, comparators=others):
+                used = [left, *others]
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=arguments):
+                used = arguments
+            case _:
+                continue
+        lines += [node.lineno for each in used if is_text(each)]
+    return lines
+
+
+def test_no_code_recognises_an_error_by_its_text() -> None:
+    """Errors have fields: a text may change."""
+    assert _texts_that_are_read(ast.parse("try: f()\nexcept E as e:\n  if 'x' in str(e): pass")) == [3]
+    package = Path(tandem.__file__).parent
+    for path in [*package.rglob("*.py"), *package.parent.glob("tandemctl/*.py")]:
+        if not path.name.endswith("_test.py"):
+            assert _texts_that_are_read(ast.parse(path.read_text("utf-8"))) == [], path
 
 
 if __name__ == "__main__":

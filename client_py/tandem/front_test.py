@@ -1,4 +1,4 @@
-"""The package's public names, and the output of `dir` and `help`."""
+"""The package's public names, the output of `dir` and `help`, and what an import of the package imports."""
 
 import inspect
 import pydoc
@@ -8,19 +8,15 @@ import sys
 import pytest
 
 import tandem
-from tandem import errors
-from tandem.engine import refusals
 from tandem.environments import client_vector
 from tools.testing import pytest_main
 
 _SCREEN = (120, 50)  # columns, lines
 _ERRORS = {
-    name
-    for module in (errors, client_vector)
-    for name, value in vars(module).items()
-    if inspect.isclass(value) and issubclass(value, errors.TandemError)
+    *tandem.errors.NAMES,
+    *(name for name in vars(client_vector) if name in ("EnvironmentClosed", "ResetNeeded")),
 }
-_SUBMODULES = {"doctor", "pettingzoo", "sdk", "services", "telemetry", "vector"}
+_SUBMODULES = {"doctor", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector"}
 
 
 def _lines(text: str) -> int:
@@ -28,18 +24,27 @@ def _lines(text: str) -> int:
     return sum(max(1, -(-len(line) // columns)) for line in text.splitlines())
 
 
-def test_dir_lists_only_the_front() -> None:
-    """Has fewer than 20 names, with the error classes and submodules counted as one; each is an attribute."""
-    names = set(dir(tandem))
-    assert _ERRORS | _SUBMODULES <= names
-    assert len(names - _ERRORS - _SUBMODULES) + 1 < 20
-    assert all(hasattr(tandem, name) for name in names)
-    assert _lines(str(dir(tandem))) <= _SCREEN[1]
+def _output_of(program: str) -> str:
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return completed.stdout.strip()
+
+
+def test_the_front_has_at_most_20_names() -> None:
+    """The error classes count as one; each name is an attribute, and all errors are among them."""
+    names = set(tandem.__all__)
+    assert len(names) == len(tandem.__all__) and len(names - _ERRORS) + 1 <= 20
+    assert names | _SUBMODULES == set(dir(tandem)) and all(hasattr(tandem, name) for name in names)
+    assert _ERRORS == {name for name in names if issubclass(_class_of(name), tandem.TandemError)}
+
+
+def _class_of(name: str) -> type:
+    value = getattr(tandem, name)
+    return value if inspect.isclass(value) else object
 
 
 def test_names_of_submodules_are_not_in_the_front() -> None:
     """Such a name is an AttributeError of the package."""
-    for name in ("SimulationContract", "Stream", "RestartingVectorEnv", "ClientStats", "no_such_name"):
+    for name in ("SimulationContract", "FastLaneWriter", "RestartingVectorEnv", "ClientStats", "no_such_name"):
         with pytest.raises(AttributeError, match=name):
             getattr(tandem, name)
 
@@ -47,16 +52,40 @@ def test_names_of_submodules_are_not_in_the_front() -> None:
 @pytest.mark.parametrize("submodule", sorted(_SUBMODULES))
 def test_a_submodule_needs_no_import_of_its_own(submodule: str) -> None:
     """In a new interpreter, `import tandem` makes the submodule usable."""
-    program = f"import tandem; print(tandem.{submodule}.__name__)"
-    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert completed.stdout == f"tandem.{submodule}\n"
+    assert _output_of(f"import tandem; print(tandem.{submodule}.__name__)") == f"tandem.{submodule}"
 
 
-def test_help_for_the_package_is_a_guide_of_half_a_screen() -> None:
-    """After it come the names of the modules, and no class."""
-    text = pydoc.plain(pydoc.render_doc(tandem))
-    guide, _, _ = text.partition("PACKAGE CONTENTS")
-    assert "make_vec  " in guide and "class " not in text
+def test_an_import_of_the_package_imports_the_standard_library_alone() -> None:
+    """Also with the doctor, which must start where the other packages are broken."""
+    program = (
+        "import sys, tandem.doctor; print([name for name in ('numpy', 'gymnasium', 'grpc') if name in sys.modules])"
+    )
+    assert _output_of(program) == "[]"
+
+
+@pytest.mark.parametrize("imports", ["tandem, gymnasium", "gymnasium, tandem"])
+def test_gymnasium_knows_the_tasks_in_either_order_of_imports(imports: str) -> None:
+    """Tandem registers them when both are imported."""
+    assert _output_of(f"import {imports}; print('tandem/Ant-v5' in gymnasium.registry)") == "True"
+
+
+def test_the_core_needs_no_telemetry() -> None:
+    """A wheel without `tandem.telemetry` imports, and makes, publishes and serves environments."""
+    program = (
+        "import sys; sys.modules['tandem.telemetry'] = None\n"
+        "import tandem, tandem.doctor.__main__, tandem.pettingzoo, tandem.vector, tandem.sdk\n"
+        "envs = tandem.make_vec('Acrobot-v1', 2, num_workers=1)\n"
+        "envs.reset(seed=0)\n"
+        "envs.close()\n"
+        "print(tandem.publish_frames.__name__, tandem.serve_program.__name__)"
+    )
+    assert _output_of(program) == "publish_frames serve_program"
+
+
+def test_help_for_the_package_begins_with_a_guide_of_half_a_screen() -> None:
+    """After it come the names of the modules."""
+    guide, _, _ = pydoc.plain(pydoc.render_doc(tandem)).partition("PACKAGE CONTENTS")
+    assert "make_vec  " in guide
     assert _lines(guide) <= _SCREEN[1] // 2
 
 
@@ -66,10 +95,10 @@ def test_help_for_a_function_is_a_screen(function: object) -> None:
     assert _lines(pydoc.plain(pydoc.render_doc(function))) <= _SCREEN[1]
 
 
-def test_misspelled_keywords_are_compared_with_all_of_make_vec() -> None:
-    """The known keywords are those of `make_vec`, plus `width` and `height`, which are among its options."""
-    keywords = {name for name in inspect.signature(tandem.make_vec).parameters if name != "task_options"}
-    assert set(refusals.KEYWORDS) == keywords | {"width", "height"}
+def test_make_vec_has_at_most_12_parameters() -> None:
+    """A task's own options come beside them; what else there is belongs into a group."""
+    kinds = [parameter.kind for parameter in inspect.signature(tandem.make_vec).parameters.values()]
+    assert len(kinds) - kinds.count(inspect.Parameter.VAR_KEYWORD) <= 12
 
 
 if __name__ == "__main__":

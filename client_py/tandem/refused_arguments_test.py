@@ -57,7 +57,9 @@ def test_invalid_names_are_refused(bad: Any) -> None:
         lambda: tandem.Attendant(bad),
         lambda: tandem.Attendant(unique_name(), label=bad),
         lambda: tandem.FastLaneReader.attach(bad),
-        lambda: tandem.FastLaneWriter.create(bad, tandem.FastLaneConfig(width=2, height=2, channels=3)),
+        lambda: tandem.fastlane.FastLaneWriter.create(
+            bad, tandem.fastlane.FastLaneConfig(width=2, height=2, channels=3)
+        ),
     ):
         with pytest.raises(tandem.InvalidArgument, match="expected a str without NULs") as caught:
             call()

@@ -9,14 +9,168 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import AutoresetMode
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import concatenate, create_empty_array
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from tandem.arguments import one_of
-from tandem.engine.options import EngineOptions
-from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
-from tandem.vector import AsyncVectorEnv
+from tandem.engine.options import WorkerOptions
+from tandem.environments.async_vector import AsyncVectorEnv
+from tandem.environments.row_infos import infos_of_each
+from tandem.errors import InvalidArgument, Unsupported
 
 __all__ = ["SharedMemoryVecEnv", "SubprocVecEnv"]
+
+
+class SharedMemoryVecEnv(VecEnv):
+    """A Stable-Baselines3 VecEnv; `SharedMemoryVectorEnv.as_sb3` makes one.
+
+    infos[i] has the task's own infos and, at an episode's end, "terminal_observation", "TimeLimit.truncated" and, in
+    `reset_infos`, the next episode's infos.
+    """
+
+    def __init__(self, envs: Any) -> None:
+        """Takes over environments whose autoreset mode is SAME_STEP; `as_sb3` changes it.
+
+        Args:
+          envs: A `SharedMemoryVectorEnv`; `close` closes it.
+
+        Raises:
+          InvalidArgument: They are wrapped, or have another autoreset mode.
+        """
+        is_bare = isinstance(envs, VectorEnv) and not isinstance(envs, VectorWrapper)
+        if not is_bare or not hasattr(envs, "recv"):
+            raise InvalidArgument(
+                f"envs: expected what make_vec returned, found a {type(envs).__name__}; call as_sb3() before any "
+                "wrapper, and use the wrappers of Stable-Baselines3 then, such as VecMonitor and VecNormalize"
+            )
+        if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
+            raise InvalidArgument(
+                f"envs: expected SAME_STEP autoreset, found {envs.autoreset_mode.name}; envs.as_sb3() changes it"
+            )
+        self._envs = envs
+        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+        self.metadata = envs.metadata
+
+    def reset(self) -> VecEnvObs:
+        """Starts new episodes from the seeds that `seed` gave; returns their observations, [num_envs, obs_size]."""
+        options: list[dict[str, Any]] = self._options
+        self._reset_options()
+        if any(options) and not self._in_python:
+            raise Unsupported("set_options: expected none, as an engine takes none, found others")
+        # None where `seed` set none: the random stream of that environment continues.
+        if any(options):
+            obs, parts = self._envs.reset_each([each or None for each in options], seed=self._seeds)
+        else:
+            obs, infos = self._envs.reset(seed=self._seeds)
+            parts = [(range(self.num_envs), infos)]
+        self.reset_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for indices, infos in parts:
+            each = infos_of_each(infos, self.num_envs)
+            for index in indices:
+                self.reset_infos[index] = each[index]
+        self._reset_seeds()
+        return obs
+
+    def step_async(self, actions: Any) -> None:
+        """Starts a step; `actions` has one action for each environment."""
+        space = self.action_space
+        if isinstance(space, spaces.Dict | spaces.Tuple):  # Stable-Baselines3 does not batch these
+            batch: Any = create_empty_array(space, self.num_envs)
+            actions = concatenate(space, list(actions), batch)
+        self._envs.send(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Returns obs [num_envs, obs_size], rewards float32[num_envs], dones bool[num_envs], and infos of each."""
+        obs, rewards, terminations, truncations, infos = self._envs.recv()
+        dones = terminations | truncations
+        final_obs = infos.pop("final_obs", None)
+        final_infos = infos.pop("final_info", {})
+        restarted = infos.pop("engine_restarted", None)
+        each = infos_of_each(infos, self.num_envs)
+        if final_obs is not None:
+            of_ended = infos_of_each(final_infos, self.num_envs)
+            for index in np.flatnonzero(dones):
+                self.reset_infos[index] = each[index]
+                each[index] = {
+                    **of_ended[index],
+                    "terminal_observation": final_obs[index],
+                    "TimeLimit.truncated": bool(truncations[index] and not terminations[index]),
+                }
+        for index in np.flatnonzero(~dones):
+            each[index]["TimeLimit.truncated"] = False
+        if restarted is not None:
+            for of_one in each:
+                of_one["engine_restarted"] = True
+        return obs, rewards.astype(np.float32), dones, each
+
+    def get_images(self) -> Sequence[np.ndarray[Any, Any] | None]:
+        """Returns an image of every environment, uint8[height, width, 3]; None for each without a render mode."""
+        return self._envs.render() or [None] * self.num_envs
+
+    def close(self) -> None:
+        """Closes the environments, and their engine. A second call has no effect."""
+        self._envs.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Returns an attribute of the chosen environments; in an engine, one of `SharedMemoryVectorEnv.get_attr`."""
+        if self._in_python:
+            return self._of_each(indices, self._envs.call_chosen, attr_name)
+        try:
+            values = self._envs.get_attr(attr_name)
+        except Unsupported:
+            values = (getattr(self._envs, attr_name),) * self.num_envs
+        return [values[index] for index in self._chosen(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Sets an attribute of the chosen environments; Unsupported: they are in an engine."""
+        if self._in_python:
+            if chosen := sorted(set(self._chosen(indices))):
+                self._envs.set_chosen(chosen, attr_name, value)
+        else:
+            self._envs.set_attr(attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Calls a method of the chosen environments; Unsupported: they are in an engine."""
+        if self._in_python:
+            return self._of_each(indices, self._envs.call_chosen, method_name, *method_args, **method_kwargs)
+        raise Unsupported(
+            f"env_method({method_name!r}): the environments are in the engine's process, not Python objects; "
+            "make_vec takes the task's options"
+        )
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
+        """Returns whether each chosen environment has this wrapper; in an engine none has."""
+        if self._in_python:
+            return self._of_each(indices, lambda ids: self._envs.is_wrapped(wrapper_class, ids))
+        return [False] * len(self._chosen(indices))
+
+    @property
+    def _in_python(self) -> bool:
+        return hasattr(self._envs, "call_chosen")
+
+    def _chosen(self, indices: VecEnvIndices) -> list[int]:
+        """Returns the environments of some indices, which may be negative; IndexError: one is out of range."""
+        return [range(self.num_envs)[index] for index in self._get_indices(indices)]
+
+    def _of_each(
+        self, indices: VecEnvIndices, call: Callable[..., Sequence[Any]], *args: Any, **kwargs: Any
+    ) -> list[Any]:
+        """Returns call(env_ids, ...) for these indices; an environment that comes twice is called twice."""
+        left = self._chosen(indices)
+        results: list[Any] = []
+        while left:
+            count = next((at for at in range(len(left)) if left[at] in left[:at]), len(left))
+            results += call(left[:count], *args, **kwargs)
+            left = left[count:]
+        return results
 
 
 class SubprocVecEnv(SharedMemoryVecEnv):
@@ -31,7 +185,7 @@ class SubprocVecEnv(SharedMemoryVecEnv):
         start_method: str | None = None,
         *,
         num_workers: int | None = None,
-        engine: EngineOptions | None = None,
+        engine: WorkerOptions | None = None,
     ) -> None:
         """Starts the workers.
 

@@ -18,12 +18,12 @@ from tianshou.env import BaseVectorEnv
 from tianshou.env.worker import EnvWorker
 
 from tandem.arguments.arrays import seeds_of
-from tandem.engine.options import EngineOptions
+from tandem.engine.options import WorkerOptions
+from tandem.environments.async_vector import AsyncVectorEnv
 from tandem.environments.row_infos import infos_of_each
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.worker_vector import WorkerVectorEnv
 from tandem.errors import InvalidArgument, NoStepPending, StepTimeout, Unsupported
-from tandem.vector import AsyncVectorEnv
 
 __all__ = ["SubprocVectorEnv", "VectorEnv"]
 
@@ -197,7 +197,7 @@ class SubprocVectorEnv(VectorEnv):
         context: str | None = None,
         *,
         num_workers: int | None = None,
-        engine: EngineOptions | None = None,
+        engine: WorkerOptions | None = None,
     ) -> None:
         """Starts the workers.
 

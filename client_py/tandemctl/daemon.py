@@ -37,10 +37,9 @@ class Daemon:
         token_file = options.token_file or os.environ.get(TOKEN_VARIABLE) or None
         reconnect_secs = math.inf if getattr(options, "follow", False) else _RECONNECT_SECS
         try:
-            read_token(token_file)
+            read_token(token_file, "--token_file" if options.token_file else TOKEN_VARIABLE)
         except TandemError as error:
-            name = "--token_file" if options.token_file else TOKEN_VARIABLE
-            raise Failed(str(error).replace("token_file", name, 1)) from error
+            raise Failed(str(error)) from error
         tls = self._tls = None
         if options.tls_cert:
             tls = TlsFiles(authorities=options.tls_ca, certificate=options.tls_cert, key=options.tls_key)
@@ -51,10 +50,10 @@ class Daemon:
             if not self.address.startswith("unix:"):
                 self._tls = tls or TlsFiles.from_environment()
         except InvalidArgument as error:
-            if str(error).startswith("tls"):
+            if error.argument != "target":
                 raise Failed(str(error)) from error
-            text = str(error).replace("target", options.daemon_source, 1)
-            raise WrongUsage(f"{text}\nNext: tandemctl {options.command} --help") from error
+            refused = f"{options.daemon_source}: {error.reason}"
+            raise WrongUsage(f"{refused}\nNext: tandemctl {options.command} --help") from error
 
     def explain(self, error: TandemError) -> str:
         """Returns an error's text: the daemon's if it answered, else what was expected and the next action."""

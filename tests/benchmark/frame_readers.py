@@ -46,9 +46,9 @@ def cases() -> Iterator[Case]:
 def _published(size: tuple[int, int], reader: tuple[str, ...], name: str, seconds: float) -> Figures:
     width, height = size
     frame = np.full((height, width, 3), 7, np.uint8)
-    metrics = tandem.FastLaneMetrics(1.0, 2.0, 3.0)
-    config = tandem.FastLaneConfig(width, height, capacity=_SLOTS, metadata_size=64)
-    with tandem.FastLaneWriter.create(name, config) as writer, _reading(name, reader):
+    metrics = tandem.fastlane.FastLaneMetrics(1.0, 2.0, 3.0)
+    config = tandem.fastlane.FastLaneConfig(width, height, capacity=_SLOTS, metadata_size=64)
+    with tandem.fastlane.FastLaneWriter.create(name, config) as writer, _reading(name, reader):
 
         def publish() -> None:
             writer.publish(frame, metrics=metrics, metadata=_METADATA)

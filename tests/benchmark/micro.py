@@ -29,10 +29,10 @@ def _frames(way: str, ring: tuple[int, int, int], name: str, seconds: float) -> 
 
 def _python_frames(ring: tuple[int, int, int], name: str, seconds: float) -> Figures:
     width, height, slots = ring
-    config = tandem.FastLaneConfig(width, height, capacity=slots, metadata_size=64)
-    metrics = tandem.FastLaneMetrics(1.0, 2.0, 3.0)
+    config = tandem.fastlane.FastLaneConfig(width, height, capacity=slots, metadata_size=64)
+    metrics = tandem.fastlane.FastLaneMetrics(1.0, 2.0, 3.0)
     frame = np.full((height, width, 3), 7, np.uint8)
-    with tandem.FastLaneWriter.create(name, config) as writer:
+    with tandem.fastlane.FastLaneWriter.create(name, config) as writer:
         return _rate(lambda: writer.publish(frame, metrics=metrics, metadata=_METADATA), slots, seconds)
 
 

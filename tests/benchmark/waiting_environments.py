@@ -116,7 +116,7 @@ def _halves(name: str) -> Iterator[Turn]:
 
 @contextlib.contextmanager
 def _batches(name: str) -> Iterator[Turn]:
-    with _waiting(skewed=True, batch_size=_ENVS // 2) as envs:
+    with _waiting(skewed=True, engine=tandem.WorkerOptions(batch_size=_ENVS // 2)) as envs:
         actions = np.zeros(_ENVS // 2, np.int64)
         envs.send(np.zeros(_ENVS, np.int64))
 

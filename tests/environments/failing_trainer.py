@@ -101,13 +101,12 @@ def main() -> None:
     quiet = functools.partial(Failing, "", 0, times)
     functions = [quiet] * _NUM_ENVS
     functions[plan["env"]] = functools.partial(Failing, plan["fault"], plan["step"], times)
-    options = dict(plan["options"])
-    engine = tandem.EngineOptions(timeout=plan["timeout"], start_timeout=options.pop("start_timeout", 60.0))
+    engine = tandem.WorkerOptions(**{"timeout": plan["timeout"], "start_timeout": 60, **plan["options"]})
     envs: Any = None
     outcome, text = "", ""
     try:
         print("begun", flush=True)
-        envs = tandem.make_vec(functions, num_workers=_NUM_WORKERS, engine=engine, **options)
+        envs = tandem.make_vec(functions, num_workers=_NUM_WORKERS, engine=engine)
         envs.reset(seed=plan["seed"])
         workers = envs._workers
         print("ready", workers._process.pid, *(worker.pid for worker in workers._workers), flush=True)

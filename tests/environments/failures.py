@@ -65,7 +65,7 @@ _IN_STEPS = [
     Case("exception", ("EnvFailed",), fault="raise"),
     Case("worker killed", ("PeerGone",), kills="worker"),
     Case("worker frozen", ("StepTimeout",), kills="worker", number=signal.SIGSTOP, timeout=0.3),
-    Case("worker killed, restart_workers", ("restarted",), kills="worker", options={"restart_workers": True}),
+    Case("worker killed, restart", ("restarted",), kills="worker", options={"restart": True}),
     Case("supervisor killed", ("PeerGone",), kills="supervisor"),
     Case("supervisor frozen", ("stepped",), kills="supervisor", number=signal.SIGSTOP, step_secs=0.2),
     Case("wrong shape", ("EnvFailed",), fault="shape"),

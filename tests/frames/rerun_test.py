@@ -46,8 +46,8 @@ def _rows(file: Path) -> dict[str, int]:
 def test_each_frame_is_saved_with_its_numbers(end: str, tmp_path: Path) -> None:
     """To the end of the run, or to a signal; the exit code is 0."""
     name, file = uuid.uuid4().hex, tmp_path / "run.rrd"
-    config = tandem.FastLaneConfig(width=4, height=2, capacity=4, metadata_size=64)
-    with tandem.FastLaneWriter.create(name, config) as writer:
+    config = tandem.fastlane.FastLaneConfig(width=4, height=2, capacity=4, metadata_size=64)
+    with tandem.fastlane.FastLaneWriter.create(name, config) as writer:
         writer.publish(np.zeros((2, 4, 3), np.uint8), metadata='{"step": 7}')
         program = _program(name, f"--save={file}")
         until = 0
@@ -55,7 +55,7 @@ def test_each_frame_is_saved_with_its_numbers(end: str, tmp_path: Path) -> None:
             assert program.poll() is None, program.communicate()
             frame = np.full((2, 4, 3), until % 256, np.uint8)
             writer.publish(
-                frame, metrics=tandem.FastLaneMetrics(last_reward=1.5), metadata='{"step": 8, "episodes": 2}'
+                frame, metrics=tandem.fastlane.FastLaneMetrics(last_reward=1.5), metadata='{"step": 8, "episodes": 2}'
             )
             until += file.exists()
             signal.sigtimedwait((), 0.05)
@@ -82,8 +82,8 @@ def test_a_missing_run_and_a_folder_as_file_are_refused(tmp_path: Path) -> None:
         _, errors = program.communicate()
         assert program.returncode == code and text in errors, errors
     name = uuid.uuid4().hex
-    config = tandem.FastLaneConfig(width=4, height=2, capacity=4)
-    with tandem.FastLaneWriter.create(name, config):
+    config = tandem.fastlane.FastLaneConfig(width=4, height=2, capacity=4)
+    with tandem.fastlane.FastLaneWriter.create(name, config):
         program = _program(name, f"--save={tmp_path}")
         _, errors = program.communicate()
         assert program.returncode == 1 and str(tmp_path) in errors

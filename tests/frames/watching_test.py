@@ -101,8 +101,11 @@ def test_python_reads_an_engines_frames_by_its_name() -> None:
             client.step(_actions(client, rng))
         assert frame.view.shape == (30, 40, 3)
         assert reader.writer_alive()
-        config = tandem.FastLaneConfig(width=8, height=6, capacity=4)
-        with tandem.FastLaneWriter.create(engine.name, config), tandem.FastLaneReader.attach(engine.name) as other:
+        config = tandem.fastlane.FastLaneConfig(width=8, height=6, capacity=4)
+        with (
+            tandem.fastlane.FastLaneWriter.create(engine.name, config),
+            tandem.FastLaneReader.attach(engine.name) as other,
+        ):
             assert (other.width, other.height) == (8, 6)
     with _launch("Pendulum-v1", num_envs=1) as engine, pytest.raises(tandem.Unsupported, match="--frames"):
         tandem.FastLaneReader.attach(engine.name)

@@ -204,7 +204,10 @@ def test_no_exception_of_render_ends_the_worker(error: BaseException) -> None:
 
 def test_a_worker_that_is_started_again_draws_again() -> None:
     """Its images are those of its new environments."""
-    with closing(_started(restart_workers=True)) as envs, FrameWatcher(envs.client.name) as watcher:
+    with (
+        closing(_started(engine=tandem.WorkerOptions(restart=True))) as envs,
+        FrameWatcher(envs.client.name) as watcher,
+    ):
         _step_until(envs, lambda: watcher.head > 2)
         envs.step(np.array([2, 0, 0, 0, 0, 0]))
         head = watcher.head
@@ -218,7 +221,7 @@ def test_a_worker_that_is_started_again_draws_again() -> None:
     [
         (
             {"render_mode": None},
-            r"'rgb_array', found None of environment 0; pass env_kwargs=\{\"render_mode\": \"rgb_array",
+            r"'rgb_array', found None of environment 0; pass render_mode=\"rgb_array",
         ),
         ({"frames": tandem.FrameOptions((8, 6), envs=[6])}, r"FrameOptions.envs\[0\]: expected .* found 6"),
         ({"frames": tandem.FrameOptions((8, 6), effects=["shadows"])}, "FrameOptions.effects"),

@@ -34,8 +34,9 @@ def _dummy(task: str, **options: Any) -> VecEnv:
     return DummyVecEnv([lambda: gymnasium.make(task, **options)] * _ENVS)
 
 
-def _ours(task: str, **options: Any) -> VecEnv:
-    return tandem.make_vec(task, _ENVS, **options).as_sb3()
+def _ours(task: str, *, autoreset_mode: str = "NextStep", **options: Any) -> VecEnv:
+    its = tandem.TaskOptions(**options)
+    return tandem.make_vec(task, _ENVS, autoreset_mode=autoreset_mode, options=its).as_sb3()
 
 
 def _subproc(task: str, **options: Any) -> VecEnv:
@@ -211,7 +212,7 @@ def test_a_restarted_engine_truncates_every_environment() -> None:
 
 def test_views_and_options_are_refused() -> None:
     """SB3 keeps observations across steps, and an engine has no options of a reset."""
-    envs = tandem.make_vec("Hopper-v5", _ENVS, copy=False)
+    envs = tandem.make_vec("Hopper-v5", _ENVS, options=tandem.TaskOptions(copy=False))
     with pytest.raises(tandem.InvalidArgument, match="copy"):
         envs.as_sb3()
     envs.close()

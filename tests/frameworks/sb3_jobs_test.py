@@ -84,7 +84,7 @@ def test_a_monitor_in_a_worker_is_found() -> None:
 
 def test_a_tensor_reaches_environments_that_have_no_torch() -> None:
     """Each worker imports torch; this does not count as time of the call."""
-    engine = tandem.EngineOptions(call_timeout=1.0)
+    engine = tandem.WorkerOptions(call_timeout=1.0)
     with closing(tandem.make_vec(Courier, 2, num_workers=2, engine=engine)) as envs:
         envs.set_attr("weights", torch.zeros(3))
         assert [weights.tolist() for weights in envs.get_attr("weights")] == [[0.0] * 3] * 2

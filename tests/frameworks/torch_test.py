@@ -127,7 +127,7 @@ class OnGpu(tandem.Engine):
         pass
     def step(self, envs, arrays):
         pass
-OnGpu.main()
+tandem.serve_program(OnGpu)
 """
 
 

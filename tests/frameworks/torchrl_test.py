@@ -21,7 +21,7 @@ import tandem
 @pytest.mark.parametrize("task", ["CartPole-v1", "HalfCheetah-v5"])
 def test_vector_environments_pass_torchrls_check(task: str, mode: str) -> None:
     """A rollout continues after the ends of episodes. TorchRL itself refuses NextStep."""
-    env = GymWrapper(tandem.make_vec(task, 3, autoreset_mode=mode, max_episode_steps=20))
+    env = GymWrapper(tandem.make_vec(task, 3, autoreset_mode=mode, options=tandem.TaskOptions(max_episode_steps=20)))
     check_env_specs(env)
     rollout = env.rollout(60, break_when_any_done=False)
     assert rollout.batch_size == torch.Size([3, 60])

@@ -75,10 +75,11 @@ def test_steps_of_some_leave_the_others(engine: tandem.EngineProcess) -> None:
 _ON_A_GPU = """
 import sys
 sys.path.insert(0, {folder!r})
+import tandem
 import warp_engine
 class OnGpu(warp_engine.HalfCheetah):
     cuda_device = 0
-OnGpu.main()
+tandem.serve_program(OnGpu)
 """
 _READER = """
 import ctypes, sys

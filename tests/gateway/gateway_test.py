@@ -353,8 +353,8 @@ def test_programs_look_at_the_environments_of_make_vec() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    options = tandem.EngineOptions(server=SERVER)
-    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, grpc=address, engine=options)
+    options = tandem.EngineOptions(server=SERVER, grpc=address)
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, engine=options)
     try:
         envs.reset(seed=0)
         with grpc.insecure_channel(address) as channel:

@@ -44,8 +44,8 @@ def test_tandem_reads_mosaics_writer(run_id: str, channels: int, pixel_format: s
             pixels = bytes(range(number, number + 15 * channels))
             writer.publish(pixels, (1.0 * number, 2.5, -3.0), b'{"a": 1}')
             frame = reader.next_frame()
-            metrics = tandem.FastLaneMetrics(1.0 * number, 2.5, -3.0)
-            assert frame == tandem.FastLaneFrame(pixels, 5, 3, channels, metrics, b'{"a": 1', number)
+            metrics = tandem.fastlane.FastLaneMetrics(1.0 * number, 2.5, -3.0)
+            assert frame == tandem.fastlane.FastLaneFrame(pixels, 5, 3, channels, metrics, b'{"a": 1', number)
             assert reader.next_frame() is None
         writer.publish(b"short", (0.0, 0.0, 0.0), b"behind")
         short = reader.latest_frame()
@@ -55,7 +55,9 @@ def test_tandem_reads_mosaics_writer(run_id: str, channels: int, pixel_format: s
         writer.close()
         assert reader.is_invalidated()
     with (
-        tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(5, 3, channels, pixel_format, capacity, 7)) as ours,
+        tandem.fastlane.FastLaneWriter.create(
+            run_id, tandem.fastlane.FastLaneConfig(5, 3, channels, pixel_format, capacity, 7)
+        ) as ours,
         tandem.FastLaneReader.attach(run_id) as mine,
     ):
         assert (mine.capacity, mine.metadata_size) == (ours.config.capacity, 7)
@@ -64,8 +66,8 @@ def test_tandem_reads_mosaics_writer(run_id: str, channels: int, pixel_format: s
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_mosaics_reader_reads_tandem(run_id: str, capacity: int) -> None:
     """Checks every field of the header, and each frame."""
-    config = tandem.FastLaneConfig(5, 3, capacity=capacity, metadata_size=7)
-    with tandem.FastLaneWriter.create(run_id, config) as writer:
+    config = tandem.fastlane.FastLaneConfig(5, 3, capacity=capacity, metadata_size=7)
+    with tandem.fastlane.FastLaneWriter.create(run_id, config) as writer:
         assert os.stat(f"/dev/shm/{segment_name(run_id)}").st_size == 80 + capacity * (16 + 45 + 7)
         reader = ForeignReader(run_id, track=False)
         magic, integers, metrics = reader.header()
@@ -74,7 +76,7 @@ def test_mosaics_reader_reads_tandem(run_id: str, capacity: int) -> None:
         assert reader.latest() is None
         for number in range(1, 8):
             pixels = bytes(range(number, number + 45))
-            writer.publish(pixels, metrics=tandem.FastLaneMetrics(1.5, -2.0, 60.0), metadata=b"12345678")
+            writer.publish(pixels, metrics=tandem.fastlane.FastLaneMetrics(1.5, -2.0, 60.0), metadata=b"12345678")
             assert reader.latest() == (number, pixels, b"1234567")
             _, integers, metrics = reader.header()
             assert integers[-2] == number and metrics == (1.5, -2.0, 60.0)
@@ -85,8 +87,8 @@ def test_mosaics_reader_reads_tandem(run_id: str, capacity: int) -> None:
 
 def test_writer_restores_the_name_that_mosaics_reader_unlinked(run_id: str) -> None:
     """The resource tracker of MOSAIC's reader unlinks the segment; the writer links it again at a later publish."""
-    config = tandem.FastLaneConfig(5, 3, capacity=2)
-    with tandem.FastLaneWriter.create(run_id, config) as writer:
+    config = tandem.fastlane.FastLaneConfig(5, 3, capacity=2)
+    with tandem.fastlane.FastLaneWriter.create(run_id, config) as writer:
         writer.publish(bytes(45))
         look = [sys.executable, str(PROGRAM), "look", run_id]
         assert subprocess.run(look, stdout=subprocess.PIPE, check=True, text=True).stdout == "1\n"
@@ -123,7 +125,7 @@ def test_tandems_writer_replaces_mosaics_segment(run_id: str) -> None:
     foreign = ForeignWriter(run_id, 5, 3, 3, 2, 0)
     foreign.publish(bytes(45), (0.0, 0.0, 0.0))
     with tandem.FastLaneReader.attach(run_id) as before:
-        with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(2, 2)) as ours:
+        with tandem.fastlane.FastLaneWriter.create(run_id, tandem.fastlane.FastLaneConfig(2, 2)) as ours:
             assert before.is_replaced() and before.latest_frame() is not None
             assert ours.head == 0
     foreign.pack_header(1, (0.0, 0.0, 0.0))

@@ -8,14 +8,19 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-import tandem
-
 # The tolerance for norms, sines and powers, for which NumPy has other instructions; other numbers are equal.
 _RTOL = 1e-15
 
 
 def compare(
-    task: str, mode: AutoresetMode, seed: int, *, steps: int = 1010, num_envs: int = 3, **options: Any
+    task: str,
+    mode: AutoresetMode,
+    seed: int,
+    *,
+    steps: int = 1010,
+    num_envs: int = 3,
+    max_episode_steps: int | None = None,
+    **options: Any,
 ) -> dict[str, int]:
     """Steps both with random actions and compares all their results.
 
@@ -28,6 +33,7 @@ def compare(
       seed: The seed of the environments, the actions and the choice of resets.
       steps: The number of steps.
       num_envs: The number of environments.
+      max_episode_steps: The time limit; None: the task's own.
       options: Keyword options of the task.
 
     Returns:
@@ -40,10 +46,11 @@ def compare(
     mujoco.set_mju_user_warning(lambda message: None)
     rng = np.random.default_rng(seed)
     counts = {"terminated": 0, "truncated": 0, "masked": 0}
+    options["max_episode_steps"] = max_episode_steps
     theirs = gymnasium.make_vec(
         task, num_envs, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **options
     )
-    ours = tandem.make_vec(task, num_envs, autoreset_mode=mode, **options)
+    ours = gymnasium.make_vec(f"tandem/{task}", num_envs, autoreset_mode=mode, **options)
     try:
         for space in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
             assert getattr(ours, space) == getattr(theirs, space), space

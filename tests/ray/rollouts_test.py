@@ -38,7 +38,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 def _by_loop(task: str, worker: int, num_envs: int, horizon: int, rounds: int) -> list[dict[str, Any]]:
     """Returns what the worker must return, by a loop in this process."""
-    envs = tandem.make_vec(task, num_envs, copy=False)
+    envs = tandem.make_vec(task, num_envs, options=tandem.TaskOptions(copy=False))
     policy = Linear(envs.single_observation_space, envs.single_action_space)
     policy.load(_WEIGHTS[task])
     random = np.random.default_rng([_SEED, worker, 0])
@@ -229,8 +229,8 @@ def test_invalid_arguments_are_refused(cluster: LocalCluster) -> None:
         rollout_workers("HalfCheetah-v55", nodes=1, **_SMALL)
     with pytest.raises(tandem.InvalidArgument, match="num_envs"):
         rollout_workers("CartPole-v1", nodes=1, **{**_SMALL, "num_envs": 0})
-    with pytest.raises(tandem.InvalidArgument, match="env_options: expected no 'copy'"):
-        rollout_workers("CartPole-v1", nodes=1, **_SMALL, env_options={"copy": True})
+    with pytest.raises(tandem.InvalidArgument, match="env_options: expected no 'num_envs'"):
+        rollout_workers("CartPole-v1", nodes=1, **_SMALL, env_options={"num_envs": 2})
     with pytest.raises(tandem.InvalidArgument, match=r"Placement.resources\['CPU'\]"):
         Placement(resources={"CPU": 0.5})
     few = Placement(start_timeout=12)

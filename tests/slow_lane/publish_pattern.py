@@ -25,16 +25,16 @@ def pattern(step: int) -> NDArray[np.uint8]:
 
 def main() -> None:
     """Publishes."""
-    config = tandem.FastLaneConfig(width=WIDTH, height=HEIGHT, capacity=4, metadata_size=64)
+    config = tandem.fastlane.FastLaneConfig(width=WIDTH, height=HEIGHT, capacity=4, metadata_size=64)
     watched = Path("watched")
     published = os.open("published", os.O_CREAT | os.O_WRONLY)
-    with tandem.FastLaneWriter.create(os.environ["TANDEM_RUN_ID"], config) as writer:
+    with tandem.fastlane.FastLaneWriter.create(os.environ["TANDEM_RUN_ID"], config) as writer:
         before = None
         step = 0
         while True:
             step += 1
             os.pwrite(published, b"%12d" % step, 0)
-            metrics = tandem.FastLaneMetrics(last_reward=step, rolling_return=-0.5, step_rate_hz=100)
+            metrics = tandem.fastlane.FastLaneMetrics(last_reward=step, rolling_return=-0.5, step_rate_hz=100)
             writer.publish(pattern(step), metrics=metrics, metadata=f'{{"step": {step}}}')
             if (now := writer.has_reader()) != before:
                 watched.write_text(str(int(now)), "ascii")

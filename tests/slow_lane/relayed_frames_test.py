@@ -40,8 +40,8 @@ import json, os, time
 import numpy as np
 import tandem
 frames = [np.random.default_rng(seed).integers(0, 256, (480, 640, 3), np.uint8) for seed in range(4)]
-config = tandem.FastLaneConfig(width=640, height=480, capacity=4, metadata_size=64)
-with tandem.FastLaneWriter.create(os.environ["TANDEM_RUN_ID"], config) as writer:
+config = tandem.fastlane.FastLaneConfig(width=640, height=480, capacity=4, metadata_size=64)
+with tandem.fastlane.FastLaneWriter.create(os.environ["TANDEM_RUN_ID"], config) as writer:
     for step in range(1, 1_000_000):
         writer.publish(frames[step % 4], metadata=json.dumps({"time": time.time()}))
         print(json.dumps({"event_type": "step", "episode": 0, "step_index": step, "reward": 1}), flush=True)
@@ -69,15 +69,15 @@ def _attach(run_id: str) -> tandem.FastLaneReader:
     return reader
 
 
-def _next(reader: tandem.FastLaneReader) -> tandem.FastLaneFrame:
-    frame: tandem.FastLaneFrame = wait_until(reader.next_frame, "a frame")
+def _next(reader: tandem.FastLaneReader) -> tandem.fastlane.FastLaneFrame:
+    frame: tandem.fastlane.FastLaneFrame = wait_until(reader.next_frame, "a frame")
     return frame
 
 
-def _check(frame: tandem.FastLaneFrame) -> int:
+def _check(frame: tandem.fastlane.FastLaneFrame) -> int:
     """Checks a frame of `publish_pattern`, and returns its step."""
     step: int = json.loads(frame.metadata or b"")["step"]
-    assert frame.metrics == tandem.FastLaneMetrics(last_reward=step, rolling_return=-0.5, step_rate_hz=100)
+    assert frame.metrics == tandem.fastlane.FastLaneMetrics(last_reward=step, rolling_return=-0.5, step_rate_hz=100)
     assert np.abs(frame.view.astype(int) - pattern(step)).max() <= _MOST_ERROR
     return step
 
@@ -315,8 +315,8 @@ def test_wrong_frames_are_refused(lane: Lane, sender: Sender) -> None:
 
 def test_another_writer_of_the_name_stays(sender: Sender) -> None:
     """Such as a program of this machine that publishes under the run's id."""
-    config = tandem.FastLaneConfig(width=4, height=4, capacity=2)
-    with tandem.FastLaneWriter.create(sender.run_id, config) as writer:
+    config = tandem.fastlane.FastLaneConfig(width=4, height=4, capacity=2)
+    with tandem.fastlane.FastLaneWriter.create(sender.run_id, config) as writer:
         writer.publish(bytes(48))
         code, _ = sender.refused({"jpeg": _jpeg(pattern(1))})
         assert code == grpc.StatusCode.ALREADY_EXISTS

@@ -26,8 +26,8 @@ class _Run:
 
     def __init__(self) -> None:
         self.name = f"browsers-{uuid.uuid4().hex}"
-        config = tandem.FastLaneConfig(width=320, height=240, capacity=8, metadata_size=64)
-        self._writer = tandem.FastLaneWriter.create(self.name, config)
+        config = tandem.fastlane.FastLaneConfig(width=320, height=240, capacity=8, metadata_size=64)
+        self._writer = tandem.fastlane.FastLaneWriter.create(self.name, config)
         self._frame = np.random.default_rng(0).integers(0, 255, (240, 320, 3), np.uint8)
         self.steps = 0
 

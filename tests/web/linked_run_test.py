@@ -16,7 +16,8 @@ import numpy as np
 import tandem
 from tandem.telemetry import EvalSummaryWriter, EventWriter, RecordEpisodes
 with EventWriter().run() as events:
-    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, frames=(160, 120), max_episode_steps=20)
+    limit = tandem.TaskOptions(max_episode_steps=20)
+    envs = tandem.make_vec("HalfCheetah-v5", num_envs=2, frames=(160, 120), options=limit)
     envs = RecordEpisodes(envs, events, steps=True)
     summary = EvalSummaryWriter()
     envs.reset(seed=0)

@@ -31,7 +31,9 @@ class _Run:
     def __init__(self, client: SocketClient, view: int) -> None:
         self.name = unique_name()
         self._client, self._view, self._steps = client, view, 0
-        self._writer = tandem.FastLaneWriter.create(self.name, tandem.FastLaneConfig(width=160, height=120, capacity=8))
+        self._writer = tandem.fastlane.FastLaneWriter.create(
+            self.name, tandem.fastlane.FastLaneConfig(width=160, height=120, capacity=8)
+        )
         self._frame = np.random.default_rng(view).integers(0, 255, (120, 160, 3), np.uint8)
         client.send(do="watch", view=view, run=self.name, width=160)
         client.send(do="panel", region=self.name)
@@ -40,7 +42,7 @@ class _Run:
         """Publishes another image."""
         self._steps += 1
         self._frame = np.roll(self._frame, 1, axis=1)
-        metrics = tandem.FastLaneMetrics(1.0, float(self._steps), _HZ)
+        metrics = tandem.fastlane.FastLaneMetrics(1.0, float(self._steps), _HZ)
         self._writer.publish(self._frame, metrics=metrics, metadata=b'{"step":%d}' % self._steps)
 
     def close(self) -> None:

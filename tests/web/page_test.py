@@ -66,8 +66,11 @@ def test_shows_hostile_names_as_text(page: Page) -> None:
     """HTML in a name makes no element, and marks that change the direction of text are escaped."""
     html = unique_name() + '<img src=x onerror="document.title=1">'
     reversed_name = unique_name() + "\u202egpj.exe\x1b[2J"
-    config = tandem.FastLaneConfig(width=32, height=32, capacity=4)
-    with tandem.FastLaneWriter.create(html, config), tandem.FastLaneWriter.create(reversed_name, config):
+    config = tandem.fastlane.FastLaneConfig(width=32, height=32, capacity=4)
+    with (
+        tandem.fastlane.FastLaneWriter.create(html, config),
+        tandem.fastlane.FastLaneWriter.create(reversed_name, config),
+    ):
         page.run_button("onerror").click()
         wait_for(lambda: page.all("article h2"), "a tile")
         assert page.text("article h2") == html

@@ -43,12 +43,12 @@ class Writer:
         self._thread.start()
 
     def _publish(self) -> None:
-        config = tandem.FastLaneConfig(width=_WIDTH, height=_HEIGHT, capacity=8, metadata_size=64)
+        config = tandem.fastlane.FastLaneConfig(width=_WIDTH, height=_HEIGHT, capacity=8, metadata_size=64)
         rng = np.random.default_rng(0)
         # As large as a rendered picture: about 50 KB at quality 75.
         tiles = rng.integers(0, 255, (_HEIGHT // 8, _WIDTH // 8, 3), np.uint8)
         picture = tiles.repeat(8, axis=0).repeat(8, axis=1)
-        with tandem.FastLaneWriter.create(self.run, config) as writer:
+        with tandem.fastlane.FastLaneWriter.create(self.run, config) as writer:
             step = 0
             while not self._over.wait(1 / _HZ):
                 step += 1

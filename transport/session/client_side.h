@@ -206,6 +206,16 @@ class ClientSide final : public RpcSide {
   // Otherwise kOk. Illegal beside another call.
   ErrorCode LaneFailure(std::span<const uint32_t> workers);
 
+  // Facts of errors, for callers that the text of Explain does not help: the
+  // workers that have not answered, while a step is pending; the first
+  // environment of the last kEnvFailed, and its worker.
+  struct Failure {
+    uint32_t worker;
+    uint32_t env;
+  };
+  std::vector<uint32_t> AwaitedWorkers() const;
+  std::optional<Failure> LastFailure() const;
+
   // Whether arrays() have the results of the last exchange. kOk, or the error
   // that a Send would return.
   ErrorCode MayRead() const { return MaySend(); }
@@ -332,8 +342,9 @@ class ClientSide final : public RpcSide {
   std::string Explanation(ErrorCode code) const;
   // Of regions with workers: those that the client waits for; the exception of
   // the last kEnvFailed. "": nothing to add.
-  std::string AwaitedWorkers(int64_t now_ns) const;
+  std::string AwaitedText(int64_t now_ns) const;
   std::string FailureText() const;
+  std::optional<uint32_t> FailedWorker() const;
   // The status of the engine's last answer.
   absl::Status EngineStatus() const;
   // An engine may answer with kUnsupported, kEngineFailed or kEnvFailed; any

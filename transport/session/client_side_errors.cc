@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,34 +41,34 @@ std::string EndText(const WorkersHeader& head) {
 
 }  // namespace
 
-std::string ClientSide::AwaitedWorkers(int64_t now_ns) const {
-  constexpr size_t kMostNamed = 3;
-  const std::vector<WorkerRows>& workers = session_.region.workers();
-  std::vector<std::string> awaited;
-  size_t done = 0;
-  for (size_t worker = 0; worker < workers.size(); ++worker) {
-    if (state() == State::kLanes && !session_.lanes[worker].open) {
-      ++done;
-      continue;
-    }
-    const WorkerSlot& slot = *SlotOf(worker);
+std::vector<uint32_t> ClientSide::AwaitedWorkers() const {
+  std::vector<uint32_t> awaited;
+  for (size_t worker = 0; worker < session_.region.workers().size(); ++worker) {
+    if (state() == State::kLanes && !session_.lanes[worker].open) continue;
     // relaxed: for display.
     const bool is_done =
         state() == State::kLanes
             ? LaneIsDone(worker)
-            : slot.done.load(std::memory_order_relaxed) == session_.seq + 1;
-    if (is_done) {
-      ++done;
-    } else {
-      awaited.push_back(WorkerText(slot, worker, workers[worker], now_ns));
-    }
+            : SlotOf(worker)->done.load(std::memory_order_relaxed) ==
+                  session_.seq + 1;
+    if (!is_done) awaited.push_back(static_cast<uint32_t>(worker));
   }
+  return awaited;
+}
+
+std::string ClientSide::AwaitedText(int64_t now_ns) const {
+  constexpr size_t kMostNamed = 3;
+  const std::vector<WorkerRows>& workers = session_.region.workers();
   if (workers.empty()) return "";
-  std::string text =
-      absl::StrCat(done, " of ", workers.size(), " workers are done; ");
+  const std::vector<uint32_t> awaited = AwaitedWorkers();
+  std::string text = absl::StrCat(workers.size() - awaited.size(), " of ",
+                                  workers.size(), " workers are done; ");
   const size_t named = std::min(awaited.size(), kMostNamed);
   for (size_t i = 0; i < named; ++i) {
-    absl::StrAppend(&text, "not done: ", awaited[i], "; ");
+    const uint32_t worker = awaited[i];
+    absl::StrAppend(
+        &text, "not done: ",
+        WorkerText(*SlotOf(worker), worker, workers[worker], now_ns), "; ");
   }
   if (named < awaited.size()) {
     absl::StrAppend(&text, "and ", awaited.size() - named, " more; ");
@@ -75,23 +76,32 @@ std::string ClientSide::AwaitedWorkers(int64_t now_ns) const {
   return text;
 }
 
-std::string ClientSide::FailureText() const {
-  const std::vector<WorkerRows>& workers = session_.region.workers();
-  for (size_t worker = 0; worker < workers.size(); ++worker) {
-    const WorkerSlot& slot = *SlotOf(worker);
-    const bool is_it =
-        session_.failed_lane_of >= 0
-            ? static_cast<size_t>(session_.failed_lane_of) == worker
-            // relaxed: done published it, and frame_seq that.
-            : slot.failed_exchange.load(std::memory_order_relaxed) ==
-                  session_.seq;
-    if (!is_it) continue;
-    const WorkerError error = WorkerErrorOf(slot);
-    return absl::StrCat("environment ", error.env, " of worker ", worker,
-                        " raised an exception; reset it to go on:\n",
-                        error.text);
+std::optional<uint32_t> ClientSide::FailedWorker() const {
+  if (session_.failed_lane_of >= 0) {
+    return static_cast<uint32_t>(session_.failed_lane_of);
   }
-  return EngineWords(*header());
+  for (size_t worker = 0; worker < session_.region.workers().size(); ++worker) {
+    // relaxed: done published it, and frame_seq that.
+    if (SlotOf(worker)->failed_exchange.load(std::memory_order_relaxed) ==
+        session_.seq) {
+      return static_cast<uint32_t>(worker);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<ClientSide::Failure> ClientSide::LastFailure() const {
+  const std::optional<uint32_t> worker = FailedWorker();
+  if (!worker) return std::nullopt;
+  return Failure{.worker = *worker, .env = WorkerErrorOf(*SlotOf(*worker)).env};
+}
+
+std::string ClientSide::FailureText() const {
+  const std::optional<uint32_t> worker = FailedWorker();
+  if (!worker) return EngineWords(*header());
+  const WorkerError error = WorkerErrorOf(*SlotOf(*worker));
+  return absl::StrCat("environment ", error.env, " of worker ", *worker,
+                      " raised an exception; reset it to go on:\n", error.text);
 }
 
 absl::Status ClientSide::EngineStatus() const {
@@ -169,7 +179,7 @@ std::string ClientSide::Explanation(ErrorCode code) const {
         return absl::StrFormat(
             "%s did not answer for %.2f s; %sthe steps of these workers are "
             "still pending: recv() waits for them again, or %s",
-            engine, secs_since(session_.sent_at_ns), AwaitedWorkers(now), next);
+            engine, secs_since(session_.sent_at_ns), AwaitedText(now), next);
       }
       if (state() != State::kPending) {
         return absl::StrFormat(
@@ -180,7 +190,7 @@ std::string ClientSide::Explanation(ErrorCode code) const {
       return absl::StrFormat(
           "%s did not answer for %.2f s; it has been %s; %sthe step or reset "
           "is still pending: recv() waits again, %s, close() ends the session",
-          engine, secs_since(session_.sent_at_ns), doing, AwaitedWorkers(now),
+          engine, secs_since(session_.sent_at_ns), doing, AwaitedText(now),
           serves_environments_ ? "reset() waits and then starts new episodes"
                                : "reconnect() starts a new session");
     case ErrorCode::kBrokenPeer:

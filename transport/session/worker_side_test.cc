@@ -186,6 +186,10 @@ TEST(Workers, AnExceptionIsAnErrorOfItsExchangeOnly) {
             ErrorCode::kEnvFailed);
   const std::string text = Explained(client, ErrorCode::kEnvFailed);
   EXPECT_TRUE(absl::StrContains(text, "environment 2 of worker 1")) << text;
+  const std::optional<ClientSide::Failure> failure = client.LastFailure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->worker, 1);
+  EXPECT_EQ(failure->env, 2);
   EXPECT_TRUE(absl::StrContains(text, "Traceback\n  line\nValueError: env 2"))
       << text;
   // The header has the exception itself, for other clients.
@@ -305,6 +309,7 @@ TEST(Workers, ATimeoutNamesTheWorkersThatAreNotDone) {
   const std::string text = Explained(client, ErrorCode::kStepTimeout);
   EXPECT_TRUE(absl::StrContains(text, "of 2 workers are done")) << text;
   EXPECT_TRUE(absl::StrContains(text, "not done: worker ")) << text;
+  EXPECT_EQ(client.AwaitedWorkers(), std::vector<uint32_t>({0, 1}));
   rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
 }

@@ -22,7 +22,9 @@ torch.set_num_threads(1)
 torch.manual_seed(0)  # equal networks; the actions differ, by the generator below
 random = torch.Generator().manual_seed(shard.rank)
 dist.init_process_group("gloo")
-envs = tandem.make_vec("CartPole-v1", shard.num_envs, threads=len(shard.cores), dtype=np.float32)
+envs = tandem.make_vec(
+    "CartPole-v1", shard.num_envs, threads=len(shard.cores), options=tandem.TaskOptions(dtype=np.float32)
+)
 obs = envs.reset(seed=shard.first_env)[0]
 network = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2))
 policy = DistributedDataParallel(network)

@@ -60,7 +60,7 @@ def text(name: str, value: object, after: str = "") -> str:
         with contextlib.suppress(UnicodeEncodeError):
             value.encode()
             return value
-    raise InvalidArgument(f"{name}: expected a str without NULs and lone surrogates, found {shown(value)}{after}")
+    raise InvalidArgument.of(name, f"expected a str without NULs and lone surrogates, found {shown(value)}{after}")
 
 
 def flag(name: str, value: object, after: str = NOT_SENT) -> bool:

@@ -2,9 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Literal, TypeVar, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import partial
+from typing import Any, Literal, TypeVar, get_args
+
+from numpy.typing import ArrayLike, DTypeLike
 
 from tandem._native import MAX_FRAME_HZ, MAX_RENDER_SIDE, MAX_RENDER_SLOTS
 from tandem.arguments import flag, integer, one_of, path, rate, seconds, shown, text
@@ -15,172 +18,24 @@ Size = tuple[int, int] | str
 Effect = Literal["shadows", "reflections", "multisampling"]
 Effects = Sequence[Effect] | Literal["all"]
 
-_Group = TypeVar("_Group", "FrameOptions", "ImageOptions")
+_Drawing = TypeVar("_Drawing", "FrameOptions", "ImageOptions")
+
+
+def _checked(default: Any, check: Callable[[str, Any], Any]) -> Any:
+    """Returns a field; `check(name, value)` converts its values, or refuses them."""
+    return field(default=default, metadata={"check": check})
 
 
 @dataclass(frozen=True)
-class FrameOptions:
-    """How frames for viewers are drawn, and how often. Environments in Python draw themselves, by `render`.
-
-    >>> import tandem
-    >>> tandem.FrameOptions("320x240", envs=[0, 3], hz=30)
-    FrameOptions(size=(320, 240), envs=(0, 3), hz=30.0, slots=8, effects=(), camera='follow')
-
-    Attributes:
-      size: (width, height) of one environment's image in pixels, or a text such as "320x240".
-      envs: Indices of the environments that are drawn, or "all"; None: those of the variables MOSAIC_FASTLANE_*, by
-        default the first four.
-      hz: Frames per second at most; 0: only the frames that a client requests.
-      slots: Number of frames that the region holds.
-      effects: C++: some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
-      camera: C++: "follow" follows a robot that moves away; "gymnasium" is the camera of Gymnasium's `render`; other
-        names are those of the model's cameras.
-    """
-
-    size: Size
-    _: KW_ONLY
-    envs: Sequence[int] | Literal["all"] | None = None
-    hz: float = 60.0
-    slots: int = 8
-    effects: Effects = ()
-    camera: str = "follow"
+class _Group:
+    """Options that are checked when they are made; InvalidArgument: one of another type, or out of its range."""
 
     def __post_init__(self) -> None:
-        """Checks the values; InvalidArgument: one of another type, or out of its range."""
-        _set(self, "size", size_of("FrameOptions.size", self.size))
-        _set(self, "envs", _envs(self.envs))
-        _set(self, "hz", rate("FrameOptions.hz", self.hz, MAX_FRAME_HZ))
-        _set(self, "slots", integer("FrameOptions.slots", self.slots, 1, MAX_RENDER_SLOTS))
-        _set(self, "effects", _effects("FrameOptions.effects", self.effects))
-        text("FrameOptions.camera", self.camera)
-
-
-@dataclass(frozen=True)
-class ImageOptions:
-    """How an engine draws the images that belong to each step's observations.
-
-    >>> import tandem
-    >>> tandem.ImageOptions((64, 64), camera="track")
-    ImageOptions(size=(64, 64), camera='track', effects='all')
-
-    Attributes:
-      size: (width, height) of one environment's image in pixels, or a text such as "64x64".
-      camera: Name of one of the model's cameras; None: the camera of Gymnasium's `render`.
-      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
-    """
-
-    size: Size
-    _: KW_ONLY
-    camera: str | None = None
-    effects: Effects = "all"
-
-    def __post_init__(self) -> None:
-        """Checks the values; InvalidArgument: one of another type, or out of its range."""
-        _set(self, "size", size_of("ImageOptions.size", self.size))
-        if self.camera is not None:
-            text("ImageOptions.camera", self.camera)
-        _set(self, "effects", _effects("ImageOptions.effects", self.effects))
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """How `make_vec` starts its engine and waits for it.
-
-    >>> import tandem
-    >>> tandem.EngineOptions(restart=True, timeout=30).timeout
-    30.0
-
-    Attributes:
-      restart: Whether a dead engine is started again; otherwise its death raises `PeerGone`.
-      timeout: Seconds that a step or reset may take. A `render` for a viewer is part of the step that waits for it.
-      call_timeout: Of environments in Python: seconds that `call`, `get_attr`, `set_attr` or `render` may take, without
-        imports; None: `timeout`.
-      start_timeout: Seconds that the engine, or environments in Python without their imports, may take to start.
-      wait: How the client waits for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
-      server: Path of the engine's program; see `launch_engine`.
-      flags: Further flags for it, such as ("--gravity=3",) for an engine of your own; its --help lists them.
-      info_bytes: Of environments in Python: room for the infos of each worker; None: 64 KiB, and 1 KiB for each of its
-        environments.
-      object_bytes: Of environments in Python: the longest pickle of a part of an observation or action that is pickled.
-    """
-
-    restart: bool = False
-    timeout: float = 10.0
-    call_timeout: float | None = None
-    start_timeout: float = 30.0
-    wait: Literal["adaptive", "spin", "block"] = "adaptive"
-    server: str | os.PathLike[str] | None = None
-    flags: Sequence[str] = ()
-    info_bytes: int | None = None
-    object_bytes: int = 2**16
-
-    def __post_init__(self) -> None:
-        """Checks the values; InvalidArgument: one of another type, or out of its range."""
-        if self.info_bytes is not None:
-            _set(self, "info_bytes", integer("EngineOptions.info_bytes", self.info_bytes, 4096, 2**30))
-        _set(self, "object_bytes", integer("EngineOptions.object_bytes", self.object_bytes, 64, 2**24 - 8))
-        _set(self, "restart", flag("EngineOptions.restart", self.restart, after=""))
-        _set(self, "timeout", seconds("EngineOptions.timeout", self.timeout))
-        if self.call_timeout is not None:
-            _set(self, "call_timeout", seconds("EngineOptions.call_timeout", self.call_timeout))
-        _set(self, "start_timeout", seconds("EngineOptions.start_timeout", self.start_timeout))
-        one_of("EngineOptions.wait", self.wait, ("adaptive", "spin", "block"))
-        path("EngineOptions.server", self.server)
-        _set(self, "flags", words_of("EngineOptions.flags", self.flags))
-
-
-def group_of(argument: str, given: _Group | Size, kind: type[_Group]) -> _Group:
-    """Returns the group that was given, or a group of the size that was given; refuses anything else."""
-    if isinstance(given, kind):
-        return given
-    if isinstance(given, tuple | list | str):
-        return kind(size_of(argument, given))
-    raise InvalidArgument(
-        f"{argument}: expected (width, height), a text such as '320x240', or tandem.{kind.__name__}, "
-        f"found {shown(given)}"
-    )
-
-
-def words_of(argument: str, words: object) -> tuple[str, ...]:
-    """Returns words of a program's command line, in which paths are texts; refuses anything else."""
-    if isinstance(words, Iterable) and not isinstance(words, str | bytes):
-        given = tuple(words)
-        if all(isinstance(word, str | os.PathLike) for word in given):
-            return tuple(os.fsdecode(word) for word in given)
-    raise InvalidArgument(f"{argument}: expected texts such as ('--gravity=3',), found {shown(words)}")
-
-
-def frame_flags(options: FrameOptions, num_envs: int) -> list[str]:
-    """Returns the group as flags of the engine's program; none: its environments are not shown."""
-    envs = shown_envs(options, num_envs)
-    if envs is None:
-        return []
-    return [
-        f"--frames={_times(options.size)}",
-        f"--frame_envs={envs if isinstance(envs, str) else ','.join(map(str, envs))}",
-        f"--frame_hz={options.hz}",
-        f"--frame_slots={options.slots}",
-        f"--frame_effects={_joined(options.effects)}",
-        f"--frame_camera={options.camera}",
-    ]
-
-
-def shown_envs(options: FrameOptions, num_envs: int) -> Sequence[int] | Literal["all"] | None:
-    """Returns the environments that are drawn; None: none, by MOSAIC_FASTLANE_VIDEO_MODE=off.
-
-    Raises:
-      InvalidArgument: Invalid variables MOSAIC_FASTLANE_*.
-    """
-    return options.envs or WorkerSettings.read().shown(num_envs) or None
-
-
-def image_flags(options: ImageOptions) -> list[str]:
-    """Returns the group as flags of the engine's program."""
-    return [
-        f"--images={_times(options.size)}",
-        f"--image_camera={options.camera or ''}",
-        f"--image_effects={_joined(options.effects)}",
-    ]
+        for each in fields(self):
+            value, check = getattr(self, each.name), each.metadata.get("check")
+            if check is not None and (value is not None or each.default is not None):
+                value = check(f"{type(self).__name__}.{each.name}", value)
+                object.__setattr__(self, each.name, value)  # the class is frozen
 
 
 def size_of(argument: str, size: object) -> tuple[int, int]:
@@ -199,18 +54,14 @@ def side_of(argument: str, side: object) -> int:
     return integer(argument, side, 1, MAX_RENDER_SIDE, bools=False)  # type: ignore[arg-type]  # others are refused
 
 
-def _set(group: object, name: str, value: object) -> None:
-    object.__setattr__(group, name, value)  # the class is frozen
-
-
-def _envs(envs: object) -> tuple[int, ...] | str | None:
-    if envs is None or (isinstance(envs, str) and envs == "all"):
+def _envs(argument: str, envs: object) -> tuple[int, ...] | str:
+    if isinstance(envs, str) and envs == "all":
         return envs
     if isinstance(envs, Iterable) and not isinstance(envs, str):
-        indices = tuple(integer(f"FrameOptions.envs[{at}]", env, 0) for at, env in enumerate(envs))
+        indices = tuple(integer(f"{argument}[{at}]", env, 0) for at, env in enumerate(envs))
         if indices:
             return indices
-    raise InvalidArgument(f"FrameOptions.envs: expected indices of environments, 'all' or None, found {shown(envs)}")
+    raise InvalidArgument(f"{argument}: expected indices of environments, 'all' or None, found {shown(envs)}")
 
 
 def _effects(argument: str, effects: object) -> tuple[str, ...] | str:
@@ -224,9 +75,214 @@ def _effects(argument: str, effects: object) -> tuple[str, ...] | str:
     return tuple(effects)
 
 
-def _times(size: Size) -> str:
-    return size if isinstance(size, str) else f"{size[0]}x{size[1]}"
+def words_of(argument: str, words: object) -> tuple[str, ...]:
+    """Returns words of a program's command line, in which paths are texts; refuses anything else."""
+    if isinstance(words, Iterable) and not isinstance(words, str | bytes):
+        given = tuple(words)
+        if all(isinstance(word, str | os.PathLike) for word in given):
+            return tuple(os.fsdecode(word) for word in given)
+    raise InvalidArgument(f"{argument}: expected texts such as ('--gravity=3',), found {shown(words)}")
 
 
-def _joined(effects: Effects) -> str:
-    return effects if isinstance(effects, str) else ",".join(effects)
+def _wait(argument: str, wait: object) -> object:
+    one_of(argument, wait, ("adaptive", "spin", "block"))
+    return wait
+
+
+def _path(argument: str, value: object) -> object:
+    path(argument, value)
+    return value
+
+
+def _steps(argument: str, steps: int) -> int:
+    return integer(argument, 0 if steps == -1 else steps, 0, 2**32 - 1)  # Gymnasium has -1 for no limit
+
+
+def _function(argument: str, function: object) -> object:
+    if not callable(function):
+        raise InvalidArgument(f"{argument}: expected a function of a tandem.vector.Transition, found {shown(function)}")
+    return function
+
+
+def _named(argument: str, values: object) -> object:
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+        raise InvalidArgument(f"{argument}: expected a mapping from names to values, found {shown(values)}")
+    return values
+
+
+@dataclass(frozen=True)
+class FrameOptions(_Group):
+    """How frames for viewers are drawn, and how often. Environments in Python draw themselves, by `render`.
+
+    >>> import tandem
+    >>> tandem.FrameOptions("320x240", envs=[0, 3], hz=30)
+    FrameOptions(size=(320, 240), envs=(0, 3), hz=30.0, slots=8, effects=(), camera='follow')
+
+    Attributes:
+      size: (width, height) of one environment's image in pixels, or a text such as "320x240".
+      envs: Indices of the environments that are drawn, or "all"; None: those of the variables MOSAIC_FASTLANE_*, by
+        default the first four.
+      hz: Frames per second at most; 0: only the frames that a client requests.
+      slots: Number of frames that the region holds.
+      effects: C++: some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
+      camera: C++: "follow" follows a robot that moves away; "gymnasium" is the camera of Gymnasium's `render`; other
+        names are those of the model's cameras.
+    """
+
+    size: Size = field(metadata={"check": size_of})
+    _: KW_ONLY
+    envs: Sequence[int] | Literal["all"] | None = _checked(None, _envs)
+    hz: float = _checked(60.0, partial(rate, most=MAX_FRAME_HZ))
+    slots: int = _checked(8, partial(integer, least=1, last=MAX_RENDER_SLOTS))
+    effects: Effects = _checked((), _effects)
+    camera: str = _checked("follow", text)
+
+
+@dataclass(frozen=True)
+class ImageOptions(_Group):
+    """How an engine draws the images that belong to each step's observations.
+
+    >>> import tandem
+    >>> tandem.ImageOptions((64, 64), camera="track")
+    ImageOptions(size=(64, 64), camera='track', effects='all')
+
+    Attributes:
+      size: (width, height) of one environment's image in pixels, or a text such as "64x64".
+      camera: Name of one of the model's cameras; None: the camera of Gymnasium's `render`.
+      effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
+    """
+
+    size: Size = field(metadata={"check": size_of})
+    _: KW_ONLY
+    camera: str | None = _checked(None, text)
+    effects: Effects = _checked("all", _effects)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions(_Group):
+    """What `EngineOptions` and `WorkerOptions` have in common.
+
+    Attributes:
+      restart: Whether a process that dies is started again; otherwise its death raises `PeerGone`.
+      timeout: Seconds that a step or reset may take. A `render` for a viewer is part of the step that waits for it.
+      start_timeout: Seconds that the processes may take to start; imports of environments in Python do not count.
+      wait: How the client waits for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
+    """
+
+    restart: bool = _checked(False, partial(flag, after=""))
+    timeout: float = _checked(10.0, seconds)
+    start_timeout: float = _checked(30.0, seconds)
+    wait: Literal["adaptive", "spin", "block"] = _checked("adaptive", _wait)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions(ProcessOptions):
+    """How `make_vec` starts the engine of a task in C++, and waits for it; it has the attributes of `ProcessOptions`.
+
+    >>> import tandem
+    >>> tandem.EngineOptions(restart=True, timeout=30).timeout
+    30.0
+
+    Attributes:
+      server: Path of the engine's program; see `launch_engine`.
+      flags: Further flags for it, such as ("--gravity=3",) for an engine of your own; its --help lists them.
+      grpc: HOST:PORT, such as "127.0.0.1:50051", for programs for LuckyEngine that only look (docs/grpc.md).
+    """
+
+    server: str | os.PathLike[str] | None = _checked(None, _path)
+    flags: Sequence[str] = _checked((), words_of)
+    grpc: str | None = _checked(None, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions(ProcessOptions):
+    """How `make_vec` starts the worker processes of environments in Python, and waits for them.
+
+    It has the attributes of `ProcessOptions`. A worker is started again five times in 60 s at most.
+
+    >>> import tandem
+    >>> tandem.WorkerOptions(batch_size=4).restart
+    False
+
+    Attributes:
+      batch_size: `recv` returns results of so many environments, those that are ready first; None: of all.
+      call_timeout: Seconds that `call`, `get_attr`, `set_attr` or `render` may take, without imports; None: `timeout`.
+      info_bytes: Room for the infos of each worker; None: 64 KiB, and 1 KiB for each of its environments.
+      object_bytes: The longest pickle of a part of an observation or action that is pickled.
+    """
+
+    batch_size: int | None = _checked(None, partial(integer, least=1))
+    call_timeout: float | None = _checked(None, seconds)
+    info_bytes: int | None = _checked(None, partial(integer, least=4096, last=2**30))
+    object_bytes: int = _checked(2**16, partial(integer, least=64, last=2**24 - 8))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions(_Group):
+    """Which results `make_vec`'s environments return, and how long episodes are.
+
+    >>> import tandem
+    >>> tandem.TaskOptions(max_episode_steps=200).copy
+    True
+
+    Attributes:
+      copy: False: observations are the region's own arrays, which the next step overwrites; in C++ float32.
+      max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own.
+      dtype: C++, of observations; None: Gymnasium's (float64 for MuJoCo, from float32), float32 if copy=False.
+      reward: C++: a function of a `tandem.vector.Transition` that returns all rewards (docs/tasks.md).
+      terminated: C++: the same for terminations, bool[num_envs].
+      observation: C++: the same for observations, [num_envs, ...].
+      kwargs: Options of the task, or arguments of the environment, whose names `make_vec` or these groups have.
+    """
+
+    copy: bool = _checked(True, partial(flag, after=""))
+    max_episode_steps: int | None = _checked(None, _steps)
+    dtype: DTypeLike | None = None
+    reward: Callable[[Any], ArrayLike] | None = _checked(None, _function)
+    terminated: Callable[[Any], ArrayLike] | None = _checked(None, _function)
+    observation: Callable[[Any], ArrayLike] | None = _checked(None, _function)
+    kwargs: Mapping[str, Any] | None = _checked(None, _named)
+
+
+def group_of(argument: str, given: _Drawing | Size, kind: type[_Drawing]) -> _Drawing:
+    """Returns the group that was given, or a group of the size that was given; refuses anything else."""
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, tuple | list | str):
+        return kind(size_of(argument, given))
+    raise InvalidArgument(
+        f"{argument}: expected (width, height), a text such as '320x240', or tandem.{kind.__name__}, "
+        f"found {shown(given)}"
+    )
+
+
+def frame_flags(options: FrameOptions, num_envs: int) -> list[str]:
+    """Returns the group as flags of the engine's program; none: its environments are not shown."""
+    envs = shown_envs(options, num_envs)
+    return [] if envs is None else _flags("frame", options, envs=envs)
+
+
+def shown_envs(options: FrameOptions, num_envs: int) -> Sequence[int] | Literal["all"] | None:
+    """Returns the environments that are drawn; None: none, by MOSAIC_FASTLANE_VIDEO_MODE=off.
+
+    Raises:
+      InvalidArgument: Invalid variables MOSAIC_FASTLANE_*.
+    """
+    return options.envs or WorkerSettings.read().shown(num_envs) or None
+
+
+def image_flags(options: ImageOptions) -> list[str]:
+    """Returns the group as flags of the engine's program."""
+    return _flags("image", options)
+
+
+def _flags(kind: str, options: FrameOptions | ImageOptions, **changed: Any) -> list[str]:
+    values = {each.name: getattr(options, each.name) for each in fields(options)} | changed
+    width, height = values.pop("size")
+    return [f"--{kind}s={width}x{height}", *(f"--{kind}_{name}={_joined(value)}" for name, value in values.items())]
+
+
+def _joined(value: object) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(map(str, value))
+    return "" if value is None else str(value)

@@ -15,6 +15,8 @@ from tools.testing import pytest_main
 _FRAMES = tandem.FrameOptions
 _IMAGES = tandem.ImageOptions
 _ENGINE = tandem.EngineOptions
+_WORKERS = tandem.WorkerOptions
+_TASK = tandem.TaskOptions
 _SIZE = r"expected \(width, height\) or a text such as '320x240', found "
 
 
@@ -34,7 +36,7 @@ def test_values_become_builtins_and_groups_compare() -> None:
     assert _ENGINE(flags=["--a=1", Path("b")]).flags == ("--a=1", "b")  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("group", [_FRAMES((8, 8)), _IMAGES((8, 8)), _ENGINE()])
+@pytest.mark.parametrize("group", [_FRAMES((8, 8)), _IMAGES((8, 8)), _ENGINE(), _WORKERS(), _TASK()])
 def test_a_group_is_frozen(group: Any) -> None:
     """`dataclasses.replace` creates another group and checks its values as well."""
     (name, *_) = group.__dataclass_fields__
@@ -76,7 +78,7 @@ def test_a_group_is_frozen(group: Any) -> None:
         (lambda: _ENGINE(timeout="soon"), "EngineOptions.timeout: expected seconds, 0 or more, found 'soon'"),  # type: ignore[arg-type]
         (lambda: _ENGINE(start_timeout=-1), "EngineOptions.start_timeout: expected seconds, 0 or more, found -1"),
         (lambda: _ENGINE(wait="fast"), "EngineOptions.wait: expected one of 'adaptive', 'spin', 'block', found 'fast'"),  # type: ignore[arg-type]
-        (lambda: _ENGINE(call_timeout=-1), "EngineOptions.call_timeout: expected seconds, 0 or more, found -1"),
+        (lambda: _WORKERS(call_timeout=-1), "WorkerOptions.call_timeout: expected seconds, 0 or more, found -1"),
         (lambda: _ENGINE(server=7), "EngineOptions.server: expected a path, found 7"),  # type: ignore[arg-type]
         (lambda: _ENGINE(flags="--a=1"), r"EngineOptions.flags: expected texts such as .*, found '--a=1'"),
         (lambda: _ENGINE(flags=["--a=1", 2]), r"EngineOptions.flags: expected texts .* found \['--a=1', 2\]"),  # type: ignore[list-item]

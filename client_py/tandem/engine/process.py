@@ -25,6 +25,7 @@ from tandem.errors import (
     ForkedChild,
     InvalidArgument,
     NotReady,
+    PeerGone,
     TandemError,
     how_it_ended,
 )
@@ -89,8 +90,8 @@ def launch_engine(
         `SharedMemoryClient.images`; None: no images.
       grpc: HOST:PORT, such as "127.0.0.1:50051": serves programs for LuckyEngine there (docs/grpc.md); None: nowhere.
       timeout: Seconds that the engine may take to start.
-      server: The engine's program, or a Python file that ends with `MyEngine.main()`; None: the environment variable
-        TANDEM_ENGINE_SERVER, else the program in the package, else the one that was built beside the package.
+      server: The engine's program, or a Python file that calls `tandem.serve_program(MyEngine)`; None: the environment
+        variable TANDEM_ENGINE_SERVER, else the program in the package, else the one that was built beside the package.
       flags: Further flags for the program.
 
     Raises:
@@ -140,6 +141,9 @@ def launch_engine(
         engine.close()
         raise
     return engine
+
+
+_KEYWORDS = ("task", *(launch_engine.__kwdefaults__ or {}))
 
 
 def _word(word: str) -> str:
@@ -231,7 +235,12 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         # Runs at the latest when the interpreter ends.
         self._stop = weakref.finalize(self, _stop, self._process, name, launcher_end, self._log, os.getpid())
         log, pid = self._log, self._launcher_pid
-        errors.last_words[name] = lambda: log.tail() if os.getpid() == pid else ""
+
+        def add_log(error: TandemError) -> None:
+            if isinstance(error, PeerGone) and os.getpid() == pid and (words := log.tail()):
+                error.args = (f"{error}\nThe end of the engine's log:\n{words}",)
+
+        errors.details[name] = add_log
 
     @property
     def name(self) -> str:
@@ -282,15 +291,16 @@ class EngineProcess(ClosesOnExit, NotPicklable):
     def _raise_start_failed(self, what: str, exit_code: int | None) -> NoReturn:
         words = self.log_tail()
         kind, reason = refusals.last_error(words) or ("", "")
+        refusal = refusals.refused(reason, _KEYWORDS)
         # With SIGCHLD ignored each exit code is 0. A failure of the engine itself is EngineStartFailed.
         if exit_code in (0, 1, refusals.EXIT_CODE) and kind in errors.NAMES - {EngineFailed.__name__}:
-            raise errors.from_native(kind, refusals.in_keywords(reason), self._name)
+            raise refusal if kind == InvalidArgument.__name__ else errors.from_native(kind, str(refusal), self._name)
         earlier = words.rpartition("\n")[0] if reason else words
         said = f"The end of its log:\n{earlier}" if earlier else f"Its log has nothing{' else' if reason else ''}."
         if exit_code == -signal.SIGKILL:
             said += f"\nNext: {errors.OUT_OF_MEMORY}."
         if reason:
-            what = f"{what}: {refusals.in_keywords(reason)}"
+            what = f"{what}: {refusal}"
         error = EngineStartFailed(f"the engine {what}\n{said}\nIts command: {printable(' '.join(self._command))}")
         error.exit_code, error.log_tail = exit_code, words
         raise error
@@ -350,7 +360,7 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "
     """Ends an engine; holds no reference to its EngineProcess, so that it can run when that is collected."""
     if os.getpid() != owner:
         return
-    errors.last_words.pop(name, None)
+    errors.details.pop(name, None)
     try:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)

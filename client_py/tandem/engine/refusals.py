@@ -6,64 +6,44 @@ fixed form (engine_adapter/host/server_main.h).
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 
-from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, TaskOptions, WorkerOptions
+from tandem.errors import InvalidArgument
 
 EXIT_CODE = 2
 
-# The keywords of `make_vec`. A misspelled one arrives among the task's options, and the engine refuses it there.
-KEYWORDS = (
-    "task",
-    "num_envs",
-    "backend",
-    "num_workers",
-    "restart_workers",
-    "batch_size",
-    "env_kwargs",
-    "threads",
-    "autoreset_mode",
-    "copy",
-    "dtype",
-    "max_episode_steps",
-    "model",
-    "reward",
-    "terminated",
-    "observation",
-    "render_mode",
-    "frames",
-    "images",
-    "grpc",
-    "engine",
-    "width",
-    "height",
+# Of a group of options: what its flags begin with, the classes, the keyword of `make_vec`.
+_GROUPS = (
+    ("frame_", (FrameOptions,), "frames"),
+    ("image_", (ImageOptions,), "images"),
+    ("", (WorkerOptions, EngineOptions), "engine"),
+    ("", (TaskOptions,), "options"),
 )
 
-# Of a group of options: what its flags begin with (EngineOptions has none), the class, the keyword of `make_vec`.
-_GROUPS = (("frame_", FrameOptions, "frames"), ("image_", ImageOptions, "images"), ("", EngineOptions, "engine"))
-
-# Flag -> its name in Python. Other flags came with flags=(...).
-_FLAGS = {name: name for name in (*KEYWORDS, "name", "seed", "task_options")} | {
-    f"{prefix}{field.name}": f"{group.__name__}.{field.name}"
-    for prefix, group, _ in _GROUPS
-    if prefix
-    for field in fields(group)
-}
-
-# Names of a keyword in other libraries, or in other parts of this one -> what to write instead.
-_WRITE_INSTEAD = {
+# Names of a keyword in other libraries, or in a group of options -> what to write instead.
+WRITE_INSTEAD = {
     f"{prefix}{field.name}": f"{keyword}=tandem.{group.__name__}({'size, ' if prefix else ''}{field.name}=...)"
-    for prefix, group, keyword in _GROUPS
+    for prefix, groups, keyword in _GROUPS
+    for group in groups
     for field in fields(group)
 } | {
     "env_id": "task",
+    "env_kwargs": "the environment's own keywords",
     "id": "task",
     "n_envs": "num_envs",
     "num_threads": "threads",
-    "num_workers": "threads",
     "seed": "envs.reset(seed=...)",
     "vector_kwargs": "autoreset_mode=...",
+}
+
+# Flags that stand for a field of a group.
+_FLAGS = {
+    f"{prefix}{field.name}": f"{group.__name__}.{field.name}"
+    for prefix, (group, *_), _ in _GROUPS
+    if prefix
+    for field in fields(group)
 }
 
 _ERROR_LINE = re.compile(r"error: (\w+): (.*)")
@@ -71,6 +51,7 @@ _WARNING_LINE = re.compile(r"^tandem [0-9:.]+ warning: (.*)", re.MULTILINE)
 _QUOTED_OR_FLAG = re.compile(r"'[^']*'|--([a-z_]+)")
 _UNKNOWN_FLAG = re.compile(r"expected one of the flags .*, found '--(\w+)=(.*)'; --help explains them")
 _UNKNOWN = re.compile(r"unknown (task|option): expected (?:one of (.*?)|none), found '(.*)'")
+_NAMED = re.compile(r"([\w.]+): (.*)", re.DOTALL)
 
 
 def last_error(log_tail: str) -> tuple[str, str] | None:
@@ -84,37 +65,48 @@ def warnings_in(log_tail: str) -> list[str]:
     return _WARNING_LINE.findall(log_tail)
 
 
-def in_keywords(refusal: str) -> str:
-    """Replaces flags in an engine's text by keywords, and adds the nearest name where a name is unknown.
+def refused(text: str, keywords: Collection[str]) -> InvalidArgument:
+    """Returns the error for an engine's text, with Python's names for flags, and the nearest name of an unknown one.
 
-    >>> in_keywords("--frame_hz: expected 0 to 1000, found 2000")
+    `keywords` are the caller's: flags of these names stand for them. Another flag is the user's own.
+
+    >>> str(refused("--frame_hz: expected 0 to 1000, found 2000", ()))
     'FrameOptions.hz: expected 0 to 1000, found 2000'
-    >>> in_keywords("--task: unknown task: expected one of Ant-v5, Hopper-v5, found 'Ant-v4'")
+    >>> str(refused("--task: unknown task: expected one of Ant-v5, Hopper-v5, found 'Ant-v4'", ("task",)))
     "task: unknown task: expected one of Ant-v5, Hopper-v5, found 'Ant-v4'; did you mean 'Ant-v5'?"
-    >>> in_keywords("--task_options: unknown option: expected one of g, found 'num_threads'")
-    "num_threads: unknown option: expected one of g, found 'num_threads'; use threads"
-    >>> in_keywords("expected one of the flags --gravity --name, found '--task=Ant-v5'; --help explains them")[:76]
-    "task: expected none, found 'Ant-v5': the engine's program has no flag --task"
+    >>> error = refused("--task_options: unknown option: expected one of g, found 'h'", ("task_options",))
+    >>> error.argument, error.reason, error.known
+    ('h', "unknown option: expected one of g, found 'h'", ('g',))
+    >>> str(refused("expected one of the flags --g --name, found '--task=A'; --help explains them", ("task",)))[:71]
+    "task: expected none, found 'A': the engine's program has no flag --task"
     """
-    if (flag := _UNKNOWN_FLAG.fullmatch(refusal)) is not None:
-        return _without_flag(refusal, *flag.groups())
-    text = _QUOTED_OR_FLAG.sub(lambda match: _FLAGS.get(match[1], match[0]), refusal)
-    unknown = _UNKNOWN.search(text)
-    if unknown is None:
-        return text
-    kind, names, found = unknown.groups()
+    flags = _FLAGS | {name: name for name in keywords}
+    if (flag := _UNKNOWN_FLAG.fullmatch(text)) is not None:
+        return _named(_without_flag(text, flag[1], flag[2], flags))
+    text = _QUOTED_OR_FLAG.sub(lambda match: flags.get(match[1], match[0]), text)
+    if (unknown := _UNKNOWN.search(text)) is None:
+        return _named(text)
+    kind, listed, found = unknown.groups()
+    names = tuple(listed.split(", ")) if listed else ()
     if kind == "option":
         text = text.replace("task_options", found, 1)
-        return text + advice(found, names.split(", ") if names else [])
-    return text + nearest(found, names.split(", "))
+        error = InvalidArgument.of(found, text.removeprefix(f"{found}: ") + nearest(found, names))
+        error.known = names
+        return error
+    return _named(text + nearest(found, names))
 
 
-def _without_flag(refusal: str, flag: str, value: str) -> str:
+def _named(text: str) -> InvalidArgument:
+    found = _NAMED.fullmatch(text)
+    return InvalidArgument.of(found[1], found[2]) if found else InvalidArgument(text)
+
+
+def _without_flag(refusal: str, flag: str, value: str, flags: dict[str, str]) -> str:
     """Returns the text for a flag that the engine's program has not: an argument's, or one of the user's own."""
-    if flag not in _FLAGS:
+    if flag not in flags:
         return refusal
     option = re.match(r'\{"(\w+)": ([^,]*)[,}]', value) if flag == "task_options" else None
-    name, found, own = _FLAGS[flag], f"'{value}'", "NAME=VALUE"
+    name, found, own = flags[flag], f"'{value}'", "NAME=VALUE"
     if option is not None:
         name, found = option.groups()
         own = f"{name}={found}"
@@ -122,13 +114,6 @@ def _without_flag(refusal: str, flag: str, value: str) -> str:
         f"{name}: expected none, found {found}: the engine's program has no flag --{flag}; omit it, or pass flags of "
         f"the program by EngineOptions(flags=('--{own}',)); its --help lists them"
     )
-
-
-def advice(option: str, known: Sequence[str] = ()) -> str:
-    """Returns what to write instead of an unknown option; "": it resembles no keyword, and none of the known ones."""
-    if option in _WRITE_INSTEAD:
-        return f"; use {_WRITE_INSTEAD[option]}"
-    return nearest(option, [*known, *KEYWORDS])
 
 
 def nearest(name: str, known: Sequence[str]) -> str:

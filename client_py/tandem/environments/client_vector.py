@@ -20,7 +20,7 @@ from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, StepPendi
 from tandem.handles import NotPicklable
 
 if TYPE_CHECKING:
-    from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
+    from tandem.sb3 import SharedMemoryVecEnv
 
 Obs = Any  # arrays, or dicts and tuples of arrays
 EnvIds = Sequence[int] | NDArray[np.integer] | Mask | None
@@ -305,7 +305,7 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
                 "keeps observations across steps. Omit copy=False"
             )
         try:
-            from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
+            from tandem.sb3 import SharedMemoryVecEnv
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 "as_sb3: expected Stable-Baselines3, found none; pip install stable-baselines3",

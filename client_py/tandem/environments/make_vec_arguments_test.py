@@ -16,6 +16,8 @@ _NOWHERE = "doesn't exist; 'module:id' imports the module that registers an id"
 _OPTIONS = "expected one of ctrl_cost_weight, .*, xml_file"
 _SIZED = "expected .width, height., a text such as '320x240', or tandem"
 
+_its = tandem.TaskOptions
+
 # The arguments, and the full text of the error as a regular expression.
 _REFUSED: list[tuple[dict[str, Any], str]] = [
     # Tasks and models.
@@ -23,7 +25,7 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"task": "tandem/Ant-v4"}, f"{_UNKNOWN} 'tandem/Ant-v4': .* is deprecated. Please use `tandem/Ant-v5` instead"),
     ({"task": "FrozenLake-v0"}, f"{_UNKNOWN} 'FrozenLake-v0': .* is deprecated. Please use `FrozenLake-v1` instead"),
     ({"task": "FrozenLak-v1"}, f"{_UNKNOWN} 'FrozenLak-v1': .*FrozenLake.*"),
-    ({"task": "Nope-v1"}, f"{_UNKNOWN} 'Nope-v1': .*Did you mean: `Hopper`?"),
+    ({"task": "Nope-v1"}, f"{_UNKNOWN} 'Nope-v1': .*Did you mean: `Hopper`?; did you mean 'Hopper-v5'?"),
     ({"task": "ALE/Pong-v5"}, f"{_UNKNOWN} 'ALE/Pong-v5': Namespace ALE not found. .*"),
     ({"task": "Breakout"}, f"{_UNKNOWN} 'Breakout': Environment `Breakout` {_NOWHERE}"),
     ({"task": ""}, "task, model: expected one of them, found neither; .*"),
@@ -53,19 +55,16 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"xml_file": "./nope.xml"}, "xml_file: expected a readable model file, found: No such .*"),
     ({"xml_file": 7}, "xml_file: expected a text without NUL, found 7"),
     # Keywords under other names.
-    ({"num_threads": 2}, f"num_threads: unknown option: {_OPTIONS}, found 'num_threads'; use threads"),
-    ({"n_envs": 2}, f"n_envs: unknown option: {_OPTIONS}, found 'n_envs'; use num_envs"),
-    ({"seed": 2}, f"seed: unknown option: {_OPTIONS}, found 'seed'; use envs.reset.seed=...."),
+    ({"num_threads": 2}, "num_threads: expected an option of the task, found 2; use threads; .*"),
+    ({"n_envs": 2}, "n_envs: expected an option of the task, found 2; use num_envs; .*TaskOptions.kwargs={...}."),
+    ({"seed": 2}, "seed: expected an option of the task, found 2; use envs.reset.seed=....; .*"),
     ({"thread": 2}, f"thread: unknown option: {_OPTIONS}, found 'thread'; did you mean 'threads'?"),
     ({"autoreset": "SameStep"}, "autoreset: unknown option: .*; did you mean 'autoreset_mode'?"),
-    ({"restart": True}, "restart: unknown option: .*; use engine=tandem.EngineOptions.restart=...."),
-    ({"timeout": 3}, "timeout: unknown option: .*; use engine=tandem.EngineOptions.timeout=...."),
-    ({"start_timeout": 3}, "start_timeout: unknown option: .*; use engine=tandem.EngineOptions.start_timeout=...."),
-    ({"wait": "spin"}, "wait: unknown option: .*; use engine=tandem.EngineOptions.wait=...."),
-    ({"server": "x"}, "server: unknown option: .*; use engine=tandem.EngineOptions.server=...."),
-    ({"frame_envs": [0]}, "frame_envs: unknown option: .*; use frames=tandem.FrameOptions.size, envs=...."),
-    ({"frame_hz": 3}, "frame_hz: unknown option: .*; use frames=tandem.FrameOptions.size, hz=...."),
-    ({"image_camera": "x"}, "image_camera: unknown option: .*; use images=tandem.ImageOptions.size, camera=...."),
+    ({"restart": True}, "restart: .*, found True; use engine=tandem.EngineOptions.restart=....; .*"),
+    ({"batch_size": 2}, "batch_size: .*, found 2; use engine=tandem.WorkerOptions.batch_size=....; .*"),
+    ({"copy": False}, "copy: .*, found False; use options=tandem.TaskOptions.copy=....; .*"),
+    ({"frame_envs": [0]}, "frame_envs: .*, found .0.; use frames=tandem.FrameOptions.size, envs=....; .*"),
+    ({"image_camera": "x"}, "image_camera: .*, found 'x'; use images=tandem.ImageOptions.size, camera=....; .*"),
     # Numbers and choices.
     ({"num_envs": 0}, "num_envs: expected an integer in 1 .. 2147483647, found 0"),
     ({"num_envs": "4"}, "num_envs: expected an integer in 1 .. 2147483647, found '4'"),
@@ -73,23 +72,25 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"num_envs": 2**24 + 1}, "num_envs: expected 1 to 16777216, found 16777217"),
     ({"threads": -1}, "threads: expected an integer in 0 .. 2147483647, found -1"),
     ({"threads": 4097}, "threads: expected at most 4096, found 4097"),
-    ({"max_episode_steps": 1.5}, "max_episode_steps: expected an integer in 0 .. 4294967295, found 1.5"),
-    ({"max_episode_steps": -2}, "max_episode_steps: expected an integer in 0 .. 4294967295, found -2"),
     ({"autoreset_mode": "Sometimes"}, "autoreset_mode: expected one of .*'NextStep'.*, found 'Sometimes'"),
     ({"autoreset_mode": 3}, "autoreset_mode: expected one of .*'NextStep'.*, found 3"),
-    ({"copy": "no"}, "copy: expected a bool, found 'no'"),
-    ({"dtype": np.float16}, "dtype: expected float32 or float64, found <class 'numpy.float16'>"),
-    ({"dtype": ","}, "dtype: expected float32 or float64, found ','"),
-    ({"dtype": "x" * 1000}, "dtype: expected float32 or float64, found 'x{1,80}...x{1,80}'"),
+    ({"options": _its(dtype=np.float16)}, "dtype: expected float32 or float64, found <class 'numpy.float16'>"),
+    ({"options": _its(dtype=",")}, "dtype: expected float32 or float64, found ','"),
+    ({"options": _its(dtype="x" * 1000)}, "dtype: expected float32 or float64, found 'x{1,80}...x{1,80}'"),
     ({"autoreset_mode": "x" * 1000}, "autoreset_mode: expected one of .*, found 'x{1,80}...x{1,80}'"),
-    ({"dtype": "nonsense"}, "dtype: expected float32 or float64, found 'nonsense'"),
-    ({"dtype": np.float64, "copy": False}, "dtype: expected float32 with copy=False, .*, found float64"),
-    ({"engine": {"restart": True}}, "engine: expected tandem.EngineOptions, found {'restart': True}"),
-    ({"num_workers": 2}, "num_workers: expected None, found 2: .* no worker processes; threads=... is the number .*"),
-    ({"restart_workers": True}, "restart_workers: expected False, found True: .*; .*EngineOptions.restart=True. .*"),
-    ({"batch_size": 2}, "batch_size: expected None, found 2: .* no worker processes; step.actions, env_ids. .*"),
-    ({"env_kwargs": 3}, "env_kwargs: expected a mapping from names to values, found 3"),
-    ({"env_kwargs": {1: 2}}, "env_kwargs: expected a mapping from names to values, found {1: 2}"),
+    ({"options": _its(dtype="nonsense")}, "dtype: expected float32 or float64, found 'nonsense'"),
+    (
+        {"options": _its(dtype=np.float64, copy=False)},
+        "dtype: expected float32 with copy=False, .*, found float64",
+    ),
+    ({"options": {"copy": False}}, "options: expected tandem.TaskOptions, found {'copy': False}"),
+    ({"engine": {"restart": True}}, "engine: expected tandem.EngineOptions for a task in C.., found {'restart': True}"),
+    (
+        {"engine": tandem.WorkerOptions()},
+        "engine: expected tandem.EngineOptions for a task in C.., found WorkerOptions.*",
+    ),
+    ({"num_workers": 2}, "num_workers: expected none, found 2: .* of a task in C..; threads=... is the number .*"),
+    ({"options": _its(kwargs={"gravity": 2})}, f"gravity: unknown option: {_OPTIONS}, found 'gravity'"),
     ({"task": "../x:y"}, "task: expected a module's full name before ':', found '../x'"),
     # Pictures.
     ({"frames": 320}, f"frames: {_SIZED}.FrameOptions, found 320"),

@@ -35,7 +35,7 @@ _VALUES_OF_EACH = {
 
 
 class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
-    """A `SharedMemoryVectorEnv` with functions of the trainer; `make_vec(reward=..., terminated=...)` makes one.
+    """A `SharedMemoryVectorEnv` with functions of the trainer; `make_vec(options=TaskOptions(reward=...))` makes one.
 
     Its client has the autoreset mode DISABLED, as the engine does not know when an episode ends.
 

@@ -1,5 +1,6 @@
 """`make_vec` with functions for rewards, terminations and observations, compared with environments of Gymnasium."""
 
+import dataclasses
 import inspect
 import os
 import signal
@@ -87,8 +88,13 @@ def _observation(step: Transition) -> NDArray[np.float64]:
     return np.concatenate([step.state["qpos"][:, 1:], np.clip(step.state["qvel"], -10, 10)], axis=1)
 
 
+_ITS = [field.name for field in dataclasses.fields(tandem.TaskOptions)]
+
+
 def _made(**options: Any) -> Any:
-    return tandem.make_vec(num_envs=_ENVS, **(_MODEL | options))
+    given = _MODEL | options
+    its = {name: given.pop(name) for name in _ITS if name in given}
+    return tandem.make_vec(num_envs=_ENVS, options=tandem.TaskOptions(**its), **given)
 
 
 def _in_order(infos: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +138,10 @@ def test_equals_an_environment_of_gymnasium(mode: AutoresetMode, copy: bool) -> 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 def test_a_task_of_tandem_with_its_own_rules(mode: AutoresetMode) -> None:
     """Functions that repeat the rules of HalfCheetah and of Hopper change nothing in the results of the tasks."""
-    options: dict[str, Any] = {"num_envs": 4, "autoreset_mode": mode, "max_episode_steps": 25}
+
+    def made(task: str, **functions: Any) -> Any:
+        options = tandem.TaskOptions(max_episode_steps=25, **functions)
+        return closing(tandem.make_vec(task, 4, autoreset_mode=mode, options=options))
 
     def cheetah(step: Transition) -> NDArray[Any]:
         return step.rewards
@@ -142,10 +151,7 @@ def test_a_task_of_tandem_with_its_own_rules(mode: AutoresetMode) -> None:
         return step.terminations.copy()
 
     for task, functions in (("HalfCheetah-v5", {"reward": cheetah}), ("Hopper-v5", {"terminated": fallen})):
-        with (
-            closing(tandem.make_vec(task, **options)) as plain,
-            closing(tandem.make_vec(task, **options, **functions)) as own,
-        ):
+        with made(task) as plain, made(task, **functions) as own:
             assert own.single_observation_space == plain.single_observation_space
             assert_same(own.reset(seed=1), plain.reset(seed=1))
             plain.action_space.seed(1)
@@ -251,7 +257,9 @@ def test_arrays_of_the_state_have_mujocos_shapes(tmp_path: Path) -> None:
         found.update((name, step.state[name].shape) for name in _STATE)
         return np.zeros(2)
 
-    with closing(tandem.make_vec(model=model, num_envs=2, state=_STATE, reward=reward)) as envs:
+    with closing(
+        tandem.make_vec(model=model, num_envs=2, state=_STATE, options=tandem.TaskOptions(reward=reward))
+    ) as envs:
         envs.reset(seed=0)
         envs.step(envs.action_space.sample())
     assert found == expected
@@ -378,7 +386,8 @@ def test_one_environment_and_discrete_actions() -> None:
         actions.append(float(step.actions[0, 0]))
         return [7.0]
 
-    env = gymnasium.make("tandem/CartPole-v1", reward=reward, terminated=lambda step: step.steps == 2)
+    own = tandem.TaskOptions(reward=reward, terminated=lambda step: step.steps == 2)
+    env = gymnasium.make("tandem/CartPole-v1", options=own)
     with closing(env):
         env.reset(seed=0)
         assert [env.step(action)[1:3] for action in (1, 0)] == [(7.0, False), (7.0, True)]
@@ -394,16 +403,15 @@ def test_one_environment_and_discrete_actions() -> None:
             "EngineOptions.restart: expected False with reward",
         ),
         ({"observation": lambda step: step.obs, "dtype": "float32"}, "dtype: expected None with observation"),
-        ({"task": "Acrobot-v1", "model": None, "reward": lambda step: step}, "reward: .* in Python"),
+        ({"task": "Acrobot-v1", "model": None, "reward": lambda step: step}, "TaskOptions.reward: .* in Python"),
         ({"state": ("qpos", "speed")}, "state: expected a list of names, .* out of qpos, .* found .*speed"),
         ({"observation": lambda step: np.zeros(3)}, "observation: .* with a row for each .* call make_vec again"),
     ],
 )
 def test_arguments_are_checked(arguments: dict[str, Any], text: str) -> None:
     """Nothing is left running."""
-    given = {"task": None, "num_envs": 2, "model": _XML} | arguments
     with pytest.raises(tandem.InvalidArgument, match=text):
-        tandem.make_vec(**given)
+        _made(**arguments)
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)

@@ -15,7 +15,6 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
 import tandem
-from tandem import errors
 from tandem.testing import failing_batches
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
@@ -164,7 +163,7 @@ def test_interrupted_reset_beside_a_step(tmp_path: Path) -> None:
     """A reset that timed out returns no rows as a step's; the next reset waits for it."""
     gate = tmp_path / "gate"
     functions = [lambda env_id=env_id: Numbered(env_id, gate) for env_id in range(4)]
-    made: Any = tandem.make_vec(functions, num_workers=2, engine=tandem.EngineOptions(timeout=0.2))
+    made: Any = tandem.make_vec(functions, num_workers=2, engine=tandem.WorkerOptions(timeout=0.2))
     with closing(made) as envs:
         _until_in_time(envs.reset)
         envs.send([GOOD, GOOD], half=0)
@@ -239,7 +238,7 @@ def _until_in_time(call: Callable[[], Any]) -> Any:
 
 def test_a_failure_belongs_to_its_batch() -> None:
     """Batches before it have all their rows, and its own batch comes once, with a mark, after the error."""
-    with closing(_made(4, batch_size=2)) as envs:
+    with closing(_made(4, engine=tandem.WorkerOptions(batch_size=2))) as envs:
         for _ in range(5):
             envs.send([GOOD, GOOD, RAISE, GOOD])
             _await_ready(envs, 4)
@@ -322,21 +321,11 @@ def test_attributes_of_a_failure_in_an_exception_group() -> None:
         assert (caught.value.env_id, caught.value.episode, caught.value.step) == (0, 0, 0)
 
 
-def test_attributes_of_a_worker_that_died() -> None:
-    """PeerGone has the worker and its environments, and keeps them when pickled."""
-    text = "the engine of region 'r' (pid 1) has ended: worker 2 (pid 71, environments 4 to 6), stepping, was killed"
-    error = pickle.loads(pickle.dumps(errors.from_native("PeerGone", text, "")))
-    assert isinstance(error, tandem.PeerGone)
-    assert (error.worker, error.env_ids) == (2, (4, 5, 6))
-    other = errors.from_native("PeerGone", "the engine is gone", "")
-    assert isinstance(other, tandem.PeerGone) and (other.worker, other.env_ids) == (None, ())
-
-
 @pytest.mark.parametrize("call", ["step", "send", "send of a half"])
 def test_step_after_a_first_reset_that_timed_out(call: str, tmp_path: Path) -> None:
     """StepPending, as after later resets: recv() has its results."""
     gate = tmp_path / "gate"
-    made: Any = tandem.make_vec(lambda: Numbered(0, gate), 2, num_workers=2, engine=tandem.EngineOptions(timeout=0.1))
+    made: Any = tandem.make_vec(lambda: Numbered(0, gate), 2, num_workers=2, engine=tandem.WorkerOptions(timeout=0.1))
     with closing(made) as envs:
         with pytest.raises(tandem.StepTimeout):
             envs.reset(options={"wait": True})

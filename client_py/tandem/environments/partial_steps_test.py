@@ -159,14 +159,15 @@ def test_halves_without_autoreset() -> None:
 
 def test_no_batches_for_stable_baselines3() -> None:
     """It steps all environments."""
-    with closing(_made(ScriptedEnv, num_workers=2, batch_size=3)) as envs:
+    with closing(_made(ScriptedEnv, num_workers=2, engine=tandem.WorkerOptions(batch_size=3))) as envs:
         with pytest.raises(tandem.InvalidArgument, match="batch_size=3"):
             envs.as_sb3()
 
 
 def test_batches() -> None:
     """`recv` returns those that are ready first; each environment sees its own actions in their order."""
-    with closing(_made(ENVS["CartPole"], num_workers=6, batch_size=2, autoreset_mode="SameStep")) as envs:
+    two = tandem.WorkerOptions(batch_size=2)
+    with closing(_made(ENVS["CartPole"], num_workers=6, engine=two, autoreset_mode="SameStep")) as envs:
         alone = [SyncVectorEnv([ENVS["CartPole"]], autoreset_mode=AutoresetMode.SAME_STEP) for _ in range(NUM_ENVS)]
         envs.reset(seed=1)
         for index, one in enumerate(alone):
@@ -192,7 +193,7 @@ def test_batches() -> None:
         with pytest.raises(tandem.NoStepPending):
             envs.recv()
         with pytest.raises(tandem.InvalidArgument, match="batch_size: expected a multiple of"):
-            tandem.make_vec(ENVS["CartPole"], 5, num_workers=2, batch_size=2)
+            tandem.make_vec(ENVS["CartPole"], 5, num_workers=2, engine=two)
 
 
 if __name__ == "__main__":

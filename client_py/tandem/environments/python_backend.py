@@ -12,7 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 from tandem._native import MAX_FRAME_SIDE, MAX_IMAGES
 from tandem.arguments import integer, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.engine.options import EngineOptions, FrameOptions, shown_envs, size_of
+from tandem.engine.options import FrameOptions, WorkerOptions, shown_envs, size_of
 from tandem.errors import InvalidArgument
 from tandem.workers.frames import FramePlan
 from tandem.workers.pickled import modules_of, pickled
@@ -28,23 +28,28 @@ EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 def start_workers(
     env_fns: Sequence[EnvFn],
     *,
-    num_workers: int | None = None,
-    restarts: bool = False,
+    num_workers: int | None,
     preload: Sequence[str] = (),
-    mode: AutoresetMode = AutoresetMode.NEXT_STEP,
-    options: EngineOptions,
+    mode: AutoresetMode,
+    options: WorkerOptions,
     frames: FrameOptions | None = None,
+    takes_batches: bool = False,
 ) -> tuple[SharedMemoryClient, WorkerProcesses]:
     """Starts workers for the environments of these functions, and attaches a client to them.
 
-    `preload`: modules that the functions import, and that their pickles do not name.
+    `preload`: modules that the functions import, and that their pickles do not name. `takes_batches`: whether the
+    caller's vector environment has WorkerOptions.batch_size.
 
     Raises:
-      InvalidArgument: An invalid number of workers, a function that cannot be pickled, invalid frames, or options of
-        engines.
+      InvalidArgument: An invalid number of workers, a function that cannot be pickled, invalid frames or options.
       EngineStartFailed: An environment could not be made.
     """
-    _check_options(options)
+    if not isinstance(options, WorkerOptions):
+        raise InvalidArgument(f"engine: expected tandem.WorkerOptions, found {shown(options)}")
+    if options.batch_size is not None and not takes_batches:
+        raise InvalidArgument(
+            f"WorkerOptions.batch_size: expected None, found {options.batch_size}; tandem.make_vec has batches"
+        )
     most = len(env_fns)
     if num_workers is None:
         num_workers = min(most, len(os.sched_getaffinity(0)))
@@ -54,13 +59,8 @@ def start_workers(
     workers = WorkerProcesses(
         pickles,
         num_workers,
+        options,
         preload=sorted(module for module in modules if module.partition(".")[0] in _SHARED),
-        restarts=restarts,
-        info_bytes=options.info_bytes,
-        object_bytes=options.object_bytes,
-        wait_strategy=options.wait,
-        start_timeout=options.start_timeout,
-        call_timeout=options.timeout if options.call_timeout is None else options.call_timeout,
         frames=None if frames is None else _frame_plan(frames, most, num_workers),
     )
     try:
@@ -83,21 +83,6 @@ def start_workers(
     return client, workers
 
 
-def _check_options(options: object) -> None:
-    if not isinstance(options, EngineOptions):
-        raise InvalidArgument(f"engine: expected tandem.EngineOptions, found {shown(options)}")
-    if options.restart:
-        raise InvalidArgument(
-            "EngineOptions.restart: expected False for environments in Python, found True; use restart_workers=True"
-        )
-    for name, default in (("server", None), ("flags", ())):
-        if (found := getattr(options, name)) != default:
-            raise InvalidArgument(
-                f"EngineOptions.{name}: expected {default!r} for environments in Python, which workers step, found "
-                f"{shown(found)}; omit it"
-            )
-
-
 def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FramePlan | None:
     """Returns the plan for these options; None: nothing is shown.
 
@@ -107,7 +92,7 @@ def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FrameP
     if frames.effects or frames.camera != "follow":
         raise InvalidArgument(
             "FrameOptions.effects, camera: expected the defaults for environments in Python, which draw themselves, "
-            f"found {frames.effects!r} and {frames.camera!r}; env_kwargs={{...}} has the environment's own options"
+            f"found {frames.effects!r} and {frames.camera!r}; keywords of make_vec are the environment's own options"
         )
     envs = shown_envs(frames, num_envs)
     if envs is None:
@@ -128,12 +113,10 @@ def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FrameP
 
 
 def function_of_id(
-    spec: EnvSpec, env_kwargs: Mapping[str, Any], render_mode: str | None, max_episode_steps: int | None
+    spec: EnvSpec, keywords: Mapping[str, Any], max_episode_steps: int | None
 ) -> tuple[EnvFn, list[str]]:
     """Returns the function that makes the environment of a spec, and the modules that it imports."""
-    arguments = dict(env_kwargs)
-    if render_mode is not None:
-        arguments["render_mode"] = render_mode
+    arguments = dict(keywords)
     if max_episode_steps is not None:
         arguments["max_episode_steps"] = max_episode_steps or -1  # Gymnasium's number for no limit
     entry_point = spec.entry_point

@@ -47,7 +47,7 @@ def register_tasks() -> None:
             gymnasium.register(
                 f"tandem/{task}",
                 entry_point="tandem.environments.single:SharedMemoryEnv",
-                vector_entry_point="tandem.environments.make_vec:make_vec",
+                vector_entry_point="tandem.environments.make_vec:make_registered",
                 max_episode_steps=facts.max_episode_steps,
                 kwargs={"task": task},
             )

@@ -1,5 +1,6 @@
 """`SharedMemoryEnv`: one environment of an engine as a `gymnasium.Env`."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,14 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
+from tandem.engine.options import TaskOptions
 from tandem.environments.client_vector import ResetNeeded
 from tandem.environments.make_vec import make_vec
 from tandem.environments.row_infos import masked
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.errors import InvalidAction, InvalidArgument
 
-# Options of `make_vec` that are fixed.
-_FIXED: dict[str, Any] = {"num_envs": 1, "autoreset_mode": "Disabled", "max_episode_steps": 0, "copy": True}
+# Arguments of `make_vec` that are fixed.
+_FIXED: dict[str, Any] = {"num_envs": 1, "autoreset_mode": "Disabled"}
 
 
 class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
@@ -35,27 +37,41 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}
 
-    def __init__(self, task: str, *, render_mode: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, task: str, *, render_mode: str | None = None, options: TaskOptions | None = None, **others: Any
+    ) -> None:
         """Starts an engine for one environment.
 
         Args:
           task: As for `make_vec`.
           render_mode: None or "rgb_array".
-          options: The other options of `make_vec`, such as those of the task.
+          options: As for `make_vec`, with copies and without a time limit.
+          others: The other arguments of `make_vec`, such as options of the task.
 
         Raises:
-          InvalidArgument: An option that is fixed for one environment.
+          InvalidArgument: An argument that is fixed for one environment.
           TandemError: As `make_vec`.
         """
-        for fixed, value in _FIXED.items():
-            if fixed in options:
-                raise InvalidArgument(
-                    f"{fixed}: expected none for a single environment, where it is {value!r}, found "
-                    f"{shown(options[fixed])}; gymnasium.make has max_episode_steps, and tandem.make_vec the others"
-                )
-        if "frameskip" in options:  # TorchRL's GymEnv passes it, and omits it after Python's own error
+        given = {name: others[name] for name in _FIXED if name in others}
+        if isinstance(options, TaskOptions):
+            given |= {} if options.copy else {"TaskOptions.copy": False}
+            if options.max_episode_steps is not None:
+                given["TaskOptions.max_episode_steps"] = options.max_episode_steps
+            options = dataclasses.replace(options, max_episode_steps=0)
+        for name, value in given.items():
+            raise InvalidArgument(
+                f"{name}: expected none for a single environment, found {shown(value)}; gymnasium.make has "
+                "max_episode_steps, and tandem.make_vec the others"
+            )
+        if "frameskip" in others:  # TorchRL's GymEnv passes it, and omits it after Python's own error
             raise TypeError("SharedMemoryEnv.__init__() got an unexpected keyword argument 'frameskip'")
-        self._envs: SharedMemoryVectorEnv = make_vec(task, render_mode=render_mode, **_FIXED, **options)
+        self._envs: SharedMemoryVectorEnv = make_vec(
+            task,
+            render_mode=render_mode,
+            options=TaskOptions(max_episode_steps=0) if options is None else options,
+            **_FIXED,
+            **others,
+        )
         self.observation_space = self._envs.single_observation_space
         self.action_space = self._envs.single_action_space
         self.render_mode = render_mode

@@ -96,7 +96,7 @@ def test_time_limit_is_the_wrappers() -> None:
 
 def test_options_reach_the_task() -> None:
     """A task option and dtype have effect, and the spec makes an equal environment."""
-    env = gymnasium.make("tandem/Ant-v5", ctrl_cost_weight=0.1, dtype="float32")
+    env = gymnasium.make("tandem/Ant-v5", ctrl_cost_weight=0.1, options=tandem.TaskOptions(dtype="float32"))
     env.reset(seed=0)
     obs, *_, info = env.step(np.ones(8, np.float32))
     assert obs.dtype == np.float32 and info["reward_ctrl"] == pytest.approx(-0.8)
@@ -108,12 +108,19 @@ def test_options_reach_the_task() -> None:
     env.close()
 
 
-@pytest.mark.parametrize("name", ["num_envs", "autoreset_mode", "max_episode_steps", "copy"])
-def test_fixed_options_of_one_environment_are_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("num_envs", {"num_envs": 1}),
+        ("autoreset_mode", {"autoreset_mode": "SameStep"}),
+        ("TaskOptions.max_episode_steps", {"options": tandem.TaskOptions(max_episode_steps=1)}),
+        ("TaskOptions.copy", {"options": tandem.TaskOptions(copy=False)}),
+    ],
+)
+def test_fixed_options_of_one_environment_are_refused(name: str, given: dict[str, Any]) -> None:
     """The error has the option's name."""
-    options: dict[str, Any] = {name: 1}
     with pytest.raises(tandem.InvalidArgument, match=f"^{name}: expected none"):
-        SharedMemoryEnv("Hopper-v5", **options)
+        SharedMemoryEnv("Hopper-v5", **given)
 
 
 def test_a_step_does_not_change_earlier_observations(hopper: SharedMemoryEnv) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tandem.arguments import shown
 from tandem.arguments.arrays import described
 from tandem.errors import InvalidArgument
 
@@ -62,14 +61,6 @@ class OwnFunctions:
     reward: Function | None = None
     terminated: Function | None = None
     observation: Function | None = None
-
-    def __post_init__(self) -> None:
-        """Checks them; InvalidArgument: one is no function."""
-        for name, function in vars(self).items():
-            if function is not None and not callable(function):
-                raise InvalidArgument(
-                    f"{name}: expected a function of a tandem.vector.Transition, found {shown(function)}"
-                )
 
     def __bool__(self) -> bool:
         """Returns whether there is any."""

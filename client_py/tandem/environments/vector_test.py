@@ -188,14 +188,14 @@ def test_observations_are_copies_by_default(hoppers: tandem.SharedMemoryVectorEn
     np.testing.assert_array_equal(first, kept)
     assert first.dtype == second.dtype == np.float64 and first is not second
 
-    views = tandem.make_vec("Hopper-v5", 3, copy=False)
+    views = tandem.make_vec("Hopper-v5", 3, options=tandem.TaskOptions(copy=False))
     assert views.observation_space.dtype == np.float32
     obs, _ = views.reset(seed=0)
     assert obs is views.client.obs and views.step(actions)[0] is obs
     np.testing.assert_array_equal(obs, second.astype(np.float32))
     views.close()
 
-    narrow = tandem.make_vec("Hopper-v5", 3, dtype=np.float32)
+    narrow = tandem.make_vec("Hopper-v5", 3, options=tandem.TaskOptions(dtype=np.float32))
     obs, _ = narrow.reset(seed=0)
     assert obs.dtype == narrow.observation_space.dtype == np.float32 and obs is not narrow.client.obs
     narrow.close()
@@ -336,7 +336,7 @@ def _interrupt_pending(envs: tandem.SharedMemoryVectorEnv) -> None:
 
 def test_result_of_an_interrupted_reset_is_not_a_step() -> None:
     """`recv` after an interrupted reset returns no reward, no ended flag and no infos."""
-    envs = tandem.make_vec("Reacher-v5", num_envs=2, max_episode_steps=3, autoreset_mode="Disabled")
+    envs = tandem.make_vec("Reacher-v5", 2, autoreset_mode="Disabled", options=tandem.TaskOptions(max_episode_steps=3))
     envs.reset(seed=0)
     for _ in range(3):
         _, rewards, _, truncations, _ = envs.step(np.ones((2, 2)))
@@ -402,8 +402,8 @@ def test_the_registry_has_the_engines_tasks_and_time_limits() -> None:
 def test_the_spec_makes_the_same_environments_again() -> None:
     """The spec contains the options and arguments; an unlimited episode stays unlimited."""
     engine = tandem.EngineOptions(timeout=60)
-    given: dict[str, Any] = {"autoreset_mode": "SameStep", "dtype": "float32", "engine": engine, "healthy_reward": 3}
-    envs = tandem.make_vec("Hopper-v5", 2, max_episode_steps=0, **given)
+    options = tandem.TaskOptions(dtype="float32", max_episode_steps=0)
+    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="SameStep", engine=engine, options=options, healthy_reward=3)
     assert envs.spec is not None and envs.spec.kwargs["engine"] == engine
     again = gymnasium.make_vec(envs.spec)
     assert again.spec is not None and again.spec.kwargs["max_episode_steps"] == -1  # no limit, as before

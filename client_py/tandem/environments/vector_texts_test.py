@@ -199,7 +199,7 @@ def test_step_of_an_ended_episode_when_autoreset_is_disabled() -> None:
         "InvalidArgument: expected no ended episode at a step with autoreset disabled, found environments {}; "
         "nothing was sent; reset(options={{'reset_mask': mask}}) starts their next"
     )
-    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="Disabled", max_episode_steps=1)
+    envs = tandem.make_vec("Hopper-v5", 2, autoreset_mode="Disabled", options=tandem.TaskOptions(max_episode_steps=1))
     envs.reset(seed=0)
     envs.step(_ZEROS)
     assert _error_text(lambda: envs.step(_ZEROS)) == refused.format([0, 1])

@@ -55,9 +55,9 @@ class Called(gymnasium.Env[Any, Any]):
         return os.getpid()
 
 
-def _started(timeout: float = 30.0, call_timeout: float | None = None, **options: Any) -> tandem.vector.WorkerVectorEnv:
-    engine = tandem.EngineOptions(timeout=timeout, call_timeout=call_timeout)
-    envs = tandem.make_vec(Called, NUM_ENVS, num_workers=2, engine=engine, **options)
+def _started(**options: Any) -> tandem.vector.WorkerVectorEnv:
+    engine = tandem.WorkerOptions(**{"timeout": 30, **options})
+    envs = tandem.make_vec(Called, NUM_ENVS, num_workers=2, engine=engine)
     assert isinstance(envs, tandem.vector.WorkerVectorEnv)
     envs.reset(seed=1)
     return envs
@@ -99,7 +99,7 @@ def test_a_call_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
         envs.call_chosen([1], "ask", secs=1000.0)
     text = str(caught.value)
     assert re.search(r"call\('ask'\): .* found none of worker 0 \(pid \d+, environments 0 to 1\)", text), text
-    assert "EngineOptions.call_timeout" in text and "in ask" in text
+    assert "WorkerOptions.call_timeout" in text and "in ask" in text
     with pytest.raises(tandem.StepTimeout, match=r"not done: worker 0 \(pid .*\), calling environment 1 for .* s; "):
         envs.step(_ACTIONS)
     envs.close()
@@ -125,7 +125,7 @@ def test_a_worker_that_dies_in_a_call() -> None:
     """PeerGone names call, worker, environment and signal, and says what to do; so do later calls."""
     envs = _started()
     found = r"worker 0 \(pid \d+, environments 0 to 1\), calling environment 1 for \d+\.\d\d s, was killed by SIGKILL"
-    after = r"; restart_workers=True starts it again; close\(\) these environments and make new ones"
+    after = r"; WorkerOptions\(restart=True\) starts it again; close\(\) these environments and make new ones"
     with pytest.raises(tandem.PeerGone, match=rf"^call\('ask'\): expected .*, found that {found}{after}$"):
         envs.call_chosen([1], "ask", dies=True)
     with pytest.raises(tandem.PeerGone, match=rf"^call\('steps'\): expected .*, found that {found}{after}$"):
@@ -137,7 +137,7 @@ def test_a_worker_that_dies_in_a_call() -> None:
 
 def test_a_worker_that_dies_in_a_call_and_is_started_again() -> None:
     """The call raises PeerGone with the signal; the started worker serves steps and calls."""
-    with closing(_started(restart_workers=True)) as envs:
+    with closing(_started(restart=True)) as envs:
         found = r"worker 0 \(pid \d+, environments 0 to 1\), calling environment 1 for .* s, was killed by SIGKILL"
         with pytest.raises(tandem.PeerGone, match=rf"call\('ask'\): .* {found}; it was started again, .*: call again$"):
             envs.call_chosen([1], "ask", dies=True)

@@ -61,8 +61,11 @@ class Faulty(gymnasium.Env[Any, Any]):
         return np.full(3 if action == SHAPE else 2, float(self.steps)), 1.0, False, False, {}
 
 
+_RESTARTS = tandem.WorkerOptions(restart=True, timeout=30)
+
+
 def _started(env: Any = Faulty, **options: Any) -> tandem.vector.WorkerVectorEnv:
-    options.setdefault("engine", tandem.EngineOptions(timeout=30.0))
+    options.setdefault("engine", tandem.WorkerOptions(timeout=30))
     envs = tandem.make_vec(env, NUM_ENVS, num_workers=NUM_WORKERS, **options)
     assert isinstance(envs, tandem.vector.WorkerVectorEnv)
     envs.reset(seed=1)
@@ -194,7 +197,7 @@ def test_worker_that_is_continued() -> None:
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_restarted_worker(mode: str) -> None:
     """Its episodes are truncated and marked; the others go on."""
-    with closing(_started(restart_workers=True, autoreset_mode=mode)) as envs:
+    with closing(_started(engine=_RESTARTS, autoreset_mode=mode)) as envs:
         envs.step(_acting(0, GOOD))
         before = _processes(envs)[2]
         mine = [2, 3]
@@ -222,7 +225,7 @@ def test_restarted_worker(mode: str) -> None:
 def test_worker_that_dies_again_and_again() -> None:
     """It is started five times in a minute; the sixth death ends all."""
     restarts = 0
-    with closing(_started(restart_workers=True, autoreset_mode="SameStep")) as envs:
+    with closing(_started(engine=_RESTARTS, autoreset_mode="SameStep")) as envs:
         with pytest.raises(tandem.PeerGone, match="it was started again 5 times in the last 60 s") as caught:
             while True:
                 restarts += int(envs.step(_acting(3, DIE))[3].any())
@@ -254,7 +257,7 @@ def test_options_of_each_environment_that_one_refuses() -> None:
 
 def test_calls_after_many_restarts() -> None:
     """The trainer takes the channels of new processes when it calls; until then steps go on."""
-    with closing(_started(restart_workers=True)) as envs:
+    with closing(_started(engine=_RESTARTS)) as envs:
         for _ in range(4):
             for env_id in (0, 2, 4):
                 envs.step(_acting(env_id, DIE))

@@ -125,7 +125,7 @@ def test_sixteen_workers_import_a_slow_package_beside_busy_processes(package: _P
     """The import alone takes longer than start_timeout."""
     package.add("end = time.monotonic() + 2\nwhile time.monotonic() < end: pass")
     with busy_processes(2):
-        options = tandem.EngineOptions(start_timeout=1.5, timeout=60)
+        options = tandem.WorkerOptions(start_timeout=1.5, timeout=60)
         with closing(tandem.make_vec(package.module.make, 16, num_workers=16, engine=options)) as envs:
             envs.reset(seed=0)
             assert len(package.importers()) == 16
@@ -139,7 +139,7 @@ def test_a_function_that_imports_a_slow_package_itself(package: _Package) -> Non
     def make() -> Any:
         return importlib.import_module(name).make()
 
-    with closing(tandem.make_vec(make, 2, num_workers=2, engine=tandem.EngineOptions(start_timeout=4))):
+    with closing(tandem.make_vec(make, 2, num_workers=2, engine=tandem.WorkerOptions(start_timeout=4))):
         assert len(package.importers()) == 2
 
 
@@ -149,14 +149,14 @@ def test_an_import_without_end_is_named(package: _Package, monkeypatch: pytest.M
     package.add("time.sleep(1000)")
     name = package.module.__name__
     with pytest.raises(tandem.EngineStartFailed, match=rf"\), importing .*{name}.py, no other for \d+ s: "):
-        tandem.make_vec(package.module.make, 2, engine=tandem.EngineOptions(start_timeout=3))
+        tandem.make_vec(package.module.make, 2, engine=tandem.WorkerOptions(start_timeout=3))
 
 
 def test_a_constructor_without_end_has_no_import(package: _Package) -> None:
     """The module that was imported before is not named, and does not extend the time-out without end."""
     package.add("def make(): time.sleep(1000)")
     with pytest.raises(tandem.EngineStartFailed, match=r"still make theirs") as caught:
-        tandem.make_vec(package.module.make, 2, engine=tandem.EngineOptions(start_timeout=3))
+        tandem.make_vec(package.module.make, 2, engine=tandem.WorkerOptions(start_timeout=3))
     assert "in make" in str(caught.value) and "importing" not in str(caught.value)
 
 
@@ -164,7 +164,7 @@ def test_a_constructor_without_end_has_no_import(package: _Package) -> None:
 def test_the_import_for_a_value_does_not_count_as_time_of_the_call(package: _Package, secs: float) -> None:
     """What follows the import has the whole time-out, also if the import takes nearly that. The next step works."""
     package.add(f"time.sleep({secs})\nclass Value:\n    __setstate__ = lambda self, state: time.sleep(0.5)")
-    with closing(tandem.make_vec(ScriptedEnv, 2, num_workers=2, engine=tandem.EngineOptions(call_timeout=2))) as envs:
+    with closing(tandem.make_vec(ScriptedEnv, 2, num_workers=2, engine=tandem.WorkerOptions(call_timeout=2))) as envs:
         envs.reset(seed=0)
         value = package.module.Value()
         value.state = 1
@@ -177,7 +177,7 @@ def test_an_import_without_end_in_a_call_is_named(package: _Package, monkeypatch
     """So it is in the error of the step that waits for the call."""
     monkeypatch.setattr("tandem.workers.crew._IMPORT_SECS", 0.0)
     package.add("time.sleep(1000)")
-    options = tandem.EngineOptions(timeout=2, call_timeout=2)
+    options = tandem.WorkerOptions(timeout=2, call_timeout=2)
     with closing(tandem.make_vec(ScriptedEnv, 2, num_workers=2, engine=options)) as envs:
         envs.reset(seed=0)
         found = rf"\), importing .*{package.module.__name__}.py, no other for \d+ s: "

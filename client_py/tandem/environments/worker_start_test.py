@@ -67,7 +67,7 @@ def test_too_few_descriptors_of_the_supervisor(tmp_path: Path, monkeypatch: pyte
     Path(tmp_path, "few_files.py").write_text("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))\n")
     env_fns = [cloudpickle.dumps(ScriptedEnv)] * 20
     with pytest.raises(tandem.EngineStartFailed, match="the supervisor failed: .*Too many open files"):
-        WorkerProcesses(env_fns, 20, preload=["few_files"])
+        WorkerProcesses(env_fns, 20, tandem.WorkerOptions(), preload=["few_files"])
 
 
 class _Broken(ScriptedEnv):
@@ -144,14 +144,14 @@ def test_environments_that_cannot_be_made(
     # So long that only the sleeper is late, also on a busy machine.
     start_timeout = 10.0 if _Sleeper in functions else 60.0
     with pytest.raises(error, match=text):
-        tandem.make_vec(functions, num_workers=num_workers, engine=tandem.EngineOptions(start_timeout=start_timeout))
+        tandem.make_vec(functions, num_workers=num_workers, engine=tandem.WorkerOptions(start_timeout=start_timeout))
     assert _children() == []
 
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_constructor_that_forks_and_goes_on_in_both_processes(restarts: bool) -> None:
     """The environment's process serves; its child ends."""
-    with closing(tandem.make_vec(_Forked, 4, num_workers=2, restart_workers=restarts)) as envs:
+    with closing(tandem.make_vec(_Forked, 4, num_workers=2, engine=tandem.WorkerOptions(restart=restarts))) as envs:
         envs.reset(seed=0)
         for _ in range(3):
             envs.step([0] * 4)
@@ -185,7 +185,7 @@ os.environ.pop("PYTHONINSPECT", None)
 _RESTARTS = """
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for restarts in (True, False):
-    envs = tandem.make_vec(ScriptedEnv, 2, num_workers=2, restart_workers=restarts)
+    envs = tandem.make_vec(ScriptedEnv, 2, num_workers=2, engine=tandem.WorkerOptions(restart=restarts))
     envs.reset(seed=0)
     os.kill(envs._workers._workers[1].pid, signal.SIGKILL)
     try:

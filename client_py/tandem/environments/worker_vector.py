@@ -2,15 +2,17 @@
 
 import functools
 import pickle
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
+import numpy as np
 from cloudpickle import cloudpickle
+from numpy.typing import NDArray
 
-from tandem._native import AUTORESET_MODES, WorkerStep
+from tandem import errors
+from tandem._native import AUTORESET_MODES, NativeClient, WorkerStep
 from tandem.arguments import shown, text
 from tandem.arguments.arrays import env_indices, seeds_of
 from tandem.client import SharedMemoryClient
@@ -18,8 +20,9 @@ from tandem.environments.client_vector import ClientVectorEnv, EnvIds, Gymnasium
 from tandem.environments.lanes import Batches, Halves, Lanes
 from tandem.environments.row_infos import chosen_infos
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
-from tandem.errors import EnvFailed, InvalidArgument, StepTimeout
+from tandem.errors import EnvFailed, InvalidArgument, PeerGone, StepTimeout, TandemError
 from tandem.spaces.batches import Actions, Observations
+from tandem.workers.crew import Crew
 from tandem.workers.infos import VectorInfos
 from tandem.workers.pickled import modules_of, pickled
 from tandem.workers.processes import WorkerProcesses
@@ -27,9 +30,10 @@ from tandem.workers.row_fields import arrays_of
 from tandem.workers.worker import OptionsOfWorkers
 
 if TYPE_CHECKING:
-    from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
+    from tandem.sb3 import SharedMemoryVecEnv
 
 _CLOSE_SECS = 5.0  # for environments to close
+_MOST_STACKS = 3  # in the message of a time-out
 _PENDING_SECS = 0.5  # the same, after a step or call whose results were not received
 
 
@@ -83,6 +87,8 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)
         self._workers.calls.wake_supervisor = client._native.wake_engine
+        its = client._native, self._workers.crew, self._workers.failures  # not the workers, whose end closes them
+        errors.details[client.name] = functools.partial(_add_facts, *its)
         self._ready = False  # also after as_sb3: a new client's environments await their reset
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
@@ -158,28 +164,17 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def reset(
         self, *, seed: Seed = None, options: Mapping[str, Any] | None = None, env_ids: EnvIds = None
     ) -> tuple[Obs, dict[str, Any]]:
-        """Starts new episodes. A step that an interrupt or a time-out left pending is received first, and dropped.
+        """Starts new episodes. Arguments and results are those of `ClientVectorEnv.reset`.
 
-        Steps of halves and of batches are dropped only if all environments are reset; with `env_ids` they go on.
-
-        Args:
-          seed: Environment i starts from seed + i, or from seed[i]; None: each environment's random stream continues.
-          options: None, or a mapping, which each environment's `reset` gets without "reset_mask". "reset_mask",
-            bool[num_envs]: the environments to reset; the others keep their state. The call removes it from a dict, as
-            Gymnasium's SyncVectorEnv does.
-          env_ids: Indices of the environments to reset, int[n]; a sequence of seeds then has n. Not with "reset_mask".
-
-        Returns:
-          Observations, as `step` returns them, and infos of the environments that were reset. With `env_ids` both are
-          of these environments alone, in their order. Of others, infos["env_failed"] marks those whose rows are
-          invalid, since they have raised an exception and await their reset.
+        Each environment's `reset` gets `options` without "reset_mask". Steps of halves and of batches are dropped only
+        if all environments are reset; with `env_ids` they go on. infos["env_failed"] marks other environments whose
+        rows are invalid, since they have raised an exception and await their reset.
 
         Raises:
-          InvalidArgument: An invalid seed, mask or index.
           StepPending: In halves or batches: results of these environments were not received, and `recv` did not raise
             EnvFailed for them. With "reset_mask": results of any environment were not received.
           EnvFailed: An environment raised an exception; the others were reset.
-          TandemError: As `SharedMemoryClient.reset`.
+          TandemError: As `ClientVectorEnv.reset`.
         """
         try:
             if env_ids is None or self.closed or not self._lanes.busy:
@@ -239,30 +234,16 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         return obs, parts
 
     def step(self, actions: Any, env_ids: EnvIds = None) -> StepResults:
-        """Steps every environment once, or some.
+        """Steps every environment once, or some. Arguments and results are those of `ClientVectorEnv.step`.
 
-        Args:
-          actions: An element of `action_space`, or what `gymnasium.vector.utils.iterate` accepts instead; with
-            `env_ids` one for each of these.
-          env_ids: Indices of the environments to step, int[n], or a mask bool[num_envs]; None: all. The others are
-            neither stepped nor reset.
-
-        Returns:
-          Observations, the caller's to keep (with copy=False: the region's own arrays, valid until the next step);
-          rewards float64[num_envs]; terminations and truncations bool[num_envs]; infos. With `env_ids` all are copies,
-          of these environments alone, in their order.
+        `actions` may also be what `gymnasium.vector.utils.iterate` accepts. With `env_ids` all results are copies.
 
         Raises:
-          InvalidAction: Actions of another structure, shape or kind; nothing was sent.
-          InvalidArgument: Invalid indices; or with autoreset disabled: an episode has ended and was not reset. Nothing
-            was sent.
           EnvFailed: An environment raised an exception, or returned a value that is not one of its space. The others
             were stepped; this one fails until it is reset.
           PeerGone: A worker has ended. The message names it and its environments.
           StepTimeout: Not all workers answered in time; the message has the stacks of those that did not.
-          ResetNeeded: `reset` was not called yet.
-          EnvironmentClosed: `close` was called.
-          TandemError: As `SharedMemoryClient.step`.
+          TandemError: As `ClientVectorEnv.step`.
         """
         if not self._ready:
             raise self._not_ready_error("step")
@@ -279,7 +260,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
         Args:
           actions: As for `step`; with `half` one for each environment of this half.
-          env_ids: As for `step`. With make_vec(batch_size=...): all environments of some workers, such as those that
+          env_ids: As for `step`. With WorkerOptions.batch_size: all environments of some workers, such as those that
             `recv` has returned.
           half: 0 or 1: steps one half of the environments, `half_ids(half)`. The other half may be in a step
             meanwhile.
@@ -299,18 +280,16 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             self._batches.send(ids, actions)
 
     def recv(self, timeout: float | None = None, *, half: int | None = None) -> StepResults:
-        """Waits for the results of what was sent.
+        """Waits for the results of what was sent, as `ClientVectorEnv.recv`.
+
+        With WorkerOptions.batch_size: of the workers that are ready first, `batch_size` environments together;
+        infos["env_id"] has their indices, int64[batch_size].
 
         Args:
           timeout: Seconds; None takes the client's own.
           half: 0 or 1: of this half, which must have been sent.
 
-        Returns:
-          As `step`. With make_vec(batch_size=...): of the workers that are ready first, `batch_size` environments
-          together; infos["env_id"] has their indices, int64[batch_size].
-
         Raises:
-          NoStepPending: Nothing was sent.
           EnvFailed: As `step`. Of a half or batch, the next call returns the results. In infos, "env_failed" marks the
             environments that failed; they are truncated, with reward 0 and the observation of their reset, if there was
             one meanwhile.
@@ -343,8 +322,8 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
     def _with_stacks(self, error: StepTimeout) -> StepTimeout:
         """Returns the error with the stacks of the workers that it names."""
-        named = sorted({int(number) for number in re.findall(r"worker (\d+) \(", str(error))})
-        return StepTimeout(f"{error}{self._workers.stacks(named or None)}")
+        error.args = (f"{error}{self._workers.stacks(error.workers[:_MOST_STACKS] or None)}",)
+        return error
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]  # as Gymnasium's SyncVectorEnv has it
@@ -368,7 +347,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         Raises:
           EnvFailed: An environment raised an exception; the message has the traceback.
           PeerGone: A worker has ended.
-          StepTimeout: A worker did not answer within EngineOptions.call_timeout; the message has its stack. It goes on,
+          StepTimeout: A worker did not answer within WorkerOptions.call_timeout; the message has its stack. It goes on,
             its answer is dropped, and the next step waits for its end.
         """
         return self.call_chosen(None, name, *args, **kwargs)
@@ -426,6 +405,18 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         results = self._workers.calls.apply(what, function, ids)
         of_each = dict(zip(sorted(ids), results, strict=True))
         return tuple(of_each[env_id] for env_id in ids)
+
+
+def _add_facts(native: NativeClient, crew: Crew, failures: NDArray[np.int64], error: TandemError) -> None:
+    """Sets the attributes of an error of the region."""
+    if isinstance(error, EnvFailed) and native.last_failure is not None:
+        error.worker, error.env_id = native.last_failure
+        error.episode, step = failures[error.env_id].tolist()
+        error.step = None if step < 0 else step
+    elif isinstance(error, PeerGone):
+        crew.name_worker(error)
+    elif isinstance(error, StepTimeout):
+        error.workers = tuple(native.awaited_workers)
 
 
 def call_of_each(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Callable[[Any, int], Any]]:

@@ -58,7 +58,7 @@ def test_pickle_that_is_too_long() -> None:
     env_fn = functools.partial(RandomEnv, spaces.Sequence(spaces.Box(0, 1, (50,))), FIXED["Discrete"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        envs = _made(env_fn, engine=tandem.EngineOptions(object_bytes=64))
+        envs = _made(env_fn, engine=tandem.WorkerOptions(object_bytes=64))
     with pytest.raises(tandem.EnvFailed, match=r"expected at most 64 bytes when pickled.*object_bytes"):
         envs.reset(seed=1)
     envs.close()
@@ -126,7 +126,7 @@ def test_options_of_each_environment() -> None:
 
 def test_observations_without_copies() -> None:
     """With copy=False they are the region's memory; with copies each step has arrays of its own."""
-    with closing(_made(ENVS["image"], copy=False)) as envs:
+    with closing(_made(ENVS["image"], options=tandem.TaskOptions(copy=False))) as envs:
         first, _ = envs.reset(seed=1)
         second = envs.step(envs.action_space.sample())[0]
         assert np.shares_memory(first, second) and second.flags.c_contiguous and second.flags.writeable
@@ -221,7 +221,7 @@ def test_registered_with_our_entry_point() -> None:
     gymnasium.register(
         "Scripted-v0",
         entry_point=lambda **options: ScriptedEnv(**options),
-        vector_entry_point=functools.partial(tandem.make_vec, ScriptedEnv),
+        vector_entry_point=functools.partial(tandem.vector.make_registered, ScriptedEnv),
         max_episode_steps=2,
     )
     with closing(gymnasium.make_vec("Scripted-v0", 4)) as envs:
@@ -237,7 +237,9 @@ def test_choice_of_the_backend() -> None:
     envs = tandem.make_vec("CartPole-v1", 1, backend="python")
     assert isinstance(envs, tandem.vector.WorkerVectorEnv)
     envs.close()
-    other: Any = tandem.make_vec("Acrobot-v1", 2, max_episode_steps=3, env_kwargs={"render_mode": "rgb_array"})
+    other: Any = tandem.make_vec(
+        "Acrobot-v1", 2, render_mode="rgb_array", options=tandem.TaskOptions(max_episode_steps=3)
+    )
     assert isinstance(other, tandem.vector.WorkerVectorEnv) and other.render_mode == "rgb_array"
     other.reset(seed=0)
     assert [bool(other.step([0, 0])[3].all()) for _ in range(3)] == [False, False, True]
@@ -255,26 +257,22 @@ def test_choice_of_the_backend() -> None:
         ),
         (
             ("Acrobot-v1", 2, {"threads": 2}),
-            "threads: expected 0, found 2: .* in Python; num_workers=... is the number",
+            "threads: expected none, found 2: .* in Python; num_workers=... is the number",
         ),
-        (("Acrobot-v1", 2, {"gravity": 2}), "gravity: expected .*, found 2; .* are written env_kwargs={'gravity': 2}$"),
-        ((ScriptedEnv, 2, {"length": 2}), "length: expected .*, found 2; .* are written env_kwargs={'length': 2}$"),
-        ((ScriptedEnv, 2, {"n_envs": 2}), "n_envs: .*, found 2; use num_envs; "),
-        ((ScriptedEnv, 2, {"num_threads": 2}), "num_threads: .*, found 2; use num_workers; "),
-        ((ScriptedEnv, 2, {"num_worker": 2}), "num_worker: .*, found 2; did you mean 'num_workers'.; "),
+        ((ScriptedEnv, 2, {"n_envs": 2}), "n_envs: .*, found 2; use num_envs; .*TaskOptions.kwargs="),
         (
-            (ScriptedEnv, 2, {"render_mode": "rgb_array"}),
-            "render_mode: .*pass env_kwargs={'render_mode': 'rgb_array'},",
+            (ScriptedEnv, 2, {"options": tandem.TaskOptions(dtype=np.float32)}),
+            "TaskOptions.dtype: .*, where a wrapper of the environment does this",
         ),
-        ((ScriptedEnv, 2, {"dtype": np.float32}), "dtype: .*, where a wrapper of the environment does this"),
         ((ScriptedEnv, 2, {"num_workers": 3}), r"num_workers: expected an integer in 1 \.\. 2, found 3"),
         ((ScriptedEnv, 0, {}), "num_envs: expected an integer in 1"),
         (([ScriptedEnv] * 3, 2, {}), "num_envs: expected 3, the number of functions, found 2"),
         (([], None, {}), "task: expected a task's name"),
         (([ScriptedEnv, 3], None, {}), "task: expected a task's name"),
-        ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(restart=True)}), "use restart_workers=True"),
-        ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(server="x.py")}), "EngineOptions.server: expected None"),
-        ((ScriptedEnv, 2, {"engine": tandem.EngineOptions(flags=["--a=1"])}), "EngineOptions.flags: expected"),
+        (
+            (ScriptedEnv, 2, {"engine": tandem.EngineOptions()}),
+            "engine: expected tandem.WorkerOptions for environments",
+        ),
         ((None, 2, {"backend": "python"}), "backend: expected None or 'native' without a task"),
     ],
 )
@@ -287,11 +285,13 @@ def test_invalid_arguments(arguments: tuple[Any, Any, dict[str, Any]], text: str
 
 @pytest.mark.parametrize("functions", [ScriptedEnv, [ScriptedEnv, functools.partial(ScriptedEnv, length=5)]])
 def test_functions_get_keyword_arguments(functions: Any) -> None:
-    """As an id's environment does; the limit of steps applies, too."""
-    with closing(tandem.make_vec(functions, 2, env_kwargs={"length": 2})) as envs:
+    """As an id's environment does; the limit of steps applies, too. TaskOptions has those that it would else take."""
+    with closing(tandem.make_vec(functions, 2, length=2)) as envs:
         envs.reset(seed=0)
         assert [envs.step([0, 0])[2].tolist() for _ in range(2)] == [[False] * 2, [True] * 2]
-    with closing(tandem.make_vec(functions, 2, env_kwargs={"length": 9}, max_episode_steps=1)) as envs:
+    with closing(
+        tandem.make_vec(functions, 2, options=tandem.TaskOptions(max_episode_steps=1, kwargs={"length": 9}))
+    ) as envs:
         envs.reset(seed=0)
         assert envs.step([0, 0])[3].tolist() == [True, True]
 

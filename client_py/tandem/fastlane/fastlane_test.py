@@ -17,8 +17,8 @@ import tandem
 from tandem.fastlane import NoSuchRun, WorkerSettings
 from tools.testing import pytest_main
 
-SMALL = tandem.FastLaneConfig(width=4, height=3, capacity=4, metadata_size=16)
-METRICS = tandem.FastLaneMetrics(last_reward=1.5, rolling_return=-2.25, step_rate_hz=1000.0)
+SMALL = tandem.fastlane.FastLaneConfig(width=4, height=3, capacity=4, metadata_size=16)
+METRICS = tandem.fastlane.FastLaneMetrics(last_reward=1.5, rolling_return=-2.25, step_rate_hz=1000.0)
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def picture(seed: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 def test_defaults_are_the_protocols() -> None:
     """The defaults equal those of MOSAIC's classes."""
-    assert tandem.FastLaneConfig(84, 84) == tandem.FastLaneConfig(84, 84, 3, "RGB", 128, 0)
-    assert tandem.FastLaneMetrics() == tandem.FastLaneMetrics(0.0, 0.0, 0.0)
+    assert tandem.fastlane.FastLaneConfig(84, 84) == tandem.fastlane.FastLaneConfig(84, 84, 3, "RGB", 128, 0)
+    assert tandem.fastlane.FastLaneMetrics() == tandem.fastlane.FastLaneMetrics(0.0, 0.0, 0.0)
     with pytest.raises(AttributeError):
         SMALL.width = 5  # type: ignore[misc]
 
@@ -62,11 +62,11 @@ def test_defaults_are_the_protocols() -> None:
 def test_every_type_of_frame_arrives_as_its_bytes(run_id: str, form: Any) -> None:
     """Also non-contiguous arrays and arrays with negative strides."""
     frame = picture(1)
-    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         assert reader.latest_frame() is None
         assert writer.publish(form(frame), metrics=METRICS, metadata=b"{}") == 1
         found = reader.latest_frame()
-        assert found == tandem.FastLaneFrame(frame.tobytes(), 4, 3, 3, METRICS, b"{}", 1)
+        assert found == tandem.fastlane.FastLaneFrame(frame.tobytes(), 4, 3, 3, METRICS, b"{}", 1)
         assert found is not None and np.array_equal(found.view, frame)
         assert not found.view.flags.writeable
         assert reader.metrics() == METRICS
@@ -74,7 +74,7 @@ def test_every_type_of_frame_arrives_as_its_bytes(run_id: str, form: Any) -> Non
 
 def test_latest_frame_repeats_and_next_frame_returns_each_frame_once(run_id: str) -> None:
     """`dropped` counts the frames that `next_frame` skipped."""
-    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         heads = [writer.publish(picture(i)) for i in range(3)]
         assert heads == [1, 2, 3] and writer.head == 3
         first, again = reader.latest_frame(), reader.latest_frame()
@@ -91,8 +91,11 @@ def test_latest_frame_repeats_and_next_frame_returns_each_frame_once(run_id: str
 
 def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
     """A frame may be shorter than its slot; metadata longer than metadata_size is cut, as MOSAIC cuts it."""
-    config = tandem.FastLaneConfig(5, 1, 4, "RGBA", capacity=1, metadata_size=4)
-    with tandem.FastLaneWriter.create(run_id, config) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+    config = tandem.fastlane.FastLaneConfig(5, 1, 4, "RGBA", capacity=1, metadata_size=4)
+    with (
+        tandem.fastlane.FastLaneWriter.create(run_id, config) as writer,
+        tandem.FastLaneReader.attach(run_id) as reader,
+    ):
         writer.publish(b"0123456789abcdefghij", metadata=b"01234567")
         frame = reader.latest_frame()
         assert frame is not None and (frame.data, frame.metadata) == (b"0123456789abcdefghij", b"0123")
@@ -106,12 +109,12 @@ def test_rgba_and_short_frames_and_long_metadata(run_id: str) -> None:
 
 def test_metrics_stay_until_the_next_publish_with_metrics(run_id: str) -> None:
     """Later frames keep the metrics, as in MOSAIC's writer; metadata belongs to one frame and may be a str."""
-    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         writer.publish(picture(1))
-        assert reader.metrics() == tandem.FastLaneMetrics()
+        assert reader.metrics() == tandem.fastlane.FastLaneMetrics()
         writer.publish(picture(1), metrics=METRICS, metadata='{"a": "é"}')
         with pytest.raises(tandem.InvalidArgument):
-            writer.publish(bytes(37), metrics=tandem.FastLaneMetrics(9.0, 9.0, 9.0))
+            writer.publish(bytes(37), metrics=tandem.fastlane.FastLaneMetrics(9.0, 9.0, 9.0))
         first = reader.next_frame()
         writer.publish(picture(1))
         second = reader.next_frame()
@@ -138,7 +141,7 @@ def test_metrics_stay_until_the_next_publish_with_metrics(run_id: str) -> None:
 )
 def test_an_invalid_frame_is_refused(run_id: str, frame: Any, found: str) -> None:
     """The error is InvalidArgument, also a ValueError as in MOSAIC; nothing is published."""
-    with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer:
         with pytest.raises(tandem.InvalidArgument, match=found) as raised:
             writer.publish(frame)
         assert isinstance(raised.value, ValueError)
@@ -148,20 +151,20 @@ def test_an_invalid_frame_is_refused(run_id: str, frame: Any, found: str) -> Non
 @pytest.mark.parametrize(
     "config",
     [
-        tandem.FastLaneConfig(0, 3),
-        tandem.FastLaneConfig(3, -1),
-        tandem.FastLaneConfig(3, 3, 4),
-        tandem.FastLaneConfig(3, 3, 3, "BGR"),
-        tandem.FastLaneConfig(3, 3, capacity=0),
-        tandem.FastLaneConfig(3, 3, metadata_size=-1),
-        tandem.FastLaneConfig(1 << 20, 3),
-        tandem.FastLaneConfig(1.5, 3),  # type: ignore[arg-type]
+        tandem.fastlane.FastLaneConfig(0, 3),
+        tandem.fastlane.FastLaneConfig(3, -1),
+        tandem.fastlane.FastLaneConfig(3, 3, 4),
+        tandem.fastlane.FastLaneConfig(3, 3, 3, "BGR"),
+        tandem.fastlane.FastLaneConfig(3, 3, capacity=0),
+        tandem.fastlane.FastLaneConfig(3, 3, metadata_size=-1),
+        tandem.fastlane.FastLaneConfig(1 << 20, 3),
+        tandem.fastlane.FastLaneConfig(1.5, 3),  # type: ignore[arg-type]
     ],
 )
-def test_an_invalid_config_is_refused(run_id: str, config: tandem.FastLaneConfig) -> None:
+def test_an_invalid_config_is_refused(run_id: str, config: tandem.fastlane.FastLaneConfig) -> None:
     """The error is InvalidArgument, and no segment is created."""
     with pytest.raises(tandem.InvalidArgument):
-        tandem.FastLaneWriter.create(run_id, config)
+        tandem.fastlane.FastLaneWriter.create(run_id, config)
 
 
 def test_attach_without_a_writer_is_file_not_found() -> None:
@@ -176,7 +179,7 @@ def test_attach_without_a_writer_is_file_not_found() -> None:
 
 def test_the_end_is_reported_and_the_last_frame_stays(run_id: str) -> None:
     """After `close`, which is safe twice, each call raises ClientClosed."""
-    writer = tandem.FastLaneWriter.create(run_id, SMALL)
+    writer = tandem.fastlane.FastLaneWriter.create(run_id, SMALL)
     reader = tandem.FastLaneReader.attach(run_id)
     writer.publish(picture(1))
     assert not reader.is_invalidated() and reader.writer_alive() is True
@@ -191,7 +194,7 @@ def test_the_end_is_reported_and_the_last_frame_stays(run_id: str) -> None:
         with pytest.raises(tandem.ClientClosed):
             call()
     assert writer.closed and writer.head == 1
-    with tandem.FastLaneWriter.create(run_id, SMALL):
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL):
         assert reader.is_replaced()
     reader.close()
     reader.close()
@@ -203,13 +206,13 @@ def test_the_end_is_reported_and_the_last_frame_stays(run_id: str) -> None:
 
 def test_a_second_writer_is_refused_and_a_dead_ones_segment_replaced(run_id: str) -> None:
     """The reader attaches before the writer's death: any engine that starts removes a dead segment's name."""
-    with tandem.FastLaneWriter.create(run_id, SMALL):
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL):
         with pytest.raises(tandem.AlreadyAttached):
-            tandem.FastLaneWriter.create(run_id, SMALL)
+            tandem.fastlane.FastLaneWriter.create(run_id, SMALL)
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        doomed = tandem.FastLaneWriter.create(run_id, SMALL)
+        doomed = tandem.fastlane.FastLaneWriter.create(run_id, SMALL)
         doomed.publish(picture(1))
         os.write(write_end, b".")
         signal.pause()
@@ -218,13 +221,13 @@ def test_a_second_writer_is_refused_and_a_dead_ones_segment_replaced(run_id: str
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         assert reader.writer_alive() is False and not reader.is_invalidated()
-        with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
+        with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer:
             assert reader.is_replaced() and writer.head == 0
 
 
 def test_a_forked_child_may_not_publish(run_id: str) -> None:
     """Two writers would tear frames."""
-    with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer:
         child = os.fork()
         if child == 0:
             code = 1
@@ -242,7 +245,7 @@ def test_a_forked_child_may_not_publish(run_id: str) -> None:
 
 def test_a_forked_child_reads_on_and_does_not_know_the_writer(run_id: str) -> None:
     """In a forked child the reader returns frames; `writer_alive` is None, since the lock is the parent's."""
-    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id) as reader:
         writer.publish(picture(1))
         child = os.fork()
         if child == 0:
@@ -255,9 +258,9 @@ def test_a_forked_child_reads_on_and_does_not_know_the_writer(run_id: str) -> No
 
 def test_a_writer_finds_an_attached_reader(run_id: str) -> None:
     """The first `has_reader` call checks at once."""
-    with tandem.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id):
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer, tandem.FastLaneReader.attach(run_id):
         assert writer.has_reader()
-    with tandem.FastLaneWriter.create(run_id, SMALL) as writer:
+    with tandem.fastlane.FastLaneWriter.create(run_id, SMALL) as writer:
         assert not writer.has_reader()
 
 
@@ -269,9 +272,9 @@ def test_other_threads_run_while_a_segment_is_created(run_id: str) -> None:
     """
 
     def make(times: list[float]) -> None:
-        config = tandem.FastLaneConfig(640, 480, capacity=32)
+        config = tandem.fastlane.FastLaneConfig(640, 480, capacity=32)
         times.append(time.perf_counter())
-        with tandem.FastLaneWriter.create(run_id, config):
+        with tandem.fastlane.FastLaneWriter.create(run_id, config):
             times.append(time.perf_counter())
 
     ran_half_way = 0
@@ -290,7 +293,7 @@ def test_other_threads_run_while_a_segment_is_created(run_id: str) -> None:
 
 
 def _publish_until_stopped(run_id: str, ready: Any, stop: Any) -> None:
-    with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(64, 64, capacity=2)) as writer:
+    with tandem.fastlane.FastLaneWriter.create(run_id, tandem.fastlane.FastLaneConfig(64, 64, capacity=2)) as writer:
         ready.set()
         number = 0
         while not stop.is_set():
@@ -323,22 +326,22 @@ def test_no_frame_is_torn_between_processes(run_id: str) -> None:
 def test_tiles_are_laid_row_by_row() -> None:
     """There are ceil(sqrt(N)) rows and ceil(N / rows) columns; unused tiles are zero."""
     frames = [np.full((2, 3, 3), i + 1, np.uint8) for i in range(5)]
-    grid = tandem.tile_frames(frames)
+    grid = tandem.fastlane.tile_frames(frames)
     assert grid.shape == (6, 6, 3) and grid.dtype == np.uint8
     assert grid[::2, ::3, 0].tolist() == [[1, 2], [3, 4], [5, 0]]
     assert (grid[4:, :3] == 5).all()
     for count, shape in [(1, (2, 3)), (2, (4, 3)), (3, (4, 6)), (4, (4, 6)), (7, (6, 9)), (9, (6, 9)), (10, (8, 9))]:
-        assert tandem.tile_frames(frames[:1] * count).shape == (*shape, 3)
-    assert tandem.tile_frames(frames[:1]) is not frames[0]
+        assert tandem.fastlane.tile_frames(frames[:1] * count).shape == (*shape, 3)
+    assert tandem.fastlane.tile_frames(frames[:1]) is not frames[0]
     for bad in ([], [frames[0], frames[0][:1]], [frames[0], frames[0].astype(float)], [np.zeros(3)]):
         with pytest.raises(ValueError):
-            tandem.tile_frames(bad)
+            tandem.fastlane.tile_frames(bad)
 
 
 def test_variables_are_written_and_read_back() -> None:
     """The defaults are MOSAIC's; a worker reads variables with either prefix."""
     env: dict[str, Any] = {"PATH": "/bin"}
-    assert tandem.apply_fastlane_environment(env, fastlane_only=True, fastlane_slot=3) is env
+    assert tandem.fastlane.apply_fastlane_environment(env, fastlane_only=True, fastlane_slot=3) is env
     assert env == {
         "PATH": "/bin",
         "MOSAIC_FASTLANE_ONLY": "1",
@@ -356,7 +359,7 @@ def test_variables_are_written_and_read_back() -> None:
         with pytest.raises(ValueError, match=name.lower() if name == "VIDEO_MODE" else name):
             WorkerSettings.read({f"MOSAIC_FASTLANE_{name}": value})
     with pytest.raises(ValueError):
-        tandem.apply_fastlane_environment({}, fastlane_only=False, fastlane_slot=0, video_mode="film")
+        tandem.fastlane.apply_fastlane_environment({}, fastlane_only=False, fastlane_slot=0, video_mode="film")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     yield stopped
 
 
-def newest(run_id: str) -> tandem.FastLaneFrame:
+def newest(run_id: str) -> tandem.fastlane.FastLaneFrame:
     """Returns the newest frame, read by a new reader."""
     with tandem.FastLaneReader.attach(run_id) as reader:
         frame = reader.latest_frame()
@@ -100,7 +100,7 @@ def test_frames_and_numbers_arrive(run_id: str, clock: Clock) -> None:
             env.reset()
     frame = newest(run_id)
     assert (frame.view == 4).all()  # published 1/8 s after the first frame
-    assert frame.metrics == tandem.FastLaneMetrics(last_reward=1.0, rolling_return=4.0, step_rate_hz=32.0)
+    assert frame.metrics == tandem.fastlane.FastLaneMetrics(last_reward=1.0, rolling_return=4.0, step_rate_hz=32.0)
     tiles = {"envs": [0], "rows": 1, "columns": 1}
     assert json.loads(frame.metadata or b"") == {"step": 4, **tiles, "episodes": 1, "episode_length": 4.0}
     env.close()
@@ -286,7 +286,7 @@ def test_frames_of_vectors_are_published(mode: str, run_id: str, clock: Clock) -
         frame = newest(run_id).view
         pictures: Any = inner.render()
         assert frame.shape == (800, 1200, 3)
-        assert np.array_equal(frame, tandem.tile_frames(list(pictures[:4])))
+        assert np.array_equal(frame, tandem.fastlane.tile_frames(list(pictures[:4])))
         assert (pictures[0] != pictures[1]).any()
     envs.close()
 
@@ -332,7 +332,7 @@ def test_a_new_frame_size_creates_a_new_segment(run_id: str, clock: Clock) -> No
 
 def test_a_live_runs_id_is_refused(run_id: str) -> None:
     """`publish_frames` itself raises, not the first frame."""
-    with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(1, 1)):
+    with tandem.fastlane.FastLaneWriter.create(run_id, tandem.fastlane.FastLaneConfig(1, 1)):
         with pytest.raises(tandem.AlreadyAttached):
             tandem.publish_frames(Counting(), run_id)
 
@@ -344,7 +344,7 @@ def test_a_run_continues_without_frames_while_another_writer_has_its_id(run_id: 
     env.reset()
     for path in Path("/dev/shm").glob(f"*{run_id}*"):  # a user may remove files
         path.unlink()
-    with tandem.FastLaneWriter.create(run_id, tandem.FastLaneConfig(1, 1)) as other:
+    with tandem.fastlane.FastLaneWriter.create(run_id, tandem.fastlane.FastLaneConfig(1, 1)) as other:
         inner.shape = (2, 4, 4)  # requires a new segment
         clock.now += 1
         with pytest.warns(UserWarning, match=f"the run goes on.*{run_id}"):

@@ -19,9 +19,9 @@ class FastLaneWriter(ClosesOnExit):
     `close`, and ForkedChild if the writer belongs to the parent of this process.
 
     >>> import tandem
-    >>> config = tandem.FastLaneConfig(width=2, height=1, capacity=4)
-    >>> with tandem.FastLaneWriter.create("docs/writer", config) as writer:
-    ...     writer.publish(bytes(6), metrics=tandem.FastLaneMetrics(last_reward=1.5))
+    >>> config = tandem.fastlane.FastLaneConfig(width=2, height=1, capacity=4)
+    >>> with tandem.fastlane.FastLaneWriter.create("docs/writer", config) as writer:
+    ...     writer.publish(bytes(6), metrics=tandem.fastlane.FastLaneMetrics(last_reward=1.5))
     ...     reader = tandem.FastLaneReader.attach("docs/writer")
     ...     reader.latest_frame().metrics.last_reward
     1

@@ -13,7 +13,7 @@ from tandem.errors import InvalidArgument, NotReady, TandemError, Unsupported
 from tandem.ray.losses import Loss, NodeLost, WorkerLost
 from tandem.ray.nodes import Node, live_nodes
 from tandem.ray.placement import Placement
-from tandem.ray.worker import RolloutWorker, Started, WorkerOptions
+from tandem.ray.worker import RolloutOptions, RolloutWorker, Started
 
 _TEND_SECS = 1.0
 _MOST_FAILURES = 3  # in a row, of one worker
@@ -74,7 +74,7 @@ class Fleet:
 
     def __init__(
         self,
-        options: Callable[[int], WorkerOptions],
+        options: Callable[[int], RolloutOptions],
         placement: Placement,
         count: int | None,
         forget: Callable[[Worker], int],

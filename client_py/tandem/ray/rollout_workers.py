@@ -16,11 +16,11 @@ from tandem.ray.losses import Loss, NodeLost
 from tandem.ray.placement import Placement
 from tandem.ray.rollout import Policy, Rollout
 from tandem.ray.weights import packed
-from tandem.ray.worker import WorkerOptions
+from tandem.ray.worker import RolloutOptions
 
 _LOOK_SECS = 0.25  # the longest wait for a rollout before the nodes are looked at
 _GET_SECS = 30.0  # for a rollout that Ray calls ready
-_OWN_OPTIONS = ("task", "num_envs", "copy", "autoreset_mode")
+_OWN_OPTIONS = ("task", "num_envs", "autoreset_mode")
 
 
 class RolloutStats(NamedTuple):
@@ -81,7 +81,7 @@ def rollout_workers(
         rollouts of each worker are outstanding, but at least one.
       synchronous: Whether `collect` requests a rollout of each worker and waits for all. With a seed, the rollouts then
         do not depend on the nodes.
-      env_options: Further arguments of `tandem.make_vec`, such as {"max_episode_steps": 200}.
+      env_options: Further arguments of `tandem.make_vec`, such as {"threads": 2}; TaskOptions.copy has no effect.
       placement: Resources and time-outs; None: all cores of each node.
 
     Raises:
@@ -104,8 +104,8 @@ def rollout_workers(
     horizon = integer("horizon", horizon, 1)
     seed = None if seed is None else integer("seed", seed, 0, 2**62)
 
-    def options(cores: int) -> WorkerOptions:
-        return WorkerOptions(
+    def options(cores: int) -> RolloutOptions:
+        return RolloutOptions(
             env=env,
             env_options=given,
             num_envs=num_envs,
@@ -141,7 +141,7 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
 
     def __init__(
         self,
-        options: Callable[[int], WorkerOptions],
+        options: Callable[[int], RolloutOptions],
         placement: Placement,
         count: int | None,
         *,

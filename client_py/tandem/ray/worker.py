@@ -1,5 +1,6 @@
 """`RolloutWorker`: the class of the Ray actors: an engine, its region, and the policy, on one node."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 from tandem.client import AutoresetMode
 from tandem.doctor.finding import Level
 from tandem.doctor.shared_memory import check_mount
+from tandem.engine.options import TaskOptions
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.make_vec import cores_argument, make_vec
 from tandem.errors import OutOfSharedMemory
@@ -20,7 +22,7 @@ _SEEDS_OF_AN_INCARNATION = 2**32
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerOptions:
+class RolloutOptions:
     """What a worker needs to start.
 
     Attributes:
@@ -61,7 +63,7 @@ class Started(NamedTuple):
 class RolloutWorker:
     """Makes rollouts, one at a time. Only `refresh` may be called from another thread meanwhile."""
 
-    def __init__(self, options: WorkerOptions, worker: int, incarnation: int) -> None:
+    def __init__(self, options: RolloutOptions, worker: int, incarnation: int) -> None:
         """Starts nothing yet: `start` does, whose exceptions reach the caller as they are."""
         self._options, self._worker, self._incarnation = options, worker, incarnation
         self._newest: tuple[int, Any] = (0, None)
@@ -82,13 +84,9 @@ class RolloutWorker:
                 )
         options = self._options
         cores = cores_argument(options.env, options.env_options.get("backend"), options.num_envs, options.cores)
-        envs = make_vec(
-            options.env,
-            options.num_envs,
-            copy=False,
-            autoreset_mode=AutoresetMode.NEXT_STEP,
-            **{**cores, **options.env_options},
-        )
+        given = {**cores, **options.env_options}
+        its = dataclasses.replace(given.pop("options", None) or TaskOptions(), copy=False)
+        envs = make_vec(options.env, options.num_envs, autoreset_mode=AutoresetMode.NEXT_STEP, options=its, **given)
         self._envs = envs
         seed = None
         if options.seed is not None:

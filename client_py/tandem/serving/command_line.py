@@ -1,4 +1,4 @@
-"""`main`: an engine in Python as a program."""
+"""`serve_program`: an engine in Python as a program."""
 
 import inspect
 import os
@@ -15,8 +15,20 @@ from tandem.serving.engine import Engine
 Number = bool | int | float
 
 
-def main(engine_class: type[Engine], arguments: Sequence[str] | None) -> NoReturn:
-    """Serves an engine by a command line, and ends the program; see `Engine.main`."""
+def serve_program(engine_class: type[Engine], arguments: Sequence[str] | None = None) -> NoReturn:
+    """Serves an engine by a command line, and ends the program; `launch_engine(server="engine.py")` starts it.
+
+    The flags are those of every engine's program, such as --name, --num_envs and --seed, and one for each argument of
+    the class that has a number as default. The class is called with num_envs and these numbers.
+
+    Args:
+      engine_class: The class, such as `MyEngine`.
+      arguments: The words of the command line; None: those of the program.
+
+    Raises:
+      SystemExit: At the end: 0 stopped, 1 failed, 2 a wrong flag, or InvalidArgument from the class.
+      InvalidArgument: The class has an argument without a default, or one with the name of a standard flag.
+    """
     from tandem._engine import serve_by_command_line
 
     defaults = flags_of(engine_class)
@@ -56,8 +68,8 @@ def flags_of(engine_class: type[Engine]) -> dict[str, Number]:
             continue
         if parameter.default is parameter.empty:
             raise InvalidArgument(
-                f"{engine_class.__name__}: expected a default of argument {parameter.name!r}, found none; main() makes "
-                "a flag of each argument whose default is a number"
+                f"{engine_class.__name__}: expected a default of argument {parameter.name!r}, found none; an "
+                "argument whose default is a number becomes a flag"
             )
         if isinstance(parameter.default, bool | int | float):
             flags[parameter.name] = parameter.default

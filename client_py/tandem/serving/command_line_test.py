@@ -1,4 +1,4 @@
-"""`Engine.main`: an engine in Python as a program."""
+"""`serve_program`: an engine in Python as a program."""
 
 import os
 import signal
@@ -55,14 +55,14 @@ def test_arguments_must_have_defaults() -> None:
             super().__init__(num_envs)
 
     with pytest.raises(tandem.InvalidArgument, match="expected a default of argument 'size'"):
-        Demanding.main([])
+        tandem.serve_program(Demanding, [])
 
     class Late(Counter):
         def __init__(self, size: int = 3) -> None:
             super().__init__(size)
 
     with pytest.raises(tandem.InvalidArgument, match="expected num_envs as first argument"):
-        Late.main([])
+        tandem.serve_program(Late, [])
 
 
 def test_standard_flags_are_taken() -> None:
@@ -73,7 +73,7 @@ def test_standard_flags_are_taken() -> None:
             super().__init__(num_envs)
 
     with pytest.raises(tandem.InvalidArgument, match="argument 'seed' of the engine"):
-        Seeded.main([])
+        tandem.serve_program(Seeded, [])
 
 
 def test_help_lists_the_engines_flags() -> None:
@@ -103,11 +103,12 @@ def test_wrong_flags_print_one_line(flag: str, text: str) -> None:
 def test_a_class_that_raises_prints_its_traceback() -> None:
     """The exit code is 1; the last line has the error."""
     program = (
+        "import tandem\n"
         "from tandem.testing.python_engines import Counter\n"
         "class Broken(Counter):\n"
         "    def __init__(self, num_envs):\n"
         "        raise OSError('no robot')\n"
-        "Broken.main()\n"
+        "tandem.serve_program(Broken)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
@@ -147,8 +148,8 @@ def test_make_vec_starts_a_python_file() -> None:
         ({"task": "Ant-v5"}, r"task: expected none, found 'Ant-v5': .* no flag --task; omit it, or .*'--NAME=VALUE"),
         ({"model": "a.xml"}, r"model: expected none, found 'a.xml': .* no flag --model; omit it, .* --help lists them"),
         ({"truncate_after": 3}, r"truncate_after: expected none, found 3: .*\(flags=\('--truncate_after=3',\)\); its"),
-        ({"env_kwargs": {"x": "y"}}, 'x: expected none, found "y": .* no flag --task_options; omit it, or'),
-        ({"num_workers": 2}, "num_workers: expected None, found 2: it is no option of an engine, which has no worker"),
+        ({"x": "y"}, 'x: expected none, found "y": .* no flag --task_options; omit it, or'),
+        ({"num_workers": 2}, "num_workers: expected none, found 2: it is no option of a task in C.*; threads"),
         ({"flags": ("--no_such=1",)}, "expected one of the flags --.* --truncate_after .*, found '--no_such=1';"),
     ],
     ids=lambda value: str(value)[:20],

@@ -3,7 +3,7 @@
 from __future__ import annotations  # short signatures in `help`
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -73,11 +73,11 @@ class Engine:
     ...         arrays.terminateds[envs] = False
     ...         arrays.truncateds[envs] = self.count[envs] >= 100
 
-    `tandem.serve(Counter(4), name="demo")` serves it until Ctrl-C, and `Counter.main()` by a command line. All methods
-    but `reset` and `step` are optional: most make a service of the engine available (docs/commands.md). One thread
-    calls all methods, one at a time. If a method raises, the call fails with `EngineFailed` and the exception's text,
-    the traceback goes to the engine's log, and the engine continues to serve. A method may also raise
-    `tandem.Unsupported` or `tandem.InvalidArgument`, which the caller of a service gets as such.
+    `tandem.serve(Counter(4), name="demo")` serves it until Ctrl-C, and `tandem.serve_program(Counter)` by a command
+    line. All methods but `reset` and `step` are optional: most make a service of the engine available
+    (docs/commands.md). One thread calls all methods, one at a time. If a method raises, the call fails with
+    `EngineFailed` and the exception's text, the traceback goes to the engine's log, and the engine continues to serve.
+    A method may also raise `tandem.Unsupported` or `tandem.InvalidArgument`, which the caller of a service gets.
 
     Attributes:
       num_envs: Number of environments.
@@ -143,24 +143,6 @@ class Engine:
 
     def clear_client_state(self) -> None:
         """Undoes changes of services, such as moved entities and contracts. A reset of all environments follows."""
-
-    @classmethod
-    def main(cls, arguments: Sequence[str] | None = None) -> NoReturn:
-        """Serves this engine by a command line, and ends the program; `launch_engine(server="engine.py")` starts it.
-
-        The flags are those of every engine's program, such as --name, --num_envs and --seed, and one for each argument
-        of the class that has a number as default. The class is called with num_envs and these numbers.
-
-        Args:
-          arguments: The words of the command line; None: those of the program.
-
-        Raises:
-          SystemExit: At the end: 0 stopped, 1 failed, 2 a wrong flag, or InvalidArgument from the class.
-          InvalidArgument: The class has an argument without a default, or one with the name of a standard flag.
-        """
-        from tandem.serving.command_line import main
-
-        main(cls, arguments)
 
     def entities(self, env: int) -> Sequence[Entity]:
         """Returns the entities of an environment, for the service scene. Their ids are 1, 2, ... in each.

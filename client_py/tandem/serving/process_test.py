@@ -187,7 +187,7 @@ def test_an_engine_without_standard_streams_may_print(name: str) -> None:
         "    for stream in range(3):\n"
         "        os.close(stream)\n"
         "    os.execv(sys.executable, sys.orig_argv)\n"
-        "Printing.main(['--name', sys.argv[1], '--num_envs=3'])\n"
+        "tandem.serve_program(Printing, ['--name', sys.argv[1], '--num_envs=3'])\n"
     )
     process = start_python(program, name)
     with _attach(name) as client:

@@ -48,7 +48,7 @@ class Connection:
             name = f"target, from {TARGET_VARIABLE}"
             target = os.environ.get(TARGET_VARIABLE) or DEFAULT_TARGET
         if not isinstance(target, str) or not target:
-            raise InvalidArgument(f"{name}: expected HOST:PORT or unix:PATH, found {shown(target)}")
+            raise InvalidArgument.of(name, f"expected HOST:PORT or unix:PATH, found {shown(target)}")
         _check_ports(name, text(name, target))
         self.target = target
         token = read_token(token_file)
@@ -207,8 +207,8 @@ def _check_ports(name: str, target: str) -> None:
     for address in addresses[1].split(","):
         found = _HOST_AND_PORT.fullmatch(address)
         if found and not (re.fullmatch("[0-9]{1,5}", found[1]) and 1 <= int(found[1]) <= _LAST_PORT):
-            raise InvalidArgument(
-                f"{name}: expected HOST:PORT with a port in 1 .. {_LAST_PORT}, or unix:PATH, found {shown(target)}"
+            raise InvalidArgument.of(
+                name, f"expected HOST:PORT with a port in 1 .. {_LAST_PORT}, or unix:PATH, found {shown(target)}"
             )
 
 

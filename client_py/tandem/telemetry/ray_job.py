@@ -110,10 +110,10 @@ class _Job:
     def _info(self) -> Any:
         try:
             return self._client.get_job_info(self._run_id)
-        except RuntimeError as error:
-            if "status code 404" in str(error):
-                return None
-            raise
+        except RuntimeError:  # also of a job that Ray does not know: the error has no field that says so
+            if any(job.submission_id == self._run_id for job in self._client.list_jobs()):
+                raise
+            return None
 
     def _submit(self) -> dict[str, str] | None:
         self._record.touch(exist_ok=False)

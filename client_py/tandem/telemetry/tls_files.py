@@ -82,8 +82,8 @@ class TlsFiles:
             try:
                 text = Path(path).read_bytes()
             except (OSError, ValueError) as error:
-                raise InvalidArgument(f"tls: expected a file that can be read, found: {error}") from error
+                raise InvalidArgument.of("tls", f"expected a file that can be read, found: {error}") from error
             if b"-----BEGIN" not in text:  # grpc would fail at each call, without a reason
-                raise InvalidArgument(f"tls: expected a PEM file, found another: {path}")
+                raise InvalidArgument.of("tls", f"expected a PEM file, found another: {path}")
             texts.append(text)
         return load().grpc.ssl_channel_credentials(*texts)

@@ -15,20 +15,20 @@ _MOST_FILE_BYTES = 4096
 _TOKEN = re.compile(rb"[!-~]+")
 
 
-def read_token(token_file: str | os.PathLike[str] | None) -> str | None:
+def read_token(token_file: str | os.PathLike[str] | None, name: str = "token_file") -> str | None:
     """Returns a token file's content without the white space around it; None: no file is named.
 
     Args:
       token_file: The file's path; None: the environment variable TANDEM_TOKEN_FILE, if it is set.
+      name: What error messages call the argument.
 
     Raises:
       AccessDenied: The file belongs to another user, or other users may read it.
       InvalidArgument: No readable file, or no token in it.
       ModuleNotFoundError: A file is named, and grpcio or protobuf is missing.
     """
-    name = "token_file"
     if token_file is None:
-        name = f"token_file, from {TOKEN_VARIABLE}"
+        name = f"{name}, from {TOKEN_VARIABLE}"
         token_file = os.environ.get(TOKEN_VARIABLE) or None
         if token_file is None:
             return None

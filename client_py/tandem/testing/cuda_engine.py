@@ -132,4 +132,4 @@ class CudaCounter(tandem.Engine):
 
 
 if __name__ == "__main__":
-    CudaCounter.main()
+    tandem.serve_program(CudaCounter)

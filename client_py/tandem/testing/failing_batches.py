@@ -169,10 +169,10 @@ class Life:
         envs: Any = tandem.make_vec(
             [lambda env_id=env_id: Tracked(env_id) for env_id in range(NUM_ENVS)],
             num_workers=self.num_workers,
-            batch_size=2 if self.kind == "batches" else None,
-            restart_workers=self.restarts,
             autoreset_mode=self.mode.value,
-            engine=tandem.EngineOptions(timeout=60.0),
+            engine=tandem.WorkerOptions(
+                restart=self.restarts, timeout=60, batch_size=2 if self.kind == "batches" else None
+            ),
         )
         self.envs = envs
         counts[f"{self.kind}, {self.mode.value}"] += 1

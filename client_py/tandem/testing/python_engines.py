@@ -84,4 +84,4 @@ def serving(engine: tandem.Engine, **options: Any) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    Counter.main()
+    tandem.serve_program(Counter)

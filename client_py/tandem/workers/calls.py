@@ -140,11 +140,13 @@ class Calls:
             except TimeoutError:
                 if crew.extended(deadline, [index]):
                     continue
-                raise StepTimeout(
+                late = StepTimeout(
                     f"{request.what}: expected an answer in time, found none of worker {index} ({worker}). It goes on, "
-                    "and steps wait for its end. Raise EngineOptions.call_timeout, or see where it is:"
+                    "and steps wait for its end. Raise WorkerOptions.call_timeout, or see where it is:"
                     f"{crew.stacks()}"
-                ) from None
+                )
+                late.workers = (index,)
+                raise late from None
             except (EOFError, ConnectionError):
                 crew.await_replacement(request.what, worker)
                 continue

@@ -60,6 +60,7 @@ class Crew:
       imports: Descriptor of `worker.Files.imports`.
       log: What the supervisor's interpreter writes before the supervisor works.
       reason: Why the supervisor ends, such as a worker that ended, and how; "": it has said nothing of its end.
+      ended: The worker whose end is the reason; None: none.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Crew:
         process, supervisor, log = started
         self.workers, self.process, self.supervisor, self.reason = workers, process, supervisor, ""
         self.log, self.imports = log, imports
+        self.ended: int | None = None
         self._owner = os.getpid()
         _channels.add(supervisor)
 
@@ -100,7 +102,7 @@ class Crew:
             worker.channel, worker.last_end = Channel.of_fd(fds[0]), before
             _channels.add(worker.channel)
         elif message[0] == "ended":
-            self.reason = message[1]
+            self.reason, self.ended = message[1:]
 
     def note(self, worker: WorkerHandle, message: Any, fds: list[int]) -> None:
         """Notes what a worker's process says of itself."""
@@ -122,7 +124,21 @@ class Crew:
             self.take_news(what)
 
     def _gone(self, what: str, found: str) -> PeerGone:
-        return PeerGone(f"{what}: expected processes that answer, found that {found}; {NEXT_OF_ENVIRONMENTS}")
+        error = PeerGone(f"{what}: expected processes that answer, found that {found}; {NEXT_OF_ENVIRONMENTS}")
+        self._add_worker(error)
+        return error
+
+    def name_worker(self, error: PeerGone) -> None:
+        """Sets the attributes of an error of the region: the worker whose end the supervisor has announced."""
+        if self._owner == os.getpid():
+            with contextlib.suppress(PeerGone):
+                self.take_news("")
+        self._add_worker(error)
+
+    def _add_worker(self, error: PeerGone) -> None:
+        if self.ended is not None:
+            worker = self.workers[self.ended]
+            error.worker, error.env_ids = self.ended, tuple(range(worker.first_env, worker.first_env + worker.num_envs))
 
     def replaced(self, what: str, worker: WorkerHandle) -> PeerGone:
         """Returns the error for a call that a worker has not answered since its process was replaced."""

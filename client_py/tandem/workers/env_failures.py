@@ -6,7 +6,6 @@
         text = failure(env, 3, error, 0, 17)
 
 Its last line names the place, such as "in environment 3, my_envs.MyEnv (My-v0), episode 0, step 17", or "..., reset".
-`tandem.errors` reads numbers from it.
 """
 
 import traceback

@@ -1,7 +1,4 @@
-"""EnvRows compared with Gymnasium's SyncVectorEnv; reset flags, episodes, arguments.
-
-Its overhead in a step is measured by: python -m tandem.testing.time_env_rows
-"""
+"""EnvRows compared with Gymnasium's SyncVectorEnv; reset flags, episodes, arguments."""
 
 import functools
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """`MemoryFiles`: what the trainer process shares with the supervisor and the workers, beside the region.
 
-    with MemoryFiles(info_bytes=2**16, import_bytes=64) as files:
+    with MemoryFiles(info_bytes=2**16, import_bytes=64, failure_bytes=128) as files:
         channel.send(("start", start), files.fds)  # worker.Files has the same order
 
 Only the trainer and the processes that it has started have descriptors of these files.
@@ -21,10 +21,11 @@ class MemoryFiles(ClosesOnExit):
       options: The options of a reset.
       requests: The requests to the workers.
       imports: Descriptor of `worker.Files.imports`.
+      failures: Descriptor of `worker.Files.failures`.
       fds: Descriptors of all files, in the order of `worker.Files`; none after `close`.
     """
 
-    def __init__(self, info_bytes: int, import_bytes: int, frame_bytes: int = 0) -> None:
+    def __init__(self, info_bytes: int, import_bytes: int, failure_bytes: int, frame_bytes: int = 0) -> None:
         """Makes the files; frame_bytes 0: without one for frames.
 
         Raises:
@@ -38,7 +39,9 @@ class MemoryFiles(ClosesOnExit):
             self.requests = made.enter_context(SharedValue.new("tandem-requests"))
             self.imports = new_memory_file("tandem-imports", import_bytes)
             made.callback(os.close, self.imports)
-            fds = [self.infos, self.options.fd, self.requests.fd, self.imports]
+            self.failures = new_memory_file("tandem-failures", failure_bytes)
+            made.callback(os.close, self.failures)
+            fds = [self.infos, self.options.fd, self.requests.fd, self.imports, self.failures]
             if frame_bytes:
                 fds.append(new_memory_file("tandem-frames", frame_bytes))
                 made.callback(os.close, fds[-1])

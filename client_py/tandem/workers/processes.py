@@ -14,6 +14,7 @@ import numpy as np
 
 from tandem import _native, errors
 from tandem.arguments import shown
+from tandem.engine.options import WorkerOptions
 from tandem.errors import EngineStartFailed, InvalidArgument, PeerGone, TandemError
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.workers.calls import Calls
@@ -24,7 +25,7 @@ from tandem.workers.launch import environ, launched, make_room_for_files
 from tandem.workers.memory_files import MemoryFiles
 from tandem.workers.row_fields import FieldsPlan, plan_fields
 from tandem.workers.supervisor import Start
-from tandem.workers.worker import Serving, different_spaces
+from tandem.workers.worker import Serving, different_spaces, failures_in
 from tandem.workers.worker_handle import WorkerHandle
 
 _GRACE_SECS = 5.0  # for environments to close
@@ -44,6 +45,8 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
       spec: Of the first environment.
       fields: What the region's fields are.
       info_areas: Of all workers; none after `close`.
+      crew: The processes.
+      failures: As `worker.Files.failures`; empty after `close`.
       calls: Calls of the environments.
     """
 
@@ -53,14 +56,9 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         self,
         env_fns: Sequence[bytes],
         num_workers: int,
+        options: WorkerOptions,
         *,
         preload: Sequence[str] = (),
-        restarts: bool = False,
-        info_bytes: int | None = None,
-        object_bytes: int = 2**16,
-        wait_strategy: str = "adaptive",
-        start_timeout: float = 60.0,
-        call_timeout: float = 10.0,
         frames: FramePlan | None = None,
     ) -> None:
         """Starts the processes; returns when all environments are made and served.
@@ -68,13 +66,8 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         Args:
           env_fns: A pickle of each environment's function.
           num_workers: Number of worker processes; at most one for each environment.
+          options: Restarts, time-outs, waiting, sizes.
           preload: Modules to import once, before the workers are forked; they must start no threads.
-          restarts: Whether a worker that dies is started again.
-          info_bytes: Room for each worker's infos; None: 64 KiB, and 1 KiB for each of its environments.
-          object_bytes: Longest pickle of a part of an observation or action without a type of its own.
-          wait_strategy: How workers wait, as for `SharedMemoryClient`.
-          start_timeout: Seconds that making the environments may take, without imports.
-          call_timeout: Seconds that a call of the environments may take, without imports.
           frames: What viewers are shown; None: nothing.
 
         Raises:
@@ -92,29 +85,32 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         firsts = [sum(counts[:index]) for index in range(num_workers)]
         self._workers = [WorkerHandle(first, count) for first, count in zip(firsts, counts, strict=True)]
         most = max(counts)
-        self._info_bytes = _whole_pages(2**16 + 2**10 * most if info_bytes is None else info_bytes)
+        self._info_bytes = _whole_pages(2**16 + 2**10 * most if options.info_bytes is None else options.info_bytes)
         self._has_options = False
         self._frames = frames
         self.info_areas: list[InfoArea] = []
         make_room_for_files(_FILES_OF_WORKER * num_workers + _OTHER_FILES)
-        deadline = Deadline(start_timeout)
+        deadline = Deadline(options.start_timeout)
         with contextlib.ExitStack() as started:
             frame_bytes = 0 if frames is None else FrameBoard.bytes_of(frames)
             self._files = started.enter_context(
-                MemoryFiles(self._info_bytes * num_workers, 8 * num_workers, frame_bytes)
+                MemoryFiles(self._info_bytes * num_workers, 8 * num_workers, 16 * self.num_envs, frame_bytes)
             )
             self._process, self._supervisor, _ = supervisor = launched()
             started.pop_all()
-        self._crew = Crew(self._workers, supervisor, self._files.imports)
-        self.calls = Calls(self._crew, self._files.requests, call_timeout)
+        self.crew = Crew(self._workers, supervisor, self._files.imports)
+        self.failures = failures_in(self._files.failures)
+        self.calls = Calls(
+            self.crew, self._files.requests, options.timeout if options.call_timeout is None else options.call_timeout
+        )
         try:
             rows = [(worker.first_env, worker.num_envs) for worker in self._workers]
-            start = Start(list(sys.path), environ(), list(preload), list(env_fns), rows, restarts)
+            start = Start(list(sys.path), environ(), list(preload), list(env_fns), rows, options.restart)
             with contextlib.suppress(ConnectionError):  # it has ended; the wait has the reason
                 self._supervisor.send(("start", start), self._files.fds)
             self._await_environments(deadline)
-            self.fields = self._plan(object_bytes)
-            self._open(wait_strategy, deadline)
+            self.fields = self._plan(options.object_bytes)
+            self._open(options.wait, deadline)
         except BaseException:
             self.close(0.0)  # workers that do not serve yet cannot be asked to end
             raise
@@ -150,8 +146,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
             if modes[env_id] != "rgb_array":
                 raise InvalidArgument(
                     f"frames: expected environments with render_mode 'rgb_array', found {modes[env_id]!r} of "
-                    f'environment {env_id}; pass env_kwargs={{"render_mode": "rgb_array"}}, or a function that makes '
-                    "them so"
+                    f'environment {env_id}; pass render_mode="rgb_array", or a function that makes them so'
                 )
 
     def _open(self, wait_strategy: str, deadline: Deadline) -> None:
@@ -199,20 +194,20 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                 raise errors.from_native(message[1], message[2], self.name)
             if message[0] == kind:
                 return fds
-            self._crew.note_news(message, fds)
+            self.crew.note_news(message, fds)
 
     def _start_failed(self) -> EngineStartFailed:
-        return EngineStartFailed(f"workers: expected them to serve, found that {self._crew.how_it_ended()}")
+        return EngineStartFailed(f"workers: expected them to serve, found that {self.crew.how_it_ended()}")
 
     def _await_environments(self, deadline: Deadline) -> None:
         while indices := [index for index, worker in enumerate(self._workers) if worker.report is None]:
             late = [self._workers[index] for index in indices if self._workers[index].channel is not None]
             fds = [worker.channel.fileno() for worker in late if worker.channel is not None]
             ready = wait([self._supervisor.fileno(), *fds], deadline.left())
-            if not ready and not self._crew.extended(deadline, indices):
+            if not ready and not self.crew.extended(deadline, indices):
                 raise EngineStartFailed(
                     f"workers: expected all environments in time, found that workers {indices} still make theirs; "
-                    f"raise EngineOptions.start_timeout, or see where they are:{self.stacks()}"
+                    f"raise WorkerOptions.start_timeout, or see where they are:{self.stacks()}"
                 )
             try:
                 for worker, fd in zip(late, fds, strict=True):
@@ -229,8 +224,8 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
 
     def _take_news(self) -> None:
         try:
-            self._crew.take_news("make_vec")
-            if not self._crew.reason:
+            self.crew.take_news("make_vec")
+            if not self.crew.reason:
                 return
         except PeerGone:
             pass
@@ -245,11 +240,11 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         message, fds = worker.channel.receive()
         if message[0] == "failed":
             raise EngineStartFailed(f"workers: an environment could not be made:\n{message[1]}")
-        self._crew.note(worker, message, fds)
+        self.crew.note(worker, message, fds)
 
     def stacks(self, workers: Sequence[int] | None = None) -> str:
         """Returns the Python stacks of workers' processes, as `Crew.stacks`."""
-        return self._crew.stacks(workers)
+        return self.crew.stacks(workers)
 
     def poll(self) -> int | None:
         """Returns the exit code of the supervisor, or None while it runs."""
@@ -264,7 +259,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         if self._owner != os.getpid():
             return
         try:
-            self._crew.end(secs)
+            self.crew.end(secs)
         finally:
             self._release()
             with contextlib.suppress(TandemError):  # a supervisor that was killed leaves it
@@ -272,13 +267,15 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
 
     def _release(self) -> None:
         """Closes all descriptors; the supervisor then ends. A second call has no effect."""
-        self._crew.release()
+        errors.details.pop(self.name, None)
+        self.crew.release()
         self._files.close()
         self.info_areas = []
+        self.failures = np.empty((0, 2), np.int64)  # unmaps the file
 
     def __del__(self) -> None:
         """Ends the processes, without waiting, if `close` was not called."""
-        if hasattr(self, "_crew"):
+        if hasattr(self, "crew"):
             self._release()
 
     def set_reset_options(self, options: Any) -> None:

@@ -110,7 +110,7 @@ class PickledRows:
         if len(data) > room:
             raise InvalidArgument(
                 f"a value of the type {type(value).__name__}: expected at most {room} bytes when pickled, found "
-                f"{len(data)}; EngineOptions(object_bytes=...) sets the limit"
+                f"{len(data)}; WorkerOptions(object_bytes=...) sets the limit"
             )
         row[:_LENGTH_BYTES].view(np.uint64)[0] = len(data)
         row[_LENGTH_BYTES : _LENGTH_BYTES + len(data)] = np.frombuffer(data, np.uint8)

@@ -245,11 +245,11 @@ class _Supervisor:
         """Awaits the trainer's order; it is "close" if a worker ends before."""
         while not self._trainer.is_readable():
             self._inputs.poll()
-            for process, rows in zip(self._workers, self._start.rows, strict=True):
+            for index, (process, rows) in enumerate(zip(self._workers, self._start.rows, strict=True)):
                 if (status := process.ended()) is not None:
                     code = os.waitstatus_to_exitcode(status)
                     its = f"a worker ({WorkerHandle(*rows, pid=process.pid)}) {how_it_ended(code)} while it made them"
-                    self._announce_end(f"{its}; {OUT_OF_MEMORY if code == -signal.SIGKILL else _CRASHED}")
+                    self._announce_end(f"{its}; {OUT_OF_MEMORY if code == -signal.SIGKILL else _CRASHED}", index)
                     return ["close"]
         return self._trainer.receive()[0]
 
@@ -311,21 +311,21 @@ class _Supervisor:
             now = time.monotonic()
             starts = [start for start in process.starts if now - start < _RESTARTS_SECS]
             if not self._start.restarts:
-                text += "; restart_workers=True starts it again"
+                text += "; WorkerOptions(restart=True) starts it again"
             elif len(starts) >= _MOST_RESTARTS:
                 text += f"; it was started again {_MOST_RESTARTS} times in the last {_RESTARTS_SECS:.0f} s"
             if not self._start.restarts or len(starts) >= _MOST_RESTARTS or not region.replace_worker(index):
+                self._announce_end(text, index)  # before the client sees the end
                 region.end(text)
-                self._announce_end(text)
                 return False
             self._inputs.unregister(process.end)  # a fork may still have a copy
             process.close()
             self._workers[index] = self._forked(index, [*starts, now], found)
         return True
 
-    def _announce_end(self, reason: str) -> None:
+    def _announce_end(self, reason: str, worker: int | None = None) -> None:
         if self._trainer.has_room():  # else the trainer does not wait for the text
-            self._trainer.send(("ended", reason))
+            self._trainer.send(("ended", reason, worker))
 
     def _stop(self, secs: float) -> None:
         """Waits for the workers' ends for at most these seconds."""

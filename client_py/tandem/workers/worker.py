@@ -31,12 +31,13 @@ from typing import Any, NamedTuple, NoReturn
 import cloudpickle
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from tandem import _native
 from tandem.errors import InvalidArgument
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.channel import Channel
-from tandem.workers.env_failures import failure_text
+from tandem.workers.env_failures import failure, failure_text
 from tandem.workers.frames import FrameBoard, FramePainter, FramePlan
 from tandem.workers.row_arrays import RowArrays
 from tandem.workers.row_fields import arrays_of
@@ -59,6 +60,7 @@ class Files(NamedTuple):
       options: The options of a reset, a SharedValue.
       requests: A SharedValue; see above.
       imports: When each worker began its last import: float64, in seconds of time.monotonic().
+      failures: Episode and step of the last failure of each environment, int64[environments, 2]; step -1: a reset.
       frames: A FrameBoard; -1: there are no frames.
     """
 
@@ -66,7 +68,13 @@ class Files(NamedTuple):
     options: int
     requests: int
     imports: int
+    failures: int
     frames: int = -1
+
+
+def failures_in(fd: int) -> NDArray[np.int64]:
+    """Returns the array of the file `failures`."""
+    return np.frombuffer(mmap.mmap(fd, 0), np.int64).reshape(-1, 2)
 
 
 class Report(NamedTuple):
@@ -253,6 +261,7 @@ class _Worker:
         observation_space, action_space = pickle.loads(serving.spaces)
         first, count = side.first_env, side.num_envs
         area = mmap.mmap(files.infos, serving.info_bytes, offset=worker * serving.info_bytes)
+        self._failures = failures_in(files.failures)
         columns: Any = {name: array[first : first + count] for name, array in side.arrays.items()} | {
             role: side.fields[role, ""][first : first + count]
             for role in ("reward", "status", "episode_return", "episode_length")
@@ -278,6 +287,7 @@ class _Worker:
             info_area=np.frombuffer(area, np.uint8),
             current=side.current,
             stop=Stop,
+            failure=self._failure,
             first_env=first,
             restarted=side.restarted,
         )
@@ -286,6 +296,10 @@ class _Worker:
             board = FrameBoard(files.frames, serving.frames)
             rewards = side.fields["reward", ""][first : first + count]
             self._painter = FramePainter(board, serving.frames, worker, first, envs, self._rows, rewards, side.current)
+
+    def _failure(self, env: gymnasium.Env[Any, Any], env_id: int, error: BaseException, episode: int, step: int) -> str:
+        self._failures[env_id] = episode, step  # before the text reaches the trainer
+        return failure(env, env_id, error, episode, step)
 
     def serve(self) -> None:
         """Steps the environments until the supervisor stops it, or the trainer is gone; then closes them."""

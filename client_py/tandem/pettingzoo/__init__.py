@@ -12,13 +12,13 @@ from typing import Any
 import gymnasium
 
 from tandem import client
-from tandem.arguments import flag, integer
-from tandem.engine.options import EngineOptions
+from tandem.arguments import integer
+from tandem.engine.options import WorkerOptions
 from tandem.environments.make_vec import autoreset_mode_of
-from tandem.environments.parallel_vector import JointVectorEnv, ParallelVectorEnv
 from tandem.environments.python_backend import start_workers
 from tandem.environments.worker_vector import functions_of
-from tandem.workers.joint_env import JointEnv
+from tandem.pettingzoo.joint_env import JointEnv
+from tandem.pettingzoo.parallel_vector import JointVectorEnv, ParallelVectorEnv
 
 __all__ = ["ParallelVectorEnv", "parallel_vec"]
 
@@ -28,9 +28,8 @@ def parallel_vec(
     num_envs: int | None = None,
     *,
     num_workers: int | None = None,
-    restart_workers: bool = False,
     autoreset_mode: client.AutoresetMode | gymnasium.vector.AutoresetMode | str = client.AutoresetMode.SAME_STEP,
-    engine: EngineOptions | None = None,
+    engine: WorkerOptions | None = None,
 ) -> ParallelVectorEnv:
     """Starts workers with ParallelEnvs; `close`, or the end of this process, ends them.
 
@@ -39,7 +38,6 @@ def parallel_vec(
         spaces: Box, Discrete, MultiDiscrete, MultiBinary, or Dict or Tuple of them.
       num_envs: Number of environments, each with a row for every agent; None: 1, or the number of functions.
       num_workers: As for `tandem.make_vec`.
-      restart_workers: As for `tandem.make_vec`.
       autoreset_mode: When the end of an environment is followed by its reset. SuperSuit has SAME_STEP.
       engine: As for `tandem.make_vec`.
 
@@ -49,7 +47,6 @@ def parallel_vec(
       InvalidArgument: An invalid argument, or environments with different agents.
       TandemError: As `tandem.make_vec`.
     """
-    options = EngineOptions() if engine is None else engine
     count = None if num_envs is None else integer("num_envs", num_envs, 1, 2**24)
     env_fns = functions_of(env_fn, count, argument="env_fn")
     # One object for each function, by its id: start_workers pickles each object once.
@@ -59,9 +56,8 @@ def parallel_vec(
     attached, workers = start_workers(
         [joint_fns[id(each)] for each in env_fns],
         num_workers=num_workers,
-        restarts=flag("restart_workers", restart_workers, after=""),
         mode=autoreset_mode_of(autoreset_mode),
-        options=options,
+        options=WorkerOptions() if engine is None else engine,
     )
     joint = JointVectorEnv(attached, workers)
     try:

@@ -32,7 +32,7 @@ from tandem.spaces.trees import assign
 from tandem.workers.processes import WorkerProcesses
 
 if TYPE_CHECKING:
-    from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
+    from tandem.sb3 import SharedMemoryVecEnv
 
 
 class JointVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
@@ -350,7 +350,7 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
         """
         self._joint.as_sb3()  # for its checks, and for the mode
         self._adopt_mode()
-        from tandem.environments.sb3_vec_env import SharedMemoryVecEnv
+        from tandem.sb3 import SharedMemoryVecEnv
 
         return SharedMemoryVecEnv(self)
 

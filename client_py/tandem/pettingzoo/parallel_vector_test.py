@@ -11,9 +11,9 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import tandem
+from tandem.pettingzoo.joint_env import JointEnv
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.parallel_envs import LoopedEnvs, Tag, assert_rows
-from tandem.workers.joint_env import JointEnv
 from tools.testing import pytest_main
 
 
@@ -302,8 +302,8 @@ def test_different_agents_are_refused() -> None:
     ("arguments", "text"),
     [
         ({"env_fn": 5}, "env_fn: expected a function that makes an environment, .*, found 5"),
-        ({"engine": 5}, "engine: expected tandem.EngineOptions, found 5"),
-        ({"engine": tandem.EngineOptions(restart=True)}, "EngineOptions.restart: .* restart_workers=True"),
+        ({"engine": 5}, "engine: expected tandem.WorkerOptions, found 5"),
+        ({"engine": tandem.WorkerOptions(batch_size=2)}, "WorkerOptions.batch_size: expected None, found 2"),
         ({"num_envs": 0}, "num_envs: "),
     ],
 )
@@ -337,7 +337,9 @@ def test_a_worker_that_is_started_again(mode: AutoresetMode) -> None:
             return super().step(actions)
 
     with closing(
-        tandem.pettingzoo.parallel_vec(Fatal, 2, num_workers=2, restart_workers=True, autoreset_mode=mode)
+        tandem.pettingzoo.parallel_vec(
+            Fatal, 2, num_workers=2, engine=tandem.WorkerOptions(restart=True), autoreset_mode=mode
+        )
     ) as envs:
         envs.reset(seed=1)
         envs.step(np.zeros(6, int))
