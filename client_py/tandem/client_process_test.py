@@ -158,17 +158,6 @@ def test_stopped_engine_is_a_time_out_that_names_its_phase(engine: tandem.Engine
         assert client.recv()[0][0, 0] == 2
 
 
-def test_stuck_step_is_a_time_out_that_names_its_phase(engine: tandem.EngineProcess) -> None:
-    """`step` uses the client's own time-out; `close` is legal while the step is pending."""
-    with tandem.SharedMemoryClient(engine.name, timeout=0.05, attach_timeout=60) as client:
-        with pytest.raises(tandem.StepTimeout) as caught:
-            client.step(_zeros(client, HANG))
-        while "idle for" in str(caught.value):  # the engine had no core yet
-            with pytest.raises(tandem.StepTimeout) as caught:
-                client.recv()
-        assert "stepping for" in str(caught.value)
-
-
 def test_killed_engine_is_gone_well_before_the_deadline(engine: tandem.EngineProcess) -> None:
     """The pending `recv` raises PeerGone, and so does every later call until `reconnect` or `close`."""
     with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
@@ -221,27 +210,6 @@ def test_reconnect_to_the_same_engine_starts_fresh(engine: tandem.EngineProcess)
         client.reconnect()
         assert not client.pending
         assert client.step(_zeros(client))[0][0, 0] == 1
-
-
-@pytest.mark.parametrize("options", [{"num_envs": 3}, {"obs_size": 18}, {"act_size": 5}])
-def test_reconnect_refuses_an_engine_of_another_size(options: dict[str, int]) -> None:
-    """`reconnect` raises LayoutMismatch if num_envs, obs_size or act_size differs."""
-    name = unique_name()
-    with launch_trivial(name=name):
-        client = tandem.SharedMemoryClient(name)
-    with launch_trivial(name=name, **options):
-        with pytest.raises(tandem.LayoutMismatch):
-            client.reconnect()
-        client.close()
-
-
-def test_damaged_region_is_a_layout_mismatch(engine: tandem.EngineProcess) -> None:
-    """A region file whose version is 99 is refused, with the number in the message."""
-    with open(f"/dev/shm/{engine.name}", "r+b") as region:
-        region.seek(4)
-        region.write(bytes([99, 0, 0, 0]))
-    with pytest.raises(tandem.LayoutMismatch, match="99"):
-        tandem.SharedMemoryClient(engine.name)
 
 
 def test_forked_child_may_only_read(engine: tandem.EngineProcess) -> None:
@@ -315,12 +283,6 @@ with tandem.SharedMemoryClient() as client:
     print(client.name, client.num_envs)
 """
     assert run_python(program, engine.name).split() == [engine.name, "2"]
-
-
-def test_name_without_the_variable_is_tandem(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without LUCKY_SHM_NAME the default name is "tandem"."""
-    monkeypatch.delenv("LUCKY_SHM_NAME", raising=False)
-    assert tandem._native.default_region_name() == "tandem"
 
 
 def test_killed_trainer_releases_its_lock(engine: tandem.EngineProcess) -> None:

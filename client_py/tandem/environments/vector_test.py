@@ -1,8 +1,6 @@
 """The vector environment of `make_vec`, compared with Gymnasium's SyncVectorEnv."""
 
-import copy
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -270,13 +268,6 @@ def test_has_the_attributes_of_gymnasiums_vector_environments(hoppers: tandem.Sh
     theirs.close()
 
 
-def test_is_neither_pickled_nor_copied(hoppers: tandem.SharedMemoryVectorEnv) -> None:
-    """The TypeError names the alternative."""
-    for action in (pickle.dumps, copy.deepcopy, copy.copy):
-        with pytest.raises(TypeError, match="SharedMemory"):
-            action(hoppers)
-
-
 def test_an_engine_without_a_description_has_unbounded_float32_spaces() -> None:
     """The engine is a trivial one without description, and the client is made by the caller."""
     with launch_trivial(num_envs=2, obs_size=5, act_size=3) as engine:
@@ -303,15 +294,6 @@ def _actions(first: float) -> NDArray[np.float32]:
     actions = np.zeros((2, 6), np.float32)
     actions[0, 0] = first
     return actions
-
-
-def test_an_engines_failure_is_an_error_and_the_next_step_works() -> None:
-    """After EngineFailed the exchange is over."""
-    _, envs = _of_trivial(timeout=10)
-    with pytest.raises(tandem.EngineFailed):
-        envs.step(_actions(FAIL))
-    envs.step(_actions(0))
-    envs.close()
 
 
 def test_a_time_out_leaves_the_step_pending() -> None:
