@@ -18,16 +18,24 @@ const KEYS = [
   ["?", "this help"],
 ];
 
+const connection = new Connection(onMessage, (head, jpeg) => tileOf(head.view)?.showPicture(head, jpeg), onChange);
+/** @type {import("./types").App} */
 const app = {
-  connection: null, control: false, modes: [], services: [], example: "", showFrames, tileOfRun: (run) => tiles.get(run),
+  connection, control: false, modes: [], services: [], example: "", showFrames, tileOfRun: (run) => tiles.get(run),
 };
-const tiles = new Map(); // run -> Tile
+/** @type {Map<string, Tile>} */
+const tiles = new Map();
 let lastView = 0;
+/** @type {DaemonView | null} */
 let daemonView = null;
+/** @type {string | null} */
 let wanted = new URLSearchParams(`run=${location.hash.slice(1)}`).get("run"); // of the address, until it is shown
 const runList = new RunList((run) => (tiles.has(run.run) ? showFull(run.run) : open(run)));
 
-/** Opens a run as a tile. */
+/**
+ * Opens a run as a tile.
+ * @param {import("./types").Run} run
+ */
 function open(run) {
   const tile = new Tile(app, run, ++lastView, {
     onFull: () => showFull(run.run),
@@ -35,13 +43,16 @@ function open(run) {
     onClose: () => close(run.run),
   });
   tiles.set(run.run, tile);
-  byId("tiles").append(tile.element);
+  byId("tiles", HTMLElement).append(tile.element);
   tile.watch();
   if (fullTile()) showFull(run.run);
   changed();
 }
 
-/** Opens a run of the list by its name, unless it is open; false: it is not in the list yet. */
+/**
+ * Opens a run of the list by its name, unless it is open; false: it is not in the list yet.
+ * @param {string} name
+ */
 function showFrames(name) {
   const run = runList.runs.find((each) => each.run === name);
   if (run && !tiles.has(name)) open(run);
@@ -56,16 +67,17 @@ function showWanted() {
   wanted = "";
 }
 
+/** @param {string} run */
 function close(run) {
   const tile = tiles.get(run);
-  if (tile.full) showFull(null);
-  tile.close();
+  if (tile?.full) showFull(null);
+  tile?.close();
   tiles.delete(run);
   changed();
 }
 
 function changed() {
-  byId("empty").hidden = tiles.size > 0;
+  byId("empty", HTMLElement).hidden = tiles.size > 0;
   runList.setOpen(new Set(tiles.keys()));
 }
 
@@ -73,23 +85,25 @@ function fullTile() {
   return [...tiles.values()].find((tile) => tile.full);
 }
 
-/** @param {?string} run the run at full size; null: all tiles */
+/** @param {string | null} run the run at full size; null: all tiles */
 function showFull(run) {
-  if (run === null) delete byId("tiles").dataset.full;
-  else byId("tiles").dataset.full = "";
+  const place = byId("tiles", HTMLElement);
+  if (run === null) delete place.dataset.full;
+  else place.dataset.full = "";
   // First the end of the old panel, then the new one.
   for (const [name, tile] of tiles) if (name !== run) tile.setFull(false);
-  if (run !== null) tiles.get(run).setFull(true);
+  if (run !== null) tiles.get(run)?.setFull(true);
   document.title = run === null ? "Tandem" : `${run} – Tandem`;
 }
 
+/** @param {import("./types").Message} message */
 function onMessage(message) {
   if (message.is === "hello") {
     app.control = message.control;
     app.modes = message.modes;
     app.services = message.services;
     app.example = message.example;
-    setText(byId("host"), message.host);
+    setText(byId("host", HTMLElement), message.host);
     if (message.daemon && !daemonView) daemonView = new DaemonView(app, message.daemon);
     daemonView?.watch();
     for (const tile of tiles.values()) tile.watch();
@@ -113,13 +127,16 @@ function onMessage(message) {
   }
 }
 
+/** @param {number} view */
 function tileOf(view) {
   return [...tiles.values()].find((tile) => tile.view === view);
 }
 
+/** @param {boolean} isOpen */
 function onChange(isOpen) {
-  byId("link").dataset.state = isOpen ? "open" : "lost";
-  setText(byId("link"), isOpen ? "connected" : "connection lost; this page tries again");
+  const link = byId("link", HTMLElement);
+  link.dataset.state = isOpen ? "open" : "lost";
+  setText(link, isOpen ? "connected" : "connection lost; this page tries again");
   if (isOpen) return;
   for (const tile of tiles.values()) {
     tile.badge.textContent = "NO CONNECTION";
@@ -128,6 +145,7 @@ function onChange(isOpen) {
   }
 }
 
+/** @param {string} theme */
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   localStorage.setItem("theme", theme);
@@ -139,18 +157,21 @@ function toggleTheme() {
 }
 
 function toggleHelp() {
-  const help = byId("help");
+  const help = byId("help", HTMLDialogElement);
   if (help.open) help.close();
   else help.showModal();
 }
 
+/** @param {KeyboardEvent} event */
 function onKey(event) {
-  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "range";
+  const target = event.target instanceof HTMLElement ? event.target : document.body;
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.getAttribute("type") !== "range";
   if (typing || event.ctrlKey || event.altKey || event.metaKey) return;
-  const tile = fullTile() ?? (tiles.size === 1 ? tiles.values().next().value : null);
-  const onButton = /^(BUTTON|SUMMARY)$/.test(event.target.tagName) && event.target.className !== "open";
+  const tile = fullTile() ?? (tiles.size === 1 ? [...tiles.values()][0] : undefined);
+  const onButton = /^(BUTTON|SUMMARY)$/.test(target.tagName) && target.className !== "open";
+  /** @type {Record<string, (() => void) | null>} */
   const actions = {
-    "/": () => byId("search").focus(),
+    "/": () => byId("search", HTMLElement).focus(),
     "?": toggleHelp,
     t: toggleTheme,
     Escape: () => showFull(null),
@@ -162,19 +183,18 @@ function onKey(event) {
     ArrowRight: () => tile?.seekBy(1),
   };
   const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-  if (!action || (byId("help").open && event.key !== "?")) return;
+  if (!action || (byId("help", HTMLDialogElement).open && event.key !== "?")) return;
   event.preventDefault();
   action();
 }
 
-byId("help").append(make("h2", { text: "Keys" }), make("table", {}, KEYS.map(([keys, text]) => make("tr", {}, [
+byId("help", HTMLElement).append(make("h2", { text: "Keys" }), make("table", {}, KEYS.map(([keys, text]) => make("tr", {}, [
   make("td", {}, keys.split(" ").map((key) => make("kbd", { text: key }))), make("td", { text })]))),
 make("form", { method: "dialog" }, [make("button", { text: "Close" })]));
-byId("theme").addEventListener("click", toggleTheme);
-byId("help-button").addEventListener("click", toggleHelp);
+byId("theme", HTMLElement).addEventListener("click", toggleTheme);
+byId("help-button", HTMLElement).addEventListener("click", toggleHelp);
 document.addEventListener("keydown", onKey);
 document.addEventListener("visibilitychange", () => {
   for (const tile of tiles.values()) tile.setHidden(document.hidden);
 });
 setTheme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
-app.connection = new Connection(onMessage, (head, jpeg) => tileOf(head.view)?.showPicture(head, jpeg), onChange);

@@ -5,8 +5,8 @@ const LAST_RETRY_MS = 4000;
 
 export class Connection {
   /**
-   * @param {(message: any) => void} onMessage gets each JSON message
-   * @param {(head: any, file: Blob) => void} onPicture gets each picture, and each snapshot
+   * @param {(message: import("./types").Message) => void} onMessage gets each JSON message
+   * @param {(head: import("./types").PictureHead, file: Blob) => void} onPicture gets each picture, and each snapshot
    * @param {(open: boolean) => void} onChange gets the state of the connection
    */
   constructor(onMessage, onPicture, onChange) {
@@ -14,29 +14,33 @@ export class Connection {
     this.onPicture = onPicture;
     this.onChange = onChange;
     this.retryMs = FIRST_RETRY_MS;
+    /** @type {Map<number, {succeed: (answer: unknown) => void, fail: (error: Error) => void}>} */
     this.actions = new Map();
     this.lastAction = 0;
-    this.connect();
+    this.socket = this.connect();
   }
 
+  /** @returns {WebSocket} */
   connect() {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
-    this.socket = new WebSocket(`${scheme}://${location.host}/socket`);
-    this.socket.binaryType = "arraybuffer";
-    this.socket.onopen = () => {
+    const socket = new WebSocket(`${scheme}://${location.host}/socket`);
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => {
       this.retryMs = FIRST_RETRY_MS;
       this.onChange(true);
     };
-    this.socket.onmessage = (event) => this.receive(event.data);
-    this.socket.onclose = () => {
+    socket.onmessage = (event) => this.receive(event.data);
+    socket.onclose = () => {
       for (const action of this.actions.values()) action.fail(new Error("the connection was lost"));
       this.actions.clear();
       this.onChange(false);
-      setTimeout(() => this.connect(), this.retryMs);
+      setTimeout(() => { this.socket = this.connect(); }, this.retryMs);
       this.retryMs = Math.min(LAST_RETRY_MS, 2 * this.retryMs);
     };
+    return socket;
   }
 
+  /** @param {string | ArrayBuffer} data */
   receive(data) {
     if (typeof data !== "string") {
       const length = new DataView(data).getUint32(0, true);
@@ -57,13 +61,16 @@ export class Connection {
     else action?.succeed(message.is === "done" ? message.text : message.answer);
   }
 
-  /** Sends a message; without a connection it is dropped. */
+  /**
+   * Sends a message; without a connection it is dropped.
+   * @param {import("./types").Fields} message
+   */
   send(message) {
     if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
 
   /**
-   * @param {any} action the fields of "act"
+   * @param {import("./types").Fields} action the fields of "act"
    * @returns {Promise<string>} a text for the user; rejected with the reason of a refusal
    */
   act(action) {
@@ -71,14 +78,15 @@ export class Connection {
   }
 
   /**
-   * @param {any} question a message that is answered by "done" or "answer"
-   * @returns {Promise<any>} the text or the answer; rejected with the reason of a refusal
+   * @template Answer
+   * @param {import("./types").Fields} question a message that is answered by "done" or "answer"
+   * @returns {Promise<Answer>} the text or the answer; rejected with the reason of a refusal
    */
   ask(question) {
     if (this.socket.readyState !== WebSocket.OPEN) return Promise.reject(new Error("there is no connection"));
     return new Promise((succeed, fail) => {
       const id = ++this.lastAction;
-      this.actions.set(id, { succeed, fail });
+      this.actions.set(id, { succeed: (answer) => succeed(/** @type {Answer} */ (answer)), fail });
       this.send({ ...question, id });
     });
   }

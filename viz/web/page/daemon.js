@@ -1,19 +1,24 @@
 // The slow lane: the daemon's runs, and the form to submit one.
-import { byId, make, say, setText, shown } from "./dom.js";
+import { byId, make, makeButton, reasonOf, say, setText, shown } from "./dom.js";
 import { LogView } from "./log.js";
 import { Plot } from "./plot.js";
 import { RowsView } from "./rows.js";
 
 // The server counts an episode as 16 ms of a plot's time (viz/core/event_follower.cc).
 const EPISODE_MS = 16;
+/** @type {Record<string, string>} */
 const COLOURS = { EXEC: "good", FAULT: "bad", PAUSE: "late" };
 
+/** @typedef {ReturnType<DaemonView["makeJob"]>} Job */
+
 export class DaemonView {
-  /** @param {{connection: any, control: boolean, example: string}} app @param {string} target the daemon's address */
+  /** @param {import("./types").App} app @param {string} target the daemon's address */
   constructor(app, target) {
     this.app = app;
+    /** @type {Map<string, Job>} */
     this.jobs = new Map();
-    this.followed = null; // the job whose events are shown
+    /** @type {Job | null} */
+    this.followed = null; // whose events are shown
     this.opened = new Set(); // runs whose frames were opened: once, the user may close them
     this.problem = make("p", { className: "faint", text: `Looking for a daemon at ${target}` });
     this.list = make("ul");
@@ -21,13 +26,16 @@ export class DaemonView {
     this.config.value = app.example;
     const file = make("input", {
       type: "file", accept: ".json,application/json", "aria-label": "Configuration from a file" });
-    file.addEventListener("change", async () => { this.config.value = await file.files[0].text(); });
-    const submit = make("button", { type: "button", text: "Submit", disabled: !app.control });
-    submit.addEventListener("click", () => this.act({ what: "submit", text: this.config.value }));
+    file.addEventListener("change", async () => {
+      this.config.value = await file.files?.[0]?.text() ?? "";
+    });
+    const submit = makeButton("Submit", () => this.act({ what: "submit", text: this.config.value }), {
+      disabled: !app.control });
     const form = make("details", {}, [
       make("summary", { text: "Submit a run" }), this.config, make("div", { className: "row" }, [file, submit])]);
-    byId("daemon").replaceChildren(make("h2", { text: "Slow lane" }), this.problem, this.list, form);
-    byId("daemon").hidden = false;
+    const place = byId("daemon", HTMLElement);
+    place.replaceChildren(make("h2", { text: "Slow lane" }), this.problem, this.list, form);
+    place.hidden = false;
   }
 
   watch() {
@@ -35,7 +43,10 @@ export class DaemonView {
     if (this.followed) this.app.connection.send({ do: "follow", run: this.followed.id });
   }
 
-  /** Shows the events of one job, in place of another's. */
+  /**
+   * Shows the events of one job, in place of another's.
+   * @param {Job | null} job
+   */
   follow(job) {
     if (this.followed === job) return;
     if (this.followed) this.followed.events.open = false;
@@ -43,7 +54,7 @@ export class DaemonView {
     this.app.connection.send({ do: "follow", run: job?.id ?? "" });
   }
 
-  /** @param {any} events of the followed run */
+  /** @param {import("./types").RunEvents} events */
   showEvents(events) {
     const job = this.jobs.get(events.run);
     if (!job || job !== this.followed) return;
@@ -54,7 +65,10 @@ export class DaemonView {
       make("td", { text: `${shown(step[3])}${step[4] ? ", end" : ""}` })])));
   }
 
-  /** Opens the events of a run; false: it is not in the list. */
+  /**
+   * Opens the events of a run; false: it is not in the list.
+   * @param {string} id
+   */
   open(id) {
     const job = this.jobs.get(id);
     if (job) job.events.open = true;
@@ -62,21 +76,22 @@ export class DaemonView {
     return Boolean(job);
   }
 
+  /** @param {import("./types").Fields} action */
   async act(action) {
     try {
       say(await this.app.connection.act(action));
     } catch (error) {
-      say(error.message);
+      say(reasonOf(error));
     }
   }
 
-  /** @param {any} report a message "daemon": the changes since the one before, or all */
+  /** @param {import("./types").DaemonReport} report the changes since the one before, or all */
   show(report) {
     const sent = new Set(report.runs.map((run) => run.run));
     for (const id of report.all ? [...this.jobs.keys()].filter((id) => !sent.has(id)) : report.gone) {
       const job = this.jobs.get(id);
-      job.element.remove();
-      if (this.followed === job) this.follow(null);
+      job?.element.remove();
+      if (job && this.followed === job) this.follow(null);
       this.jobs.delete(id);
     }
     for (const run of report.runs) {
@@ -109,6 +124,7 @@ export class DaemonView {
     for (const job of this.jobs.values()) this.showFrames(job, job.run);
   }
 
+  /** @param {Job} job @param {import("./types").DaemonRun} run */
   showFrames(job, run) {
     if (run.frames) job.frames = run.frames;
     if (run.wants_frames && run.frames && !run.ended && !this.opened.has(run.run) && this.app.showFrames(run.frames)) {
@@ -118,40 +134,39 @@ export class DaemonView {
     if (job.frames) this.app.tileOfRun(job.frames)?.showJob([text, run.evaluation]);
   }
 
+  /** @param {import("./types").DaemonRun} run */
   makeJob(run) {
     const faint = () => make("span", { className: "faint" });
-    const job = {
-      id: run.run, frames: "", state: make("span"), facts: faint(), reason: faint(), evaluation: faint(),
-      received: faint(), workers: faint() };
-    const episodes = (ms) => `${shown(ms / EPISODE_MS, 0)} episodes`;
-    job.plots = {
+    const episodes = (/** @type {number} */ ms) => `${shown(ms / EPISODE_MS, 0)} episodes`;
+    const received = faint();
+    const workers = faint();
+    /** @type {Record<string, Plot>} */
+    const plots = {
       return: new Plot("return", "--return", episodes),
       "episode length": new Plot("episode length", "--length", episodes),
     };
-    job.steps = make("tbody");
+    const steps = make("tbody");
     const names = ["number", "episode", "step", "reward"].map((name) => make("th", { text: name }));
-    job.events = make("details", {}, [
-      make("summary", { text: "Events" }), job.received, job.workers,
-      ...Object.values(job.plots).map((plot) => plot.element),
-      make("table", {}, [make("thead", {}, [make("tr", {}, names)]), job.steps])]);
-    job.events.addEventListener("toggle", () => {
-      if (job.events.open) this.follow(job);
+    const events = make("details", {}, [
+      make("summary", { text: "Events" }), received, workers, ...Object.values(plots).map((plot) => plot.element),
+      make("table", {}, [make("thead", {}, [make("tr", {}, names)]), steps])]);
+    const holding = makeButton("Pause", () => {
+      this.act({ what: "hold", target: run.run, on: holding.textContent === "Pause" });
+    });
+    const job = {
+      id: run.run, run, frames: "", state: make("span"), facts: faint(), reason: faint(), evaluation: faint(), received,
+      workers, plots, steps, events, holding, rows: new RowsView(this.app, run), log: new LogView(this.app, run),
+      cancelling: makeButton("Cancel", () => this.act({ what: "cancel", target: run.run }), {
+        "aria-label": `Cancel ${run.name}` }),
+      element: make("li", { className: "job", title: run.run }),
+    };
+    events.addEventListener("toggle", () => {
+      if (events.open) this.follow(job);
       else if (this.followed === job) this.follow(null);
     });
-    job.rows = new RowsView(this.app, run);
-    job.log = new LogView(this.app, run);
-    job.holding = make("button", { type: "button", text: "Pause" });
-    job.holding.addEventListener("click", () => {
-      const on = job.holding.textContent === "Pause";
-      this.act({ what: "hold", target: run.run, on });
-    });
-    job.cancelling = make("button", { type: "button", text: "Cancel", "aria-label": `Cancel ${run.name}` });
-    job.cancelling.addEventListener("click", () => this.act({ what: "cancel", target: run.run }));
-    job.element = make("li", { className: "job", title: run.run }, [
-      make("bdi", { text: run.name }), document.createTextNode(" "), job.state, job.facts, job.reason,
-      job.evaluation,
-      make("div", { className: "row" }, [job.holding, job.cancelling]), job.events, job.rows.element,
-      job.log.element]);
+    job.element.append(
+      make("bdi", { text: run.name }), document.createTextNode(" "), job.state, job.facts, job.reason, job.evaluation,
+      make("div", { className: "row" }, [holding, job.cancelling]), events, job.rows.element, job.log.element);
     return job;
   }
 }

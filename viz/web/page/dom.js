@@ -1,37 +1,53 @@
 // Makes elements. Texts of other programs are set by textContent only, never as HTML.
 
 /**
- * @param {string} tag
- * @param {{text?: string, className?: string, title?: string, [attribute: string]: any}} [options] text, or attributes;
- *     an attribute that is null or false is omitted
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number | boolean | null>} [options] text, className, or attributes; one that is null
+ *     or false is omitted
  * @param {Node[]} [children]
- * @returns {any} the element
+ * @returns {HTMLElementTagNameMap[Tag]} the element
  */
 export function make(tag, options = {}, children = []) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(options)) {
-    if (name === "text") element.textContent = value;
-    else if (name === "className") element.className = value;
-    else if (![null, undefined, false].includes(value)) element.setAttribute(name, value === true ? "" : value);
+    if (name === "text") element.textContent = String(value);
+    else if (name === "className") element.className = String(value);
+    else if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(...children);
   return element;
 }
 
 /**
+ * @template {HTMLElement} Type
  * @param {string} id
- * @returns {any} the element of index.html
+ * @param {new () => Type} type of the element
+ * @returns {Type} the element of index.html
  */
-export function byId(id) {
-  return document.getElementById(id);
+export function byId(id, type) {
+  const element = document.getElementById(id);
+  if (!(element instanceof type)) throw new Error(`index.html: expected a ${type.name} with the id ${id}`);
+  return element;
 }
 
-/** Changes a text only if it differs, so that a screen reader does not repeat it. */
+/** @param {string} text @param {(event: MouseEvent) => void} onClick @param {Record<string, string | boolean>} [options] */
+export function makeButton(text, onClick, options = {}) {
+  const button = make("button", { type: "button", text, ...options });
+  button.addEventListener("click", onClick);
+  return button;
+}
+
+/**
+ * Changes a text only if it differs, so that a screen reader does not repeat it.
+ * @param {Element} element
+ * @param {string} text
+ */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** @param {?number} number @param {number} [digits] @returns {string} */
+/** @param {number | null | undefined} number @param {number} [digits] @returns {string} */
 export function shown(number, digits = 2) {
   if (number === null || number === undefined) return "-";
   const most = Math.abs(number) >= 1000 ? 0 : digits;
@@ -39,9 +55,18 @@ export function shown(number, digits = 2) {
 }
 
 let clearMessage = 0;
-/** Shows a message for some seconds. */
+/**
+ * Shows a message for some seconds.
+ * @param {string} text
+ */
 export function say(text) {
-  byId("message").textContent = text;
+  const place = byId("message", HTMLElement);
+  place.textContent = text;
   clearTimeout(clearMessage);
-  clearMessage = setTimeout(() => { byId("message").textContent = ""; }, 6000);
+  clearMessage = window.setTimeout(() => { place.textContent = ""; }, 6000);
+}
+
+/** @param {unknown} error @returns {string} what a user may read of it */
+export function reasonOf(error) {
+  return error instanceof Error ? error.message : String(error);
 }

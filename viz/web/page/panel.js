@@ -1,13 +1,14 @@
 // An engine's panel: its switches, and what the inspector says of it.
-import { make, say, setText } from "./dom.js";
+import { make, makeButton, reasonOf, say, setText } from "./dom.js";
 
 export class Panel {
-  /** @param {{connection: any, control: boolean, modes: string[], services: string[]}} app @param {string} region */
+  /** @param {import("./types").App} app @param {string} region */
   constructor(app, region) {
     this.app = app;
     this.region = region;
     this.rows = make("table");
     this.times = make("pre");
+    /** @type {Map<string, HTMLInputElement>} */
     this.switches = new Map();
     const switches = make("div", { className: "switches" });
     for (const name of app.services) {
@@ -39,18 +40,18 @@ export class Panel {
     ]);
   }
 
+  /** @param {string} text @param {() => void} onClick */
   button(text, onClick) {
-    const button = make("button", { type: "button", text, disabled: !this.app.control });
-    button.addEventListener("click", onClick);
-    return button;
+    return makeButton(text, onClick, { disabled: !this.app.control });
   }
 
+  /** @param {import("./types").Fields} action @param {HTMLInputElement | null} [box] disabled meanwhile */
   async act(action, box = null) {
     if (box) box.disabled = true;
     try {
       await this.app.connection.act({ ...action, target: this.region });
     } catch (error) {
-      say(error.message);
+      say(reasonOf(error));
     }
     if (box) box.disabled = false;
   }
@@ -63,19 +64,23 @@ export class Panel {
     this.app.connection.send({ do: "panel", region: "" });
   }
 
-  /** @param {any} report viz/inspect/inspection_output.h, PanelJsonOf */
+  /** @param {import("./types").EngineReport} report viz/inspect/inspection_output.h, PanelJsonOf */
   show(report) {
     fill(this.rows, report.rows);
     setText(this.times, report.times);
     const known = [...report.services_on, ...report.services_off];
     for (const [name, box] of this.switches) {
-      box.parentElement.hidden = known.length > 0 && !known.includes(name);
+      if (box.parentElement) box.parentElement.hidden = known.length > 0 && !known.includes(name);
       if (!box.disabled || !this.app.control) box.checked = report.services_on.includes(name);
     }
   }
 }
 
-/** Fills a table with rows of a name and a text. */
+/**
+ * Fills a table with rows of a name and a text.
+ * @param {HTMLTableElement} table
+ * @param {[string, string][]} rows
+ */
 function fill(table, rows) {
   while (table.rows.length > rows.length) table.deleteRow(-1);
   rows.forEach(([name, text], at) => {

@@ -1,5 +1,6 @@
 // A plot of one number over time, on a canvas: a band from minimum to maximum and a line through the means.
 import { make, setText, shown } from "./dom.js";
+import { rangeOf } from "./geometry.js";
 
 const MARGIN = 4;
 
@@ -18,6 +19,7 @@ export class Plot {
     this.name = name;
     this.spanText = spanText;
     this.colour = colour;
+    /** @type {number[][]} */
     this.points = [];
     this.bucketMs = 0;
     this.last = make("span");
@@ -28,7 +30,7 @@ export class Plot {
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
 
-  /** @param {?{bucket_ms: number, from: number, points: number[][]}} series new or changed points */
+  /** @param {import("./types").Series | null | undefined} series */
   add(series) {
     if (!series) return;
     this.bucketMs = series.bucket_ms;
@@ -47,11 +49,11 @@ export class Plot {
     const style = getComputedStyle(document.documentElement);
     const colour = style.getPropertyValue(this.colour).trim();
     const context = this.canvas.getContext("2d");
+    if (!context) return;
     context.clearRect(0, 0, width, height);
 
     const points = this.points;
-    let least = Math.min(...points.map((point) => point[2]));
-    let most = Math.max(...points.map((point) => point[3]));
+    const { least, most, bottom, top } = rangeOf(points);
     const latest = points[points.length - 1];
     const begin = points[0][0];
     const span = Math.max(1, latest[0] - begin);
@@ -59,12 +61,8 @@ export class Plot {
     const text = `${shown(least)} to ${shown(most)}, ${this.spanText(latest[0] - begin + this.bucketMs)}`;
     setText(this.range, text);
     this.canvas.setAttribute("aria-label", `${this.name}: now ${shown(latest[1])}; ${text}`);
-    if (most - least < 1e-12 * Math.max(1, Math.abs(most))) {
-      least -= 1;
-      most += 1;
-    }
-    const x = (point) => MARGIN + ((point[0] - begin) / span) * (width - 2 * MARGIN);
-    const y = (value) => height - MARGIN - ((value - least) / (most - least)) * (height - 2 * MARGIN);
+    const x = (/** @type {number[]} */ point) => MARGIN + ((point[0] - begin) / span) * (width - 2 * MARGIN);
+    const y = (/** @type {number} */ value) => height - MARGIN - ((value - bottom) / (top - bottom)) * (height - 2 * MARGIN);
 
     context.strokeStyle = style.getPropertyValue("--line").trim();
     context.lineWidth = 1;

@@ -1,10 +1,10 @@
 // Rows of a run's tables, a page at a time: the store may have millions.
-import { make, setText, shown } from "./dom.js";
+import { make, makeButton, reasonOf, setText, shown } from "./dom.js";
 
 const PAGE = 50;
 
 export class RowsView {
-  /** @param {{connection: any}} app @param {any} run of the daemon's report */
+  /** @param {import("./types").App} app @param {import("./types").DaemonRun} run of the daemon's report */
   constructor(app, run) {
     this.app = app;
     this.run = run;
@@ -13,11 +13,8 @@ export class RowsView {
     this.table = make("select", { "aria-label": "Table" }, [
       make("option", { value: "steps", text: "steps" }), make("option", { value: "episodes", text: "episodes" })]);
     this.number = make("input", { type: "number", min: 1, value: 1, "aria-label": "First row" });
-    const button = (text, label, onClick) => {
-      const made = make("button", { type: "button", text, "aria-label": label });
-      made.addEventListener("click", onClick);
-      return made;
-    };
+    const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ onClick) =>
+      makeButton(text, onClick, { "aria-label": label });
     this.state = make("p", { className: "faint", role: "status" });
     this.head = make("tr");
     this.body = make("tbody");
@@ -46,6 +43,7 @@ export class RowsView {
     const table = this.table.value;
     const asked = ++this.asked;
     try {
+      /** @type {import("./types").TableRows} */
       const answer = await this.app.connection.ask(
         { do: "rows", run: this.run.run, table, first: this.first, count: PAGE });
       if (asked !== this.asked) return; // a later question has its own answer
@@ -58,7 +56,7 @@ export class RowsView {
       setText(this.state, answer.rows.length === 0 ? "no rows" : `rows ${shown(answer.rows[0][0], 0)} to ${
         shown(answer.rows[answer.rows.length - 1][0], 0)} of ${shown(this.count(), 0)}`);
     } catch (error) {
-      setText(this.state, error.message);
+      setText(this.state, reasonOf(error));
     }
   }
 }

@@ -2,38 +2,44 @@
 import { byId, make, setText, shown } from "./dom.js";
 
 export class RunList {
-  /** @param {(run: any) => void} onOpen gets the chosen run */
+  /** @param {(run: import("./types").Run) => void} onOpen gets the chosen run */
   constructor(onOpen) {
     this.onOpen = onOpen;
+    this.search = byId("search", HTMLInputElement);
+    this.list = byId("runs", HTMLUListElement);
+    /** @type {import("./types").Run[]} */
     this.runs = [];
+    /** @type {Set<string>} */
     this.open = new Set();
+    /** @type {Map<string, ReturnType<RunList["makeItem"]>>} */
     this.items = new Map();
-    byId("search").addEventListener("input", () => this.draw());
-    byId("search").addEventListener("keydown", (event) => {
+    this.search.addEventListener("input", () => this.draw());
+    this.search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.buttons()[0]?.click();
       if (event.key === "ArrowDown") this.move(1, event);
-      if (event.key === "Escape") byId("search").value = "", this.draw();
+      if (event.key === "Escape") this.search.value = "", this.draw();
     });
-    byId("runs").addEventListener("keydown", (event) => {
+    this.list.addEventListener("keydown", (event) => {
       if (event.key === "ArrowDown") this.move(1, event);
       if (event.key === "ArrowUp") this.move(-1, event);
     });
   }
 
+  /** @returns {HTMLButtonElement[]} */
   buttons() {
-    return [...byId("runs").querySelectorAll("button:enabled")];
+    return [...this.list.querySelectorAll("button")].filter((button) => !button.disabled);
   }
 
+  /** @param {number} by @param {Event} event */
   move(by, event) {
     const buttons = this.buttons();
-    const at = buttons.indexOf(document.activeElement);
-    const next = at + by;
-    if (next < 0) byId("search").focus();
+    const next = buttons.findIndex((button) => button === document.activeElement) + by;
+    if (next < 0) this.search.focus();
     else buttons[Math.min(next, buttons.length - 1)]?.focus();
     event.preventDefault();
   }
 
-  /** @param {any[]} runs of the server */
+  /** @param {import("./types").Run[]} runs of the server */
   setRuns(runs) {
     this.runs = runs;
     this.draw();
@@ -46,25 +52,27 @@ export class RunList {
   }
 
   draw() {
-    const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = this.runs.filter((run) => {
       const text = `${run.run} ${run.task} ${run.kind}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
     const all = this.runs.length === 1 ? "1 run" : `${this.runs.length} runs`;
-    setText(byId("run-count"), this.runs.length === 0 ? "No runs on this machine yet."
+    setText(byId("run-count", HTMLElement), this.runs.length === 0 ? "No runs on this machine yet."
       : words.length === 0 ? all : `${found.length} of ${all}`);
     // Elements stay, so that the focus stays.
     const wanted = new Set();
+    /** @type {Element | null} */
     let before = null;
     for (const run of found) {
       const key = `${run.kind} ${run.run}`;
       wanted.add(key);
       let item = this.items.get(key);
-      if (!item) this.items.set(key, item = this.makeItem());
+      if (!item) this.items.set(key, item = this.makeItem(run));
       this.update(item, run);
-      const place = before ? before.nextSibling : byId("runs").firstChild;
-      if (place !== item.element) byId("runs").insertBefore(item.element, place);
+      /** @type {Node | null} */
+      const place = before ? before.nextSibling : this.list.firstChild;
+      if (place !== item.element) this.list.insertBefore(item.element, place);
       before = item.element;
     }
     for (const [key, item] of this.items) {
@@ -74,17 +82,18 @@ export class RunList {
     }
   }
 
-  makeItem() {
-    const item = { run: null };
-    item.name = make("bdi");
-    item.state = make("span", { className: "badge" });
-    item.facts = make("span", { className: "facts" });
-    item.button = make("button", { type: "button" }, [item.name, document.createTextNode(" "), item.state, item.facts]);
-    item.button.addEventListener("click", () => this.onOpen(item.run));
-    item.element = make("li", {}, [item.button]);
+  /** @param {import("./types").Run} run */
+  makeItem(run) {
+    const name = make("bdi");
+    const state = make("span", { className: "badge" });
+    const facts = make("span", { className: "facts" });
+    const button = make("button", { type: "button" }, [name, document.createTextNode(" "), state, facts]);
+    const item = { run, name, state, facts, button, element: make("li", {}, [button]) };
+    button.addEventListener("click", () => this.onOpen(item.run));
     return item;
   }
 
+  /** @param {ReturnType<RunList["makeItem"]>} item @param {import("./types").Run} run */
   update(item, run) {
     item.run = run;
     setText(item.name, run.run);

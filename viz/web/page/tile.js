@@ -1,8 +1,10 @@
 // One shown run: its image, state and numbers; at full size also its plots, its panel, and its last 60 s.
-import { make, say, setText, shown } from "./dom.js";
+import { make, makeButton, reasonOf, say, setText, shown } from "./dom.js";
+import { environmentAt } from "./geometry.js";
 import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
 
+/** @type {Record<string, string[]>} */
 const STATES = {
   connected: ["LIVE", "good"],
   stale: ["STALE", "late"],
@@ -14,8 +16,8 @@ const DOWNLOAD_MS = 60000; // a browser may ask the user first
 
 export class Tile {
   /**
-   * @param {{connection: any, control: boolean, modes: string[], services: string[]}} app
-   * @param {any} run of the list
+   * @param {import("./types").App} app
+   * @param {import("./types").Run} run
    * @param {number} view
    * @param {{onFull: () => void, onGrid: () => void, onClose: () => void}} on
    */
@@ -26,27 +28,31 @@ export class Tile {
     this.full = false;
     this.frozen = false;
     this.focus = -1; // the environment shown alone
-    this.head = { tiles: 1, rows: 1, columns: 1, step: null }; // of the shown picture
+    /** @type {import("./types").PictureHead} */
+    this.head = { view, sent: 0, tiles: 1, rows: 1, columns: 1, step: null }; // of the shown picture
+    /** @type {ImageBitmap | null} */
+    this.bitmap = null;
     this.width = 0;
     this.arrived = 0; // pictures
     this.drawn = 0; // the number of the shown one
 
     this.badge = make("span", { className: "badge still", text: "…" });
-    this.back = make("button", { type: "button", text: "All", title: "All runs (Esc)", hidden: true });
-    this.closing = make("button", { type: "button", text: "Close", "aria-label": `Close ${run.run}` });
+    this.back = makeButton("All", on.onGrid, { title: "All runs (Esc)", hidden: true });
+    this.closing = makeButton("Close", on.onClose, { "aria-label": `Close ${run.run}` });
     this.canvas = make("canvas", { className: "picture", width: 1, height: 1, hidden: true });
     this.opening = make("button", {
       type: "button", className: "open", "aria-label": `${run.run} at full size` }, [this.canvas]);
     this.wait = make("p", { className: "wait", text: "Waiting for the first image" });
-    this.freezing = make("button", {
-      type: "button", text: "Freeze", title: "Freeze or live (Space)", "aria-pressed": "false" });
+    this.freezing = makeButton("Freeze", () => this.toggleFreeze(), {
+      title: "Freeze or live (Space)", "aria-pressed": "false" });
     this.slider = make("input", {
       type: "range", min: 0, max: 0, value: 0, step: 100, "aria-label": "Time of the image, in milliseconds" });
     this.time = make("span", { className: "faint", text: "live" });
-    this.saving = make("button", { type: "button", text: "PNG", title: "Save the image as PNG (S)" });
-    this.recording = make("button", {
-      type: "button", text: "Record", "aria-pressed": "false", disabled: !app.control,
+    this.saving = makeButton("PNG", () => this.save(), { title: "Save the image as PNG (S)" });
+    this.recording = makeButton("Record", () => this.toggleRecording(), {
+      "aria-pressed": "false", disabled: !app.control,
       title: app.control ? "Record as mp4 on the server's machine (R)" : "Recording needs a server with --control" });
+    /** @type {Record<string, HTMLElement>} */
     this.facts = {};
     const numbers = make("dl", { className: "numbers" });
     for (const name of ["step", "return", "reward", "steps/s", "episodes", "images/s", "age"]) {
@@ -55,6 +61,7 @@ export class Tile {
     }
     this.error = make("p", { className: "error" });
     this.job = make("p", { className: "note faint", hidden: true }); // of the daemon's run that it belongs to
+    /** @type {Record<string, Plot>} */
     this.plots = {
       return: new Plot("return", "--return"),
       reward: new Plot("reward", "--reward"),
@@ -75,12 +82,7 @@ export class Tile {
     ]);
 
     this.opening.addEventListener("click", (event) => this.full ? this.choose(event) : on.onFull());
-    this.back.addEventListener("click", on.onGrid);
-    this.closing.addEventListener("click", on.onClose);
-    this.freezing.addEventListener("click", () => this.toggleFreeze());
     this.slider.addEventListener("input", () => this.seek(Number(this.slider.max) - Number(this.slider.value)));
-    this.saving.addEventListener("click", () => this.save());
-    this.recording.addEventListener("click", () => this.toggleRecording());
     this.resizing = new ResizeObserver(() => this.tellWidth());
     this.resizing.observe(this.element);
   }
@@ -102,6 +104,7 @@ export class Tile {
     this.element.remove();
   }
 
+  /** @param {boolean} full */
   setFull(full) {
     if (this.full === full) return;
     this.full = full;
@@ -127,7 +130,11 @@ export class Tile {
     this.app.connection.send({ do: "size", view: this.view, width });
   }
 
-  /** Draws a picture of the server, then acknowledges it; saves a snapshot. */
+  /**
+   * Draws a picture of the server, then acknowledges it; saves a snapshot.
+   * @param {import("./types").PictureHead} head
+   * @param {Blob} jpeg
+   */
   async showPicture(head, jpeg) {
     if (head.png) {
       this.download(head.step, jpeg);
@@ -138,11 +145,12 @@ export class Tile {
     try {
       bitmap = await createImageBitmap(jpeg);
     } catch (error) {
-      setText(this.error, `The image cannot be decoded: ${error.message}`);
+      setText(this.error, `The image cannot be decoded: ${reasonOf(error)}`);
     }
     // A picture of the past stays until "live"; one that was on the way at the freeze is not drawn. Nor is one that was
     // decoded after a later one.
-    const isPast = head.before_ms !== undefined;
+    const beforeMs = head.before_ms;
+    const isPast = beforeMs !== undefined;
     if (bitmap && isPast === this.frozen && number > this.drawn) {
       this.drawn = number;
       this.head = head;
@@ -150,7 +158,7 @@ export class Tile {
       this.bitmap = bitmap;
       this.draw();
       if (isPast) {
-        setText(this.time, `${(head.before_ms / 1000).toFixed(1)} s before the newest`);
+        setText(this.time, `${(beforeMs / 1000).toFixed(1)} s before the newest`);
         setText(this.facts.step, shown(head.step, 0));
       }
     } else {
@@ -171,32 +179,20 @@ export class Tile {
       : alone ? `${this.run.run}: environment ${this.focus}` : `${this.run.run}: image`);
     if (this.canvas.width !== width) this.canvas.width = width;
     if (this.canvas.height !== height) this.canvas.height = height;
-    this.canvas.getContext("2d").drawImage(this.bitmap, left, top, width, height, 0, 0, width, height);
+    this.canvas.getContext("2d")?.drawImage(this.bitmap, left, top, width, height, 0, 0, width, height);
     this.canvas.hidden = false;
     this.canvas.dataset.step = String(this.head.step);
     this.wait.hidden = true;
   }
 
-  /** A click on an environment shows it alone; another click shows all. */
+  /**
+   * A click on an environment shows it alone; another click shows all.
+   * @param {MouseEvent} event
+   */
   choose(event) {
-    const { rows, columns, tiles } = this.head;
-    if (tiles < 2) return;
-    if (this.focus >= 0) {
-      this.focus = -1;
-    } else {
-      const box = this.canvas.getBoundingClientRect();
-      // The image is in the box's middle (object-fit: contain).
-      const scale = Math.min(box.width / this.canvas.width, box.height / this.canvas.height);
-      const fromMiddle = (at, start, size) => (at - start - size / 2) / scale;
-      const x = fromMiddle(event.clientX, box.left, box.width) / this.canvas.width + 0.5;
-      const y = fromMiddle(event.clientY, box.top, box.height) / this.canvas.height + 0.5;
-      // A click by the keyboard has no place: it shows the first.
-      const column = event.detail > 0 ? Math.floor(x * columns) : 0;
-      const row = event.detail > 0 ? Math.floor(y * rows) : 0;
-      const inside = column >= 0 && column < columns && row >= 0 && row < rows;
-      const chosen = row * columns + column;
-      this.focus = inside && chosen < tiles ? chosen : -1;
-    }
+    if (this.head.tiles < 2) return;
+    this.focus = this.focus >= 0 ? -1
+      : environmentAt(event, this.canvas.getBoundingClientRect(), this.canvas, this.head);
     this.draw();
   }
 
@@ -206,7 +202,7 @@ export class Tile {
     setText(this.job, texts.filter(Boolean).join(" · "));
   }
 
-  /** @param {any} numbers a message "view" */
+  /** @param {import("./types").ViewNumbers} numbers */
   showNumbers(numbers) {
     const [word, kind] = STATES[numbers.state] ?? [numbers.state, "bad"];
     const live = numbers.state === "connected";
@@ -263,6 +259,7 @@ export class Tile {
     this.app.connection.send({ do: "seek", view: this.view, before_ms: Math.max(0, Math.round(beforeMs)) });
   }
 
+  /** @param {number} seconds */
   seekBy(seconds) {
     const value = Number(this.slider.value) + seconds * SEEK_MS;
     this.slider.value = String(Math.min(Number(this.slider.max), Math.max(0, value)));
@@ -274,7 +271,7 @@ export class Tile {
     try {
       say(await this.app.connection.act({ what: "record", target: this.run.run, on }));
     } catch (error) {
-      say(error.message);
+      say(reasonOf(error));
     }
   }
 
@@ -284,11 +281,11 @@ export class Tile {
       return;
     }
     // The server has all pixels of the newest frame, and of older ones what the page shows.
-    if (this.frozen) this.canvas.toBlob((png) => this.download(this.canvas.dataset.step, png), "image/png");
+    if (this.frozen) this.canvas.toBlob((png) => png && this.download(this.canvas.dataset.step, png), "image/png");
     else this.app.connection.send({ do: "snapshot", view: this.view });
   }
 
-  /** @param {any} step @param {Blob} png */
+  /** @param {string | number | null | undefined} step @param {Blob} png */
   download(step, png) {
     const name = `${this.run.run.replace(/[^\w.-]+/g, "_")}-${step}.png`;
     const link = make("a", { href: URL.createObjectURL(png), download: name });
@@ -297,7 +294,10 @@ export class Tile {
     say(`Saved ${name}`);
   }
 
-  /** A hidden page gets no pictures; its numbers go on. */
+  /**
+   * A hidden page gets no pictures; its numbers go on.
+   * @param {boolean} hidden
+   */
   setHidden(hidden) {
     if (!this.frozen) this.app.connection.send({ do: hidden ? "freeze" : "live", view: this.view });
   }

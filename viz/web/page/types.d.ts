@@ -1,0 +1,128 @@
+// The types of the page's scripts, for tools/check; no browser reads this file. viz/web/page_session.h describes the messages.
+
+/** A run of the list. */
+export interface Run {
+  run: string;
+  kind: string;
+  task: string;
+  num_envs: number;
+  width: number;
+  height: number;
+  steps_per_second: number | null;
+  moving: boolean;
+  foreign: boolean;
+  watchable: boolean;
+  problem: string;
+}
+
+/** A run of the daemon. */
+export interface DaemonRun {
+  run: string;
+  name: string;
+  state: string;
+  state_text: string;
+  facts: string;
+  reason: string;
+  workers: string;
+  evaluation: string;
+  frames: string;
+  wants_frames: boolean;
+  ended: boolean;
+  unreachable: boolean;
+  stored_steps: number;
+  episodes: number;
+}
+
+/** New or changed points of a plot, each of milliseconds, mean, minimum and maximum; those from `from` on are replaced. */
+export interface Series {
+  bucket_ms: number;
+  from: number;
+  points: number[][];
+}
+
+/** The object before a picture. */
+export interface PictureHead {
+  view: number;
+  sent: number;
+  step: number | null;
+  tiles: number;
+  rows: number;
+  columns: number;
+  before_ms?: number;
+  png?: boolean;
+}
+
+/** An engine's report: rows of a name and a text. */
+export interface EngineReport {
+  rows: [string, string][];
+  times: string;
+  services_on: string[];
+  services_off: string[];
+}
+
+/** The numbers of a view. */
+export interface ViewNumbers {
+  view: number;
+  state: string;
+  age: string | null;
+  reason: string;
+  error: string;
+  step: number | null;
+  return: number | null;
+  reward: number | null;
+  step_rate: number | null;
+  episodes: number | null;
+  fps: number | null;
+  tape_ms: number;
+  recording: boolean;
+  series: Record<string, Series>;
+}
+
+export interface DaemonReport {
+  all: boolean;
+  gone: string[];
+  runs: DaemonRun[];
+  head: { problem: string; target: string };
+}
+
+/** Events of the followed run. A step: number, episode, step, reward, whether it ended the episode. */
+export interface RunEvents {
+  run: string;
+  text: string;
+  series: Record<string, Series>;
+  steps: [number, number, number, number, boolean][];
+}
+
+export interface LogPart {
+  begin: number;
+  end: number;
+  size: number;
+  text: string;
+}
+
+/** Rows of a table: number, episode, step or steps, reward or return, whether the episode ended, seconds since 1970. */
+export interface TableRows {
+  rows: [number, number, number, number, boolean, number][];
+}
+
+export type Message =
+  | { is: "hello"; control: boolean; modes: string[]; services: string[]; example: string; host: string; daemon: string }
+  | { is: "runs"; runs: Run[] }
+  | ({ is: "view" } & ViewNumbers)
+  | { is: "panel"; region: string; report: EngineReport }
+  | ({ is: "daemon" } & DaemonReport)
+  | ({ is: "events" } & RunEvents)
+  | { is: "refused"; view: number; error: string };
+
+/** What an action or a question has beside `do` and `id`. */
+export type Fields = Record<string, string | number | boolean>;
+
+export interface App {
+  connection: import("./connection.js").Connection;
+  control: boolean;
+  modes: string[];
+  services: string[];
+  example: string;
+  showFrames: (name: string) => boolean;
+  tileOfRun: (name: string) => import("./tile.js").Tile | undefined;
+}
