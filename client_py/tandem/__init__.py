@@ -147,6 +147,7 @@ _FROM = {
     "serving.engine": "Engine",
     "serving.serve": "serve",
 }
+_REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = ("doctor", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector")
 
 
@@ -179,17 +180,13 @@ class _RegistersTasks(importlib.abc.MetaPathFinder):
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                _register_tasks()
+                importlib.import_module(_REGISTRATION)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
-def _register_tasks() -> None:
-    importlib.import_module("tandem.environments.registration").register_tasks()
-
-
 if "gymnasium" in sys.modules:
-    _register_tasks()
+    importlib.import_module(_REGISTRATION)
 else:
     sys.meta_path.insert(0, _RegistersTasks())

@@ -63,9 +63,11 @@ def test_an_import_of_the_package_imports_the_standard_library_alone() -> None:
     assert _output_of(program) == "[]"
 
 
-@pytest.mark.parametrize("imports", ["tandem, gymnasium", "gymnasium, tandem"])
+@pytest.mark.parametrize(
+    "imports", ["tandem, gymnasium", "gymnasium, tandem", "tandem.environments.registration, gymnasium"]
+)
 def test_gymnasium_knows_the_tasks_in_either_order_of_imports(imports: str) -> None:
-    """Tandem registers them when both are imported."""
+    """Tandem registers them when both are imported, also if a module of its own imports Gymnasium."""
     assert _output_of(f"import {imports}; print('tandem/Ant-v5' in gymnasium.registry)") == "True"
 
 

@@ -1,4 +1,4 @@
-"""The tasks in Gymnasium's registry: `gymnasium.make("tandem/Ant-v5")`, and `make_vec`, once tandem is imported."""
+"""The tasks in C++. The import registers them: `gymnasium.make("tandem/Ant-v5")` then makes one environment."""
 
 from typing import NamedTuple
 
@@ -39,15 +39,12 @@ TASKS = {
 # For a model or an engine of the user's own: episodes without a limit.
 OTHER_TASK = TaskFacts(0, 30)
 
-
-def register_tasks() -> None:
-    """Registers every task that is not registered yet."""
-    for task, facts in TASKS.items():
-        if f"tandem/{task}" not in gymnasium.registry:
-            gymnasium.register(
-                f"tandem/{task}",
-                entry_point="tandem.environments.single:SharedMemoryEnv",
-                vector_entry_point="tandem.environments.make_vec:make_registered",
-                max_episode_steps=facts.max_episode_steps,
-                kwargs={"task": task},
-            )
+for _task, _facts in TASKS.items():
+    if f"tandem/{_task}" not in gymnasium.registry:
+        gymnasium.register(
+            f"tandem/{_task}",
+            entry_point="tandem.environments.single:SharedMemoryEnv",
+            vector_entry_point="tandem.environments.make_vec:make_registered",
+            max_episode_steps=_facts.max_episode_steps,
+            kwargs={"task": _task},
+        )
