@@ -99,7 +99,7 @@ def _expect_training(workers: RolloutWorkers, interval: tuple[float, float], fau
 
 
 def _started(workers: RolloutWorkers, index: int) -> Any:
-    started = workers._fleet.workers[index].started
+    started = workers._pool.workers[index].started
     assert started is not None
     return started
 
@@ -172,7 +172,7 @@ def test_other_nodes_do_not_pause(cluster: LocalCluster) -> None:
                     times[rollout.worker].append(rollout.extras["times"][:, 0])
 
         watch(lambda: min(map(len, times.values()), default=0) >= 4)
-        lost = workers._fleet.workers[1]
+        lost = workers._pool.workers[1]
         assert lost.node is not None
         by_id = {node.node_id: node for node in cluster.nodes}
         cluster.kill(by_id[lost.node.id])
@@ -193,7 +193,7 @@ def test_a_silent_node_is_removed(run: int, cluster: LocalCluster, interval: tup
     """All its processes are stopped: Ray's health check fails, and its worker is lost."""
     cluster.have(2)
     with rollout_workers("CartPole-v1", nodes=2, **_TRAINING) as workers:
-        lost = workers._fleet.workers[0]
+        lost = workers._pool.workers[0]
         assert lost.node is not None
         node = next(node for node in cluster.nodes if node.node_id == lost.node.id)
         raylet = cluster.raylet(node)

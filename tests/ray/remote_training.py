@@ -30,7 +30,7 @@ def main() -> None:
     options: dict[str, Any] = {"num_envs": 16, "horizon": horizon, "policy": Linear, "seed": 0}
     with rollout_workers("CartPole-v1", nodes=nodes, **options, placement=Placement(resources={"CPU": 1})) as workers:
         trainer, losses, count = Reinforce(), 0, nodes
-        hosts = {worker.index: worker.node.host for worker in workers._fleet.running if worker.node is not None}
+        hosts = {worker.index: worker.node.host for worker in workers._pool.running if worker.node is not None}
         sent = dict.fromkeys(hosts.values(), 0)  # host -> bytes of its rollouts
         _say("started")
         while not stop.is_set():

@@ -93,7 +93,7 @@ def test_calls_have_a_time_out_of_their_own() -> None:
 
 def test_a_call_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """StepTimeout has the stack and names the time-out. The worker stays in the call, as the next step's error says."""
-    monkeypatch.setattr("tandem.workers.crew._STACK_SECS", 30.0)
+    monkeypatch.setattr("tandem.workers.worker_pool._STACK_SECS", 30.0)
     envs = _started(timeout=2.0, call_timeout=1.0)
     with pytest.raises(tandem.StepTimeout) as caught:
         envs.call_chosen([1], "ask", secs=1000.0)

@@ -162,7 +162,7 @@ def test_killed_worker(when: str) -> None:
 )
 def test_worker_that_does_not_answer(action: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """StepTimeout has its stack, or its state. close() ends it."""
-    monkeypatch.setattr("tandem.workers.crew._STACK_SECS", 30.0)
+    monkeypatch.setattr("tandem.workers.worker_pool._STACK_SECS", 30.0)
     envs = _started()
     pids = _processes(envs)
     envs.send(_acting(4, action))

@@ -145,7 +145,7 @@ def test_a_function_that_imports_a_slow_package_itself(package: _Package) -> Non
 
 def test_an_import_without_end_is_named(package: _Package, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error of the start has the package and the time."""
-    monkeypatch.setattr("tandem.workers.crew._IMPORT_SECS", 1.0)
+    monkeypatch.setattr("tandem.workers.worker_pool._IMPORT_SECS", 1.0)
     package.add("time.sleep(1000)")
     name = package.module.__name__
     with pytest.raises(tandem.EngineStartFailed, match=rf"\), importing .*{name}.py, no other for \d+ s: "):
@@ -175,7 +175,7 @@ def test_the_import_for_a_value_does_not_count_as_time_of_the_call(package: _Pac
 
 def test_an_import_without_end_in_a_call_is_named(package: _Package, monkeypatch: pytest.MonkeyPatch) -> None:
     """So it is in the error of the step that waits for the call."""
-    monkeypatch.setattr("tandem.workers.crew._IMPORT_SECS", 0.0)
+    monkeypatch.setattr("tandem.workers.worker_pool._IMPORT_SECS", 0.0)
     package.add("time.sleep(1000)")
     options = tandem.WorkerOptions(timeout=2, call_timeout=2)
     with closing(tandem.make_vec(ScriptedEnv, 2, num_workers=2, engine=options)) as envs:

@@ -22,12 +22,12 @@ from tandem.environments.row_infos import chosen_infos
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
 from tandem.errors import EnvFailed, InvalidArgument, PeerGone, StepTimeout, TandemError
 from tandem.spaces.batches import Actions, Observations
-from tandem.workers.crew import Crew
 from tandem.workers.infos import VectorInfos
 from tandem.workers.pickled import modules_of, pickled
 from tandem.workers.processes import WorkerProcesses
 from tandem.workers.row_fields import arrays_of
 from tandem.workers.worker import OptionsOfWorkers
+from tandem.workers.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from tandem.sb3 import SharedMemoryVecEnv
@@ -87,7 +87,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)
         self._workers.calls.wake_supervisor = client._native.wake_engine
-        its = client._native, self._workers.crew, self._workers.failures  # not the workers, whose end closes them
+        its = client._native, self._workers.pool, self._workers.failures  # not the workers, whose end closes them
         errors.details[client.name] = functools.partial(_add_facts, *its)
         self._ready = False  # also after as_sb3: a new client's environments await their reset
 
@@ -407,14 +407,14 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         return tuple(of_each[env_id] for env_id in ids)
 
 
-def _add_facts(native: NativeClient, crew: Crew, failures: NDArray[np.int64], error: TandemError) -> None:
+def _add_facts(native: NativeClient, pool: WorkerPool, failures: NDArray[np.int64], error: TandemError) -> None:
     """Sets the attributes of an error of the region."""
     if isinstance(error, EnvFailed) and native.last_failure is not None:
         error.worker, error.env_id = native.last_failure
         error.episode, step = failures[error.env_id].tolist()
         error.step = None if step < 0 else step
     elif isinstance(error, PeerGone):
-        crew.name_worker(error)
+        pool.name_worker(error)
     elif isinstance(error, StepTimeout):
         error.workers = tuple(native.awaited_workers)
 

@@ -10,11 +10,11 @@ import ray
 from tandem.arguments import flag, integer, seconds, shown
 from tandem.errors import ClientClosed, InvalidArgument, NotReady, StepTimeout
 from tandem.handles import ClosesOnExit, NotPicklable
-from tandem.ray.fleet import Fleet, Worker
-from tandem.ray.ledger import Ledger, Ticket
+from tandem.ray.actor_pool import ActorPool, Worker
 from tandem.ray.losses import Loss, NodeLost
 from tandem.ray.placement import Placement
 from tandem.ray.rollout import Policy, Rollout
+from tandem.ray.rollout_counts import RolloutCounts, Ticket
 from tandem.ray.weights import packed
 from tandem.ray.worker import RolloutOptions
 
@@ -151,14 +151,14 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         """Starts nothing yet; call `rollout_workers` instead."""
         self._placement, self._max_lag, self._synchronous = placement, max_lag, synchronous
         self._depth = 1 if synchronous else max(1, max_lag)
-        self._ledger = Ledger()
+        self._counts = RolloutCounts()
         self._outstanding: dict[Any, tuple[Worker, Ticket]] = {}
         self._owed: Counter[int] = Counter()  # outstanding rollouts, by the worker's index
         self._untaken: deque[Rollout] = deque()
         self._version, self._weights = 0, None
         self._greatest_lag = self._delivered_bytes = 0
         self._alone_since: float | None = None
-        self._fleet = Fleet(options, placement, count, self._forget)
+        self._pool = ActorPool(options, placement, count, self._forget)
         self._closed = False
 
     @property
@@ -174,20 +174,20 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
     @property
     def losses(self) -> list[Loss]:
         """The workers that were lost, in order."""
-        return self._fleet.losses
+        return self._pool.losses
 
     def stats(self) -> RolloutStats:
         """Returns counts since the start."""
-        ledger = self._ledger
+        counts = self._counts
         return RolloutStats(
-            requested=ledger.requested,
-            delivered=ledger.delivered - len(self._untaken),
-            stale=ledger.stale,
-            lost=ledger.lost,
-            outstanding=len(ledger.outstanding),
+            requested=counts.requested,
+            delivered=counts.delivered - len(self._untaken),
+            stale=counts.stale,
+            lost=counts.lost,
+            outstanding=len(counts.outstanding),
             untaken=len(self._untaken),
             greatest_lag=self._greatest_lag,
-            workers=len(self._fleet.running),
+            workers=len(self._pool.running),
             version=self._version,
             delivered_bytes=self._delivered_bytes,
         )
@@ -210,10 +210,10 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         self._weights = packed(weights)
         self._version += 1
         if not self._synchronous:
-            for worker in self._fleet.running:
+            for worker in self._pool.running:
                 if self._owed[worker.index] > 1:  # the later ones have not begun
                     worker.refresh.remote(self._version, self._weights)
-            self._request_more(self._fleet.running)
+            self._request_more(self._pool.running)
         return self._version
 
     def collect(self, count: int | None = None, *, timeout: float | None = None) -> list[Rollout]:
@@ -239,20 +239,20 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
             if count is not None:
                 raise InvalidArgument(f"count: expected None with synchronous=True, found {shown(count)}")
             return self._collect_round(limit)
-        wanted = max(1, len(self._fleet.running)) if count is None else integer("count", count, 1)
-        self._request_more(self._fleet.running)
+        wanted = max(1, len(self._pool.running)) if count is None else integer("count", count, 1)
+        self._request_more(self._pool.running)
         while len(self._untaken) < wanted:
             self._advance(limit)
             # A request that this call does not need waits for `publish`, to go with its weights. But no worker waits
             # without a request.
             short = len(self._untaken) + len(self._outstanding) < wanted
-            self._request_more([worker for worker in self._fleet.running if short or not self._owed[worker.index]])
+            self._request_more([worker for worker in self._pool.running if short or not self._owed[worker.index]])
         return self._taken(wanted)
 
     def _collect_round(self, limit: float) -> list[Rollout]:
         while not self._untaken or self._outstanding:
             if not self._outstanding:
-                for worker in self._fleet.running:
+                for worker in self._pool.running:
                     self._request(worker)
             self._advance(limit)
         return sorted(self._taken(len(self._untaken)), key=lambda rollout: rollout.worker)
@@ -264,16 +264,16 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
 
     def _await_start(self) -> None:
         """Waits for the first start of all workers for which there are nodes."""
-        fleet = self._fleet
+        pool = self._pool
         limit = time.monotonic() + self._placement.start_timeout
-        while len(fleet.running) < fleet.wanted or fleet.starting:
+        while len(pool.running) < pool.wanted or pool.starting:
             if time.monotonic() > limit:
                 raise NotReady(
-                    f"nodes: expected {fleet.wanted} with {dict(self._placement.least())} each, found "
-                    f"{len(fleet.running)} within {self._placement.start_timeout:g} s; start more, or ask for fewer"
+                    f"nodes: expected {pool.wanted} with {dict(self._placement.least())} each, found "
+                    f"{len(pool.running)} within {self._placement.start_timeout:g} s; start more, or ask for fewer"
                 )
             self._look(limit)
-        started = fleet.running[0].started
+        started = pool.running[0].started
         assert started is not None
         self._spaces = started.spaces
 
@@ -290,13 +290,13 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         self._expect_some_worker()
 
     def _expect_some_worker(self) -> None:
-        if self._fleet.running or self._fleet.starting:
+        if self._pool.running or self._pool.starting:
             self._alone_since = None
             return
         now = time.monotonic()
         self._alone_since = now if self._alone_since is None else self._alone_since
         if now - self._alone_since > self._placement.rejoin_timeout:
-            latest = self._fleet.losses[-1].error if self._fleet.losses else None
+            latest = self._pool.losses[-1].error if self._pool.losses else None
             raise NodeLost(
                 f"collect: expected a node for a worker within {self._placement.rejoin_timeout:g} s, found none; start "
                 "nodes, or raise Placement.rejoin_timeout"
@@ -304,8 +304,8 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
 
     def _look(self, limit: float) -> None:
         """Tends the workers, and takes what has come; waits for it at most `_LOOK_SECS`."""
-        self._fleet.tend()
-        starting = self._fleet.starting
+        self._pool.tend()
+        starting = self._pool.starting
         references = [*self._outstanding, *starting]
         patience = min(_LOOK_SECS, max(limit - time.monotonic(), 0.0))
         if not references:
@@ -313,7 +313,7 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
             return
         for reference in ray.wait(references, num_returns=1, timeout=patience)[0]:
             if reference in starting:
-                self._fleet.finish_start(starting[reference])
+                self._pool.finish_start(starting[reference])
             else:
                 self._take(reference)
 
@@ -323,7 +323,7 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
                 self._request(worker)
 
     def _request(self, worker: Worker) -> None:
-        ticket = self._ledger.request(worker.index, worker.incarnation)
+        ticket = self._counts.request(worker.index, worker.incarnation)
         reference = worker.actor.roll.remote(ticket.number, self._version, self._weights)
         self._outstanding[reference] = worker, ticket
         self._owed[worker.index] += 1
@@ -334,14 +334,14 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         try:
             rollout: Rollout = ray.get(reference, timeout=_GET_SECS)
         except Exception as error:  # of Ray, of the environments or of the caller's policy
-            self._fleet.lose(worker, error)
+            self._pool.lose(worker, error)
             return
         del self._outstanding[reference]
         self._owed[worker.index] -= 1
         assert (rollout.worker, rollout.incarnation, rollout.number) == ticket
         lag = self._version - rollout.version
         self._greatest_lag = max(self._greatest_lag, lag)
-        self._ledger.settle(ticket, stale=lag > self._max_lag)
+        self._counts.settle(ticket, stale=lag > self._max_lag)
         worker.failures = 0
         if lag <= self._max_lag:
             object.__setattr__(rollout, "lag", lag)  # frozen for its users
@@ -350,7 +350,7 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
     def _forget(self, worker: Worker) -> int:
         self._outstanding = {reference: owed for reference, owed in self._outstanding.items() if owed[0] is not worker}
         self._owed.pop(worker.index, None)
-        return self._ledger.lose(worker.index, worker.incarnation)
+        return self._counts.lose(worker.index, worker.incarnation)
 
     def _expect_open(self, call: str) -> None:
         if self._closed:
@@ -365,4 +365,4 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
             self._closed = True
             self._outstanding.clear()
             self._untaken.clear()
-            self._fleet.close()
+            self._pool.close()

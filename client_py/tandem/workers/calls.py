@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from tandem.errors import ConcurrentUse, EnvFailed, ForkedChild, InvalidArgument, PeerGone, StepTimeout
-from tandem.workers.crew import Crew, Deadline
 from tandem.workers.shared_value import SharedValue
+from tandem.workers.worker_pool import Deadline, WorkerPool
 
 
 class EnvAttributeError(EnvFailed, AttributeError):
@@ -46,9 +46,9 @@ class Calls:
         region has this function.
     """
 
-    def __init__(self, crew: Crew, requests: SharedValue, timeout: float) -> None:
+    def __init__(self, pool: WorkerPool, requests: SharedValue, timeout: float) -> None:
         """Takes the processes, the memory file of requests, and the seconds that a call may take."""
-        self._crew, self._requests, self.timeout = crew, requests, timeout
+        self._pool, self._requests, self.timeout = pool, requests, timeout
         self._owner = os.getpid()
         self._in_call = threading.Lock()
         self.is_asked = False
@@ -102,10 +102,10 @@ class Calls:
             number = self._requests.write((cloudpickle.dumps(function), env_ids))
         except Exception as error:  # of any object's __reduce__
             raise InvalidArgument(f"{what}: expected arguments that can be pickled, found others: {error}") from error
-        self._crew.message_workers(what)
+        self._pool.message_workers(what)
         self.wake_supervisor()
         self.is_asked = True
-        return Request(what, number, [None] * len(self._crew.workers))
+        return Request(what, number, [None] * len(self._pool.workers))
 
     def _results(self, request: Request, deadline: Deadline) -> list[Any]:
         answers = request.answers
@@ -117,7 +117,7 @@ class Calls:
             raise
         self.is_asked = False
         results: list[Any] = []
-        for worker, answered in zip(self._crew.workers, answers, strict=True):
+        for worker, answered in zip(self._pool.workers, answers, strict=True):
             assert answered is not None
             kind, data = answered
             answer = pickle.loads(data)
@@ -131,29 +131,29 @@ class Calls:
 
     def _answer(self, request: Request, index: int, deadline: Deadline) -> tuple[str, bytes]:
         """Awaits a worker's answer to a request; drops answers to earlier ones."""
-        crew = self._crew
-        worker = crew.workers[index]
+        pool = self._pool
+        worker = pool.workers[index]
         while True:
             assert worker.channel is not None
             try:
                 message, fds = worker.channel.receive(deadline.left())
             except TimeoutError:
-                if crew.extended(deadline, [index]):
+                if pool.extended(deadline, [index]):
                     continue
                 late = StepTimeout(
                     f"{request.what}: expected an answer in time, found none of worker {index} ({worker}). It goes on, "
                     "and steps wait for its end. Raise WorkerOptions.call_timeout, or see where it is:"
-                    f"{crew.stacks()}"
+                    f"{pool.stacks()}"
                 )
                 late.workers = (index,)
                 raise late from None
             except (EOFError, ConnectionError):
-                crew.await_replacement(request.what, worker)
+                pool.await_replacement(request.what, worker)
                 continue
             if message[0] in ("results", "raised"):
                 if message[1] == request.number:
                     return message[0], worker.read_answer(message[2])
                 continue
-            crew.note(worker, message, fds)
+            pool.note(worker, message, fds)
             if worker.answered >= request.number:  # it was started after the request, in which the other may have died
-                raise crew.replaced(request.what, worker)
+                raise pool.replaced(request.what, worker)

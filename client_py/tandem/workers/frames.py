@@ -1,13 +1,13 @@
 """Frames of environments in Python, for viewers.
 
     supervisor: a viewer is attached, a frame is due  ->  the order `message`
-    workers:    env.render() of the shown environments  ->  their tiles on the board, a memory file
+    workers:    env.render() of the shown environments  ->  their tiles in the buffer, a memory file
     supervisor: all workers have answered  ->  one frame in the region's ring
 
 The workers draw between two exchanges, since a state in Python cannot be copied. `FramePace` limits their time for it.
 
-Orders and their acknowledgements publish the board, so no word of it is atomic. There is one exception: a request may
-raise `FrameBoard.wanted` while workers read it for an earlier order. The word is aligned, so they read the old or the
+Orders and their acknowledgements publish the buffer, so no word of it is atomic. There is one exception: a request may
+raise `FrameBuffer.wanted` while workers read it for an earlier order. The word is aligned, so they read the old or the
 new number. The request's own order follows in both cases.
 """
 
@@ -92,7 +92,7 @@ class FramePlan(NamedTuple):
         }
 
 
-class FrameBoard:
+class FrameBuffer:
     """The arrays of the memory file that workers draw into. The mapping lives as long as one of them.
 
     Attributes:
@@ -132,7 +132,7 @@ class FramePainter:
 
     def __init__(
         self,
-        board: FrameBoard,
+        buffer: FrameBuffer,
         plan: FramePlan,
         worker: int,
         first_env: int,
@@ -144,7 +144,7 @@ class FramePainter:
         """Takes the worker's environments.
 
         Args:
-          board: The frames' memory.
+          buffer: The frames' memory.
           plan: What is drawn.
           worker: Index of the worker.
           first_env: Index of its first environment.
@@ -153,7 +153,7 @@ class FramePainter:
           rewards: Rewards of its environments, float64[envs]; a view of the region, read by `paint`.
           current: uint32[1], a view of the region: the environment in work, for display.
         """
-        self._board, self._worker, self._envs, self._rows = board, worker, envs, rows
+        self._buffer, self._worker, self._envs, self._rows = buffer, worker, envs, rows
         self._rewards, self._current, self._first_env = rewards, current, first_env
         self._places = [
             (place, env_id - first_env)
@@ -164,23 +164,23 @@ class FramePainter:
 
     def paint(self) -> None:
         """Draws, if the wanted frame is a new one."""
-        board, number = self._board, int(self._board.wanted[0])
+        buffer, number = self._buffer, int(self._buffer.wanted[0])
         if number == self._drawn:
             return
         self._drawn = number
         begin = time.monotonic()
         episodes, ended_ns, returns, lengths, running = self._rows.episodes()
         for place, row in self._places:
-            image, error = board.images[place], b""
+            image, error = buffer.images[place], b""
             self._current[0] = self._first_env + row
             try:
                 fit_image(image, checked_image(self._envs[row].render()))
             except BaseException as raised:  # of the environment; also SystemExit, as its `step` may raise it
                 image[:] = 0
                 error = one_line(raised).encode(errors="replace")[:_ERROR_BYTES]
-            board.tiles[place] = number, self._rewards[row], running[row], error
+            buffer.tiles[place] = number, self._rewards[row], running[row], error
         self._current[0] = NO_ENVIRONMENT
-        own = board.workers[self._worker]
+        own = buffer.workers[self._worker]
         own["ended_ns"][: len(ended_ns)] = ended_ns
         own["returns"][: len(returns)] = returns
         own["lengths"][: len(lengths)] = lengths
@@ -194,15 +194,15 @@ class FramePace:
       due: The time of the next `look`, in seconds of time.monotonic(). Infinity before `start`, and with hz = 0.
     """
 
-    def __init__(self, region: "NativeSupervisor", board: FrameBoard, plan: FramePlan) -> None:
+    def __init__(self, region: "NativeSupervisor", buffer: FrameBuffer, plan: FramePlan) -> None:
         """Takes the region; call `start` when it has its name."""
-        self._region, self._board, self._plan = region, board, plan
+        self._region, self._buffer, self._plan = region, buffer, plan
         self._grid = plan.grid
         self.due = np.inf
         self._asked = False  # for a frame that the workers have not drawn yet
         self._requested = False  # by the client, and not answered
         self._steps = -1  # at the last frame that was asked for
-        self._exchange = 0  # that the board shows
+        self._exchange = 0  # whose frames the buffer has
         self._published_at = 0.0  # time.monotonic() of the last frame
         self._rate_from = 0.0, 0  # time and steps at the last frame, for the step rate
 
@@ -235,13 +235,13 @@ class FramePace:
 
     def _ask(self) -> None:
         self._asked, self._steps = True, self._region.steps
-        self._board.wanted[0] += 1
+        self._buffer.wanted[0] += 1
         self._region.message_workers()
 
     def answered(self) -> None:
         """Publishes the frame, if all workers have drawn it; call it at "workers answered"."""
         # The answered message may be one before this frame's; and a request may have come after the message.
-        if not self._asked or not (self._board.tiles["number"] == self._board.wanted[0]).all():
+        if not self._asked or not (self._buffer.tiles["number"] == self._buffer.wanted[0]).all():
             return
         now = time.monotonic()
         self._asked, self._exchange = False, self._region.answered_at
@@ -250,11 +250,11 @@ class FramePace:
             self._requested = False
             self._region.answer_frame()
         if self._plan.hz > 0:
-            cost = float(self._board.workers["seconds"].max()) + _ORDER_SECS
+            cost = float(self._buffer.workers["seconds"].max()) + _ORDER_SECS
             self.due = now + max(1 / self._plan.hz - cost, cost * (1 / _SHARE - 1))
 
     def _publish(self, now: float) -> None:
-        tiles, workers = self._board.tiles, self._board.workers
+        tiles, workers = self._buffer.tiles, self._buffer.workers
         rows, columns = self._grid
         metadata = {
             "step": self._exchange,
@@ -274,7 +274,7 @@ class FramePace:
         self._published_at = now
         rolling = rolling_mean(workers, "returns")
         self._region.publish_frame(
-            tile_frames(list(self._board.images)),
+            tile_frames(list(self._buffer.images)),
             float(tiles["reward"].mean()),
             float(tiles["running_return"].mean()) if rolling is None else rolling,
             (steps - before) / (now - since) if now > since else 0.0,

@@ -8,7 +8,7 @@ import pytest
 import tandem
 from tandem._native import fit_image
 from tandem.fastlane.tiling import tile_frames
-from tandem.workers.frames import FrameBoard, FramePlan, rolling_mean
+from tandem.workers.frames import FrameBuffer, FramePlan, rolling_mean
 from tools.testing import pytest_main
 
 
@@ -84,10 +84,10 @@ def test_the_grid_is_that_of_tiled_frames(count: int) -> None:
 def test_rolling_means_are_of_the_last_hundred_episodes_of_all_workers(tmp_path: Any) -> None:
     """By the time at which they ended; before the first, there is none."""
     plan = FramePlan(1, 1, (0,), 60.0, 8, 3)
-    path = tmp_path / "board"
-    path.write_bytes(bytes(FrameBoard.bytes_of(plan)))
+    path = tmp_path / "buffer"
+    path.write_bytes(bytes(FrameBuffer.bytes_of(plan)))
     with path.open("r+b") as file:
-        workers = FrameBoard(file.fileno(), plan).workers
+        workers = FrameBuffer(file.fileno(), plan).workers
     assert rolling_mean(workers, "returns") is None
     for worker, count in ((0, 80), (2, 50)):  # they ended in turn: 0, 2, 0, 2, ...; then only worker 0's
         workers[worker]["kept"] = count

@@ -18,8 +18,7 @@ from tandem.engine.options import WorkerOptions
 from tandem.errors import EngineStartFailed, InvalidArgument, PeerGone, TandemError
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.workers.calls import Calls
-from tandem.workers.crew import NEWS_SECS, Crew, Deadline
-from tandem.workers.frames import FrameBoard, FramePlan
+from tandem.workers.frames import FrameBuffer, FramePlan
 from tandem.workers.infos import InfoArea
 from tandem.workers.launch import environ, launched, make_room_for_files
 from tandem.workers.memory_files import MemoryFiles
@@ -27,6 +26,7 @@ from tandem.workers.row_fields import FieldsPlan, plan_fields
 from tandem.workers.supervisor import Start
 from tandem.workers.worker import Serving, different_spaces, failures_in
 from tandem.workers.worker_handle import WorkerHandle
+from tandem.workers.worker_pool import NEWS_SECS, Deadline, WorkerPool
 
 _GRACE_SECS = 5.0  # for environments to close
 _FILES_OF_WORKER, _OTHER_FILES = 4, 32  # that this process opens: channel, pidfd, stacks, answers; for all workers
@@ -45,7 +45,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
       spec: Of the first environment.
       fields: What the region's fields are.
       info_areas: Of all workers; none after `close`.
-      crew: The processes.
+      pool: The processes.
       failures: As `worker.Files.failures`; empty after `close`.
       calls: Calls of the environments.
     """
@@ -92,16 +92,16 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         make_room_for_files(_FILES_OF_WORKER * num_workers + _OTHER_FILES)
         deadline = Deadline(options.start_timeout)
         with contextlib.ExitStack() as started:
-            frame_bytes = 0 if frames is None else FrameBoard.bytes_of(frames)
+            frame_bytes = 0 if frames is None else FrameBuffer.bytes_of(frames)
             self._files = started.enter_context(
                 MemoryFiles(self._info_bytes * num_workers, 8 * num_workers, 16 * self.num_envs, frame_bytes)
             )
             self._process, self._supervisor, _ = supervisor = launched()
             started.pop_all()
-        self.crew = Crew(self._workers, supervisor, self._files.imports)
+        self.pool = WorkerPool(self._workers, supervisor, self._files.imports)
         self.failures = failures_in(self._files.failures)
         self.calls = Calls(
-            self.crew, self._files.requests, options.timeout if options.call_timeout is None else options.call_timeout
+            self.pool, self._files.requests, options.timeout if options.call_timeout is None else options.call_timeout
         )
         try:
             rows = [(worker.first_env, worker.num_envs) for worker in self._workers]
@@ -194,17 +194,17 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                 raise errors.from_native(message[1], message[2], self.name)
             if message[0] == kind:
                 return fds
-            self.crew.note_news(message, fds)
+            self.pool.note_news(message, fds)
 
     def _start_failed(self) -> EngineStartFailed:
-        return EngineStartFailed(f"workers: expected them to serve, found that {self.crew.how_it_ended()}")
+        return EngineStartFailed(f"workers: expected them to serve, found that {self.pool.how_it_ended()}")
 
     def _await_environments(self, deadline: Deadline) -> None:
         while indices := [index for index, worker in enumerate(self._workers) if worker.report is None]:
             late = [self._workers[index] for index in indices if self._workers[index].channel is not None]
             fds = [worker.channel.fileno() for worker in late if worker.channel is not None]
             ready = wait([self._supervisor.fileno(), *fds], deadline.left())
-            if not ready and not self.crew.extended(deadline, indices):
+            if not ready and not self.pool.extended(deadline, indices):
                 raise EngineStartFailed(
                     f"workers: expected all environments in time, found that workers {indices} still make theirs; "
                     f"raise WorkerOptions.start_timeout, or see where they are:{self.stacks()}"
@@ -224,8 +224,8 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
 
     def _take_news(self) -> None:
         try:
-            self.crew.take_news("make_vec")
-            if not self.crew.reason:
+            self.pool.take_news("make_vec")
+            if not self.pool.reason:
                 return
         except PeerGone:
             pass
@@ -240,11 +240,11 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         message, fds = worker.channel.receive()
         if message[0] == "failed":
             raise EngineStartFailed(f"workers: an environment could not be made:\n{message[1]}")
-        self.crew.note(worker, message, fds)
+        self.pool.note(worker, message, fds)
 
     def stacks(self, workers: Sequence[int] | None = None) -> str:
-        """Returns the Python stacks of workers' processes, as `Crew.stacks`."""
-        return self.crew.stacks(workers)
+        """Returns the Python stacks of workers' processes, as `WorkerPool.stacks`."""
+        return self.pool.stacks(workers)
 
     def poll(self) -> int | None:
         """Returns the exit code of the supervisor, or None while it runs."""
@@ -259,7 +259,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         if self._owner != os.getpid():
             return
         try:
-            self.crew.end(secs)
+            self.pool.end(secs)
         finally:
             self._release()
             with contextlib.suppress(TandemError):  # a supervisor that was killed leaves it
@@ -268,14 +268,14 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
     def _release(self) -> None:
         """Closes all descriptors; the supervisor then ends. A second call has no effect."""
         errors.details.pop(self.name, None)
-        self.crew.release()
+        self.pool.release()
         self._files.close()
         self.info_areas = []
         self.failures = np.empty((0, 2), np.int64)  # unmaps the file
 
     def __del__(self) -> None:
         """Ends the processes, without waiting, if `close` was not called."""
-        if hasattr(self, "crew"):
+        if hasattr(self, "pool"):
             self._release()
 
     def set_reset_options(self, options: Any) -> None:

@@ -37,7 +37,7 @@ from tandem.errors import OUT_OF_MEMORY, TandemError, how_it_ended
 from tandem.workers import worker as worker_process
 from tandem.workers.channel import Channel
 from tandem.workers.env_failures import one_line
-from tandem.workers.frames import FrameBoard, FramePace
+from tandem.workers.frames import FrameBuffer, FramePace
 from tandem.workers.worker import set_parent_death_signal
 from tandem.workers.worker_handle import WorkerHandle
 
@@ -264,7 +264,7 @@ class _Supervisor:
             return False
         self._serving = serving
         if plan is not None:
-            self._frames = FramePace(self._region, FrameBoard(self._files.frames, plan), plan)
+            self._frames = FramePace(self._region, FrameBuffer(self._files.frames, plan), plan)
         self._trainer.send(("region",), [self._region.fd])
         self._region.reset_workers()
         return True

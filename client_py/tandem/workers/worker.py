@@ -38,7 +38,7 @@ from tandem.errors import InvalidArgument
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.channel import Channel
 from tandem.workers.env_failures import failure, failure_text
-from tandem.workers.frames import FrameBoard, FramePainter, FramePlan
+from tandem.workers.frames import FrameBuffer, FramePainter, FramePlan
 from tandem.workers.row_arrays import RowArrays
 from tandem.workers.row_fields import arrays_of
 from tandem.workers.shared_value import SharedValue
@@ -61,7 +61,7 @@ class Files(NamedTuple):
       requests: A SharedValue; see above.
       imports: When each worker began its last import: float64, in seconds of time.monotonic().
       failures: Episode and step of the last failure of each environment, int64[environments, 2]; step -1: a reset.
-      frames: A FrameBoard; -1: there are no frames.
+      frames: A FrameBuffer; -1: there are no frames.
     """
 
     infos: int
@@ -293,9 +293,9 @@ class _Worker:
         )
         self._painter = None
         if serving.frames is not None:
-            board = FrameBoard(files.frames, serving.frames)
+            buffer = FrameBuffer(files.frames, serving.frames)
             rewards = side.fields["reward", ""][first : first + count]
-            self._painter = FramePainter(board, serving.frames, worker, first, envs, self._rows, rewards, side.current)
+            self._painter = FramePainter(buffer, serving.frames, worker, first, envs, self._rows, rewards, side.current)
 
     def _failure(self, env: gymnasium.Env[Any, Any], env_id: int, error: BaseException, episode: int, step: int) -> str:
         self._failures[env_id] = episode, step  # before the text reaches the trainer

@@ -1,4 +1,4 @@
-"""`Fleet`: the actors of the workers: places them on nodes, starts them, notices their ends, and starts them again."""
+"""`ActorPool`: the actors of the workers: places them on nodes, starts them, notices their ends, starts them again."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -33,10 +33,10 @@ _Actor = ray.remote(concurrency_groups={"refresh": 1})(RolloutWorker)
 
 @dataclass(eq=False)
 class Worker:
-    """A worker: from `Fleet.start` on it has a node and an actor, until it is lost.
+    """A worker: from `ActorPool.start` on it has a node and an actor, until it is lost.
 
     Attributes:
-      index: Its place in the fleet.
+      index: Its place in the pool.
       incarnation: How often it was started before; -1: never started.
       node: Where it is; None: it waits for a node.
       actor: Ray's handle.
@@ -64,7 +64,7 @@ class Worker:
         self.node = self.actor = self.refresh = self.starting = self.started = None
 
 
-class Fleet:
+class ActorPool:
     """The workers.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""`Crew`: the supervisor and the workers of a vector environment, as the trainer process hears of them."""
+"""`WorkerPool`: the supervisor and the workers of a vector environment, as the trainer process hears of them."""
 
 import contextlib
 import os
@@ -38,7 +38,7 @@ os.register_at_fork(after_in_child=_close_channels_in_child)
 
 
 class Deadline:
-    """The end of a wait for workers, whose imports extend it: `Crew.extended`."""
+    """The end of a wait for workers, whose imports extend it: `WorkerPool.extended`."""
 
     def __init__(self, secs: float, *, extends: bool = True) -> None:
         """Takes the time-out, and whether imports extend it."""
@@ -50,7 +50,7 @@ class Deadline:
         return max(self.at - time.monotonic(), 0.0)
 
 
-class Crew:
+class WorkerPool:
     """The processes, and what they have said.
 
     Attributes:

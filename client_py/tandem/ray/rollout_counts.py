@@ -1,4 +1,4 @@
-"""`Ledger`: counts each requested rollout exactly once: delivered, stale, lost, or outstanding."""
+"""`RolloutCounts`: counts each requested rollout exactly once: delivered, stale, lost, or outstanding."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class Ticket(NamedTuple):
     number: int
 
 
-class Ledger:
+class RolloutCounts:
     """requested == delivered + stale + lost + len(outstanding), at all times.
 
     Attributes:
