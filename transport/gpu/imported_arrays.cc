@@ -29,7 +29,7 @@ absl::Status CheckImportable(const AttachedRegion& region,
                                   "': expected gpu_obs_mode 1 (CUDA IPC), "
                                   "found ",
                                   uint32_t{plan.gpu_obs_mode},
-                                  "; this version imports no Vulkan memory"));
+                                  "; this version has no other mode"));
   }
   // relaxed: a private copy.
   if (plan.server_pid.load(std::memory_order_relaxed) ==

@@ -35,8 +35,8 @@ namespace tandem {
 class ImportedArrays {
  public:
   // Errors:
-  //  - kUnsupported: the engine exports nothing, or by Vulkan, or is this
-  //    process.
+  //  - kUnsupported: the engine exports nothing, or in another mode than CUDA
+  //    IPC, or is this process.
   //  - kAccessDenied: the engine belongs to another user.
   //  - kGpuOtherDevice, kGpuOtherContext, kGpuStaleHandle, kGpuFailed.
   //  - those of CudaDriver::Load.
