@@ -20,15 +20,21 @@
 
 namespace tandem {
 
-// Returns the CRC-32 of these ranges of a header's bytes, in order.
-template <size_t kRanges>
-uint32_t CrcOf(const LrbcHeader& header, const uint32_t (&ranges)[kRanges][2]) {
+// Returns the CRC-32 of these ranges of a header's bytes, in order, then of all
+// records of a table.
+template <size_t kRanges, typename Record = std::byte>
+uint32_t CrcOf(const LrbcHeader& header, const uint32_t (&ranges)[kRanges][2],
+               std::span<const Record> table = {}) {
   const auto* bytes = reinterpret_cast<const Bytef*>(&header);
   uLong crc = crc32(0, nullptr, 0);
   for (const auto& [first, length] : ranges) {
     crc = crc32(crc, bytes + first, length);
   }
-  return static_cast<uint32_t>(crc);
+  // zlib returns its initial value for nullptr.
+  if (table.empty()) return static_cast<uint32_t>(crc);
+  return static_cast<uint32_t>(
+      crc32(crc, reinterpret_cast<const Bytef*>(table.data()),
+            static_cast<uInt>(table.size_bytes())));
 }
 
 // The layout_crc32 of a header.
@@ -46,27 +52,17 @@ inline uint32_t ImageSlotsCrc(const LrbcHeader& header) {
 // Its fields_crc32; `fields` are all records of the table, at most kMaxFields.
 inline uint32_t FieldsCrc(const LrbcHeader& header,
                           std::span<const FieldRecord> fields) {
-  const uLong crc = CrcOf(header, kFieldsCrcRanges);
-  return static_cast<uint32_t>(
-      crc32(crc, reinterpret_cast<const Bytef*>(fields.data()),
-            static_cast<uInt>(fields.size_bytes())));
+  return CrcOf(header, kFieldsCrcRanges, fields);
 }
-// Its gpu_arrays_crc32; `arrays` are all records of the table, at most
-// kMaxFields.
+// Its gpu_arrays_crc32, in the same way.
 inline uint32_t GpuArraysCrc(const LrbcHeader& header,
                              std::span<const FieldRecord> arrays) {
-  const uLong crc = CrcOf(header, kGpuArraysCrcRanges);
-  return static_cast<uint32_t>(
-      crc32(crc, reinterpret_cast<const Bytef*>(arrays.data()),
-            static_cast<uInt>(arrays.size_bytes())));
+  return CrcOf(header, kGpuArraysCrcRanges, arrays);
 }
 // Its workers_crc32; `rows` are those of all slots, at most kMaxWorkers.
 inline uint32_t WorkersCrc(const LrbcHeader& header,
                            std::span<const WorkerRows> rows) {
-  const uLong crc = CrcOf(header, kWorkersCrcRanges);
-  return static_cast<uint32_t>(
-      crc32(crc, reinterpret_cast<const Bytef*>(rows.data()),
-            static_cast<uInt>(rows.size_bytes())));
+  return CrcOf(header, kWorkersCrcRanges, rows);
 }
 
 }  // namespace tandem

@@ -83,8 +83,8 @@ absl::Status ReadAndCheck(int fd, uint64_t file_bytes, RegionParts* parts) {
       parts->gpu_arrays.empty()) {
     return absl::OkStatus();
   }
-  return CheckHeader(plan, file_bytes, parts->fields, parts->workers,
-                     parts->gpu_arrays);
+  return CheckHeader(plan, file_bytes,
+                     {parts->fields, parts->workers, parts->gpu_arrays});
 }
 
 }  // namespace

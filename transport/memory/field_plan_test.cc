@@ -78,7 +78,7 @@ struct Copy {
   std::vector<FieldRecord> fields;
 
   absl::Status Check() const {
-    return CheckHeader(header, header.region_size, fields);
+    return CheckHeader(header, header.region_size, {.fields = fields});
   }
   // Makes the checksums fit.
   void Seal() {
@@ -427,8 +427,8 @@ TEST(FieldPlan, ALargeLyingTableHasFewProblems) {
   copy.fields.assign(kMaxFields, wrong);
   copy.header.region_size = uint64_t{64} << 20;  // the table fits
   copy.Seal();
-  const HeaderFindings found =
-      ExamineHeader(copy.header, copy.header.region_size, copy.fields);
+  const HeaderFindings found = ExamineHeader(
+      copy.header, copy.header.region_size, {.fields = copy.fields});
   EXPECT_GT(found.problems.size(), 2u);
   EXPECT_LE(found.problems.size(), 64u);
   EXPECT_TRUE(found.fields.empty());
@@ -436,8 +436,8 @@ TEST(FieldPlan, ALargeLyingTableHasFewProblems) {
 
 TEST(FieldPlan, SectionsIncludeTheTableAndItsArrays) {
   const Copy plan = PlanOf(TypedSpec());
-  const HeaderFindings found =
-      ExamineHeader(plan.header, plan.header.region_size, plan.fields);
+  const HeaderFindings found = ExamineHeader(
+      plan.header, plan.header.region_size, {.fields = plan.fields});
   EXPECT_TRUE(found.problems.empty());
   EXPECT_EQ(found.fields.size(), plan.fields.size());
   const auto section = [&](absl::string_view name) {

@@ -53,7 +53,8 @@ TEST(GpuPlan, TheRegionsHeaderPassesTheClientsChecks) {
   EXPECT_EQ(header.gpu_flags, kGpuFillsCpu);
   EXPECT_TRUE(CheckHeader(header, header.region_size).ok());
   EXPECT_TRUE(
-      CheckHeader(header, header.region_size, {}, {}, spec.gpu.arrays).ok());
+      CheckHeader(header, header.region_size, {.gpu_arrays = spec.gpu.arrays})
+          .ok());
 }
 
 TEST(GpuPlan, FieldsOfObservationsAreArrays) {
@@ -88,7 +89,8 @@ TEST(GpuPlan, ARegionWithoutAGpuHasZeroBytesThere) {
 TEST(GpuPlan, TheGoldenPassesTheClientsChecks) {
   const LrbcHeader header = SampleGpuHeader();
   EXPECT_TRUE(
-      CheckHeader(header, header.region_size, {}, {}, SampleGpuArrays()).ok());
+      CheckHeader(header, header.region_size, {.gpu_arrays = SampleGpuArrays()})
+          .ok());
 }
 
 struct Fault {
@@ -134,7 +136,7 @@ TEST(GpuPlan, EachFaultIsALayoutMismatch) {
     header.gpu_arrays_crc32 = GpuArraysCrc(header, arrays);
     header.layout_crc32 = LayoutCrc(header);
     const absl::Status status =
-        CheckHeader(header, header.region_size, {}, {}, arrays);
+        CheckHeader(header, header.region_size, {.gpu_arrays = arrays});
     EXPECT_EQ(CodeOf(status), ErrorCode::kLayoutMismatch) << fault.fact;
     EXPECT_TRUE(absl::StrContains(status.message(), fault.fact))
         << fault.fact << ": " << status.message();
@@ -146,7 +148,7 @@ TEST(GpuPlan, AnotherChecksumIsALayoutMismatch) {
   LrbcHeader header = PlanRegion(spec, 1).value();
   ++header.gpu_arrays_crc32;
   const absl::Status status =
-      CheckHeader(header, header.region_size, {}, {}, spec.gpu.arrays);
+      CheckHeader(header, header.region_size, {.gpu_arrays = spec.gpu.arrays});
   EXPECT_TRUE(absl::StrContains(status.message(), "gpu_arrays_crc32"))
       << status.message();
 }

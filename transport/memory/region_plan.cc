@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -69,11 +68,10 @@ uint64_t InfoArrayBytes(const LrbcHeader& header) {
 using Problems = std::vector<std::string>;
 
 // kInvalidArgument with the first problem of a plan; OK: there is none.
-absl::Status VerdictOf(const Problems& problems,
-                       absl::string_view part = "region") {
+absl::Status VerdictOf(const Problems& problems) {
   if (problems.empty()) return absl::OkStatus();
   return MakeError(ErrorCode::kInvalidArgument,
-                   absl::StrCat(part, ": ", problems.front()));
+                   absl::StrCat("region: ", problems.front()));
 }
 
 void CheckRange(absl::string_view field, uint64_t value, uint64_t least,
@@ -134,112 +132,10 @@ void CheckSizes(const LrbcHeader& header, Problems* problems) {
   CheckRange("info_size", header.info_size, 0, kMaxFloatsPerEnv, problems);
 }
 
-void CheckImages(const LrbcHeader& header, Problems* problems) {
-  CheckRange("image_width", header.image_width, 1, kMaxImageSide, problems);
-  CheckRange("image_height", header.image_height, 1, kMaxImageSide, problems);
-  CheckRange("image_channels", header.image_channels, 1, 4, problems);
-}
-
-void CheckImageSlots(const LrbcHeader& header, Problems* problems) {
-  CheckRange("image_slot_bytes", header.image_slot_bytes, 1, kMaxImageSlotBytes,
-             problems);
-  if (header.image_slot_bytes % kPromisedAlignment != 0) {
-    problems->push_back(Mismatch(
-        "image_slot_bytes", absl::StrCat("a multiple of ", kPromisedAlignment),
-        absl::StrCat(header.image_slot_bytes)));
-  }
-}
-
-// At most 2^54 bytes, for a header that CheckSizes and CheckImages have
-// accepted.
-uint64_t ImageBytes(const LrbcHeader& header) {
-  return uint64_t{header.num_envs} * header.image_width * header.image_height *
-         header.image_channels;
-}
-
-uint64_t AttendantBytes(const LrbcHeader& header) {
-  return kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size);
-}
-
-uint64_t AllImageSlotBytes(const LrbcHeader& header) {
-  return kImageSlots * ImageSlotBytes(header.image_slot_bytes);
-}
-
-// The optional sections, whose header fields later versions use.
-void AddOptionalSections(const LrbcHeader& header,
-                         std::vector<Section>* sections, Problems* problems) {
-  // Adds a section in which `check` finds no problem. The sizes of others may
-  // have overflowed.
-  const auto add = [&](absl::string_view name, uint64_t LrbcHeader::*offset,
-                       uint64_t bytes, absl::FunctionRef<void()> check) {
-    const size_t before = problems->size();
-    check();
-    if (problems->size() == before) sections->push_back({name, offset, bytes});
-  };
-  if (header.image_offset != 0) {
-    add("images", &LrbcHeader::image_offset, ImageBytes(header),
-        [&] { CheckImages(header, problems); });
-  }
-  const uint64_t least = 2 * InfoArrayBytes(header);
-  if (header.infos_offset != 0) {
-    CheckRange("infos_size", header.infos_size, least,
-               least + kMaxDescriptionBytes, problems);
-    sections->push_back(
-        {"infos", &LrbcHeader::infos_offset, header.infos_size});
-  } else if (header.info_size != 0) {
-    problems->push_back(Mismatch("info_size without infos_offset", "0",
-                                 absl::StrCat(header.info_size)));
-  }
-  if (header.flan_offset != 0) {
-    CheckRange("flan_size", header.flan_size, sizeof(FlanHeader),
-               kMaxRegionBytes, problems);
-    sections->push_back({"flan", &LrbcHeader::flan_offset, header.flan_size});
-  }
-  // Without the bit a later version may use these bytes.
-  if ((header.feature_bits & kFeatureAttendants) != 0) {
-    add("attendants", &LrbcHeader::attendants_offset, AttendantBytes(header),
-        [&] {
-          CheckRing("attendant_ring_size", header.attendant_ring_size,
-                    problems);
-          CheckCrc("attendants_crc32", AttendantsCrc(header),
-                   header.attendants_crc32, problems);
-        });
-  }
-  if ((header.feature_bits & kFeatureImageSlots) != 0) {
-    add("image slots", &LrbcHeader::image_slots_offset,
-        AllImageSlotBytes(header), [&] {
-          CheckImageSlots(header, problems);
-          CheckCrc("image_slots_crc32", ImageSlotsCrc(header),
-                   header.image_slots_crc32, problems);
-        });
-  }
-  if (HasFields(header)) {
-    add("table of fields", &LrbcHeader::fields_offset, FieldTableBytes(header),
-        [&] {
-          CheckRange("field_count", header.field_count, 1, kMaxFields,
-                     problems);
-        });
-  }
-  if (HasWorkers(header)) {
-    add("workers", &LrbcHeader::workers_offset,
-        WorkersBytes(header.num_workers), [&] {
-          CheckRange("num_workers", header.num_workers, 1,
-                     std::min(header.num_envs, kMaxWorkers), problems);
-        });
-  }
-  if (HasGpuArrays(header)) {
-    add("table of GPU arrays", &LrbcHeader::gpu_arrays_offset,
-        GpuTableBytes(header), [&] {
-          CheckRange("gpu_array_count", header.gpu_array_count, 1, kMaxFields,
-                     problems);
-        });
-  }
-}
-
 // Sets the offset of each record: the arrays follow the table, which begins at
-// fields_offset. Float32 rows keep the header's offset. Returns the end of the
-// last array; more than kMaxRegionBytes if a region has no room for them.
-uint64_t PlaceFields(const LrbcHeader& header, std::span<FieldRecord> records) {
+// fields_offset. Float32 rows keep the header's offset. Arrays for which a
+// region has no room are behind kMaxRegionBytes.
+void PlaceFields(const LrbcHeader& header, std::span<FieldRecord> records) {
   uint64_t end = AlignUp(header.fields_offset + FieldTableBytes(header));
   for (FieldRecord& record : records) {
     const std::optional<uint64_t> rows = RowsOf(header, record.role);
@@ -248,26 +144,27 @@ uint64_t PlaceFields(const LrbcHeader& header, std::span<FieldRecord> records) {
     if (rows || end > kMaxRegionBytes) continue;
     end = AlignUp(end + FieldBytes(record, header.num_envs));
   }
-  return end;
 }
 
-// Adds the table and the arrays behind `*end`, and moves it.
-void AddFields(const RegionSpec& spec, LrbcHeader* header, uint64_t* end,
-               Problems* problems) {
+// Writes the header's members of the table of fields.
+bool PlanTable(const RegionSpec& spec, LrbcHeader* header, Problems* problems) {
+  if (spec.fields.empty()) return false;
   std::vector<FieldRecord> records =
       FieldRecordsOf(spec.fields, *header, problems);
   CheckRange("the number of fields", records.size(), 1, kMaxFields, problems);
-  if (!problems->empty()) return;
-  header->fields_offset = *end;
+  if (!problems->empty()) return true;
   header->field_count = static_cast<uint32_t>(records.size());
-  *end = PlaceFields(*header, records);
+  PlaceFields(*header, records);
   CheckFieldRecords(*header, records, problems);
   header->fields_crc32 = FieldsCrc(*header, records);
+  return true;
 }
 
 // Checks a copy of the table, and adds its arrays to the sections.
-void ExamineFields(const LrbcHeader& header,
-                   std::span<const FieldRecord> fields, HeaderFindings* found) {
+void ExamineFields(const LrbcHeader& header, const RegionTables& tables,
+                   HeaderFindings* found) {
+  const std::span<const FieldRecord> fields = tables.fields;
+  if (fields.empty()) return;
   const size_t before = found->problems.size();
   CheckRange("the copied fields", fields.size(), header.field_count,
              header.field_count, &found->problems);
@@ -286,8 +183,10 @@ void ExamineFields(const LrbcHeader& header,
 }
 
 // Checks a copy of the workers' rows: they are all environments, in order.
-void ExamineWorkers(const LrbcHeader& header, std::span<const WorkerRows> rows,
+void ExamineWorkers(const LrbcHeader& header, const RegionTables& tables,
                     HeaderFindings* found) {
+  const std::span<const WorkerRows> rows = tables.workers;
+  if (rows.empty()) return;
   const size_t before = found->problems.size();
   CheckRange("the copied workers", rows.size(), header.num_workers,
              header.num_workers, &found->problems);
@@ -310,9 +209,10 @@ void ExamineWorkers(const LrbcHeader& header, std::span<const WorkerRows> rows,
 }
 
 // Checks a copy of the table of arrays on a GPU.
-void ExamineGpuArrays(const LrbcHeader& header,
-                      std::span<const FieldRecord> arrays,
+void ExamineGpuArrays(const LrbcHeader& header, const RegionTables& tables,
                       HeaderFindings* found) {
+  const std::span<const FieldRecord> arrays = tables.gpu_arrays;
+  if (arrays.empty()) return;
   const size_t before = found->problems.size();
   CheckRange("the copied GPU arrays", arrays.size(), header.gpu_array_count,
              header.gpu_array_count, &found->problems);
@@ -325,31 +225,162 @@ void ExamineGpuArrays(const LrbcHeader& header,
   found->gpu_arrays.assign(arrays.begin(), arrays.end());
 }
 
-// Writes the header's members of a GPU allocation, and makes room for the table
-// behind `*end`.
-void AddGpuArrays(const GpuSpec& spec, LrbcHeader* header, uint64_t* end,
-                  Problems* problems) {
+// Writes the header's members of a GPU allocation.
+bool PlanGpuMembers(const RegionSpec& spec, LrbcHeader* header,
+                    Problems* problems) {
+  if (spec.gpu.mode == GpuMode::kCpu) return false;
+  const GpuSpec& gpu = spec.gpu;
   header->gpu_available = 1;
-  header->gpu_obs_mode = static_cast<uint8_t>(spec.mode);
-  header->gpu_device_id = spec.device_id;
-  std::ranges::copy(spec.device_uuid, header->gpu_device_uuid);
-  std::ranges::copy(spec.memory_handle, header->gpu_obs_handle);
-  std::ranges::copy(spec.event_handle, header->gpu_event_handle);
-  header->gpu_alloc_size = spec.alloc_bytes;
-  CheckRange("the number of GPU arrays", spec.arrays.size(), 1, kMaxFields,
+  header->gpu_obs_mode = static_cast<uint8_t>(gpu.mode);
+  header->gpu_device_id = gpu.device_id;
+  std::ranges::copy(gpu.device_uuid, header->gpu_device_uuid);
+  std::ranges::copy(gpu.memory_handle, header->gpu_obs_handle);
+  std::ranges::copy(gpu.event_handle, header->gpu_event_handle);
+  header->gpu_alloc_size = gpu.alloc_bytes;
+  CheckRange("the number of GPU arrays", gpu.arrays.size(), 1, kMaxFields,
              problems);
-  if (!problems->empty()) return;
+  if (!problems->empty()) return true;
+  header->gpu_array_count = static_cast<uint32_t>(gpu.arrays.size());
+  header->gpu_flags = gpu.fills_cpu ? kGpuFillsCpu : 0;
   const auto first =
-      std::ranges::find(spec.arrays, FieldRole::kObs, &FieldRecord::role);
+      std::ranges::find(gpu.arrays, FieldRole::kObs, &FieldRecord::role);
   // Without one the check below fails.
-  if (first != spec.arrays.end()) header->gpu_alloc_offset = first->offset;
-  header->gpu_arrays_offset = *end;
-  header->gpu_array_count = static_cast<uint32_t>(spec.arrays.size());
-  header->gpu_flags = spec.fills_cpu ? kGpuFillsCpu : 0;
-  header->feature_bits |= kFeatureGpuArrays;
-  header->gpu_arrays_crc32 = GpuArraysCrc(*header, spec.arrays);
-  CheckGpuArrays(*header, spec.arrays, problems);
-  *end = AlignUp(*end + GpuTableBytes(*header));
+  if (first != gpu.arrays.end()) header->gpu_alloc_offset = first->offset;
+  header->gpu_arrays_crc32 = GpuArraysCrc(*header, gpu.arrays);
+  CheckGpuArrays(*header, gpu.arrays, problems);
+  return true;
+}
+
+// An optional section: how the engine plans it, and how both sides check it. A
+// later version may use its members of the header if the section is absent.
+struct OptionalSection {
+  absl::string_view name;
+  uint64_t feature;  // its bit of feature_bits
+  uint64_t LrbcHeader::*offset;
+  // Writes its members of a header that has its offset and its bit. False: the
+  // spec has no such section.
+  bool (*plan)(const RegionSpec& spec, LrbcHeader* header, Problems* problems);
+  // Checks these members. Returns the section's bytes; any, if a check fails.
+  uint64_t (*check)(const LrbcHeader& header, Problems* problems);
+  // Checks a copy of its table, if it has one.
+  void (*examine)(const LrbcHeader& header, const RegionTables& tables,
+                  HeaderFindings* found) = nullptr;
+};
+
+// In the order of the layout. A new section takes three places: its struct in
+// schema/layout, a row here, and its user.
+constexpr OptionalSection kOptionalSections[] = {
+    {"infos", kFeatureInfos, &LrbcHeader::infos_offset,
+     [](const RegionSpec& spec, LrbcHeader* header, Problems*) {
+       header->infos_size =
+           2 * InfoArrayBytes(*header) + spec.description.size();
+       return header->infos_size != 0;
+     },
+     [](const LrbcHeader& header, Problems* problems) {
+       const uint64_t least = 2 * InfoArrayBytes(header);
+       CheckRange("infos_size", header.infos_size, least,
+                  least + kMaxDescriptionBytes, problems);
+       return header.infos_size;
+     }},
+    {"flan", kFeatureFrames, &LrbcHeader::flan_offset,
+     [](const RegionSpec& spec, LrbcHeader* header, Problems* problems) {
+       if (spec.frames.capacity == 0) return false;
+       const auto ring = PlanFrameRing(WithAlignedSlots(spec.frames));
+       // At most 64 Ki slots of 1 GiB and some bytes: no overflow.
+       if (ring.ok()) header->flan_size = FrameRingBytes(*ring);
+       if (!ring.ok()) problems->emplace_back(ring.status().message());
+       return true;
+     },
+     [](const LrbcHeader& header, Problems* problems) {
+       CheckRange("flan_size", header.flan_size, sizeof(FlanHeader),
+                  kMaxRegionBytes, problems);
+       return header.flan_size;
+     }},
+    {"images", kFeatureImages, &LrbcHeader::image_offset,
+     [](const RegionSpec& spec, LrbcHeader* header, Problems*) {
+       if (spec.images.width == 0) return false;
+       header->image_width = spec.images.width;
+       header->image_height = spec.images.height;
+       header->image_channels = ImageSize::kChannels;
+       return true;
+     },
+     [](const LrbcHeader& header, Problems* problems) {
+       CheckRange("image_width", header.image_width, 1, kMaxImageSide,
+                  problems);
+       CheckRange("image_height", header.image_height, 1, kMaxImageSide,
+                  problems);
+       CheckRange("image_channels", header.image_channels, 1, 4, problems);
+       // At most 2^54.
+       return uint64_t{header.num_envs} * header.image_width *
+              header.image_height * header.image_channels;
+     }},
+    {"attendants", kFeatureAttendants, &LrbcHeader::attendants_offset,
+     [](const RegionSpec& spec, LrbcHeader* header, Problems*) {
+       header->attendant_ring_size = kAttendantRingBytes;
+       header->attendants_crc32 = AttendantsCrc(*header);
+       return spec.attendants;
+     },
+     [](const LrbcHeader& header, Problems* problems) {
+       CheckRing("attendant_ring_size", header.attendant_ring_size, problems);
+       CheckCrc("attendants_crc32", AttendantsCrc(header),
+                header.attendants_crc32, problems);
+       return kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size);
+     }},
+    {"image slots", kFeatureImageSlots, &LrbcHeader::image_slots_offset,
+     [](const RegionSpec& spec, LrbcHeader* header, Problems*) {
+       header->image_slot_bytes =
+           static_cast<uint32_t>(AlignUp(spec.image_slot_bytes));
+       header->image_slots_crc32 = ImageSlotsCrc(*header);
+       return spec.image_slot_bytes != 0;
+     },
+     [](const LrbcHeader& header, Problems* problems) {
+       CheckRange("image_slot_bytes", header.image_slot_bytes, 1,
+                  kMaxImageSlotBytes, problems);
+       if (header.image_slot_bytes % kPromisedAlignment != 0) {
+         problems->push_back(
+             Mismatch("image_slot_bytes",
+                      absl::StrCat("a multiple of ", kPromisedAlignment),
+                      absl::StrCat(header.image_slot_bytes)));
+       }
+       CheckCrc("image_slots_crc32", ImageSlotsCrc(header),
+                header.image_slots_crc32, problems);
+       return kImageSlots * ImageSlotBytes(header.image_slot_bytes);
+     }},
+    {"table of fields", kFeatureFields, &LrbcHeader::fields_offset, PlanTable,
+     [](const LrbcHeader& header, Problems* problems) {
+       CheckRange("field_count", header.field_count, 1, kMaxFields, problems);
+       return FieldTableBytes(header);
+     },
+     ExamineFields},
+    {"workers", kFeatureWorkers, &LrbcHeader::workers_offset,
+     [](const RegionSpec& spec, LrbcHeader* header, Problems*) {
+       header->num_workers = spec.workers;
+       header->workers_crc32 = WorkersCrc(*header, PlanWorkers(*header));
+       return spec.workers != 0;
+     },
+     [](const LrbcHeader& header, Problems* problems) {
+       CheckRange("num_workers", header.num_workers, 1,
+                  std::min(header.num_envs, kMaxWorkers), problems);
+       return WorkersBytes(header.num_workers);
+     },
+     ExamineWorkers},
+    {"table of GPU arrays", kFeatureGpuArrays, &LrbcHeader::gpu_arrays_offset,
+     PlanGpuMembers,
+     [](const LrbcHeader& header, Problems* problems) {
+       CheckRange("gpu_array_count", header.gpu_array_count, 1, kMaxFields,
+                  problems);
+       return GpuTableBytes(header);
+     },
+     ExamineGpuArrays},
+};
+
+// The first three are older than the bits of absent sections.
+bool IsPresent(const OptionalSection& section, const LrbcHeader& header) {
+  constexpr uint64_t kToldByOffset =
+      kFeatureInfos | kFeatureFrames | kFeatureImages;
+  return (section.feature & kToldByOffset) != 0
+             ? header.*section.offset != 0
+             : (header.feature_bits & section.feature) != 0;
 }
 
 // Returns the problem of one section alone; "": none.
@@ -403,66 +434,22 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
     header.*section.offset = end;
     end = AlignUp(end + section.bytes);
   }
-  header.infos_size = 2 * InfoArrayBytes(header) + spec.description.size();
-  if (header.infos_size != 0) {
-    header.infos_offset = end;
-    end = AlignUp(end + header.infos_size);
-  }
-  if (spec.frames.capacity != 0) {
-    // At most 64 Ki slots of 1 GiB and some bytes: no overflow.
-    TANDEM_ASSIGN_OR_RETURN(const FlanHeader ring,
-                            PlanFrameRing(WithAlignedSlots(spec.frames)));
-    header.flan_offset = end;
-    header.flan_size = FrameRingBytes(ring);
-    header.feature_bits |= kFeatureFrames;
-    end = AlignUp(end + header.flan_size);
-  }
-  if (spec.images.width != 0) {
-    header.image_width = spec.images.width;
-    header.image_height = spec.images.height;
-    header.image_channels = ImageSize::kChannels;
-    CheckImages(header, &problems);
-    TANDEM_RETURN_IF_ERROR(VerdictOf(problems, "images"));
-    header.image_offset = end;
-    header.feature_bits |= kFeatureImages;
-    end = AlignUp(end + ImageBytes(header));
-  }
   if (spec.commands) header.feature_bits |= kFeatureCommands;
-  if (spec.attendants) {
-    header.attendants_offset = end;
-    header.attendant_ring_size = kAttendantRingBytes;
-    header.attendants_crc32 = AttendantsCrc(header);
-    header.feature_bits |= kFeatureAttendants;
-    end = AlignUp(end + AttendantBytes(header));
-  }
-  if (spec.image_slot_bytes != 0) {
-    CheckRange("image_slot_bytes", spec.image_slot_bytes, 0, kMaxImageSlotBytes,
-               &problems);
+  for (const OptionalSection& section : kOptionalSections) {
+    LrbcHeader next = header;
+    next.*section.offset = end;
+    next.feature_bits |= section.feature;
+    if (!section.plan(spec, &next, &problems)) continue;
+    header = next;
+    const uint64_t bytes = section.check(header, &problems);
     TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
-    header.image_slots_offset = end;
-    header.image_slot_bytes =
-        static_cast<uint32_t>(AlignUp(spec.image_slot_bytes));
-    header.image_slots_crc32 = ImageSlotsCrc(header);
-    header.feature_bits |= kFeatureImageSlots;
-    end = AlignUp(end + AllImageSlotBytes(header));
-  }
-  if (HasFields(header)) {
-    AddFields(spec, &header, &end, &problems);
-    TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
-  }
-  if (spec.workers != 0) {
-    CheckRange("workers", spec.workers, 1, std::min(spec.num_envs, kMaxWorkers),
-               &problems);
-    TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
-    header.workers_offset = end;
-    header.num_workers = spec.workers;
-    header.feature_bits |= kFeatureWorkers;
-    header.workers_crc32 = WorkersCrc(header, PlanWorkers(header));
-    end = AlignUp(end + WorkersBytes(spec.workers));
-  }
-  if (spec.gpu.mode != GpuMode::kCpu) {
-    AddGpuArrays(spec.gpu, &header, &end, &problems);
-    TANDEM_RETURN_IF_ERROR(VerdictOf(problems));
+    end = AlignUp(end + bytes);
+    if (section.feature != kFeatureFields) continue;
+    // Arrays of their own follow the table.
+    for (const FieldRecord& field : PlanFields(spec, header)) {
+      if (RowsOf(header, field.role)) continue;
+      end = AlignUp(field.offset + FieldBytes(field, header.num_envs));
+    }
   }
   header.region_size = end;
   if (end > kMaxRegionBytes) {
@@ -504,9 +491,7 @@ std::vector<WorkerRows> PlanWorkers(const LrbcHeader& header) {
 }
 
 HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
-                             std::span<const FieldRecord> fields,
-                             std::span<const WorkerRows> workers,
-                             std::span<const FieldRecord> gpu_arrays) {
+                             const RegionTables& tables) {
   HeaderFindings found;
   CheckIdentity(header, file_bytes, &found.problems);
   Problems sizes;
@@ -514,20 +499,26 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
   found.problems.insert(found.problems.end(), sizes.begin(), sizes.end());
   if (!sizes.empty()) return found;  // products could overflow
 
-  std::vector<Section> sections = SectionsOf(header);
-  AddOptionalSections(header, &sections, &found.problems);
-  for (const Section& section : sections) {
+  for (const Section& section : SectionsOf(header)) {
     found.sections.push_back(
         {std::string(section.name), header.*section.offset, section.bytes});
   }
-  if (HasFields(header) && !fields.empty()) {
-    ExamineFields(header, fields, &found);
+  if (header.infos_offset == 0 && header.info_size != 0) {
+    found.problems.push_back(Mismatch("info_size without infos_offset", "0",
+                                      absl::StrCat(header.info_size)));
   }
-  if (HasWorkers(header) && !workers.empty()) {
-    ExamineWorkers(header, workers, &found);
+  for (const OptionalSection& section : kOptionalSections) {
+    if (!IsPresent(section, header)) continue;
+    const size_t before = found.problems.size();
+    const uint64_t bytes = section.check(header, &found.problems);
+    // The sizes of others may have overflowed.
+    if (found.problems.size() != before) continue;
+    found.sections.push_back(
+        {std::string(section.name), header.*section.offset, bytes});
   }
-  if (HasGpuArrays(header) && !gpu_arrays.empty()) {
-    ExamineGpuArrays(header, gpu_arrays, &found);
+  for (const OptionalSection& section : kOptionalSections) {
+    if (section.examine == nullptr || !IsPresent(section, header)) continue;
+    section.examine(header, tables, &found);
   }
   for (RegionSection& section : found.sections) {
     section.problem = PlaceProblem(section, file_bytes);
@@ -552,11 +543,8 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
 }
 
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
-                         std::span<const FieldRecord> fields,
-                         std::span<const WorkerRows> workers,
-                         std::span<const FieldRecord> gpu_arrays) {
-  const HeaderFindings found =
-      ExamineHeader(header, file_bytes, fields, workers, gpu_arrays);
+                         const RegionTables& tables) {
+  const HeaderFindings found = ExamineHeader(header, file_bytes, tables);
   if (found.problems.empty()) return absl::OkStatus();
   return MakeError(ErrorCode::kLayoutMismatch,
                    absl::StrCat("region header: ", found.problems.front(),

@@ -91,18 +91,21 @@ std::vector<FieldRecord> PlanFields(const RegionSpec& spec,
 // environments in order, as evenly as possible. Empty if there are none.
 std::vector<WorkerRows> PlanWorkers(const LrbcHeader& header);
 
+// Private copies of a region's tables. Empty: not read, or the region has none.
+struct RegionTables {
+  std::span<const FieldRecord> fields = {};
+  std::span<const WorkerRows> workers = {};
+  std::span<const FieldRecord> gpu_arrays = {};
+};
+
 // Checks whether a copied header describes a region of `file_bytes` that a
 // client may use: magic, version, checksum, features and sizes; each section
-// aligned, inside the file, and without overlap. With `fields`, a copy of the
-// header's table of fields, `workers`, a copy of the workers' rows, and
-// `gpu_arrays`, a copy of the table of arrays on a GPU, the same for these. If
-// the header has any, call it first without them, since only then their place
-// is safe to read. kLayoutMismatch; the text has the field, the expected and
-// the found value.
+// aligned, inside the file, and without overlap. With `tables`, the same for
+// these. Call it first without them, since only then their place is safe to
+// read. kLayoutMismatch; the text has the field, the expected and the found
+// value.
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
-                         std::span<const FieldRecord> fields = {},
-                         std::span<const WorkerRows> workers = {},
-                         std::span<const FieldRecord> gpu_arrays = {});
+                         const RegionTables& tables = {});
 
 // One array, ring or other part of a region, at the header's offset.
 struct RegionSection {
@@ -125,11 +128,9 @@ struct HeaderFindings {
   std::vector<WorkerRows> workers;      // the same of the workers' rows
   std::vector<FieldRecord> gpu_arrays;  // the same of the arrays on a GPU
 };
-// Without `fields`, `workers` or `gpu_arrays`, they are not examined.
+// Tables that are not given are not examined.
 HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
-                             std::span<const FieldRecord> fields = {},
-                             std::span<const WorkerRows> workers = {},
-                             std::span<const FieldRecord> gpu_arrays = {});
+                             const RegionTables& tables = {});
 
 // Checks whether a client of `before` may continue with `after`: task, sizes,
 // layout, fields and workers must be equal. kLayoutMismatch; the text has the

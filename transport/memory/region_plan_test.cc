@@ -84,7 +84,8 @@ TEST(RegionPlan, WorkersShareTheEnvironmentsEvenly) {
       next += mine.num_envs;
     }
     EXPECT_EQ(next, 7u);
-    EXPECT_TRUE(CheckHeader(header, header.region_size, {}, rows).ok());
+    EXPECT_TRUE(
+        CheckHeader(header, header.region_size, {.workers = rows}).ok());
   }
   for (const auto& [envs, workers] :
        {std::pair{1u, 2u}, {kMaxWorkers + 1, kMaxWorkers + 1}}) {
@@ -98,7 +99,7 @@ TEST(RegionPlan, RefusesRowsThatAreNotAllEnvironmentsInOrder) {
   const std::vector<WorkerRows> good = PlanWorkers(header);
   const auto problem = [&](const std::vector<WorkerRows>& rows) {
     return std::string(
-        CheckHeader(header, header.region_size, {}, rows).message());
+        CheckHeader(header, header.region_size, {.workers = rows}).message());
   };
   std::vector<WorkerRows> rows = good;
   rows[1].first_env = 2;

@@ -39,33 +39,14 @@ bool ReadHeader(const ObservedFile& file, LrbcHeader* header) {
   return true;
 }
 
-// Copies the table of fields; empty if there is none, or the file has no room
-// for it.
-std::vector<FieldRecord> ReadFields(const ObservedFile& file,
-                                    const LrbcHeader& header) {
-  std::vector<FieldRecord> fields;
-  if (!HasFields(header) || header.field_count > kMaxFields) return fields;
-  fields.resize(header.field_count);
-  if (!file.Read(header.fields_offset, fields.data(),
-                 FieldTableBytes(header))) {
-    fields.clear();
-  }
-  return fields;
-}
-
-// Copies the table of arrays on a GPU, by the same rules.
-std::vector<FieldRecord> ReadGpuArrays(const ObservedFile& file,
-                                       const LrbcHeader& header) {
-  std::vector<FieldRecord> arrays;
-  if (!HasGpuArrays(header) || header.gpu_array_count > kMaxFields) {
-    return arrays;
-  }
-  arrays.resize(header.gpu_array_count);
-  if (!file.Read(header.gpu_arrays_offset, arrays.data(),
-                 GpuTableBytes(header))) {
-    arrays.clear();
-  }
-  return arrays;
+// Copies a table of fields, or of arrays on a GPU; empty if it is too long, or
+// the file has no room for it.
+std::vector<FieldRecord> ReadTable(const ObservedFile& file, uint64_t offset,
+                                   uint32_t count) {
+  if (count > kMaxFields) return {};
+  std::vector<FieldRecord> table(count);
+  if (!file.Read(offset, table.data(), count * sizeof(FieldRecord))) return {};
+  return table;
 }
 
 // Copies the first part of each worker's slot, without its error; empty if
@@ -347,9 +328,17 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
     return report;
   }
   const std::vector<WorkerSlot> workers = ReadWorkerSlots(file, header);
+  const std::vector<WorkerRows> rows = RowsOfAll(workers);
+  std::vector<FieldRecord> fields, gpu_arrays;
+  if (HasFields(header)) {
+    fields = ReadTable(file, header.fields_offset, header.field_count);
+  }
+  if (HasGpuArrays(header)) {
+    gpu_arrays =
+        ReadTable(file, header.gpu_arrays_offset, header.gpu_array_count);
+  }
   HeaderFindings found =
-      ExamineHeader(header, file.bytes(), ReadFields(file, header),
-                    RowsOfAll(workers), ReadGpuArrays(file, header));
+      ExamineHeader(header, file.bytes(), {fields, rows, gpu_arrays});
   report.header_problems = std::move(found.problems);
   report.sections = std::move(found.sections);
   report.fields = FieldsOf(header, found.fields);
