@@ -8,18 +8,21 @@
 #include "absl/strings/str_join.h"
 #include "base/error.h"
 #include "base/os/available_memory.h"
+#include "engine_adapter/core/region_room.h"
 
 namespace tandem {
 namespace {
 
 struct Row {
   const char* name;
+  uint64_t obs_size;
+  uint64_t act_size;
   absl::StatusOr<std::unique_ptr<Engine>> (*make)(TaskRequest request);
 };
 
 constexpr std::array<Row, 2> kTasks = {{
-    {"CartPole-v1", MakeCartPole},
-    {"Pendulum-v1", MakePendulum},
+    {"CartPole-v1", 4, 1, MakeCartPole},
+    {"Pendulum-v1", 3, 1, MakePendulum},
 }};
 
 // The memory of an environment: its state, random generator, rows in the region
@@ -43,6 +46,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeClassicControlEngine(
         CheckMemory(request.num_envs * kBytesOfOne,
                     absl::StrCat(request.num_envs, " environments need"),
                     "use fewer environments"));
+    TANDEM_RETURN_IF_ERROR(
+        CheckRegionRoom(request.num_envs, row.obs_size, row.act_size));
     return row.make(std::move(request));
   }
   return MakeError(ErrorCode::kInvalidArgument,

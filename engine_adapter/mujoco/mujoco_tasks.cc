@@ -21,6 +21,7 @@
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
+#include "engine_adapter/core/region_room.h"
 #include "engine_adapter/core/task_description.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/environment/mujoco_randomization.h"
@@ -36,8 +37,6 @@
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 #include "engine_adapter/ports/debug_canvas.h"
-#include "transport/memory/dead_region.h"
-#include "transport/memory/named_file.h"
 
 namespace tandem {
 namespace {
@@ -227,13 +226,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
 
   const EnvironmentMemory memory(**data);
   TANDEM_RETURN_IF_ERROR(memory.Check(request.num_envs, 0));
-  // Before the environments, which may take minutes: the region's largest rows,
-  // which are observations, final observations and actions.
-  RemoveDeadRegions();
-  const uint64_t row = 2 * uint64_t{schema.obs_size} + schema.act_size;
   TANDEM_RETURN_IF_ERROR(
-      NamedFile::CheckRoom(request.num_envs * row * sizeof(float),
-                           {"the region", "use fewer environments"}));
+      CheckRegionRoom(request.num_envs, schema.obs_size, schema.act_size));
   const TaskMaker make_task = MakerOf(type, path, request.options);
   std::vector<std::unique_ptr<Environment>> environments;
   environments.reserve(request.num_envs);
