@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
+from tandem.telemetry.wire import load
 from tandemctl.daemon import Daemon
 from tandemctl.output import STDERR, show, takes_escapes
 from tandemctl.part_file import replaced
 
+# The first columns of each stream; those of further fields of its messages follow.
 COLUMNS = {
     "steps": (
         "seq_id,worker_id,episode_index,step_index,reward,terminated,truncated,timestamp,agent_id,action_json,"
@@ -97,6 +99,25 @@ def _lifecycle(messages: Iterable[Any]) -> list[str]:
 ROWS = {"steps": _steps, "episodes": _episodes, "lifecycle": _lifecycle}
 
 
+@functools.cache
+def further_columns(stream: str) -> tuple[str, ...]:
+    """Returns the fields of a stream's messages that COLUMNS does not name."""
+    batch = load().methods["StreamEvents"].response.DESCRIPTOR
+    known = {"run_id", *COLUMNS[stream].split(",")}
+    return tuple(field.name for field in batch.fields_by_name[stream].message_type.fields if field.name not in known)
+
+
+def rows_of(stream: str, messages: Iterable[Any]) -> list[str]:
+    """Returns a row for each of the daemon's messages, with its newline."""
+    rows, further = ROWS[stream](messages), further_columns(stream)
+    if not further:
+        return rows
+    return [
+        ",".join((row[:-1], *(text(str(getattr(message, name))) for name in further))) + "\n"
+        for row, message in zip(rows, messages, strict=True)
+    ]
+
+
 def export(daemon: Daemon, options: argparse.Namespace) -> None:
     """Exports the events that the command line names."""
     (run_id,) = options.words
@@ -104,9 +125,9 @@ def export(daemon: Daemon, options: argparse.Namespace) -> None:
     (run,) = daemon.client.describe(run_id).runs
     output = replaced(options.out) if options.out else contextlib.nullcontext(show)
     with output as write, _progress(getattr(run, stream)) as advance:
-        write(f"{COLUMNS[stream]}\n".encode())
+        write(f"{','.join((COLUMNS[stream], *further_columns(stream)))}\n".encode())
         for block in daemon.client.blocks(run_id, stream):
-            write("".join(ROWS[stream](block.messages)).encode())
+            write("".join(rows_of(stream, block.messages)).encode())
             advance(len(block.messages))
 
 

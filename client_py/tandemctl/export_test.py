@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tandem.telemetry.wire import load
-from tandemctl.export import COLUMNS, ROWS, text
+from tandemctl.export import COLUMNS, ROWS, further_columns, rows_of, text
 from tools.testing import pytest_main
 
 
@@ -87,6 +87,16 @@ def test_an_event_is_a_line_with_a_field_for_each_column() -> None:
     assert _row("lifecycle", seq_id=1, event="run_started") == "1,,run_started,,"
     for stream, columns in COLUMNS.items():
         assert _row(stream).count(",") == len(columns.split(",")) - 1
+        assert further_columns(stream) == ()
+
+
+def test_fields_without_a_column_of_their_own_follow_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new field of a message needs no change here."""
+    monkeypatch.setitem(COLUMNS, "lifecycle", COLUMNS["lifecycle"].replace(",payload_json", ""))
+    further_columns.cache_clear()
+    assert further_columns("lifecycle") == ("payload_json",)
+    assert rows_of("lifecycle", _batch("lifecycle", payload_json="a,b").lifecycle)[0].endswith(',"a,b"\n')
+    further_columns.cache_clear()
 
 
 if __name__ == "__main__":

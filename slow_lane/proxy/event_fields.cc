@@ -1,165 +1,122 @@
 #include "slow_lane/proxy/event_fields.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
+#include "schema/protos/slow_lane.pb.h"
+#include "schema/protos/trainer.pb.h"
 
 namespace tandem::slow_lane {
 namespace {
 
-constexpr size_t kFields = static_cast<size_t>(Field::kCount);
+using ::google::protobuf::Descriptor;
+using ::google::protobuf::FieldDescriptor;
 
-constexpr std::array<absl::string_view, kFields> kNames = {
-#define TANDEM_FIELD(constant, name) name,
-    TANDEM_EVENT_FIELDS(TANDEM_FIELD)
-#undef TANDEM_FIELD
+// Names of a message's field in a line; with two, the first one counts.
+struct OtherNames {
+  absl::string_view field;
+  absl::string_view first;
+  absl::string_view second;
 };
+constexpr OtherNames kOtherNames[] = {
+    {"episode_index", "episode_index", "episode"},
+    {"step_index", "step_index", "step"},
+    {"total_reward", "total_reward", "reward"},
+    {"action_json", "action_json", "action"},
+    {"observation_json", "observation_json", "observation"},
+    {"metadata_json", "metadata_json", "metadata"},
+    {"render_hint_json", "render_hint_json", "render"},
+    {"render_payload_json", "render_payload", ""},
+    {"payload_json", "payload", ""},
+    {"timestamp", "ts_unix_ns", ""},
+};
+// MOSAIC's workers use this name for a lifecycle event's time.
+constexpr OtherNames kLifecycleTime = {"timestamp", "ts_unix_ns", "timestamp"};
 
-// A perfect hash table of kNames. A search found the factors; a new name may
-// need other factors. A static assertion checks that.
-constexpr size_t kSlots = 64;
+constexpr absl::string_view kRequired[] = {
+    "episode_index", "step_index", "reward", "total_reward", "steps", "event"};
+// Not in a line: the daemon knows the run, and numbers the events.
+constexpr absl::string_view kNotPrinted[] = {"run_id", "seq_id"};
+// Of no field: they decide how the line is read.
+constexpr absl::string_view kMoreNames[] = {
+    "event_type", "type", "schema_version", "metadata_json", "metadata"};
 
-constexpr size_t SlotOf(absl::string_view name) {
-  const auto first = static_cast<uint8_t>(name.front());
-  const auto last = static_cast<uint8_t>(name.back());
-  return (43 * name.size() + 7u * first + last) % kSlots;
-}
-
-constexpr std::array<uint8_t, kSlots> MakeFieldOfSlot() {
-  std::array<uint8_t, kSlots> fields = {};
-  for (size_t i = 0; i < kFields; ++i) {
-    fields[SlotOf(kNames[i])] = static_cast<uint8_t>(i);
+LineRule::Kind KindOf(const FieldDescriptor& field) {
+  using Kind = LineRule::Kind;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return Kind::kU32;
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return Kind::kU64;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return Kind::kReward;
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return Kind::kFlag;
+    case FieldDescriptor::CPPTYPE_STRING:
+      return field.name() == "payload_json"          ? Kind::kObject
+             : absl::EndsWith(field.name(), "_json") ? Kind::kJson
+                                                     : Kind::kText;
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return Kind::kTime;
+    default:
+      std::abort();  // no event has such a field
   }
-  return fields;
 }
 
-constexpr std::array<uint8_t, kSlots> kFieldOfSlot = MakeFieldOfSlot();
-
-constexpr bool EachNameHasItsSlot() {
-  for (size_t i = 0; i < kFields; ++i) {
-    if (kFieldOfSlot[SlotOf(kNames[i])] != i) return false;
+OtherNames NamesOf(const FieldDescriptor& field) {
+  if (field.containing_type() == v1::LifecycleEvent::descriptor() &&
+      field.name() == kLifecycleTime.field) {
+    return kLifecycleTime;
   }
-  return true;
-}
-static_assert(EachNameHasItsSlot());
-
-// Returns Field::kCount for a name that no schema has.
-Field FieldOf(absl::string_view name) {
-  if (name.empty()) return Field::kCount;
-  const size_t field = kFieldOfSlot[SlotOf(name)];
-  return name == kNames[field] ? static_cast<Field>(field) : Field::kCount;
+  for (const OtherNames& names : kOtherNames) {
+    if (field.name() == names.field) return names;
+  }
+  return {field.name(), field.name(), ""};
 }
 
-// The change of the depth by a byte outside of strings; 2: a string begins.
-constexpr std::array<int8_t, 256> MakeNesting() {
-  std::array<int8_t, 256> nesting = {};
-  nesting['{'] = nesting['['] = 1;
-  nesting['}'] = nesting[']'] = -1;
-  nesting['"'] = 2;
-  return nesting;
-}
-
-constexpr std::array<int8_t, 256> kNesting = MakeNesting();
-
-// Iterates over the fields in the text of a valid JSON object, in parallel to
-// simdjson's iterator. That one has no positions in the text.
+// Iterates over the values in the text of a valid JSON object, in parallel to
+// simdjson's iterator. That one has no positions in the text; but the parser
+// keeps the index of its first stage: the position of each brace, bracket,
+// colon and comma, and of the first byte of each string and other scalar.
 class TextCursor {
  public:
-  explicit TextCursor(absl::string_view object) : at_(object.data()) {
-    SkipBlanks();
-    ++at_;  // skips the brace
-  }
+  TextCursor(absl::string_view line, const simdjson::dom::parser& parser)
+      : line_(line), at_(parser.implementation->structural_indexes.get() + 1) {}
 
   // Skips the next field's name, and returns its value's text.
   absl::string_view NextValue() {
-    SkipTo('"');
-    SkipString();
-    SkipTo(':');
-    ++at_;
-    SkipBlanks();
-    const char* const begin = at_;
-    SkipValue();
-    return {begin, static_cast<size_t>(at_ - begin)};
-  }
-
- private:
-  void SkipTo(char wanted) {
-    while (*at_ != wanted) ++at_;
-  }
-  void SkipBlanks() {
-    while (*at_ == ' ' || *at_ == '\t' || *at_ == '\r' || *at_ == '\n') ++at_;
-  }
-  void SkipString() {
-    for (++at_; *at_ != '"'; ++at_) {
-      if (*at_ == '\\') ++at_;
-    }
-    ++at_;
-  }
-  void SkipValue() {
-    switch (*at_) {
-      case '"':
-        SkipString();
-        return;
-      case '{':
-      case '[':
-        SkipNested();
-        return;
-      default:  // a number, true, false, null
-        while (*at_ != ',' && *at_ != '}' && *at_ != ' ' && *at_ != '\t' &&
-               *at_ != '\r' && *at_ != '\n') {
-          ++at_;
-        }
-    }
-  }
-  void SkipNested() {
+    if (line_[*at_] == ',') ++at_;
+    at_ += 2;  // the name and the colon
+    const size_t begin = *at_;
     int depth = 0;
     do {
-      while (kNesting[static_cast<uint8_t>(*at_)] == 0) ++at_;
-      if (*at_ == '"') {
-        SkipString();
-      } else {
-        depth += kNesting[static_cast<uint8_t>(*at_++)];
-      }
+      depth += DepthChange(line_[*at_]);
+      ++at_;
     } while (depth > 0);
+    // A scalar ends before the next token, with its blanks.
+    size_t end = DepthChange(line_[begin]) > 0 ? at_[-1] + 1 : *at_;
+    while (IsBlank(line_[end - 1])) --end;
+    return line_.substr(begin, end - begin);
   }
-
-  const char* at_;
-};
-
-// Records only the position at which the parser stopped.
-class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
- public:
-  bool null() override { return true; }
-  bool boolean(bool /*value*/) override { return true; }
-  bool number_integer(number_integer_t /*value*/) override { return true; }
-  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
-  bool number_float(number_float_t /*value*/,
-                    const string_t& /*text*/) override {
-    return true;
-  }
-  bool string(string_t& /*value*/) override { return true; }
-  bool binary(binary_t& /*value*/) override { return true; }
-  bool start_object(size_t /*size*/) override { return true; }
-  bool key(string_t& /*name*/) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(size_t /*size*/) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(size_t bytes_read, const std::string& /*last_token*/,
-                   const nlohmann::detail::exception& /*error*/) override {
-    fault_ = std::max(bytes_read, size_t{1}) - 1;
-    return false;
-  }
-
-  // The position of the first invalid byte.
-  std::optional<size_t> fault() const { return fault_; }
 
  private:
-  std::optional<size_t> fault_;
+  static int DepthChange(char byte) {
+    return byte == '{' || byte == '[' ? 1 : byte == '}' || byte == ']' ? -1 : 0;
+  }
+  static bool IsBlank(char byte) {
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
+  }
+
+  const absl::string_view line_;
+  const uint32_t* at_;
 };
 
 // Returns the beginning of an invalid number, such as -Infinity, whose error is
@@ -168,14 +125,90 @@ size_t NumberBegin(absl::string_view line, size_t at) {
   return at > 0 && line[at - 1] == '-' && line[at] == 'I' ? at - 1 : at;
 }
 
+// Records only the position of the first invalid byte.
+struct FaultFinder : nlohmann::detail::json_sax_acceptor<nlohmann::json> {
+  bool parse_error(size_t bytes_read, const std::string& /*last_token*/,
+                   const nlohmann::detail::exception& /*error*/) {
+    fault = std::max(bytes_read, size_t{1}) - 1;
+    return false;
+  }
+  std::optional<size_t> fault;
+};
+
 }  // namespace
 
-absl::string_view FieldName(Field field) {
-  return kNames[static_cast<size_t>(field)];
+const LineRules& LineRules::Get() {
+  static const LineRules rules;
+  return rules;
+}
+
+LineRules::LineRules() : names_(std::begin(kMoreNames), std::end(kMoreNames)) {
+  const std::initializer_list<const Descriptor*> events = {
+      gymgui::trainer::RunStep::descriptor(),
+      gymgui::trainer::RunEpisode::descriptor(),
+      v1::LifecycleEvent::descriptor()};
+  const auto for_each_field = [&](const auto& visit) {
+    for (const Descriptor* const event : events) {
+      for (int i = 0; i < event->field_count(); ++i) {
+        const FieldDescriptor* const field = event->field(i);
+        if (!absl::c_linear_search(kNotPrinted, field->name())) visit(field);
+      }
+    }
+  };
+  for_each_field([&](const FieldDescriptor* field) {
+    const OtherNames names = NamesOf(*field);
+    names_.emplace_back(names.first);
+    if (!names.second.empty()) names_.emplace_back(names.second);
+  });
+  absl::c_sort(names_);
+  names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
+  // Searches the factor with which each name has a slot of its own.
+  bool unique = false;
+  while (!unique) {
+    if (++factor_ > kSlots * kSlots) std::abort();  // needs another SlotOf
+    slots_.fill(static_cast<uint8_t>(names_.size()));
+    unique = absl::c_all_of(names_, [&](const std::string& name) {
+      uint8_t& slot = slots_[SlotOf(name)];
+      if (slot != names_.size()) return false;
+      slot = static_cast<uint8_t>(&name - names_.data());
+      return true;
+    });
+  }
+  for_each_field([&](const FieldDescriptor* field) {
+    const OtherNames names = NamesOf(*field);
+    LineRule rule = {
+        .to = field,
+        .kind = KindOf(*field),
+        .names = {static_cast<uint8_t>(Find(names.first))},
+        .required = absl::c_linear_search(kRequired, field->name())};
+    if (!names.second.empty()) {
+      rule.names.push_back(static_cast<uint8_t>(Find(names.second)));
+    }
+    for (const uint8_t name : rule.names) rule.mask |= uint64_t{1} << name;
+    if (field->name() == "episode_index") {
+      rule.mask |= uint64_t{1} << Find("metadata_json");
+      rule.mask |= uint64_t{1} << Find("metadata");
+    }
+    rules_[field->containing_type()].push_back(std::move(rule));
+  });
+}
+
+size_t LineRules::SlotOf(absl::string_view name) const {
+  const auto at = [&](size_t i) { return static_cast<uint8_t>(name[i]); };
+  return (factor_ * (name.size() + 7u * at(0) + 3u * at(name.size() / 2)) +
+          at(name.size() - 1)) %
+         kSlots;
+}
+
+size_t LineRules::Find(absl::string_view name) const {
+  if (name.empty()) return names_.size();
+  const size_t found = slots_[SlotOf(name)];
+  return found < names_.size() && name == names_[found] ? found : names_.size();
 }
 
 bool EventFields::Parse(absl::string_view line, simdjson::dom::parser* parser,
                         std::string* reason) {
+  const LineRules& rules = LineRules::Get();
   present_ = 0;
   simdjson::dom::object object;
   const simdjson::error_code error =
@@ -187,20 +220,21 @@ bool EventFields::Parse(absl::string_view line, simdjson::dom::parser* parser,
     return false;
   }
   uint64_t seen = 0;
-  TextCursor cursor(line);
+  TextCursor cursor(line, *parser);
   for (const simdjson::dom::key_value_pair pair : object) {
     const absl::string_view text = cursor.NextValue();
-    const Field field = FieldOf({pair.key.data(), pair.key.size()});
-    if (field == Field::kCount) continue;
-    const uint64_t bit = uint64_t{1} << static_cast<int>(field);
+    const size_t name = rules.Find({pair.key.data(), pair.key.size()});
+    if (name == rules.names().size()) continue;
+    const uint64_t bit = uint64_t{1} << name;
     if ((seen & bit) != 0) {
-      *reason = absl::StrCat(FieldName(field), ": expected once, found twice");
+      *reason =
+          absl::StrCat(rules.names()[name], ": expected once, found twice");
       return false;
     }
     seen |= bit;
     if (pair.value.is_null()) continue;
     present_ |= bit;
-    values_[static_cast<size_t>(field)] = {pair.value, text};
+    values_[name] = {pair.value, text};
   }
   return true;
 }
@@ -214,11 +248,11 @@ std::string DescribeJsonFault(absl::string_view line,
   }
   FaultFinder finder;
   nlohmann::json::sax_parse(line.begin(), line.end(), &finder);
-  if (!finder.fault().has_value()) {
+  if (!finder.fault.has_value()) {
     // nlohmann accepts the line: for example an integer above 64 bits.
     return absl::StrCat("JSON: ", simdjson::error_message(error));
   }
-  const size_t at = *finder.fault();
+  const size_t at = *finder.fault;
   if (at >= line.size()) {
     return absl::StrCat("JSON: expected more, found the line's end at byte ",
                         line.size());

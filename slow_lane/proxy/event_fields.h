@@ -1,14 +1,19 @@
-// EventFields: the known fields of one line's JSON object. DescribeJsonFault:
-// the place and cause of a JSON error, for users.
+// LineRules: which fields of a line become which fields of an event's message.
+// EventFields: the known fields of one line. DescribeJsonFault: the place and
+// cause of a JSON error, for users.
 //
-// Data flow: a line -> simdjson's DOM, which checks all of it -> the value of
-// each field that a schema names, and its text in the line.
-// Ownership: refers to the line and to the parser's tables; valid until either
-// changes.
+// Data flow: the messages' descriptors -> LineRules; a line -> simdjson's DOM,
+// which checks all of it -> the value of each known field, and its text in the
+// line.
+// Ownership: LineRules is a constant of the process. EventFields refers to the
+// line and to the parser's tables; valid until either changes.
 //
 //   EventFields fields;
 //   if (!fields.Parse(line, &parser, &reason)) return Malformed(reason);
-//   if (const FieldValue* reward = fields.Find(Field::kReward)) ...
+//   for (const LineRule& rule : LineRules::Get().Of(*RunStep::descriptor()))
+//     for (const uint8_t name : rule.names) Read(fields.Find(name));
+//
+// A field has its message's name in a line, except those in kOtherNames.
 
 #ifndef TANDEM_SLOW_LANE_PROXY_EVENT_FIELDS_H_
 #define TANDEM_SLOW_LANE_PROXY_EVENT_FIELDS_H_
@@ -19,8 +24,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
 
 namespace tandem::slow_lane {
 
@@ -28,50 +36,46 @@ namespace tandem::slow_lane {
 std::string DescribeJsonFault(absl::string_view line,
                               simdjson::error_code error, size_t max_depth);
 
-// All fields of the schemas, in alphabetical order.
-#define TANDEM_EVENT_FIELDS(FIELD)            \
-  FIELD(kAction, "action")                    \
-  FIELD(kActionJson, "action_json")           \
-  FIELD(kAgentId, "agent_id")                 \
-  FIELD(kBackend, "backend")                  \
-  FIELD(kEpisode, "episode")                  \
-  FIELD(kEpisodeIndex, "episode_index")       \
-  FIELD(kEpisodeSeed, "episode_seed")         \
-  FIELD(kEvent, "event")                      \
-  FIELD(kEventType, "event_type")             \
-  FIELD(kFrameRef, "frame_ref")               \
-  FIELD(kMetadata, "metadata")                \
-  FIELD(kMetadataJson, "metadata_json")       \
-  FIELD(kObservation, "observation")          \
-  FIELD(kObservationJson, "observation_json") \
-  FIELD(kPayload, "payload")                  \
-  FIELD(kPayloadVersion, "payload_version")   \
-  FIELD(kPolicyLabel, "policy_label")         \
-  FIELD(kRender, "render")                    \
-  FIELD(kRenderHintJson, "render_hint_json")  \
-  FIELD(kRenderPayload, "render_payload")     \
-  FIELD(kReward, "reward")                    \
-  FIELD(kSchemaVersion, "schema_version")     \
-  FIELD(kStep, "step")                        \
-  FIELD(kStepIndex, "step_index")             \
-  FIELD(kSteps, "steps")                      \
-  FIELD(kTerminated, "terminated")            \
-  FIELD(kTimestamp, "timestamp")              \
-  FIELD(kTotalReward, "total_reward")         \
-  FIELD(kTruncated, "truncated")              \
-  FIELD(kTsUnixNs, "ts_unix_ns")              \
-  FIELD(kType, "type")                        \
-  FIELD(kWorkerId, "worker_id")
+// The source of one field of a message.
+struct LineRule {
+  enum class Kind { kU32, kU64, kReward, kFlag, kText, kJson, kObject, kTime };
 
-enum class Field : uint8_t {
-#define TANDEM_FIELD(constant, name) constant,
-  TANDEM_EVENT_FIELDS(TANDEM_FIELD)
-#undef TANDEM_FIELD
-      kCount,
+  const google::protobuf::FieldDescriptor* to;
+  Kind kind;
+  std::vector<uint8_t> names;  // the first one in the line counts
+  // A bit for each name, and of episode_index for the metadata.
+  uint64_t mask = 0;
+  bool required = false;
 };
 
-// Returns the name in JSON: "episode_index".
-absl::string_view FieldName(Field field);
+class LineRules {
+ public:
+  static const LineRules& Get();
+
+  // In the order of the message's fields.
+  const std::vector<LineRule>& Of(
+      const google::protobuf::Descriptor& event) const {
+    return rules_.at(&event);
+  }
+  // All known names, sorted; at most 64.
+  const std::vector<std::string>& names() const { return names_; }
+  // Returns names().size() for a name that no rule has.
+  size_t Find(absl::string_view name) const;
+
+ private:
+  static constexpr size_t kSlots = 256;
+
+  LineRules();
+  size_t SlotOf(absl::string_view name) const;
+
+  absl::flat_hash_map<const google::protobuf::Descriptor*,
+                      std::vector<LineRule>>
+      rules_;
+  std::vector<std::string> names_;
+  // A perfect hash table of names_: no two have one slot.
+  std::array<uint8_t, kSlots> slots_;
+  size_t factor_ = 0;
+};
 
 struct FieldValue {
   simdjson::dom::element value;
@@ -87,18 +91,18 @@ class EventFields {
   bool Parse(absl::string_view line, simdjson::dom::parser* parser,
              std::string* reason);
 
-  // Returns nullptr if the field is missing or null.
-  const FieldValue* Find(Field field) const {
-    return (present_ >> static_cast<int>(field) & 1) == 0
-               ? nullptr
-               : &values_[static_cast<size_t>(field)];
+  // `name`: a position in LineRules::names. Returns nullptr if the field is
+  // missing or null.
+  const FieldValue* Find(size_t name) const {
+    return (present_ >> name & 1) == 0 ? nullptr : &values_[name];
   }
+  bool HasAny(uint64_t mask) const { return (present_ & mask) != 0; }
 
  private:
-  static_assert(static_cast<int>(Field::kCount) <= 64);
+  static constexpr size_t kMostNames = 64;
 
-  uint64_t present_ = 0;  // a bit for each field
-  std::array<FieldValue, static_cast<size_t>(Field::kCount)> values_;
+  uint64_t present_ = 0;  // a bit for each name
+  std::array<FieldValue, kMostNames> values_;
 };
 
 }  // namespace tandem::slow_lane

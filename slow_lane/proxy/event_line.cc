@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <new>
 #include <optional>
@@ -10,17 +11,20 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/printable.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "google/protobuf/timestamp.pb.h"
-#include "schema/protos/trainer.pb.h"
+#include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/proxy/event_fields.h"
 
 namespace tandem::slow_lane {
 namespace {
 
+using ::google::protobuf::FieldDescriptor;
+using ::google::protobuf::Message;
 using ::google::protobuf::Timestamp;
-using ::gymgui::trainer::RunEpisode;
-using ::gymgui::trainer::RunStep;
 
 static_assert(EventLineParser::kPaddingBytes >= simdjson::SIMDJSON_PADDING);
 
@@ -77,13 +81,9 @@ std::optional<absl::string_view> TextOf(const simdjson::dom::element& value) {
   return absl::string_view(text.data(), text.size());
 }
 
-void SetText(absl::string_view text, std::string* to) {
-  to->assign(text.data(), text.size());
-}
-
-// Reads a line's fields into a message, and checks them against version 1 of
-// schema/telemetry. Sets the reason if the line is malformed. Call order, for
-// one line: ReadKind, then once AddTo for the messages of the returned kind.
+// Reads a line's fields into a message by LineRules, and checks them against
+// version 1 of schema/telemetry. Sets the reason if the line is malformed. Call
+// order, for one line: ReadKind, then once Read with a message of that kind.
 class MessageReader {
  public:
   // The arguments must outlive this object. `nested_parser` parses JSON within
@@ -95,235 +95,238 @@ class MessageReader {
   // kMalformed: the reason is set.
   LineKind ReadKind() {
     std::optional<LineKind> kind;
-    for (const Field field : {Field::kEventType, Field::kType}) {
-      const FieldValue* const found = fields_.Find(field);
+    for (const size_t name : {kNames.event_type, kNames.type}) {
+      const FieldValue* const found = fields_.Find(name);
       if (found == nullptr) continue;
-      const absl::string_view name = TextOf(found->value).value_or("");
-      const bool is_step = absl::EqualsIgnoreCase(name, "step");
-      if (!is_step && !absl::EqualsIgnoreCase(name, "episode")) {
-        Fail(field, "\"step\" or \"episode\"", found->text);
+      const absl::string_view word = TextOf(found->value).value_or("");
+      const bool is_step = absl::EqualsIgnoreCase(word, "step");
+      if (!is_step && !absl::EqualsIgnoreCase(word, "episode")) {
+        Fail(name, "\"step\" or \"episode\"");
         return LineKind::kMalformed;
       }
       const LineKind named = is_step ? LineKind::kStep : LineKind::kEpisode;
       if (kind.value_or(named) != named) {
-        Fail(field, "the same kind as in event_type", found->text);
+        Fail(name, "the same kind as in event_type");
         return LineKind::kMalformed;
       }
       kind = named;
     }
-    if (!kind.has_value() && fields_.Find(Field::kEvent) != nullptr) {
+    if (!kind.has_value() && fields_.Find(kNames.event) != nullptr) {
       kind = LineKind::kLifecycle;
     }
     if (!kind.has_value()) {
       FailMissing("event_type (\"step\" or \"episode\") or event (a name)");
       return LineKind::kMalformed;
     }
-    return ReadVersion() ? *kind : LineKind::kMalformed;
+    const FieldValue* const version = fields_.Find(kNames.schema_version);
+    if (version != nullptr &&
+        U64Of(version->value) != uint64_t{kEventSchemaVersion}) {
+      Fail(kNames.schema_version,
+           absl::StrCat(kEventSchemaVersion, ", the only known one"));
+      return LineKind::kMalformed;
+    }
+    return *kind;
   }
 
-  // Adds a message to `messages`. Returns false, and adds none, if malformed:
-  // the reason is set.
-  template <typename Messages>
-  bool AddTo(Messages* messages) {
-    if (Read(messages->Add())) return true;
-    messages->RemoveLast();
-    return false;
+  // Returns false if malformed: the reason is set, the message is incomplete.
+  bool Read(Message* message) {
+    for (const LineRule& rule : rules_.Of(*message->GetDescriptor())) {
+      if (!ReadField(rule, message)) return false;
+    }
+    return true;
   }
 
  private:
-  // Returns false if malformed: the reason is set, the message is incomplete.
-  bool Read(RunStep* step) {
-    std::optional<uint64_t> episode_index, step_index, payload_version, seed;
-    std::optional<double> reward;
-    const bool valid =
-        ReadEpisodeIndex(&episode_index) &&
-        ReadU64(Field::kStepIndex, kMaxU64, &step_index) &&
-        ReadU64(Field::kStep, kMaxU64, &step_index) &&
-        (step_index.has_value() || FailMissing("step_index or step")) &&
-        ReadReward(Field::kReward, &reward) &&
-        (reward.has_value() || FailMissing("reward")) &&
-        ReadBool(Field::kTerminated, step, &RunStep::set_terminated) &&
-        ReadBool(Field::kTruncated, step, &RunStep::set_truncated) &&
-        ReadU64(Field::kPayloadVersion, std::numeric_limits<uint32_t>::max(),
-                &payload_version) &&
-        ReadU64(Field::kEpisodeSeed, kMaxU64, &seed) &&
-        ReadText(Field::kPolicyLabel, step, &RunStep::mutable_policy_label) &&
-        ReadText(Field::kBackend, step, &RunStep::mutable_backend) &&
-        ReadText(Field::kAgentId, step, &RunStep::mutable_agent_id) &&
-        ReadText(Field::kFrameRef, step, &RunStep::mutable_frame_ref) &&
-        ReadText(Field::kWorkerId, step, &RunStep::mutable_worker_id) &&
-        ReadUnixNs(step);
-    if (!valid) return false;
-    step->set_episode_index(*episode_index);
-    step->set_step_index(*step_index);
-    step->set_reward(*reward);
-    step->set_payload_version(
-        static_cast<uint32_t>(payload_version.value_or(0)));
-    step->set_episode_seed(seed.value_or(0));
-    CopyJson(Field::kActionJson, Field::kAction, step,
-             &RunStep::mutable_action_json);
-    CopyJson(Field::kObservationJson, Field::kObservation, step,
-             &RunStep::mutable_observation_json);
-    CopyJson(Field::kRenderHintJson, Field::kRender, step,
-             &RunStep::mutable_render_hint_json);
-    CopyRaw(Field::kRenderPayload, step, &RunStep::mutable_render_payload_json);
-    return true;
+  // Positions in LineRules::names.
+  struct Names {
+    size_t event_type, type, event, schema_version, metadata_json, metadata,
+        episode_index, timestamp;
+  };
+  static Names FindNames() {
+    const LineRules& rules = LineRules::Get();
+    return {rules.Find("event_type"),    rules.Find("type"),
+            rules.Find("event"),         rules.Find("schema_version"),
+            rules.Find("metadata_json"), rules.Find("metadata"),
+            rules.Find("episode_index"), rules.Find("timestamp")};
   }
 
-  bool Read(RunEpisode* episode) {
-    std::optional<uint64_t> episode_index, steps;
-    std::optional<double> total_reward;
-    const bool valid =
-        ReadEpisodeIndex(&episode_index) &&
-        ReadReward(Field::kTotalReward, &total_reward) &&
-        ReadReward(Field::kReward, &total_reward) &&
-        (total_reward.has_value() || FailMissing("total_reward or reward")) &&
-        ReadU64(Field::kSteps, kMaxU64, &steps) &&
-        (steps.has_value() || FailMissing("steps")) &&
-        ReadBool(Field::kTerminated, episode, &RunEpisode::set_terminated) &&
-        ReadBool(Field::kTruncated, episode, &RunEpisode::set_truncated) &&
-        ReadText(Field::kAgentId, episode, &RunEpisode::mutable_agent_id) &&
-        ReadText(Field::kWorkerId, episode, &RunEpisode::mutable_worker_id) &&
-        ReadUnixNs(episode);
-    if (!valid) return false;
-    episode->set_episode_index(*episode_index);
-    episode->set_total_reward(*total_reward);
-    episode->set_steps(*steps);
-    CopyJson(Field::kMetadataJson, Field::kMetadata, episode,
-             &RunEpisode::mutable_metadata_json);
-    return true;
+  // Sets the field to the first of its names, and checks the others.
+  bool ReadField(const LineRule& rule, Message* message) {
+    bool has_value = false;
+    if (fields_.HasAny(rule.mask)) {
+      // A worker's "episode" may be for display only. The metadata take
+      // precedence, as in MOSAIC.
+      if (rule.names[0] == kNames.episode_index) {
+        for (const size_t name : {kNames.metadata_json, kNames.metadata}) {
+          std::optional<uint64_t> index;
+          if (!ReadMetadata(name, &index)) return false;
+          if (!index.has_value() || std::exchange(has_value, true)) continue;
+          message->GetReflection()->SetUInt64(message, rule.to, *index);
+        }
+      }
+      for (const size_t name : rule.names) {
+        const FieldValue* const found = fields_.Find(name);
+        if (found == nullptr) continue;
+        Message* const target = has_value ? nullptr : message;
+        if (!ReadValue(name, *found, rule, target)) return false;
+        has_value = true;
+      }
+    }
+    if (has_value || !rule.required) return true;
+    return FailMissing(absl::StrJoin(
+        rule.names, " or ", [this](std::string* out, const size_t name) {
+          absl::StrAppend(out, rules_.names()[name]);
+        }));
   }
 
-  bool Read(v1::LifecycleEvent* event) {
-    if (!ReadText(Field::kEvent, event, &v1::LifecycleEvent::mutable_event)) {
-      return false;
+  // `message`: nullptr: only checks the value.
+  bool ReadValue(size_t name, const FieldValue& found, const LineRule& rule,
+                 Message* message) {
+    const FieldDescriptor* const to = rule.to;
+    switch (rule.kind) {
+      case LineRule::Kind::kU32:
+      case LineRule::Kind::kU64:
+        return ReadInteger(name, found, rule, message);
+      case LineRule::Kind::kReward:
+        return ReadReward(name, found, to, message);
+      case LineRule::Kind::kFlag:
+        if (!found.value.is_bool()) return Fail(name, "true or false");
+        if (message != nullptr) {
+          message->GetReflection()->SetBool(
+              message, to, found.value.get_bool().value_unsafe());
+        }
+        return true;
+      case LineRule::Kind::kText:
+        return ReadText(name, found, to, message);
+      case LineRule::Kind::kJson:
+        // Under the message's name a text has JSON; under another, it is JSON.
+        return SetText(rules_.names()[name] == to->name()
+                           ? TextOf(found.value).value_or(found.text)
+                           : found.text,
+                       to, message);
+      case LineRule::Kind::kObject:
+        return found.value.is_object() ? SetText(found.text, to, message)
+                                       : Fail(name, "an object");
+      case LineRule::Kind::kTime:
+        return name == kNames.timestamp ? ReadSeconds(name, found, to, message)
+                                        : ReadUnixNs(name, found, to, message);
     }
-    if (event->event().empty()) {
-      return Fail(Field::kEvent, "a name", "an empty string");
-    }
-    if (const FieldValue* payload = fields_.Find(Field::kPayload)) {
-      if (!payload->value.is_object()) {
-        return Fail(Field::kPayload, "an object", payload->text);
-      }
-      SetText(payload->text, event->mutable_payload_json());
-    }
-    if (!ReadText(Field::kWorkerId, event,
-                  &v1::LifecycleEvent::mutable_worker_id))
-      return false;
-    // MOSAIC's workers use this name for a lifecycle event's time.
-    if (const FieldValue* timestamp = fields_.Find(Field::kTimestamp)) {
-      const double seconds = timestamp->value.is_number()
-                                 ? timestamp->value.get_double().value_unsafe()
-                                 : -1;
-      if (!(seconds >= 0 && seconds <= kMaxUnixSeconds)) {
-        return Fail(Field::kTimestamp,
-                    absl::StrCat("seconds since 1970, a number in 0 .. ",
-                                 static_cast<uint64_t>(kMaxUnixSeconds)),
-                    timestamp->text);
-      }
-      const double floor = std::floor(seconds);
-      event->mutable_timestamp()->set_seconds(static_cast<int64_t>(floor));
-      event->mutable_timestamp()->set_nanos(static_cast<int32_t>(
-          (seconds - floor) * static_cast<double>(kNsPerSecond)));
-    }
-    return ReadUnixNs(event);
+    std::abort();
   }
 
   // Fail and FailMissing set the reason, and return false.
-  bool Fail(Field field, absl::string_view expected, absl::string_view found) {
+  bool Fail(size_t name, absl::string_view expected) {
+    return Fail(name, expected, fields_.Find(name)->text);
+  }
+  bool Fail(size_t name, absl::string_view expected, absl::string_view found) {
     constexpr size_t kShown = 60;
-    *reason_ = absl::StrCat(FieldName(field), ": expected ", expected,
+    *reason_ = absl::StrCat(rules_.names()[name], ": expected ", expected,
                             ", found ", PrintableHead(found, kShown));
     return false;
   }
-
   bool FailMissing(absl::string_view what) {
     *reason_ = absl::StrCat(what, " is required, found none");
     return false;
   }
 
-  // A Read does not change its target if the field is missing, or if a field of
-  // another name has already set it.
-
-  bool ReadVersion() {
-    const FieldValue* const found = fields_.Find(Field::kSchemaVersion);
-    if (found == nullptr) return true;
-    if (U64Of(found->value) == uint64_t{kEventSchemaVersion}) {
-      return true;
-    }
-    return Fail(Field::kSchemaVersion,
-                absl::StrCat(kEventSchemaVersion, ", the only known one"),
-                found->text);
-  }
-
-  bool ReadU64(Field field, uint64_t max, std::optional<uint64_t>* number) {
-    const FieldValue* const found = fields_.Find(field);
-    if (found == nullptr) return true;
-    const std::optional<uint64_t> value = U64Of(found->value);
+  bool ReadInteger(size_t name, const FieldValue& found, const LineRule& rule,
+                   Message* message) {
+    const FieldDescriptor* const to = rule.to;
+    const bool is_small = rule.kind == LineRule::Kind::kU32;
+    const uint64_t max =
+        is_small ? std::numeric_limits<uint32_t>::max() : kMaxU64;
+    const std::optional<uint64_t> value = U64Of(found.value);
     if (!value.has_value() || *value > max) {
-      return Fail(field, absl::StrCat("an integer in 0 .. ", max), found->text);
+      return Fail(name, absl::StrCat("an integer in 0 .. ", max));
     }
-    if (!number->has_value()) *number = value;
+    if (message == nullptr) return true;
+    if (is_small) {
+      message->GetReflection()->SetUInt32(message, to,
+                                          static_cast<uint32_t>(*value));
+    } else {
+      message->GetReflection()->SetUInt64(message, to, *value);
+    }
     return true;
   }
 
-  bool ReadReward(Field field, std::optional<double>* reward) {
-    const FieldValue* const found = fields_.Find(field);
-    if (found == nullptr) return true;
+  bool ReadReward(size_t name, const FieldValue& found,
+                  const FieldDescriptor* to, Message* message) {
     std::optional<double> value;
-    if (const std::optional<absl::string_view> text = TextOf(found->value)) {
+    if (const std::optional<absl::string_view> text = TextOf(found.value)) {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
       if (*text == "NaN") value = std::numeric_limits<double>::quiet_NaN();
       if (*text == "Infinity") value = kInfinity;
       if (*text == "-Infinity") value = -kInfinity;
-    } else if (found->value.is_number()) {
-      value = found->value.get_double().value_unsafe();
+    } else if (found.value.is_number()) {
+      value = found.value.get_double().value_unsafe();
     }
     if (!value.has_value()) {
-      return Fail(field, "a number or \"NaN\", \"Infinity\" or \"-Infinity\"",
-                  found->text);
+      return Fail(name, "a number or \"NaN\", \"Infinity\" or \"-Infinity\"");
     }
-    if (!reward->has_value()) *reward = value;
-    return true;
-  }
-
-  template <typename Message>
-  bool ReadBool(Field field, Message* message, void (Message::*set)(bool)) {
-    const FieldValue* const found = fields_.Find(field);
-    if (found == nullptr) return true;
-    if (!found->value.is_bool()) {
-      return Fail(field, "true or false", found->text);
+    if (message != nullptr) {
+      message->GetReflection()->SetDouble(message, to, *value);
     }
-    (message->*set)(found->value.get_bool().value_unsafe());
     return true;
   }
 
-  // The mutable accessor of a message's text field.
-  template <typename Message>
-  using Text = std::string* (Message::*)();
+  bool ReadText(size_t name, const FieldValue& found, const FieldDescriptor* to,
+                Message* message) {
+    const std::optional<absl::string_view> text = TextOf(found.value);
+    if (!text.has_value()) return Fail(name, "a string");
+    if (name == kNames.event && text->empty()) {
+      return Fail(name, "a name", "an empty string");
+    }
+    return SetText(*text, to, message);
+  }
 
-  template <typename Message>
-  bool ReadText(Field field, Message* message, Text<Message> text) {
-    const FieldValue* const found = fields_.Find(field);
-    if (found == nullptr) return true;
-    const std::optional<absl::string_view> value = TextOf(found->value);
-    if (!value.has_value()) return Fail(field, "a string", found->text);
-    SetText(*value, (message->*text)());
+  static bool SetText(absl::string_view text, const FieldDescriptor* to,
+                      Message* message) {
+    if (message != nullptr) {
+      message->GetReflection()->SetString(message, to, std::string(text));
+    }
     return true;
   }
 
-  bool ReadEpisodeIndex(std::optional<uint64_t>* index) {
-    // A worker's "episode" may be for display only. The metadata take
-    // precedence, as in MOSAIC.
-    return ReadMetadata(Field::kMetadataJson, index) &&
-           ReadMetadata(Field::kMetadata, index) &&
-           ReadU64(Field::kEpisodeIndex, kMaxU64, index) &&
-           ReadU64(Field::kEpisode, kMaxU64, index) &&
-           (index->has_value() || FailMissing("episode_index or episode"));
+  bool ReadUnixNs(size_t name, const FieldValue& found,
+                  const FieldDescriptor* to, Message* message) {
+    const std::optional<absl::string_view> text = TextOf(found.value);
+    const std::optional<uint64_t> ns =
+        text.has_value() ? U64OfDigits(*text) : U64Of(found.value);
+    if (!ns.has_value() || *ns > kMaxUnixNs) {
+      return Fail(name, absl::StrCat("an integer in 0 .. ", kMaxUnixNs,
+                                     ", or a string of at most ",
+                                     kMaxUnixNsDigits, " digits"));
+    }
+    return SetTime(*ns / kNsPerSecond, *ns % kNsPerSecond, to, message);
   }
 
-  bool ReadMetadata(Field field, std::optional<uint64_t>* episode_index) {
-    const FieldValue* const found = fields_.Find(field);
+  bool ReadSeconds(size_t name, const FieldValue& found,
+                   const FieldDescriptor* to, Message* message) {
+    const double seconds =
+        found.value.is_number() ? found.value.get_double().value_unsafe() : -1;
+    if (!(seconds >= 0 && seconds <= kMaxUnixSeconds)) {
+      return Fail(name, absl::StrCat("seconds since 1970, a number in 0 .. ",
+                                     static_cast<uint64_t>(kMaxUnixSeconds)));
+    }
+    const double floor = std::floor(seconds);
+    return SetTime(static_cast<uint64_t>(floor),
+                   static_cast<uint64_t>((seconds - floor) *
+                                         static_cast<double>(kNsPerSecond)),
+                   to, message);
+  }
+
+  static bool SetTime(uint64_t seconds, uint64_t nanos,
+                      const FieldDescriptor* to, Message* message) {
+    if (message == nullptr) return true;
+    auto* const time = static_cast<Timestamp*>(
+        message->GetReflection()->MutableMessage(message, to));
+    time->set_seconds(static_cast<int64_t>(seconds));
+    time->set_nanos(static_cast<int32_t>(nanos));
+    return true;
+  }
+
+  bool ReadMetadata(size_t name, std::optional<uint64_t>* episode_index) {
+    const FieldValue* const found = fields_.Find(name);
     if (found == nullptr) return true;
     simdjson::dom::object metadata;
     simdjson::error_code error = simdjson::SUCCESS;
@@ -338,72 +341,33 @@ class MessageReader {
       error = found->value.get(metadata);
     }
     if (error != simdjson::SUCCESS) {
-      return Fail(field, "an object, or its JSON as a string", found->text);
+      return Fail(name, "an object, or its JSON as a string");
     }
-    return ReadIndexIn(field, metadata, episode_index);
+    return ReadIndexIn(name, metadata, episode_index);
   }
 
-  bool ReadIndexIn(Field field, const simdjson::dom::object& metadata,
+  bool ReadIndexIn(size_t name, const simdjson::dom::object& metadata,
                    std::optional<uint64_t>* episode_index) {
     bool seen = false;
     for (const simdjson::dom::key_value_pair pair : metadata) {
       if (pair.key != "episode_index") continue;
       if (std::exchange(seen, true)) {
-        return Fail(field, "episode_index once", "it twice");
+        return Fail(name, "episode_index once", "it twice");
       }
       if (pair.value.is_null()) continue;
       const std::optional<uint64_t> value = U64Of(pair.value);
       if (!value.has_value()) {
-        return Fail(field,
-                    absl::StrCat("an integer in 0 .. ", kMaxU64,
-                                 " as its episode_index"),
-                    fields_.Find(field)->text);
+        return Fail(name, absl::StrCat("an integer in 0 .. ", kMaxU64,
+                                       " as its episode_index"));
       }
       if (!episode_index->has_value()) *episode_index = value;
     }
     return true;
   }
 
-  template <typename Message>
-  void CopyRaw(Field field, Message* message, Text<Message> json) const {
-    if (const FieldValue* found = fields_.Find(field)) {
-      SetText(found->text, (message->*json)());
-    }
-  }
+  static inline const Names kNames = FindNames();
 
-  // Under the name `text_field`, the value is a text with JSON; under the name
-  // `field`, it is any JSON value.
-  template <typename Message>
-  void CopyJson(Field text_field, Field field, Message* message,
-                Text<Message> json) const {
-    const FieldValue* const found = fields_.Find(text_field);
-    if (found == nullptr) {
-      CopyRaw(field, message, json);
-      return;
-    }
-    SetText(TextOf(found->value).value_or(found->text), (message->*json)());
-  }
-
-  template <typename Message>
-  bool ReadUnixNs(Message* message) {
-    const FieldValue* const found = fields_.Find(Field::kTsUnixNs);
-    if (found == nullptr) return true;
-    const std::optional<absl::string_view> text = TextOf(found->value);
-    const std::optional<uint64_t> ns =
-        text.has_value() ? U64OfDigits(*text) : U64Of(found->value);
-    if (!ns.has_value() || *ns > kMaxUnixNs) {
-      return Fail(Field::kTsUnixNs,
-                  absl::StrCat("an integer in 0 .. ", kMaxUnixNs,
-                               ", or a string of at most ", kMaxUnixNsDigits,
-                               " digits"),
-                  found->text);
-    }
-    Timestamp* const timestamp = message->mutable_timestamp();
-    timestamp->set_seconds(static_cast<int64_t>(*ns / kNsPerSecond));
-    timestamp->set_nanos(static_cast<int32_t>(*ns % kNsPerSecond));
-    return true;
-  }
-
+  const LineRules& rules_ = LineRules::Get();
   const EventFields& fields_;
   simdjson::dom::parser* nested_parser_;
   std::string* reason_;
@@ -456,22 +420,23 @@ LineKind EventLineParser::ParseEvent(absl::string_view line,
   }
   MessageReader reader(tables_->fields, &tables_->nested_parser, &reason_);
   const LineKind kind = reader.ReadKind();
-  bool added = false;
+  const auto add_to = [&](auto* messages) {
+    if (reader.Read(messages->Add())) return kind;
+    messages->RemoveLast();
+    return LineKind::kMalformed;
+  };
   switch (kind) {
     case LineKind::kStep:
-      added = reader.AddTo(batch->mutable_steps());
-      break;
+      return add_to(batch->mutable_steps());
     case LineKind::kEpisode:
-      added = reader.AddTo(batch->mutable_episodes());
-      break;
+      return add_to(batch->mutable_episodes());
     case LineKind::kLifecycle:
-      added = reader.AddTo(batch->mutable_lifecycle());
-      break;
+      return add_to(batch->mutable_lifecycle());
     case LineKind::kText:
     case LineKind::kMalformed:
-      break;
+      return kind;
   }
-  return added ? kind : LineKind::kMalformed;
+  std::abort();
 }
 
 }  // namespace tandem::slow_lane

@@ -18,6 +18,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
@@ -98,10 +99,9 @@ std::string MakeLine(Script* script) {
   absl::StrAppend(&line, kBeginnings[script->Byte() % std::size(kBeginnings)]);
   for (int fields = script->Byte() % 8; fields > 0; --fields) {
     if (line.size() > 1) line += ",";
-    const int index = script->Byte() % (static_cast<int>(Field::kCount) + 1);
-    const Field field = static_cast<Field>(index);
-    const absl::string_view name =
-        field == Field::kCount ? "other" : FieldName(field);
+    const std::vector<std::string>& names = LineRules::Get().names();
+    const size_t index = script->Byte() % (names.size() + 1);
+    const std::string name = index < names.size() ? names[index] : "other";
     const absl::string_view value =
         kValues[script->Byte() % std::size(kValues)];
     absl::StrAppend(&line, "\"", name, "\":", value);

@@ -28,11 +28,10 @@ const std::string& WorkerOf(const Event& event, const std::string& of_batch) {
   return of_batch;
 }
 
-#define TANDEM_FIELD_VALUE(column, field) position.field(),
 std::array<uint64_t, 6> ValuesOf(const v1::Position& position) {
-  return {TANDEM_POSITION_COLUMNS(TANDEM_FIELD_VALUE)};
+  return {position.offset(),    position.steps(),     position.episodes(),
+          position.lifecycle(), position.malformed(), position.text_lines()};
 }
-#undef TANDEM_FIELD_VALUE
 
 std::string Shown(const v1::Position& position) {
   return absl::StrCat("{offset ", position.offset(), ", steps ",
@@ -111,8 +110,9 @@ absl::Status BatchWriter::WriteEvents(
     const std::string& worker_id, Run* run, Numbers* source,
     Appended* appended) {
   if (events.empty()) return absl::OkStatus();
+  const EventColumns& columns = EventColumns::Of<Event>();
   TANDEM_ASSIGN_OR_RETURN(Statement* const insert,
-                          database_->Cached(EventTable<Event>::kInsert));
+                          database_->Cached(columns.insert()));
   uint64_t seq_id = run->last[stream];
   uint64_t last_number = (*source)[stream];
   uint64_t duplicate = 0;
@@ -129,7 +129,7 @@ absl::Status BatchWriter::WriteEvents(
     insert->Bind(2, ++seq_id);
     insert->Bind(3, number);
     insert->BindTextOrNull(4, WorkerOf(event, worker_id));
-    BindEvent(*insert, event);
+    columns.Bind(event, insert);
     TANDEM_RETURN_IF_ERROR(insert->Run());
   }
   appended->added[stream] = seq_id - run->last[stream];

@@ -28,17 +28,23 @@ constexpr char kSelectProgress[] =
     "FROM runs AS r LEFT JOIN positions AS p ON p.run = r.run "
     "WHERE r.run_id = ?1";
 
+// NULL is 0.
+uint64_t Number(const Statement& row, int column) {
+  return static_cast<uint64_t>(row.Int(column));
+}
+
 template <typename Event>
 absl::Status ReadRows(Database& database, const std::string& run_id,
                       uint64_t since, const EventReader::Limits& limits,
                       google::protobuf::RepeatedPtrField<Event>& to) {
+  const EventColumns& columns = EventColumns::Of<Event>();
   size_t bytes = 0;
   return database.ForEachRow(
-      EventTable<Event>::kSelect,
+      columns.select(),
       [&](const Statement& row) {
         Event* const event = to.Add();
         if constexpr (requires { event->run_id(); }) event->set_run_id(run_id);
-        bytes += ReadEvent(row, event);
+        bytes += columns.Read(row, event);
         return bytes <= limits.max_bytes;
       },
       run_id, NearestInt64(since), NearestInt64(limits.max_rows));
@@ -79,7 +85,13 @@ absl::StatusOr<RunProgress> ReadProgress(Database& database,
       [&progress](const Statement& row) {
         progress.emplace();
         progress->last = ReadNumbers(row);
-        progress->position = ReadPosition(row, 4);
+        v1::Position& position = progress->position;
+        position.set_offset(Number(row, 4));
+        position.set_steps(Number(row, 5));
+        position.set_episodes(Number(row, 6));
+        position.set_lifecycle(Number(row, 7));
+        position.set_malformed(Number(row, 8));
+        position.set_text_lines(Number(row, 9));
         if (progress->last[Stream::kEpisodes] > 0) {
           progress->last_return = row.Real(10);
         }

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "base/await.h"
 #include "base/error.h"
+#include "slow_lane/store/event_columns.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/schema_versions.h"
 
@@ -89,6 +90,7 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
                      std::filesystem::file_size(path, error), " bytes"));
   }
   TANDEM_RETURN_IF_ERROR(status);
+  TANDEM_RETURN_IF_ERROR(AddMissingColumns(*database));
   TANDEM_RETURN_IF_ERROR(UseWriteAheadLog(*database));
   // A transaction's pages stay in memory until its commit. A log that has
   // exceeded its limit shrinks again.
