@@ -75,7 +75,8 @@ namespace {
 constexpr char kUsage[] =
     "Serves an engine to programs for LuckyEngine, by gRPC.\n\n"
     "  tandem-gateway --name demo\n\n"
-    "Serves until Ctrl-C or SIGTERM; the engine may restart meanwhile. "
+    "Stops at Ctrl-C or SIGTERM. The engine may restart while the gateway "
+    "runs.\n\n"
     "Exit codes: 0 stopped, 1 failed, 2 wrong command line.";
 constexpr int kWrongCommandLine = 2;
 constexpr std::chrono::milliseconds kStopLimit(200);

@@ -72,7 +72,7 @@ void ConnectionAcceptor::StopAccepting(absl::Duration grace) {
     sockets_.clear();
     stopped.set_value();
     loop_.After(grace, [this] {
-      for (const auto& [duplicate, client] : handed_on_) {
+      for (const auto& [duplicate, client] : passed_on_) {
         shutdown(duplicate, SHUT_RDWR);
       }
     });
@@ -82,7 +82,7 @@ void ConnectionAcceptor::StopAccepting(absl::Duration grace) {
 
 void ConnectionAcceptor::Stop() {
   loop_.Stop();
-  handed_on_.clear();
+  passed_on_.clear();
   refused_.clear();
   sockets_.clear();
 }
@@ -129,7 +129,7 @@ void ConnectionAcceptor::Admit(int connection) {
   const std::optional<uid_t> owner =
       is_tls ? std::nullopt : owners_.OwnerOf(connection);
   if (owner.has_value()) {
-    if (users_.Has(*owner)) return HandOn(connection, /*is_unknown=*/false);
+    if (users_.Has(*owner)) return PassOn(connection, /*is_unknown=*/false);
     return refuse(
         absl::StrCat("of uid ", *owner),
         absl::StrCat("run the client as that user, or start ", options_.program,
@@ -143,7 +143,7 @@ void ConnectionAcceptor::Admit(int connection) {
     return refuse("whose user the kernel does not name",
                   options_.next_of_unknown);
   }
-  if (std::ranges::count_if(handed_on_, [](const auto& each) {
+  if (std::ranges::count_if(passed_on_, [](const auto& each) {
         return each.second.is_unknown;
       }) >= options_.most_unknown) {
     return Refuse(
@@ -153,10 +153,10 @@ void ConnectionAcceptor::Admit(int connection) {
                      "one more; next: close one, or ",
                      options_.next_of_unknown));
   }
-  HandOn(connection, /*is_unknown=*/true);
+  PassOn(connection, /*is_unknown=*/true);
 }
 
-void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
+void ConnectionAcceptor::PassOn(int connection, bool is_unknown) {
   UniqueFd owned(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   const int duplicate = owned.get();
   if (!owned.valid()) {
@@ -168,7 +168,7 @@ void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
     return;
   }
   const std::string peer = PeerOf(connection);
-  handed_on_.emplace(duplicate, HandedOn{.duplicate = std::move(owned),
+  passed_on_.emplace(duplicate, PassedOn{.duplicate = std::move(owned),
                                          .is_unknown = is_unknown,
                                          .peer = peer});
   if (options_.began) options_.began(peer);
@@ -177,10 +177,10 @@ void ConnectionAcceptor::HandOn(int connection, bool is_unknown) {
 }
 
 void ConnectionAcceptor::End(int duplicate) {
-  const std::string peer = handed_on_.at(duplicate).peer;
+  const std::string peer = passed_on_.at(duplicate).peer;
   loop_.Unwatch(duplicate);
-  handed_on_.erase(duplicate);
-  if (options_.ended && std::ranges::none_of(handed_on_, [&](const auto& each) {
+  passed_on_.erase(duplicate);
+  if (options_.ended && std::ranges::none_of(passed_on_, [&](const auto& each) {
         return each.second.peer == peer;
       })) {
     options_.ended(peer);

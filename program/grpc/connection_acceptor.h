@@ -82,7 +82,7 @@ class ConnectionAcceptor {
  private:
   // A connection that was passed on. gRPC shuts its own descriptor down before
   // it closes it, so the duplicate does not keep the connection open.
-  struct HandedOn {
+  struct PassedOn {
     UniqueFd duplicate;
     bool is_unknown;
     std::string peer;
@@ -98,7 +98,7 @@ class ConnectionAcceptor {
   void Pause(int why);
   void Watch();
   void Admit(int connection);
-  void HandOn(int connection, bool is_unknown);
+  void PassOn(int connection, bool is_unknown);
   void End(int duplicate);
   void Refuse(int connection, const std::string& text);
   void AnswerRefused(int connection);
@@ -110,7 +110,7 @@ class ConnectionAcceptor {
   Options options_;
   PeerOwners owners_;
   std::map<int, RefusedClient> refused_;
-  std::map<int, HandedOn> handed_on_;  // by the duplicate
+  std::map<int, PassedOn> passed_on_;  // by the duplicate
   LimitedLog log_;
   EventLoop loop_;  // last: its thread uses all of the above
 };

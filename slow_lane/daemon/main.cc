@@ -54,67 +54,72 @@
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/event_store.h"
 
+// docs/slow_lane.md has these texts as --help prints them.
 ABSL_FLAG(
     std::string, data_dir, "tandem-data",
-    "folder of the table, tandem.db, and of the runs' files; created with "
-    "mode 0700 if missing; must belong to this user; gets mode 0700 if it "
-    "is empty or a daemon's; one daemon per folder");
+    "folder of the database, tandem.db, and of the runs' files. Created "
+    "with mode 0700 if missing. Must belong to this user. An empty folder "
+    "or a daemon's gets mode 0700. One daemon per folder");
 ABSL_FLAG(std::string, listen,
           absl::StrCat("127.0.0.1:", +tandem::slow_lane::v1::DEFAULT_PORT),
-          "HOST:PORT for clients on this machine; port 0 takes a free one; "
-          "\"none\": sockets only");
+          "HOST:PORT for clients of this machine; port 0: a free port; none: "
+          "no port, only Unix sockets");
 ABSL_FLAG(bool, allow_remote, false,
-          "--listen may be an address that other machines reach; needs the "
-          "three files of TLS");
+          "true: --listen may be an address that other machines reach; needs "
+          "--tls_cert, --tls_key and --tls_client_ca");
 ABSL_FLAG(std::string, tls_cert, "",
-          "PEM file with the daemon's certificate: --listen speaks TLS");
+          "PEM file with the daemon's certificate: the port then speaks TLS");
 ABSL_FLAG(std::string, tls_key, "",
-          "PEM file with its key, without passphrase");
+          "PEM file with the certificate's key, without passphrase");
 ABSL_FLAG(std::string, tls_client_ca, "",
-          "PEM file with the authorities that have signed the certificates of "
-          "the clients");
+          "PEM file with the authorities that signed the clients' "
+          "certificates");
 ABSL_FLAG(std::string, socket, "",
-          "path of one more Unix socket, beside daemon.sock in --data_dir");
+          "path of a second Unix socket, in addition to daemon.sock in "
+          "--data_dir");
 ABSL_FLAG(std::string, allow_users, "",
-          "users besides this one whose programs may connect, as names or uids "
-          "between commas; each may run programs as this user");
+          "other users whose programs may connect: names or uids, separated by "
+          "commas. Each of them may run programs as this user");
 ABSL_FLAG(std::string, token_file, "",
           "file with a token, for TCP clients whose user the kernel does not "
-          "name; without it they are refused");
+          "report; without a token the daemon refuses these clients");
 ABSL_FLAG(absl::Duration, heartbeat, absl::Seconds(60),
-          "how often a run's proxy says that the worker lives");
+          "time between two heartbeats of a run's proxy");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(300),
-          "without a heartbeat for so long, a run is shown as unreachable");
+          "time without a heartbeat after which a run is shown as unreachable");
 ABSL_FLAG(absl::Duration, fault_after, absl::Seconds(300),
-          "a worker that has itself called Heartbeat and then is silent for so "
-          "long, pauses not counted, is ended, and its run is FAULT; 0: never");
+          "time without a sign of life after which the daemon ends a worker "
+          "that has sent heartbeats; the run is then FAULT. Pauses do not "
+          "count. 0: never");
 ABSL_FLAG(absl::Duration, kill_grace, absl::Seconds(5),
-          "from SIGTERM to SIGKILL, when a run is cancelled");
+          "time between SIGTERM and SIGKILL when a run is cancelled");
 ABSL_FLAG(std::optional<int32_t>, gpu_slots, std::nullopt,
           "number of GPUs to assign; default: the NVIDIA GPUs of this machine");
-ABSL_FLAG(std::optional<uint64_t>, keep_runs, std::nullopt,
-          "how many ended runs to keep, the newest; older ones are removed "
-          "with all their events; default: all");
+ABSL_FLAG(
+    std::optional<uint64_t>, keep_runs, std::nullopt,
+    "number of ended runs to keep, newest first; the daemon deletes older "
+    "runs with all their events; default: all");
 ABSL_FLAG(bool, full_sync, true,
           "false: faster; a power failure may lose the last events");
-ABSL_FLAG(std::string, run_id, "", "of `proxy` only: the run's id");
+ABSL_FLAG(std::string, run_id, "", "(proxy) id of the run");
 ABSL_FLAG(std::string, public_address, "",
-          "of `proxy` only: the daemon's address for other machines");
+          "(proxy) address of the daemon for other machines");
 ABSL_FLAG(bool, remote, false,
-          "of `proxy` only: the daemon, of the variable TANDEM_DAEMON, is on "
+          "(proxy) true: the daemon, whose address is in TANDEM_DAEMON, is on "
           "another machine");
 ABSL_FLAG(int32_t, parent, 0,
-          "of `proxy` only: the process with which it ends its run");
+          "(proxy) pid of a process with which the proxy ends its run");
 
 namespace tandem::slow_lane {
 namespace {
 
 constexpr char kUsage[] =
-    "Runs training jobs and keeps every event that they print.\n\n"
+    "Runs training jobs and stores every event that they print.\n\n"
     "  tandem-daemon --data_dir ~/runs\n"
     "  tandemctl submit -- python train.py    # in another terminal\n\n"
-    "Serves until Ctrl-C or SIGTERM. Runs go on; a later daemon of the folder "
-    "continues them. Exit codes: 0 stopped, 1 failed, 2 wrong command line.";
+    "Stops at Ctrl-C or SIGTERM. Runs continue; a later daemon with the same "
+    "--data_dir takes them over.\n\n"
+    "Exit codes: 0 stopped, 1 failed, 2 wrong command line.";
 
 constexpr int kWrongCommandLine = 2;
 constexpr absl::Duration kLongestTime = absl::Hours(24 * 365);

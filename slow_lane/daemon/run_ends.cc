@@ -253,7 +253,7 @@ void RunEnds::AnswerCancelInTime(const std::string& run_id) {
   });
 }
 
-void RunEnds::CheckLimits(LiveRun* run) {
+void RunEnds::CheckSchedule(LiveRun* run) {
   if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
   const uint64_t steps =
       std::max(run->printed_steps, run->last[Stream::kSteps]);
@@ -267,6 +267,12 @@ void RunEnds::CheckLimits(LiveRun* run) {
     StartEnding(run, absl::StrCat("schedule.max_duration_seconds = ",
                                   *run->config.max_duration_secs, " reached"));
   }
+}
+
+void RunEnds::CheckLimits(LiveRun* run, absl::Duration passed) {
+  CheckSchedule(run);
+  CheckSilence(run, passed);
+  CheckMemory(run);
 }
 
 void RunEnds::CheckMemory(LiveRun* run) {
@@ -313,7 +319,7 @@ void RunEnds::CheckSilence(LiveRun* run, absl::Duration passed) {
       RUN_STATUS_FAULT);
 }
 
-void RunEnds::EndUnheard(LiveRun* run) {
+void RunEnds::EndWithoutProxy(LiveRun* run) {
   if (!run->dispatched || run->busy || run->link != nullptr) return;
   // A living proxy will connect, unless the run is being ended.
   if (run->process.valid() && !run->end_reason.has_value()) return;

@@ -10,6 +10,24 @@
 //   ends.WorkerEnded(run, message);
 //   ends.Cancel(run, [](const absl::Status& status) { ... });
 //   ends.CheckLimits(run);
+//
+// The states of a run on the way to its end, and where a call leads from them;
+// "-": no effect.
+//
+//   state    condition            StartEnding  WorkerEnded    CheckLimits
+//   waiting  not `dispatched`     -> final     -              -
+//   alive    no `end_reason`      -> ending    -> final       -> ending, if
+//                                                             over a limit
+//   ending   `ending`             -            -> final       -
+//   drained  `end_reason`, and    -            -> final       -
+//            no process is left
+//   final    TERM or FAULT        -            tells the      -
+//                                              proxy
+//
+// A run is drained when its last process has ended: its last events may be
+// unread. Cancel is StartEnding with an answer: in "final", or in "drained"
+// after a time limit, or an error if a process survives. EndWithoutProxy leads
+// from "alive" and "drained" to "final".
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
@@ -55,21 +73,22 @@ class RunEnds {
   void StartEnding(LiveRun* run, const std::string& why,
                    RunState state = gymgui::trainer::RUN_STATUS_TERM);
   // Calls StartEnding if a limit of the run's schedule is reached.
-  void CheckLimits(LiveRun* run);
-  // With enforce_resources: adds up the memory of the run's processes, on the
-  // run's own thread; if it is above the limit, calls StartEnding with FAULT.
-  void CheckMemory(LiveRun* run);
-  // Adds to the silence of a worker from which signs of life are expected;
-  // after its configuration's or the daemon's limit, calls StartEnding with
-  // FAULT.
-  void CheckSilence(LiveRun* run, absl::Duration passed);
-  // Ends a run that has no proxy, and no folder for starting one, if it was
+  void CheckSchedule(LiveRun* run);
+  // The same; and with FAULT, if a worker from which signs of life are expected
+  // is silent for longer than its configuration or the daemon allows, or if
+  // with enforce_resources the run's processes use too much memory. `passed`:
+  // since the last call.
+  void CheckLimits(LiveRun* run, absl::Duration passed);
+  // Ends a run without a proxy, in whose folder none can start, if it was
   // cancelled or its worker has ended.
-  void EndUnheard(LiveRun* run);
+  void EndWithoutProxy(LiveRun* run);
   // Removes the logs of an ended run with artifacts.persist_logs false.
   void RemoveUnwantedLogs(const LiveRun& run);
 
  private:
+  // Adds up the memory on the run's own thread.
+  void CheckMemory(LiveRun* run);
+  void CheckSilence(LiveRun* run, absl::Duration passed);
   void EndByItsEvents(const std::string& run_id, RunOutcome otherwise);
   void TreeEnded(const std::string& run_id, const std::string& problem);
   // Called when no process of the run is alive. Its last events may be unread,

@@ -459,7 +459,7 @@ void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
   if (run->row.status == RUN_STATUS_RDY && run->last != Numbers()) {
     runs_.MoveTo(run, RUN_STATUS_EXEC);
   }
-  ends_.CheckLimits(run);
+  ends_.CheckSchedule(run);
 }
 
 void RunSupervisor::Tick() {
@@ -472,11 +472,9 @@ void RunSupervisor::Tick() {
     if (IsFinal(run.row.status)) continue;
     run.unreachable = IsUnreachable(run, now_ns, options_.timeout);
     CountRate(&run, now_ns);
-    ends_.CheckLimits(&run);
-    ends_.CheckSilence(&run, passed);
-    ends_.CheckMemory(&run);
+    ends_.CheckLimits(&run, passed);
     if (run.dispatched) starter_.StartProxy(&run);
-    ends_.EndUnheard(&run);
+    ends_.EndWithoutProxy(&run);
   }
   starter_.Dispatch();
   ForgetOld();
