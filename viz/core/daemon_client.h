@@ -44,7 +44,7 @@ struct DaemonRun {
   // Registered workers with their capabilities, for display, such as
   // "learner (MOSAIC/1.0, pause)".
   std::vector<std::string> workers;
-  // From the run's folder, by DaemonDesk.
+  // From the run's folder, by AsyncDaemonClient.
   bool wants_frames = false;  // WantsFrames
   std::string evaluation;     // EvalSummaryText of eval_summary.json; "": none
 };

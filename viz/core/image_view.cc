@@ -39,7 +39,6 @@ int TileAt(const TiledImage& image, double x, double y) {
 void ImageView::SetArea(double width, double height) {
   area_width_ = std::max(0.0, width);
   area_height_ = std::max(0.0, height);
-  Clamp();
 }
 
 void ImageView::SetImage(const TiledImage& image) {
@@ -52,35 +51,9 @@ void ImageView::Focus(int tile) {
   const bool there = tile >= 0 && static_cast<uint32_t>(tile) < image_.tiles &&
                      HasTiles(image_);
   focus_ = there ? tile : kGrid;
-  Fit();
 }
 
-void ImageView::Fit() { fitted_ = true; }
-
-void ImageView::ActualSize() { ZoomBy(1 / scale()); }
-
-void ImageView::ZoomAt(double factor, double x, double y) {
-  const ViewRect before = Target();
-  if (before.width <= 0 || !(factor > 0)) return;
-  const double old_scale = scale();
-  const double least = std::min(1.0, FitScale());
-  scale_ =
-      std::clamp(old_scale * factor, least, std::max(kMaxScale, FitScale()));
-  // The pixel at the point, minus the point's distance from the area's middle.
-  middle_x_ = (x - before.x) / old_scale - (x - area_width_ / 2) / scale_;
-  middle_y_ = (y - before.y) / old_scale - (y - area_height_ / 2) / scale_;
-  fitted_ = false;
-  Clamp();
-}
-
-void ImageView::PanBy(double dx, double dy) {
-  if (fitted_) return;  // the whole image is visible
-  middle_x_ -= dx / scale_;
-  middle_y_ -= dy / scale_;
-  Clamp();
-}
-
-double ImageView::FitScale() const {
+double ImageView::scale() const {
   const ViewRect source = Source();
   if (source.width <= 0 || source.height <= 0) return 1;
   const double fit =
@@ -88,41 +61,24 @@ double ImageView::FitScale() const {
   return fit > 0 ? fit : 1;
 }
 
-double ImageView::scale() const { return fitted_ ? FitScale() : scale_; }
-
 ViewRect ImageView::Source() const {
   // kGrid is no tile: the whole image.
   return TileRect(image_, static_cast<uint32_t>(focus_));
 }
 
-void ImageView::Clamp() {
-  if (fitted_) return;
-  const ViewRect source = Source();
-  const auto clamp = [this](double middle, double size, double area) {
-    const double half = area / scale_ / 2;
-    // An image smaller than the area is centred.
-    return size <= 2 * half ? size / 2 : std::clamp(middle, half, size - half);
-  };
-  middle_x_ = clamp(middle_x_, source.width, area_width_);
-  middle_y_ = clamp(middle_y_, source.height, area_height_);
-}
-
 ViewRect ImageView::Target() const {
   const ViewRect source = Source();
-  const double drawn = scale();
-  const double middle_x = fitted_ ? source.width / 2 : middle_x_;
-  const double middle_y = fitted_ ? source.height / 2 : middle_y_;
-  return {area_width_ / 2 - middle_x * drawn,
-          area_height_ / 2 - middle_y * drawn, source.width * drawn,
-          source.height * drawn};
+  const double width = source.width * scale();
+  const double height = source.height * scale();
+  return {(area_width_ - width) / 2, (area_height_ - height) / 2, width,
+          height};
 }
 
 int ImageView::TileUnder(double x, double y) const {
   const ViewRect source = Source();
   const ViewRect target = Target();
-  const double drawn = scale();
-  const double in_x = (x - target.x) / drawn;
-  const double in_y = (y - target.y) / drawn;
+  const double in_x = (x - target.x) / scale();
+  const double in_y = (y - target.y) / scale();
   if (!(in_x >= 0 && in_y >= 0 && in_x < source.width &&
         in_y < source.height)) {
     return -1;

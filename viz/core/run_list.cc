@@ -9,10 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/error.h"
 #include "schema/layout/flan.h"
@@ -140,17 +138,6 @@ void RunList::Judge(const Seen& seen, int64_t now_ns, RunEntry* entry) {
   }
   entry->moving = motion.moving;
   entry->still_since_ns = motion.changed_ns;
-}
-
-bool Matches(const RunEntry& run, absl::string_view search) {
-  const std::string text = absl::AsciiStrToLower(
-      absl::StrCat(run.run, " ", run.task, " ",
-                   run.kind == RunEntry::Kind::kRegion ? "engine" : "frames"));
-  for (const absl::string_view word :
-       absl::StrSplit(absl::AsciiStrToLower(search), ' ', absl::SkipEmpty())) {
-    if (!absl::StrContains(text, word)) return false;
-  }
-  return true;
 }
 
 }  // namespace tandem

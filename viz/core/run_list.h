@@ -17,8 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-
 namespace tandem {
 
 struct RunEntry {
@@ -44,10 +42,6 @@ struct RunEntry {
   bool moving = false;         // its counters changed since the scan before
   int64_t still_since_ns = 0;  // the time of the last seen change
 };
-
-// Whether each word of `search` is a part of the run's name, task or kind. Case
-// does not matter.
-bool Matches(const RunEntry& run, absl::string_view search);
 
 class RunList {
  public:

@@ -32,13 +32,14 @@ QString TextOf(const EventFollower::Step& step) {
 
 DaemonRunsModel::DaemonRunsModel(const std::string& target, QObject* parent)
     : QObject(parent),
-      desk_(target.empty() ? nullptr : std::make_unique<DaemonDesk>(target)),
+      client_(target.empty() ? nullptr
+                             : std::make_unique<AsyncDaemonClient>(target)),
       problem_(QStringLiteral("Looking for a daemon at ") + Text(target)) {
   connect(&read_timer_, &QTimer::timeout, this, &DaemonRunsModel::Read);
 }
 
 void DaemonRunsModel::SetShown(bool shown) {
-  if (desk_ == nullptr) return;
+  if (client_ == nullptr) return;
   const int period = shown ? kReadMs : kHiddenReadMs;
   if (read_timer_.isActive() && read_timer_.interval() == period) return;
   read_timer_.start(period);
@@ -46,13 +47,13 @@ void DaemonRunsModel::SetShown(bool shown) {
 }
 
 QString DaemonRunsModel::target() const {
-  return desk_ == nullptr ? QString() : Text(desk_->target());
+  return client_ == nullptr ? QString() : Text(client_->target());
 }
 
 void DaemonRunsModel::Read() {
   if (follower_ != nullptr) ReadEvents();
-  const std::shared_ptr<const DaemonDesk::List> list =
-      desk_->Runs(MonotonicNanos(), /*not_before_ns=*/0);
+  const std::shared_ptr<const AsyncDaemonClient::List> list =
+      client_->Runs(MonotonicNanos(), /*not_before_ns=*/0);
   if (list == nullptr || list == shown_list_) return;
   shown_list_ = list;
   problem_ = Text(PrintableLines(list->problem));
@@ -62,12 +63,12 @@ void DaemonRunsModel::Read() {
 }
 
 void DaemonRunsModel::follow(const QString& run_id) {
-  if (desk_ == nullptr || followed_ == run_id) return;
+  if (client_ == nullptr || followed_ == run_id) return;
   followed_ = run_id;
   follower_.reset();
   steps_.clear();
   events_text_.clear();
-  if (!run_id.isEmpty()) follower_ = desk_->Follower(run_id.toStdString());
+  if (!run_id.isEmpty()) follower_ = client_->Follower(run_id.toStdString());
   Q_EMIT changed();
   Q_EMIT eventsChanged();
 }

@@ -20,7 +20,7 @@
 #include <memory>
 #include <string>
 
-#include "viz/core/daemon_desk.h"
+#include "viz/core/async_daemon_client.h"
 #include "viz/core/event_follower.h"
 
 namespace tandem {
@@ -47,7 +47,7 @@ class DaemonRunsModel : public QObject {
   // A shown list is read more often.
   void SetShown(bool shown);
   // The newest list; nullptr: none yet, or no daemon.
-  const DaemonDesk::List* list() const { return shown_list_.get(); }
+  const AsyncDaemonClient::List* list() const { return shown_list_.get(); }
 
   QString target() const;
   QString problem() const { return problem_; }
@@ -67,10 +67,10 @@ class DaemonRunsModel : public QObject {
   void Read();
   void ReadEvents();
 
-  const std::unique_ptr<DaemonDesk> desk_;  // nullptr: no daemon
+  const std::unique_ptr<AsyncDaemonClient> client_;  // nullptr: no daemon
   QString problem_;
   QVariantList runs_;
-  std::shared_ptr<const DaemonDesk::List> shown_list_;
+  std::shared_ptr<const AsyncDaemonClient::List> shown_list_;
   QString followed_;
   std::shared_ptr<EventFollower> follower_;
   QString events_text_;

@@ -13,14 +13,15 @@
 
 namespace tandem {
 
-EnginePanel::EnginePanel(std::string region, EngineDesk* desk, QObject* parent)
-    : QObject(parent), region_(std::move(region)), desk_(desk) {
+EnginePanel::EnginePanel(std::string region, AsyncEngineControl* engines,
+                         QObject* parent)
+    : QObject(parent), region_(std::move(region)), engines_(engines) {
   connect(&read_timer_, &QTimer::timeout, this, &EnginePanel::Read);
   connect(&result_timer_, &QTimer::timeout, this, &EnginePanel::TakeResults);
 }
 
 void EnginePanel::SetShown(bool shown) {
-  if (!shown || desk_ == nullptr) {
+  if (!shown || engines_ == nullptr) {
     read_timer_.stop();
   } else if (!read_timer_.isActive()) {
     read_timer_.start(kReadMs);
@@ -43,21 +44,20 @@ QStringList EnginePanel::modes() const {
 }
 
 void EnginePanel::switchService(const QString& service, bool on) {
-  Act({.what = "switch", .service = service.toStdString(), .on = on});
+  Act(SwitchService{.service = service.toStdString(), .on = on});
 }
 
-void EnginePanel::pause(bool on) { Act({.what = "pause", .on = on}); }
+void EnginePanel::pause(bool on) { Act(PauseEngine{.on = on}); }
 
-void EnginePanel::step() { Act({.what = "step"}); }
+void EnginePanel::step() { Act(StepEngine()); }
 
 void EnginePanel::setMode(const QString& mode, double factor) {
-  Act({.what = "mode", .mode = mode.toStdString(), .factor = factor});
+  Act(SetMode{.mode = mode.toStdString(), .factor = factor});
 }
 
-void EnginePanel::Act(EngineAction action) {
-  if (desk_ == nullptr) return;
-  action.region = region_;
-  pending_.push_back(desk_->Act(action));
+void EnginePanel::Act(const EngineAction& action) {
+  if (engines_ == nullptr) return;
+  pending_.push_back(engines_->Act(region_, action));
   result_timer_.start(kResultMs);
   Q_EMIT changed();
 }
@@ -82,7 +82,7 @@ void EnginePanel::TakeResults() {
 
 void EnginePanel::Read() {
   const std::shared_ptr<const std::string> report =
-      desk_->Report(region_, MonotonicNanos(), acted_ns_);
+      engines_->Report(region_, MonotonicNanos(), acted_ns_);
   if (report == nullptr || report == shown_report_) return;
   shown_report_ = report;
   const QJsonObject json =

@@ -1,11 +1,12 @@
 // EnginePanel: an engine's processes, times and switches, for QML.
 //
-// Data flow: EngineDesk's report -> report -> EngineView.qml; the user's clicks
-// -> EngineDesk::Act -> said.
+// Data flow: AsyncEngineControl's report -> report -> EngineView.qml; the
+// user's clicks
+// -> AsyncEngineControl::Act -> said.
 // Ownership: one RunTab; GUI thread. It reads while shown, and takes an
 // attendant slot for each action.
 //
-//   auto* panel = new EnginePanel("demo", &desk, this);
+//   auto* panel = new EnginePanel("demo", &engines, this);
 //   panel->SetShown(true);
 //   panel->switchService("camera", false);
 
@@ -23,7 +24,7 @@
 #include <vector>
 
 #include "viz/core/background.h"
-#include "viz/inspect/engine_desk.h"
+#include "viz/inspect/async_engine_control.h"
 
 namespace tandem {
 
@@ -41,8 +42,9 @@ class EnginePanel : public QObject {
   static constexpr int kReadMs = 250;
   static constexpr int kResultMs = 20;
 
-  // `desk` must outlive the panel; nullptr: an empty panel.
-  EnginePanel(std::string region, EngineDesk* desk, QObject* parent = nullptr);
+  // `engines` must outlive the panel; nullptr: an empty panel.
+  EnginePanel(std::string region, AsyncEngineControl* engines,
+              QObject* parent = nullptr);
 
   // Reads reports while shown.
   void SetShown(bool shown);
@@ -64,12 +66,12 @@ class EnginePanel : public QObject {
   void said(const QString& text);
 
  private:
-  void Act(EngineAction action);
+  void Act(const EngineAction& action);
   void Read();
   void TakeResults();
 
   const std::string region_;
-  EngineDesk* const desk_;
+  AsyncEngineControl* const engines_;
   QVariantMap report_;
   std::shared_ptr<const std::string> shown_report_;
   std::vector<std::shared_ptr<Pending>> pending_;

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "viz/core/key_map.h"
-#include "viz/inspect/engine_desk.h"
+#include "viz/inspect/async_engine_control.h"
 #include "viz/viewer/run_tab.h"
 #include "viz/viewer/scene.h"
 
@@ -27,7 +27,7 @@ struct FastLaneTab::Parts {
                .snapshots = options.snapshots,
                .engines = &engines}) {}
 
-  EngineDesk engines{"fast lane tab"};
+  AsyncEngineControl engines{"fast lane tab"};
   RunTab model;
   QQuickWidget view;
 };

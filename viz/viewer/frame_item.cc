@@ -4,14 +4,11 @@
 #include <QQuickWindow>
 #include <QSGImageNode>
 #include <QSGTexture>
-#include <QWheelEvent>
 #include <cmath>
 
 namespace tandem {
 namespace {
 
-constexpr double kDragStart = 4;         // shorter movements are clicks
-constexpr double kWheelStep = 1.25;      // for a wheel angle of 120
 constexpr double kSharpFromScale = 2.5;  // pixels have sharp edges from here on
 
 }  // namespace
@@ -42,7 +39,7 @@ double FrameItem::PixelRatio() const {
   return window() != nullptr ? window()->effectiveDevicePixelRatio() : 1;
 }
 
-// The view's unit is a display pixel, so that "actual size" is exact.
+// The view's unit is a display pixel.
 void FrameItem::TellArea() {
   if (tab_ == nullptr || width() <= 0 || height() <= 0) return;
   tab_->view().SetArea(width() * PixelRatio(), height() * PixelRatio());
@@ -112,46 +109,17 @@ QSGNode* FrameItem::updatePaintNode(QSGNode* old, UpdatePaintNodeData*) {
   return node;
 }
 
-void FrameItem::wheelEvent(QWheelEvent* event) {
-  if (tab_ == nullptr) return;
-  const double ratio = PixelRatio();
-  tab_->view().ZoomAt(std::pow(kWheelStep, event->angleDelta().y() / 120.0),
-                      event->position().x() * ratio,
-                      event->position().y() * ratio);
-  Moved();
-}
-
-void FrameItem::mousePressEvent(QMouseEvent* event) {
-  pressed_at_ = last_at_ = event->position();
-  dragging_ = false;
-}
-
-void FrameItem::mouseMoveEvent(QMouseEvent* event) {
-  if (tab_ == nullptr) return;
-  const QPointF now = event->position();
-  if (QLineF(pressed_at_, now).length() > kDragStart) dragging_ = true;
-  if (!dragging_) return;
-  const double ratio = PixelRatio();
-  tab_->view().PanBy((now.x() - last_at_.x()) * ratio,
-                     (now.y() - last_at_.y()) * ratio);
-  last_at_ = now;
-  Moved();
-}
+// Accepts the press, so that the release comes.
+void FrameItem::mousePressEvent(QMouseEvent*) {}
 
 void FrameItem::mouseReleaseEvent(QMouseEvent* event) {
-  if (tab_ == nullptr || dragging_) return;
+  if (tab_ == nullptr) return;
   ImageView& view = tab_->view();
   const double ratio = PixelRatio();
   const int tile = view.TileUnder(event->position().x() * ratio,
                                   event->position().y() * ratio);
   if (view.tiles() < 2 || tile < 0) return;
   view.Focus(view.focus() == ImageView::kGrid ? tile : ImageView::kGrid);
-  Moved();
-}
-
-void FrameItem::mouseDoubleClickEvent(QMouseEvent*) {
-  if (tab_ == nullptr || tab_->view().tiles() > 1) return;
-  tab_->view().Fit();
   Moved();
 }
 

@@ -1,5 +1,5 @@
-// FrameItem: shows a tab's image as a texture of the scene graph. The mouse
-// moves and zooms it.
+// FrameItem: shows a tab's image as a texture of the scene graph. A click shows
+// one tile of it, the next click all.
 //
 // Data flow: RunTab::image -> QSGTexture -> QSGImageNode, drawn by a
 // graphics card or by Qt's software renderer.
@@ -10,7 +10,6 @@
 #ifndef TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
 #define TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
 
-#include <QPointF>
 #include <QPointer>
 #include <QQuickItem>
 
@@ -18,11 +17,6 @@
 
 namespace tandem {
 
-//  wheel                      zooms about the cursor
-//  drag                       moves the image
-//  click on a tile            shows only this tile
-//  click on the only tile     shows all tiles
-//  double click on an image   fits it, if it has no tiles
 class FrameItem : public QQuickItem {
   Q_OBJECT
   Q_PROPERTY(tandem::RunTab* tab READ tab WRITE SetTab NOTIFY tabChanged)
@@ -40,11 +34,8 @@ class FrameItem : public QQuickItem {
   void geometryChange(const QRectF& now, const QRectF& before) override;
   void itemChange(ItemChange change, const ItemChangeData& data) override;
   QSGNode* updatePaintNode(QSGNode* old, UpdatePaintNodeData*) override;
-  void wheelEvent(QWheelEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
-  void mouseMoveEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
-  void mouseDoubleClickEvent(QMouseEvent* event) override;
 
  private:
   double PixelRatio() const;  // display pixels for one unit of the item
@@ -54,9 +45,6 @@ class FrameItem : public QQuickItem {
   QPointer<RunTab> tab_;
   bool image_changed_ = true;
   bool has_mipmaps_ = false;  // whether the texture has mipmaps
-  QPointF pressed_at_;
-  QPointF last_at_;
-  bool dragging_ = false;
 };
 
 }  // namespace tandem

@@ -17,8 +17,6 @@ namespace {
 
 constexpr int kTextsMs = 100;
 constexpr int kEvalMs = 1000;
-constexpr double kZoomStep = 1.25;
-constexpr double kPanStep = 64;
 
 }  // namespace
 
@@ -131,12 +129,6 @@ QString RunTab::episodesText() const {
              : QString();
 }
 
-QString RunTab::zoomText() const {
-  return view_.fitted()
-             ? QStringLiteral("fit")
-             : QStringLiteral("%1 %").arg(std::round(view_.scale() * 100));
-}
-
 QString RunTab::tileText() const {
   if (view_.tiles() < 2) return {};
   if (view_.focus() == ImageView::kGrid) {
@@ -202,30 +194,6 @@ bool RunTab::Perform(Action action) {
     case Action::kSnapshot:
       SaveImage();
       return true;
-    case Action::kFit:
-      view_.Fit();
-      break;
-    case Action::kActualSize:
-      view_.ActualSize();
-      break;
-    case Action::kZoomIn:
-      view_.ZoomBy(kZoomStep);
-      break;
-    case Action::kZoomOut:
-      view_.ZoomBy(1 / kZoomStep);
-      break;
-    case Action::kPanLeft:
-      view_.PanBy(kPanStep, 0);
-      break;
-    case Action::kPanRight:
-      view_.PanBy(-kPanStep, 0);
-      break;
-    case Action::kPanUp:
-      view_.PanBy(0, kPanStep);
-      break;
-    case Action::kPanDown:
-      view_.PanBy(0, -kPanStep);
-      break;
     case Action::kGrid:
       view_.Focus(ImageView::kGrid);
       break;

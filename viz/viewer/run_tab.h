@@ -2,7 +2,7 @@
 // actions.
 //
 // Data flow: FastLaneConsumer -> the image and the texts that
-// FastLaneView.qml binds to; actions -> pause, zoom, focus, snapshots.
+// FastLaneView.qml binds to; actions -> pause, focus, snapshots.
 // Ownership: the Viewer's list of tabs; GUI thread. FrameItem makes its texture
 // from image() while the GUI thread waits.
 //
@@ -26,7 +26,7 @@
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
 #include "viz/core/playback.h"
-#include "viz/inspect/engine_desk.h"
+#include "viz/inspect/async_engine_control.h"
 #include "viz/viewer/engine_panel.h"
 #include "viz/viewer/fast_lane_consumer.h"
 
@@ -37,7 +37,7 @@ struct RunTabOptions {
   bool policy_eval = false;                 // shows the evaluation's results
   QString eval_summary;                     // "": MOSAIC's path
   QString snapshots = QStringLiteral(".");  // folder
-  EngineDesk* engines = nullptr;            // must outlive the tab
+  AsyncEngineControl* engines = nullptr;    // must outlive the tab
 };
 
 // Saves the image in the folder, by NewFileName; `save` gets the path. Returns
@@ -70,7 +70,6 @@ class RunTab : public QObject {
   Q_PROPERTY(QString jobText READ jobText NOTIFY changed)
   Q_PROPERTY(QString errorText READ errorText NOTIFY changed)
   Q_PROPERTY(QString evalText READ evalText NOTIFY changed)
-  Q_PROPERTY(QString zoomText READ zoomText NOTIFY viewChanged)
   Q_PROPERTY(QString tileText READ tileText NOTIFY viewChanged)
   Q_PROPERTY(bool hudShown READ hudShown NOTIFY layersChanged)
   Q_PROPERTY(bool engineShown READ engineShown NOTIFY layersChanged)
@@ -111,7 +110,6 @@ class RunTab : public QObject {
   QString jobText() const { return job_text_; }
   // Shows its state, and its evaluation.
   void ShowJob(const DaemonRun& run);
-  QString zoomText() const;
   QString tileText() const;
   bool hudShown() const { return hud_shown_; }
   bool engineShown() const { return engine_shown_; }

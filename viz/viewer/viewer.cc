@@ -204,10 +204,6 @@ void Viewer::Perform(Action action) {
       return Q_EMIT looksChanged();
     case Action::kStartPage:
       return SetCurrent(kStartPage);
-    case Action::kSearch:
-      if (slow_lane_) Perform(Action::kSlowLane);
-      SetCurrent(kStartPage);
-      return Q_EMIT searchWanted();
     case Action::kSlowLane:
       // From another tab it leads to the daemon's runs, not back to the list.
       slow_lane_ = current_ != kStartPage || !slow_lane_;
@@ -248,9 +244,9 @@ void Viewer::Perform(Action action) {
   if (runs == 0 || slow_lane_) return;
   if (action == Action::kOpen) {
     openChosen();
-  } else if (action == Action::kPanDown || action == Action::kPanUp) {
+  } else if (action == Action::kNextRun || action == Action::kPreviousRun) {
     chosen_run_ = std::clamp(
-        chosen_run_ + (action == Action::kPanDown ? 1 : -1), 0, runs - 1);
+        chosen_run_ + (action == Action::kNextRun ? 1 : -1), 0, runs - 1);
     Q_EMIT runsChanged();
   }
 }
@@ -312,12 +308,6 @@ bool Viewer::IsTyping() const {
   return item != nullptr && item->inherits("QQuickTextEdit");
 }
 
-void Viewer::SetSearch(const QString& search) {
-  if (search == search_) return;
-  search_ = search;
-  ScanRuns();
-}
-
 void Viewer::ScanRuns() {
   const bool follows = !options_.daemon.target.empty();
   if (current_ != kStartPage && !follows) return;
@@ -334,7 +324,6 @@ void Viewer::ScanRuns() {
   runs_.clear();
   chosen_run_ = 0;
   for (const RunEntry& run : all) {
-    if (!Matches(run, search_.toStdString())) continue;
     if (Text(run.run) == chosen) chosen_run_ = static_cast<int>(runs_.size());
     runs_ << RowOf(run, now_ns);
   }
@@ -342,7 +331,7 @@ void Viewer::ScanRuns() {
 }
 
 void Viewer::FollowDaemon() {
-  const DaemonDesk::List* const list = daemon_.list();
+  const AsyncDaemonClient::List* const list = daemon_.list();
   if (list == nullptr) return;
   for (const DaemonRun& run : list->runs) {
     const auto frames = frames_of_.find(run.run_id);

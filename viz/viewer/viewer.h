@@ -27,7 +27,7 @@
 #include "viz/core/key_map.h"
 #include "viz/core/run_list.h"
 #include "viz/core/viewer_options.h"
-#include "viz/inspect/engine_desk.h"
+#include "viz/inspect/async_engine_control.h"
 #include "viz/viewer/daemon_runs_model.h"
 #include "viz/viewer/run_tab.h"
 
@@ -41,8 +41,6 @@ class Viewer : public QObject {
   // Maps: run, name (of it, for display), kind, details, state, moving,
   // watchable
   Q_PROPERTY(QVariantList runs READ runs NOTIFY runsChanged)
-  // Only runs that match it are in `runs`
-  Q_PROPERTY(QString search READ search WRITE SetSearch NOTIFY runsChanged)
   // The start page shows the daemon's runs
   Q_PROPERTY(bool slowLane READ slowLane NOTIFY looksChanged)
   Q_PROPERTY(QObject* daemon READ daemon CONSTANT)  // a DaemonRunsModel
@@ -68,8 +66,6 @@ class Viewer : public QObject {
   QList<QObject*> tabs() const;
   int current() const { return current_; }
   QVariantList runs() const { return runs_; }
-  QString search() const { return search_; }
-  void SetSearch(const QString& search);
   bool slowLane() const { return slow_lane_; }
   QObject* daemon() { return &daemon_; }
   int chosenRun() const { return chosen_run_; }
@@ -107,7 +103,6 @@ class Viewer : public QObject {
   void looksChanged();
   void messageChanged();
   void quitWanted();
-  void searchWanted();  // the search field shall have the focus
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -128,7 +123,7 @@ class Viewer : public QObject {
 
   const ViewerOptions options_;
   // Of all tabs.
-  EngineDesk engines_{"viewer"};
+  AsyncEngineControl engines_{"viewer"};
   DaemonRunsModel daemon_;
   QPointer<QQuickWindow> window_;
   // Of the daemon's runs, by their ids: the frames that belong to one.
@@ -136,7 +131,6 @@ class Viewer : public QObject {
   std::set<std::string> opened_;  // runs whose frames were opened
   RunList run_list_;
   QVariantList runs_;
-  QString search_;
   int chosen_run_ = 0;
   QTimer scan_timer_;
   QList<RunTab*> tabs_;

@@ -56,8 +56,8 @@ bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
   return difference == 0;
 }
 
-Access::Access(Door door, uint16_t port, HostCheck is_certified)
-    : door_(door),
+Access::Access(Endpoint endpoint, uint16_t port, HostCheck is_certified)
+    : endpoint_(endpoint),
       is_certified_(std::move(is_certified)),
       cookie_name_(absl::StrCat("tandem_view_", port)),
       token_(NewToken()),
@@ -81,11 +81,11 @@ bool Access::IsOwnOrigin(absl::string_view origin,
 }
 
 bool Access::IsToken(absl::string_view token) const {
-  return door_ == Door::kToken && EqualInConstantTime(token, token_);
+  return endpoint_ == Endpoint::kTcpPort && EqualInConstantTime(token, token_);
 }
 
 bool Access::HasCookie(absl::string_view cookie_header) const {
-  if (door_ == Door::kSocketFile) return true;
+  if (endpoint_ == Endpoint::kSocketFile) return true;
   bool found = false;
   for (absl::string_view pair : absl::StrSplit(cookie_header, ';')) {
     pair = absl::StripAsciiWhitespace(pair);
@@ -105,7 +105,8 @@ std::string Access::SetCookieHeader() const {
 }
 
 std::string Access::PathWithToken() const {
-  return door_ == Door::kToken ? absl::StrCat("/?token=", token_) : "/";
+  return endpoint_ == Endpoint::kTcpPort ? absl::StrCat("/?token=", token_)
+                                         : "/";
 }
 
 absl::string_view Access::Scheme() const {

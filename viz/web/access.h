@@ -4,7 +4,7 @@
 // reason for a refusal.
 // Ownership: one server; constant after its construction.
 //
-//   Access access(Access::Door::kToken, /*port=*/8900);
+//   Access access(Access::Endpoint::kTcpPort, /*port=*/8900);
 //   std::cout << access.PathWithToken();             // "/?token=..."
 //   if (!access.HasCookie(cookie_header)) return Forbidden();
 //
@@ -39,16 +39,16 @@ bool EqualInConstantTime(absl::string_view a, absl::string_view b);
 
 class Access {
  public:
-  enum class Door {
+  enum class Endpoint {
     kSocketFile,  // a Unix socket, which only its owner can open
-    kToken,       // a TCP port, which other users can open
+    kTcpPort,     // a TCP port, which other users can open
   };
   // Whether the server's certificate names a host, without a port.
   using HostCheck = std::function<bool(absl::string_view host)>;
 
   // `port` makes the cookie's name unique: browsers send a cookie to all ports
   // of a machine. `is_certified`: of a server that encrypts; otherwise nullptr.
-  Access(Door door, uint16_t port, HostCheck is_certified = nullptr);
+  Access(Endpoint endpoint, uint16_t port, HostCheck is_certified = nullptr);
 
   // Whether a host, with or without a port, is one of the three names that
   // every machine gives itself.
@@ -69,13 +69,13 @@ class Access {
   // For the response that exchanges the token: HttpOnly, SameSite=Strict;
   // Secure, if the server encrypts.
   std::string SetCookieHeader() const;
-  // "/", with the token if the door needs one.
+  // "/", with the token at a TCP port.
   std::string PathWithToken() const;
   // "http://", or "https://" if the server encrypts.
   absl::string_view Scheme() const;
 
  private:
-  const Door door_;
+  const Endpoint endpoint_;
   const HostCheck is_certified_;
   const std::string cookie_name_;
   // Different secrets: the token is visible in the browser's history.

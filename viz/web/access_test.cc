@@ -28,7 +28,7 @@ std::string TokenOf(const Access& access) {
 }
 
 const Access& ASocketsAccess() {
-  static const Access access(Access::Door::kSocketFile, 0);
+  static const Access access(Access::Endpoint::kSocketFile, 0);
   return access;
 }
 
@@ -62,9 +62,9 @@ TEST(Access, ItsOriginIsThePageOfTheSameHostAndPort) {
 }
 
 TEST(Access, ACertificateAddsItsNamesAndTheOriginsOfHttps) {
-  const Access access(Access::Door::kToken, 8900, [](absl::string_view host) {
-    return host == "gpu1.example";
-  });
+  const Access access(
+      Access::Endpoint::kTcpPort, 8900,
+      [](absl::string_view host) { return host == "gpu1.example"; });
   EXPECT_TRUE(access.IsOwnHost("gpu1.example"));
   EXPECT_TRUE(access.IsOwnHost("gpu1.example:8900"));
   EXPECT_TRUE(access.IsOwnHost("localhost:8900"));
@@ -75,13 +75,13 @@ TEST(Access, ACertificateAddsItsNamesAndTheOriginsOfHttps) {
       access.IsOwnOrigin("http://gpu1.example:8900", "gpu1.example:8900"));
   EXPECT_THAT(access.SetCookieHeader(), HasSubstr("; Secure"));
   EXPECT_EQ(access.Scheme(), "https://");
-  const Access plain(Access::Door::kToken, 8900);
+  const Access plain(Access::Endpoint::kTcpPort, 8900);
   EXPECT_THAT(plain.SetCookieHeader(), Not(HasSubstr("Secure")));
 }
 
 TEST(Access, TheTokenIs32HexadecimalDigitsAndNewEachTime) {
-  const Access one(Access::Door::kToken, 8900);
-  const Access other(Access::Door::kToken, 8900);
+  const Access one(Access::Endpoint::kTcpPort, 8900);
+  const Access other(Access::Endpoint::kTcpPort, 8900);
   EXPECT_THAT(one.PathWithToken(), MatchesRegex("/\\?token=[0-9a-f]{32}"));
   EXPECT_NE(one.PathWithToken(), other.PathWithToken());
   EXPECT_TRUE(one.IsToken(TokenOf(one)));
@@ -92,7 +92,7 @@ TEST(Access, TheTokenIs32HexadecimalDigitsAndNewEachTime) {
 }
 
 TEST(Access, TheCookieOpensAndTheTokenIsNoCookie) {
-  const Access access(Access::Door::kToken, 8900);
+  const Access access(Access::Endpoint::kTcpPort, 8900);
   const std::string cookie = CookieOf(access);
   EXPECT_TRUE(access.HasCookie(cookie));
   EXPECT_TRUE(access.HasCookie(absl::StrCat("a=b; ", cookie, "; c=d")));
@@ -103,18 +103,18 @@ TEST(Access, TheCookieOpensAndTheTokenIsNoCookie) {
       access.HasCookie(absl::StrCat("tandem_view_8900=", TokenOf(access))));
   EXPECT_FALSE(access.HasCookie(absl::StrCat("x", cookie)));
   EXPECT_FALSE(access.HasCookie(cookie.substr(0, cookie.size() - 1)));
-  const Access other(Access::Door::kToken, 8900);
+  const Access other(Access::Endpoint::kTcpPort, 8900);
   EXPECT_FALSE(other.HasCookie(cookie));
 }
 
 TEST(Access, ScriptsAndForeignPagesNeverGetTheCookie) {
-  const Access access(Access::Door::kToken, 8900);
+  const Access access(Access::Endpoint::kTcpPort, 8900);
   EXPECT_THAT(access.SetCookieHeader(), HasSubstr("; HttpOnly"));
   EXPECT_THAT(access.SetCookieHeader(), HasSubstr("; SameSite=Strict"));
 }
 
 TEST(Access, BehindASocketFileThereIsNoToken) {
-  const Access access(Access::Door::kSocketFile, 0);
+  const Access access(Access::Endpoint::kSocketFile, 0);
   EXPECT_EQ(access.PathWithToken(), "/");
   EXPECT_TRUE(access.HasCookie(""));
   EXPECT_FALSE(access.IsToken(""));

@@ -24,7 +24,7 @@
 #include "viz/core/daemon_starter.h"
 #include "viz/core/file_name.h"
 #include "viz/web/access.h"
-#include "viz/web/cockpit.h"
+#include "viz/web/page_model.h"
 #include "viz/web/web_options.h"
 #include "viz/web/web_server.h"
 
@@ -35,9 +35,9 @@ constexpr int kExitFailed = 1;
 constexpr int kExitBadUsage = 2;
 constexpr uint16_t kForwardedPort = 8900;
 
-struct Door {
+struct Listener {
   std::vector<ListeningSocket> sockets;
-  Access::Door kind = Access::Door::kSocketFile;
+  Access::Endpoint kind = Access::Endpoint::kSocketFile;
   uint16_t port = 0;
   std::string host;    // for the address; of a TCP port
   std::string socket;  // path
@@ -82,7 +82,7 @@ absl::StatusOr<std::string> ShownHost(
                    "', found one for ", absl::StrJoin(names, ", ")));
 }
 
-absl::StatusOr<Door> OpenPort(
+absl::StatusOr<Listener> OpenPort(
     const WebOptions& options,
     const std::optional<TlsCertificate>& certificate) {
   const std::string& listen = options.listen;
@@ -93,15 +93,15 @@ absl::StatusOr<Door> OpenPort(
       std::string host,
       ShownHost(listen.substr(0, listen.rfind(':')), certificate));
   TANDEM_ASSIGN_OR_RETURN(TcpSockets tcp, ListenOnTcp(addresses, listen));
-  Door door;
-  door.sockets = std::move(tcp.sockets);
-  door.kind = Access::Door::kToken;
-  door.port = tcp.port;
-  door.host = std::move(host);
-  return door;
+  Listener listener;
+  listener.sockets = std::move(tcp.sockets);
+  listener.kind = Access::Endpoint::kTcpPort;
+  listener.port = tcp.port;
+  listener.host = std::move(host);
+  return listener;
 }
 
-absl::StatusOr<Door> OpenSocket(std::string path) {
+absl::StatusOr<Listener> OpenSocket(std::string path) {
   if (path.empty()) {
     TANDEM_ASSIGN_OR_RETURN(path, DefaultSocketPath());
   }
@@ -111,27 +111,27 @@ absl::StatusOr<Door> OpenSocket(std::string path) {
   absl::StatusOr<ListeningSocket> socket = ListenOnUnix(path);
   umask(before);
   if (!socket.ok()) return socket.status();
-  Door door;
-  door.sockets.push_back(*std::move(socket));
+  Listener listener;
+  listener.sockets.push_back(*std::move(socket));
   std::array<char, 4096> real;
-  door.socket =
+  listener.socket =
       realpath(path.c_str(), real.data()) == nullptr ? path : real.data();
-  return door;
+  return listener;
 }
 
 // Returns what the user does next. The address with the token is alone on its
 // line.
-std::string Greeting(const Door& door, const Access& access) {
-  if (door.kind == Access::Door::kToken) {
-    return absl::StrCat(access.Scheme(), door.host, ":", door.port,
+std::string Greeting(const Listener& listener, const Access& access) {
+  if (listener.kind == Access::Endpoint::kTcpPort) {
+    return absl::StrCat(access.Scheme(), listener.host, ":", listener.port,
                         access.PathWithToken(), "\n");
   }
   std::array<char, 256> host = {};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   const char* const user = std::getenv("USER");
   return absl::StrCat(
-      "On your machine:\n  ssh -N -L ", kForwardedPort, ":", door.socket, " ",
-      user == nullptr ? "" : absl::StrCat(user, "@"), host.data(),
+      "On your machine:\n  ssh -N -L ", kForwardedPort, ":", listener.socket,
+      " ", user == nullptr ? "" : absl::StrCat(user, "@"), host.data(),
       "\nThen open there:\n  http://localhost:", kForwardedPort, "/\n");
 }
 
@@ -164,25 +164,26 @@ int Main(int argc, char** argv) {
       !started.ok()) {
     return Fail(started, kExitFailed);
   }
-  absl::StatusOr<Door> door = options->listen.empty()
-                                  ? OpenSocket(options->socket)
-                                  : OpenPort(*options, *certificate);
-  if (!door.ok()) return Fail(door.status(), kExitFailed);
+  absl::StatusOr<Listener> listener = options->listen.empty()
+                                          ? OpenSocket(options->socket)
+                                          : OpenPort(*options, *certificate);
+  if (!listener.ok()) return Fail(listener.status(), kExitFailed);
   Access::HostCheck is_certified;
   if (certificate->has_value()) {
     is_certified = [&certificate](absl::string_view host) {
       return (*certificate)->IsFor(host);
     };
   }
-  const Access access(door->kind, door->port, is_certified);
-  Cockpit cockpit({.control = options->control,
-                   .daemon_target = options->daemon.target,
-                   .recordings = options->recordings});
-  if (const absl::Status printed = Print(Greeting(*door, access));
+  const Access access(listener->kind, listener->port, is_certified);
+  PageModel page_model({.control = options->control,
+                        .daemon_target = options->daemon.target,
+                        .recordings = options->recordings});
+  if (const absl::Status printed = Print(Greeting(*listener, access));
       !printed.ok()) {
     return Fail(printed, kExitFailed);
   }
-  WebServer server(std::move(door->sockets), &access, &cockpit, *certificate);
+  WebServer server(std::move(listener->sockets), &access, &page_model,
+                   *certificate);
   server.Run();
   return 0;
 }

@@ -15,8 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "schema/layout/service.h"
+#include "viz/core/async_daemon_client.h"
 #include "viz/core/daemon_client.h"
-#include "viz/core/daemon_desk.h"
 #include "viz/core/freshness.h"
 #include "viz/web/json_text.h"
 #include "viz/web/message_fields.h"
@@ -50,6 +50,31 @@ std::string Binary(const Json& head, const std::vector<uint8_t>& jpeg) {
   return message;
 }
 
+// Reads an action; each has fields of its own.
+PageAction ActionOf(MessageFields* fields) {
+  const std::string what = fields->Text("what");
+  const std::string target = fields->TextIfThere("target");
+  const bool on = fields->BoolIfThere("on");
+  if (what == "switch") {
+    return EngineCommand{target,
+                         SwitchService{fields->TextIfThere("service"), on}};
+  }
+  if (what == "pause") return EngineCommand{target, PauseEngine{on}};
+  if (what == "step") return EngineCommand{target, StepEngine()};
+  if (what == "mode") {
+    return EngineCommand{target, SetMode{fields->TextIfThere("mode"),
+                                         fields->NumberIfThere("factor", 1)}};
+  }
+  if (what == "record") return RecordRun{target, on};
+  if (what == "submit") {
+    return SubmitRun{
+        fields->TextIfThere("text", AsyncDaemonClient::kMostConfigBytes)};
+  }
+  if (what == "cancel") return CancelRun{target};
+  if (what == "hold") return PauseRun{target, on};
+  return UnknownAction{what};
+}
+
 Json StepOf(const FrameMetadata& metadata) {
   return metadata.step.has_value() ? Json(*metadata.step) : Json(nullptr);
 }
@@ -78,7 +103,7 @@ struct PageSession::View {
   SeriesCursor episode_lengths;
 };
 
-PageSession::PageSession(Cockpit* cockpit) : cockpit_(cockpit) {}
+PageSession::PageSession(PageModel* page_model) : model_(page_model) {}
 
 PageSession::~PageSession() = default;
 
@@ -109,7 +134,7 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
     followed_ = fields.Text("run");
     follower_.reset();
     if (!fields.ok()) return false;
-    if (!followed_.empty()) follower_ = cockpit_->Follower(followed_);
+    if (!followed_.empty()) follower_ = model_->Follower(followed_);
     episode_returns_ = {};
     episode_lengths_ = {};
     next_events_ns_ = 0;
@@ -127,15 +152,8 @@ bool PageSession::Ask(const std::string& what, MessageFields* fields) {
                      .result = nullptr,
                      .is_action = what == "act"};
   if (what == "act") {
-    const Action action = {
-        .what = fields->Text("what"),
-        .target = fields->TextIfThere("target"),
-        .service = fields->TextIfThere("service"),
-        .mode = fields->TextIfThere("mode"),
-        .factor = fields->NumberIfThere("factor", 1),
-        .text = fields->TextIfThere("text", DaemonDesk::kMostConfigBytes),
-        .on = fields->BoolIfThere("on")};
-    if (fields->ok()) waiting.result = cockpit_->Act(action);
+    const PageAction action = ActionOf(fields);
+    if (fields->ok()) waiting.result = model_->Act(action);
   } else if (what == "rows") {
     const std::string run = fields->Text("run");
     const std::string table = fields->Text("table");
@@ -143,13 +161,13 @@ bool PageSession::Ask(const std::string& what, MessageFields* fields) {
         static_cast<uint64_t>(fields->Integer("first", 1, kMaxMetadataInteger));
     const auto count = static_cast<uint32_t>(
         fields->Integer("count", 1, DaemonClient::kMostRows));
-    if (fields->ok()) waiting.result = cockpit_->Rows(run, table, first, count);
+    if (fields->ok()) waiting.result = model_->Rows(run, table, first, count);
   } else {
     const std::string run = fields->Text("run");
     const std::string which = fields->Text("which");
     const std::optional<int64_t> end =
         fields->IntegerIfThere("end", 0, kMaxMetadataInteger);
-    if (fields->ok()) waiting.result = cockpit_->Log(run, which, end);
+    if (fields->ok()) waiting.result = model_->Log(run, which, end);
   }
   if (waiting.result == nullptr) return false;
   waiting_.push_back(std::move(waiting));
@@ -206,13 +224,13 @@ bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
 
 bool PageSession::Watch(int64_t id, const std::string& run, uint32_t width) {
   if (views_.size() >= kMostViews || views_.contains(id)) return false;
-  std::shared_ptr<RunFeed> feed = cockpit_->Feed(run);
+  std::shared_ptr<RunFeed> feed = model_->Feed(run);
   if (feed == nullptr) {
     if (replies_.size() >= kMostViews) return false;
     replies_.push_back(TextOfJson(
         {{"is", "refused"},
          {"view", id},
-         {"error", absl::StrCat("expected at most ", Cockpit::kMostFeeds,
+         {"error", absl::StrCat("expected at most ", PageModel::kMostFeeds,
                                 " watched runs, found that many; close "
                                 "others")}}));
     return true;
@@ -255,8 +273,8 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
     hello_ns_ = now_ns;
     return TextOfJson({{"is", "hello"},
                        {"host", HostName()},
-                       {"control", cockpit_->options().control},
-                       {"daemon", Printable(cockpit_->options().daemon_target)},
+                       {"control", model_->options().control},
+                       {"daemon", Printable(model_->options().daemon_target)},
                        {"example", std::string(kExampleConfig)},
                        {"modes", EngineControl::ModeNames()},
                        {"services", kServiceNames}});
@@ -290,9 +308,9 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
     replies_.pop_front();
     return reply;
   }
-  if (cockpit_->runs_version() != runs_version_ && now_ns >= next_runs_ns_) {
-    runs_version_ = cockpit_->runs_version();
-    const std::string& runs = cockpit_->runs_json();
+  if (model_->runs_version() != runs_version_ && now_ns >= next_runs_ns_) {
+    runs_version_ = model_->runs_version();
+    const std::string& runs = model_->runs_json();
     next_runs_ns_ =
         now_ns + std::max(kSecond, static_cast<int64_t>(runs.size()) * kSecond /
                                        kListBytesPerSec);
@@ -303,7 +321,7 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   }
   if (!panel_.empty() && now_ns >= next_panel_ns_) {
     next_panel_ns_ = now_ns + kNumbersNs;
-    const std::string report = cockpit_->Report(panel_, now_ns, acted_ns_);
+    const std::string report = model_->Report(panel_, now_ns, acted_ns_);
     if (!report.empty() && report != panel_sent_) {
       panel_sent_ = report;
       return absl::StrCat(R"({"is":"panel","region":)", TextOfJson(panel_),
@@ -322,8 +340,8 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
 }
 
 std::optional<std::string> PageSession::DaemonText(int64_t now_ns) {
-  const std::shared_ptr<const Cockpit::DaemonTexts> report =
-      cockpit_->DaemonReport(now_ns, acted_ns_);
+  const std::shared_ptr<const PageModel::DaemonTexts> report =
+      model_->DaemonReport(now_ns, acted_ns_);
   if (report == nullptr || report == daemon_report_) return std::nullopt;
   const bool is_first = daemon_report_ == nullptr;
   const bool has_new_head = is_first || report->head != daemon_report_->head;

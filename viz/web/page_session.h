@@ -5,9 +5,9 @@
 // slow browser gets newer content instead of a queue.
 // Ownership: one WebSocket; the server's one thread.
 //
-//   PageSession session(&cockpit);
+//   PageSession session(&page_model);
 //   if (!session.Receive(text, now)) Close();
-//   session.Tick();                         // after each Cockpit::Poll
+//   session.Tick();                         // after each PageModel::Poll
 //   while (auto message = session.Next(now)) Send(*message);
 //
 // Messages of the browser are JSON objects; `do` names the action:
@@ -31,7 +31,7 @@
 //             count                    "episodes"); answered by "answer"
 //   log       id, run, which, end      a part of a log, before `end` or at its
 //                                      end; answered by "answer"
-//   act       id, what, target, ...    Cockpit::Act; answered by "done"
+//   act       id, what, target, ...    PageModel::Act; answered by "done"
 //
 // Messages to the browser: text, JSON objects with `is`: "hello", "runs",
 // "view", "panel", "daemon" (the runs that have changed since the message
@@ -54,7 +54,7 @@
 
 #include "absl/strings/string_view.h"
 #include "viz/core/playback.h"
-#include "viz/web/cockpit.h"
+#include "viz/web/page_model.h"
 #include "viz/web/picture_pace.h"
 #include "viz/web/run_feed.h"
 #include "viz/web/series_cursor.h"
@@ -74,7 +74,7 @@ class PageSession {
   static constexpr size_t kMostActions = 16;  // without a result
   static constexpr int64_t kNumbersNs = 250'000'000;
 
-  explicit PageSession(Cockpit* cockpit);
+  explicit PageSession(PageModel* page_model);
   PageSession(const PageSession&) = delete;
   PageSession& operator=(const PageSession&) = delete;
   ~PageSession();
@@ -109,7 +109,7 @@ class PageSession {
   std::optional<std::string> DaemonText(int64_t now_ns);
   std::string EventsText();
 
-  Cockpit* const cockpit_;
+  PageModel* const model_;
   std::optional<int64_t> hello_ns_;  // when it was sent
   std::optional<int64_t> line_ns_;   // the round trip of hello
   std::map<int64_t, std::unique_ptr<View>> views_;
@@ -125,7 +125,8 @@ class PageSession {
   std::string panel_sent_;
   bool daemon_ = false;
   int64_t next_daemon_ns_ = 0;
-  std::shared_ptr<const Cockpit::DaemonTexts> daemon_report_;  // the last sent
+  std::shared_ptr<const PageModel::DaemonTexts>
+      daemon_report_;                               // the last sent
   std::map<std::string, std::string> daemon_runs_;  // sent ones, by their ids
   std::string followed_;                            // the run's id
   std::shared_ptr<EventFollower> follower_;         // nullptr: none

@@ -20,7 +20,7 @@
 #include "viz/core/daemon_client.h"
 #include "viz/core/testing/test_daemon.h"
 #include "viz/testing/pattern.h"
-#include "viz/web/cockpit.h"
+#include "viz/web/page_model.h"
 
 namespace tandem {
 namespace {
@@ -36,7 +36,8 @@ struct Got {
 // A browser in this process, over the real model and a real publisher.
 class Browser {
  public:
-  explicit Browser(Cockpit* cockpit) : cockpit_(cockpit), session_(cockpit) {}
+  explicit Browser(PageModel* page_model)
+      : model_(page_model), session_(page_model) {}
 
   bool Send(const Json& message) {
     return session_.Receive(message.dump(), MonotonicNanos());
@@ -49,7 +50,7 @@ class Browser {
   // `draws`.
   Got Await(const std::function<bool(const Got&)>& is_wanted) {
     for (;;) {
-      cockpit_->Poll(MonotonicNanos());
+      model_->Poll(MonotonicNanos());
       session_.Tick();
       while (std::optional<Got> got = Take()) {
         if (!got->jpeg.empty() && draws && got->head.at("sent") > 0) {
@@ -88,15 +89,15 @@ class Browser {
   bool draws = true;
 
  private:
-  Cockpit* const cockpit_;
+  PageModel* const model_;
   PageSession session_;
 };
 
 TEST(PageSession, GreetsAndListsTheRuns) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   const Json hello = browser.AwaitIs("hello").head;
   EXPECT_EQ(hello.at("control"), false);
   EXPECT_THAT(hello.at("services").dump(), HasSubstr(R"("camera")"));
@@ -115,8 +116,8 @@ TEST(PageSession, GreetsAndListsTheRuns) {
 TEST(PageSession, SendsNewPicturesOfAWatchedRun) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run, .tiles = 4});
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send(
       {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
   int64_t before = -1;
@@ -133,8 +134,8 @@ TEST(PageSession, SendsNewPicturesOfAWatchedRun) {
 TEST(PageSession, ABrowserThatDoesNotDrawGetsOnePicture) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   browser.draws = false;
   ASSERT_TRUE(browser.Send(
       {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
@@ -158,8 +159,8 @@ TEST(PageSession, AStillImageBecomesSharp) {
   PatternRun still = {.run = run};
   still.still_after = 1;
   const Publisher publisher(still);
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send(
       {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
   const Got first = browser.AwaitPicture();
@@ -172,8 +173,8 @@ TEST(PageSession, AStillImageBecomesSharp) {
 TEST(PageSession, SendsNumbersAndTheirHistory) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send(
       {{"do", "watch"}, {"view", 7}, {"run", run}, {"width", 64}}));
   const Got numbers = browser.Await([](const Got& got) {
@@ -190,8 +191,8 @@ TEST(PageSession, SendsNumbersAndTheirHistory) {
 TEST(PageSession, AFrozenViewGetsOnlyPicturesOfThePast) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send(
       {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
   // Half a second of tape.
@@ -220,8 +221,8 @@ TEST(PageSession, AFrozenViewGetsOnlyPicturesOfThePast) {
 TEST(PageSession, TimesOfAFrozenViewReferToTheFreeze) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send(
       {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
   const auto tape_of = [](int64_t ms) {
@@ -246,8 +247,8 @@ TEST(PageSession, TimesOfAFrozenViewReferToTheFreeze) {
 TEST(PageSession, SendsASnapshotWithAllPixels) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send(
       {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
   browser.AwaitPicture();
@@ -258,8 +259,8 @@ TEST(PageSession, SendsASnapshotWithAllPixels) {
 }
 
 TEST(PageSession, ReportsARunThatIsNotThere) {
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   const std::string run = UniqueRegionName("nothing");
   ASSERT_TRUE(browser.Send(
       {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
@@ -275,27 +276,27 @@ TEST(PageSession, ReportsARunThatIsNotThere) {
 TEST(PageSession, TheLastViewsEndStopsTheReading) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
-  Cockpit cockpit({});
+  PageModel page_model({});
   {
-    Browser one(&cockpit);
-    Browser other(&cockpit);
+    Browser one(&page_model);
+    Browser other(&page_model);
     for (Browser* const browser : {&one, &other}) {
       ASSERT_TRUE(browser->Send(
           {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
       browser->AwaitPicture();
     }
-    EXPECT_EQ(cockpit.feeds(), 1U);  // both share it
+    EXPECT_EQ(page_model.feeds(), 1U);  // both share it
     ASSERT_TRUE(one.Send({{"do", "unwatch"}, {"view", 1}}));
-    cockpit.Poll(MonotonicNanos());
-    EXPECT_EQ(cockpit.feeds(), 1U);
+    page_model.Poll(MonotonicNanos());
+    EXPECT_EQ(page_model.feeds(), 1U);
   }
-  cockpit.Poll(MonotonicNanos());
-  EXPECT_EQ(cockpit.feeds(), 0U);
+  page_model.Poll(MonotonicNanos());
+  EXPECT_EQ(page_model.feeds(), 0U);
 }
 
 TEST(PageSession, RefusesActionsWithoutControl) {
-  Cockpit cockpit({.control = false});
-  Browser browser(&cockpit);
+  PageModel page_model({.control = false});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send({{"do", "act"},
                             {"id", 3},
                             {"what", "pause"},
@@ -309,8 +310,8 @@ TEST(PageSession, RefusesActionsWithoutControl) {
 TEST(PageSession, RecordsAWatchedRun) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
-  Cockpit cockpit({.control = true, .recordings = ::testing::TempDir()});
-  Browser browser(&cockpit);
+  PageModel page_model({.control = true, .recordings = ::testing::TempDir()});
+  Browser browser(&page_model);
   const auto record = [&](bool on) {
     EXPECT_TRUE(browser.Send({{"do", "act"},
                               {"id", 1},
@@ -328,13 +329,13 @@ TEST(PageSession, RecordsAWatchedRun) {
   // It goes on without a view.
   ASSERT_TRUE(browser.Send({{"do", "unwatch"}, {"view", 1}}));
   for (int i = 0; i < 20; ++i) {
-    cockpit.Poll(MonotonicNanos());
+    page_model.Poll(MonotonicNanos());
     absl::SleepFor(absl::Milliseconds(10));
   }
-  EXPECT_TRUE(cockpit.records());
+  EXPECT_TRUE(page_model.records());
   const Json saved = record(false);
   EXPECT_EQ(saved.at("error"), "");
-  EXPECT_FALSE(cockpit.records());
+  EXPECT_FALSE(page_model.records());
   const std::string text = saved.at("text");
   ASSERT_THAT(text, HasSubstr("Saved "));
   EXPECT_GT(std::filesystem::file_size(text.substr(6)), 500U);
@@ -346,8 +347,8 @@ TEST(PageSession, SendsOnlyRunsOfTheDaemonThatHaveChanged) {
   AwaitRuns(client, [](const DaemonRuns&) { return true; });
   ASSERT_TRUE(client.Submit(ConfigOf("exit 0")).ok());
   AwaitState(client, "TERM");
-  Cockpit cockpit({.daemon_target = daemon.target()});
-  Browser browser(&cockpit);
+  PageModel page_model({.daemon_target = daemon.target()});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send({{"do", "daemon"}, {"on", true}}));
   const Json first = browser.AwaitIs("daemon").head;
   EXPECT_EQ(first.at("all"), true);
@@ -366,8 +367,8 @@ TEST(PageSession, SendsOnlyRunsOfTheDaemonThatHaveChanged) {
 }
 
 TEST(PageSession, ReportsTheReasonOfAFailedAction) {
-  Cockpit cockpit({.control = true});
-  Browser browser(&cockpit);
+  PageModel page_model({.control = true});
+  Browser browser(&page_model);
   for (const char* const what : {"no-such-action", "cancel"}) {
     ASSERT_TRUE(browser.Send(
         {{"do", "act"}, {"id", 1}, {"what", what}, {"target", "x"}}));
@@ -386,8 +387,8 @@ TEST(PageSession, ReportsTheReasonOfAFailedAction) {
 TEST(PageSession, ShowsAnEnginesReport) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.kind = PatternRun::Kind::kRegion, .run = run});
-  Cockpit cockpit({});
-  Browser browser(&cockpit);
+  PageModel page_model({});
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send({{"do", "panel"}, {"region", run}}));
   // At first the region may not be there yet.
   const Got panel = browser.Await([](const Got& got) {
@@ -402,31 +403,31 @@ TEST(PageSession, ShowsAnEnginesReport) {
 TEST(PageSession, NoReportFromBeforeAnActionFollowsItsResult) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.kind = PatternRun::Kind::kRegion, .run = run});
-  Cockpit cockpit({.control = true});
+  PageModel page_model({.control = true});
   const auto report_at = [&](int64_t now_ns, int64_t not_before_ns) {
     std::string report;
-    while ((report = cockpit.Report(run, now_ns, not_before_ns)).empty()) {
+    while ((report = page_model.Report(run, now_ns, not_before_ns)).empty()) {
       absl::SleepFor(absl::Milliseconds(1));
     }
     return report;
   };
   const std::string first = report_at(1, 0);
-  EXPECT_EQ(cockpit.Report(run, 2, 0), first);  // not older than a second
-  EXPECT_EQ(cockpit.Report(run, 2, 2), "");
+  EXPECT_EQ(page_model.Report(run, 2, 0), first);  // not older than a second
+  EXPECT_EQ(page_model.Report(run, 2, 2), "");
   report_at(3, 2);
-  Browser browser(&cockpit);
+  Browser browser(&page_model);
   ASSERT_TRUE(browser.Send({{"do", "panel"}, {"region", run}}));
   browser.AwaitIs("panel");
   ASSERT_TRUE(browser.Send(
       {{"do", "act"}, {"id", 1}, {"what", "step"}, {"target", run}}));
   browser.AwaitIs("done");
   const int64_t done_ns = MonotonicNanos();
-  EXPECT_EQ(cockpit.Report(run, done_ns, done_ns), "");
+  EXPECT_EQ(page_model.Report(run, done_ns, done_ns), "");
   browser.AwaitIs("panel");  // the same report is sent once more
 }
 
 TEST(PageSession, EndsABrowserThatSendsNonsense) {
-  Cockpit cockpit({});
+  PageModel page_model({});
   for (const char* const text :
        {"", "null", "[]", "{", "{}", R"({"do": 1})", R"({"do": "fly"})",
         R"({"do": "fly", "view": 1})", R"({"do": "watch"})",
@@ -438,7 +439,7 @@ TEST(PageSession, EndsABrowserThatSendsNonsense) {
         R"({"do": "act", "id": -1, "what": "pause"})",
         R"({"do": "act", "id": 1, "what": "pause", "on": 1})",
         R"({"do": "daemon"})"}) {
-    PageSession session(&cockpit);
+    PageSession session(&page_model);
     // A view that has ended is no error, whatever the message.
     if (absl::string_view(text).find("fly\", \"view") !=
         absl::string_view::npos) {
@@ -447,7 +448,7 @@ TEST(PageSession, EndsABrowserThatSendsNonsense) {
     }
     EXPECT_FALSE(session.Receive(text, 0)) << text;
   }
-  PageSession session(&cockpit);
+  PageSession session(&page_model);
   EXPECT_FALSE(session.Receive(std::string(100'000, '['), 0));
   EXPECT_FALSE(session.Receive(R"({"do":"watch","view":1,"width":1,"run":")" +
                                    std::string(5000, 'x') + "\"}",
@@ -455,8 +456,8 @@ TEST(PageSession, EndsABrowserThatSendsNonsense) {
 }
 
 TEST(PageSession, LimitsItsViewsAndActions) {
-  Cockpit cockpit({});
-  PageSession session(&cockpit);
+  PageModel page_model({});
+  PageSession session(&page_model);
   const auto watch = [&](size_t view) {
     const Json message = {
         {"do", "watch"}, {"view", view}, {"run", "x"}, {"width", 64}};
@@ -474,9 +475,9 @@ TEST(PageSession, LimitsItsViewsAndActions) {
 }
 
 TEST(PageSession, EndsABrowserThatReadsNoRefusals) {
-  Cockpit cockpit({});
-  PageSession session(&cockpit);
-  PageSession other(&cockpit);
+  PageModel page_model({});
+  PageSession session(&page_model);
+  PageSession other(&page_model);
   const auto watch = [](PageSession* by, size_t view) {
     const Json message = {{"do", "watch"},
                           {"view", view},
@@ -484,7 +485,7 @@ TEST(PageSession, EndsABrowserThatReadsNoRefusals) {
                           {"width", 64}};
     return by->Receive(message.dump(), 0);
   };
-  for (size_t i = 1; i <= Cockpit::kMostFeeds; ++i) {
+  for (size_t i = 1; i <= PageModel::kMostFeeds; ++i) {
     ASSERT_TRUE(watch(&session, i));
   }
   size_t refusals = 0;

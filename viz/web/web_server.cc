@@ -168,8 +168,8 @@ std::optional<Response> Answer(const Request& request, const Access& access) {
 // A browser's WebSocket.
 class Socket : public std::enable_shared_from_this<Socket> {
  public:
-  Socket(Stream stream, Cockpit* cockpit)
-      : stream_(std::move(stream)), session_(cockpit) {}
+  Socket(Stream stream, PageModel* page_model)
+      : stream_(std::move(stream)), session_(page_model) {}
 
   void Accept(const Request& request) {
     websocket::stream_base::timeout timeouts{
@@ -189,7 +189,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
                          });
   }
 
-  // After each poll of the cockpit.
+  // After each poll of the page_model.
   void Tick() {
     if (!open_) return;
     session_.Tick();
@@ -251,9 +251,9 @@ class Socket : public std::enable_shared_from_this<Socket> {
 class WebServer::Loop {
  public:
   Loop(std::vector<ListeningSocket> sockets, const Access* access,
-       Cockpit* cockpit, std::optional<TlsCertificate> certificate)
+       PageModel* page_model, std::optional<TlsCertificate> certificate)
       : access_(access),
-        cockpit_(cockpit),
+        model_(page_model),
         certificate_(std::move(certificate)),
         sockets_(std::move(sockets)),
         signals_(context_),
@@ -276,7 +276,7 @@ class WebServer::Loop {
   }
 
   void Open(Stream stream, const Request& request) {
-    auto socket = std::make_shared<Socket>(std::move(stream), cockpit_);
+    auto socket = std::make_shared<Socket>(std::move(stream), model_);
     browsers_.push_back(socket);
     socket->Accept(request);
   }
@@ -376,9 +376,9 @@ class WebServer::Loop {
 
   void Tick() {
     ForgetEnded();
-    const bool is_busy = !browsers_.empty() || cockpit_->records();
+    const bool is_busy = !browsers_.empty() || model_->records();
     if (is_busy) {
-      cockpit_->Poll(MonotonicNanos());
+      model_->Poll(MonotonicNanos());
       for (const auto& browser : browsers_) browser->Tick();
     }
     for (Acceptor* const acceptor : std::exchange(paused_, {})) {
@@ -391,7 +391,7 @@ class WebServer::Loop {
   }
 
   const Access* const access_;
-  Cockpit* const cockpit_;
+  PageModel* const model_;
   const std::optional<TlsCertificate> certificate_;
   const std::vector<ListeningSocket> sockets_;
   net::io_context context_{1};
@@ -404,9 +404,9 @@ class WebServer::Loop {
 };
 
 WebServer::WebServer(std::vector<ListeningSocket> sockets, const Access* access,
-                     Cockpit* cockpit,
+                     PageModel* page_model,
                      std::optional<TlsCertificate> certificate)
-    : loop_(std::make_unique<Loop>(std::move(sockets), access, cockpit,
+    : loop_(std::make_unique<Loop>(std::move(sockets), access, page_model,
                                    std::move(certificate))) {}
 
 WebServer::~WebServer() = default;

@@ -1,11 +1,11 @@
 // WebServer: HTTP and WebSockets for the page, on one thread.
 //
 // Data flow: listening sockets -> requests, checked by Access -> the page's
-// files, or a WebSocket with a PageSession -> Cockpit.
+// files, or a WebSocket with a PageSession -> PageModel.
 // Ownership: the program's main thread, which Run blocks. Everything of Boost
 // is in web_server.cc and tls_relay.cc, which take long to compile.
 //
-//   WebServer server(std::move(sockets), &access, &cockpit, std::nullopt);
+//   WebServer server(std::move(sockets), &access, &page_model, std::nullopt);
 //   server.Run();  // until one of StopSignals
 //
 // Bounds against hostile clients:
@@ -29,7 +29,7 @@
 #include "program/listening_sockets.h"
 #include "program/tls/tls_certificate.h"
 #include "viz/web/access.h"
-#include "viz/web/cockpit.h"
+#include "viz/web/page_model.h"
 
 namespace tandem {
 
@@ -41,10 +41,10 @@ class WebServer {
   static constexpr size_t kMessageBytes = size_t{300} << 10;
   static constexpr int kSilentSecs = 60;
 
-  // `access` and `cockpit` must outlive the server. With a certificate every
+  // `access` and `page_model` must outlive the server. With a certificate every
   // connection is encrypted.
   WebServer(std::vector<ListeningSocket> sockets, const Access* access,
-            Cockpit* cockpit, std::optional<TlsCertificate> certificate);
+            PageModel* page_model, std::optional<TlsCertificate> certificate);
   WebServer(const WebServer&) = delete;
   WebServer& operator=(const WebServer&) = delete;
   ~WebServer();

@@ -73,7 +73,6 @@ Rectangle {
         Fact { name: "episodes"; value: panel.tab.episodesText }
         Fact { name: "image"; value: panel.tab.sizeText }
         Fact { name: "grid"; value: panel.tab.tileText }
-        Fact { name: "zoom"; value: panel.tab.zoomText }
     }
 
     EngineView {

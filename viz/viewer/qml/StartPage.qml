@@ -32,28 +32,11 @@ Item {
             }
         }
 
-        TextBox {
-            id: search
-            objectName: "search"
-            width: parent.width
-            visible: !page.viewer.slowLane
-            theme: page.theme
-            hint: "Search by name, task and kind (/)"
-            onTextChanged: page.viewer.search = text
-            onAccepted: page.viewer.openChosen()
-        }
-
-        Connections {
-            target: page.viewer
-            function onSearchWanted() { search.edit.forceActiveFocus() }
-        }
-
         Words {
             width: parent.width
             visible: !page.viewer.slowLane
             wrapMode: Text.Wrap
-            text: page.viewer.search.length > 0 && page.viewer.runs.length === 0 ? "No run matches."
-                : page.viewer.runs.length > 0
+            text: page.viewer.runs.length > 0
                   ? "Click one to watch it. Watching never makes it wait. This list is read again every second."
                   : "Nothing that publishes frames runs here yet."
             color: page.theme.faint
@@ -195,7 +178,7 @@ Item {
 
     Rectangle {  // no runs: how to start one
         anchors { top: head.bottom; topMargin: 20; horizontalCenter: parent.horizontalCenter }
-        visible: page.viewer.runs.length === 0 && page.viewer.search.length === 0 && !page.viewer.slowLane
+        visible: page.viewer.runs.length === 0 && !page.viewer.slowLane
         width: head.width
         height: lesson.height + 40
         radius: 10

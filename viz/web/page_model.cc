@@ -1,7 +1,8 @@
-#include "viz/web/cockpit.h"
+#include "viz/web/page_model.h"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,42 +58,67 @@ nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
           {"workers", Printable(absl::StrJoin(run.workers, ", "))}};
 }
 
-void LogAction(const Action& action, const absl::Status& status) {
+const char* OnOff(bool on) { return on ? "on" : "off"; }
+
+// The words of an action in the log.
+struct WordsOf {
+  std::string operator()(const EngineCommand& command) const {
+    const auto words = [&](const char* what, const auto&... more) {
+      return absl::StrCat(what, " ", Printable(command.region), more...);
+    };
+    if (const auto* to = std::get_if<SwitchService>(&command.action)) {
+      return words("switch", " ", Printable(to->service), " ", OnOff(to->on));
+    }
+    if (const auto* to = std::get_if<PauseEngine>(&command.action)) {
+      return words("pause", " ", OnOff(to->on));
+    }
+    if (const auto* to = std::get_if<SetMode>(&command.action)) {
+      return words("mode", " ", Printable(to->mode), " ", to->factor);
+    }
+    return words("step");
+  }
+  std::string operator()(const RecordRun& record) const {
+    return absl::StrCat("record ", Printable(record.run), " ",
+                        OnOff(record.on));
+  }
+  std::string operator()(const SubmitRun&) const { return "submit"; }
+  std::string operator()(const CancelRun& cancel) const {
+    return absl::StrCat("cancel ", Printable(cancel.run_id));
+  }
+  std::string operator()(const PauseRun& pause) const {
+    return absl::StrCat("hold ", Printable(pause.run_id), " ", OnOff(pause.on));
+  }
+  std::string operator()(const UnknownAction& unknown) const {
+    return Printable(unknown.what);
+  }
+};
+
+void LogAction(const PageAction& action, const absl::Status& status) {
   std::fprintf(
-      stderr, "tandem-view: %s %s %s%s%s%s: %s\n",
+      stderr, "tandem-view: %s %s: %s\n",
       absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::Now(), absl::LocalTimeZone())
           .c_str(),
-      Printable(action.what).c_str(), Printable(action.target).c_str(),
-      action.service.empty()
-          ? ""
-          : absl::StrCat(" ", Printable(action.service)).c_str(),
-      action.mode.empty()
-          ? ""
-          : absl::StrCat(" ", Printable(action.mode), " ", action.factor)
-                .c_str(),
-      action.what == "switch" || action.what == "pause" ||
-              action.what == "hold" || action.what == "record"
-          ? (action.on ? " on" : " off")
-          : "",
+      std::visit(WordsOf(), action).c_str(),
       // A daemon's or an engine's text may have line feeds and escapes.
       status.ok() ? "done" : Printable(status.message()).c_str());
 }
 
 }  // namespace
 
-Cockpit::Cockpit(const Options& options)
+PageModel::PageModel(const Options& options)
     : options_(options),
-      daemon_(options.daemon_target.empty()
-                  ? nullptr
-                  : std::make_unique<DaemonDesk>(options.daemon_target)) {}
+      daemon_(
+          options.daemon_target.empty()
+              ? nullptr
+              : std::make_unique<AsyncDaemonClient>(options.daemon_target)) {}
 
-Cockpit::~Cockpit() {
+PageModel::~PageModel() {
   for (const auto& [run, feed] : recorded_) {
     if (feed->recorder() != nullptr) ends_.Add(feed->TakeRecorder());
   }
 }
 
-void Cockpit::Poll(int64_t now_ns) {
+void PageModel::Poll(int64_t now_ns) {
   for (auto at = feeds_.begin(); at != feeds_.end();) {
     if (const std::shared_ptr<RunFeed> feed = at->second.lock()) {
       feed->ShareTapeWith(feeds_.size());
@@ -121,7 +147,7 @@ void Cockpit::Poll(int64_t now_ns) {
   }
 }
 
-std::shared_ptr<RunFeed> Cockpit::Feed(const std::string& run) {
+std::shared_ptr<RunFeed> PageModel::Feed(const std::string& run) {
   if (const auto found = feeds_.find(run); found != feeds_.end()) {
     if (std::shared_ptr<RunFeed> feed = found->second.lock()) return feed;
   }
@@ -132,21 +158,21 @@ std::shared_ptr<RunFeed> Cockpit::Feed(const std::string& run) {
   return feed;
 }
 
-std::shared_ptr<EventFollower> Cockpit::Follower(const std::string& run_id) {
+std::shared_ptr<EventFollower> PageModel::Follower(const std::string& run_id) {
   return daemon_ == nullptr ? nullptr : daemon_->Follower(run_id);
 }
 
-std::string Cockpit::Report(const std::string& region, int64_t now_ns,
-                            int64_t not_before_ns) {
+std::string PageModel::Report(const std::string& region, int64_t now_ns,
+                              int64_t not_before_ns) {
   const std::shared_ptr<const std::string> report =
       engines_.Report(region, now_ns, not_before_ns);
   return report == nullptr ? "" : *report;
 }
 
-std::shared_ptr<const Cockpit::DaemonTexts> Cockpit::DaemonReport(
+std::shared_ptr<const PageModel::DaemonTexts> PageModel::DaemonReport(
     int64_t now_ns, int64_t not_before_ns) {
   if (daemon_ == nullptr) return nullptr;
-  const std::shared_ptr<const DaemonDesk::List> list =
+  const std::shared_ptr<const AsyncDaemonClient::List> list =
       daemon_->Runs(now_ns, not_before_ns);
   if (list == nullptr) return nullptr;
   if (list == daemon_list_) return daemon_texts_;
@@ -181,9 +207,9 @@ absl::Status NoDaemon() {
 
 }  // namespace
 
-std::shared_ptr<Pending> Cockpit::Rows(const std::string& run_id,
-                                       const std::string& table, uint64_t first,
-                                       uint32_t count) {
+std::shared_ptr<Pending> PageModel::Rows(const std::string& run_id,
+                                         const std::string& table,
+                                         uint64_t first, uint32_t count) {
   if (daemon_ == nullptr) return Refused(NoDaemon());
   if (table != "steps" && table != "episodes") {
     return Refused(
@@ -210,9 +236,9 @@ std::shared_ptr<Pending> Cockpit::Rows(const std::string& run_id,
       });
 }
 
-std::shared_ptr<Pending> Cockpit::Log(const std::string& run_id,
-                                      const std::string& which,
-                                      std::optional<uint64_t> end) {
+std::shared_ptr<Pending> PageModel::Log(const std::string& run_id,
+                                        const std::string& which,
+                                        std::optional<uint64_t> end) {
   if (daemon_ == nullptr) return Refused(NoDaemon());
   const std::optional<LogKind> kind = LogKindOf(which);
   const DaemonRun* const run = daemon_->Find(run_id);
@@ -233,79 +259,78 @@ std::shared_ptr<Pending> Cockpit::Log(const std::string& run_id,
   });
 }
 
-std::shared_ptr<Pending> Cockpit::Act(const Action& action) {
+std::shared_ptr<Pending> PageModel::Act(const PageAction& action) {
   if (!options_.control) {
     return Refused(MakeError(
         ErrorCode::kAccessDenied,
         "expected a server with --control, found one that only shows runs; "
         "start tandem-view with --control"));
   }
-  if (action.what == "record") return Record(action);
   const auto log = [action](const absl::Status& status) {
     LogAction(action, status);
   };
-  if (EngineDesk::IsAction(action.what)) {
-    return engines_.Act({.what = action.what,
-                         .region = action.target,
-                         .service = action.service,
-                         .mode = action.mode,
-                         .factor = action.factor,
-                         .on = action.on},
-                        log);
-  }
-  if (DaemonDesk::IsAction(action.what) && daemon_ != nullptr) {
-    return daemon_->Act({.what = action.what,
-                         .run_id = action.target,
-                         .config = action.text,
-                         .on = action.on},
-                        log);
-  }
-  const absl::Status refused =
-      DaemonDesk::IsAction(action.what)
-          ? NoDaemon()
-          : MakeError(ErrorCode::kInvalidArgument,
-                      absl::StrCat("expected an action of the page, found ",
-                                   Quoted(action.what)));
-  log(refused);
-  return Refused(refused);
+  const auto refuse = [&](const absl::Status& why) {
+    log(why);
+    return Refused(why);
+  };
+  const auto ask_daemon = [&](const DaemonAction& of_daemon) {
+    return daemon_ == nullptr ? refuse(NoDaemon())
+                              : daemon_->Act(of_daemon, log);
+  };
+  return std::visit(
+      [&]<typename Kind>(const Kind& kind) -> std::shared_ptr<Pending> {
+        if constexpr (std::is_same_v<Kind, EngineCommand>) {
+          return engines_.Act(kind.region, kind.action, log);
+        } else if constexpr (std::is_same_v<Kind, RecordRun>) {
+          return Record(kind);
+        } else if constexpr (std::is_same_v<Kind, UnknownAction>) {
+          return refuse(
+              MakeError(ErrorCode::kInvalidArgument,
+                        absl::StrCat("expected an action of the page, found ",
+                                     Quoted(kind.what))));
+        } else {
+          return ask_daemon(kind);
+        }
+      },
+      action);
 }
 
-std::shared_ptr<Pending> Cockpit::Record(const Action& action) {
-  const auto found = feeds_.find(action.target);
+std::shared_ptr<Pending> PageModel::Record(const RecordRun& action) {
+  const auto found = feeds_.find(action.run);
   const std::shared_ptr<RunFeed> feed =
       found == feeds_.end() ? nullptr : found->second.lock();
   if (feed == nullptr || (!action.on && feed->recorder() == nullptr)) {
     const absl::Status refused = MakeError(
         ErrorCode::kNotReady, absl::StrCat("expected a run that is ",
                                            action.on ? "opened" : "recorded",
-                                           ", found ", Quoted(action.target)));
+                                           ", found ", Quoted(action.run)));
     LogAction(action, refused);
     return Refused(refused);
   }
   if (!action.on) {
-    recorded_.erase(action.target);
+    recorded_.erase(action.run);
     return ends_.Add(feed->TakeRecorder(), [action](const absl::Status& saved) {
       LogAction(action, saved);
     });
   }
-  const std::string path = absl::StrCat(options_.recordings, "/",
-                                        NewFileName(action.target, ".mp4"));
+  const std::string path =
+      absl::StrCat(options_.recordings, "/", NewFileName(action.run, ".mp4"));
   const absl::Status started = feed->StartRecording(path);
   LogAction(action, started);
   if (!started.ok()) return Refused(started);
-  recorded_[action.target] = feed;
+  recorded_[action.run] = feed;
   auto pending = std::make_shared<Pending>();
   pending->Set(absl::StrCat("Recording ", path));
   return pending;
 }
 
-void Cockpit::EndBrokenRecordings() {
+void PageModel::EndBrokenRecordings() {
   std::erase_if(recorded_, [this](const auto& item) {
     const Mp4Recorder* const recorder = item.second->recorder();
     if (recorder != nullptr && recorder->status().ok()) return false;
     if (recorder == nullptr) return true;
     item.second->SetError(std::string(recorder->status().message()));
-    LogAction({.what = "record", .target = item.first}, recorder->status());
+    LogAction(RecordRun{.run = item.first}, recorder->status());
     ends_.Add(item.second->TakeRecorder());
     return true;
   });

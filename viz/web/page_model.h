@@ -1,17 +1,17 @@
-// Cockpit: the server's model: what all browsers share.
+// PageModel: the server's model: what all browsers share.
 //
 // Data flow: shared memory, the daemon -> runs, feeds, reports -> PageSession;
 // a browser's actions -> engines and the daemon.
 // Ownership: one server. Its thread calls everything; calls that block run on
-// threads of the desks, and their results are polled.
+// threads of engines_ and daemon_, and their results are polled.
 //
-//   Cockpit cockpit({.control = true, .daemon_target = DaemonTarget()});
-//   cockpit.Poll(MonotonicNanos());
-//   std::shared_ptr<RunFeed> feed = cockpit.Feed("demo");
-//   std::shared_ptr<Pending> pending = cockpit.Act({.what = "pause", ...});
+//   PageModel page_model({.control = true, .daemon_target = DaemonTarget()});
+//   page_model.Poll(MonotonicNanos());
+//   std::shared_ptr<RunFeed> feed = page_model.Feed("demo");
+//   std::shared_ptr<Pending> pending = page_model.Act(CancelRun{run_id});
 
-#ifndef TANDEM_VIZ_WEB_COCKPIT_H_
-#define TANDEM_VIZ_WEB_COCKPIT_H_
+#ifndef TANDEM_VIZ_WEB_PAGE_MODEL_H_
+#define TANDEM_VIZ_WEB_PAGE_MODEL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,36 +20,37 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "viz/core/async_daemon_client.h"
 #include "viz/core/background.h"
-#include "viz/core/daemon_desk.h"
 #include "viz/core/event_follower.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/run_list.h"
-#include "viz/inspect/engine_desk.h"
+#include "viz/inspect/async_engine_control.h"
 #include "viz/web/run_feed.h"
 
 namespace tandem {
 
-struct Action {
-  // On an engine: "switch" (service, on), "pause" (on), "step", "mode" (mode,
-  // factor).
-  // On a watched run: "record" (on).
-  // On a run of the daemon: "submit" (text), "cancel", "hold" (on).
-  std::string what = {};
-  std::string target = {};  // the region, or the run id
-  std::string service = {};
-  std::string mode = {};
-  double factor = 1;      // of the mode "realtime"
-  std::string text = {};  // a configuration
+struct EngineCommand {
+  std::string region;
+  EngineAction action;
+};
+struct RecordRun {
+  std::string run;  // a watched one
   bool on = false;
 };
+struct UnknownAction {
+  std::string what;
+};
+using PageAction = std::variant<EngineCommand, RecordRun, SubmitRun, CancelRun,
+                                PauseRun, UnknownAction>;
 
-class Cockpit {
+class PageModel {
  public:
   struct Options {
     bool control = false;            // whether browsers may act
@@ -60,10 +61,10 @@ class Cockpit {
   static constexpr int64_t kScanNs = 1'000'000'000;
   static constexpr size_t kMostFeeds = 64;  // of watched runs
 
-  explicit Cockpit(const Options& options);
-  Cockpit(const Cockpit&) = delete;
-  Cockpit& operator=(const Cockpit&) = delete;
-  ~Cockpit();  // ends the recordings, as RecordingEnds
+  explicit PageModel(const Options& options);
+  PageModel(const PageModel&) = delete;
+  PageModel& operator=(const PageModel&) = delete;
+  ~PageModel();  // ends the recordings, as RecordingEnds
 
   const Options& options() const { return options_; }
 
@@ -110,10 +111,10 @@ class Cockpit {
 
   // Starts an action. Its status is not OK if options().control is false, or if
   // the action is unknown, refused or failed. Writes a line into the log.
-  std::shared_ptr<Pending> Act(const Action& action);
+  std::shared_ptr<Pending> Act(const PageAction& action);
 
  private:
-  std::shared_ptr<Pending> Record(const Action& action);
+  std::shared_ptr<Pending> Record(const RecordRun& action);
   void EndBrokenRecordings();
 
   const Options options_;
@@ -125,13 +126,13 @@ class Cockpit {
   std::map<std::string, std::weak_ptr<RunFeed>> feeds_;
   // A recording goes on without a browser.
   std::map<std::string, std::shared_ptr<RunFeed>> recorded_;
-  EngineDesk engines_{"tandem-view"};
-  const std::unique_ptr<DaemonDesk> daemon_;  // nullptr: no daemon
-  std::shared_ptr<const DaemonDesk::List> daemon_list_;
+  AsyncEngineControl engines_{"tandem-view"};
+  const std::unique_ptr<AsyncDaemonClient> daemon_;  // nullptr: no daemon
+  std::shared_ptr<const AsyncDaemonClient::List> daemon_list_;
   std::shared_ptr<const DaemonTexts> daemon_texts_;  // of daemon_list_
   RecordingEnds ends_;
 };
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_WEB_COCKPIT_H_
+#endif  // TANDEM_VIZ_WEB_PAGE_MODEL_H_

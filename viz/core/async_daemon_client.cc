@@ -1,4 +1,4 @@
-#include "viz/core/daemon_desk.h"
+#include "viz/core/async_daemon_client.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,13 +6,12 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/quoted.h"
 #include "viz/core/eval_summary.h"
 #include "viz/core/run_links.h"
 
 namespace tandem {
 
-std::shared_ptr<const DaemonDesk::List> DaemonDesk::Runs(
+std::shared_ptr<const AsyncDaemonClient::List> AsyncDaemonClient::Runs(
     int64_t now_ns, int64_t not_before_ns) {
   std::shared_ptr<const List> list = list_->Newest(
       &list_thread_, now_ns, not_before_ns, [this] { return Read(); });
@@ -20,7 +19,7 @@ std::shared_ptr<const DaemonDesk::List> DaemonDesk::Runs(
   return list;
 }
 
-const DaemonRun* DaemonDesk::Find(const std::string& run_id) const {
+const DaemonRun* AsyncDaemonClient::Find(const std::string& run_id) const {
   if (newest_ == nullptr) return nullptr;
   const auto found = absl::c_find_if(newest_->runs, [&](const DaemonRun& run) {
     return run.run_id == run_id;
@@ -28,14 +27,14 @@ const DaemonRun* DaemonDesk::Find(const std::string& run_id) const {
   return found == newest_->runs.end() ? nullptr : &*found;
 }
 
-std::shared_ptr<Pending> DaemonDesk::Ask(
+std::shared_ptr<Pending> AsyncDaemonClient::Ask(
     std::function<absl::StatusOr<std::string>(const DaemonClient& client)>
         ask) {
   return StartAction(&ask_thread_,
                      [this, ask = std::move(ask)] { return ask(client_); }, {});
 }
 
-DaemonDesk::List DaemonDesk::Read() {
+AsyncDaemonClient::List AsyncDaemonClient::Read() {
   absl::StatusOr<DaemonRuns> runs = client_.ListRuns();
   if (!runs.ok()) {
     // What a user has opened of a run stays: the daemon may come back.
@@ -65,7 +64,8 @@ DaemonDesk::List DaemonDesk::Read() {
           .runs = std::move(runs->runs)};
 }
 
-std::shared_ptr<EventFollower> DaemonDesk::Follower(const std::string& run_id) {
+std::shared_ptr<EventFollower> AsyncDaemonClient::Follower(
+    const std::string& run_id) {
   if (const auto found = followers_.find(run_id); found != followers_.end()) {
     if (std::shared_ptr<EventFollower> follower = found->second.lock()) {
       return follower;
@@ -84,7 +84,7 @@ std::shared_ptr<EventFollower> DaemonDesk::Follower(const std::string& run_id) {
   return follower;
 }
 
-std::shared_ptr<Pending> DaemonDesk::Act(
+std::shared_ptr<Pending> AsyncDaemonClient::Act(
     const DaemonAction& action,
     std::function<void(const absl::Status& status)> done) {
   return StartAction(
@@ -92,25 +92,20 @@ std::shared_ptr<Pending> DaemonDesk::Act(
       std::move(done));
 }
 
-absl::StatusOr<std::string> DaemonDesk::Perform(
+absl::StatusOr<std::string> AsyncDaemonClient::Perform(
     const DaemonAction& action) const {
-  if (action.what == "submit") {
+  if (const auto* submit = std::get_if<SubmitRun>(&action)) {
     TANDEM_ASSIGN_OR_RETURN(const std::string run_id,
-                            client_.Submit(action.config));
+                            client_.Submit(submit->config));
     return absl::StrCat("Submitted ", run_id);
   }
-  if (action.what == "cancel") {
-    TANDEM_RETURN_IF_ERROR(client_.Cancel(action.run_id));
-    return "Done";
+  if (const auto* cancel = std::get_if<CancelRun>(&action)) {
+    TANDEM_RETURN_IF_ERROR(client_.Cancel(cancel->run_id));
+  } else {
+    const auto& pause = std::get<PauseRun>(action);
+    TANDEM_RETURN_IF_ERROR(client_.SetPaused(pause.run_id, pause.on));
   }
-  if (action.what == "hold") {
-    TANDEM_RETURN_IF_ERROR(client_.SetPaused(action.run_id, action.on));
-    return "Done";
-  }
-  return MakeError(ErrorCode::kInvalidArgument,
-                   absl::StrCat("expected an action on the daemon's runs, "
-                                "found ",
-                                Quoted(action.what)));
+  return "Done";
 }
 
 }  // namespace tandem

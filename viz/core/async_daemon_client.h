@@ -1,16 +1,16 @@
-// DaemonDesk: what a front end shows of the daemon's runs and does with them,
-// without waiting.
+// AsyncDaemonClient: what a front end shows of the daemon's runs and does with
+// them, without waiting.
 //
 // Data flow: DaemonClient::ListRuns, on a thread -> the newest list; a user's
 // action -> DaemonClient, on another thread -> Pending.
 // Ownership: one front end; its one thread.
 //
-//   DaemonDesk desk(DaemonTarget());
-//   if (auto list = desk.Runs(now, 0)) Show(list->runs);
-//   std::shared_ptr<Pending> pending = desk.Act({.what = "cancel", ...});
+//   AsyncDaemonClient client(DaemonTarget());
+//   if (auto list = client.Runs(now, 0)) Show(list->runs);
+//   std::shared_ptr<Pending> pending = client.Act(CancelRun{run_id});
 
-#ifndef TANDEM_VIZ_CORE_DAEMON_DESK_H_
-#define TANDEM_VIZ_CORE_DAEMON_DESK_H_
+#ifndef TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_
+#define TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,14 +41,19 @@ inline constexpr absl::string_view kExampleConfig = R"({
  "artifacts": {}
 })";
 
-struct DaemonAction {
-  std::string what = {};    // "submit", "cancel" or "hold"
-  std::string run_id = {};  // cancel, hold
-  std::string config = {};  // submit: a TrainRunConfig (docs/slow_lane.md)
-  bool on = false;          // hold: pause, not resume
+struct SubmitRun {
+  std::string config;  // a TrainRunConfig (docs/slow_lane.md)
 };
+struct CancelRun {
+  std::string run_id;
+};
+struct PauseRun {
+  std::string run_id;
+  bool on = false;  // false: resume
+};
+using DaemonAction = std::variant<SubmitRun, CancelRun, PauseRun>;
 
-class DaemonDesk {
+class AsyncDaemonClient {
  public:
   struct List {
     // Why there is no new list, or the daemon's problem; "": none.
@@ -59,9 +65,9 @@ class DaemonDesk {
   static constexpr size_t kMostFollowers = 16;  // of two threads each
   static constexpr size_t kMostConfigBytes = size_t{256} << 10;  // of a form
 
-  explicit DaemonDesk(const std::string& target) : client_(target) {}
-  DaemonDesk(const DaemonDesk&) = delete;
-  DaemonDesk& operator=(const DaemonDesk&) = delete;
+  explicit AsyncDaemonClient(const std::string& target) : client_(target) {}
+  AsyncDaemonClient(const AsyncDaemonClient&) = delete;
+  AsyncDaemonClient& operator=(const AsyncDaemonClient&) = delete;
 
   const std::string& target() const { return client_.target(); }
 
@@ -80,10 +86,7 @@ class DaemonDesk {
       std::function<absl::StatusOr<std::string>(const DaemonClient& client)>
           ask);
 
-  static bool IsAction(absl::string_view what) {
-    return what == "submit" || what == "cancel" || what == "hold";
-  }
-  // As EngineDesk::Act; a submission's result names the new run.
+  // As AsyncEngineControl::Act; a submission's result names the new run.
   std::shared_ptr<Pending> Act(
       const DaemonAction& action,
       std::function<void(const absl::Status& status)> done = {});
@@ -112,4 +115,4 @@ class DaemonDesk {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_CORE_DAEMON_DESK_H_
+#endif  // TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_

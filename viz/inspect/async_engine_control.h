@@ -1,20 +1,20 @@
-// EngineDesk: what a front end shows of engines and does with them, without
-// waiting.
+// AsyncEngineControl: what a front end shows of engines and does with them,
+// without waiting.
 //
 // Data flow: a region's name -> the inspector, on a thread -> a panel as JSON;
 // a user's action -> EngineControl, on another thread -> Pending.
 // Ownership: one front end; its one thread. Reading takes nothing of an engine;
 // an action takes an attendant slot.
 //
-//   EngineDesk desk("viewer");
-//   if (auto report = desk.Report("demo", now, 0)) Show(*report);
-//   auto pending = desk.Act({.what = "pause", .region = "demo", .on = true});
+//   AsyncEngineControl engines("viewer");
+//   if (auto report = engines.Report("demo", now, 0)) Show(*report);
+//   auto pending = engines.Act("demo", PauseEngine{.on = true});
 //
 // The slot is left when the action is done, except while it holds a pause: the
 // end of the attendant ends the pause.
 
-#ifndef TANDEM_VIZ_INSPECT_ENGINE_DESK_H_
-#define TANDEM_VIZ_INSPECT_ENGINE_DESK_H_
+#ifndef TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_
+#define TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +23,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -33,29 +34,30 @@
 
 namespace tandem {
 
-struct EngineAction {
-  std::string what = {};  // "switch", "pause", "step" or "mode"
-  std::string region = {};
-  std::string service = {};  // switch
-  std::string mode = {};     // mode: of EngineControl::ModeNames
-  double factor = 1;         // mode: of real time
-  bool on = false;           // switch, pause
+struct SwitchService {
+  std::string service;
+  bool on = false;
 };
+struct PauseEngine {
+  bool on = false;  // false: resume
+};
+struct StepEngine {};
+struct SetMode {
+  std::string mode;   // of EngineControl::ModeNames
+  double factor = 1;  // of real time
+};
+using EngineAction =
+    std::variant<SwitchService, PauseEngine, StepEngine, SetMode>;
 
-class EngineDesk {
+class AsyncEngineControl {
  public:
   static constexpr int64_t kForgetNs = 10'000'000'000;
   static constexpr size_t kMostReports = 64;
 
   // `label` is the attendant's, for display.
-  explicit EngineDesk(std::string label) : label_(std::move(label)) {}
-  EngineDesk(const EngineDesk&) = delete;
-  EngineDesk& operator=(const EngineDesk&) = delete;
-
-  static bool IsAction(absl::string_view what) {
-    return what == "switch" || what == "pause" || what == "step" ||
-           what == "mode";
-  }
+  explicit AsyncEngineControl(std::string label) : label_(std::move(label)) {}
+  AsyncEngineControl(const AsyncEngineControl&) = delete;
+  AsyncEngineControl& operator=(const AsyncEngineControl&) = delete;
 
   // As SlowRead::Newest: PanelJsonOf of its inspection. Forgets
   // reports that were not asked for within kForgetNs; has none beyond
@@ -64,15 +66,15 @@ class EngineDesk {
                                             int64_t now_ns,
                                             int64_t not_before_ns);
 
-  // Starts an action. `done` gets the result on the desk's thread, before the
+  // Starts an action. `done` gets the result on the action thread, before the
   // Pending has it. Its status: EngineControl's, or kInvalidArgument: an
-  // unknown action or service; kNotReady: too many actions wait.
+  // unknown service; kNotReady: too many actions wait.
   std::shared_ptr<Pending> Act(
-      const EngineAction& action,
+      const std::string& region, const EngineAction& action,
       std::function<void(const absl::Status& status)> done = {});
 
  private:
-  absl::Status Perform(const EngineAction& action);
+  absl::Status Perform(const std::string& region, const EngineAction& action);
 
   struct Reading {
     std::shared_ptr<SlowRead<std::string>> report =
@@ -92,4 +94,4 @@ class EngineDesk {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VIZ_INSPECT_ENGINE_DESK_H_
+#endif  // TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_

@@ -1,4 +1,4 @@
-#include "viz/inspect/engine_desk.h"
+#include "viz/inspect/async_engine_control.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,57 +27,52 @@ absl::StatusOr<std::string> Await(const Pending& pending) {
   return *pending.Get();
 }
 
-TEST(EngineDesk, ReportsARegion) {
-  const std::string run = UniqueRegionName("desk");
+TEST(AsyncEngineControl, ReportsARegion) {
+  const std::string run = UniqueRegionName("engines");
   const Publisher publisher({.kind = PatternRun::Kind::kRegion, .run = run});
-  EngineDesk desk("test");
+  AsyncEngineControl engines("test");
   // At first the region may not be there yet.
   std::string report;
   while (report.find(R"("known":true)") == std::string::npos) {
     const int64_t now_ns = MonotonicNanos();
-    if (const auto found = desk.Report(run, now_ns, 0)) report = *found;
+    if (const auto found = engines.Report(run, now_ns, 0)) report = *found;
     absl::SleepFor(absl::Milliseconds(5));
   }
   EXPECT_THAT(report, HasSubstr("Pattern-v0"));
 }
 
-TEST(EngineDesk, HasABoundedNumberOfReports) {
-  const std::string run = UniqueRegionName("desk");
-  EngineDesk desk("test");
+TEST(AsyncEngineControl, HasABoundedNumberOfReports) {
+  const std::string run = UniqueRegionName("engines");
+  AsyncEngineControl engines("test");
   const auto await = [&](size_t number, int64_t now_ns, int64_t since_ns) {
-    while (!desk.Report(absl::StrCat(run, number), now_ns, since_ns)) {
+    while (!engines.Report(absl::StrCat(run, number), now_ns, since_ns)) {
       absl::SleepFor(absl::Milliseconds(1));
     }
   };
   const int64_t now_ns = MonotonicNanos();
-  for (size_t i = 0; i < EngineDesk::kMostReports; ++i) await(i, now_ns, 0);
+  for (size_t i = 0; i < AsyncEngineControl::kMostReports; ++i)
+    await(i, now_ns, 0);
   const std::string late = absl::StrCat(run, "late");
-  EXPECT_EQ(desk.Report(late, now_ns, 0), nullptr);
+  EXPECT_EQ(engines.Report(late, now_ns, 0), nullptr);
   await(0, now_ns + 1, now_ns + 1);  // is read after it
-  EXPECT_EQ(desk.Report(late, now_ns + 1, 0), nullptr);
-  const int64_t later_ns = now_ns + 2 * EngineDesk::kForgetNs;
-  while (desk.Report(late, later_ns, 0) == nullptr) {
+  EXPECT_EQ(engines.Report(late, now_ns + 1, 0), nullptr);
+  const int64_t later_ns = now_ns + 2 * AsyncEngineControl::kForgetNs;
+  while (engines.Report(late, later_ns, 0) == nullptr) {
     absl::SleepFor(absl::Milliseconds(1));
   }
 }
 
-TEST(EngineDesk, RefusesWhatIsNoActionAndNoService) {
-  EngineDesk desk("test");
+TEST(AsyncEngineControl, RefusesWhatIsNoService) {
+  AsyncEngineControl engines("test");
   absl::Status logged;
   const absl::Status unknown =
-      Await(*desk.Act({.what = "fly", .region = "x"},
-                      [&](const absl::Status& status) { logged = status; }))
+      Await(*engines.Act("x", SwitchService{.service = "<b>"},
+                         [&](const absl::Status& status) { logged = status; }))
           .status();
   EXPECT_EQ(CodeOf(unknown), ErrorCode::kInvalidArgument);
   EXPECT_EQ(logged, unknown);
-  EXPECT_EQ(
-      CodeOf(
-          Await(*desk.Act({.what = "switch", .region = "x", .service = "<b>"}))
-              .status()),
-      ErrorCode::kInvalidArgument);
   EXPECT_FALSE(
-      Await(*desk.Act({.what = "step", .region = UniqueRegionName("none")}))
-          .ok());
+      Await(*engines.Act(UniqueRegionName("none"), StepEngine())).ok());
 }
 
 }  // namespace
