@@ -23,7 +23,6 @@
 #include "engine_adapter/core/engine.h"
 #include "schema/layout/lrbc.h"
 #include "sdk/tandem.h"
-#include "transport/session/field_array.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {

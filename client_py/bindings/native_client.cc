@@ -192,7 +192,8 @@ void NativeClient::PostChosen(std::span<const int64_t> env_ids) {
 void NativeClient::PostLanes(const std::vector<uint32_t>& workers) {
   const InCall in_call(this);
   AwaitGpuReaders();
-  const ErrorCode code = client_.SendLanes(workers, client_.arrays().actions);
+  const ErrorCode code =
+      client_.lanes().Send(workers, client_.arrays().actions);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
@@ -201,7 +202,7 @@ void NativeClient::PostLaneResets(
     const std::vector<std::optional<uint64_t>>& seeds) {
   const InCall in_call(this);
   AwaitGpuReaders();
-  const ErrorCode code = client_.SendLaneResets(workers, env_ids, seeds);
+  const ErrorCode code = client_.lanes().SendResets(workers, env_ids, seeds);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 
@@ -214,7 +215,7 @@ void NativeClient::AwaitLanes(size_t min_count,
   const ErrorCode code =
       KeepingGil([&](absl::FunctionRef<void()> on_long_wait) {
         const ErrorCode result =
-            client_.RecvLanes(min_count, deadline, &received, on_long_wait);
+            client_.lanes().Recv(min_count, deadline, &received, on_long_wait);
         // Before a signal handler's exception is raised. Of a worker that only
         // reset environments, earlier results may not have been taken.
         std::ranges::copy_if(received, std::back_inserter(ready_lanes_),
@@ -229,7 +230,7 @@ void NativeClient::AwaitLanes(size_t min_count,
 
 void NativeClient::CheckLanes(const std::vector<uint32_t>& workers) {
   const InCall in_call(this);
-  const ErrorCode code = client_.LaneFailure(workers);
+  const ErrorCode code = client_.lanes().Failure(workers);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 

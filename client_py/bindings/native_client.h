@@ -58,14 +58,14 @@ class NativeClient {
   void PostChosen(std::span<const int64_t> env_ids);
   // Sends the region's own actions, of these workers.
   void PostLanes(const std::vector<uint32_t>& workers);
-  // As ClientSide::SendLaneResets.
+  // As LaneSide::SendResets.
   void PostLaneResets(const std::vector<uint32_t>& workers,
                       const std::vector<int64_t>& env_ids,
                       const std::vector<std::optional<uint64_t>>& seeds);
   // Waits for the results of at least so many open lanes, and adds their
   // workers to ReadyLanes(). Raises no EnvFailed: CheckLanes does.
   void AwaitLanes(size_t min_count, std::optional<double> timeout_secs);
-  std::vector<uint32_t> OpenLanes() const { return client_.OpenLanes(); }
+  std::vector<uint32_t> OpenLanes() { return client_.lanes().Open(); }
   // Raises EnvFailed if an environment of one of these workers raised an
   // exception in its last lane, which AwaitLanes has received.
   void CheckLanes(const std::vector<uint32_t>& workers);
@@ -182,6 +182,12 @@ class NativeClient {
   bool in_call_ = false;
   bool reconnecting_ = false;
 };
+
+// Returns the base class of SharedMemoryClient: StepMethod(native), which keeps
+// its NativeClient alive and has step(actions) only. A method of a C type costs
+// about 20 ns; a Python method that calls a pybind11 method costs 100 ns, a
+// third of a small step. Raises Python's errors of the type's creation.
+pybind11::object MakeStepMethodType();  // step_method.cc
 
 }  // namespace tandem
 

@@ -72,23 +72,23 @@ py::str NativeSupervisor::Next(double timeout_secs, int input) {
   host.side().WatchInput(input);
   const Deadline deadline = Deadline::After(timeout_secs);
   for (;;) {
-    const EngineEvent event = WithoutGil([&] {
+    const SupervisorEvent event = WithoutGil([&] {
       return host.Next(Deadline::At(std::min(
           deadline.at_ns(), Deadline::After(kLookForSignalsSecs).at_ns())));
     });
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     switch (event) {
-      case EngineEvent::kClientLeft:
+      case SupervisorEvent::kClientLeft:
         return "client left";
-      case EngineEvent::kWorkersReady:
+      case SupervisorEvent::kWorkersReady:
         return "workers ready";
-      case EngineEvent::kWorkersAnswered:
+      case SupervisorEvent::kWorkersAnswered:
         return "workers answered";
-      case EngineEvent::kWorkerDied:
+      case SupervisorEvent::kWorkerDied:
         return "worker died";
-      case EngineEvent::kFrameWanted:
+      case SupervisorEvent::kFrameWanted:
         return "frame wanted";
-      case EngineEvent::kInput:
+      case SupervisorEvent::kInput:
         return "input";
       default:
         break;

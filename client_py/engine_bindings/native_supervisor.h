@@ -2,7 +2,7 @@
 // of a region with workers.
 //
 // Data flow: clients that attach and leave, workers that die -> Next -> the
-// caller -> the calls of EngineSide for supervisors.
+// caller -> the calls of SupervisorSide.
 // Ownership: tandem.workers.supervisor holds one, and one thread calls it. All
 // calls need the GIL; Next releases it while it waits.
 //
@@ -26,7 +26,7 @@
 #include "engine_adapter/host/supervisor_host.h"
 #include "transport/memory/frame_geometry.h"
 #include "transport/memory/region_plan.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/supervisor_side.h"
 
 namespace tandem {
 
@@ -44,10 +44,10 @@ class NativeSupervisor {
 
   // Waits for the next event. Clients are admitted, invalid counts and RPCs
   // answered, and attendants served, without the caller. Returns
-  //  - "input": `input` is readable, as EngineSide::WatchInput; -1: none;
+  //  - "input": `input` is readable, as SupervisorSide::WatchInput; -1: none;
   //  - "workers ready", "workers answered", "worker died", "client left":
-  //    as EngineEvent; dead_worker() is the dead one;
-  //  - "frame wanted": as EngineEvent: call PublishFrame, then AnswerFrame;
+  //    as SupervisorEvent; dead_worker() is the dead one;
+  //  - "frame wanted": as SupervisorEvent: call PublishFrame, then AnswerFrame;
   //  - "timed out": `timeout_secs` have passed.
   // Raises what signal handlers raise.
   pybind11::str Next(double timeout_secs, int input);
@@ -76,7 +76,7 @@ class NativeSupervisor {
       const std::string& metadata);
   // The newest frame answers the client's last request.
   void AnswerFrame() { side().AnswerFrame(side().frame_request()); }
-  // These two as EngineSide's.
+  // These two as SupervisorSide's.
   uint64_t answered_at() const { return side().answered_at(); }
   uint64_t steps() const { return side().worker_steps(); }
 
@@ -86,7 +86,7 @@ class NativeSupervisor {
  private:
   // Raises ClientClosed.
   SupervisorHost& host() const;
-  EngineSide& side() const { return host().side(); }
+  SupervisorSide& side() const { return host().side(); }
 
   const std::string name_;
   std::unique_ptr<SupervisorHost> host_;

@@ -36,7 +36,7 @@
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/ports/engine_ports.h"
 #include "transport/memory/field_plan.h"
-#include "transport/session/field_array.h"
+#include "transport/session/step_arrays.h"
 
 namespace tandem {
 

@@ -14,7 +14,7 @@
 namespace tandem {
 
 Callers::Callers(const RpcConfig& config, EngineBase* engine,
-                 SimulationPort* simulation, EngineSide* side, LogLine log)
+                 SimulationPort* simulation, OwnerSide* side, LogLine log)
     : side_(side),
       log_(std::move(log)),
       rpcs_(std::make_unique<RpcHost>(

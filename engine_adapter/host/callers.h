@@ -1,8 +1,8 @@
 // Callers: the callers of an engine's RPCs: the client and attendants, which
 // attach and leave.
 //
-// Data flow: events of EngineSide -> Callers -> RpcHost <-> the RPC rings.
-// Ownership: EngineHost or SupervisorHost owns it; its thread calls it.
+// Data flow: events of a region's owner -> Callers -> RpcHost <-> the RPC
+// rings. Ownership: EngineHost or SupervisorHost owns it; its thread calls it.
 //
 //   case EngineEvent::kAttendants: callers.ServeAttendants(); break;
 //   case EngineEvent::kRpcs: callers.Serve(); break;
@@ -26,7 +26,7 @@
 #include "engine_adapter/services/rpc_config.h"
 #include "schema/layout/service.h"
 #include "transport/ring/ring.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/owner_side.h"
 
 namespace tandem {
 
@@ -40,7 +40,7 @@ class Callers {
   // All pointers must outlive this object. `log` gets a line for each
   // attendant that attaches or leaves, and for invalid rings.
   Callers(const RpcConfig& config, EngineBase* engine,
-          SimulationPort* simulation, EngineSide* side, LogLine log);
+          SimulationPort* simulation, OwnerSide* side, LogLine log);
   ~Callers();
   Callers(const Callers&) = delete;
   Callers& operator=(const Callers&) = delete;
@@ -54,7 +54,7 @@ class Callers {
   void Serve();
   // The same, after attendants have attached or left.
   void ServeAttendants();
-  // The same beside an exchange: EngineSide::Next will not return kRpcs and
+  // The same beside an exchange: Next of the side will not return kRpcs and
   // kAttendants for what this call handles.
   void ServeBesideExchange();
 
@@ -75,7 +75,7 @@ class Callers {
   std::string TextOf(size_t caller) const;
   void LogBrokenRings(size_t caller) const;
 
-  EngineSide* const side_;
+  OwnerSide* const side_;
   const LogLine log_;
   std::unique_ptr<RpcHost> rpcs_;
 };

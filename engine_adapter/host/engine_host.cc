@@ -289,10 +289,6 @@ void EngineHost::Serve(EngineEvent event) {
       return;
     case EngineEvent::kInterrupted:
     case EngineEvent::kStopRequested:
-    case EngineEvent::kWorkersReady:  // and below: of a supervisor
-    case EngineEvent::kWorkersAnswered:
-    case EngineEvent::kWorkerDied:
-    case EngineEvent::kInput:
       return;
   }
 }

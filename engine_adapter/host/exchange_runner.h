@@ -27,7 +27,6 @@
 #include "absl/status/status.h"
 #include "engine_adapter/core/engine.h"
 #include "schema/layout/lrbc.h"
-#include "transport/session/field_array.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {

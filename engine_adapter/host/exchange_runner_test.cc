@@ -15,7 +15,6 @@
 #include "engine_adapter/core/engine.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "transport/session/field_array.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {

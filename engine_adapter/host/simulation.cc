@@ -48,7 +48,7 @@ absl::Status Simulation::Check(const EngineBase& engine,
 }
 
 Simulation::Simulation(
-    EngineBase* engine, EngineSide* side, ExchangeRunner* runner,
+    EngineBase* engine, OwnerSide* side, ExchangeRunner* runner,
     rpc::SimulationMode mode, std::function<void()> reset_begun,
     std::function<void(bool begun, size_t caller)> pause_changed)
     : engine_(engine),

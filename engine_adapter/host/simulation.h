@@ -44,7 +44,7 @@
 #include "engine_adapter/ports/simulation_port.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/owner_side.h"
 
 namespace tandem {
 
@@ -58,7 +58,7 @@ class Simulation final : public SimulationPort {
   // this object. It calls `reset_begun` after a service's reset has given work
   // to `runner`; when that ends, the host calls EndReset. It calls
   // `pause_changed` when a pause of `caller` has begun or ended.
-  Simulation(EngineBase* engine, EngineSide* side, ExchangeRunner* runner,
+  Simulation(EngineBase* engine, OwnerSide* side, ExchangeRunner* runner,
              rpc::SimulationMode mode, std::function<void()> reset_begun,
              std::function<void(bool begun, size_t caller)> pause_changed = {});
 
@@ -118,7 +118,7 @@ class Simulation final : public SimulationPort {
   std::span<const float> HeldActions();
 
   EngineBase* engine_;
-  EngineSide* side_;
+  OwnerSide* side_;
   ExchangeRunner* runner_;
   const std::function<void()> reset_begun_;
   const std::function<void(bool begun, size_t caller)> pause_changed_;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "transport/session/engine_side.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
 

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<SupervisorHost>> SupervisorHost::Create(
     absl::string_view name, RegionSpec spec) {
   spec.commands = true;
   spec.attendants = true;
-  TANDEM_ASSIGN_OR_RETURN(auto side, EngineSide::Create(name, spec, {}));
+  TANDEM_ASSIGN_OR_RETURN(auto side, SupervisorSide::Create(name, spec, {}));
   std::unique_ptr<SupervisorHost> host(
       new SupervisorHost(spec, std::move(side)));
   const auto& region = host->side_.region();
@@ -32,37 +32,37 @@ absl::StatusOr<std::unique_ptr<SupervisorHost>> SupervisorHost::Create(
   return host;
 }
 
-SupervisorHost::SupervisorHost(const RegionSpec& spec, EngineSide side)
+SupervisorHost::SupervisorHost(const RegionSpec& spec, SupervisorSide side)
     : engine_(spec),
       side_(std::move(side)),
       runner_(&side_.arrays()),
       simulation_(&engine_, &side_, &runner_, rpc::SimulationMode::FAST, [] {}),
       callers_({}, &engine_, &simulation_, &side_, [](absl::string_view) {}) {}
 
-EngineEvent SupervisorHost::Next(Deadline deadline) {
+SupervisorEvent SupervisorHost::Next(Deadline deadline) {
   if (const auto due_ns = callers_.DueNs()) {
     deadline = Deadline::At(std::min(deadline.at_ns(), *due_ns));
   }
-  const EngineEvent event = side_.Next(deadline);
+  const SupervisorEvent event = side_.Next(deadline);
   switch (event) {
-    case EngineEvent::kClientArrived:
+    case SupervisorEvent::kClientArrived:
       // Before the new client is admitted: a pause of the last one ends, which
       // would hold the workers.
       callers_.ClientLeft();
       simulation_.Restart();
       side_.AcknowledgeAttach(absl::OkStatus());
       callers_.ClientArrived();
-      return EngineEvent::kTimedOut;
-    case EngineEvent::kClientLeft:
+      return SupervisorEvent::kTimedOut;
+    case SupervisorEvent::kClientLeft:
       callers_.ClientLeft();
       simulation_.Restart();
       return event;
-    case EngineEvent::kAttendants:
+    case SupervisorEvent::kAttendants:
       callers_.ServeAttendants();
-      return EngineEvent::kTimedOut;
-    case EngineEvent::kRpcs:
+      return SupervisorEvent::kTimedOut;
+    case SupervisorEvent::kRpcs:
       callers_.Serve();
-      return EngineEvent::kTimedOut;
+      return SupervisorEvent::kTimedOut;
     default:
       if (!callers_.IsQuiet()) callers_.Serve();
       return event;

@@ -1,16 +1,16 @@
 // SupervisorHost: the supervisor's side of a region with workers. It admits
 // clients, answers RPCs of the client and of attendants, and publishes frames.
 //
-// Data flow: EngineSide's events -> Next -> the caller; calls -> Callers -> the
-// simulation, which holds the workers in a pause.
-// Ownership: the supervisor's process owns it; one thread calls it.
-// docs/protocol.md, "Workers", is the specification.
+// Data flow: SupervisorSide's events -> Next -> the caller; calls -> Callers ->
+// the simulation, which holds the workers in a pause. Ownership: the
+// supervisor's process owns it; one thread calls it. docs/protocol.md,
+// "Workers", is the specification.
 //
 //   auto host = SupervisorHost::Create("demo", spec);
 //   ... start the workers, with (*host)->side().region().fd() ...
 //   (*host)->side().ResetWorkers(std::nullopt);
 //   for (;;) switch ((*host)->Next(Deadline::After(1))) {
-//     case EngineEvent::kWorkersReady: (*host)->side().Open(); break;
+//     case SupervisorEvent::kWorkersReady: (*host)->side().Open(); break;
 //     ...
 //   }
 
@@ -32,7 +32,7 @@
 #include "transport/frames/frame_writer.h"
 #include "transport/memory/frame_geometry.h"
 #include "transport/memory/region_plan.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/supervisor_side.h"
 
 namespace tandem {
 
@@ -42,24 +42,25 @@ namespace tandem {
 class SupervisorHost {
  public:
   // `spec` has workers and fields; the region gets RPC rings and slots for
-  // attendants, too. Errors: those of EngineSide::Create.
+  // attendants, too. Errors: those of SupervisorSide::Create.
   static absl::StatusOr<std::unique_ptr<SupervisorHost>> Create(
       absl::string_view name, RegionSpec spec);
   SupervisorHost(const SupervisorHost&) = delete;
   SupervisorHost& operator=(const SupervisorHost&) = delete;
 
-  // As EngineSide::Next, but admits clients and serves all callers. It returns
-  // kTimedOut for these events, also before the deadline. At kFrameWanted, call
-  // PublishFrame with a frame of the current state, then side().AnswerFrame.
-  EngineEvent Next(Deadline deadline);
+  // As SupervisorSide::Next, but admits clients and serves all callers. It
+  // returns kTimedOut for these events, also before the deadline. At
+  // kFrameWanted, call PublishFrame with a frame of the current state, then
+  // side().AnswerFrame.
+  SupervisorEvent Next(Deadline deadline);
 
   // Copies a frame into the region's ring. Legal if the spec has frames of this
   // size.
   void PublishFrame(std::span<const std::byte> frame,
                     const FrameMetrics& metrics, absl::string_view metadata);
 
-  EngineSide& side() { return side_; }
-  const EngineSide& side() const { return side_; }
+  SupervisorSide& side() { return side_; }
+  const SupervisorSide& side() const { return side_; }
 
  private:
   class WorkersEngine final : public EngineBase {
@@ -71,10 +72,10 @@ class SupervisorHost {
     const EngineSchema schema_;
   };
 
-  SupervisorHost(const RegionSpec& spec, EngineSide side);
+  SupervisorHost(const RegionSpec& spec, SupervisorSide side);
 
   WorkersEngine engine_;
-  EngineSide side_;
+  SupervisorSide side_;
   ExchangeRunner runner_;  // has no work: the workers have it
   Simulation simulation_;
   Callers callers_;

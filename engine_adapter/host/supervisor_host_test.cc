@@ -37,7 +37,7 @@
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/supervisor_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
 #include "transport/session/worker_side.h"
@@ -74,22 +74,22 @@ class Supervisor {
   // Serves until the test closes its end.
   void Run() {
     for (;;) {
-      const EngineEvent event = host_->Next(Deadline::After(20));
+      const SupervisorEvent event = host_->Next(Deadline::After(20));
       switch (event) {
-        case EngineEvent::kWorkersReady:
+        case SupervisorEvent::kWorkersReady:
           if (!host_->side().Open().ok()) _exit(98);
           break;
-        case EngineEvent::kFrameWanted:
+        case SupervisorEvent::kFrameWanted:
           PublishFrame();
           host_->side().AnswerFrame(host_->side().frame_request());
           break;
-        case EngineEvent::kWorkerDied: {
-          EngineSide& side = host_->side();
+        case SupervisorEvent::kWorkerDied: {
+          SupervisorSide& side = host_->side();
           side.End(ErrorCode::kEngineFailed,
                    side.WorkerText(side.dead_worker()));
           return;
         }
-        case EngineEvent::kInput: {
+        case SupervisorEvent::kInput: {
           pollfd end = {.fd = input_, .events = 0, .revents = 0};
           if (poll(&end, 1, 0) == 1) return;  // POLLHUP
           break;                              // it stays readable

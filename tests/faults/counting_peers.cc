@@ -58,10 +58,6 @@ void CountingServer::Serve(int exchanges) {
       case EngineEvent::kFrameWanted:
       case EngineEvent::kAttendants:
       case EngineEvent::kRpcs:
-      case EngineEvent::kWorkersReady:
-      case EngineEvent::kWorkersAnswered:
-      case EngineEvent::kWorkerDied:
-      case EngineEvent::kInput:
         break;
     }
   }

@@ -24,7 +24,7 @@
 #include "transport/memory/attached_region.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/session/client_side.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/supervisor_side.h"
 
 namespace tandem {
 namespace {
@@ -36,7 +36,7 @@ class SupervisorFaults : public FaultTest {
   std::unique_ptr<Victim> StartSupervisor() {
     hold_.Set(false);
     auto supervisor = std::make_unique<Victim>([this] {
-      std::unique_ptr<EngineSide> side = CreateSide(name_);
+      std::unique_ptr<SupervisorSide> side = CreateSide(name_);
       const int fd = side->region().fd();
       for (uint32_t worker = 0; worker < kWorkers; ++worker) {
         if (fork() != 0) continue;
@@ -44,7 +44,8 @@ class SupervisorFaults : public FaultTest {
         _exit(0);
       }
       side->ResetWorkers(std::nullopt);
-      while (side->Next(Deadline::After(0.01)) != EngineEvent::kWorkersReady) {
+      while (side->Next(Deadline::After(0.01)) !=
+             SupervisorEvent::kWorkersReady) {
       }
       if (!side->Open().ok()) _exit(98);
       Victim::Mark();
@@ -163,10 +164,10 @@ TEST_F(SupervisorFaults, AClientKilledInALaneIsFollowedByAFreshOne) {
         const std::vector<uint32_t> workers = {1, 0};
         std::vector<uint32_t> ready;
         Victim::Mark();
-        if (client->SendLanes(workers, Actions(7)) != ErrorCode::kOk) {
+        if (client->lanes().Send(workers, Actions(7)) != ErrorCode::kOk) {
           _exit(95);
         }
-        if (client->RecvLanes(1, Deadline::After(20), &ready) !=
+        if (client->lanes().Recv(1, Deadline::After(20), &ready) !=
             ErrorCode::kOk) {
           _exit(94);
         }

@@ -4,7 +4,7 @@
 // Data flow: CreateSide -> Supervise, in the supervisor; AttachWorker in each
 // worker -> CountingWorker.
 //
-//   const std::unique_ptr<EngineSide> side = CreateSide(name_);
+//   const std::unique_ptr<SupervisorSide> side = CreateSide(name_);
 //   Victim worker([&] { AttachWorker(side->region().fd(), 0)->Serve(); });
 
 #ifndef TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_
@@ -26,7 +26,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "tests/faults/fault_test.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/supervisor_side.h"
 #include "transport/session/testing/worker_rig.h"
 #include "transport/session/worker_side.h"
 
@@ -50,14 +50,14 @@ inline std::unique_ptr<CountingWorker> AttachWorker(int fd, uint32_t worker) {
 
 // Serves until `stops`. A worker that died is replaced by the process that
 // waits for `standby`; without one, the region ends.
-inline void Supervise(std::unique_ptr<EngineSide>& side, SharedFlag* standby,
-                      const std::function<bool()>& stops) {
+inline void Supervise(std::unique_ptr<SupervisorSide>& side,
+                      SharedFlag* standby, const std::function<bool()>& stops) {
   while (!stops()) {
     switch (side->Next(Deadline::After(0.002))) {
-      case EngineEvent::kClientArrived:
+      case SupervisorEvent::kClientArrived:
         side->AcknowledgeAttach(absl::OkStatus());
         break;
-      case EngineEvent::kWorkerDied: {
+      case SupervisorEvent::kWorkerDied: {
         const uint32_t worker = side->dead_worker();
         if (standby == nullptr) {
           side->End(ErrorCode::kEngineFailed,
@@ -74,14 +74,14 @@ inline void Supervise(std::unique_ptr<EngineSide>& side, SharedFlag* standby,
   }
 }
 
-inline std::unique_ptr<EngineSide> CreateSide(const std::string& name) {
-  absl::StatusOr<EngineSide> side =
-      EngineSide::Create(name, WorkerSpec(kEnvs, kWorkers), {});
+inline std::unique_ptr<SupervisorSide> CreateSide(const std::string& name) {
+  absl::StatusOr<SupervisorSide> side =
+      SupervisorSide::Create(name, WorkerSpec(kEnvs, kWorkers), {});
   if (!side.ok()) {
     std::fprintf(stderr, "%s\n", side.status().ToString().c_str());
     std::abort();
   }
-  return std::make_unique<EngineSide>(*std::move(side));
+  return std::make_unique<SupervisorSide>(*std::move(side));
 }
 
 }  // namespace tandem

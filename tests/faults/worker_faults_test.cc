@@ -28,7 +28,7 @@
 #include "tests/faults/victim.h"
 #include "tests/faults/worker_fault_test.h"
 #include "transport/session/client_side.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/supervisor_side.h"
 #include "transport/session/testing/worker_rig.h"
 #include "transport/session/worker_side.h"
 
@@ -76,7 +76,8 @@ class HeldWorkers {
     });
     prey_->RunOn();
     side_->ResetWorkers(std::nullopt);
-    while (side_->Next(Deadline::After(0.01)) != EngineEvent::kWorkersReady) {
+    while (side_->Next(Deadline::After(0.01)) !=
+           SupervisorEvent::kWorkersReady) {
     }
     EXPECT_TRUE(side_->Open().ok());
     thread_ = std::thread([this] {
@@ -121,7 +122,7 @@ class HeldWorkers {
 
  private:
   SharedFlag called_;  // the standby process attaches
-  std::unique_ptr<EngineSide> side_;
+  std::unique_ptr<SupervisorSide> side_;
   std::unique_ptr<Victim> other_;
   std::unique_ptr<Victim> standby_;
   std::unique_ptr<Victim> prey_;
@@ -248,7 +249,7 @@ TEST_F(WorkerFaults, AWorkerFrozenAnywhereTimesOutAndThenGoesOn) {
 }
 
 TEST_F(WorkerFaults, AWorkerKilledWhileItAttachesLeavesItsSlot) {
-  const std::unique_ptr<EngineSide> side = CreateSide(name_);
+  const std::unique_ptr<SupervisorSide> side = CreateSide(name_);
   const int fd = side->region().fd();
   KillEverywhere([] {},
                  [fd] {

@@ -1,7 +1,7 @@
 """The clients of the session model.
 
     step here                                  code
-    comes, says hello                          ClientSide::RequestAttach: AcquireClientLock; the store of attach_request
+    comes, says hello                          ClientCore::RequestAttach: AcquireClientLock; the store of attach_request
     is welcome, reads the count, repeats it    RequestAttach's wait; the load of frame_seq; the store of action_seq
     chooses, sets the kind, posts              Send or SendReset, writing; Post: exchange_kind; action_seq
     receives, looks once more, judges          Recv's wait; Waiter's last ready() after a free lock; what follows it

@@ -2,9 +2,9 @@
 
 step here                                     code
 comes .. judges, leaves, dies                 ClientSide, as in session_client.py
-repeats the count                             its count of each worker's lanes, too: ClientSide::CloseLanes
-chooses a lane, opens a lane                  ClientSide::SendLanes, up to a store of lane_go; that store
-receives a lane                               ClientSide::RecvLanes, as soon as one is ready
+repeats the count                             its count of each worker's lanes, too: LaneSide::CloseAll
+chooses a lane, opens a lane                  LaneSide::Send, up to a store of lane_go; that store
+receives a lane                               LaneSide::Recv, as soon as one is ready
 """
 
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ def _wrong_row(w: Worker) -> str:
 
 
 def _with_lane_counts(s: State) -> State:
-    """Returns the state after ClientSide::CloseLanes."""
+    """Returns the state after LaneSide::CloseAll."""
     return s._replace(workers=tuple(w._replace(lane=w.lane_done) for w in s.workers))
 
 

@@ -1,11 +1,11 @@
 """The supervisor of the model of workers.
 
 step here                                     code
-holds .. goes                                 EngineSide::AdvanceWorkers, one step for each stage
-pauses, continues                             the same, for a pause that ends; EngineSide::WorkersAreHeld
+holds .. goes                                 SupervisorSide::Advance, one step for each stage
+pauses, continues                             the same, for a pause that ends; SupervisorSide::WorkersAreHeld
 competes, scans, elects                       EngineWorkers::TakeOver: its loads; AllDone, in one step; WinFrom
 takes over, starts a replacement              EngineWorkers::TakeOver for a dead winner; Replace
-ends the region                               EngineSide's destructor
+ends the region                               SupervisorSide's destructor
 """
 
 from collections.abc import Iterator

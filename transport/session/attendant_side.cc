@@ -9,12 +9,29 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/error.h"
+#include "transport/frames/image_slot.h"
+#include "transport/memory/attached_region.h"
 #include "transport/memory/fork_guard.h"
+#include "transport/ring/ring.h"
 #include "transport/session/attendant_label.h"
 #include "transport/session/engine_watch.h"
+#include "transport/session/open_region.h"
 #include "transport/session/phase_word.h"
+#include "transport/wait/doorbell.h"
+#include "transport/wait/waiter.h"
 
 namespace tandem {
+namespace {
+
+Doorbell BellOf(AttendantSlot* slot) {
+  return {&slot->doorbell, &slot->sleepers};
+}
+
+Doorbell EngineBellOf(LrbcHeader* header) {
+  return {&header->engine_doorbell, &header->engine_sleepers};
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<AttendantSide>> AttendantSide::Attach(
     absl::string_view name, const Options& options) {
@@ -43,7 +60,9 @@ AttendantSide::AttendantSide(absl::string_view name, const Options& options,
     : name_(name.data(), name.size()),
       options_(options),
       born_in_(ForkCount()),
-      region_(std::move(region)) {}
+      region_(std::make_unique<AttachedRegion>(std::move(region))) {}
+
+AttendantSide::~AttendantSide() { Close(); }
 
 absl::Status AttendantSide::TakeSlot() {
   if ((plan().feature_bits & kFeatureAttendants) == 0) {
@@ -55,7 +74,7 @@ absl::Status AttendantSide::TakeSlot() {
   }
   std::vector<std::string> found;
   for (slot_ = 0; slot_ < kAttendantSlots; ++slot_) {
-    if (region_.AcquireLock(AttendantLockByte(plan(), slot_))) {
+    if (region_->AcquireLock(AttendantLockByte(plan(), slot_))) {
       return absl::OkStatus();
     }
     found.push_back(LabelAndPid(*SlotAt(slot_)));
@@ -70,7 +89,7 @@ absl::Status AttendantSide::TakeSlot() {
 
 absl::Status AttendantSide::Request(Deadline deadline) {
   AttendantSlot* const slot = SlotAt(slot_);
-  OwnBell().ClearSleepers();
+  BellOf(slot).ClearSleepers();
   // relaxed: a label for people.
   slot->pid.store(static_cast<uint32_t>(getpid()), std::memory_order_relaxed);
   StoreLabel(options_.label, slot);
@@ -101,49 +120,62 @@ absl::Status AttendantSide::Request(Deadline deadline) {
 }
 
 void AttendantSide::Close() {
-  if (born_in_ != ForkCount() || !region_.HoldsLock()) return;
+  if (born_in_ != ForkCount() || !region_->HoldsLock()) return;
   // SYNC(attendant.hello): release; our last reads before the engine empties
   // the rings for the next attendant.
   SlotAt(slot_)->request.store(request_ + 1, std::memory_order_release);
   AnnounceRpcs();
-  region_.ReleaseLock();
+  region_->ReleaseLock();
 }
 
 absl::StatusOr<RingReader> AttendantSide::RpcRingReader() {
-  return RingReader::Attach(
-      RingAt(kToAttendant), RingData(kToAttendant),
-      Doorbell(&header()->engine_doorbell, &header()->engine_sleepers));
+  RingHeader* const ring = RingAt(kToAttendant);
+  return RingReader::Attach(ring, RingDataOf(ring, plan().attendant_ring_size),
+                            EngineBellOf(mapping()->header()));
 }
 
 absl::StatusOr<RingWriter> AttendantSide::RpcRingWriter() {
-  return RingWriter::Attach(
-      RingAt(kToEngine), RingData(kToEngine),
-      Doorbell(&header()->engine_doorbell, &header()->engine_sleepers));
+  RingHeader* const ring = RingAt(kToEngine);
+  return RingWriter::Attach(ring, RingDataOf(ring, plan().attendant_ring_size),
+                            EngineBellOf(mapping()->header()));
+}
+
+Waiter AttendantSide::RpcWaiter() const {
+  return Waiter(BellOf(SlotAt(slot_)), options_.wait);
+}
+
+ImagePlace AttendantSide::image_place() const {
+  return ImagePlace::Of(mapping(), plan(), 1 + slot_);
 }
 
 void AttendantSide::AnnounceRpcs() {
+  LrbcHeader* const header = mapping()->header();
   // SYNC(attendant.bell): release; what was written before the count.
-  header()->attendant_bell.fetch_add(1, std::memory_order_release);
-  Doorbell(&header()->engine_doorbell, &header()->engine_sleepers)
-      .NotifyIfWaiting();
+  header->attendant_bell.fetch_add(1, std::memory_order_release);
+  EngineBellOf(header).NotifyIfWaiting();
 }
 
 std::string AttendantSide::EnginePhase() const {
   // relaxed: the phase is only displayed.
-  return Describe(
-      UnpackPhase(header()->engine_phase.load(std::memory_order_relaxed)),
-      MonotonicNanos());
+  return Describe(UnpackPhase(mapping()->header()->engine_phase.load(
+                      std::memory_order_relaxed)),
+                  MonotonicNanos());
+}
+
+bool AttendantSide::EngineAlive() const { return region_->EngineAlive(); }
+const LrbcHeader& AttendantSide::plan() const { return region_->plan(); }
+const std::shared_ptr<const RegionMapping>& AttendantSide::mapping() const {
+  return region_->mapping();
+}
+
+AttendantSlot* AttendantSide::SlotAt(size_t slot) const {
+  return mapping()->At<AttendantSlot>(AttendantSlotOffset(plan(), slot));
 }
 
 RingHeader* AttendantSide::RingAt(size_t ring) const {
-  return region_.mapping()->At<RingHeader>(
+  return mapping()->At<RingHeader>(
       AttendantSlotOffset(plan(), slot_) +
       AttendantRingOffset(ring, plan().attendant_ring_size));
-}
-
-std::span<std::byte> AttendantSide::RingData(size_t ring) const {
-  return {reinterpret_cast<std::byte*>(RingAt(ring) + 1),
-          plan().attendant_ring_size};
 }
 
 }  // namespace tandem

@@ -25,15 +25,13 @@
 #include "base/clock.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
-#include "transport/memory/attached_region.h"
-#include "transport/ring/ring.h"
-#include "transport/session/open_region.h"
+#include "transport/memory/region_mapping.h"
 #include "transport/session/rpc_side.h"
-#include "transport/wait/doorbell.h"
 #include "transport/wait/wait_strategy.h"
-#include "transport/wait/waiter.h"
 
 namespace tandem {
+
+class AttachedRegion;
 
 // States: attached, closed. In a forked child Close and the destructor have no
 // effect.
@@ -60,7 +58,7 @@ class AttendantSide final : public RpcSide {
       absl::string_view name, const Options& options);
   AttendantSide(const AttendantSide&) = delete;
   AttendantSide& operator=(const AttendantSide&) = delete;
-  ~AttendantSide() override { Close(); }
+  ~AttendantSide() override;
 
   // Leaves the slot: the engine ends this attendant's streams, and a pause that
   // it made. A second call has no effect.
@@ -68,41 +66,29 @@ class AttendantSide final : public RpcSide {
 
   absl::StatusOr<RingReader> RpcRingReader() override;
   absl::StatusOr<RingWriter> RpcRingWriter() override;
-  ImagePlace image_place() const override {
-    return ImagePlace::Of(region_.mapping(), plan(), 1 + slot_);
-  }
-  Waiter RpcWaiter() const override { return Waiter(OwnBell(), options_.wait); }
+  ImagePlace image_place() const override;
+  Waiter RpcWaiter() const override;
   void AnnounceRpcs() override;
   const std::string& name() const override { return name_; }
   std::string EnginePhase() const override;
-  bool EngineAlive() const override { return region_.EngineAlive(); }
+  bool EngineAlive() const override;
 
-  const LrbcHeader& plan() const { return region_.plan(); }
+  const LrbcHeader& plan() const;
   // The complete region; the attendant may read its constant parts.
-  const std::shared_ptr<const RegionMapping>& mapping() const {
-    return region_.mapping();
-  }
+  const std::shared_ptr<const RegionMapping>& mapping() const;
 
  private:
   AttendantSide(absl::string_view name, const Options& options,
                 AttachedRegion region);
   absl::Status TakeSlot();
   absl::Status Request(Deadline deadline);
-  AttendantSlot* SlotAt(size_t slot) const {
-    return region_.mapping()->At<AttendantSlot>(
-        AttendantSlotOffset(plan(), slot));
-  }
+  AttendantSlot* SlotAt(size_t slot) const;
   RingHeader* RingAt(size_t ring) const;
-  std::span<std::byte> RingData(size_t ring) const;
-  LrbcHeader* header() const { return region_.mapping()->header(); }
-  Doorbell OwnBell() const {
-    return {&SlotAt(slot_)->doorbell, &SlotAt(slot_)->sleepers};
-  }
 
   const std::string name_;
   const Options options_;
   const uint32_t born_in_;  // ForkCount() of the owner
-  AttachedRegion region_;
+  const std::unique_ptr<AttachedRegion> region_;
   size_t slot_ = 0;
   uint32_t request_ = 0;  // this attendant's number
 };

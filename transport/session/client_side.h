@@ -21,8 +21,6 @@
 #ifndef TANDEM_TRANSPORT_SESSION_CLIENT_SIDE_H_
 #define TANDEM_TRANSPORT_SESSION_CLIENT_SIDE_H_
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,17 +36,17 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/memory/attached_region.h"
-#include "transport/ring/ring.h"
-#include "transport/session/open_region.h"
+#include "transport/memory/region_mapping.h"
+#include "transport/session/lane_side.h"
 #include "transport/session/rpc_side.h"
 #include "transport/session/step_arrays.h"
 #include "transport/session/step_times.h"
-#include "transport/wait/doorbell.h"
 #include "transport/wait/wait_strategy.h"
-#include "transport/wait/waiter.h"
 
 namespace tandem {
+
+class AttachedRegion;
+struct ClientCore;  // client_core.h
 
 // Where a client's time went since its attach.
 struct ClientStats {
@@ -65,14 +63,13 @@ struct ClientStats {
 // Send* stands for Send and SendReset:
 //
 //  state     entered by                       legal calls
-//  idle      Attach, Reconnect; a Recv that   Send*, Step, SendLanes,
-//            completed the exchange; a        AwaitFrame, Reconnect, Close
-//            RecvLanes that closed all lanes
+//  idle      Attach, Reconnect; a Recv that   Send*, Step, AwaitFrame, those of
+//            completed the exchange; no lane  lanes(), Reconnect, Close
+//            is open any more
 //  pending   Send* with kOk; a Recv with      Recv, Reconnect, Close
 //            kStepTimeout or kInterrupted
-//  lanes     SendLanes with kOk               SendLanes, LanesReady, RecvLanes,
-//                                             Reconnect, Close
-//  lost      a call with kPeerGone or         Reconnect, Close
+//  lanes     a lane is open (LaneSide)        those of lanes(), Reconnect,
+//  Close lost      a call with kPeerGone or         Reconnect, Close
 //            kBrokenPeer; a failed Reconnect
 //  closed    Close                            Close
 //
@@ -160,51 +157,10 @@ class ClientSide final : public RpcSide {
   ErrorCode Step(std::span<const float> actions, double timeout_secs,
                  absl::FunctionRef<void()> on_long_wait = DoNothing);
 
-  // The workers' rows; empty: the engine has no workers, and lanes are
-  // kUnsupported. A worker's environments can step without those of the others,
-  // in a *lane*. While a lane is open, the rows of its worker belong to the
-  // worker.
-  std::span<const WorkerRows> workers() const {
-    return session_.region.workers();
-  }
-
-  // Opens lanes: requests a step of all environments of these workers. A reset
-  // flag in arrays().resets resets the environment instead; kSkip does neither.
-  // `actions` has the rows of these workers, in this order, or is
-  // arrays().actions.
-  //  - kOk: sent.
-  //  - kStepPending: an exchange is pending, or one of these lanes is open.
-  //  - kInvalidArgument: no such worker, or a worker is there twice.
-  //  - kInvalidAction, kUnsupported, kPeerGone, kBrokenPeer, kClientClosed,
-  //    kForkedChild, kConcurrentUse: as for Send.
-  // Makes a system call only to wake workers that sleep: one for all.
-  ErrorCode SendLanes(std::span<const uint32_t> workers,
-                      std::span<const float> actions);
-  // Opens lanes as SendLanes, which only reset `env_ids`, environments of these
-  // workers. `seeds`, and errors about both: as for SendReset.
-  ErrorCode SendLaneResets(std::span<const uint32_t> workers,
-                           std::span<const int64_t> env_ids,
-                           std::span<const std::optional<uint64_t>> seeds);
-  // The workers whose lanes are open.
-  std::vector<uint32_t> OpenLanes() const;
-  // The number of open lanes whose results are there.
-  size_t LanesReady() const;
-  // Waits until at least `min_count` open lanes (all, if fewer are open) have
-  // results. Closes these lanes, and writes their workers into `workers`.
-  // Errors and outcomes as for Recv, and:
-  //  - kOk, kEnvFailed: arrays() has the results of `workers`. kEnvFailed: an
-  //    environment of one of them raised an exception.
-  //  - kStepTimeout, kInterrupted: no lane was closed.
-  //  - kNoStepPending: no lane is open.
-  // Allocates only to grow `workers`.
-  ErrorCode RecvLanes(size_t min_count, Deadline deadline,
-                      std::vector<uint32_t>* workers,
-                      absl::FunctionRef<void()> on_long_wait = DoNothing);
-
-  // kEnvFailed: an environment of one of these workers raised an exception in
-  // the worker's last lane, which RecvLanes has closed; Explain has the first.
-  // Otherwise kOk. Illegal beside another call.
-  ErrorCode LaneFailure(std::span<const uint32_t> workers);
+  // The workers' rows; empty: the engine has no workers, and no lanes.
+  std::span<const WorkerRows> workers() const;
+  // Steps of single workers' environments.
+  LaneSide& lanes();
 
   // Facts of errors, for callers that the text of Explain does not help: the
   // workers that have not answered, while a step is pending; the first
@@ -218,8 +174,8 @@ class ClientSide final : public RpcSide {
 
   // Whether arrays() have the results of the last exchange. kOk, or the error
   // that a Send would return.
-  ErrorCode MayRead() const { return MaySend(); }
-  const AttachedRegion& region() const { return session_.region; }
+  ErrorCode MayRead() const;
+  const AttachedRegion& region() const;
 
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
@@ -228,7 +184,7 @@ class ClientSide final : public RpcSide {
   // the engine renders no images.
   uint64_t image_step() const {
     // relaxed: frame_seq or attach_ack published it.
-    return header()->image_step.load(std::memory_order_relaxed);
+    return mapping()->header()->image_step.load(std::memory_order_relaxed);
   }
 
   // Requests a frame of the current state, and waits until this frame is the
@@ -246,18 +202,16 @@ class ClientSide final : public RpcSide {
   absl::StatusOr<RingReader> RpcRingReader() override;
   absl::StatusOr<RingWriter> RpcRingWriter() override;
   ImagePlace image_place() const override;
-  Waiter RpcWaiter() const override {
-    return Waiter(session_.own_bell, options_.wait);
-  }
+  Waiter RpcWaiter() const override;
   void AnnounceRpcs() override {}  // nothing to do: the engine polls this ring
   std::string EnginePhase() const override;
-  bool EngineAlive() const override { return session_.region.EngineAlive(); }
+  bool EngineAlive() const override;
 
   // Wakes the engine's process if it sleeps, after the caller has sent
   // something to it by other means: a supervisor looks at its descriptors.
   // Illegal beside Reconnect. A system call only if a process of the engine
   // sleeps.
-  void WakeEngine() { session_.engine_bell.NotifyIfWaiting(); }
+  void WakeEngine();
 
   // Ends the session, if there is one, and attaches to the engine that now has
   // the name. Blocks. On success arrays() is in the new region's mapping. The
@@ -283,149 +237,25 @@ class ClientSide final : public RpcSide {
   absl::Status Explain(ErrorCode code) const;
   // Makes Explain recommend methods of SharedMemoryVectorEnv as next actions.
   // SharedMemoryVectorEnv has reset() and close(), but no reconnect().
-  void ServeEnvironments() { serves_environments_ = true; }
+  void ServeEnvironments();
   // After ServeEnvironments, Explain recommends this when the client is lost.
   static constexpr char kNextOfEnvironments[] =
       "close() these environments and make new ones";
 
-  bool pending() const { return state() == State::kPending; }
-  bool closed() const { return state() == State::kClosed; }
+  bool pending() const;
+  bool closed() const;
   ClientStats Stats() const;
 
-  const StepArrays& arrays() const { return session_.arrays; }
-  const std::string& name() const override { return name_; }
-  const LrbcHeader& plan() const { return session_.region.plan(); }
-  const std::shared_ptr<const RegionMapping>& mapping() const {
-    return session_.region.mapping();
-  }
+  const StepArrays& arrays() const;
+  const std::string& name() const override;
+  const LrbcHeader& plan() const;
+  const std::shared_ptr<const RegionMapping>& mapping() const;
 
  private:
-  enum class State : uint32_t { kLost, kIdle, kPending, kClosed, kLanes };
-  // A worker's lane.
-  struct Lane {
-    uint64_t number = 0;  // of the last one
-    bool open = false;
-    bool chosen = false;  // by the call in progress
-  };
-  // All that belongs to one attach; Reconnect replaces it as a whole.
-  struct Session {
-    Session(AttachedRegion attached, WaitStrategy wait);
-
-    AttachedRegion region;
-    StepArrays arrays;
-    Doorbell own_bell;
-    Doorbell engine_bell;
-    Waiter waiter;
-    uint64_t seq = 0;               // exchanges completed in this region
-    uint32_t attach_number = 0;     // this client's attach_request
-    int64_t frame_asked_at_ns = 0;  // the last AwaitFrame; 0: none
-
-    std::vector<uint8_t> chosen;   // of each environment; with subsets only
-    std::vector<Lane> lanes = {};  // of each worker
-    size_t open_lanes = 0;
-    int64_t failed_lane_of = -1;  // the worker of the last kEnvFailed; -1: none
-
-    int64_t sent_at_ns = 0;
-    int64_t received_at_ns = 0;
-    StepTimesSnapshot engine_steps_at_attach = {};
-    // Writer: the thread inside a call. Readers: any thread. No word publishes
-    // another.
-    SharedWord<uint64_t> exchanges{};
-    SharedWord<uint64_t> policy_ns{};
-  };
-  class Watch;
-  class InUse;
-
-  ClientSide(absl::string_view name, const Options& options,
-             AttachedRegion region);
-  absl::Status RequestAttach(Deadline deadline);
-  std::string Explanation(ErrorCode code) const;
-  // Of regions with workers: those that the client waits for; the exception of
-  // the last kEnvFailed. "": nothing to add.
-  std::string AwaitedText(int64_t now_ns) const;
-  std::string FailureText() const;
-  std::optional<uint32_t> FailedWorker() const;
-  // The status of the engine's last answer.
-  absl::Status EngineStatus() const;
-  // An engine may answer with kUnsupported, kEngineFailed or kEnvFailed; any
-  // other code counts as kEngineFailed. For kBrokenPeer, the engine's answer to
-  // an invalid action_seq, Recv does not call this function.
-  static ErrorCode EngineCode(ErrorCode status) {
-    return status == ErrorCode::kUnsupported || status == ErrorCode::kEnvFailed
-               ? status
-               : ErrorCode::kEngineFailed;
-  }
-  void Leave();
-  State state() const {
-    // relaxed: read by the thread that set it, or only to display it.
-    return static_cast<State>(state_.load(std::memory_order_relaxed));
-  }
-  void Become(State state) {
-    // relaxed: as above.
-    state_.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
-  }
+  explicit ClientSide(std::unique_ptr<ClientCore> core);
   static void DoNothing() {}
-  ErrorCode PostActions(std::span<const float> actions);
-  ErrorCode CheckActions(std::span<const float> actions, size_t envs);
-  ErrorCode CheckRows(size_t first_env, size_t envs);
-  // Whether these are arrays().actions, which need no copy.
-  bool IsInPlace(std::span<const float> actions) const {
-    return actions.data() == session_.arrays.actions.data() &&
-           actions.size() == session_.arrays.actions.size();
-  }
-  ErrorCode Unsupported(const char* what) {
-    unsupported_ = what;
-    return ErrorCode::kUnsupported;
-  }
-  WorkerSlot* SlotOf(size_t worker) const {
-    return mapping()->At<WorkerSlot>(WorkerSlotOffset(plan(), worker));
-  }
-  bool LaneIsDone(size_t worker) const;
-  ErrorCode CheckLanes(std::span<const uint32_t> workers);
-  void PostLanes(std::span<const uint32_t> workers);
-  ErrorCode FlagResets(std::span<const int64_t> env_ids,
-                       std::span<const std::optional<uint64_t>> seeds);
-  void CloseLanes();
-  ErrorCode AwaitResults(Deadline deadline,
-                         absl::FunctionRef<void()> on_long_wait);
-  template <typename Ready>
-  ErrorCode AwaitPause(Ready ready, Deadline deadline, Watch& watch);
-  bool HasResults() const;
-  // Whether the engine has acknowledged another client, and therefore reset the
-  // environments.
-  bool IsAnotherSession() const {
-    // relaxed: only compared; the wait's acquire orders what came before it.
-    return header()->attach_ack.load(std::memory_order_relaxed) !=
-           session_.attach_number;
-  }
-  ErrorCode MaySend() const;
-  ErrorCode MayUse() const;
-  void Post(ExchangeKind kind);
-  ErrorCode Lost(ErrorCode code);
-  void SetPhase(Phase phase, int64_t now_ns);
-  LrbcHeader* header() const { return mapping()->header(); }
 
-  static constexpr int64_t kGraceNs = 100'000'000;
-
-  std::string name_;
-  Options options_;
-  uint32_t born_in_;  // ForkCount() of the process that made this client
-
-  // Writer: the thread inside a call. Readers: any thread. Publishes nothing.
-  SharedWord<uint32_t> state_{};
-  ErrorCode lost_to_ = ErrorCode::kPeerGone;
-  bool serves_environments_ = false;
-
-  Session session_;
-
-  // Of the last error, for Explain.
-  int64_t bad_action_ = -1;
-  float bad_value_ = 0;
-  size_t envs_of_actions_ = 0;         // that the call was to send
-  const char* unsupported_ = nullptr;  // if the kUnsupported is ours
-
-  // True while a thread is inside a call. Writers: threads of this process.
-  std::unique_ptr<std::atomic<bool>> in_use_;
+  std::unique_ptr<ClientCore> core_;  // nullptr: moved from
 };
 
 }  // namespace tandem

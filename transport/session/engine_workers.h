@@ -2,8 +2,8 @@
 //
 // Data flow: Order -> the workers' acknowledgements; a worker's death ->
 // TakeOver publishes in its place; a client's arrival -> all are held.
-// Ownership: EngineSide has one, if the region has workers; the supervisor's
-// thread calls it. docs/protocol.md, "Workers", is the specification.
+// Ownership: SupervisorSide has one; its thread calls it. docs/protocol.md,
+// "Workers", is the specification.
 //
 //   workers.Order(WorkerOrder::kHold);
 //   ... until workers.AllAcknowledged() ...

@@ -11,12 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "transport/memory/attached_region.h"
+#include "transport/session/rpc_side.h"
 
 namespace tandem {
-
-// A function that the waiting thread calls during a long wait: every 50 ms, and
-// after each signal. If it returns true, the wait ends with kInterrupted.
-using InterruptHook = bool (*)();
 
 // Blocks until an engine serves the region. Errors: those of
 // AttachedRegion::Open, kNotReady only after the deadline; kInterrupted.

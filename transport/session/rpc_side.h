@@ -14,11 +14,20 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "transport/frames/image_slot.h"
-#include "transport/ring/ring.h"
-#include "transport/wait/waiter.h"
 
 namespace tandem {
+
+class RingReader;
+class RingWriter;
+struct WaitMachine;
+template <typename Machine>
+class BasicWaiter;
+using Waiter = BasicWaiter<WaitMachine>;
+class ImagePlace;
+
+// A function that the waiting thread calls during a long wait: every 50 ms, and
+// after each signal. If it returns true, the wait ends with kInterrupted.
+using InterruptHook = bool (*)();
 
 class RpcSide {
  public:

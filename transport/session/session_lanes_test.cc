@@ -18,7 +18,7 @@
 #include "transport/memory/region_lock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
-#include "transport/session/engine_side.h"
+#include "transport/session/supervisor_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/held_workers.h"
 #include "transport/session/testing/worker_rig.h"
@@ -32,14 +32,15 @@ TEST(Lanes, EachStepsItsWorkerOnly) {
   ClientSide client = AttachOrFail(name);
   const std::span<float> obs = client.arrays().obs;
   std::vector<uint32_t> ready;
-  EXPECT_EQ(client.RecvLanes(1, Deadline::Now(), &ready),
+  EXPECT_EQ(client.lanes().Recv(1, Deadline::Now(), &ready),
             ErrorCode::kNoStepPending);
   for (int i = 1; i <= 200; ++i) {
     const float x = static_cast<float>(i);
-    ASSERT_EQ(
-        client.SendLanes(std::vector<uint32_t>{1}, std::vector<float>{x, -x}),
-        ErrorCode::kOk);
-    ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+    ASSERT_EQ(client.lanes().Send(std::vector<uint32_t>{1},
+                                  std::vector<float>{x, -x}),
+              ErrorCode::kOk);
+    ASSERT_EQ(client.lanes().Recv(1, Deadline::After(20), &ready),
+              ErrorCode::kOk);
     ASSERT_EQ(ready, std::vector<uint32_t>{1});
     ASSERT_EQ(obs[6], x);
     ASSERT_EQ(obs[10], -x);
@@ -58,11 +59,12 @@ TEST(Lanes, TheFirstThatAreReadyAreReceived) {
   const std::span<float> obs = client.arrays().obs;
   std::vector<uint32_t> all = {2, 0, 1};
   std::vector<float> counts(3);
-  ASSERT_EQ(client.SendLanes(all, std::vector<float>{4, 4, 0, 0, 2, 2}),
+  ASSERT_EQ(client.lanes().Send(all, std::vector<float>{4, 4, 0, 0, 2, 2}),
             ErrorCode::kOk);
   std::vector<uint32_t> ready;
   for (int i = 0; i < 300; ++i) {
-    ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+    ASSERT_EQ(client.lanes().Recv(1, Deadline::After(20), &ready),
+              ErrorCode::kOk);
     ASSERT_FALSE(ready.empty());
     for (const uint32_t worker : ready) {
       ++counts[worker];
@@ -73,11 +75,12 @@ TEST(Lanes, TheFirstThatAreReadyAreReceived) {
     for (const uint32_t worker : ready) {
       actions.insert(actions.end(), 2, static_cast<float>(2 * worker));
     }
-    ASSERT_EQ(client.SendLanes(ready, actions), ErrorCode::kOk);
+    ASSERT_EQ(client.lanes().Send(ready, actions), ErrorCode::kOk);
   }
-  ASSERT_EQ(client.RecvLanes(9, Deadline::After(20), &ready), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Recv(9, Deadline::After(20), &ready),
+            ErrorCode::kOk);
   EXPECT_EQ(ready.size(), 3u);
-  EXPECT_EQ(client.LanesReady(), 0u);
+  EXPECT_EQ(client.lanes().Ready(), 0u);
 }
 
 TEST(Lanes, AndExchangesExcludeEachOther) {
@@ -86,10 +89,10 @@ TEST(Lanes, AndExchangesExcludeEachOther) {
   ClientSide client = AttachOrFail(name);
   const std::vector<uint32_t> first = {0};
   const std::vector<float> two = {1, 2};
-  ASSERT_EQ(client.SendLanes(first, two), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Send(first, two), ErrorCode::kOk);
   EXPECT_EQ(client.Send(std::vector<float>(4)), ErrorCode::kStepPending);
   EXPECT_EQ(client.SendReset({}, {}), ErrorCode::kStepPending);
-  EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
+  EXPECT_EQ(client.lanes().Send(first, two), ErrorCode::kStepPending);
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
   // The texts name the call that the trainer's author makes.
   for (const ErrorCode code :
@@ -101,17 +104,19 @@ TEST(Lanes, AndExchangesExcludeEachOther) {
     EXPECT_FALSE(absl::StrContains(text, "Lanes")) << text;
   }
   EXPECT_EQ(
-      client.SendLanes(std::vector<uint32_t>{1, 1}, std::vector<float>(4)),
+      client.lanes().Send(std::vector<uint32_t>{1, 1}, std::vector<float>(4)),
       ErrorCode::kInvalidArgument);
-  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{2}, two),
+  EXPECT_EQ(client.lanes().Send(std::vector<uint32_t>{2}, two),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{1}, std::vector<float>(3)),
-            ErrorCode::kInvalidAction);
+  EXPECT_EQ(
+      client.lanes().Send(std::vector<uint32_t>{1}, std::vector<float>(3)),
+      ErrorCode::kInvalidAction);
   std::vector<uint32_t> ready;
-  ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Recv(1, Deadline::After(20), &ready),
+            ErrorCode::kOk);
   ASSERT_EQ(client.Send(std::vector<float>(4)), ErrorCode::kOk);
-  EXPECT_EQ(client.SendLanes(first, two), ErrorCode::kStepPending);
-  EXPECT_EQ(client.RecvLanes(1, Deadline::Now(), &ready),
+  EXPECT_EQ(client.lanes().Send(first, two), ErrorCode::kStepPending);
+  EXPECT_EQ(client.lanes().Recv(1, Deadline::Now(), &ready),
             ErrorCode::kNoStepPending);
   EXPECT_TRUE(absl::StrContains(Explained(client, ErrorCode::kNoStepPending),
                                 "call recv()"));
@@ -126,8 +131,10 @@ TEST(Lanes, FlagsResetAndSkip) {
   client.arrays().resets[0] = kResetRequested;
   client.arrays().resets[2] = kSkip;
   std::vector<uint32_t> ready = {0};
-  ASSERT_EQ(client.SendLanes(ready, client.arrays().actions), ErrorCode::kOk);
-  ASSERT_EQ(client.RecvLanes(1, Deadline::After(20), &ready), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Send(ready, client.arrays().actions),
+            ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Recv(1, Deadline::After(20), &ready),
+            ErrorCode::kOk);
   EXPECT_EQ(client.arrays().obs[0], 0);
   EXPECT_EQ(client.arrays().obs[3], 2);
   EXPECT_EQ(client.arrays().obs[6], 1);
@@ -141,17 +148,19 @@ TEST(Lanes, ResetSomeWhileOthersAreOpen) {
   ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   const std::vector<uint32_t> first = {0};
   const std::vector<uint32_t> second = {1};
-  ASSERT_EQ(client.SendLanes(first, std::vector<float>{1, 1}), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Send(first, std::vector<float>{1, 1}),
+            ErrorCode::kOk);
   const std::vector<int64_t> env = {3};
-  EXPECT_EQ(client.SendLaneResets(first, env, {}), ErrorCode::kStepPending);
-  EXPECT_EQ(client.SendLaneResets(second, std::vector<int64_t>{4}, {}),
+  EXPECT_EQ(client.lanes().SendResets(first, env, {}), ErrorCode::kStepPending);
+  EXPECT_EQ(client.lanes().SendResets(second, std::vector<int64_t>{4}, {}),
             ErrorCode::kInvalidArgument);
   const std::vector<std::optional<uint64_t>> seeds(2, 1);
-  EXPECT_EQ(client.SendLaneResets(second, env, seeds),
+  EXPECT_EQ(client.lanes().SendResets(second, env, seeds),
             ErrorCode::kInvalidArgument);
-  ASSERT_EQ(client.SendLaneResets(second, env, {}), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().SendResets(second, env, {}), ErrorCode::kOk);
   std::vector<uint32_t> ready;
-  ASSERT_EQ(client.RecvLanes(2, Deadline::After(20), &ready), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Recv(2, Deadline::After(20), &ready),
+            ErrorCode::kOk);
   EXPECT_EQ(client.arrays().obs[0], 2);
   EXPECT_EQ(client.arrays().obs[6], 1);
   EXPECT_EQ(client.arrays().obs[9], 0);
@@ -164,18 +173,20 @@ TEST(Lanes, AnExceptionIsAnErrorOfItsLane) {
   ClientSide client = AttachOrFail(name);
   const std::vector<uint32_t> both = {0, 1};
   std::vector<uint32_t> ready;
-  ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, kRaise}),
+  ASSERT_EQ(client.lanes().Send(both, std::vector<float>{1, kRaise}),
             ErrorCode::kOk);
-  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready),
+  EXPECT_EQ(client.lanes().Recv(2, Deadline::After(20), &ready),
             ErrorCode::kEnvFailed);
   EXPECT_EQ(ready, both);
   const std::string text = Explained(client, ErrorCode::kEnvFailed);
   EXPECT_TRUE(absl::StrContains(text, "environment 1 of worker 1")) << text;
-  EXPECT_EQ(client.LaneFailure(std::vector<uint32_t>{0}), ErrorCode::kOk);
-  EXPECT_EQ(client.LaneFailure(std::vector<uint32_t>{1}),
+  EXPECT_EQ(client.lanes().Failure(std::vector<uint32_t>{0}), ErrorCode::kOk);
+  EXPECT_EQ(client.lanes().Failure(std::vector<uint32_t>{1}),
             ErrorCode::kEnvFailed);
-  ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, 1}), ErrorCode::kOk);
-  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Send(both, std::vector<float>{1, 1}),
+            ErrorCode::kOk);
+  EXPECT_EQ(client.lanes().Recv(2, Deadline::After(20), &ready),
+            ErrorCode::kOk);
 }
 
 TEST(Lanes, OpenLanesEndWithTheSession) {
@@ -185,9 +196,9 @@ TEST(Lanes, OpenLanesEndWithTheSession) {
   for (int session = 0; session < 20; ++session) {
     ClientSide client = AttachOrFail(name);
     ExpectRows(client, 0, 0);
-    ASSERT_EQ(
-        client.SendLanes(std::vector<uint32_t>{0, 1}, std::vector<float>{1, 1}),
-        ErrorCode::kOk);
+    ASSERT_EQ(client.lanes().Send(std::vector<uint32_t>{0, 1},
+                                  std::vector<float>{1, 1}),
+              ErrorCode::kOk);
   }
   ClientSide client = AttachOrFail(name);
   ExpectRows(client, 0, 0);
@@ -202,23 +213,24 @@ TEST(Lanes, AnAttendantsPauseExtendsTheDeadline) {
   WorkerRig rig(name, spec);
   ClientSide client = AttachOrFail(name);
   std::optional<RegionLock> attendant;  // that lives
-  rig.OnSupervisor([&](EngineSide& side) {
+  rig.OnSupervisor([&](SupervisorSide& side) {
     attendant = RegionLock::On(side.region().fd()).value();
     EXPECT_TRUE(attendant->TryAcquire(AttendantLockByte(client.plan(), 0)));
     side.ShowPaused(true, /*by_attendant=*/true);
   });
   AwaitHeldWorkers(client);
   const std::vector<uint32_t> both = {0, 1};
-  ASSERT_EQ(client.SendLanes(both, std::vector<float>{1, 2}), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Send(both, std::vector<float>{1, 2}),
+            ErrorCode::kOk);
   // The pause is longer than the wait would be.
   constexpr double kTimeoutSecs = 2;
   std::thread resumes([&] {
     std::this_thread::sleep_for(
         std::chrono::duration<double>(kTimeoutSecs + 0.5));
-    rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
+    rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
   });
   std::vector<uint32_t> ready;
-  EXPECT_EQ(client.RecvLanes(2, Deadline::After(kTimeoutSecs), &ready),
+  EXPECT_EQ(client.lanes().Recv(2, Deadline::After(kTimeoutSecs), &ready),
             ErrorCode::kOk);
   EXPECT_EQ(ready, both);
   resumes.join();
@@ -229,18 +241,20 @@ TEST(Lanes, EndIfTheEngineAcknowledgesAnotherClient) {
   WorkerRig rig(name, WorkerSpec(2, 2));
   ClientSide client = AttachOrFail(name);
   // A pause, so that no worker begins its lane before it is dropped.
-  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
+  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
   AwaitHeldWorkers(client);
   std::vector<uint32_t> ready = {0, 1};
-  ASSERT_EQ(client.SendLanes(ready, std::vector<float>{1, 2}), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Send(ready, std::vector<float>{1, 2}),
+            ErrorCode::kOk);
   // relaxed: as a foreign program would.
   client.mapping()->header()->attach_request.fetch_add(
       1, std::memory_order_relaxed);
-  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready),
+  EXPECT_EQ(client.lanes().Recv(2, Deadline::After(20), &ready),
             ErrorCode::kBrokenPeer);
   EXPECT_TRUE(ready.empty());
-  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{0}, std::vector<float>{1}),
-            ErrorCode::kBrokenPeer);
+  EXPECT_EQ(
+      client.lanes().Send(std::vector<uint32_t>{0}, std::vector<float>{1}),
+      ErrorCode::kBrokenPeer);
 }
 
 TEST(Lanes, NeedWorkers) {
@@ -248,7 +262,7 @@ TEST(Lanes, NeedWorkers) {
   EchoEngine engine(name, EchoSpec());
   ClientSide client = AttachOrFail(name);
   EXPECT_TRUE(client.workers().empty());
-  EXPECT_EQ(client.SendLanes(std::vector<uint32_t>{0}, kActions),
+  EXPECT_EQ(client.lanes().Send(std::vector<uint32_t>{0}, kActions),
             ErrorCode::kUnsupported);
   EXPECT_TRUE(
       absl::StrContains(Explained(client, ErrorCode::kUnsupported), "workers"));

@@ -7,16 +7,84 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "transport/memory/attached_region.h"
+#include "transport/memory/region_lock.h"
 #include "transport/session/phase_word.h"
 #include "transport/session/step_times.h"
+#include "transport/session/worker_election.h"
 #include "transport/session/worker_error.h"
+#include "transport/wait/doorbell.h"
+#include "transport/wait/waiter.h"
 
 namespace tandem {
 
+struct WorkerSide::Core {
+  class Watch;
+
+  Core(RegionParts parts, RegionLock lock,
+       std::shared_ptr<const RegionMapping> mapping, uint32_t worker,
+       WaitStrategy wait);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  ~Core();
+
+  WorkerEvent Next(Deadline deadline);
+  void Fail(uint32_t env, absl::string_view text);
+  void Finish();
+  void Acknowledge();
+  bool Ready() const;
+  bool HasExchange() const;
+  bool HasLane() const;
+  WorkerEvent Take(int64_t seen_at_ns);
+  WorkerEvent TakeOrder(uint32_t order, int64_t seen_at_ns);
+  void ContinueOrder();
+  void BeginOrder(WorkerOrder kind, uint64_t value);
+  WorkerEvent TakeExchange(int64_t seen_at_ns);
+  void FinishExchange(int64_t now_ns);
+  void FinishLane();
+  void NoteFailure(uint64_t number, SharedWord<uint64_t>* word) const;
+  void EndWork(int64_t now_ns);
+  void CheckSupervisorNowAndThen(int64_t now_ns);
+  void SetPhase(Phase phase, int64_t now_ns);
+
+  static constexpr int64_t kCheckSupervisorNs = 100'000'000;
+
+  RegionLock lock_;
+  std::shared_ptr<const RegionMapping> mapping_;
+  LrbcHeader* header_;
+  WorkersHeader* head_;
+  WorkerSlot* slot_;
+  const uint32_t worker_;
+  const WorkerRows rows_;
+  StepArrays arrays_;
+  WorkerElection election_;
+  Waiter waiter_;
+  Doorbell engine_bell_;
+  Doorbell client_bell_;
+
+  // Private truth: the region's copies can be scribbled over.
+  uint64_t count_;      // exchanges completed
+  uint64_t lane_;       // lanes completed
+  uint32_t took_;       // the last order that was carried out
+  uint32_t order_ = 0;  // the one in work
+  bool going_ = false;  // whether it takes exchanges
+  bool restarted_;
+  bool resets_ = false;    // in a kReset or kSeededReset order
+  bool finishes_ = false;  // the exchange is that of a kFinish order
+  bool in_lane_ = false;
+  bool failed_ = false;
+  bool supervisor_gone_ = false;
+  ExchangeKind kind_ = ExchangeKind::kStep;
+  AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
+  std::optional<uint64_t> first_seed_;
+  int64_t taken_at_ns_ = 0;
+  int64_t supervisor_checked_ns_ = 0;
+};
+
 // Ends a long wait if the supervisor is gone, or after a signal.
-class WorkerSide::Watch final : public WaitWatch {
+class WorkerSide::Core::Watch final : public WaitWatch {
  public:
-  explicit Watch(WorkerSide* side) : side_(side) {}
+  explicit Watch(Core* side) : side_(side) {}
 
   ErrorCode Check(int64_t, bool interrupted) override {
     if (!side_->lock_.HeldByOther(kEngineLockByte)) {
@@ -27,7 +95,7 @@ class WorkerSide::Watch final : public WaitWatch {
   }
 
  private:
-  WorkerSide* side_;
+  Core* side_;
 };
 
 absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
@@ -67,11 +135,12 @@ absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
   // SYNC(workers.leave): acquire; the phase, then what a predecessor left.
   (void)mapping->At<WorkerSlot>(WorkerSlotOffset(parts.plan, worker))
       ->phase.load(std::memory_order_acquire);
-  return WorkerSide(std::move(parts), std::move(lock), std::move(mapping),
-                    worker, options.wait);
+  return WorkerSide(std::make_unique<Core>(std::move(parts), std::move(lock),
+                                           std::move(mapping), worker,
+                                           options.wait));
 }
 
-WorkerSide::WorkerSide(RegionParts parts, RegionLock lock,
+WorkerSide::Core::Core(RegionParts parts, RegionLock lock,
                        std::shared_ptr<const RegionMapping> mapping,
                        uint32_t worker, WaitStrategy wait)
     : lock_(std::move(lock)),
@@ -104,7 +173,7 @@ WorkerSide::WorkerSide(RegionParts parts, RegionLock lock,
   engine_bell_.NotifyIfWaiting();
 }
 
-WorkerSide::~WorkerSide() {
+WorkerSide::Core::~Core() {
   if (!lock_.IsOurs()) return;
   // SYNC(workers.leave): release; our last writes before a replacement's.
   slot_->phase.store(PackPhase(Phase::kStopped, MonotonicNanos()),
@@ -115,7 +184,7 @@ WorkerSide::~WorkerSide() {
 
 // The predecessor has carried out the last order. So the supervisor may be
 // writing the next one; `order` has its number only afterwards.
-void WorkerSide::ContinueOrder() {
+void WorkerSide::Core::ContinueOrder() {
   // SYNC(workers.kind): acquire; the kind, then its value.
   const uint32_t kind = head_->order_kind.load(std::memory_order_acquire);
   // relaxed: valid only if the kind is the same before and after it.
@@ -129,30 +198,30 @@ void WorkerSide::ContinueOrder() {
 }
 
 // Whether this worker takes exchanges from now on, and in which mode.
-void WorkerSide::BeginOrder(WorkerOrder kind, uint64_t value) {
+void WorkerSide::Core::BeginOrder(WorkerOrder kind, uint64_t value) {
   going_ = kind == WorkerOrder::kGo;
   if (going_ && value <= static_cast<uint64_t>(AutoresetMode::kDisabled)) {
     autoreset_mode_ = static_cast<AutoresetMode>(value);
   }
 }
 
-bool WorkerSide::HasExchange() const {
+bool WorkerSide::Core::HasExchange() const {
   // SYNC(lockstep.action): acquire; the number, then what it publishes.
   return header_->action_seq.load(std::memory_order_acquire) == count_ + 1;
 }
 
-bool WorkerSide::HasLane() const {
+bool WorkerSide::Core::HasLane() const {
   // SYNC(lanes.go): acquire; the number, then the actions of our rows.
   return slot_->lane_go.load(std::memory_order_acquire) == lane_ + 1;
 }
 
-bool WorkerSide::Ready() const {
+bool WorkerSide::Core::Ready() const {
   // SYNC(workers.order): acquire; the order, then its kind and value.
   if (head_->order.load(std::memory_order_acquire) != took_) return true;
   return going_ && (HasExchange() || HasLane());
 }
 
-WorkerEvent WorkerSide::Next(Deadline deadline) {
+WorkerEvent WorkerSide::Core::Next(Deadline deadline) {
   for (;;) {
     if (supervisor_gone_) return WorkerEvent::kSupervisorGone;
     Watch watch(this);
@@ -176,7 +245,7 @@ WorkerEvent WorkerSide::Next(Deadline deadline) {
 }
 
 // kTimedOut: an order was carried out, or nothing has come after all.
-WorkerEvent WorkerSide::Take(int64_t seen_at_ns) {
+WorkerEvent WorkerSide::Core::Take(int64_t seen_at_ns) {
   // Before the order: what is sent after the answer of a pause comes after the
   // pause's order. An order that comes first is carried out first.
   const bool exchange = HasExchange();
@@ -195,7 +264,7 @@ WorkerEvent WorkerSide::Take(int64_t seen_at_ns) {
   return WorkerEvent::kLane;
 }
 
-WorkerEvent WorkerSide::TakeExchange(int64_t seen_at_ns) {
+WorkerEvent WorkerSide::Core::TakeExchange(int64_t seen_at_ns) {
   in_lane_ = false;
   failed_ = false;
   taken_at_ns_ = seen_at_ns;
@@ -211,7 +280,7 @@ WorkerEvent WorkerSide::TakeExchange(int64_t seen_at_ns) {
   return WorkerEvent::kExchange;
 }
 
-WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
+WorkerEvent WorkerSide::Core::TakeOrder(uint32_t order, int64_t seen_at_ns) {
   order_ = order;
   // relaxed: order published both; they do not change before Acknowledge.
   const auto kind = static_cast<WorkerOrder>(
@@ -253,7 +322,7 @@ WorkerEvent WorkerSide::TakeOrder(uint32_t order, int64_t seen_at_ns) {
   return WorkerEvent::kTimedOut;
 }
 
-void WorkerSide::Acknowledge() {
+void WorkerSide::Core::Acknowledge() {
   if (std::exchange(resets_, false)) restarted_ = false;
   // Of a reset, or of a message.
   if (taken_at_ns_ != 0) EndWork(waiter_.NowNs());
@@ -263,14 +332,12 @@ void WorkerSide::Acknowledge() {
   engine_bell_.NotifyIfWaiting();
 }
 
-void WorkerSide::CountSteps(uint64_t steps) { AddTo(&slot_->steps, steps); }
-
-void WorkerSide::Fail(uint32_t env, absl::string_view text) {
+void WorkerSide::Core::Fail(uint32_t env, absl::string_view text) {
   if (std::exchange(failed_, true)) return;
   StoreWorkerError(env, text, slot_);
 }
 
-void WorkerSide::Finish() {
+void WorkerSide::Core::Finish() {
   const auto flags = arrays_.resets.subspan(rows_.first_env, rows_.num_envs);
   std::ranges::fill(flags, uint8_t{0});
   restarted_ = false;
@@ -286,7 +353,7 @@ void WorkerSide::Finish() {
   CheckSupervisorNowAndThen(now);
 }
 
-void WorkerSide::FinishExchange(int64_t now_ns) {
+void WorkerSide::Core::FinishExchange(int64_t now_ns) {
   ++count_;
   NoteFailure(count_, &slot_->failed_exchange);
   // SYNC(workers.done): release; our rows and our error before the number.
@@ -304,15 +371,15 @@ void WorkerSide::FinishExchange(int64_t now_ns) {
 
 // `number` is in `word` already if a predecessor failed in it, and died before
 // it stored the number in `done` or `lane_done`, which publish the word.
-void WorkerSide::NoteFailure(uint64_t number,
-                             SharedWord<uint64_t>* word) const {
+void WorkerSide::Core::NoteFailure(uint64_t number,
+                                   SharedWord<uint64_t>* word) const {
   // relaxed: as said, and a word of our own.
   if (failed_ || word->load(std::memory_order_relaxed) == number) {
     word->store(failed_ ? number : 0, std::memory_order_relaxed);
   }
 }
 
-void WorkerSide::FinishLane() {
+void WorkerSide::Core::FinishLane() {
   ++lane_;
   NoteFailure(lane_, &slot_->failed_lane);
   // SYNC(lanes.done): release; our rows and our error before the number.
@@ -320,21 +387,57 @@ void WorkerSide::FinishLane() {
   client_bell_.NotifyIfWaiting();
 }
 
-void WorkerSide::EndWork(int64_t now_ns) {
+void WorkerSide::Core::EndWork(int64_t now_ns) {
   SetPhase(Phase::kIdle, now_ns);
   AddTo(&slot_->busy_ns, static_cast<uint64_t>(now_ns - taken_at_ns_));
   taken_at_ns_ = 0;
 }
 
-void WorkerSide::CheckSupervisorNowAndThen(int64_t now_ns) {
+void WorkerSide::Core::CheckSupervisorNowAndThen(int64_t now_ns) {
   if (now_ns - supervisor_checked_ns_ < kCheckSupervisorNs) return;
   supervisor_checked_ns_ = now_ns;
   if (!lock_.HeldByOther(kEngineLockByte)) supervisor_gone_ = true;
 }
 
-void WorkerSide::SetPhase(Phase phase, int64_t now_ns) {
+void WorkerSide::Core::SetPhase(Phase phase, int64_t now_ns) {
   // relaxed: for display; no decision depends on it.
   slot_->phase.store(PackPhase(phase, now_ns), std::memory_order_relaxed);
+}
+
+WorkerSide::WorkerSide(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+WorkerSide::WorkerSide(WorkerSide&&) noexcept = default;
+WorkerSide::~WorkerSide() = default;
+
+WorkerEvent WorkerSide::Next(Deadline deadline) {
+  return core_->Next(deadline);
+}
+void WorkerSide::ShowEnv(uint32_t env) {
+  // relaxed: for display.
+  core_->slot_->env.store(env, std::memory_order_relaxed);
+}
+SharedWord<uint32_t>* WorkerSide::shown_env() { return &core_->slot_->env; }
+void WorkerSide::CountSteps(uint64_t steps) {
+  AddTo(&core_->slot_->steps, steps);
+}
+void WorkerSide::Fail(uint32_t env, absl::string_view text) {
+  core_->Fail(env, text);
+}
+void WorkerSide::Finish() { core_->Finish(); }
+void WorkerSide::Acknowledge() { core_->Acknowledge(); }
+ExchangeKind WorkerSide::kind() const { return core_->kind_; }
+AutoresetMode WorkerSide::autoreset_mode() const {
+  return core_->autoreset_mode_;
+}
+std::optional<uint64_t> WorkerSide::first_seed() const {
+  return core_->first_seed_;
+}
+bool WorkerSide::restarted() const { return core_->restarted_; }
+uint32_t WorkerSide::worker() const { return core_->worker_; }
+uint32_t WorkerSide::first_env() const { return core_->rows_.first_env; }
+uint32_t WorkerSide::num_envs() const { return core_->rows_.num_envs; }
+const StepArrays& WorkerSide::arrays() const { return core_->arrays_; }
+const std::shared_ptr<const RegionMapping>& WorkerSide::mapping() const {
+  return core_->mapping_;
 }
 
 }  // namespace tandem

@@ -28,14 +28,9 @@
 #include "base/clock.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/memory/attached_region.h"
-#include "transport/memory/region_lock.h"
 #include "transport/memory/region_mapping.h"
 #include "transport/session/step_arrays.h"
-#include "transport/session/worker_election.h"
-#include "transport/wait/doorbell.h"
 #include "transport/wait/wait_strategy.h"
-#include "transport/wait/waiter.h"
 
 namespace tandem {
 
@@ -77,7 +72,7 @@ class WorkerSide {
   //  - kPeerGone: the supervisor is gone.
   static absl::StatusOr<WorkerSide> Attach(int fd, uint32_t worker,
                                            const Options& options);
-  WorkerSide(WorkerSide&&) noexcept = default;
+  WorkerSide(WorkerSide&&) noexcept;
   WorkerSide& operator=(WorkerSide&&) = delete;
   // Leaves the slot, and wakes the supervisor.
   ~WorkerSide();
@@ -87,12 +82,9 @@ class WorkerSide {
   WorkerEvent Next(Deadline deadline);
 
   // Shows the environment in work, for display.
-  void ShowEnv(uint32_t env) {
-    // relaxed: for display.
-    slot_->env.store(env, std::memory_order_relaxed);
-  }
+  void ShowEnv(uint32_t env);
   // The word of ShowEnv.
-  SharedWord<uint32_t>* shown_env() { return &slot_->env; }
+  SharedWord<uint32_t>* shown_env();
   // Adds steps of environments, for display.
   void CountSteps(uint64_t steps);
 
@@ -112,78 +104,29 @@ class WorkerSide {
   void Acknowledge();
 
   // The kind of the exchange.
-  ExchangeKind kind() const { return kind_; }
+  ExchangeKind kind() const;
   // Of the client that attached last; kSameStep before the first.
-  AutoresetMode autoreset_mode() const { return autoreset_mode_; }
+  AutoresetMode autoreset_mode() const;
   // Of kReset: environment i gets the seed `*first_seed + i`; nullopt: none.
-  std::optional<uint64_t> first_seed() const { return first_seed_; }
+  std::optional<uint64_t> first_seed() const;
   // Whether this worker has replaced one that died, and has not reset its
   // environments since. Its first exchange, lane or kReset resets them all,
   // instead of a step.
-  bool restarted() const { return restarted_; }
+  bool restarted() const;
 
-  uint32_t worker() const { return worker_; }
-  uint32_t first_env() const { return rows_.first_env; }
-  uint32_t num_envs() const { return rows_.num_envs; }
+  uint32_t worker() const;
+  uint32_t first_env() const;
+  uint32_t num_envs() const;
   // Of all environments; only the rows of this worker's are its own.
-  const StepArrays& arrays() const { return arrays_; }
-  const std::shared_ptr<const RegionMapping>& mapping() const {
-    return mapping_;
-  }
+  const StepArrays& arrays() const;
+  const std::shared_ptr<const RegionMapping>& mapping() const;
 
  private:
-  class Watch;
+  struct Core;
 
-  WorkerSide(RegionParts parts, RegionLock lock,
-             std::shared_ptr<const RegionMapping> mapping, uint32_t worker,
-             WaitStrategy wait);
-  bool Ready() const;
-  bool HasExchange() const;
-  bool HasLane() const;
-  WorkerEvent Take(int64_t seen_at_ns);
-  WorkerEvent TakeOrder(uint32_t order, int64_t seen_at_ns);
-  void ContinueOrder();
-  void BeginOrder(WorkerOrder kind, uint64_t value);
-  WorkerEvent TakeExchange(int64_t seen_at_ns);
-  void FinishExchange(int64_t now_ns);
-  void FinishLane();
-  void NoteFailure(uint64_t number, SharedWord<uint64_t>* word) const;
-  void EndWork(int64_t now_ns);
-  void CheckSupervisorNowAndThen(int64_t now_ns);
-  void SetPhase(Phase phase, int64_t now_ns);
+  explicit WorkerSide(std::unique_ptr<Core> core);
 
-  static constexpr int64_t kCheckSupervisorNs = 100'000'000;
-
-  RegionLock lock_;
-  std::shared_ptr<const RegionMapping> mapping_;
-  LrbcHeader* header_;
-  WorkersHeader* head_;
-  WorkerSlot* slot_;
-  const uint32_t worker_;
-  const WorkerRows rows_;
-  StepArrays arrays_;
-  WorkerElection election_;
-  Waiter waiter_;
-  Doorbell engine_bell_;
-  Doorbell client_bell_;
-
-  // Private truth: the region's copies can be scribbled over.
-  uint64_t count_;      // exchanges completed
-  uint64_t lane_;       // lanes completed
-  uint32_t took_;       // the last order that was carried out
-  uint32_t order_ = 0;  // the one in work
-  bool going_ = false;  // whether it takes exchanges
-  bool restarted_;
-  bool resets_ = false;    // in a kReset or kSeededReset order
-  bool finishes_ = false;  // the exchange is that of a kFinish order
-  bool in_lane_ = false;
-  bool failed_ = false;
-  bool supervisor_gone_ = false;
-  ExchangeKind kind_ = ExchangeKind::kStep;
-  AutoresetMode autoreset_mode_ = AutoresetMode::kSameStep;
-  std::optional<uint64_t> first_seed_;
-  int64_t taken_at_ns_ = 0;
-  int64_t supervisor_checked_ns_ = 0;
+  std::unique_ptr<Core> core_;  // nullptr: moved from
 };
 
 }  // namespace tandem

@@ -23,6 +23,7 @@
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/phase_word.h"
+#include "transport/session/supervisor_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/held_workers.h"
 #include "transport/session/testing/worker_rig.h"
@@ -174,8 +175,10 @@ TEST(Workers, AFailureInWhichAPredecessorDiedIsForgotten) {
   slot->failed_lane.store(slot->lane_done.load(std::memory_order_relaxed) + 1,
                           std::memory_order_relaxed);
   std::vector<uint32_t> ready = {0, 1};
-  ASSERT_EQ(client.SendLanes(ready, client.arrays().actions), ErrorCode::kOk);
-  EXPECT_EQ(client.RecvLanes(2, Deadline::After(20), &ready), ErrorCode::kOk);
+  ASSERT_EQ(client.lanes().Send(ready, client.arrays().actions),
+            ErrorCode::kOk);
+  EXPECT_EQ(client.lanes().Recv(2, Deadline::After(20), &ready),
+            ErrorCode::kOk);
 }
 
 TEST(Workers, AnExceptionIsAnErrorOfItsExchangeOnly) {
@@ -219,8 +222,8 @@ TEST(Workers, ALongErrorTextKeepsItsEnd) {
 
 TEST(Workers, TheSupervisorSpreadsTheFirstSeed) {
   const std::string name = UniqueRegionName("workers");
-  absl::StatusOr<EngineSide> side =
-      EngineSide::Create(name, WorkerSpec(2, 2), {});
+  absl::StatusOr<SupervisorSide> side =
+      SupervisorSide::Create(name, WorkerSpec(2, 2), {});
   ASSERT_TRUE(side.ok()) << side.status();
   std::vector<std::unique_ptr<CountingWorker>> workers;
   for (uint32_t worker = 0; worker < 2; ++worker) {
@@ -230,13 +233,13 @@ TEST(Workers, TheSupervisorSpreadsTheFirstSeed) {
     workers.push_back(std::make_unique<CountingWorker>(*std::move(mine)));
   }
   side->ResetWorkers(40);
-  EXPECT_EQ(side->Next(Deadline::Now()), EngineEvent::kTimedOut);
+  EXPECT_EQ(side->Next(Deadline::Now()), SupervisorEvent::kTimedOut);
   for (const auto& worker : workers) {
     EXPECT_FALSE(worker->side().restarted());
     EXPECT_EQ(worker->ServeOnce(Deadline::After(20)), WorkerEvent::kReset);
     EXPECT_EQ(worker->seeds().back(), 40u);
   }
-  EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kWorkersReady);
+  EXPECT_EQ(side->Next(Deadline::After(20)), SupervisorEvent::kWorkersReady);
   EXPECT_TRUE(side->Open().ok());
   EXPECT_EQ(workers[0]->ServeOnce(Deadline::After(0.001)),
             WorkerEvent::kTimedOut);  // it has taken the order to go
@@ -246,11 +249,11 @@ TEST(Workers, APauseHoldsExchanges) {
   const std::string name = UniqueRegionName("workers");
   WorkerRig rig(name, WorkerSpec(2, 2));
   ClientSide client = AttachOrFail(name);
-  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
+  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
   AwaitHeldWorkers(client);
   ASSERT_EQ(client.Send(std::vector<float>{1, 2}), ErrorCode::kOk);
   EXPECT_EQ(client.Recv(Deadline::After(0.05)), ErrorCode::kStepTimeout);
-  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
+  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
   EXPECT_EQ(client.arrays().obs[4], 2);
 }
@@ -260,7 +263,7 @@ TEST(Workers, AMessageComesBetweenExchanges) {
   WorkerRig rig(name, WorkerSpec(2, 2));
   ClientSide client = AttachOrFail(name);
   for (int i = 1; i <= 20; ++i) {
-    rig.OnSupervisor([](EngineSide& side) { side.MessageWorkers(); });
+    rig.OnSupervisor([](SupervisorSide& side) { side.MessageWorkers(); });
     ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
     ExpectRows(client, static_cast<float>(i), 1);
   }
@@ -302,7 +305,7 @@ TEST(Workers, ATimeoutNamesTheWorkersThatAreNotDone) {
   const std::string name = UniqueRegionName("workers");
   WorkerRig rig(name, WorkerSpec(4, 2));
   ClientSide client = AttachOrFail(name);
-  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
+  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
   AwaitHeldWorkers(client);
   ASSERT_EQ(client.Send(std::vector<float>(4, 1)), ErrorCode::kOk);
   ASSERT_EQ(client.Recv(Deadline::After(0.05)), ErrorCode::kStepTimeout);
@@ -310,14 +313,14 @@ TEST(Workers, ATimeoutNamesTheWorkersThatAreNotDone) {
   EXPECT_TRUE(absl::StrContains(text, "of 2 workers are done")) << text;
   EXPECT_TRUE(absl::StrContains(text, "not done: worker ")) << text;
   EXPECT_EQ(client.AwaitedWorkers(), std::vector<uint32_t>({0, 1}));
-  rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(false); });
+  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
 }
 
 TEST(Workers, ASlotHasOneWorker) {
   const std::string name = UniqueRegionName("workers");
-  absl::StatusOr<EngineSide> side =
-      EngineSide::Create(name, WorkerSpec(2, 2), {});
+  absl::StatusOr<SupervisorSide> side =
+      SupervisorSide::Create(name, WorkerSpec(2, 2), {});
   ASSERT_TRUE(side.ok()) << side.status();
   const int fd = side->region().fd();
   auto first =
@@ -339,8 +342,8 @@ TEST(Workers, ASlotHasOneWorker) {
 
 TEST(Workers, AWorkerSeesThatItsSupervisorIsGone) {
   const std::string name = UniqueRegionName("workers");
-  auto side = std::make_unique<EngineSide>(
-      EngineSide::Create(name, WorkerSpec(1, 1), {}).value());
+  auto side = std::make_unique<SupervisorSide>(
+      SupervisorSide::Create(name, WorkerSpec(1, 1), {}).value());
   WorkerSide worker = WorkerSide::Attach(side->region().fd(), 0, {}).value();
   EXPECT_EQ(worker.Next(Deadline::After(0.01)), WorkerEvent::kTimedOut);
   side.reset();
@@ -354,10 +357,10 @@ class TakeOver : public testing::Test {
   static constexpr uint32_t kWorkers = 3;
 
   void SetUp() override {
-    absl::StatusOr<EngineSide> side = EngineSide::Create(
+    absl::StatusOr<SupervisorSide> side = SupervisorSide::Create(
         UniqueRegionName("take-over"), WorkerSpec(kWorkers, kWorkers), {});
     ASSERT_TRUE(side.ok()) << side.status();
-    side_ = std::make_unique<EngineSide>(*std::move(side));
+    side_ = std::make_unique<SupervisorSide>(*std::move(side));
     header_ = side_->mapping()->header();
     head_ = side_->mapping()->At<WorkersHeader>(header_->workers_offset);
     slots_ = side_->mapping()->At<WorkerSlot>(WorkerSlotOffset(*header_, 0));
@@ -374,7 +377,8 @@ class TakeOver : public testing::Test {
   }
   void AwaitPublished() {
     AwaitTrue([this] {
-      EXPECT_EQ(side_->Next(Deadline::After(0.001)), EngineEvent::kTimedOut);
+      EXPECT_EQ(side_->Next(Deadline::After(0.001)),
+                SupervisorEvent::kTimedOut);
       return IsPublished();
     });
     EXPECT_EQ(header_->exchange_kind.load(std::memory_order_relaxed), 0u);
@@ -382,13 +386,13 @@ class TakeOver : public testing::Test {
   // Lets the supervisor look several times.
   void ExpectNotPublished() {
     for (int i = 0; i < 5; ++i) {
-      EXPECT_EQ(side_->Next(Deadline::After(0.01)), EngineEvent::kTimedOut);
+      EXPECT_EQ(side_->Next(Deadline::After(0.01)), SupervisorEvent::kTimedOut);
       EXPECT_FALSE(IsPublished());
     }
     EXPECT_EQ(header_->exchange_kind.load(std::memory_order_relaxed), 1u);
   }
 
-  std::unique_ptr<EngineSide> side_;
+  std::unique_ptr<SupervisorSide> side_;
   LrbcHeader* header_ = nullptr;
   WorkersHeader* head_ = nullptr;
   WorkerSlot* slots_ = nullptr;

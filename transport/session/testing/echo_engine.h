@@ -105,10 +105,6 @@ class EchoEngine {
         case EngineEvent::kInterrupted:
         case EngineEvent::kAttendants:
         case EngineEvent::kRpcs:
-        case EngineEvent::kWorkersReady:
-        case EngineEvent::kWorkersAnswered:
-        case EngineEvent::kWorkerDied:
-        case EngineEvent::kInput:
           break;
       }
     }

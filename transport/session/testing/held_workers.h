@@ -3,7 +3,7 @@
 // Data flow: the words of orders and acknowledgements -> the test goes on.
 // Ownership: the test has the client; the supervisor is on another thread.
 //
-//   rig.OnSupervisor([](EngineSide& side) { side.ShowPaused(true); });
+//   rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
 //   AwaitHeldWorkers(client);
 
 #ifndef TANDEM_TRANSPORT_SESSION_TESTING_HELD_WORKERS_H_

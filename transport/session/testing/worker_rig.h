@@ -35,8 +35,8 @@
 #include "schema/layout/lrbc.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/client_side.h"
-#include "transport/session/engine_side.h"
 #include "transport/session/step_arrays.h"
+#include "transport/session/supervisor_side.h"
 #include "transport/session/worker_side.h"
 
 namespace tandem {
@@ -157,7 +157,7 @@ class WorkerRig {
       : options_(options), side_(Create(name, spec)) {
     for (uint32_t worker = 0; worker < spec.workers; ++worker) Start(worker);
     side_->ResetWorkers(options_.seed);
-    EXPECT_EQ(Await(), EngineEvent::kWorkersReady);
+    EXPECT_EQ(Await(), SupervisorEvent::kWorkersReady);
     EXPECT_TRUE(side_->Open().ok());
     supervisor_ = std::thread([this] { Supervise(); });
   }
@@ -174,8 +174,8 @@ class WorkerRig {
   }
 
   // Runs `call` on the supervisor's thread, between two events, and waits.
-  void OnSupervisor(std::function<void(EngineSide&)> call) {
-    std::packaged_task<void(EngineSide&)> task(std::move(call));
+  void OnSupervisor(std::function<void(SupervisorSide&)> call) {
+    std::packaged_task<void(SupervisorSide&)> task(std::move(call));
     std::future<void> done = task.get_future();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -191,11 +191,12 @@ class WorkerRig {
   int answers() const { return answers_; }
 
  private:
-  static std::unique_ptr<EngineSide> Create(const std::string& name,
-                                            const RegionSpec& spec) {
-    absl::StatusOr<EngineSide> side = EngineSide::Create(name, spec, {});
+  static std::unique_ptr<SupervisorSide> Create(const std::string& name,
+                                                const RegionSpec& spec) {
+    absl::StatusOr<SupervisorSide> side =
+        SupervisorSide::Create(name, spec, {});
     EXPECT_TRUE(side.ok()) << side.status();
-    return std::make_unique<EngineSide>(*std::move(side));
+    return std::make_unique<SupervisorSide>(*std::move(side));
   }
 
   void Start(uint32_t worker) {
@@ -209,9 +210,9 @@ class WorkerRig {
         });
   }
 
-  EngineEvent Await() {
-    EngineEvent event = EngineEvent::kTimedOut;
-    while (event == EngineEvent::kTimedOut) {
+  SupervisorEvent Await() {
+    SupervisorEvent event = SupervisorEvent::kTimedOut;
+    while (event == SupervisorEvent::kTimedOut) {
       event = side_->Next(Deadline::After(0.01));
     }
     return event;
@@ -225,20 +226,20 @@ class WorkerRig {
         for (auto& task : std::exchange(tasks_, {})) task(*side_);
       }
       switch (side_->Next(Deadline::After(0.002))) {
-        case EngineEvent::kClientArrived:
+        case SupervisorEvent::kClientArrived:
           ++arrivals_;
           side_->AcknowledgeAttach(absl::OkStatus());
           break;
-        case EngineEvent::kClientLeft:
+        case SupervisorEvent::kClientLeft:
           ++departures_;
           break;
-        case EngineEvent::kBrokenClient:
+        case SupervisorEvent::kBrokenClient:
           ++broken_;
           break;
-        case EngineEvent::kWorkersAnswered:
+        case SupervisorEvent::kWorkersAnswered:
           ++answers_;
           break;
-        case EngineEvent::kWorkerDied: {
+        case SupervisorEvent::kWorkerDied: {
           const uint32_t worker = side_->dead_worker();
           ++deaths_;
           if (!options_.restarts) {
@@ -258,11 +259,11 @@ class WorkerRig {
   }
 
   const Options options_;
-  std::unique_ptr<EngineSide> side_;
+  std::unique_ptr<SupervisorSide> side_;
   std::vector<std::thread> workers_;
   std::thread supervisor_;
   std::mutex mutex_;
-  std::vector<std::packaged_task<void(EngineSide&)>> tasks_;
+  std::vector<std::packaged_task<void(SupervisorSide&)>> tasks_;
   std::atomic<bool> stops_{false};
   std::atomic<int> arrivals_{0}, departures_{0}, broken_{0}, deaths_{0},
       answers_{0};

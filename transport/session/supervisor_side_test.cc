@@ -1,6 +1,8 @@
 // The supervisor's orders: what a new client, one that left, a scribbled word
 // or a stop leads to.
 
+#include "transport/session/supervisor_side.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,7 +25,6 @@
 #include "transport/memory/region_lock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
-#include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
 #include "transport/session/worker_side.h"
@@ -82,17 +83,17 @@ class Orders : public testing::Test {
   static constexpr uint32_t kWorkers = 2;
 
   void SetUp() override {
-    absl::StatusOr<EngineSide> side = EngineSide::Create(
+    absl::StatusOr<SupervisorSide> side = SupervisorSide::Create(
         UniqueRegionName("orders"), WorkerSpec(kWorkers, kWorkers), {});
     ASSERT_TRUE(side.ok()) << side.status();
-    side_ = std::make_unique<EngineSide>(*std::move(side));
+    side_ = std::make_unique<SupervisorSide>(*std::move(side));
     header_ = side_->mapping()->header();
     head_ = side_->mapping()->At<WorkersHeader>(header_->workers_offset);
     for (uint32_t worker = 0; worker < kWorkers; ++worker) {
       workers_.push_back(AttachWorker(worker));
     }
     side_->ResetWorkers(std::nullopt);
-    PumpUntil(EngineEvent::kWorkersReady);
+    PumpUntil(SupervisorEvent::kWorkersReady);
     ASSERT_TRUE(side_->Open().ok());
     PumpUntilAll(WorkerOrder::kGo);
   }
@@ -106,13 +107,13 @@ class Orders : public testing::Test {
   }
 
   // Lets all act once; returns the supervisor's event.
-  EngineEvent Pump() {
+  SupervisorEvent Pump() {
     for (const auto& worker : workers_) {
       if (worker != nullptr) (void)worker->ServeOnce(Deadline::Now());
     }
     return side_->Next(Deadline::Now());
   }
-  void PumpUntil(EngineEvent event) {
+  void PumpUntil(SupervisorEvent event) {
     while (Pump() != event) {
     }
   }
@@ -130,9 +131,9 @@ class Orders : public testing::Test {
              head_->order.load(std::memory_order_relaxed);
     };
     while (order_kind() != order || !acknowledged(0) || !acknowledged(1)) {
-      EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+      EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
     }
-    EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+    EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
   }
 
   // What a client does before it waits for the acknowledgement.
@@ -150,7 +151,7 @@ class Orders : public testing::Test {
   void AdmitClient(AutoresetMode mode) {
     TakeClientSlot(1);
     SayHello(mode);
-    PumpUntil(EngineEvent::kClientArrived);
+    PumpUntil(SupervisorEvent::kClientArrived);
     side_->AcknowledgeAttach(absl::OkStatus());
     PumpUntilAll(WorkerOrder::kGo);
   }
@@ -163,12 +164,12 @@ class Orders : public testing::Test {
         header_->frame_seq.load(std::memory_order_relaxed) + 1;
     header_->action_seq.store(next, std::memory_order_release);
     while (header_->frame_seq.load(std::memory_order_acquire) != next) {
-      EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+      EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
     }
   }
   float count(uint32_t env) const { return side_->arrays().obs[3 * env]; }
 
-  std::unique_ptr<EngineSide> side_;
+  std::unique_ptr<SupervisorSide> side_;
   LrbcHeader* header_ = nullptr;
   WorkersHeader* head_ = nullptr;
   std::vector<std::unique_ptr<CountingWorker>> workers_;
@@ -186,12 +187,12 @@ TEST_F(Orders, AScribbledCountAtAnAttachDropsThePendingExchange) {
   LeaveClientSlot();
   TakeClientSlot(2);
   SayHello(AutoresetMode::kSameStep);
-  PumpUntil(EngineEvent::kClientArrived);
+  PumpUntil(SupervisorEvent::kClientArrived);
   side_->AcknowledgeAttach(absl::OkStatus());
   EXPECT_EQ(header_->frame_seq.load(std::memory_order_relaxed), 2u);
   side_->ShowPaused(false);
   PumpUntilAll(WorkerOrder::kGo);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
   EXPECT_EQ(count(0), 0);
   EXPECT_EQ(count(1), 0);
   Step(4);
@@ -210,7 +211,7 @@ TEST_F(Orders, NoExchangeIsDoneThatIsSentAfterAPause) {
   EXPECT_EQ(count(0), 0);
   side_->ShowPaused(false);
   PumpUntilAll(WorkerOrder::kGo);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
   EXPECT_EQ(count(0), 1);
 }
 
@@ -221,8 +222,8 @@ TEST_F(Orders, RequestsWaitUntilTheWorkersGo) {
   side_->ShowPaused(false);
   ASSERT_EQ(order_kind(), WorkerOrder::kGo);  // no worker has it yet
   side_->WakeStepThread();
-  EXPECT_EQ(side_->Next(Deadline::After(0.05)), EngineEvent::kTimedOut);
-  PumpUntil(EngineEvent::kFrameWanted);
+  EXPECT_EQ(side_->Next(Deadline::After(0.05)), SupervisorEvent::kTimedOut);
+  PumpUntil(SupervisorEvent::kFrameWanted);
 }
 
 TEST_F(Orders, NoEndAfterAStopIsADeath) {
@@ -232,25 +233,25 @@ TEST_F(Orders, NoEndAfterAStopIsADeath) {
     worker.reset();
   }
   // Longer than the time between two tests of the locks.
-  EXPECT_EQ(side_->Next(Deadline::After(0.3)), EngineEvent::kTimedOut);
+  EXPECT_EQ(side_->Next(Deadline::After(0.3)), SupervisorEvent::kTimedOut);
 }
 
 TEST_F(Orders, AnInputIsAnEventWhileItIsReadable) {
   std::array<int, 2> ends;
   ASSERT_EQ(pipe(ends.data()), 0);
   side_->WatchInput(ends[0]);
-  EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
   ASSERT_EQ(write(ends[1], "x", 1), 1);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(side_->Next(Deadline::After(20)), EngineEvent::kInput);
+    EXPECT_EQ(side_->Next(Deadline::After(20)), SupervisorEvent::kInput);
   }
   char byte;
   ASSERT_EQ(read(ends[0], &byte, 1), 1);
-  EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
   close(ends[1]);
-  EXPECT_EQ(side_->Next(Deadline::After(20)), EngineEvent::kInput);
+  EXPECT_EQ(side_->Next(Deadline::After(20)), SupervisorEvent::kInput);
   side_->WatchInput(-1);
-  EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
   close(ends[0]);
 }
 
@@ -259,17 +260,17 @@ TEST_F(Orders, AnInputComesWhileAnOrderIsNotCarriedOut) {
   ASSERT_EQ(pipe(ends.data()), 0);
   side_->WatchInput(ends[0]);
   side_->MessageWorkers();
-  EXPECT_EQ(side_->Next(Deadline::Now()), EngineEvent::kTimedOut);
+  EXPECT_EQ(side_->Next(Deadline::Now()), SupervisorEvent::kTimedOut);
   ASSERT_EQ(order_kind(), WorkerOrder::kHold);
   close(ends[1]);
-  EXPECT_EQ(side_->Next(Deadline::After(20)), EngineEvent::kInput);
+  EXPECT_EQ(side_->Next(Deadline::After(20)), SupervisorEvent::kInput);
   // An input that stays readable holds up no order.
-  EngineEvent event = EngineEvent::kInput;
-  while (event != EngineEvent::kWorkersAnswered) {
+  SupervisorEvent event = SupervisorEvent::kInput;
+  while (event != SupervisorEvent::kWorkersAnswered) {
     event = Pump();
-    EXPECT_TRUE(event == EngineEvent::kInput ||
-                event == EngineEvent::kTimedOut ||
-                event == EngineEvent::kWorkersAnswered);
+    EXPECT_TRUE(event == SupervisorEvent::kInput ||
+                event == SupervisorEvent::kTimedOut ||
+                event == SupervisorEvent::kWorkersAnswered);
   }
   close(ends[0]);
 }
@@ -277,14 +278,14 @@ TEST_F(Orders, AnInputComesWhileAnOrderIsNotCarriedOut) {
 TEST_F(Orders, NoOrderFollowsAStop) {
   TakeClientSlot(1);
   SayHello(AutoresetMode::kSameStep);
-  PumpUntil(EngineEvent::kClientArrived);
+  PumpUntil(SupervisorEvent::kClientArrived);
   side_->StopWorkers();
   side_->AcknowledgeAttach(absl::OkStatus());
   EXPECT_EQ(order_kind(), WorkerOrder::kStop);
   for (auto& worker : workers_) {
     EXPECT_EQ(worker->ServeOnce(Deadline::After(20)), WorkerEvent::kStop);
   }
-  EXPECT_EQ(Pump(), EngineEvent::kTimedOut);
+  EXPECT_EQ(Pump(), SupervisorEvent::kTimedOut);
   EXPECT_EQ(order_kind(), WorkerOrder::kStop);
 }
 
@@ -293,17 +294,17 @@ TEST_F(Orders, ADepartureLeavesTheLabelsOfTheNextClient) {
   LeaveClientSlot();
   // The supervisor alone, until it has seen that.
   while (order_kind() != WorkerOrder::kHold) {
-    EXPECT_EQ(side_->Next(Deadline::Now()), EngineEvent::kTimedOut);
+    EXPECT_EQ(side_->Next(Deadline::Now()), SupervisorEvent::kTimedOut);
   }
   TakeClientSlot(77);
-  PumpUntil(EngineEvent::kClientLeft);
+  PumpUntil(SupervisorEvent::kClientLeft);
   EXPECT_EQ(header_->client_pid.load(std::memory_order_relaxed), 77u);
   // Without a next client they are cleared.
   SayHello(AutoresetMode::kSameStep);
-  PumpUntil(EngineEvent::kClientArrived);
+  PumpUntil(SupervisorEvent::kClientArrived);
   side_->AcknowledgeAttach(absl::OkStatus());
   LeaveClientSlot();
-  PumpUntil(EngineEvent::kClientLeft);
+  PumpUntil(SupervisorEvent::kClientLeft);
   EXPECT_EQ(header_->client_pid.load(std::memory_order_relaxed), 0u);
 }
 
@@ -314,7 +315,7 @@ TEST_F(Orders, ARefusedClientDoesNotHideADeparture) {
   // Both, before the supervisor looks.
   LeaveClientSlot();
   SayHello(static_cast<AutoresetMode>(7));
-  PumpUntil(EngineEvent::kClientLeft);
+  PumpUntil(SupervisorEvent::kClientLeft);
   EXPECT_EQ(count(0), 0);
   EXPECT_EQ(count(1), 0);
   EXPECT_EQ(header_->attach_ack.load(std::memory_order_relaxed),
