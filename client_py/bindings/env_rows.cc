@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/numpy_arrays.h"
-#include "client_py/bindings/one_call.h"
 #include "schema/layout/field.h"
 
 namespace tandem {

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "client_py/bindings/errors.h"
-#include "client_py/bindings/table_packer.h"
 #include "client_py/bindings/table_values.h"
 #include "flatbuffers/flatbuffers.h"
 #include "flatbuffers/minireflect.h"

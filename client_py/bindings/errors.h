@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/error.h"
 
 namespace tandem {
 
@@ -26,6 +27,31 @@ namespace tandem {
 // Returns the table's rows: (number, name, absl code's number, class or None,
 // meaning).
 pybind11::tuple ErrorTable();
+
+// Refuses a call on an object while another one runs: Python code in a call may
+// release the GIL, and so another thread, or that code, may call the same
+// object again. The object owns the flag; all calls need the GIL.
+//
+//   const OneCall call(&busy_);
+class OneCall {
+ public:
+  // Raises ConcurrentUse if another call holds the flag.
+  explicit OneCall(bool* busy) : busy_(busy) {
+    if (*busy) {
+      Raise(MakeError(ErrorCode::kConcurrentUse,
+                      "expected one call at a time, found a call inside "
+                      "another one"),
+            "");
+    }
+    *busy = true;
+  }
+  OneCall(const OneCall&) = delete;
+  OneCall& operator=(const OneCall&) = delete;
+  ~OneCall() { *busy_ = false; }
+
+ private:
+  bool* busy_;
+};
 
 }  // namespace tandem
 

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/numpy_arrays.h"
-#include "client_py/bindings/one_call.h"
 
 namespace tandem {
 namespace py = pybind11;

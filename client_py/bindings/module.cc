@@ -14,19 +14,14 @@
 #include "client_py/bindings/device_copies.h"
 #include "client_py/bindings/env_rows.h"
 #include "client_py/bindings/errors.h"
-#include "client_py/bindings/field_step.h"
 #include "client_py/bindings/fitted_image.h"
 #include "client_py/bindings/info_reader.h"
-#include "client_py/bindings/native_attendant.h"
 #include "client_py/bindings/native_client.h"
 #include "client_py/bindings/native_frames.h"
 #include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/native_worker.h"
 #include "client_py/bindings/region_views.h"
-#include "client_py/bindings/step_method.h"
-#include "client_py/bindings/task_step.h"
 #include "client_py/bindings/vector_step.h"
-#include "client_py/bindings/worker_step.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
@@ -89,64 +84,33 @@ void Property(py::class_<NativeClient>& type, const char* name,
 
 void DefineVectorStep(py::module_& module) {
   py::class_<VectorStep>(module, "VectorStep")
+      .def(py::init([](NativeClient* client, const py::object& observations,
+                       const py::object& final_observations,
+                       const py::object& actions, const py::object& infos,
+                       bool wide, bool copy, uint32_t autoreset,
+                       std::optional<int64_t> choices) {
+             return std::make_unique<VectorStep>(
+                 client, VectorStep::Options{
+                             .observations = observations,
+                             .final_observations = final_observations,
+                             .actions = actions,
+                             .infos = infos,
+                             .wide = wide,
+                             .copy = copy,
+                             .autoreset = static_cast<AutoresetMode>(autoreset),
+                             .choices = choices});
+           }),
+           py::arg("client"), py::arg("observations"),
+           py::arg("final_observations"), py::arg("actions"), py::arg("infos"),
+           py::kw_only(), py::arg("wide") = false, py::arg("copy"),
+           py::arg("autoreset"), py::arg("choices") = py::none(),
+           py::keep_alive<1, 2>())
       .def("step", &VectorStep::Step, py::arg("actions"))
       .def("send", &VectorStep::Send, py::arg("actions"))
       .def("send_chosen", &VectorStep::SendChosen, py::arg("env_ids"))
       .def("recv", &VectorStep::Recv, py::arg("timeout") = py::none())
       .def("expect_reset", &VectorStep::ExpectReset, py::arg("mask"))
       .def("reset_results", &VectorStep::ResetResults);
-  py::class_<TaskStep, VectorStep>(module, "TaskStep")
-      .def(py::init([](NativeClient* client, const py::sequence& infos,
-                       bool wide, bool copy, uint32_t autoreset,
-                       std::optional<int64_t> choices,
-                       const py::function& convert) {
-             return std::make_unique<TaskStep>(
-                 client, TaskStep::Options{
-                             .infos = infos,
-                             .wide = wide,
-                             .copy = copy,
-                             .autoreset = static_cast<AutoresetMode>(autoreset),
-                             .choices = choices,
-                             .convert = convert});
-           }),
-           py::arg("client"), py::arg("infos"), py::arg("wide"),
-           py::arg("copy"), py::arg("autoreset"), py::arg("choices"),
-           py::arg("convert"), py::keep_alive<1, 2>());
-  py::class_<FieldStep, VectorStep>(module, "FieldStep")
-      .def(py::init([](NativeClient* client, const py::sequence& infos,
-                       const py::object& observations,
-                       const py::object& final_observations,
-                       const py::object& actions, bool copy,
-                       uint32_t autoreset) {
-             return std::make_unique<FieldStep>(
-                 client,
-                 FieldStep::Options{
-                     .infos = infos,
-                     .observations = observations,
-                     .final_observations = final_observations,
-                     .actions = actions,
-                     .copy = copy,
-                     .autoreset = static_cast<AutoresetMode>(autoreset)});
-           }),
-           py::arg("client"), py::arg("infos"), py::arg("observations"),
-           py::arg("final_observations"), py::arg("actions"), py::arg("copy"),
-           py::arg("autoreset"), py::keep_alive<1, 2>());
-  py::class_<WorkerStep, VectorStep>(module, "WorkerStep")
-      .def(py::init([](NativeClient* client, const py::object& observations,
-                       const py::object& actions, const py::object& infos,
-                       bool copy, uint32_t autoreset) {
-             return std::make_unique<WorkerStep>(
-                 client,
-                 WorkerStep::Options{
-                     .observations = observations,
-                     .actions = actions,
-                     .infos = infos,
-                     .copy = copy,
-                     .autoreset = static_cast<AutoresetMode>(autoreset)});
-           }),
-           py::arg("client"), py::arg("observations"), py::arg("actions"),
-           py::arg("infos"), py::arg("copy"), py::arg("autoreset"),
-           py::keep_alive<1, 2>());
 }
 
 void DefineEnvRows(py::module_& module) {

@@ -75,6 +75,19 @@ py::dict CheckedValues(RpcMessage* message, rpc::MethodId method,
   return values;
 }
 
+std::unique_ptr<AttendantSide> AttachOrRaise(const std::string& name,
+                                             const std::string& label,
+                                             double timeout_secs) {
+  absl::StatusOr<std::unique_ptr<AttendantSide>> side = WithoutGil([&] {
+    return AttendantSide::Attach(name, {.label = label,
+                                        .timeout_secs = timeout_secs,
+                                        .interrupted = PythonInterrupts});
+  });
+  RaiseWhatPythonRaised();
+  if (!side.ok()) Raise(side.status(), name);
+  return *std::move(side);
+}
+
 }  // namespace
 
 NativeStream::NativeStream(std::shared_ptr<RpcClient> client, uint64_t id,
@@ -151,6 +164,17 @@ std::shared_ptr<RpcClient> NativeRpc::Client() {
   absl::StatusOr<std::shared_ptr<RpcClient>> client = session_.Client();
   if (!client.ok()) Raise(client.status(), side_->name());
   return *std::move(client);
+}
+
+NativeAttendant::NativeAttendant(const std::string& name,
+                                 const std::string& label, double timeout_secs)
+    : side_(AttachOrRaise(name, label, timeout_secs)),
+      rpc_(side_.get(), timeout_secs) {}
+
+void NativeAttendant::Close() {
+  if (std::exchange(closed_, true)) return;
+  rpc_.EndSession();
+  side_->Close();
 }
 
 }  // namespace tandem

@@ -1,7 +1,5 @@
 #include "client_py/bindings/region_views.h"
 
-#include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,12 +11,6 @@
 namespace tandem {
 namespace py = pybind11;
 namespace {
-
-template <typename T>
-py::array_t<T> View(std::span<T> values, std::vector<py::ssize_t> shape,
-                    const py::capsule& keeper) {
-  return py::array_t<T>(std::move(shape), values.data(), keeper);
-}
 
 py::object ImagesView(const StepArrays& arrays, const LrbcHeader& plan,
                       const py::capsule& keeper) {

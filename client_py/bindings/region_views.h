@@ -15,7 +15,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "schema/layout/lrbc.h"
 #include "transport/memory/region_mapping.h"
@@ -28,6 +31,12 @@ using SharedMapping = std::shared_ptr<const RegionMapping>;
 
 // Returns the base of views: it keeps the mapping.
 pybind11::capsule KeeperOf(const SharedMapping& mapping);
+template <typename T>
+pybind11::array_t<T> View(std::span<T> values,
+                          std::vector<pybind11::ssize_t> shape,
+                          const pybind11::capsule& keeper) {
+  return pybind11::array_t<T>(std::move(shape), values.data(), keeper);
+}
 // (role, path) -> NumPy view [num_envs, *shape]; empty without fields. Float32
 // rows are views of the same memory as obs, final_obs and actions.
 pybind11::dict FieldViews(const StepArrays& arrays,

@@ -1,5 +1,5 @@
-#include "client_py/bindings/step_method.h"
-
+// The type of SharedMemoryClient.step: interpreter -> Step ->
+// NativeClient::Step.
 #include <cxxabi.h>
 
 #include "client_py/bindings/native_client.h"

@@ -1,5 +1,4 @@
-#include "client_py/bindings/table_packer.h"
-
+// PackTable: a Python dict to a FlatBuffers table.
 #include <pybind11/numpy.h>
 
 #include <cmath>

@@ -1,7 +1,9 @@
-// TableValues: converts a FlatBuffers table to a Python dict.
+// TableValues: converts a FlatBuffers table to a Python dict. PackTable: the
+// reverse.
 //
-// Data flow: verified bytes -> read by flatc's type table -> dict.
-// Ownership: none; needs the GIL. Results are copies.
+// Data flow: verified bytes -> read by flatc's type table -> dict -> checked by
+// the type table -> builder.
+// Ownership: none; needs the GIL. Results and arguments are copied.
 //
 //   py::dict fields = TableValues(table, rpc::EntityInfoTypeTable());
 
@@ -10,6 +12,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include "absl/strings/string_view.h"
 #include "flatbuffers/flatbuffers.h"
 #include "flatbuffers/minireflect.h"
 
@@ -59,6 +62,16 @@ inline const flatbuffers::TypeTable* RefOf(const flatbuffers::TypeTable* type,
                                            flatbuffers::TypeCode code) {
   return code.sequence_ref < 0 ? nullptr : type->type_refs[code.sequence_ref]();
 }
+
+// Returns the table's offset in `builder`. envelope_values.h has the
+// conversions. Zeros are written, too. Raises InvalidArgument and
+// MessageTooLarge; the message has the field's path, from `name` on. After an
+// error the builder must not be used.
+flatbuffers::Offset<void> PackTable(pybind11::handle fields,
+                                    const flatbuffers::TypeTable* type,
+                                    absl::string_view name,
+                                    absl::string_view region,
+                                    flatbuffers::FlatBufferBuilder* builder);
 
 }  // namespace tandem
 

@@ -34,11 +34,18 @@ auto WithoutGil(Call call) {
 
 // Runs Python's signal handlers; returns true if one raised. The thread keeps
 // the exception for Raise. Takes the GIL.
-bool PythonInterrupts();
+inline bool PythonInterrupts() {
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  const bool interrupts = PyErr_CheckSignals() != 0;
+  PyGILState_Release(gil);
+  return interrupts;
+}
 
 // The caller must call it after every wait: a handler may have raised although
 // the wait succeeded.
-void RaiseWhatPythonRaised();
+inline void RaiseWhatPythonRaised() {
+  if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
+}
 
 }  // namespace tandem
 

@@ -9,43 +9,22 @@
 #include <vector>
 
 #include "client_py/bindings/cuda_array.h"
+#include "client_py/bindings/region_views.h"
 #include "schema/layout/field.h"
 #include "transport/gpu/cuda_prototypes.h"
-#include "transport/memory/region_mapping.h"
-#include "transport/session/field_array.h"
 #include "transport/session/step_arrays.h"
 
 namespace tandem {
 namespace py = pybind11;
 namespace {
 
-using SharedMapping = std::shared_ptr<const RegionMapping>;
 using Shape = std::vector<py::ssize_t>;
-
-template <typename T>
-py::array_t<T> View(std::span<T> values, Shape shape,
-                    const py::capsule& keeper) {
-  return py::array_t<T>(std::move(shape), values.data(), keeper);
-}
 
 template <typename T>
 py::array_t<T> Zeros(const Shape& shape) {
   py::array_t<T> array(shape);
   std::fill_n(array.mutable_data(), array.size(), T{0});
   return array;
-}
-
-py::dict FieldViews(const StepArrays& arrays, const py::capsule& keeper) {
-  py::dict views;
-  for (const FieldArray& field : arrays.fields) {
-    Shape shape = {arrays.num_envs};
-    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-    const py::tuple key =
-        py::make_tuple(py::str(NameOf(field.role)), py::str(field.path));
-    views[key] = py::array(py::dtype(NameOf(field.type)), std::move(shape),
-                           field.data.data(), keeper);
-  }
-  return views;
 }
 
 // Returns a pair for Adaptor.arrays: (role, path) -> CudaArray, and a function
@@ -90,9 +69,7 @@ EngineArrays::EngineArrays(const EngineSide& side,
       make_(std::move(make)),
       cuda_(CudaArraysOf(gpu, num_envs_)) {
   const StepArrays& arrays = side.arrays();
-  const py::capsule keeper(new SharedMapping(side.mapping()), [](void* shared) {
-    delete static_cast<SharedMapping*>(shared);
-  });
+  const py::capsule keeper = KeeperOf(side.mapping());
   region_ = {.obs = View(arrays.obs, {num_envs_, obs_size_}, keeper),
              .actions = View(arrays.actions, {num_envs_, act_size_}, keeper),
              .rewards = View(arrays.rewards, {num_envs_}, keeper),
@@ -100,7 +77,7 @@ EngineArrays::EngineArrays(const EngineSide& side,
              .truncateds = View(arrays.truncateds, {num_envs_}, keeper),
              .infos = View(arrays.infos, {num_envs_, info_size_}, keeper),
              .object = {}};
-  Finish(&region_, FieldViews(arrays, keeper));
+  Finish(&region_, FieldViews(arrays, side.mapping()));
 }
 
 void EngineArrays::Finish(Set* set, const py::dict& fields) const {

@@ -169,7 +169,22 @@ class StepMethod:
           ClientClosed: The client was closed.
         """
 
+# client_py/bindings/vector_step.h documents it.
 class VectorStep:
+    def __init__(
+        self,
+        client: NativeClient,
+        observations: Observations | None,
+        final_observations: Observations | None,
+        actions: Actions | Callable[[Any], NDArray[np.float32]],
+        # Or: name, first column, length, dtype, whether a reset gives it.
+        infos: VectorInfos | Sequence[tuple[str, int, int | None, np.dtype[Any], bool]],
+        *,
+        wide: bool = False,
+        copy: bool,
+        autoreset: int,
+        choices: int | None = None,
+    ) -> None: ...
     def step(
         self, actions: Any
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
@@ -180,43 +195,6 @@ class VectorStep:
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]: ...
     def expect_reset(self, mask: NDArray[np.bool_]) -> None: ...
     def reset_results(self) -> tuple[Any, dict[str, Any]]: ...
-
-class TaskStep(VectorStep):
-    def __init__(
-        self,
-        client: NativeClient,
-        # name, first column, length, dtype, whether a reset gives it
-        infos: Sequence[tuple[str, int, int | None, np.dtype[Any], bool]],
-        wide: bool,
-        copy: bool,
-        autoreset: int,
-        choices: int | None,
-        convert: Callable[[Any], NDArray[np.float32]],
-    ) -> None: ...
-
-class FieldStep(VectorStep):
-    def __init__(
-        self,
-        client: NativeClient,
-        # name, first column, length, dtype, whether a reset gives it
-        infos: Sequence[tuple[str, int, int | None, np.dtype[Any], bool]],
-        observations: Observations,
-        final_observations: Observations,
-        actions: Actions,
-        copy: bool,
-        autoreset: int,
-    ) -> None: ...
-
-class WorkerStep(VectorStep):
-    def __init__(
-        self,
-        client: NativeClient,
-        observations: Observations,
-        actions: Actions,
-        infos: VectorInfos,
-        copy: bool,
-        autoreset: int,
-    ) -> None: ...
 
 # client_py/bindings/native_worker.h documents it.
 class NativeWorker:

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import DTypeLike, NDArray
 
-from tandem._native import AUTORESET_MODES, FieldStep, TaskStep
+from tandem._native import AUTORESET_MODES, VectorStep
 from tandem.arguments import shown
 from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
 from tandem.client import SharedMemoryClient
@@ -106,18 +106,23 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             "render_fps": TASKS.get(self._client.task, OTHER_TASK).render_fps,
         }
 
-    def _make_stepper(self, client: SharedMemoryClient) -> TaskStep | FieldStep:
+    def _make_stepper(self, client: SharedMemoryClient) -> VectorStep:
+        observed: Observations | None = None
+        final: Observations | None = None
+        actions: Actions | None = None
         if not has_rows(client):
-            return self._make_field_stepper(client)
-        single = self._row_actions
-        return TaskStep(
+            observed, final, actions = self._values_in_fields(client)
+        single = self._task.action_space
+        return VectorStep(
             client._native,
+            observed,
+            final,
+            actions or functools.partial(as_floats, self._row_actions, self.num_envs),
             self._task.infos,
-            wide=self._dtype == np.float64,
+            wide=has_rows(client) and self._dtype == np.float64,
             copy=self._copy,
             autoreset=AUTORESET_MODES[client.autoreset_mode.name],
             choices=int(single.n) if isinstance(single, spaces.Discrete) else None,
-            convert=functools.partial(as_floats, single, self.num_envs),
         )
 
     @property
@@ -127,7 +132,7 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         assert isinstance(space, spaces.Box | spaces.Discrete)
         return space
 
-    def _make_field_stepper(self, client: SharedMemoryClient) -> FieldStep:
+    def _values_in_fields(self, client: SharedMemoryClient) -> tuple[Observations, Observations, Actions]:
         def arrays(role: str, space: spaces.Space[Any]) -> dict[str, NDArray[Any]]:
             return {
                 leaf.path: client.fields[role, leaf.path].reshape(self.num_envs, *leaf.shape)
@@ -144,15 +149,7 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
                 f"region {client.name!r}: expected the fields of its spaces {observed} and {acting}, found "
                 f"{list(client.fields)} ({error!r})"
             ) from error
-        return FieldStep(
-            client._native,
-            self._task.infos,
-            self._observations,
-            final,
-            self._actions,
-            copy=self._copy,
-            autoreset=AUTORESET_MODES[client.autoreset_mode.name],
-        )
+        return self._observations, final, self._actions
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]  # as Gymnasium's SyncVectorEnv has it

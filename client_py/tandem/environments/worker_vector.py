@@ -12,7 +12,7 @@ from cloudpickle import cloudpickle
 from numpy.typing import NDArray
 
 from tandem import errors
-from tandem._native import AUTORESET_MODES, NativeClient, WorkerStep
+from tandem._native import AUTORESET_MODES, NativeClient, VectorStep
 from tandem.arguments import shown, text
 from tandem.arguments.arrays import env_indices, seeds_of
 from tandem.client import SharedMemoryClient
@@ -103,7 +103,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def _metadata(self) -> dict[str, Any]:
         return self._workers.metadata
 
-    def _make_stepper(self, client: SharedMemoryClient) -> WorkerStep:
+    def _make_stepper(self, client: SharedMemoryClient) -> VectorStep:
         def arrays(role: str, space: Any) -> Any:
             return arrays_of(client.fields, role, space, 0, self.num_envs)
 
@@ -115,9 +115,10 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         self._lanes = Lanes(client, self._observations, self._actions, self._infos)
         self.__dict__.pop("_halves", None)  # of the client before
         self._batches = None if self._batch_size is None else Batches(self._lanes, self._batch_size)
-        return WorkerStep(
+        return VectorStep(
             client._native,
             self._observations,
+            None,
             self._actions,
             self._infos,
             copy=self._copy,
