@@ -1,6 +1,8 @@
 """Prints the services' methods as the table of docs/commands.md: `python -m tandem.services`."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from tandem.services.agent import Agent
 from tandem.services.camera import Camera
@@ -26,7 +28,7 @@ def table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def _methods(service: type) -> dict[str, object]:
+def _methods(service: type) -> dict[str, Callable[..., Any]]:
     """Returns the public methods, in the order of their definitions; a base class's last."""
     found = {
         name: member
