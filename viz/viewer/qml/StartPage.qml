@@ -70,15 +70,16 @@ Item {
         // its name, as when the run before it ends.
         property bool follows: true
         function follow() { if (follows) positionViewAtIndex(chosen, ListView.Contain) }
+        function followLater() { Qt.callLater(follow) }  // qmllint disable
         readonly property int chosen: page.viewer.chosenRun
-        onChosenChanged: Qt.callLater(follow)
+        onChosenChanged: followLater()
         readonly property string chosenName: page.viewer.runs[page.viewer.chosenRun]?.run ?? ""
         onChosenNameChanged: {
             follows = true
-            Qt.callLater(follow)
+            followLater()
         }
-        onHeightChanged: Qt.callLater(follow)
-        onContentHeightChanged: Qt.callLater(follow)
+        onHeightChanged: followLater()
+        onContentHeightChanged: followLater()
         onMovementStarted: follows = false
 
         delegate: Rectangle {
