@@ -111,7 +111,7 @@ class BadPage(Exception):
 
 def all_pages() -> list[Path]:
     """Returns the pages whose blocks are run, relative to a clone's root, which is the current folder."""
-    return [Path("README.md"), Path("client_py/README.md"), *sorted(Path("docs").glob("*.md"))]
+    return [Path("README.md"), Path("client_py/distribution/README.md"), *sorted(Path("docs").glob("*.md"))]
 
 
 def read_blocks(page: Path) -> list[Block]:

@@ -179,7 +179,7 @@ constexpr Field<FieldReport> kField[] = {
     Of<&FieldReport::offset>("offset", ""),
     Of<&FieldReport::bytes>(
         "bytes",
-        "the [fields](../docs/protocol.md#fields) of the region's table: role "
+        "the [fields](protocol.md#fields) of the region's table: role "
         "such as \"obs\", path such as \"/image\", NumPy's dtype, and the "
         "shape "
         "with `num_envs`; `fields` is empty without a valid table"),
@@ -308,7 +308,7 @@ constexpr Field<Region> kRegion[] = {
     SamePart<kPeer, &Region::client>("client", nullptr, "client", ClientText),
     SamePart<kGpu, &Region::gpu>(
         "gpu",
-        "the engine's arrays on a GPU ([gpu.md](../docs/gpu.md)): `path` such "
+        "the engine's arrays on a GPU ([gpu.md](gpu.md)): `path` such "
         "as \"CUDA IPC\", `device`, `bytes`, `fills_cpu`, and `arrays` with "
         "the "
         "keys of `fields`; null: the engine writes in the region only",

@@ -28,11 +28,11 @@ Inspection SampleSegment() {
 }
 
 TEST(InspectionJson, TheReadmeHasTheTableOfKeys) {
-  std::ifstream file("viz/README.md");
+  std::ifstream file("docs/inspector.md");
   std::stringstream readme;
   readme << file.rdbuf();
   EXPECT_TRUE(absl::StrContains(readme.str(), KeysTable()))
-      << "next: put the output of tools/inspect --keys into viz/README.md:\n"
+      << "next: put the output of tools/inspect --keys into docs/inspector.md:\n"
       << KeysTable();
 }
 

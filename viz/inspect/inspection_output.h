@@ -1,4 +1,4 @@
-// An inspection as lines for users, and as one JSON object. viz/README.md lists
+// An inspection as lines for users, and as one JSON object. docs/inspector.md lists
 // the keys.
 //
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
