@@ -169,16 +169,22 @@ def __getattr__(name: str) -> Any:
 class _RegistersTasks(importlib.abc.MetaPathFinder):
     """Registers the tasks after the import of Gymnasium, if that comes after the import of this package."""
 
+    _asks = False  # the finders behind this one
+
     def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> Any:
         """Returns the spec of Gymnasium, whose loader also registers the tasks; None: of another module."""
-        if fullname != "gymnasium":
+        if fullname != "gymnasium" or self._asks:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._asks = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._asks = False
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
+                sys.meta_path.remove(self)
                 execute(module)
                 importlib.import_module(_REGISTRATION)
 

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import pickle
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,15 @@ def test_error_is_also_a_builtin_exception(error_class: type[tandem.TandemError]
     """The class derives from the builtin, so that `except TimeoutError` and the others work."""
     with pytest.raises(builtin):
         raise error_class("expected")
+
+
+def test_fields_survive_pickling() -> None:
+    """An error of another process, such as a node of a Ray cluster, says the same."""
+    ended, refused = errors.PeerGone("expected it alive"), errors.InvalidArgument.of("task", "expected an id")
+    ended.worker, ended.env_ids = 1, (2, 3)
+    assert vars(pickle.loads(pickle.dumps(ended))) == {"worker": 1, "env_ids": (2, 3)}
+    assert vars(pickle.loads(pickle.dumps(refused))) == {"argument": "task", "reason": "expected an id"}
+    assert str(refused) == "task: expected an id"
 
 
 def _texts_that_are_read(tree: ast.AST) -> list[int]:

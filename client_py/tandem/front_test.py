@@ -64,7 +64,13 @@ def test_an_import_of_the_package_imports_the_standard_library_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "imports", ["tandem, gymnasium", "gymnasium, tandem", "tandem.environments.registration, gymnasium"]
+    "imports",
+    [
+        "tandem, gymnasium",
+        "gymnasium, tandem",
+        "tandem.environments.registration, gymnasium",
+        "tandem, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium",  # is it installed?
+    ],
 )
 def test_gymnasium_knows_the_tasks_in_either_order_of_imports(imports: str) -> None:
     """Tandem registers them when both are imported, also if a module of its own imports Gymnasium."""

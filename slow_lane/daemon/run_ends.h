@@ -9,7 +9,7 @@
 //   RunEnds ends(options, &loop, &runs, &starter, store, hub);
 //   ends.WorkerEnded(run, message);
 //   ends.Cancel(run, [](const absl::Status& status) { ... });
-//   ends.CheckLimits(run);
+//   ends.CheckLimits(run, absl::Seconds(1));
 //
 // The states of a run on the way to its end, and where a call leads from them;
 // "-": no effect.

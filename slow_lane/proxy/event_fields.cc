@@ -162,6 +162,7 @@ LineRules::LineRules() : names_(std::begin(kMoreNames), std::end(kMoreNames)) {
   });
   absl::c_sort(names_);
   names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
+  if (names_.size() > EventFields::kMostNames) std::abort();  // a bit for each
   // Searches the factor with which each name has a slot of its own.
   bool unique = false;
   while (!unique) {

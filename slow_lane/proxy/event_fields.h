@@ -84,6 +84,8 @@ struct FieldValue {
 
 class EventFields {
  public:
+  static constexpr size_t kMostNames = 64;
+
   // Returns false if the line is not a JSON object within the limits of
   // event_line.h (the depth is the parser's, minus one), or has a known field
   // twice; `reason` has the cause. `line` must have simdjson's padding after
@@ -99,8 +101,6 @@ class EventFields {
   bool HasAny(uint64_t mask) const { return (present_ & mask) != 0; }
 
  private:
-  static constexpr size_t kMostNames = 64;
-
   uint64_t present_ = 0;  // a bit for each name
   std::array<FieldValue, kMostNames> values_;
 };

@@ -327,7 +327,12 @@ constexpr OptionalSection kOptionalSections[] = {
        return kAttendantSlots * AttendantSlotBytes(header.attendant_ring_size);
      }},
     {"image slots", kFeatureImageSlots, &LrbcHeader::image_slots_offset,
-     [](const RegionSpec& spec, LrbcHeader* header, Problems*) {
+     [](const RegionSpec& spec, LrbcHeader* header, Problems* problems) {
+       if (spec.image_slot_bytes > kMaxImageSlotBytes) {
+         CheckRange("image_slot_bytes", spec.image_slot_bytes, 0,
+                    kMaxImageSlotBytes, problems);
+         return true;
+       }
        header->image_slot_bytes =
            static_cast<uint32_t>(AlignUp(spec.image_slot_bytes));
        header->image_slots_crc32 = ImageSlotsCrc(*header);
@@ -355,6 +360,10 @@ constexpr OptionalSection kOptionalSections[] = {
     {"workers", kFeatureWorkers, &LrbcHeader::workers_offset,
      [](const RegionSpec& spec, LrbcHeader* header, Problems*) {
        header->num_workers = spec.workers;
+       // `check` refuses other numbers: their rows have no place.
+       if (spec.workers == 0 || spec.workers > kMaxWorkers) {
+         return spec.workers != 0;
+       }
        header->workers_crc32 = WorkersCrc(*header, PlanWorkers(*header));
        return spec.workers != 0;
      },

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
@@ -59,8 +60,12 @@ TEST(RegionPlan, ImageSlotsAreRoundedUpAndChecked) {
   wrong.image_slots_crc32 = ImageSlotsCrc(wrong);
   EXPECT_TRUE(absl::StrContains(CheckHeader(wrong, wrong.region_size).message(),
                                 "image slots"));
-  spec.image_slot_bytes = kMaxImageSlotBytes + 1;
-  EXPECT_EQ(CodeOf(PlanRegion(spec, 1).status()), ErrorCode::kInvalidArgument);
+  for (const uint32_t bytes : {kMaxImageSlotBytes + 1, ~0u}) {
+    spec.image_slot_bytes = bytes;
+    const absl::Status status = PlanRegion(spec, 1).status();
+    EXPECT_EQ(CodeOf(status), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat(bytes)));
+  }
 }
 
 RegionSpec WithWorkers(uint32_t envs, uint32_t workers) {
@@ -88,7 +93,7 @@ TEST(RegionPlan, WorkersShareTheEnvironmentsEvenly) {
         CheckHeader(header, header.region_size, {.workers = rows}).ok());
   }
   for (const auto& [envs, workers] :
-       {std::pair{1u, 2u}, {kMaxWorkers + 1, kMaxWorkers + 1}}) {
+       {std::pair{1u, 2u}, {kMaxWorkers + 1, kMaxWorkers + 1}, {1u, ~0u}}) {
     EXPECT_EQ(CodeOf(PlanRegion(WithWorkers(envs, workers), 1).status()),
               ErrorCode::kInvalidArgument);
   }

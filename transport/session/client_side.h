@@ -69,7 +69,8 @@ struct ClientStats {
 //  pending   Send* with kOk; a Recv with      Recv, Reconnect, Close
 //            kStepTimeout or kInterrupted
 //  lanes     a lane is open (LaneSide)        those of lanes(), Reconnect,
-//  Close lost      a call with kPeerGone or         Reconnect, Close
+//                                             Close
+//  lost      a call with kPeerGone or         Reconnect, Close
 //            kBrokenPeer; a failed Reconnect
 //  closed    Close                            Close
 //

@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/open_above_standard_streams.h"
 #include "base/os/unique_fd.h"
 #include "base/printable.h"
 #include "program/listening_sockets.h"
@@ -73,10 +74,10 @@ absl::Status StartDaemon(const std::string& data_dir,
   std::error_code error;  // open's error says more
   std::filesystem::create_directories(std::filesystem::path(log).parent_path(),
                                       error);
-  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const UniqueFd null(OpenAboveStandardStreams("/dev/null", O_RDONLY));
   // Not a pipe of this program's output: that would stay open.
-  const UniqueFd output(
-      open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const UniqueFd output(OpenAboveStandardStreams(
+      log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
   if (!output.valid()) return MakeSystemError("open", log, errno);
   TANDEM_ASSIGN_OR_RETURN(
       const pid_t pid,

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/open_above_standard_streams.h"
 #include "viz/core/matroska_stream.h"
 #include "viz/core/program_start.h"
 
@@ -69,8 +70,8 @@ absl::StatusOr<std::string> FindFfmpeg() {
 absl::StatusOr<std::unique_ptr<Mp4Recorder>> Mp4Recorder::Start(
     const std::string& path) {
   TANDEM_ASSIGN_OR_RETURN(std::string ffmpeg, FindFfmpeg());
-  const UniqueFd file(
-      open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));
+  const UniqueFd file(OpenAboveStandardStreams(
+      path.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0666));
   if (!file.valid()) return MakeSystemError("open", path, errno);
   return std::unique_ptr<Mp4Recorder>(new Mp4Recorder(path, std::move(ffmpeg)));
 }
@@ -160,7 +161,7 @@ absl::Status Mp4Recorder::Spawn(const Frame& frame) {
       "-f",
       "mp4",
       path_};
-  const UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const UniqueFd null(OpenAboveStandardStreams("/dev/null", O_WRONLY));
   TANDEM_ASSIGN_OR_RETURN(
       pid_, StartProgram(std::move(words), {.input = its_input.get(),
                                             .output = null.get(),

@@ -482,13 +482,13 @@ std::string PanelJsonOf(const Inspection& inspection) {
   const StepTimesSnapshot& times =
       is_new ? inspection.rates->step_times : region.step_times;
   rows.push_back({"p50, p99", QuantilesText(times)});
-  return Dump({{"known", !inspection.is_segment && region.has_header},
-               {"rows", std::move(rows)},
-               {"times", BarsOf(times, /*width=*/16)},
-               {"services_on", region.commands ? region.commands->on
-                                               : std::vector<std::string>()},
-               {"services_off", region.commands ? region.commands->off
-                                                : std::vector<std::string>()}});
+  return Dump(
+      {{"known", !inspection.is_segment && region.has_header},
+       {"rows", std::move(rows)},
+       {"times", BarsOf(times, /*width=*/16)},
+       {"services_on", region.commands ? Json(region.commands->on) : Json()},
+       {"services_off",
+        region.commands ? Json(region.commands->off) : Json()}});
 }
 
 }  // namespace tandem

@@ -100,6 +100,7 @@ def test_a_call_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     text = str(caught.value)
     assert re.search(r"call\('ask'\): .* found none of worker 0 \(pid \d+, environments 0 to 1\)", text), text
     assert "WorkerOptions.call_timeout" in text and "in ask" in text
+    assert tuple(caught.value.workers) == (0,)
     with pytest.raises(tandem.StepTimeout, match=r"not done: worker 0 \(pid .*\), calling environment 1 for .* s; "):
         envs.step(_ACTIONS)
     envs.close()

@@ -68,10 +68,11 @@ export class Panel {
   show(report) {
     fill(this.rows, report.rows);
     setText(this.times, report.times);
-    const known = [...report.services_on, ...report.services_off];
+    const on = report.services_on ?? [];
+    const known = report.services_on && [...on, ...report.services_off ?? []];
     for (const [name, box] of this.switches) {
-      if (box.parentElement) box.parentElement.hidden = known.length > 0 && !known.includes(name);
-      if (!box.disabled || !this.app.control) box.checked = report.services_on.includes(name);
+      if (box.parentElement) box.parentElement.hidden = known !== null && !known.includes(name);
+      if (!box.disabled || !this.app.control) box.checked = on.includes(name);
     }
   }
 }

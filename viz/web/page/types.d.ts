@@ -52,12 +52,12 @@ export interface PictureHead {
   png?: boolean;
 }
 
-/** An engine's report: rows of a name and a text. */
+/** An engine's report: rows of a name and a text. Services are null if the engine does not report them. */
 export interface EngineReport {
   rows: [string, string][];
   times: string;
-  services_on: string[];
-  services_off: string[];
+  services_on: string[] | null;
+  services_off: string[] | null;
 }
 
 /** The numbers of a view. */
