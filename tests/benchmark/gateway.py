@@ -54,8 +54,10 @@ def _engine(task: str, name: str) -> contextlib.AbstractContextManager[object]:
 def _gateway(task: str, name: str) -> Iterator[str]:
     """Runs an engine and its gateway; yields the gateway's address."""
     command = [str(_GATEWAY), f"--name={name}", "--listen=127.0.0.1:0", f"--parent={os.getpid()}"]
-    with _engine(task, name), _program(command) as address:
-        yield address
+    with _engine(task, name):
+        tandem.Attendant(name, timeout=_SECS).close()  # waits until the engine serves, for callers that do not
+        with _program(command) as address:
+            yield address
 
 
 @contextlib.contextmanager
