@@ -32,7 +32,8 @@ TEST(InspectionJson, TheReadmeHasTheTableOfKeys) {
   std::stringstream readme;
   readme << file.rdbuf();
   EXPECT_TRUE(absl::StrContains(readme.str(), KeysTable()))
-      << "next: put the output of tools/inspect --keys into docs/inspector.md:\n"
+      << "next: put the output of tools/inspect --keys into "
+         "docs/inspector.md:\n"
       << KeysTable();
 }
 
