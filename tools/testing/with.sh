@@ -2,12 +2,14 @@
 # The tests that need more packages or more time than the others: one function for each name of `tools/test --with`, which
 # sources this file. Each gets the arguments behind `--`.
 
-pytest_by() {  # pytest_by PYTHON ARGUMENT ...: that Python, with the build in front of its packages
-  TANDEM_RUN_BY="$1" tools/python -m pytest -c /dev/null -p no:cacheprovider --import-mode=importlib --rootdir="${root}" -rA "${@:2}"
+pytest_in() {  # pytest_in NAME ARGUMENT ...: in that environment of tools/extra_env, with the build in front of its packages
+  local python
+  python="$(tools/extra_env "$1")"
+  TANDEM_RUN_BY="${python}" tools/python -m pytest -c /dev/null -p no:cacheprovider --import-mode=importlib --rootdir="${root}" -rA "${@:2}"
 }
 
 with_environments() {
-  pytest_by "$(tools/extra_env environments)" tests/environments "$@"
+  pytest_in environments tests/environments "$@"
 }
 
 with_frameworks() {
@@ -30,7 +32,9 @@ with_gpu() {  # the stand-in for the CUDA driver
 
 with_gymnasium() {
   (($# > 0)) || usage_error 'expected a clone of Gymnasium behind --, found nothing'
-  SDL_VIDEODRIVER=dummy MUJOCO_GL=egl TANDEM_RUN_BY="$(tools/extra_env environments)" tools/python \
+  local python
+  python="$(tools/extra_env environments)"
+  SDL_VIDEODRIVER=dummy MUJOCO_GL=egl TANDEM_RUN_BY="${python}" tools/python \
     tests/environments/gymnasiums_tests.py "$(realpath "$1")" "${scratch}" "${@:2}"
 }
 
@@ -50,12 +54,12 @@ with_queries() {
 with_ray() {
   build //slow_lane:daemon
   TANDEM_DAEMON_PROGRAM="${root}/bazel-bin/slow_lane/daemon/tandem-daemon" \
-    PYTHONPATH="${root}${PYTHONPATH:+:${PYTHONPATH}}" pytest_by "$(tools/extra_env ray)" tests/ray "$@"
+    PYTHONPATH="${root}${PYTHONPATH:+:${PYTHONPATH}}" pytest_in ray tests/ray "$@"
 }
 
 with_torch() {
   build //transport/gpu:standin_cuda.so
-  pytest_by "$(tools/extra_env torch)" tests/frameworks/sb3_face_test.py tests/frameworks/torch_test.py "$@"
+  pytest_in torch tests/frameworks/sb3_face_test.py tests/frameworks/torch_test.py "$@"
 }
 
 with_wheel() {  # with_wheel PYTHON ...
