@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/await.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "gateway/grpc_errors.h"
@@ -108,7 +109,7 @@ void RelayStream::OnCancel() {
 void RelayStream::End(const absl::Status& status) {
   {
     std::unique_lock lock(mutex_);
-    Await(&written_, lock, [this] { return !writing_; });
+    Await(written_, lock, [this] { return !writing_; });
     context_->AddTrailingMetadata("tandem-lost-items", absl::StrCat(lost_));
     FreePlace();
   }

@@ -9,7 +9,6 @@
 #ifndef TANDEM_GATEWAY_WORK_QUEUE_H_
 #define TANDEM_GATEWAY_WORK_QUEUE_H_
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -19,16 +18,9 @@
 #include <utility>
 #include <vector>
 
-namespace tandem::gateway {
+#include "base/await.h"
 
-// Blocks until `holds`, under the lock. condition_variable::wait needs a newer
-// libstdc++ than the one that the wheel's platform tag promises.
-template <typename Holds>
-void Await(std::condition_variable* changed, std::unique_lock<std::mutex>& lock,
-           Holds holds) {
-  while (!changed->wait_for(lock, std::chrono::hours(1), holds)) {
-  }
-}
+namespace tandem::gateway {
 
 // Thread-safe.
 class WorkQueue {
@@ -86,7 +78,7 @@ class WorkQueue {
   void Run() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      Await(&added_, lock, [this] { return ending_ || !waiting_.empty(); });
+      Await(added_, lock, [this] { return ending_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
       std::function<void()> work = std::move(waiting_.front());
       waiting_.pop_front();
