@@ -28,13 +28,25 @@ def own_regions() -> list[str]:
     return [name for name, status in regions() if status.st_uid == os.geteuid()]
 
 
+def _maps(pid: int, region: str) -> bool:
+    """Returns whether the process, of this PID namespace, has the region: other namespaces have the same ids."""
+    try:
+        file = (SHM / region).stat()
+        device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
+        return f" {device} {file.st_ino} " in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
+    except PermissionError:  # the process hides its memory
+        return True
+    except OSError:  # it has ended
+        return False
+
+
 def region_to_attach(name: str | None, pid: int | None, attach_timeout: float) -> str:
     """Returns the name of the region that a client's arguments choose.
 
     Args:
       name: The name, in which "{pid}" stands for `pid`; None: the environment variable LUCKY_SHM_NAME, else "tandem".
-      pid: The engine's process id; None: `name` alone chooses. Without a name that has "{pid}", waits until this
-        process serves a region of this user.
+      pid: The engine's process id, in the PID namespace of this process; None: `name` alone chooses. Without a name
+        that has "{pid}", waits until that process serves a region of this user.
       attach_timeout: Seconds to wait.
 
     Raises:
@@ -57,7 +69,7 @@ def region_to_attach(name: str | None, pid: int | None, attach_timeout: float) -
     while True:
         for region in own_regions():
             with contextlib.suppress(TandemError):  # its engine is dead, or it ends now
-                if engine_pid(region) == pid:
+                if engine_pid(region) == pid and _maps(pid, region):
                     return region
         if time.monotonic() >= deadline:
             raise NotReady(

@@ -1,5 +1,6 @@
 """Names of engines by process id, waits for them, and their warnings."""
 
+import os
 import uuid
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +27,14 @@ def test_the_process_id_stands_in_the_name_and_finds_the_engine() -> None:
             tandem.SharedMemoryClient(name)
     with pytest.raises(tandem.NotReady, match=f"process {engine.pid} serves, found none in 0.1 s"):
         tandem.SharedMemoryClient(pid=engine.pid, attach_timeout=0.1)
+
+
+def test_a_process_id_of_another_namespace_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A region whose engine has this process's id in a PID namespace of its own is not this process's region."""
+    with tandem.launch_engine("CartPole-v1"):
+        monkeypatch.setattr("tandem._native.engine_pid", lambda region: os.getpid())
+        with pytest.raises(tandem.NotReady, match=f"process {os.getpid()} serves, found none"):
+            tandem.SharedMemoryClient(pid=os.getpid(), attach_timeout=0.1)
 
 
 def test_a_time_out_of_an_attach_says_how_long_it_waited() -> None:
