@@ -21,40 +21,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tandem import errors as errors
 from tandem._version import __version__ as __version__
-from tandem.errors import (
-    AccessDenied,
-    AlreadyAttached,
-    BrokenPeer,
-    ClientClosed,
-    ConcurrentUse,
-    EngineFailed,
-    EngineStartFailed,
-    EnvFailed,
-    ForkedChild,
-    GpuDriverMissing,
-    GpuDriverTooOld,
-    GpuFailed,
-    GpuOtherContext,
-    GpuOtherDevice,
-    GpuStaleHandle,
-    Interrupted,
-    InvalidAction,
-    InvalidArgument,
-    LayoutMismatch,
-    MessageTooLarge,
-    NoStepPending,
-    NotReady,
-    OutOfSharedMemory,
-    PeerGone,
-    RingEmpty,
-    RingFull,
-    StepPending,
-    StepTimeout,
-    SystemCallFailed,
-    TandemError,
-    Unsupported,
-)
 
 if TYPE_CHECKING:
     from tandem import doctor as doctor
@@ -64,72 +32,27 @@ if TYPE_CHECKING:
     from tandem import services as services
     from tandem import telemetry as telemetry
     from tandem import vector as vector
-    from tandem.attendant import Attendant
-    from tandem.client import AutoresetMode, SharedMemoryClient
-    from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, TaskOptions, WorkerOptions
-    from tandem.engine.process import EngineProcess, launch_engine
-    from tandem.environments.client_vector import EnvironmentClosed, ResetNeeded
-    from tandem.environments.make_vec import list_tasks, make_vec
-    from tandem.environments.vector import SharedMemoryVectorEnv
-    from tandem.fastlane.publishing import publish_frames
-    from tandem.fastlane.reader import FastLaneReader
-    from tandem.serving.command_line import serve_program
-    from tandem.serving.engine import Engine
-    from tandem.serving.serve import serve
-
-__all__ = [
-    "AccessDenied",
-    "AlreadyAttached",
-    "Attendant",
-    "AutoresetMode",
-    "BrokenPeer",
-    "ClientClosed",
-    "ConcurrentUse",
-    "Engine",
-    "EngineFailed",
-    "EngineOptions",
-    "EngineProcess",
-    "EngineStartFailed",
-    "EnvFailed",
-    "EnvironmentClosed",
-    "FastLaneReader",
-    "ForkedChild",
-    "FrameOptions",
-    "GpuDriverMissing",
-    "GpuDriverTooOld",
-    "GpuFailed",
-    "GpuOtherContext",
-    "GpuOtherDevice",
-    "GpuStaleHandle",
-    "ImageOptions",
-    "Interrupted",
-    "InvalidAction",
-    "InvalidArgument",
-    "LayoutMismatch",
-    "MessageTooLarge",
-    "NoStepPending",
-    "NotReady",
-    "OutOfSharedMemory",
-    "PeerGone",
-    "ResetNeeded",
-    "RingEmpty",
-    "RingFull",
-    "SharedMemoryClient",
-    "SharedMemoryVectorEnv",
-    "StepPending",
-    "StepTimeout",
-    "SystemCallFailed",
-    "TandemError",
-    "TaskOptions",
-    "Unsupported",
-    "WorkerOptions",
-    "launch_engine",
-    "list_tasks",
-    "make_vec",
-    "publish_frames",
-    "serve",
-    "serve_program",
-]
+    from tandem.attendant import Attendant as Attendant
+    from tandem.client import AutoresetMode as AutoresetMode
+    from tandem.client import SharedMemoryClient as SharedMemoryClient
+    from tandem.engine.options import EngineOptions as EngineOptions
+    from tandem.engine.options import FrameOptions as FrameOptions
+    from tandem.engine.options import ImageOptions as ImageOptions
+    from tandem.engine.options import TaskOptions as TaskOptions
+    from tandem.engine.options import WorkerOptions as WorkerOptions
+    from tandem.engine.process import EngineProcess as EngineProcess
+    from tandem.engine.process import launch_engine as launch_engine
+    from tandem.environments.client_vector import EnvironmentClosed as EnvironmentClosed
+    from tandem.environments.client_vector import ResetNeeded as ResetNeeded
+    from tandem.environments.make_vec import list_tasks as list_tasks
+    from tandem.environments.make_vec import make_vec as make_vec
+    from tandem.environments.vector import SharedMemoryVectorEnv as SharedMemoryVectorEnv
+    from tandem.errors import *  # noqa: F403, the classes of the table
+    from tandem.fastlane.publishing import publish_frames as publish_frames
+    from tandem.fastlane.reader import FastLaneReader as FastLaneReader
+    from tandem.serving.command_line import serve_program as serve_program
+    from tandem.serving.engine import Engine as Engine
+    from tandem.serving.serve import serve as serve
 
 # Submodule -> names of the front that are imported from it when they are used: the doctor needs none of them, and must
 # start where NumPy or the extension module is broken.
@@ -149,17 +72,22 @@ _FROM = {
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = ("doctor", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector")
+_FRONT = sorted({*errors.NAMES, *" ".join(_FROM.values()).split()})
+if not TYPE_CHECKING:  # checkers read the imports above
+    __all__ = _FRONT
 
 
 def __dir__() -> list[str]:
     """Lists the front."""
-    return [*__all__, *_SUBMODULES]
+    return [*_FRONT, *_SUBMODULES]
 
 
 def __getattr__(name: str) -> Any:
     """Imports a submodule, or a name of the front, when it is first used."""
     if name in _SUBMODULES:
         return importlib.import_module(f"tandem.{name}")
+    if name in errors.NAMES:
+        return getattr(errors, name)
     for module, names in _FROM.items():
         if name in names.split():
             return globals().setdefault(name, getattr(importlib.import_module(f"tandem.{module}"), name))
