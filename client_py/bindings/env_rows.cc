@@ -81,10 +81,7 @@ EnvRows::EnvRows(const Options& options)
       step_name_("step"),
       reset_name_("reset"),
       reset_arguments_(py::make_tuple("seed", "options")),
-      failure_of_(options.failure.is_none()
-                      ? py::module_::import("tandem.workers.env_failures")
-                            .attr("failure")
-                      : options.failure) {
+      failure_of_(options.failure) {
   for (const py::handle env : options.envs) {
     rows_.push_back({.env = py::reinterpret_borrow<py::object>(env),
                      .failure = py::object(),

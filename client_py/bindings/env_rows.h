@@ -48,8 +48,8 @@ class EnvRows {
     // The class of exceptions that stop the worker, such as those that its
     // signal handler raises.
     pybind11::object stop;
-    // What makes the text of a failure; None: the function `failure` of
-    // tandem.workers.env_failures, whose arguments it gets.
+    // What makes the text of a failure, such as the function `failure` of
+    // tandem.workers.env_failures.
     pybind11::object failure;
     uint32_t first_env;  // the number of row 0's environment
     // Whether an earlier worker process had these rows, and died: its episodes

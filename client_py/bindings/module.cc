@@ -143,7 +143,7 @@ void DefineEnvRows(py::module_& module) {
            py::arg("observations"), py::arg("final_observations"),
            py::arg("actions"), py::arg("info_area").noconvert(),
            py::arg("current").noconvert(), py::arg("stop"),
-           py::arg("failure") = py::none(), py::arg("first_env") = 0,
+           py::arg("failure"), py::arg("first_env") = 0,
            py::arg("restarted") = false)
       .def(
           "run",

@@ -234,7 +234,7 @@ class EnvRows:
         # uint32[1]
         current: NDArray[np.uint32],
         stop: type[BaseException],
-        failure: Callable[[gymnasium.Env[Any, Any], int, BaseException, int, int], str] | None = None,
+        failure: Callable[[gymnasium.Env[Any, Any], int, BaseException, int, int], str],
         first_env: int = 0,
         restarted: bool = False,
     ) -> None: ...

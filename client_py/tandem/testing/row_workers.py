@@ -12,6 +12,7 @@ from tandem import _native
 from tandem.spaces.batch_parts import Objects
 from tandem.spaces.batches import Actions, Observations
 from tandem.spaces.fields import layout
+from tandem.workers.env_failures import failure
 from tandem.workers.infos import InfoArea, VectorInfos
 from tandem.workers.row_arrays import RowArrays
 
@@ -78,6 +79,7 @@ class RowWorkers:
                     info_area=area,
                     current=self.current[worker : worker + 1],
                     stop=Stop,
+                    failure=failure,
                     first_env=first,
                 )
             )

@@ -16,6 +16,7 @@ from tandem.testing.row_workers import RESET, RESET_ONLY, SEEDED, SKIP, STEP, Ro
 from tandem.testing.sample_envs import RandomEnv, Results, ScriptedEnv
 from tandem.testing.sample_spaces import FIXED, PICKLED, assert_same
 from tandem.testing.sync_parity import ENVS, NUM_ENVS, assert_parity
+from tandem.workers.env_failures import failure
 from tools.testing import pytest_main
 
 MODES = list(AutoresetMode)
@@ -272,6 +273,7 @@ def test_arrays_that_do_not_fit(change: dict[str, Any], text: str) -> None:
         "info_area": workers.areas[0].area,
         "current": workers.current,
         "stop": Stop,
+        "failure": failure,
     }
     arrays = workers.arrays._replace(**{key: value for key, value in change.items() if key not in keywords})
     keywords.update({key: value for key, value in change.items() if key in keywords})
@@ -294,6 +296,7 @@ def test_observations_of_a_read_only_array() -> None:
         info_area=workers.areas[0].area,
         current=workers.current,
         stop=Stop,
+        failure=failure,
     )
     workers.arrays.resets[:] = RESET
     ((_, error, _),) = rows.run(RESET_ONLY, 0)
