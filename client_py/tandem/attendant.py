@@ -42,22 +42,12 @@ class Attendant(ClosesOnExit, NotPicklable, EngineServices):
     ) -> None:
         """Takes a free slot of the engine that serves the region; waits for an engine to appear.
 
-        Args:
-          name: The region's name, as given to the engine, also with "{pid}"; None: the environment variable
-            LUCKY_SHM_NAME, else "tandem".
-          pid: The process id of the engine whose region it is, instead of a name, or for the name's "{pid}".
-          label: Text for people, at most 55 bytes of UTF-8: tandem-inspect and errors show it; None: the program's.
-          timeout: Seconds that a call may take, unless the call has a timeout of its own.
-          attach_timeout: Seconds that this call may take; None: `timeout`.
+        `label` is text for people, at most 55 bytes of UTF-8: tandem-inspect and errors show it; None: the program's.
+        The other arguments, and errors besides these, are those of `SharedMemoryClient`.
 
         Raises:
-          NotReady: No engine serves the region, and none appeared in time.
-          StepTimeout: An engine serves it, but did not answer in time.
           AlreadyAttached: All slots are taken; the text names their attendants.
           Unsupported: The engine has no slots: it serves no RPCs, or is of an older version.
-          LayoutMismatch: The region has another version, or is damaged.
-          AccessDenied: The region belongs to another user.
-          InvalidArgument: An invalid name, label or timeout.
         """
         label = _program() if label is None else text("label", label)
         timeout = seconds("timeout", timeout)

@@ -29,10 +29,9 @@ Results = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
 class AutoresetMode(enum.Enum):
     """When an ended episode is followed by the next; names and values are those of Gymnasium's enum.
 
-    Attributes:
-      NEXT_STEP: The step after the episode's last resets the environment and ignores its action; the reward is 0.
-      SAME_STEP: The episode's last step also resets: `obs` shows the new episode, `final_obs` the last of the old.
-      DISABLED: Only `reset` and `resets` reset environments; ended episodes continue until then.
+    NEXT_STEP: the step after the episode's last resets the environment and ignores its action; the reward is 0.
+    SAME_STEP: the episode's last step also resets: `obs` shows the new episode, `final_obs` the last of the old.
+    DISABLED: only `reset` and `resets` reset environments; ended episodes continue until then.
     """
 
     NEXT_STEP = "NextStep"
@@ -161,17 +160,10 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         self._native.send(actions)
 
     def recv(self, timeout: float | None = None) -> Results:
-        """Waits for the results of what was sent.
+        """Waits for the results of what was sent, and returns them as `step` does; also its errors.
 
-        Args:
-          timeout: Seconds; 0 polls once, `math.inf` waits without limit, None takes the client's own.
-
-        Returns:
-          As `step`.
-
-        Raises:
-          NoStepPending: Nothing was sent.
-          TandemError: As `step`.
+        `timeout` is in seconds; 0 polls once, `math.inf` waits without limit, None takes the client's own.
+        NoStepPending: Nothing was sent.
         """
         return self._native.recv(None if timeout is None else seconds("timeout", timeout))
 
@@ -220,14 +212,10 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
             warnings.warn(UnusedContractFields(unused), stacklevel=_callers_level())
 
     def drawn_frame(self, timeout: float | None = None) -> tuple[NDArray[np.uint8], bytes]:
-        """Makes the engine draw its environments as they are now, and waits for the frame.
+        """Makes the engine draw its environments as they are now, and waits `timeout` seconds, None: the client's own.
 
-        Args:
-          timeout: Seconds; None takes the client's own.
-
-        Returns:
-          uint8[height, width, 3], the caller's to keep, and the frame's metadata: JSON with "step", "envs", "rows",
-          "columns", "episodes" and, if drawing failed, "error" and "error_text".
+        Returns uint8[height, width, 3], the caller's to keep, and the frame's metadata: JSON with "step", "envs",
+        "rows", "columns", "episodes" and, if drawing failed, "error" and "error_text".
 
         Raises:
           Unsupported: The engine was started without frames.
@@ -240,10 +228,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
     def reconnect(self, timeout: float | None = None) -> None:
         """Leaves the session and attaches to the engine that now serves the name, such as one that was started again.
 
-        All environments are reset. All views are new ones: read them from the client again.
-
-        Args:
-          timeout: Seconds to wait for an engine; None takes the client's own.
+        All environments are reset. All views are new ones: read them from the client again. Waits `timeout` seconds for
+        an engine; None: the client's own.
 
         Raises:
           LayoutMismatch: Its task, sizes or layout differ from before.
@@ -258,8 +244,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
     def replaced(self, autoreset_mode: AutoresetMode) -> "SharedMemoryClient":
         """Closes this client and returns another that differs by the autoreset mode. All environments are reset.
 
-        Raises:
-          TandemError: As `close` and the constructor.
+        Errors are those of `close` and of the constructor.
         """
         self.close()
         return SharedMemoryClient(
@@ -273,9 +258,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
     def close(self) -> None:
         """Releases the engine for another client. A second call has no effect; views stay readable.
 
-        Raises:
-          ConcurrentUse: Another thread is inside a call.
-          ForkedChild: The client belongs to this process's parent.
+        ConcurrentUse: Another thread is inside a call. ForkedChild: The client belongs to this process's parent.
         """
         self._native.close()
         self._cuda = None

@@ -11,11 +11,7 @@ from typing import ClassVar
 
 
 class TandemError(Exception):
-    """Base of all errors of Tandem.
-
-    Attributes:
-      code: The situation's number in the table, for logs and comparisons; numbers never change their meaning.
-    """
+    """Base of all errors of Tandem; `code` is the situation's number in the table, which never changes its meaning."""
 
     code: ClassVar[int] = -1
 

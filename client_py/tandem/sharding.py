@@ -23,14 +23,9 @@ _SLURM = ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE
 
 
 class Shard(NamedTuple):
-    """The part of one process.
+    """The part of one process: its rank among `world_size` processes, and its environments from the index `first_env`.
 
-    Attributes:
-      rank: Of the process, among all.
-      world_size: The number of processes.
-      num_envs: Environments of this process.
-      first_env: Index of its first environment, among those of all processes.
-      cores: This process's cores of its node, as `os.sched_setaffinity` takes them.
+    `cores` are this process's cores of its node, as `os.sched_setaffinity` takes them.
     """
 
     rank: int
@@ -44,16 +39,10 @@ def shard_of_process(num_envs: int, *, environ: Mapping[str, str] = os.environ) 
     """Returns the part of this process: of the environments by its rank, of the node's cores by its rank on the node.
 
     The parts differ by at most one. Ranks are those of torchrun, or else of Slurm, or else of a single process.
+    InvalidArgument: Fewer environments than processes, or invalid variables.
 
     >>> shard_of_process(10, environ={"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"})[:4]
     (1, 4, 3, 2)
-
-    Args:
-      num_envs: Environments of all processes together.
-      environ: The variables of the launcher.
-
-    Raises:
-      InvalidArgument: Fewer environments than processes, or invalid variables.
     """
     rank, world_size, local_rank, local_size = _ranks(environ)
     integer("num_envs", num_envs, world_size, after=", one for each process")

@@ -38,15 +38,9 @@ class VectorEnv(BaseVectorEnv):
     """
 
     def __init__(self, envs: Envs, *, wait_num: int | None = None, timeout: float | None = None) -> None:
-        """Takes the environments over; closes them if it raises an exception.
+        """Takes over environments of `autoreset_mode="Disabled"`, else InvalidArgument; closes them if it raises.
 
-        Args:
-          envs: Made with `autoreset_mode="Disabled"`.
-          wait_num: As for `SubprocVectorEnv`; only of environments in Python with a worker for each.
-          timeout: The same.
-
-        Raises:
-          InvalidArgument: `envs` has another autoreset mode.
+        `wait_num` and `timeout` are those of `SubprocVectorEnv`, only of environments in Python with a worker for each.
         """
         if envs.autoreset_mode is not AutoresetMode.DISABLED:
             mode = envs.autoreset_mode.value
@@ -64,17 +58,9 @@ class VectorEnv(BaseVectorEnv):
             raise
 
     def reset(self, env_id: EnvIds = None, **kwargs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Resets all environments, or some.
+        """Resets all environments, or those of `env_id`; returns their observations and an object array of their infos.
 
-        Args:
-          env_id: Of the environments; None: all.
-          kwargs: `seed`, of each of these environments: one number; and `options`.
-
-        Returns:
-          Observations of these environments, and an object array of their infos.
-
-        Raises:
-          TandemError: As `WorkerVectorEnv.reset`.
+        `kwargs` are `seed`, of each of these environments: one number; and `options`. Errors: `WorkerVectorEnv.reset`.
         """
         self._assert_is_not_closed()
         ids = [int(each) for each in self._wrap_id(env_id)]
@@ -87,15 +73,10 @@ class VectorEnv(BaseVectorEnv):
         return self._obs_of_each(obs), _array_of(infos_of_each(infos, len(ids)))
 
     def step(self, action: Any, id: EnvIds = None) -> tuple[NDArray[Any], ...]:
-        """Steps all environments, or some.
+        """Steps all environments, or those of `id`, by an action for each; None with `wait_num` or `timeout`: waits.
 
-        Args:
-          action: For each of these environments; with `wait_num` or `timeout` also None: only waits.
-          id: Of the environments; None: all.
-
-        Returns:
-          Observations, rewards float64[n], terminations bool[n], truncations bool[n], and an object array of infos, of
-          these environments; with `wait_num` or `timeout` of those that are ready. Each info has "env_id".
+        Returns observations, rewards float64[n], terminations bool[n], truncations bool[n], and an object array of
+        infos, of these environments; with `wait_num` or `timeout` of those that are ready. Each info has "env_id".
 
         Raises:
           InvalidArgument: `action` is None without `wait_num` and `timeout`.
@@ -163,11 +144,7 @@ class VectorEnv(BaseVectorEnv):
     def seed(self, seed: int | list[int] | None = None) -> list[list[int] | None]:
         """Resets all environments from seeds, and seeds their action spaces. Steps whose results are due are dropped.
 
-        Args:
-          seed: Environment i has seed + i, or seed[i]; None: random ones.
-
-        Returns:
-          A list of each environment's seed.
+        Environment i has seed + i, or seed[i]; None: random ones. Returns a list of each environment's seed.
         """
         self._assert_is_not_closed()
         try:
@@ -184,8 +161,7 @@ class SubprocVectorEnv(VectorEnv):
     """Tianshou's `SubprocVectorEnv` with Tandem's workers: several environments in each process.
 
     An exception of an environment is `tandem.EnvFailed` with the traceback; a process that dies is `tandem.PeerGone`.
-    An ended environment must be reset before its next step, as Tianshou's collectors do. With `wait_num` or `timeout`
-    each environment has a process of its own.
+    With `wait_num` or `timeout` each environment has a process of its own.
     """
 
     def __init__(
@@ -199,20 +175,12 @@ class SubprocVectorEnv(VectorEnv):
         num_workers: int | None = None,
         engine: WorkerOptions | None = None,
     ) -> None:
-        """Starts the workers.
+        """Starts the workers; errors are those of `tandem.make_vec`.
 
-        Args:
-          env_fns: A function for each environment.
-          wait_num: `step` returns when so many environments are ready; None: all that were stepped.
-          timeout: Seconds after which `step` returns those that are ready, if any is.
-          share_memory: Without effect: observations always are in shared memory.
-          context: Without effect: workers are new programs, never forks of this one.
-          num_workers: Worker processes; None: as many as cores and environments allow.
-          engine: Time-outs and waiting; None: a step may take 600 s, as for `tandem.vector.AsyncVectorEnv`.
-
-        Raises:
-          InvalidArgument: `num_workers` is not the number of environments, with `wait_num` or `timeout`.
-          TandemError: As `tandem.make_vec`.
+        `share_memory` and `context` are without effect; `num_workers` and `engine` are those of
+        `tandem.vector.AsyncVectorEnv`. `step` returns when `wait_num` environments are ready, None: all that were
+        stepped; or after `timeout` seconds those that are ready, if any is. InvalidArgument: `num_workers` is not the
+        number of environments, with one of these two.
         """
         functions = list(env_fns)
         if timeout is not None or wait_num not in (None, len(functions)):

@@ -27,23 +27,14 @@ Results = tuple[Any, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], 
 class VecEnv(XuanCeVecEnv):
     """Environments of `tandem.make_vec`, of a task in C++ or in Python, with the interface of XuanCe's `DummyVecEnv`.
 
-    Attributes:
-      num_envs: Number of environments.
-      observation_space: Of one environment.
-      action_space: Of one environment.
-      max_episode_steps: Steps that truncate an episode, by the spec of the environments; None: unknown.
-      buf_obs: The last observations, which XuanCe's agents read: those of the reset where an episode has ended.
+    `max_episode_steps` is that of the environments' spec; None: unknown. `buf_obs` has the last observations, which
+    XuanCe's agents read: those of the reset where an episode has ended.
     """
 
     def __init__(self, envs: ClientVectorEnv, *, seed: int | None = None) -> None:
-        """Takes the environments over; `close` closes them.
+        """Takes over environments of `autoreset_mode="SameStep"`, else InvalidArgument; `close` closes them.
 
-        Args:
-          envs: Made with `autoreset_mode="SameStep"`.
-          seed: Of the first reset: environment i starts from seed + i.
-
-        Raises:
-          InvalidArgument: `envs` has another autoreset mode.
+        `seed` is of the first reset: environment i starts from seed + i.
         """
         if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
             mode = envs.autoreset_mode.value
@@ -75,16 +66,11 @@ class VecEnv(XuanCeVecEnv):
         self.waiting = True
 
     def step_wait(self) -> Results:
-        """Returns the step's results.
+        """Returns the step's results, with the errors of the environments' `recv`. NotSteppingError: no step started.
 
-        Returns:
-          Observations, of ended episodes the last ones; rewards float32[num_envs]; terminations and truncations
-          bool[num_envs]; an info for each environment, with "episode_step", "episode_score" and, at the end of an
-          episode, "reset_obs", the first observation of the next.
-
-        Raises:
-          NotSteppingError: No step was started.
-          TandemError: As `recv` of the environments.
+        Observations, of ended episodes the last ones; rewards float32[num_envs]; terminations and truncations
+        bool[num_envs]; an info for each environment, with "episode_step", "episode_score" and, at the end of an
+        episode, "reset_obs", the first observation of the next.
         """
         if not self.waiting:
             raise NotSteppingError

@@ -10,12 +10,7 @@ _SECS = 60.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """A child's end.
-
-    Attributes:
-      output: Its standard output, stripped.
-      trouble: Why it failed; empty if it did not.
-    """
+    """A child's standard output, stripped, and why it failed; empty if it did not."""
 
     output: str
     trouble: str

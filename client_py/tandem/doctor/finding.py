@@ -6,13 +6,7 @@ from dataclasses import dataclass
 
 
 class Level(enum.Enum):
-    """How serious a finding is.
-
-    Attributes:
-      OK: Nothing to do.
-      WARN: Tandem runs, but may fail or be slow.
-      FAIL: Tandem does not run until this is fixed.
-    """
+    """How serious a finding is. WARN: Tandem may fail or be slow. FAIL: it does not run until this is fixed."""
 
     OK = "OK"
     WARN = "WARN"
@@ -21,14 +15,7 @@ class Level(enum.Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report.
-
-    Attributes:
-      level: How serious it is.
-      about: The thing that was checked.
-      found: What was found.
-      next_step: What to do; empty if nothing.
-    """
+    """One line of the report; `next_step` is empty if there is nothing to do."""
 
     level: Level
     about: str

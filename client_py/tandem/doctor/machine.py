@@ -18,13 +18,10 @@ _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """The memory limit of a control group.
+    """The memory limit of a control group, in bytes, and the file that has it.
 
-    Attributes:
-      limit: Bytes.
-      used: By the group and those below it, bytes.
-      reclaimable: The part of `used` that the kernel frees before it kills a process, bytes.
-      file: The file with the limit.
+    `used` is by the group and those below it; `reclaimable` the part of this that the kernel frees before it kills a
+    process.
     """
 
     limit: int

@@ -265,8 +265,7 @@ def frame_flags(options: FrameOptions, num_envs: int) -> list[str]:
 def shown_envs(options: FrameOptions, num_envs: int) -> Sequence[int] | Literal["all"] | None:
     """Returns the environments that are drawn; None: none, by MOSAIC_FASTLANE_VIDEO_MODE=off.
 
-    Raises:
-      InvalidArgument: Invalid variables MOSAIC_FASTLANE_*.
+    InvalidArgument: Invalid variables MOSAIC_FASTLANE_*.
     """
     return options.envs or WorkerSettings.read().shown(num_envs) or None
 

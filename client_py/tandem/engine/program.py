@@ -16,8 +16,7 @@ _PACKAGE = Path(__file__).parent.parent
 def find(server: str | os.PathLike[str] | None = None) -> Path:
     """Finds the program and returns its absolute path; `server` is as for `launch_engine`.
 
-    Raises:
-      EngineStartFailed: No such file; the message lists the paths.
+    EngineStartFailed: No such file; the message lists the paths.
     """
     asked = server or os.environ.get(VARIABLE)
     after = f"set {VARIABLE} to its path"

@@ -28,11 +28,7 @@ _TIMEOUT_SECS = 600.0
 
 
 class CallPending(StepPending, gymnasium.error.AlreadyPendingCallError):
-    """A call was begun and its results were not taken. Call its `..._wait` first.
-
-    Attributes:
-      name: The call that was refused.
-    """
+    """A call, `name`, was refused: another was begun and its results were not taken. Call its `..._wait` first."""
 
     def __init__(self, name: str, pending: str) -> None:
         """Takes the call that is refused, and the one that was begun: "step", "reset" or "call"."""
@@ -41,11 +37,7 @@ class CallPending(StepPending, gymnasium.error.AlreadyPendingCallError):
 
 
 class NoCallPending(NoStepPending, gymnasium.error.NoAsyncCallError):
-    """The results of a call that was not begun. Call its `..._async` first.
-
-    Attributes:
-      name: The call.
-    """
+    """The results of a call, `name`, that was not begun. Call its `..._async` first."""
 
     def __init__(self, name: str) -> None:
         """Takes the call."""
@@ -81,25 +73,16 @@ class AsyncVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
         num_workers: int | None = None,
         engine: WorkerOptions | None = None,
     ) -> None:
-        """Starts the workers.
+        """Starts the workers. Arguments are those of Gymnasium's class; errors also those of `make_vec`.
 
-        Args:
-          env_fns: A function for each environment.
-          shared_memory: Without effect: observations always are in shared memory.
-          copy: False: observations are the region's own arrays, which the next step overwrites.
-          context: Without effect: workers are new programs, never forks of this one.
-          daemon: Without effect: workers end with this process.
-          worker: None.
-          observation_mode: "same".
-          autoreset_mode: As for `make_vec`.
-          max_concurrency: Most environments that are stepped at the same time: the number of workers.
-          num_workers: The same; None: as many as cores and environments allow.
-          engine: Time-outs and waiting; None: a step may take 600 s.
+        Without effect: `shared_memory`, as observations always are there; `context` and `daemon`, as workers are new
+        programs, never forks of this one, and end with this process. With copy=False observations are the region's own
+        arrays, which the next step overwrites. `max_concurrency` and `num_workers` are the number of workers; None: as
+        many as cores and environments allow. `engine` has time-outs and waiting; None: a step may take 600 s.
 
         Raises:
           InvalidArgument: An unknown `observation_mode`.
-          Unsupported: Another `worker`, or an `observation_mode` for different spaces.
-          TandemError: As `make_vec`.
+          Unsupported: A `worker`, or an `observation_mode` for different spaces.
         """
         if worker is not None:
             raise Unsupported(
@@ -135,15 +118,9 @@ class AsyncVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
         self._begin("step")
 
     def step_wait(self, timeout: float | None = None) -> StepResults:
-        """Returns the results of the step that `step_async` began, as `recv`.
+        """Returns the results of the step that `step_async` began, as `recv`; `timeout`: seconds, None: the class's.
 
-        Args:
-          timeout: Seconds; None: as the constructor's `engine` says.
-
-        Raises:
-          NoCallPending: None was begun.
-          CallTimeout: It did not end in time; it is still pending.
-          TandemError: As `recv`.
+        NoCallPending: None was begun. CallTimeout: It did not end in time; it is still pending.
         """
         self._expect("step")
         with _in_time():
@@ -204,10 +181,7 @@ class AsyncVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
     def close_extras(self, timeout: float | None = None, terminate: bool = False, **kwargs: Any) -> None:
         """Closes client and workers.
 
-        Args:
-          timeout: Seconds that a pending step may take; None: half a second.
-          terminate: Whether workers are killed at once.
-          kwargs: Not used.
+        `timeout`: seconds that a pending step may take, None: half a second. `terminate`: workers are killed at once.
         """
         if self._awaited is not None:
             gymnasium.logger.warn(f"close: {self._awaited}_async was called without {self._awaited}_wait")

@@ -47,25 +47,18 @@ class Sb3Hint(type):
 class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
     """A Gymnasium vector environment over a `SharedMemoryClient`, and what serves the client's region.
 
-    Each derived class names Gymnasium's class as a base, too: skrl looks for it among the direct bases.
-
-    Attributes:
-      num_envs: Number of environments.
-      autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
-      metadata: Has "autoreset_mode", "render_modes" and "render_fps".
+    Each derived class names Gymnasium's class as a base, too: skrl looks for it among the direct bases. Attributes are
+    those of Gymnasium's class; `metadata` has "autoreset_mode", "render_modes" and "render_fps".
     """
 
     # The options of a reset besides "reset_mask"; None: any.
     _reset_options: tuple[str, ...] | None = None
 
     def __init__(self, client: SharedMemoryClient, *, copy: bool, engine: Any, spaces: tuple[Any, Any]) -> None:
-        """Takes over a client, and what serves it; `close` closes both.
+        """Takes over an idle client, whose `autoreset_mode` is the environments', and its server; `close` closes both.
 
-        Args:
-          client: Idle; its `autoreset_mode` is the environments'.
-          copy: As for `make_vec`.
-          engine: An EngineProcess, or WorkerProcesses; None: `close` closes the client alone.
-          spaces: Observation space and action space of one environment.
+        `engine` is an EngineProcess, or WorkerProcesses; None: `close` closes the client alone. `spaces` are
+        observation space and action space of one environment.
         """
         self._engine, self._copy = engine, copy
         self.num_envs = client.num_envs
@@ -162,8 +155,7 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
     ) -> tuple[Mask, Seed, list[int] | None]:
         """Checks the arguments of a reset, and receives what is pending; the reset may be sent now.
 
-        Returns:
-          The environments to reset, their seeds, and their indices if the caller gave some.
+        Returns the environments to reset, their seeds, and their indices if the caller gave some.
         """
         if self.closed:
             raise self._closed_error(call)
@@ -234,17 +226,9 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         self._chosen = ids
 
     def recv(self, timeout: float | None = None) -> StepResults:
-        """Waits for the results of what was sent.
+        """Waits for the results of what was sent; of a reset that was interrupted: rewards 0 and no flags.
 
-        Args:
-          timeout: Seconds; 0 polls once, `math.inf` waits without limit, None takes the client's own.
-
-        Returns:
-          As `step`; of a reset that was interrupted: rewards 0 and no flags.
-
-        Raises:
-          NoStepPending: Nothing was sent.
-          TandemError: As `SharedMemoryClient.recv`.
+        Arguments and errors are those of `SharedMemoryClient.recv`, results those of `step`.
         """
         if self.closed:
             raise self._closed_error("recv")
@@ -267,8 +251,7 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the client, and the engine if the constructor got one; `close` calls this.
 
-        Raises:
-          TandemError: As `SharedMemoryClient.close`; nothing was closed.
+        After an error, which is one of `SharedMemoryClient.close`, nothing was closed.
         """
         pending = self._client.pending
         self._client.close()

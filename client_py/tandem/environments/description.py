@@ -19,12 +19,8 @@ _DTYPES = {name: FIELD_DTYPES[name] for name in ("float64", "float32", "int64")}
 class InfoField(NamedTuple):
     """One entry of infos, and its columns in a row of the region's array.
 
-    Attributes:
-      name: Its key.
-      first: Its first column.
-      length: Number of its columns, of an array; None: a number, in one column.
-      dtype: Of Gymnasium's own value; the region holds float64.
-      at_reset: Whether a reset gives it as well; steps always do.
+    `length` is None for a number, in one column. `dtype` is of Gymnasium's own value; the region holds float64.
+    `at_reset`: whether a reset gives it as well; steps always do.
     """
 
     name: str
@@ -36,13 +32,10 @@ class InfoField(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskDescription:
-    """The task of one environment.
+    """The task of one environment; infos are in the order of their columns.
 
-    Attributes:
-      observation_space: The task's own; its dtype may be wider than the region's float32.
-      action_space: The task's own.
-      infos: In the order of their columns.
-      max_episode_steps: Steps that truncate an episode; None: no limit.
+    The spaces are the task's own; the observations' dtype may be wider than the region's float32. `max_episode_steps`:
+    steps that truncate an episode; None: no limit.
     """
 
     observation_space: spaces.Space[Any]  # a Box, and a Box or Discrete, if they are float32 rows

@@ -11,10 +11,8 @@ from tandem.errors import EngineFailed, LayoutMismatch, Unsupported
 def separate(frame: NDArray[np.uint8], metadata: bytes, num_envs: int) -> tuple[NDArray[np.uint8], ...]:
     """Returns the image of each environment, uint8[height, width, 3], from a frame of all environments.
 
-    Args:
-      frame: uint8[rows * height, columns * width, 3].
-      metadata: JSON with "envs", "rows", "columns" and, if drawing failed, "error".
-      num_envs: Number of environments.
+    `frame` is uint8[rows * height, columns * width, 3]; `metadata` JSON with "envs", "rows", "columns" and, if drawing
+    failed, "error".
 
     Raises:
       Unsupported: The engine's machine cannot draw.

@@ -23,12 +23,9 @@ RAISED = 1  # of a row's status; EnvStatus of schema/layout/field.h
 class Lanes:
     """The lanes of a client's workers. The native client knows which are open, and which are ready.
 
-    A lane that only resets environments belongs to `reset`: it is neither in `open` nor in `ready`.
-
-    Attributes:
-      resetting: Workers whose last lane is a reset, until it is taken.
-      rows: First environment and number of environments of each worker.
-      timeout: Seconds that a step may take.
+    A lane that only resets environments belongs to `reset`: it is neither in `open` nor in `ready`, but in `resetting`
+    until it is taken. `rows` has the first environment and the number of environments of each worker; `timeout` the
+    seconds that a step may take.
     """
 
     def __init__(
@@ -105,11 +102,9 @@ class Lanes:
         self._native.post_lanes(workers)
 
     def reset(self, env_ids: Sequence[int], seeds: Sequence[int | None]) -> Infos:
-        """Resets environments without a change of others' steps; returns the infos of their workers.
+        """Resets environments, ascending, without a change of others' steps; returns the infos of their workers.
 
-        Args:
-          env_ids: Ascending.
-          seeds: Of each; []: none.
+        `seeds` has one for each; []: none.
 
         Raises:
           StepPending: Results of these environments were not taken, and EnvFailed was not raised for them.
@@ -144,11 +139,7 @@ class Lanes:
             self.resetting.difference_update(workers)
 
     def await_more(self, count: int, timeout: float | None = None) -> None:
-        """Waits until at least `count` of the open lanes are ready.
-
-        Raises:
-          TandemError: As `WorkerVectorEnv.step`, without EnvFailed.
-        """
+        """Waits until at least `count` of the open lanes are ready. Errors are those of a step, without EnvFailed."""
         self._native.await_lanes(count, timeout)
 
     def drop(self) -> None:

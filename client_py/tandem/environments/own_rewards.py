@@ -41,26 +41,19 @@ class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
 
     `step`, `recv` and `reset` also raise what the functions raise, and InvalidArgument if one returns another shape or
     dtype than `OwnFunctions` lists. The step or reset has been made, and its results are lost.
-
-    Attributes:
-      autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
     """
 
     def __init__(
         self, client: SharedMemoryClient, *, functions: OwnFunctions, mode: AutoresetMode, **options: Any
     ) -> None:
-        """Takes over a client; other arguments and errors are those of `SharedMemoryVectorEnv`.
+        """Takes over a client with autoreset mode DISABLED; `options` and errors are those of `SharedMemoryVectorEnv`.
 
-        Args:
-          client: Its autoreset mode is DISABLED.
-          functions: The trainer's. `observation` is called at once, to learn its shape and dtype.
-          mode: The environments' autoreset mode.
-          options: As for `SharedMemoryVectorEnv`.
+        `functions` are the trainer's; `observation` is called at once, to learn its shape and dtype, and its exceptions
+        come from here. `mode` is the environments' autoreset mode.
 
         Raises:
           Unsupported: The engine's observations or actions are fields.
           InvalidArgument: `observation` returned an array that has not a row for each environment.
-          Exception: What `observation` raises.
         """
         if not has_rows(client):
             raise Unsupported(
@@ -91,10 +84,8 @@ class OwnStep:
     """The steps of environments with functions of the trainer; it has the interface of `_native.VectorStep`.
 
     The engine resets an environment only when it is asked to. With SAME_STEP a step in which episodes end has two
-    exchanges: the step, and the resets. With NEXT_STEP the next step sets the reset flags.
-
-    Attributes:
-      first_observations: What `observation` returned for the environments as they were; None: no such function.
+    exchanges: the step, and the resets. With NEXT_STEP the next step sets the reset flags. `first_observations` is what
+    `observation` returned for the environments as they were; None: no such function.
     """
 
     def __init__(

@@ -86,8 +86,7 @@ def start_workers(
 def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FramePlan | None:
     """Returns the plan for these options; None: nothing is shown.
 
-    Raises:
-      InvalidArgument: An unknown environment, a number out of its range, or an option of engines in C++.
+    InvalidArgument: An unknown environment, a number out of its range, or an option of engines in C++.
     """
     if frames.effects or frames.camera != "follow":
         raise InvalidArgument(

@@ -8,10 +8,8 @@ import gymnasium
 class TaskFacts(NamedTuple):
     """Facts of a task that Gymnasium has and the engine does not.
 
-    Attributes:
-      max_episode_steps: Steps that truncate an episode.
-      render_fps: Frames a second of a video at the speed of simulated time.
-      render_size: (width, height) in pixels of the images of `render`.
+    The steps that truncate an episode, the frames a second of a video at the speed of simulated time, and (width,
+    height) in pixels of the images of `render`.
     """
 
     max_episode_steps: int

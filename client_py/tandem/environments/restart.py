@@ -89,8 +89,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
     ) -> tuple[Obs, dict[str, Any]]:
         """As `SharedMemoryVectorEnv.reset`; infos have "engine_restarted" if the engine was started again.
 
-        Raises:
-          TandemError: As there, or as `launch_engine` if the engine cannot be started again.
+        Also raises the errors of `launch_engine` if the engine cannot be started again.
         """
         if self.closed:
             raise self._closed_error("reset")
@@ -141,8 +140,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
     def recv(self, timeout: float | None = None) -> StepResults:
         """As `SharedMemoryVectorEnv.recv`; after a restart of the engine every environment is truncated.
 
-        Raises:
-          TandemError: As there, or as `launch_engine` if the engine cannot be started again.
+        Also raises the errors of `launch_engine` if the engine cannot be started again.
         """
         if self.closed:
             raise self._closed_error("recv")

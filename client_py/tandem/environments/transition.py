@@ -52,10 +52,8 @@ Function = Callable[[Transition], ArrayLike]
 class OwnFunctions:
     """The user's functions. Each is called once a step, with all environments; `observation` also after resets.
 
-    Attributes:
-      reward: Returns numbers[num_envs]; None: the engine's rewards.
-      terminated: Returns bool[num_envs]; None: the engine's terminations.
-      observation: Returns numbers[num_envs, ...]; None: the engine's observations.
+    `reward` returns numbers[num_envs], `terminated` bool[num_envs], `observation` numbers[num_envs, ...]; in place of
+    None: what the engine has.
     """
 
     reward: Function | None = None
@@ -67,11 +65,7 @@ class OwnFunctions:
         return any(function is not None for function in vars(self).values())
 
     def rewards_of(self, transition: Transition, engines: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns float64[num_envs], the caller's to keep; 0 in rows that were not stepped.
-
-        Args:
-          transition: The step.
-          engines: The engine's rewards.
+        """Returns float64[num_envs], the caller's to keep; 0 in rows that were not stepped. `engines` are the engine's.
 
         Raises:
           InvalidArgument: The function returned another shape or dtype, or numbers that are not finite.
@@ -104,15 +98,9 @@ class OwnFunctions:
         return found & transition.stepped
 
     def observations_of(self, transition: Transition, like: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Returns numbers[num_envs, ...], the caller's to keep: what `observation` returns.
+        """Returns numbers[num_envs, ...], the caller's to keep: what `observation` returns, also after a reset.
 
-        Args:
-          transition: The step, or the state after a reset.
-          like: Has the expected shape and dtype; None: this is the first call.
-
-        Raises:
-          InvalidArgument: The function returned another shape or dtype.
-          Exception: What the function raises.
+        `like` has the expected shape and dtype; None: this is the first call. Errors are those of `rewards_of`.
         """
         assert self.observation is not None
         found = np.array(self.observation(transition))

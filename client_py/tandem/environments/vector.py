@@ -30,14 +30,8 @@ _UNKNOWN_SEED = -1  # Gymnasium's number
 class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     """A `SharedMemoryClient`'s environments as a Gymnasium vector environment; `make_vec` makes one with its engine.
 
-    Attributes:
-      num_envs: Number of environments.
-      single_observation_space: Box[obs_size] of the task; of an engine with fields, any space.
-      observation_space: The same for all environments, Box[num_envs, obs_size].
-      single_action_space: Box[act_size] or Discrete of the task; of an engine with fields, any space.
-      action_space: The same for all environments: Box[num_envs, act_size] or MultiDiscrete[num_envs].
-      autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
-      metadata: Has "autoreset_mode", "render_modes" and "render_fps".
+    The spaces of one environment are the task's: Box[obs_size], and Box[act_size] or Discrete; of an engine with
+    fields, any. Those of all are Box[num_envs, obs_size], and Box[num_envs, act_size] or MultiDiscrete[num_envs].
 
     >>> import tandem
     >>> with tandem.launch_engine("HalfCheetah-v5", num_envs=2) as engine:
@@ -61,14 +55,10 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         render_mode: str | None = None,
         engine: EngineProcess | None = None,
     ) -> None:
-        """Takes over a client, and its engine if one is given: `close` closes both.
+        """Takes over an idle client, and the engine that it is attached to if one is given: `close` closes both.
 
-        Args:
-          client: Idle; its `autoreset_mode` is the environments'.
-          copy: As for `make_vec`.
-          dtype: As for `make_vec`.
-          render_mode: None, or "rgb_array" for an engine that draws all environments.
-          engine: The engine that the client is attached to.
+        `copy` and `dtype` are those of `make_vec`; `render_mode` is None, or "rgb_array" for an engine that draws all
+        environments.
 
         Raises:
           InvalidArgument: No client, or an invalid dtype.
@@ -193,27 +183,18 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         return separate(*self._client.drawn_frame(), self.num_envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Calls a method of every environment; the only one is "render", without arguments.
+        """Calls a method of every environment; the only one is `render`, without arguments. () without a render mode.
 
-        Returns:
-          As `render`; () without a render mode.
-
-        Raises:
-          Unsupported: Another name, or arguments: the environments are not Python objects.
-          TandemError: As `render`.
+        Unsupported: Another name, or arguments: the environments are not Python objects.
         """
         if name == "render" and not args and not kwargs:
             return self.render() or ()
         raise self._no_objects(f"call({name!r})", "`client` has the services of the engine")
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Returns an attribute of every environment.
+        """Returns "render_mode", "spec", "np_random_seed", "observation_space" or "action_space" of every environment.
 
-        Args:
-          name: "render_mode", "spec", "np_random_seed", "observation_space" or "action_space".
-
-        Raises:
-          Unsupported: Another name: the environments are not Python objects.
+        Unsupported: Another name: the environments are not Python objects.
         """
         if name == "np_random_seed":
             return self.np_random_seed

@@ -50,11 +50,7 @@ def as_floats(single: "spaces.Box | spaces.Discrete[np.int64]", count: int, acti
 
 
 def distinct_ids(env_ids: Sequence[int] | NDArray[Any], num_envs: int) -> list[int]:
-    """Returns the indices that int[n] or a mask bool[num_envs] stands for.
-
-    Raises:
-      InvalidArgument: None, one twice, or one out of range.
-    """
+    """Returns the indices of int[n] or a mask bool[num_envs]. InvalidArgument: none, one twice, or one out of range."""
     ids = env_indices(env_ids, num_envs)
     if not ids or len(set(ids)) != len(ids):
         raise InvalidArgument(

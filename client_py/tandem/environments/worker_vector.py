@@ -41,16 +41,8 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     """Gymnasium environments in worker processes; `make_vec` makes one.
 
     Results are those of `gymnasium.vector.SyncVectorEnv`, digit for digit; docs/environments.md lists the differences.
-
-    Attributes:
-      num_envs: Number of environments.
-      single_observation_space: Of one environment.
-      observation_space: Of all, as `gymnasium.vector.utils.batch_space` makes it.
-      single_action_space: Of one environment.
-      action_space: Of all, in the same way.
-      autoreset_mode: When an ended episode is followed by the next: one of `gymnasium.vector.AutoresetMode`.
-      metadata: Of the first environment, and "autoreset_mode".
-      render_mode: Of the first environment.
+    The spaces of all are made by `gymnasium.vector.utils.batch_space`; `metadata` and `render_mode` are the first
+    environment's.
     """
 
     _instead = (
@@ -65,13 +57,9 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         copy: bool = True,
         batch_size: int | None = None,
     ) -> None:
-        """Takes over the workers and a client that is attached to them; closes both if it raises an exception.
+        """Takes over the workers and an idle client that is attached to them; closes both if it raises an exception.
 
-        Args:
-          client: Idle; its `autoreset_mode` is the environments'.
-          workers: `close` closes them.
-          copy: As for `make_vec`.
-          batch_size: As for `make_vec`.
+        `copy` and `batch_size` are those of `make_vec`'s options.
         """
         self._workers, self._batch_size = workers, batch_size
         self.render_mode = workers.render_mode
@@ -193,20 +181,10 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def reset_each(
         self, options: Sequence[Mapping[str, Any] | None], *, seed: Seed = None
     ) -> tuple[Obs, list[tuple[list[int], dict[str, Any]]]]:
-        """Resets all environments, each with options of its own.
+        """Resets all environments, each with options of its own, one environment of each worker at a time.
 
-        One environment of each worker is reset at a time.
-
-        Args:
-          options: What each environment's `reset` gets.
-          seed: As for `reset`.
-
-        Returns:
-          Observations of all environments, and a list of parts: the environments that were reset together, and their
-          infos, as `reset` returns them.
-
-        Raises:
-          TandemError: As `reset`.
+        `seed` and errors are those of `reset`. Returns observations of all environments, and a list of parts: the
+        environments that were reset together, and their infos, as `reset` returns them.
         """
         if len(options) != self.num_envs:
             raise InvalidArgument(f"options: expected {self.num_envs}, one for each environment, found {len(options)}")
@@ -257,17 +235,13 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             raise self._with_stacks(error) from None
 
     def send(self, actions: Any, env_ids: EnvIds = None, *, half: int | None = None) -> None:
-        """Starts a step and returns at once; `recv` returns its results.
+        """Starts a step and returns at once; `recv` returns its results. Errors: `step`'s, without those of waiting.
 
         Args:
           actions: As for `step`; with `half` one for each environment of this half.
           env_ids: As for `step`. With WorkerOptions.batch_size: all environments of some workers, such as those that
             `recv` has returned.
-          half: 0 or 1: steps one half of the environments, `half_ids(half)`. The other half may be in a step
-            meanwhile.
-
-        Raises:
-          TandemError: As `step`, without the errors of waiting.
+          half: 0 or 1: steps one half of the environments, `half_ids(half)`. The other half may be in a step meanwhile.
         """
         if half is None and self._batches is None:
             super().send(actions, env_ids)
@@ -281,14 +255,10 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             self._batches.send(ids, actions)
 
     def recv(self, timeout: float | None = None, *, half: int | None = None) -> StepResults:
-        """Waits for the results of what was sent, as `ClientVectorEnv.recv`.
+        """Waits for what was sent, as `ClientVectorEnv.recv`; with `half`: of this half, which must have been sent.
 
         With WorkerOptions.batch_size: of the workers that are ready first, `batch_size` environments together;
         infos["env_id"] has their indices, int64[batch_size].
-
-        Args:
-          timeout: Seconds; None takes the client's own.
-          half: 0 or 1: of this half, which must have been sent.
 
         Raises:
           EnvFailed: As `step`. Of a half or batch, the next call returns the results. In infos, "env_failed" marks the
@@ -379,9 +349,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of every environment, or of its wrappers; errors are those of `call`.
 
-        Args:
-          name: Of the attribute.
-          values: A list or tuple with a value for each environment; another value is for all.
+        `values` is a list or tuple with a value for each environment; another value is for all.
         """
         if not isinstance(values, list | tuple):
             values = [values] * self.num_envs
@@ -452,10 +420,8 @@ def _is_wrapped(classes: list[tuple[str | None, bytes]], env: Any, env_id: int) 
 def functions_of(task: Any, num_envs: int | None, *, argument: str = "task") -> Sequence[Any]:
     """Returns a function for each environment: `task` is one function, or a sequence of them.
 
-    `argument` is the caller's name of `task`, for errors.
-
-    Raises:
-      InvalidArgument: Something else, none, or another number of them than `num_envs`.
+    `argument` is the caller's name of `task`, for errors. InvalidArgument: Something else, none, or another number of
+    them than `num_envs`.
     """
     if callable(task):
         return [task] * (1 if num_envs is None else num_envs)

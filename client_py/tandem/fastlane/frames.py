@@ -11,13 +11,9 @@ Pixels = bytes | bytearray | memoryview | NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class FastLaneConfig:
-    """The sizes of a segment.
+    """The sizes of a segment: pixels of a frame, and bytes of one: "RGB" has 3 channels, "RGBA" 4.
 
     Attributes:
-      width: Of a frame, pixels.
-      height: Of a frame, pixels.
-      channels: Bytes of a pixel: 3 or 4.
-      pixel_format: "RGB" with 3 channels, "RGBA" with 4.
       capacity: Slots. A reader that is `capacity - 1` frames late loses the frame that it is reading and reads the
         newest instead. Memory is capacity times a frame: 118 MB for 128 of 640 x 480.
       metadata_size: Room for a frame's metadata, bytes. Longer metadata is cut off.
@@ -33,13 +29,7 @@ class FastLaneConfig:
 
 @dataclass(frozen=True)
 class FastLaneMetrics:
-    """Numbers that viewers show beside a frame.
-
-    Attributes:
-      last_reward: Of the newest step.
-      rolling_return: Of recent episodes, as the writer counts them.
-      step_rate_hz: Steps a second.
-    """
+    """Numbers beside a frame in viewers: reward of the newest step, return of recent episodes, steps a second."""
 
     last_reward: float = 0.0
     rolling_return: float = 0.0
@@ -52,9 +42,6 @@ class FastLaneFrame:
 
     Attributes:
       data: The pixels, rows from the top, R, G, B (A); as many bytes as the writer gave.
-      width: Pixels.
-      height: Pixels.
-      channels: Bytes of a pixel.
       metrics: Of this frame or, if another was published meanwhile, of the next.
       metadata: JSON by convention, with "step" and "envs"; None: no metadata.
       number: Frames that had been published with this one.
@@ -72,7 +59,6 @@ class FastLaneFrame:
     def view(self) -> NDArray[np.uint8]:
         """The pixels without a copy, uint8[height, width, channels], read-only, over `data`.
 
-        Raises:
-          ValueError: The writer gave fewer bytes than a complete frame has.
+        ValueError: The writer gave fewer bytes than a complete frame has.
         """
         return np.frombuffer(self.data, np.uint8).reshape(self.height, self.width, self.channels)

@@ -83,11 +83,7 @@ def publish_frames(
 
 
 class _Publisher:
-    """Decides when to render, and publishes.
-
-    Attributes:
-      due: `time.monotonic()` from which on `tick` must be called; infinity: publishing is off.
-    """
+    """Decides when to render, and publishes. `tick` is due from `due` on, of `time.monotonic()`; infinity: off."""
 
     def __init__(self, env: Any, run_id: str, max_hz: float, unseen_hz: float, num_envs: int | None) -> None:
         self.settings = WorkerSettings.read()

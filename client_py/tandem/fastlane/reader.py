@@ -28,12 +28,9 @@ class FastLaneReader(ClosesOnExit):
 
     @classmethod
     def attach(cls, run_id: str) -> Self:
-        """Opens the segment `mosaic.fastlane.{run_id}`, of Tandem or of MOSAIC; or an engine's frames.
+        """Opens the segment `mosaic.fastlane.{run_id}`, of Tandem or of MOSAIC; or the frames of that engine.
 
-        An engine renders as long as a reader is attached.
-
-        Args:
-          run_id: A run id, or the name of an engine's region. If both exist, the segment is opened.
+        An engine renders as long as a reader is attached. If both exist, the segment is opened.
 
         Raises:
           NoSuchRun: No complete segment and no engine has that name (a NotReady, and also a FileNotFoundError).
@@ -50,11 +47,8 @@ class FastLaneReader(ClosesOnExit):
     def latest_frame(self) -> FastLaneFrame | None:
         """Reads the newest complete frame; also after the writer has left, and the same frame again.
 
-        Returns:
-          The frame; None: there is none yet, or the writer overwrote it during each attempt to read it: try again.
-
-        Raises:
-          BrokenPeer: The segment's content is invalid; attach again.
+        None: there is none yet, or the writer overwrote it during each attempt to read it: try again. BrokenPeer: The
+        segment's content is invalid; attach again.
         """
         return self._frame(self._native.newest())
 

@@ -70,16 +70,13 @@ class FastLaneWriter(ClosesOnExit):
     def publish(
         self, frame: Pixels, *, metrics: FastLaneMetrics | None = None, metadata: bytes | str | None = None
     ) -> int:
-        """Copies a frame into the next slot and makes it the newest.
+        """Copies a frame into the next slot and makes it the newest; returns the new head: frames published so far.
 
         Args:
           frame: uint8[height, width, channels], or bytes or any other buffer of one dimension: rows from the top, R, G,
             B (A). A buffer of one dimension may be shorter than a frame, as MOSAIC allows.
           metrics: Numbers to show beside it; None: the last ones, zeros at first.
           metadata: JSON by convention; bytes beyond `config.metadata_size` are cut off.
-
-        Returns:
-          The new head: frames published so far.
 
         Raises:
           InvalidArgument: A frame that is too long, or has another shape or dtype (also a ValueError).

@@ -33,19 +33,20 @@ def parallel_vec(
 ) -> ParallelVectorEnv:
     """Starts workers with ParallelEnvs; `close`, or the end of this process, ends them.
 
+    `num_workers`, `engine` and errors are those of `tandem.make_vec`.
+
     Args:
       env_fn: A function that returns a `pettingzoo.ParallelEnv`, or a sequence of them. All its agents have equal
         spaces: Box, Discrete, MultiDiscrete, MultiBinary, or Dict or Tuple of them.
       num_envs: Number of environments, each with a row for every agent; None: 1, or the number of functions.
-      num_workers: As for `tandem.make_vec`.
+      num_workers: As above.
       autoreset_mode: When the end of an environment is followed by its reset. SuperSuit has SAME_STEP.
-      engine: As for `tandem.make_vec`.
+      engine: As above.
 
     Raises:
       EngineStartFailed: An environment could not be made; the message has the traceback. Also: it is no ParallelEnv, or
         its agents have different spaces.
       InvalidArgument: An invalid argument, or environments with different agents.
-      TandemError: As `tandem.make_vec`.
     """
     count = None if num_envs is None else integer("num_envs", num_envs, 1, 2**24)
     env_fns = functions_of(env_fn, count, argument="env_fn")

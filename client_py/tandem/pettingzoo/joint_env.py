@@ -22,29 +22,20 @@ class JointEnv(gymnasium.Env[Any, Any]):
 
     The observation is a Dict of arrays, which have an item of each agent, in the order of `possible_agents`:
 
-    | key | value |
-    |---|---|
-    | "obs" | observations, as `batch_space` makes them; zeros of an agent that takes no part |
-    | "rewards" | float64[agents]; 0 of an agent that takes no part |
-    | "terminations" | int8[agents] |
-    | "truncations" | int8[agents]; 1 in the environment's last step of an agent that ended earlier |
-    | "active" | int8[agents]: 1 if the environment returned results of the agent |
+    | key | value | |---|---| | "obs" | observations, as `batch_space` makes them; zeros of an agent that takes no part
+    | | "rewards" | float64[agents]; 0 of an agent that takes no part | | "terminations" | int8[agents] | |
+    "truncations" | int8[agents]; 1 in the environment's last step of an agent that ended earlier | | "active" |
+    int8[agents]: 1 if the environment returned results of the agent |
 
-    The info has "agents": a dict of the agents' infos, without empty ones.
-
-    Attributes:
-      single_spaces: Observation space and action space of one agent.
+    The info has "agents": a dict of the agents' infos, without empty ones. `single_spaces` are the observation space
+    and the action space of one agent.
     """
 
     def __init__(self, env_fn: Callable[[], Any]) -> None:
-        """Makes the environment.
+        """Makes the environment, the `pettingzoo.ParallelEnv` that `env_fn` returns.
 
-        Args:
-          env_fn: Returns a `pettingzoo.ParallelEnv`.
-
-        Raises:
-          InvalidArgument: It returns another object, or an environment without agents.
-          Unsupported: Agents have different spaces, or spaces whose values are no arrays.
+        InvalidArgument: It returns another object, or an environment without agents. Unsupported: Agents have different
+        spaces, or spaces whose values are no arrays.
         """
         self._env = env = _parallel_env(env_fn)
         self._agents = list(env.possible_agents)
@@ -174,11 +165,7 @@ def _parallel_env(env_fn: Callable[[], Any]) -> Any:
 
 
 def _space_of_all(name: str, space_of: Callable[[Any], Any], agents: list[Any]) -> spaces.Space[Any]:
-    """Returns the space of the agents.
-
-    Raises:
-      Unsupported: They have different ones, or one whose values are no arrays.
-    """
+    """Returns the space of the agents. Unsupported: They have different ones, or one whose values are no arrays."""
     first: spaces.Space[Any] = space_of(agents[0])
     for agent in agents[1:]:
         if (other := space_of(agent)) != first:

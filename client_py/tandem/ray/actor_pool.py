@@ -35,16 +35,10 @@ _Actor = ray.remote(concurrency_groups={"refresh": 1})(RolloutWorker)
 class Worker:
     """A worker: from `ActorPool.start` on it has a node and an actor, until it is lost.
 
-    Attributes:
-      index: Its place in the pool.
-      incarnation: How often it was started before; -1: never started.
-      node: Where it is; None: it waits for a node.
-      actor: Ray's handle.
-      refresh: Ray's method for `RolloutWorker.refresh`, which runs beside a rollout and returns nothing.
-      starting: Ray's reference to the result of its start; None: it does not start now.
-      started: Facts; None: it has not started.
-      deadline: Of its start, in seconds of `time.monotonic()`.
-      failures: The number of losses since its last rollout, those of nodes not counted.
+    `index` is its place in the pool, `incarnation` how often it was started before. `refresh` is Ray's method for
+    `RolloutWorker.refresh`, which runs beside a rollout and returns nothing; `starting` Ray's reference to the result
+    of its start, and `deadline` that start's, of `time.monotonic()`. `failures` counts the losses since its last
+    rollout, those of nodes not counted.
     """
 
     index: int
@@ -65,12 +59,7 @@ class Worker:
 
 
 class ActorPool:
-    """The workers.
-
-    Attributes:
-      workers: By index; their number grows with the cluster if the caller set none.
-      losses: Of workers, in order.
-    """
+    """The workers, by index, whose number grows with the cluster if the caller set none, and their losses in order."""
 
     def __init__(
         self,
@@ -81,11 +70,8 @@ class ActorPool:
     ) -> None:
         """Starts nothing yet; `tend` does.
 
-        Args:
-          options: Returns the options for a number of cores.
-          placement: As the caller gave it.
-          count: The number of workers; None: one for each node that can have one.
-          forget: Counts the rollouts that a lost worker owes, and returns their number.
+        `options` returns the options for a number of cores. `count` None: one worker for each node that can have one.
+        `forget` counts the rollouts that a lost worker owes, and returns their number.
         """
         self._options, self._placement, self._count, self._forget = options, placement, count, forget
         self.workers = [Worker(index) for index in range(count or 0)]
@@ -108,11 +94,7 @@ class ActorPool:
         return self._count or 1
 
     def tend(self) -> None:
-        """Loses workers whose nodes are gone, and starts those that have none; does so once a second.
-
-        Raises:
-          TandemError: As `lose`.
-        """
+        """Loses workers whose nodes are gone, starts those without one; once a second. Errors as `lose`."""
         now = time.monotonic()
         if now < self._next_tend:
             return
@@ -170,11 +152,7 @@ class ActorPool:
         worker.deadline = time.monotonic() + self._placement.start_timeout
 
     def finish_start(self, worker: Worker) -> None:
-        """Takes the result of a start that has ended.
-
-        Raises:
-          TandemError: As `lose`.
-        """
+        """Takes the result of a start that has ended. Errors as `lose`."""
         reference, worker.starting = worker.starting, None
         try:
             worker.started = ray.get(reference)
@@ -184,8 +162,7 @@ class ActorPool:
     def lose(self, worker: Worker, error: Exception) -> None:
         """Ends a worker after an error, and notes the loss; `tend` starts it again.
 
-        Raises:
-          TandemError: The error cannot be repaired: an invalid argument, or the same worker's third failure in a row.
+        Raises what cannot be repaired: an invalid argument, or the same worker's third failure in a row.
         """
         reason = _reason(worker, error)
         node, in_start = worker.node, worker.started is None

@@ -18,8 +18,6 @@ class Loss(NamedTuple):
 
     Attributes:
       error: NodeLost; WorkerLost; or what the worker raised, such as PeerGone of its engine.
-      worker: Its index.
-      incarnation: How often it was started before.
       node: Name, address and id of its node.
       rollouts: The number of requested rollouts that will not come.
       time: When it was noticed: seconds of `time.monotonic()`.

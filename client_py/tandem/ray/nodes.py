@@ -11,13 +11,9 @@ _PROBE_SECS = 1.0
 
 
 class Node(NamedTuple):
-    """A node that Ray counts as alive.
+    """A node that Ray counts as alive: Ray's id, its name and address for messages, address and port of its raylet.
 
-    Attributes:
-      id: Ray's id, hexadecimal.
-      host: Its name and address, for messages.
-      raylet: Address and port of its raylet.
-      resources: All that it has, such as {"CPU": 8.0}.
+    `resources` are all that it has, such as {"CPU": 8.0}.
     """
 
     id: str

@@ -20,13 +20,9 @@ class Policy(Protocol):
     def act(self, obs: Tree, random: np.random.Generator) -> tuple[Tree, dict[str, NDArray[Any]]]:
         """Chooses an action for each environment.
 
-        Args:
-          obs: Arrays [num_envs, ...], of the rollout: not to be changed, valid until `act` returns.
-          random: Of this worker: depends on seed, worker and incarnation alone.
-
-        Returns:
-          An element of the vector environment's action space, and arrays [num_envs, ...] to keep in
-          `Rollout.extras`, under the same names in each call.
+        `obs` are arrays [num_envs, ...] of the rollout: not to be changed, valid until `act` returns. `random` is this
+        worker's: it depends on seed, worker and incarnation alone. Returns an element of the vector environment's
+        action space, and arrays [num_envs, ...] to keep in `Rollout.extras`, under the same names in each call.
         """
 
 
@@ -94,9 +90,7 @@ class Episodes:
     def ended(self, rewards: NDArray[np.float64], resets: Mask) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Returns float64[k] and int64[k], of the episodes that ended, in the order of their ends.
 
-        Args:
-          rewards: float64[horizon, num_envs], of the next steps.
-          resets: bool[horizon + 1, num_envs], as `Rollout.resets`.
+        `rewards` are float64[horizon, num_envs], of the next steps; `resets` as `Rollout.resets`.
         """
         # Each environment's steps in a row, in parts: one for each episode that ended, and the rest.
         horizon, num_envs = rewards.shape
@@ -120,11 +114,7 @@ class Episodes:
 
 
 class RolloutArrays:
-    """The arrays of a worker's rollouts, which each rollout overwrites, and the episodes that continue.
-
-    Attributes:
-      obs: As in `Rollout`.
-    """
+    """The arrays of a worker's rollouts, which each rollout overwrites, and the episodes that continue."""
 
     def __init__(self, horizon: int, obs: Tree) -> None:
         """Takes the first observations: arrays [num_envs, ...]."""

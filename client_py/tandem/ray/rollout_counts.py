@@ -4,13 +4,7 @@ from typing import NamedTuple
 
 
 class Ticket(NamedTuple):
-    """Names a requested rollout.
-
-    Attributes:
-      worker: Index of the worker.
-      incarnation: How often it was started before.
-      number: Of the requests to this incarnation, from 0.
-    """
+    """Names a requested rollout, by its number among the requests to this incarnation of the worker, from 0."""
 
     worker: int
     incarnation: int
@@ -20,12 +14,7 @@ class Ticket(NamedTuple):
 class RolloutCounts:
     """requested == delivered + stale + lost + len(outstanding), at all times.
 
-    Attributes:
-      requested: Rollouts that were requested.
-      delivered: Those that the caller got.
-      stale: Those that came, with weights that were too old.
-      lost: Those that will not come.
-      outstanding: Those that may still come.
+    `stale` came with weights that were too old, `lost` will not come, `outstanding` may still come.
     """
 
     def __init__(self) -> None:

@@ -27,8 +27,7 @@ class RolloutStats(NamedTuple):
     """Counts since the start: requested == delivered + stale + lost + outstanding + untaken.
 
     Attributes:
-      requested: Rollouts that were requested.
-      delivered: Those that `collect` returned.
+      delivered: Rollouts that `collect` returned.
       stale: Those that came with a lag of more than `max_lag`, and were dropped.
       lost: Those that will not come, since their workers were lost.
       outstanding: Those that are being made, or wait for that.
@@ -195,16 +194,8 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
     def publish(self, weights: Any) -> int:
         """Sends weights to all workers: up to 64 KiB in each request, more through Ray's object store. Returns at once.
 
-        A rollout keeps the weights with which it began.
-
-        Args:
-          weights: What `Policy.load` takes, such as a dict of NumPy arrays: anything that Ray can serialise.
-
-        Returns:
-          Their version, from 1.
-
-        Raises:
-          ClientClosed: `close` was called.
+        A rollout keeps the weights with which it began. `weights` are what `Policy.load` takes, such as a dict of NumPy
+        arrays: anything that Ray can serialise. Returns their version, from 1. ClientClosed: `close` was called.
         """
         self._expect_open("publish")
         self._weights = packed(weights)
@@ -217,15 +208,10 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         return self._version
 
     def collect(self, count: int | None = None, *, timeout: float | None = None) -> list[Rollout]:
-        """Waits for rollouts and returns them; each is returned once.
+        """Waits for rollouts and returns them, each once, in the order in which they came, of whichever workers.
 
-        Args:
-          count: How many; None: as many as workers run. Not with `synchronous`.
-          timeout: Seconds; None: no limit.
-
-        Returns:
-          Rollouts in the order in which they came, of whichever workers. With `synchronous`: one of each worker, by its
-          index; of a worker that is lost meanwhile, none.
+        `count` None: as many as workers run. With `synchronous`, which takes no count: one of each worker, by its
+        index; of a worker that is lost meanwhile, none. `timeout` is in seconds; None: no limit.
 
         Raises:
           StepTimeout: Too few came in time. The next call returns those that did.
@@ -278,11 +264,9 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
         self._spaces = started.spaces
 
     def _advance(self, limit: float) -> None:
-        """Waits a while for a rollout, or for the start of a worker.
+        """Waits for a rollout, or for the start of a worker, until `limit`, of `time.monotonic()`: StepTimeout.
 
-        Raises:
-          StepTimeout: The limit has passed, in seconds of `time.monotonic()`.
-          NodeLost: There was no worker for too long.
+        NodeLost: There was no worker for too long.
         """
         if time.monotonic() > limit:
             raise StepTimeout("collect: expected rollouts in time, found too few; call it again, or raise timeout")

@@ -10,12 +10,7 @@ MOST_BYTES_OF_REQUEST = 64 << 10
 
 
 class Packed(NamedTuple):
-    """Pickled weights.
-
-    Attributes:
-      head: The pickle.
-      buffers: Of its arrays.
-    """
+    """Pickled weights, and the buffers of their arrays."""
 
     head: bytes
     buffers: list[bytes]

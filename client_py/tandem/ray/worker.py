@@ -23,16 +23,9 @@ _SEEDS_OF_AN_INCARNATION = 2**32
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutOptions:
-    """What a worker needs to start.
+    """What a worker needs to start: arguments of `tandem.make_vec`, and those of `rollout_workers`.
 
-    Attributes:
-      env: As `task` of `tandem.make_vec`.
-      env_options: Further arguments of `tandem.make_vec`.
-      num_envs: Of each worker.
-      horizon: Steps of a rollout.
-      make_policy: Makes the policy from the observation space and the action space of one environment.
-      seed: Of all workers; None: random.
-      cores: For the engine's threads, or for the worker processes of environments in Python.
+    `cores` are for the engine's threads, or for the worker processes of environments in Python.
     """
 
     env: Any
@@ -45,14 +38,7 @@ class RolloutOptions:
 
 
 class Started(NamedTuple):
-    """Facts of a worker that has started.
-
-    Attributes:
-      spaces: Observation space and action space of one environment.
-      pid: Of the actor's process.
-      engine_pid: Of the process that owns the region.
-      region: Its name.
-    """
+    """Facts of a worker that has started: spaces of one environment, its process, the region and its owner."""
 
     spaces: tuple[Any, Any]
     pid: int
@@ -71,11 +57,9 @@ class RolloutWorker:
         self._envs: ClientVectorEnv | None = None
 
     def start(self) -> Started:
-        """Starts the engine, resets its environments, and makes the policy.
+        """Starts the engine, resets its environments, and makes the policy; errors are those of `tandem.make_vec`.
 
-        Raises:
-          OutOfSharedMemory: /dev/shm of this node is missing or full.
-          TandemError: As `tandem.make_vec`.
+        OutOfSharedMemory: /dev/shm of this node is missing or full.
         """
         for finding in check_mount():
             if finding.level is Level.FAIL:
@@ -108,10 +92,7 @@ class RolloutWorker:
     def roll(self, number: int, version: int, weights: Any) -> Rollout:
         """Makes a rollout with the newest weights: of `version`, or of a later one that came by `refresh`.
 
-        The arrays are valid until the next call; Ray copies them before.
-
-        Raises:
-          TandemError: As `step` of the environments.
+        The arrays are valid until the next call; Ray copies them before. Errors are those of the environments' `step`.
         """
         self.refresh(version, weights)
         version, weights = self._newest

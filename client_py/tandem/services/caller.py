@@ -27,19 +27,9 @@ class Caller:
         self.num_envs = native.num_envs  # the same after a reconnect
 
     def call(self, method: MethodId, timeout: float | None, **fields: Any) -> dict[str, Any]:
-        """Calls a method and waits for the answer.
+        """Calls a method and waits `timeout` seconds, None: the client's; returns the answer's fields.
 
-        Args:
-          method: The method.
-          timeout: Seconds; None: the client's.
-          fields: Fields of the request; None is the same as no field.
-
-        Returns:
-          The answer's fields.
-
-        Raises:
-          EngineFailed: The engine answered that the method failed.
-          TandemError: Any other engine or transport error.
+        None in `fields` is the same as no field. EngineFailed: The engine answered that the method failed.
         """
         wait = None if timeout is None else seconds_of("timeout", timeout)
         return checked(method, self._rpc.call(method, fields, wait))
@@ -47,17 +37,7 @@ class Caller:
     def stream(
         self, method: MethodId, timeout: float | None, convert: Callable[[dict[str, Any]], _Item], **fields: Any
     ) -> Stream[_Item]:
-        """Opens a stream; does not wait.
-
-        Args:
-          method: The method.
-          timeout: Seconds to wait for each item; None: the client's.
-          convert: Makes an item from the fields of a message.
-          fields: Fields of the request; None is the same as no field.
-
-        Returns:
-          The stream. Errors of the engine come with its first item.
-        """
+        """Opens a stream, whose items `convert` makes from a message's fields; does not wait. Else as `call`."""
         wait = self._rpc.timeout if timeout is None else seconds_of("timeout", timeout)
         return Stream(self._rpc.open(method, fields), lambda values: convert(checked(method, values)), wait)
 
@@ -79,7 +59,23 @@ class Caller:
 
 
 class Service:
-    """A group of methods of an engine; a client and an attendant have one object of each service."""
+    """A group of methods of an engine; a client and an attendant have one object of each service.
+
+    Common to all methods:
+
+    Args:
+      env_id: Index of the environment.
+      env_ids: Indices, or a mask bool[num_envs]; None: environment 0 alone. With them, a method returns a tuple with
+        one value for each, in their order, in place of one value.
+      fps: Most items of a stream in a second; None, or more than the engine allows: as many as it allows.
+      timeout: Seconds to wait for the answer, or for each item of a stream; None: the client's. Errors of the engine
+        come with a stream's first item.
+
+    Raises:
+      InvalidArgument: No such environment, or an invalid value; nothing was done.
+      Unsupported: The service is off, or the engine lacks it.
+      TandemError: See docs/commands.md.
+    """
 
     def __init__(self, caller: Caller) -> None:
         """Calls through `caller`."""

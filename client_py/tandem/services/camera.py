@@ -10,23 +10,14 @@ from tandem.services.image_service import ImageService
 
 @dataclass(frozen=True)
 class CameraInfo:
-    """One camera.
-
-    Attributes:
-      id: The id of its entity.
-      name: Its name.
-    """
+    """One camera; its id is its entity's."""
 
     id: int
     name: str
 
 
 class Camera(ImageService):
-    """Draws images from the cameras of the environments; `client.camera` is one.
-
-    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
-    service is off or the engine lacks it, and the errors that docs/commands.md lists.
-    """
+    """Draws images from the cameras of the environments; `client.camera` is one."""
 
     _FRAME = MethodId.GetCameraFrame
     _STREAM = MethodId.StreamCamera

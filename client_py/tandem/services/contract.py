@@ -12,11 +12,7 @@ Range = tuple[float, float]
 
 
 class UnusedContractFields(UserWarning):
-    """Fields of a contract without effect on the engine's task.
-
-    Attributes:
-      fields: Their names.
-    """
+    """Fields of a contract without effect on the engine's task; `fields` has their names."""
 
     def __init__(self, fields: tuple[str, ...]) -> None:
         """Makes the warning."""
@@ -81,11 +77,7 @@ class SimulationContract:
     vel_command_standing_probability: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks types and ranges; the engine checks what its task supports.
-
-        Raises:
-          InvalidArgument: An invalid range, noise, probability or text.
-        """
+        """Checks types and ranges, by InvalidArgument; the engine checks what its task supports."""
         for name, value in self.given().items():
             object.__setattr__(self, name, _checked(name, value))
 

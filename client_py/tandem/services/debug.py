@@ -18,12 +18,9 @@ _Mark = TypeVar("_Mark")
 
 @dataclass(frozen=True, eq=False)
 class DebugLine:
-    """A line between two points.
+    """A line between two points, float[3], metres in world coordinates.
 
-    Attributes:
-      start: float[3], metres in world coordinates.
-      end: float[3], metres in world coordinates.
-      color: Red, green, blue and, if four, alpha, from 0 to 1; None: the engine's choice.
+    `color` is red, green, blue and, if four, alpha, from 0 to 1; None: the engine's choice.
     """
 
     start: ArrayLike
@@ -33,13 +30,10 @@ class DebugLine:
 
 @dataclass(frozen=True, eq=False)
 class DebugArrow:
-    """An arrow.
+    """An arrow from `origin`, float[3], metres in world coordinates.
 
-    Attributes:
-      origin: float[3], metres in world coordinates.
-      direction: float[3], metres: from the arrow's tail to its tip.
-      color: As for `DebugLine`.
-      scale: Factor on its length.
+    `direction` is float[3], metres, from its tail to its tip; `color` as for `DebugLine`; `scale` a factor on its
+    length.
     """
 
     origin: ArrayLike
@@ -50,14 +44,10 @@ class DebugArrow:
 
 @dataclass(frozen=True, eq=False)
 class DebugVelocityCommand:
-    """The target velocity of a robot, drawn at the robot.
+    """The target velocity of a robot, drawn at the robot's position `origin`, float[3], metres in world coordinates.
 
-    Attributes:
-      origin: The robot's position, float[3], metres in world coordinates.
-      lin_vel_x: Metres a second, forward.
-      lin_vel_y: Metres a second, to the left.
-      ang_vel_z: Radians a second, to the left.
-      scale: Metres drawn for each metre a second.
+    `lin_vel_x` is metres a second forward, `lin_vel_y` to the left, `ang_vel_z` radians a second to the left; `scale`
+    metres drawn for each metre a second.
     """
 
     origin: ArrayLike
@@ -82,19 +72,12 @@ class Debug(Service):
     ) -> None:
         """Draws all of these at once.
 
-        Args:
-          lines: Lines.
-          arrows: Arrows.
-          velocity_command: A velocity command.
-          clear_previous: Whether to remove earlier marks.
-          env_id: The environment in whose images the marks appear.
-          timeout: Seconds to wait for the answer; None: the client's.
+        They appear in the images of the environment `env_id`; `clear_previous` removes earlier marks first.
 
         Raises:
           InvalidArgument: Marks of another type, invalid numbers, or no such environment; nothing was drawn.
           EngineFailed: The engine failed to draw.
           Unsupported: The engine draws no images, or the service is off.
-          TandemError: See docs/commands.md.
         """
         self._caller.call(
             MethodId.Draw,

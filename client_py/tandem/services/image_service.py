@@ -28,22 +28,13 @@ class ImageService(Service):
     ) -> Image:
         """Draws one image of an environment as it is now.
 
-        Args:
-          which: A camera's id or name, which `camera` needs; or a viewport's name, "": the first.
-          kind: Colour or depth.
-          width: Pixels; None: the camera's or viewport's own.
-          height: Pixels; None: the camera's or viewport's own.
-          format: "raw", "png" or "jpeg" for colour, "gray16" for depth; "": "raw" or "gray16".
-          env_id: The environment.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          The image.
+        `which` is a camera's id or name, which `camera` needs; or a viewport's name, "": the first. `width` and
+        `height` are pixels, None: the camera's or viewport's own. `format` is "raw", "png" or "jpeg" for colour,
+        "gray16" for depth; "": "raw" or "gray16".
 
         Raises:
           InvalidArgument: No such camera, viewport or environment, or an invalid size or format.
           Unsupported: The machine or the engine cannot draw, or the service is off.
-          TandemError: See docs/commands.md.
         """
         return named_image_of(
             self._caller.call(self._FRAME, timeout, **self._fields(which, kind, width, height, format, env_id))
@@ -63,21 +54,7 @@ class ImageService(Service):
     ) -> Stream[Image]:
         """Opens a stream of images.
 
-        Args:
-          which: As for `frame`.
-          kind: As for `frame`.
-          width: As for `frame`.
-          height: As for `frame`.
-          format: As for `frame`.
-          env_id: As for `frame`.
-          fps: Images a second; None, or more than the engine allows: as many as it allows.
-          timeout: Seconds to wait for each image; None: the client's.
-
-        Returns:
-          The stream. Errors of the engine come with its first image.
-
-        Raises:
-          TandemError: As `frame`.
+        Arguments and errors are those of `frame`, and of a `Service`'s streams.
         """
         fields = self._fields(which, kind, width, height, format, env_id)
         return self._caller.stream(self._STREAM, timeout, image_of, target_fps=or_zero("fps", fps), **fields)

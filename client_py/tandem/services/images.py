@@ -13,12 +13,7 @@ from tandem.services.caller import part
 
 
 class CameraKind(enum.IntEnum):
-    """What the pixels of an image hold.
-
-    Attributes:
-      COLOR: Colours.
-      DEPTH: Distances from the camera.
-    """
+    """What the pixels of an image hold: colours, or distances from the camera."""
 
     COLOR = 0
     DEPTH = 1
@@ -35,13 +30,9 @@ class Image:
       data: uint8[n], the bytes as received, in memory of its own. Or, if the engine has `--image_slot_bytes`, in a slot
         of the region: without a copy, valid until the client closes or reconnects. An engine has two slots for each
         client; while arrays of two images exist, further images have memory of their own.
-      width: Width in pixels.
-      height: Height in pixels.
-      channels: 3: red, green, blue; 4: red, green, blue, alpha; 1: depth.
-      format: "raw", "png" or "jpeg" for colours; "gray16" for depth.
+      channels: 3: red, green, blue; 4: red, green, blue, alpha; 1: depth. `width` and `height` are pixels.
       depth_scale: Metres per unit of `depth_codes`; 0: the image has no depth.
       name: Name of the camera or viewport.
-      env_id: Index of the environment.
       frame_seq: Number of the exchange whose state the image shows.
       timestamp_ms: Wall-clock time in milliseconds since the Unix epoch.
       frame_number: The image's number in its stream, from 1; 0: the image is not of a stream.
@@ -72,9 +63,7 @@ class Image:
     def pixels(self) -> NDArray[np.uint8]:
         """Colours: uint8[height, width, channels], top row first; a view of `data`.
 
-        Raises:
-          InvalidArgument: The format is not "raw"; use `depth` or `encoded`.
-          BrokenPeer: The data is not of that shape.
+        InvalidArgument: The format is not "raw". BrokenPeer: The data is not of that shape.
         """
         self._expect("pixels", "raw")
         return self._shaped(self.data, (self.height, self.width, self.channels))
@@ -83,9 +72,7 @@ class Image:
     def depth_codes(self) -> NDArray[np.uint16]:
         """Depth: uint16[height, width], in units of `depth_scale` metres; a view of `data`.
 
-        Raises:
-          InvalidArgument: The format is not "gray16".
-          BrokenPeer: The data is not of that shape.
+        InvalidArgument: The format is not "gray16". BrokenPeer: The data is not of that shape.
         """
         self._expect("depth", "gray16")
         if self.data.size % 2:
@@ -94,20 +81,12 @@ class Image:
 
     @property
     def depth(self) -> NDArray[np.float32]:
-        """Depth: float32[height, width], in metres along the camera's axis; a new array at each access.
-
-        Raises:
-          TandemError: The errors of `depth_codes`.
-        """
+        """Depth: float32[height, width], in metres along the camera's axis; a new array. Errors: `depth_codes`."""
         return self.depth_codes * np.float32(self.depth_scale)
 
     @property
     def encoded(self) -> bytes:
-        """The bytes of a PNG or JPEG file.
-
-        Raises:
-          InvalidArgument: The format is neither "png" nor "jpeg"; use `pixels` or `depth`.
-        """
+        """The bytes of a PNG or JPEG file. InvalidArgument: The format is neither "png" nor "jpeg"."""
         self._expect("encoded", "png", "jpeg")
         return self.data.tobytes()
 

@@ -16,14 +16,9 @@ from tandem.services.streams import Stream
 
 @dataclass(frozen=True)
 class MujocoInfo:
-    """A model's sizes and names.
+    """A model's sizes, and the names of its joints and nu actuators, in MuJoCo's order; "": without a name.
 
-    Attributes:
-      nq: Numbers in `JointState.positions`.
-      nv: Numbers in `JointState.velocities`.
-      nu: Actuators.
-      joint_names: In MuJoCo's order; "" for a joint without a name.
-      actuator_names: In MuJoCo's order, nu of them; "" for an actuator without a name.
+    `JointState.positions` has nq numbers, `JointState.velocities` nv.
     """
 
     nq: int
@@ -35,12 +30,10 @@ class MujocoInfo:
 
 @dataclass(frozen=True, eq=False)
 class JointState:
-    """Joints of one environment at one moment, in MuJoCo's order.
+    """Joints of one environment at one moment, in MuJoCo's order, in arrays that are the caller's own.
 
-    Attributes:
-      env_id: The environment.
-      positions: MuJoCo's qpos, float32[nq], metres and radians; the caller's own.
-      velocities: MuJoCo's qvel, float32[nv], the same per second; the caller's own.
+    `positions` is MuJoCo's qpos, float32[nq], metres and radians; `velocities` its qvel, float32[nv], the same per
+    second.
     """
 
     env_id: int
@@ -50,23 +43,14 @@ class JointState:
 
 @dataclass(frozen=True)
 class ControlsSent:
-    """The result of `send_control`.
-
-    Attributes:
-      actuators_written: Number of actuators set in each environment.
-      rejected_actuators: Names of actuators under another control; they were not set.
-    """
+    """How many actuators `send_control` set in each environment, and the names of those under another control."""
 
     actuators_written: int
     rejected_actuators: tuple[str, ...]
 
 
 class Mujoco(Service):
-    """Reads joints and sets controls of an engine that simulates with MuJoCo; `client.mujoco` is one.
-
-    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
-    service is off or the engine lacks it, and the errors that docs/commands.md lists.
-    """
+    """Reads joints and sets controls of an engine that simulates with MuJoCo; `client.mujoco` is one."""
 
     def info(self, *, timeout: float | None = None) -> MujocoInfo:
         """Returns the model's sizes and names, the same for all environments."""
@@ -84,15 +68,7 @@ class Mujoco(Service):
     ) -> JointState | tuple[JointState, ...]:
         """Returns joint positions and velocities.
 
-        Args:
-          env_ids: Indices, or a mask bool[num_envs]; None: environment 0 alone.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          One state, or with `env_ids` one for each, in their order, all of the same moment.
-
-        Raises:
-          InvalidArgument: No such environment.
+        Those of several environments are all of the same moment.
         """
         values = self._caller.call(MethodId.GetJointState, timeout, env_ids=self._caller.env_ids(env_ids))
         return _joint_state(values) if env_ids is None else _joint_states(values)
@@ -110,16 +86,7 @@ class Mujoco(Service):
     ) -> Stream[JointState] | Stream[tuple[JointState, ...]]:
         """Opens a stream of joint positions and velocities.
 
-        Args:
-          env_ids: As for `joint_state`.
-          fps: Items a second; None, or more than the engine allows: as many as it allows.
-          timeout: Seconds to wait for each item; None: the client's.
-
-        Returns:
-          A stream of what `joint_state` returns. Errors of the engine come with its first item.
-
-        Raises:
-          InvalidArgument: No such environment.
+        An item is what `joint_state` returns.
         """
         fields = {"env_ids": self._caller.env_ids(env_ids), "target_fps": or_zero("fps", fps)}
         if env_ids is None:
@@ -137,17 +104,16 @@ class Mujoco(Service):
     ) -> ControlsSent:
         """Sets actuators for the next step; they replace the numbers of its action.
 
+        Each of `env_ids` gets the same. Returns how many were set, and which were not.
+
         Args:
           controls: float[n] for the first n actuators, n from 1; or a mapping from actuators' names, or their numbers
             from 0, to values; in the actuators' own units.
-          env_ids: Indices, or a mask bool[num_envs], each of which gets the same; None: environment 0 alone.
+          env_ids: As in `Service`.
           wait_for_next_step: Whether to wait until a step has begun with them. Another thread has to step meanwhile;
             otherwise this call raises `StepTimeout`.
           clamp: Whether to clamp values to the actuators' ranges.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          How many were set, and which were not.
+          timeout: As in `Service`.
 
         Raises:
           InvalidArgument: No controls, more than there are actuators, one that is no finite number, or no such actuator

@@ -19,15 +19,6 @@ class EngineServices:
     """The services of an engine. Any number of threads may call them, also while another steps: docs/commands.md.
 
     A client's `reconnect` keeps these objects; it ends calls that wait and streams that are open.
-
-    Attributes:
-      agent: What agents observe and do, and the contracts of environments.
-      mujoco: Joints and actuators.
-      telemetry: Positions and controls, at a bounded rate.
-      scene: The entities of the environments, and how simulated time runs.
-      camera: Images from the cameras of the environments.
-      viewport: Images of whole environments.
-      debug: Lines and arrows in images.
     """
 
     def __init__(self, native: NativeClient | NativeAttendant) -> None:
@@ -38,30 +29,14 @@ class EngineServices:
         self.debug = Debug(caller)
 
     def services(self, *, timeout: float | None = None) -> dict[str, ServiceInfo]:
-        """Returns the engine's services by name, such as "camera".
-
-        Args:
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Raises:
-          TandemError: See docs/commands.md.
-        """
+        """Returns the engine's services by name, such as "camera"; `timeout` and errors as in `Service`."""
         return ask_services(self._caller, timeout)
 
     def set_service(self, name: str, enabled: bool, *, timeout: float | None = None) -> None:
         """Switches a service on or off, for all callers of the engine, until it is switched again.
 
-        Later calls of a service that is off raise Unsupported; its open streams end with that error.
-
-        Args:
-          name: A name of `services`, such as "camera".
-          enabled: Whether the service answers.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Raises:
-          InvalidArgument: No service has this name.
-          Unsupported: The engine lacks the service.
-          TandemError: See docs/commands.md.
+        Later calls of a service that is off raise Unsupported; its open streams end with that error. Raises, besides
+        those of `Service`, InvalidArgument: no service has this name.
         """
         fields = {"name": text("name", name, "; nothing was sent"), "enabled": flag("enabled", enabled)}
         self._caller.call(MethodId.SetService, timeout, **fields)

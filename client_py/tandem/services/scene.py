@@ -17,10 +17,8 @@ from tandem.services.caller import Service
 class SimulationMode(enum.IntEnum):
     """How simulated time relates to the wall clock's.
 
-    Attributes:
-      REALTIME: At the wall clock's pace, whether or not actions come.
-      DETERMINISTIC: A fixed time for each step, independent of the wall clock.
-      FAST: As fast as the machine can.
+    REALTIME: at its pace, whether or not actions come. DETERMINISTIC: a fixed time for each step, independent of it.
+    FAST: as fast as the machine can.
     """
 
     REALTIME = 0
@@ -30,13 +28,7 @@ class SimulationMode(enum.IntEnum):
 
 @dataclass(frozen=True)
 class SceneInfo:
-    """What is being simulated.
-
-    Attributes:
-      scene_name: Its name.
-      scene_path: The model's file on the engine's machine; "": no file.
-      entity_count: Entities in each environment.
-    """
+    """What is being simulated; `scene_path` is the model's file on the engine's machine, "": no file."""
 
     scene_name: str
     scene_path: str
@@ -45,12 +37,10 @@ class SceneInfo:
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """Where an entity is, in world coordinates, z up.
+    """Where an entity is, in world coordinates, z up; None: unknown.
 
-    Attributes:
-      position: float32[3], metres; None: unknown.
-      rotation: A unit quaternion, float32[4]: x, y, z, and the real part w last (MuJoCo: first); None: unknown.
-      scale: Factor along each of its own axes, float32[3], 1: as modelled; None: unknown.
+    `position` is float32[3], metres; `rotation` a unit quaternion, float32[4]: x, y, z, and the real part w last
+    (MuJoCo: first); `scale` float32[3], factors along its own axes, 1: as modelled.
     """
 
     position: NDArray[np.float32] | None
@@ -64,8 +54,7 @@ class Entity:
 
     Attributes:
       id: Its number, from 1; the same in every environment, for as long as the engine runs.
-      name: Its name.
-      transform: Where it is; None unless requested.
+      transform: None unless requested.
       components: What it consists of, such as "body" or "camera"; empty unless requested.
     """
 
@@ -76,11 +65,7 @@ class Entity:
 
 
 class Scene(Service):
-    """Reads and moves the entities of the environments, and controls simulated time; `client.scene` is one.
-
-    In every method, `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises
-    Unsupported if the engine has no scene or the service is off, and the errors that docs/commands.md lists.
-    """
+    """Reads and moves the entities of the environments, and controls simulated time; `client.scene` is one."""
 
     def info(self, *, timeout: float | None = None) -> SceneInfo:
         """Returns what is being simulated."""
@@ -91,17 +76,7 @@ class Scene(Service):
     ) -> tuple[Entity, ...]:
         """Lists the entities of an environment.
 
-        Args:
-          env_id: The environment.
-          transforms: Whether to read where each entity is.
-          components: Whether to read what each entity consists of.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          All of them.
-
-        Raises:
-          InvalidArgument: No such environment.
+        With `transforms`, also where each is; with `components`, what each consists of.
         """
         values = self._caller.call(
             MethodId.ListEntities,
@@ -115,13 +90,7 @@ class Scene(Service):
     def entity(self, which: int | str, *, env_id: int = 0, timeout: float | None = None) -> Entity:
         """Returns one entity, with transform and components.
 
-        Args:
-          which: Its id or name.
-          env_id: The environment.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Raises:
-          InvalidArgument: No such entity or environment.
+        InvalidArgument: `which` is no entity's id or name.
         """
         values = self._caller.call(
             MethodId.GetEntity,
@@ -148,15 +117,8 @@ class Scene(Service):
         """Moves an entity, at once.
 
         If its place is part of the environment's state, as with a free joint, the move lasts until the next reset; if
-        it is part of the model, until the next move.
-
-        Args:
-          which: The entity, its id or its name; a name costs a second call.
-          position: float[3], metres in world coordinates; None: unchanged.
-          rotation: A unit quaternion, float[4]: x, y, z, w (MuJoCo has w first); None: unchanged.
-          scale: float[3], factor along each of its own axes; None: unchanged.
-          env_id: The environment.
-          timeout: Seconds for each call; None: the client's.
+        it is part of the model, until the next move. `which` is an entity, its id or its name; a name costs a second
+        call. `position`, `rotation` and `scale` are as in `Transform`; None: unchanged.
 
         Raises:
           InvalidArgument: No such entity or environment, nothing to change, or numbers that are not finite.
@@ -190,14 +152,8 @@ class Scene(Service):
     ) -> SimulationMode:
         """Sets how simulated time runs, in all environments of the engine.
 
-        Args:
-          mode: The mode.
-          realtime_factor: Simulated seconds for each second of the wall clock, 0.1 to 10, in REALTIME; an engine that
-            cannot keep this pace steps as fast as it can. Other modes ignore it.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          The mode from now on.
+        `realtime_factor` is the simulated seconds for each second of the wall clock, 0.1 to 10, in REALTIME; an engine
+        that cannot keep this pace steps as fast as it can. Other modes ignore it. Returns the mode from now on.
 
         Raises:
           InvalidArgument: No such mode, or another factor.
@@ -229,15 +185,8 @@ class Scene(Service):
     def single_step(self, steps: int = 1, *, timeout: float | None = None) -> int:
         """Lets a paused engine do some steps, and waits for them. A step that was already sent is the first of them.
 
-        Args:
-          steps: How many.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          Steps done: fewer if `pause` or `resume` was called meanwhile.
-
-        Raises:
-          InvalidArgument: The engine is not paused, or does another single step, which `pause` ends.
+        Returns the steps done: fewer if `pause` or `resume` was called meanwhile. InvalidArgument: The engine is not
+        paused, or does another single step, which `pause` ends.
         """
         count = integer("steps", steps, 1, 2**32 - 1, "; nothing was sent")
         return int(self._caller.call(MethodId.SingleStep, timeout, steps=count)["steps"])

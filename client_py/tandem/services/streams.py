@@ -26,25 +26,13 @@ class Stream(ClosesOnExit, NotPicklable, Generic[_Item]):
     _instead = "it belongs to this process's client"
 
     def __init__(self, native: NativeStream, convert: Callable[[dict[str, Any]], _Item], timeout: float) -> None:
-        """Takes over an open stream; the services make streams.
-
-        Args:
-          native: The stream.
-          convert: Makes an item from the fields of a message.
-          timeout: Seconds to wait for each item.
-        """
+        """Takes over an open stream, whose messages' fields `convert` makes items of; the services make streams."""
         self._native = native
         self._convert = convert
         self._timeout = timeout
 
     def next(self, timeout: float | None = None) -> _Item:
-        """Waits for the next item.
-
-        Args:
-          timeout: Seconds; 0 polls once; None: the timeout that the stream was opened with.
-
-        Returns:
-          The item.
+        """Waits for the next item: `timeout` seconds, 0 polls once, None: those that the stream was opened with.
 
         Raises:
           StopIteration: The engine ended the stream, or it was closed.
@@ -59,17 +47,9 @@ class Stream(ClosesOnExit, NotPicklable, Generic[_Item]):
         return self._convert(values)
 
     def newest(self, timeout: float | None = None) -> _Item:
-        """Takes all items that have come, and waits for one if none has.
+        """Takes all items that have come, and waits as `next` if none has; errors are those of `next`.
 
-        Args:
-          timeout: Seconds; 0 polls once; None: the timeout that the stream was opened with.
-
-        Returns:
-          The last of them; the others are discarded, and not counted in `dropped`.
-
-        Raises:
-          StopIteration: As `next`.
-          TandemError: As `next`.
+        Returns the last of them; the others are discarded, and not counted in `dropped`.
         """
         item = self.next(timeout)
         try:

@@ -14,14 +14,7 @@ from tandem.services.streams import Stream
 
 @dataclass(frozen=True)
 class TelemetrySchema:
-    """What a telemetry frame holds.
-
-    Attributes:
-      observation_names: Of the numbers in `TelemetryFrame.observation_qpos`; empty: unknown.
-      action_names: Of the numbers in `TelemetryFrame.action_ctrl`; empty: unknown.
-      nq: Numbers in `TelemetryFrame.observation_qpos`.
-      nu: Numbers in `TelemetryFrame.action_ctrl`.
-    """
+    """Sizes and names of the numbers in a frame's `observation_qpos` (nq) and `action_ctrl` (nu); empty: unknown."""
 
     observation_names: tuple[str, ...]
     action_names: tuple[str, ...]
@@ -34,7 +27,6 @@ class TelemetryFrame:
     """One environment at one moment.
 
     Attributes:
-      env_id: The environment.
       frame_number: The moment's number in the stream, from 1. `Stream.number` also counts moments that the engine
         skipped.
       frame_seq: Exchanges that the engine had answered by then.
@@ -52,11 +44,7 @@ class TelemetryFrame:
 
 
 class Telemetry(Service):
-    """Streams positions and controls; `client.telemetry` is one.
-
-    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
-    service is off or the engine lacks it, and the errors that docs/commands.md lists.
-    """
+    """Streams positions and controls; `client.telemetry` is one."""
 
     def schema(self, *, timeout: float | None = None) -> TelemetrySchema:
         """Returns sizes and names of the numbers in telemetry frames."""
@@ -70,16 +58,7 @@ class Telemetry(Service):
     ) -> Stream[TelemetryFrame]:
         """Opens a stream of telemetry frames.
 
-        Args:
-          env_ids: Indices, or a mask bool[num_envs]: each moment gives a frame for each; None: environment 0 alone.
-          fps: Moments a second; None, or more than the engine allows: as many as it allows.
-          timeout: Seconds to wait for each frame; None: the client's.
-
-        Returns:
-          The stream. Errors of the engine come with its first frame.
-
-        Raises:
-          InvalidArgument: No such environment.
+        Each moment gives a frame for each of `env_ids`.
         """
         return self._caller.stream(
             MethodId.StreamTelemetry,

@@ -10,15 +10,7 @@ from tandem.services.image_service import ImageService
 
 @dataclass(frozen=True)
 class ViewportStreamConfig:
-    """A stream of a viewport.
-
-    Attributes:
-      streaming: Whether it runs.
-      viewport_name: The viewport's name.
-      fps: Images a second.
-      width: Pixels.
-      height: Pixels.
-    """
+    """A stream of a viewport: whether it runs, its images a second, their pixels."""
 
     streaming: bool
     viewport_name: str
@@ -29,23 +21,14 @@ class ViewportStreamConfig:
 
 @dataclass(frozen=True)
 class ViewportInfo:
-    """The viewports of an environment.
-
-    Attributes:
-      names: Their names.
-      current: Of this client's running streams, the one that was started last; None: no stream runs.
-    """
+    """The viewports of an environment; `current`: this client's running stream that was started last, or None."""
 
     names: tuple[str, ...]
     current: ViewportStreamConfig | None
 
 
 class Viewport(ImageService):
-    """Draws images of whole environments; `client.viewport` is one.
-
-    `timeout` is the time to wait for the answer in seconds; None: the client's. Every method raises Unsupported if the
-    service is off or the engine lacks it, and the errors that docs/commands.md lists.
-    """
+    """Draws images of whole environments; `client.viewport` is one."""
 
     _FRAME = MethodId.GetViewportFrame
     _STREAM = MethodId.StreamViewport

@@ -37,14 +37,7 @@ Numbers = list[float] | None
 
 
 class Gpu(NamedTuple):
-    """`GpuSchema` of engine_adapter/core/engine.h.
-
-    Attributes:
-      cuda_device: The number of the device.
-      fills_cpu: Whether the region's observations are written, too.
-      image_width: Pixels; 0: no images.
-      image_height: Pixels.
-    """
+    """`GpuSchema` of engine_adapter/core/engine.h; an image of 0 pixels: no images."""
 
     cuda_device: int
     fills_cpu: bool
@@ -55,17 +48,8 @@ class Gpu(NamedTuple):
 class Schema(NamedTuple):
     """What the binding reads once: `EngineSchema` of engine_adapter/core/engine.h.
 
-    Attributes:
-      task: The task's name.
-      num_envs: Number of environments.
-      obs_size: Size of a float32 observation; 0: observations are fields.
-      act_size: Size of a float32 action; 0: actions are fields.
-      description: JSON; docs/protocol.md ("Infos and the description") defines it.
-      fields: Of spaces that are no float32 rows.
-      observation_names: For display.
-      action_names: For display.
-      step_secs: Simulated seconds of a step; 0: unknown.
-      gpu: Of an engine that writes on a GPU.
+    A size of 0: observations or actions are fields. `description` is JSON, which docs/protocol.md defines ("Infos and
+    the description"). The names are for display. `step_secs`: 0: unknown.
     """
 
     task: str
@@ -83,11 +67,7 @@ class Schema(NamedTuple):
 class JointInfo(NamedTuple):
     """Of the service mujoco: `MujocoPort::Info` of engine_adapter/ports/engine_ports.h.
 
-    Attributes:
-      joint_names: Names of the joints.
-      position_names: A name for each position.
-      nv: Number of velocities.
-      actuators: Name, lowest and highest control.
+    An actuator is a name, the lowest and the highest control.
     """
 
     joint_names: list[str]
@@ -97,26 +77,18 @@ class JointInfo(NamedTuple):
 
 
 class Adaptor:
-    """An engine for the binding; `ports` names the services' interfaces that the engine has.
+    """An engine for the binding: its methods, and what it declares, checked.
 
-    Attributes:
-      schema: What the engine declares.
-      reset: The engine's method.
-      step: The engine's method.
-      clear_client_state: The engine's method.
-      ports: Some of "scene", "joints", "camera", "debug" and "randomization".
-      scene_name: The engine's, checked.
-      image_size: The engine's, checked.
-      camera_rows: Id and name of each camera; empty without "camera".
-      joint_info: Without "joints": None.
+    `ports` names the services' interfaces that the engine has: some of "scene", "joints", "camera", "debug" and
+    "randomization". `camera_rows` has id and name of each camera; empty without "camera". `joint_info` is None without
+    "joints".
     """
 
     def __init__(self, engine: Engine) -> None:
         """Checks an engine.
 
-        Raises:
-          InvalidArgument: No engine; or an attribute or method is missing or has an invalid value.
-          Unsupported: A space whose values have no fields.
+        InvalidArgument: No engine; or an attribute or method is missing or has an invalid value. Unsupported: A space
+        whose values have no fields.
         """
         if not isinstance(engine, Engine):
             is_class = isinstance(engine, type) and issubclass(engine, Engine)

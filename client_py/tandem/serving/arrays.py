@@ -84,12 +84,8 @@ def is_rows(space: spaces.Space[Any]) -> bool:
 def tree(space: spaces.Space[Any], role: str, fields: Fields, num_envs: int, path: str = "") -> Any:
     """Returns the arrays of a space's fields, as `EngineArrays` has them.
 
-    Args:
-      space: Of one environment, or a part of it.
-      role: "obs" or "action".
-      fields: By role and path: [num_envs, *shape].
-      num_envs: Number of environments.
-      path: Of the part; docs/protocol.md defines it.
+    `role` is "obs" or "action"; `fields` are [num_envs, *shape] by role and path; `path` is that of the part, which
+    docs/protocol.md defines.
     """
     if isinstance(space, spaces.Dict):
         return {key: tree(item, role, fields, num_envs, _below(path, key)) for key, item in space.spaces.items()}

@@ -53,8 +53,7 @@ def serve_program(engine_class: type[Engine], arguments: Sequence[str] | None = 
 def flags_of(engine_class: type[Engine]) -> dict[str, Number]:
     """Returns the arguments of a class, after num_envs, that have a number as default.
 
-    Raises:
-      InvalidArgument: The class does not begin with num_envs, or another argument has no default.
+    InvalidArgument: The class does not begin with num_envs, or another argument has no default.
     """
     parameters = list(inspect.signature(engine_class).parameters.values())
     if not parameters or parameters[0].name != "num_envs":

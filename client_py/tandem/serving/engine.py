@@ -18,13 +18,7 @@ Index = slice | NDArray[np.int64]
 
 
 class Actuator(NamedTuple):
-    """An actuator of an engine's `joints`.
-
-    Attributes:
-      name: Its name; "" for none.
-      low: `send_control` clips its value to this range by default.
-      high: The end of the range.
-    """
+    """An actuator of an engine's `joints`, "" for no name; `send_control` clips its value to low .. high by default."""
 
     name: str
     low: float = -np.inf
@@ -32,13 +26,9 @@ class Actuator(NamedTuple):
 
 
 class DebugMark(NamedTuple):
-    """A line or an arrow to draw in an environment's images.
+    """A line, or an arrow from `start` to `end`, to draw in an environment's images.
 
-    Attributes:
-      is_arrow: Whether it is an arrow from `start` to `end`.
-      start: (x, y, z), metres in world coordinates.
-      end: (x, y, z).
-      rgba: Red, green, blue and alpha, 0 to 1.
+    The points are (x, y, z), metres in world coordinates; red, green, blue and alpha 0 to 1.
     """
 
     is_arrow: bool

@@ -19,11 +19,8 @@ def failure(error: BaseException, log: bool, again: bool) -> tuple[int, str]:
     """Returns the number of the error's class in the table, and its text: the last line of its traceback.
 
     A `TandemError` is an answer to a caller, such as `Unsupported`: its class and text are kept, and it is not logged.
-
-    Args:
-      error: The exception.
-      log: Whether to write the traceback to standard error.
-      again: Whether the call before failed, too: equal tracebacks in a row are logged once.
+    `log`: whether to write the traceback to standard error. `again`: whether the call before failed, too: equal
+    tracebacks in a row are logged once.
     """
     if isinstance(error, TandemError) and error.code > 0:
         return error.code, str(error)

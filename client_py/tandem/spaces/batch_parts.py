@@ -42,11 +42,9 @@ class Site(NamedTuple):
 
     Attributes:
       is_action: Whether the values are actions; else they are observations.
-      num_envs: Number of environments.
       arrays: By the path of each leaf: dtype[num_envs, *shape].
       objects: By the path of each part that is pickled: num_envs objects.
-      first_env: The number of row 0's environment, for error messages.
-      name_of: What error messages call the environment of a number.
+      first_env: The number of row 0's environment, for error messages; `name_of` is what they call it.
     """
 
     is_action: bool
@@ -63,12 +61,7 @@ class Site(NamedTuple):
 
 
 def part_of(space: spaces.Space[Any], site: Site) -> "Part":
-    """Returns the tree of a space.
-
-    Raises:
-      LayoutMismatch: The arrays or objects are not those of the space.
-      Unsupported: As `layout`.
-    """
+    """Returns the tree of a space. LayoutMismatch: the arrays or objects are not its own. Unsupported: As `layout`."""
     leaves, pickled = layout(space, site.name)
     for kind, expected, found in (
         ("fields", {leaf.path for leaf in leaves}, set(site.arrays)),
@@ -88,11 +81,7 @@ def part_of(space: spaces.Space[Any], site: Site) -> "Part":
 
 
 class Part(abc.ABC):
-    """A part of a space and its arrays.
-
-    Attributes:
-      array: The part's field, if each value is an array or number; else None.
-    """
+    """A part of a space and its arrays; `array` is the part's field, if each value is an array or number."""
 
     array: NDArray[Any] | None = None
 

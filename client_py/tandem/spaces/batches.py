@@ -37,20 +37,11 @@ class _Values:
         first_env: int = 0,
         name_of: Callable[[int], str] = "environment {}".format,
     ) -> None:
-        """Takes the arrays of a space's fields.
+        """Takes the arrays of a space's fields; arguments and errors are those of `Site` and `part_of`.
 
-        Args:
-          space: Of one environment.
-          num_envs: Number of environments.
-          arrays: By the path of each leaf of `layout(space)`: dtype[num_envs, *shape]. They may be views of a region.
-          objects: By each path that `layout(space)` calls pickled: the value of each environment, such as a list, or an
-            object that pickles in `__setitem__` and unpickles in `__getitem__`.
-          first_env: The number of row 0's environment, for error messages.
-          name_of: What they call the environment of a number.
-
-        Raises:
-          LayoutMismatch: The arrays or objects are not those of the space.
-          Unsupported: As `layout`.
+        `space` is of one environment. `arrays` may be views of a region. `objects` of a path that `layout(space)` calls
+        pickled are the values of the environments, such as a list, or an object that pickles in `__setitem__` and
+        unpickles in `__getitem__`.
         """
         self._space = space
         self._root = part_of(space, Site(self._is_action, num_envs, arrays, objects or {}, first_env, name_of))
@@ -80,33 +71,20 @@ class Observations(_Values):
     _is_action = False
 
     def batch(self, *, copy: bool = True) -> Any:
-        """Returns the observations of all environments.
+        """Returns the observations of all environments; BrokenPeer if a text or an index is invalid.
 
-        Their structure and dtypes are those of `gymnasium.vector.utils.concatenate`, and so of `SyncVectorEnv`.
-
-        Args:
-          copy: False: arrays are the fields' own, valid until the next step. Texts, values of a OneOf and values that
-            are pickled are new objects in each case.
-
-        Raises:
-          BrokenPeer: A text or an index is invalid.
+        Their structure and dtypes are those of `gymnasium.vector.utils.concatenate`, and so of `SyncVectorEnv`. With
+        copy=False arrays are the fields' own, valid until the next step; texts, values of a OneOf and values that are
+        pickled are new objects in each case.
         """
         return self._root.batch(copy)
 
     def row(self, index: int) -> Any:
-        """Returns the observation of one environment as its own object, as `env.step` returns it.
-
-        Raises:
-          BrokenPeer: A text or an index is invalid.
-        """
+        """Returns the observation of one environment as its own object, as `env.step` returns it; errors as `batch`."""
         return self._root.row(index)
 
     def rows(self, indices: Sequence[int]) -> Any:
-        """Returns the observations of some environments, in this order, as `batch` returns those of all.
-
-        Raises:
-          BrokenPeer: A text or an index is invalid.
-        """
+        """Returns the observations of some environments, in this order, as `batch` returns those of all."""
         if self.array is not None:
             return self.array[np.asarray(indices)]
         values = [self.row(index) for index in indices]
@@ -118,9 +96,7 @@ class Observations(_Values):
 
         Values that `SyncVectorEnv` accepts have the same digits here: lists, numbers, and arrays whose dtype NumPy
         casts by its rule "same_kind". Integers of another kind are accepted if the field's dtype represents them.
-
-        Raises:
-          InvalidArgument: The value is not one of the space's shape, structure or kind. Parts of it may be written.
+        InvalidArgument: The value is not one of the space's shape, structure or kind. Parts of it may be written.
         """
         self._root.write_row(index, value)
 
@@ -143,25 +119,15 @@ class Actions(_Values):
     def write(self, actions: Any) -> None:
         """Writes the actions that the caller of `VectorEnv.step` passes.
 
-        Args:
-          actions: An element of the batched action space, or what `gymnasium.vector.utils.iterate` accepts instead:
-            lists, tuples, other iterables. Floats are rounded to the field's dtype. Integers must be in its range.
+        They are an element of the batched action space, or what `gymnasium.vector.utils.iterate` accepts instead:
+        lists, tuples, other iterables. Floats are rounded to the field's dtype. Integers must be in its range.
 
-        Raises:
-          InvalidAction: The actions are not of the space's structure, shape or kind. Parts of them may be written.
+        InvalidAction: Not of the space's structure, shape or kind. Parts of them may be written.
         """
         self._root.write(actions)
 
     def write_rows(self, indices: Sequence[int], actions: Any) -> None:
-        """Writes the actions of some environments.
-
-        Args:
-          indices: Of the environments.
-          actions: One for each of them, as `write` takes one for each environment.
-
-        Raises:
-          InvalidAction: As `write`.
-        """
+        """Writes the actions of some environments, one for each of `indices`, as `write`."""
         array = self.array
         if array is not None and isinstance(actions, np.ndarray) and actions.dtype == array.dtype:
             if actions.shape == (len(indices), *array.shape[1:]):
@@ -181,9 +147,6 @@ class Actions(_Values):
     def row(self, index: int) -> Any:
         """Returns the action of one environment, of the types that `SyncVectorEnv` passes to `env.step`.
 
-        The arrays are copies: an environment may keep or change its action.
-
-        Raises:
-          BrokenPeer: A text or an index is invalid.
+        The arrays are copies: an environment may keep or change its action. BrokenPeer: A text or an index is invalid.
         """
         return self._root.row(index)

@@ -32,12 +32,9 @@ NUMERIC = spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBina
 
 
 class Leaf(NamedTuple):
-    """One part of a value, which has a field of its own.
+    """One part of a value, which has a field of its own; its shape is in one environment.
 
-    Attributes:
-      path: JSON pointer into the space; "" is the whole space.
-      dtype: One of `FIELD_DTYPES`.
-      shape: Of the part in one environment.
+    `path` is a JSON pointer into the space, "" the whole space; `dtype` one of `FIELD_DTYPES`.
     """
 
     path: str
@@ -46,23 +43,14 @@ class Leaf(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The parts of a space's values.
-
-    Attributes:
-      leaves: The parts with fields, in the order of the space.
-      pickled: Paths of the parts without fields, whose values are pickled.
-    """
+    """The parts of a space's values, in the order of the space, and the paths of those that are pickled."""
 
     leaves: tuple[Leaf, ...]
     pickled: tuple[str, ...]
 
 
 def layout(space: spaces.Space[Any], name: str = "observation_space") -> Layout:
-    """Returns the fields of a space.
-
-    Args:
-      space: Of one environment.
-      name: What error messages call the space.
+    """Returns the fields of a space of one environment; error messages call it `name`.
 
     Raises:
       InvalidArgument: No space.
@@ -84,8 +72,7 @@ def layout(space: spaces.Space[Any], name: str = "observation_space") -> Layout:
 def key_path(path: str, key: object, name: str) -> str:
     """Returns the path of a Dict's key below a path; `name` is what an error message calls the space.
 
-    Raises:
-      Unsupported: The key is not a str, or has a NUL or a lone surrogate, which a field's path cannot hold.
+    Unsupported: The key is not a str, or has a NUL or a lone surrogate, which a field's path cannot hold.
     """
     with contextlib.suppress(InvalidArgument):
         return f"{path}/{text('key', key).replace('~', '~0').replace('/', '~1')}"
@@ -93,11 +80,7 @@ def key_path(path: str, key: object, name: str) -> str:
 
 
 def field_dtype(dtype: object, path: str, name: str) -> np.dtype[Any]:
-    """Returns the one of `FIELD_DTYPES` that a space's dtype is.
-
-    Raises:
-      Unsupported: The dtype is another one.
-    """
+    """Returns the one of `FIELD_DTYPES` that a space's dtype is; Unsupported if it is none."""
     for known in FIELD_DTYPES.values():
         if dtype == known:  # also of equal types with two names, such as longlong; not of another byte order
             return known

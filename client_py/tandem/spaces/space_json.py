@@ -40,12 +40,8 @@ def space_to_json(space: spaces.Space[Any]) -> Json:
 def space_from_json(value: Any) -> spaces.Space[Any]:
     """Returns the space of such JSON; it is equal to the one that was written, and draws the same samples by a seed.
 
-    Args:
-      value: From `json.loads`; unknown keys of objects are ignored.
-
-    Raises:
-      Unsupported: A part of the space is pickled; the message names its class.
-      InvalidArgument: Other JSON.
+    `value` is from `json.loads`; unknown keys of objects are ignored. Unsupported: A part of the space is pickled; the
+    message names its class. InvalidArgument: Other JSON.
 
     >>> space_from_json({"type": "Box", "shape": [2], "low": ["-inf"], "high": [1, 2], "dtype": "float32"})
     Box(-inf, [1. 2.], (2,), float32)

@@ -48,12 +48,7 @@ class DeviceSteps(NotPicklable):
     _instead = "it belongs to its client; make one where the client is"
 
     def __init__(self, client: SharedMemoryClient, device: int, *, overlap: bool = False) -> None:
-        """Registers the region as pinned memory, once.
-
-        Args:
-          client: Attached.
-          device: The number of the CUDA device, in this process.
-          overlap: Whether the copy of a step may run during the next step.
+        """Registers an attached client's region as pinned memory, once; `device` is a CUDA device of this process.
 
         Raises:
           GpuDriverMissing, GpuDriverTooOld: There is no CUDA driver that can do it.
@@ -128,10 +123,8 @@ class DeviceSteps(NotPicklable):
     def send(self, pointer: int, nbytes: int, stream: int = 0) -> None:
         """Starts a step with actions of the device, and returns at once after their copy into the region.
 
-        Args:
-          pointer: Address on the device of float32[num_envs, act_size] in C order.
-          nbytes: Bytes of the actions.
-          stream: The CUDA stream on which they are computed.
+        `pointer` is the address on the device of float32[num_envs, act_size] in C order, `nbytes` bytes; `stream` the
+        CUDA stream on which they are computed.
 
         Raises:
           InvalidAction: Another size, or a value that is not finite.

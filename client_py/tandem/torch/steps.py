@@ -15,15 +15,12 @@ Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class TorchSteps(NotPicklable):
-    """A client's steps with torch tensors; `tandem.torch.step_to` makes it.
+    """A client's steps with torch tensors of `device`; `tandem.torch.step_to` makes it.
 
     On "cpu" the tensors are views of the region, valid until the next step. On a GPU a tensor is valid until the second
     next step, but one of the engine's own memory (`path` is "shared") until the next. Then the same tensor has later
     results. Clone what must last. After `reconnect` of the client, make another object: this one raises ClientClosed.
-
-    Attributes:
-      device: Of the tensors.
-      path: "cpu"; or that of `DeviceSteps`: "shared" or "copied".
+    `path` is "cpu", or that of `DeviceSteps`.
     """
 
     _instead = "it belongs to its client; make one where the client is"
@@ -83,12 +80,8 @@ class TorchSteps(NotPicklable):
     def send(self, actions: torch.Tensor) -> None:
         """Starts a step. Returns at once on the CPU; on a GPU after the copy of the actions, which waits for them.
 
-        Args:
-          actions: float32[num_envs, act_size], contiguous, on `device`.
-
-        Raises:
-          InvalidAction: Another shape, dtype or device, or a value that is not finite.
-          TandemError: As `SharedMemoryClient.send`.
+        Actions are float32[num_envs, act_size], contiguous, on `device`; InvalidAction also otherwise. Errors are those
+        of `SharedMemoryClient.send`.
         """
         expected = (self._client.num_envs, self._client.act_size)
         given = actions.detach()
@@ -110,16 +103,9 @@ class TorchSteps(NotPicklable):
         self._steps.send(given.data_ptr(), given.numel() * given.element_size(), stream)
 
     def recv(self, timeout: float | None = None) -> Tensors:
-        """Waits for the step's results.
+        """Waits for the step's results; `timeout` and errors are those of `SharedMemoryClient.recv`.
 
-        Args:
-          timeout: Seconds; None takes the client's own.
-
-        Returns:
-          obs, float32[num_envs, obs_size]; rewards, float32[num_envs]; dones, uint8[num_envs].
-
-        Raises:
-          TandemError: As `SharedMemoryClient.recv`.
+        Returns obs, float32[num_envs, obs_size]; rewards, float32[num_envs]; dones, uint8[num_envs].
         """
         wait = None if timeout is None else seconds("timeout", timeout)
         if self._steps is None:

@@ -23,12 +23,9 @@ class EnvAttributeError(EnvFailed, AttributeError):
 
 
 class Request(NamedTuple):
-    """A request of the trainer's to all workers.
+    """A request of the trainer's to all workers: the call, for error messages, and its number.
 
-    Attributes:
-      what: The call, for error messages.
-      number: Of the request.
-      answers: Kind and pickle of each worker's answer, once it has come.
+    `answers` has kind and pickle of each worker's answer, once it has come.
     """
 
     what: str
@@ -37,13 +34,10 @@ class Request(NamedTuple):
 
 
 class Calls:
-    """One call at a time.
+    """One call at a time, of at most `timeout` seconds.
 
-    Attributes:
-      timeout: Seconds that a call may take.
-      is_asked: Whether answers to the latest request are awaited: a worker may be inside a call.
-      wake_supervisor: Wakes the supervisor after a message, which it otherwise sees within 10 ms. A client of the
-        region has this function.
+    `is_asked`: answers to the latest request are awaited; a worker may be inside a call. `wake_supervisor` wakes the
+    supervisor after a message, which it otherwise sees within 10 ms; a client of the region has this function.
     """
 
     def __init__(self, pool: WorkerPool, requests: SharedValue, timeout: float) -> None:
@@ -55,21 +49,17 @@ class Calls:
         self.wake_supervisor: Callable[[], None] = lambda: None
 
     def apply(self, what: str, function: Callable[[Any, int], Any], env_ids: Sequence[int] | None = None) -> list[Any]:
-        """Calls function(env, env_id) for each environment, in the workers, and returns the results in order.
+        """Calls function(env, env_id) for each environment, ascending, in the workers, and returns the results.
 
-        Function and results are pickled.
-
-        Args:
-          what: The call, for error messages, such as "call('render')".
-          function: May be of any kind that cloudpickle can pickle.
-          env_ids: None: all environments. The results are in ascending order all the same.
+        Function and results are pickled, by cloudpickle. `what` names the call for error messages, such as
+        "call('render')". `env_ids` None: all environments.
 
         Raises:
           InvalidArgument: The function cannot be pickled.
           EnvFailed: The function raised an exception, or its result cannot be pickled.
           PeerGone: A worker has ended.
-          StepTimeout: A worker did not answer in time, without its imports; the message has its stack. It goes on,
-            and its answer is dropped.
+          StepTimeout: A worker did not answer in time, without its imports; the message has its stack. It goes on, and
+            its answer is dropped.
         """
         deadline = Deadline(self.timeout)
         with self._alone_in(what):

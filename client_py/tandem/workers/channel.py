@@ -48,21 +48,14 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, message: Any, fds: Sequence[int] = ()) -> None:
-        """Sends a message, with copies of at most 16 descriptors.
-
-        Raises:
-          OSError: The other end is closed.
-        """
+        """Sends a message, with copies of at most 16 descriptors. OSError: The other end is closed."""
         data = pickle.dumps(message, protocol=5)
         self._socket.settimeout(None)
         socket.send_fds(self._socket, [_HEAD.pack(len(data), len(fds))], list(fds))
         self._socket.sendall(data)
 
     def receive(self, timeout: float | None = None) -> tuple[Any, list[int]]:
-        """Returns the next message and its descriptors.
-
-        Args:
-          timeout: Seconds; None: no limit.
+        """Returns the next message and its descriptors, within `timeout` seconds, None: no limit.
 
         Raises:
           TimeoutError: No message came in time. If only its beginning came, the channel is of no use any more.

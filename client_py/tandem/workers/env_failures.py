@@ -17,14 +17,9 @@ import gymnasium
 def failure(env: gymnasium.Env[Any, Any], env_id: int, error: BaseException, episode: int, step: int) -> str:
     """Returns the traceback, the environment's number and class, and when it failed, as text.
 
-    The exception gets a note with the last line. It loses its traceback, which would keep the frames' objects.
-
-    Args:
-      env: The environment, with its wrappers.
-      env_id: Its number.
-      error: What its `step` or `reset` raised, or what is wrong with their results.
-      episode: The number of its episode, from 0.
-      step: The number of the step in this episode, from 0; -1: the reset.
+    The exception gets a note with the last line. It loses its traceback, which would keep the frames' objects. It is
+    what `step` or `reset` of `env`, with its wrappers, raised, or what is wrong with their results. `episode` and
+    `step` count from 0; step -1 is the reset.
     """
     when = "reset" if step < 0 else f"step {step}"
     text = failure_text(error, f"in environment {env_id}, {_described(env)}, episode {episode}, {when}")

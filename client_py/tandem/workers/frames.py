@@ -57,15 +57,9 @@ _WORKER = np.dtype(
 
 
 class FramePlan(NamedTuple):
-    """What is drawn, and how often.
+    """What is drawn, and how often: pixels of one environment's image, `envs` in the order of their tiles.
 
-    Attributes:
-      width: Width of one environment's image, in pixels.
-      height: Height of one environment's image, in pixels.
-      envs: Indices of the shown environments, in the order of their tiles.
-      hz: Most frames a second; 0: only those that the client requests.
-      slots: Number of frames that the region's ring holds.
-      num_workers: Number of worker processes.
+    `hz` is the most frames a second, 0: only those that the client requests; `slots` is of the region's ring.
     """
 
     width: int
@@ -141,17 +135,10 @@ class FramePainter:
         rewards: NDArray[np.float64],
         current: NDArray[np.uint32],
     ) -> None:
-        """Takes the worker's environments.
+        """Takes the worker's environments, of which `first_env` is the first, and its rows, for the episodes.
 
-        Args:
-          buffer: The frames' memory.
-          plan: What is drawn.
-          worker: Index of the worker.
-          first_env: Index of its first environment.
-          envs: Its environments.
-          rows: Its rows, for the episodes.
-          rewards: Rewards of its environments, float64[envs]; a view of the region, read by `paint`.
-          current: uint32[1], a view of the region: the environment in work, for display.
+        `rewards`, float64[envs], and `current`, uint32[1], the environment in work, for display, are views of the
+        region.
         """
         self._buffer, self._worker, self._envs, self._rows = buffer, worker, envs, rows
         self._rewards, self._current, self._first_env = rewards, current, first_env
@@ -190,8 +177,7 @@ class FramePainter:
 class FramePace:
     """The supervisor's part: decides when the workers draw, and publishes what they have drawn.
 
-    Attributes:
-      due: The time of the next `look`, in seconds of time.monotonic(). Infinity before `start`, and with hz = 0.
+    `due` is the time of the next `look`, of time.monotonic(). Infinity before `start`, and with hz = 0.
     """
 
     def __init__(self, region: "NativeSupervisor", buffer: FrameBuffer, plan: FramePlan) -> None:
@@ -283,11 +269,9 @@ class FramePace:
 
 
 def rolling_mean(workers: NDArray[Any], what: str) -> float | None:
-    """Returns a mean of the last episodes of all workers; None: none has ended.
+    """Returns a mean of the last episodes of all workers, _WORKER[num_workers]; None: none has ended.
 
-    Args:
-      workers: _WORKER[num_workers].
-      what: "returns" or "lengths".
+    `what` is "returns" or "lengths".
     """
     ended = [np.stack([each["ended_ns"], each[what]], 1)[: int(each["kept"])] for each in workers]
     last = np.concatenate(ended)

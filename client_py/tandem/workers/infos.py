@@ -18,13 +18,7 @@ from tandem import _native
 
 
 class InfoArea(NamedTuple):
-    """The area of one worker.
-
-    Attributes:
-      first_env: The number of its first environment.
-      rows: The number of its environments.
-      area: uint8[bytes], mapped as long as the reader lives.
-    """
+    """The area of one worker, uint8[bytes], mapped as long as the reader lives, and its environments."""
 
     first_env: int
     rows: int
@@ -35,16 +29,10 @@ class VectorInfos:
     """Merges infos as `gymnasium.vector.SyncVectorEnv` does: values, dtypes, masks and the order of keys."""
 
     def __init__(self, num_envs: int, areas: Sequence[InfoArea], final_obs: Callable[[int], Any]) -> None:
-        """Takes the areas, in the order of their environments.
+        """Takes the areas, one for each worker, in the order of their environments.
 
-        Args:
-          num_envs: Of all workers.
-          areas: One for each worker.
-          final_obs: Returns the last observation of an environment whose episode ended with SAME_STEP, such as
-            `Observations.row`.
-
-        Raises:
-          InvalidArgument: An area is too small, or its environments are not below `num_envs`.
+        `final_obs` returns the last observation of an environment whose episode ended with SAME_STEP, such as
+        `Observations.row`. InvalidArgument: An area is too small, or its environments are not below `num_envs`.
         """
         self._reader: _native.InfoReader | None = _native.InfoReader(num_envs, areas, final_obs)
         self._final_obs = final_obs
@@ -52,11 +40,9 @@ class VectorInfos:
         self._gymnasium.num_envs = num_envs
 
     def read(self, workers: Sequence[int] | None = None) -> dict[str, Any]:
-        """Returns the infos of the exchange that has ended.
+        """Returns the infos of the exchange that has ended, of some workers, ascending, or of all.
 
-        Args:
-          workers: Indices of the areas to read, ascending; None: all. A worker that took no part in the exchange still
-            has its earlier infos.
+        A worker that took no part in the exchange still has its earlier infos.
 
         Raises:
           BrokenPeer: The bytes of an area are invalid.

@@ -14,22 +14,12 @@ from tandem.workers.shared_value import SharedValue, new_memory_file
 
 
 class MemoryFiles(ClosesOnExit):
-    """Files without names, which end with their last user.
-
-    Attributes:
-      infos: Descriptor of the info areas of all workers.
-      options: The options of a reset.
-      requests: The requests to the workers.
-      imports: Descriptor of `worker.Files.imports`.
-      failures: Descriptor of `worker.Files.failures`.
-      fds: Descriptors of all files, in the order of `worker.Files`; none after `close`.
-    """
+    """Files without names, which end with their last user: those of `worker.Files`; `fds` has their order."""
 
     def __init__(self, info_bytes: int, import_bytes: int, failure_bytes: int, frame_bytes: int = 0) -> None:
         """Makes the files; frame_bytes 0: without one for frames.
 
-        Raises:
-          OSError: This process has too many open files, or memory has no room.
+        OSError: This process has too many open files, or memory has no room.
         """
         self.fds: list[int] = []
         with contextlib.ExitStack() as made:

@@ -35,19 +35,8 @@ _FILES_OF_WORKER, _OTHER_FILES = 4, 32  # that this process opens: channel, pidf
 class WorkerProcesses(ClosesOnExit, NotPicklable):
     """Starts processes that make and step environments, and serve them in a region.
 
-    Attributes:
-      name: Of the region.
-      num_envs: Number of environments.
-      observation_space: Of one environment.
-      action_space: Of one environment.
-      metadata: Of the first environment.
-      render_mode: Of the first environment.
-      spec: Of the first environment.
-      fields: What the region's fields are.
-      info_areas: Of all workers; none after `close`.
-      pool: The processes.
-      failures: As `worker.Files.failures`; empty after `close`.
-      calls: Calls of the environments.
+    The spaces are of one environment; `metadata`, `render_mode` and `spec` of the first. `fields` is what the region's
+    fields are. `info_areas` of all workers and `failures`, as `worker.Files.failures`, are empty after `close`.
     """
 
     _instead = "its workers belong to this process; pass the environment functions, and start workers there"
@@ -63,12 +52,9 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
     ) -> None:
         """Starts the processes; returns when all environments are made and served.
 
-        Args:
-          env_fns: A pickle of each environment's function.
-          num_workers: Number of worker processes; at most one for each environment.
-          options: Restarts, time-outs, waiting, sizes.
-          preload: Modules to import once, before the workers are forked; they must start no threads.
-          frames: What viewers are shown; None: nothing.
+        `env_fns` are pickles of the environments' functions; there is at most one worker for each. `preload` names
+        modules to import once, before the workers are forked; they must start no threads. `frames` is what viewers are
+        shown.
 
         Raises:
           EngineStartFailed: An environment could not be made, or not in time; the message has the traceback or stacks.
@@ -251,11 +237,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         return self._process.poll()
 
     def close(self, secs: float = _GRACE_SECS) -> None:
-        """Ends all processes: lets the environments close, and kills those that take longer.
-
-        Args:
-          secs: For the environments. 0: kills at once.
-        """
+        """Ends all processes: lets the environments close, and kills those that take more than `secs`; 0: at once."""
         if self._owner != os.getpid():
             return
         try:

@@ -35,13 +35,10 @@ _LENGTH_BYTES = 8
 
 
 class FieldsPlan(NamedTuple):
-    """What a region's spec needs.
+    """What a region's spec needs: float32 values of an observation and of an action, 0: they are in `fields`.
 
-    Attributes:
-      obs_size: float32 values of an observation; 0: it is in `fields`.
-      act_size: The same of an action.
-      fields: Rows of role, type, shape and path.
-      pickled: The parts whose values are pickled, such as "observation_space" or "action_space at '/graph'".
+    `fields` are rows of role, type, shape and path; `pickled` the parts whose values are pickled, such as
+    "observation_space" or "action_space at '/graph'".
     """
 
     obs_size: int
@@ -51,15 +48,9 @@ class FieldsPlan(NamedTuple):
 
 
 def plan_fields(observation_space: spaces.Space[Any], action_space: spaces.Space[Any], object_bytes: int) -> FieldsPlan:
-    """Plans the fields of the spaces of one environment.
+    """Plans the fields of the spaces of one environment; Unsupported as `tandem.spaces.fields.layout`.
 
-    Args:
-      observation_space: Of one environment.
-      action_space: Of one environment.
-      object_bytes: The longest pickle of one value of a part without a type.
-
-    Raises:
-      Unsupported: As `tandem.spaces.fields.layout`.
+    `object_bytes` is the longest pickle of one value of a part without a type.
     """
     sizes, fields, pickled = [], list(_RESULTS), []
     for role, name, space in (
@@ -82,12 +73,7 @@ def arrays_of(
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Objects]]:
     """Returns the arguments `arrays` and `objects` of `Observations` or `Actions` for some environments of a region.
 
-    Args:
-      fields: Of the region.
-      role: "obs", "final_obs" or "action".
-      space: Of one environment.
-      first_env: The first environment.
-      num_envs: The number of environments.
+    `fields` are the region's, `space` that of one environment; `role` is "obs", "final_obs" or "action".
     """
     rows = slice(first_env, first_env + num_envs)
     parts = layout(space)

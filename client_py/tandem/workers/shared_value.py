@@ -51,11 +51,7 @@ class SharedValue(ClosesOnExit):
         return cls(new_memory_file(name, mmap.PAGESIZE))
 
     def write(self, value: Any) -> int:
-        """Pickles a value and returns its number, from 1 on.
-
-        Raises:
-          Exception: What pickling raises; the earlier value stays.
-        """
+        """Pickles a value and returns its number, from 1 on. If pickling raises, the earlier value stays."""
         data = cloudpickle.dumps(value, protocol=5)
         if self._end > _FULL_BYTES:
             self._end = mmap.PAGESIZE

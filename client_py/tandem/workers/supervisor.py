@@ -54,15 +54,10 @@ _RESTARTS_SECS = 60.0
 
 
 class Start(NamedTuple):
-    """What the supervisor needs to start the workers.
+    """What the supervisor needs to start the workers: `sys.path`, variables and pickled functions of the trainer.
 
-    Attributes:
-      path: `sys.path` of the trainer.
-      environ: The environment variables of the trainer.
-      preload: Modules to import before the workers are forked.
-      env_fns: A pickle of each environment's function.
-      rows: First environment and number of environments of each worker.
-      restarts: Whether a worker that died is started again.
+    `preload` names modules to import before the workers are forked; `rows` has the first environment and the number of
+    environments of each worker; `restarts`: whether a worker that died is started again.
     """
 
     path: list[str]
@@ -132,13 +127,10 @@ def _execute_again(trainer: Channel, start: Start, fds: list[int]) -> NoReturn:
 
 @dataclasses.dataclass
 class _Process:
-    """A worker's process.
+    """A worker's process, whose `pid` is valid until it is awaited, and its pidfd `end`.
 
-    Attributes:
-      pid: Its number; valid until it is awaited.
-      end: A pidfd, readable when it has ended.
-      starts: When processes of this worker were started again, in seconds of time.monotonic().
-      awaited: Whether it has ended, and its number may be another process's.
+    `starts`: when processes of this worker were started again, of time.monotonic(). `awaited`: it has ended, and its
+    number may be another process's.
     """
 
     pid: int

@@ -80,9 +80,8 @@ def failures_in(fd: int) -> NDArray[np.int64]:
 class Report(NamedTuple):
     """What a worker's environments are like. All environments must agree in it.
 
-    Attributes:
-      spaces: Pickle of (observation_space, action_space).
-      attributes: Pickle of a dict: metadata and spec of the first environment; render_modes of all.
+    `spaces` is a pickle of (observation_space, action_space); `attributes` one of a dict: metadata and spec of the
+    first environment, render_modes of all.
     """
 
     spaces: bytes
@@ -90,15 +89,7 @@ class Report(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """What a worker needs to serve its environments.
-
-    Attributes:
-      name: Of the region.
-      spaces: As in `Report`.
-      info_bytes: Of each worker's info area.
-      wait: How to wait, as for `SharedMemoryClient`.
-      frames: What viewers are shown; None: nothing.
-    """
+    """What a worker needs to serve its environments: the region's name, `Report.spaces`, the bytes of its info area."""
 
     name: str
     spaces: bytes
@@ -108,11 +99,7 @@ class Serving(NamedTuple):
 
 
 class OptionsOfWorkers(NamedTuple):
-    """The options of a reset that differ between workers.
-
-    Attributes:
-      options: Of each worker.
-    """
+    """The options of a reset that differ between workers, of each."""
 
     options: list[Any]
 
@@ -137,14 +124,8 @@ def run(
 ) -> NoReturn:
     """Makes the environments, serves them, and ends the process.
 
-    Args:
-      worker: Its number.
-      env_fns: A pickle of each environment's function.
-      first_env: The number of the first environment.
-      trainer: The channel to the trainer.
-      supervisor: The pid of the supervisor.
-      files: Of the trainer.
-      rejoin: For a worker that replaces another one: the region's file, and how it is served.
+    `env_fns` are pickles of the environments' functions, `supervisor` is a pid, and `rejoin` of a worker that replaces
+    another one: the region's file, and how it is served.
     """
     code = 1
     try:

@@ -14,19 +14,10 @@ _PART_BYTES = 2**30  # of one read, which the kernel limits to 2 GiB
 
 @dataclass
 class WorkerHandle:
-    """What the trainer knows of a worker.
+    """What the trainer knows of a worker, its channel and its process; `pid` is 0 before its first message.
 
-    Attributes:
-      first_env: Its first environment.
-      num_envs: The number of its environments.
-      channel: To its process.
-      pid: Of its process; 0 before its first message.
-      process: A pidfd.
-      stacks: The file that gets its stacks.
-      answers: The file that gets its answers.
-      answered: Its process answers requests after this one.
-      report: What its environments are like.
-      last_end: Which process had its place before, and how that ended; "": none.
+    `stacks` and `answers` are the files that get these; its process answers requests after `answered`. `last_end`:
+    which process had its place before, and how that ended; "": none.
     """
 
     first_env: int

@@ -51,16 +51,10 @@ class Deadline:
 
 
 class WorkerPool:
-    """The processes, and what they have said.
+    """The processes of workers, in their order, and of the supervisor, and what they have said.
 
-    Attributes:
-      workers: The workers, in their order.
-      process: The supervisor's process.
-      supervisor: The channel to it.
-      imports: Descriptor of `worker.Files.imports`.
-      log: What the supervisor's interpreter writes before the supervisor works.
-      reason: Why the supervisor ends, such as a worker that ended, and how; "": it has said nothing of its end.
-      ended: The worker whose end is the reason; None: none.
+    `imports` is the descriptor of `worker.Files.imports`. `log` is what the supervisor's interpreter writes before the
+    supervisor works; `reason` why it ends, such as a worker that `ended`, and how; "": it has said nothing of its end.
     """
 
     def __init__(
@@ -160,12 +154,9 @@ class WorkerPool:
         return f"the supervisor {how_it_ended(code)}" + (f"; the end of what it wrote:\n{said}" if said else "")
 
     def stacks(self, workers: Sequence[int] | None = None) -> str:
-        """Returns the Python stacks of workers' processes, as text for an error message; "" if there are none.
+        """Returns the Python stacks of workers, None: of all that have begun, for an error; "": there are none.
 
         A process that is stopped, or that the kernel holds in a system call, writes none.
-
-        Args:
-          workers: Indices; None: all that have begun.
         """
         if self._owner != os.getpid():
             return ""
