@@ -1,5 +1,3 @@
-// AgentBatch: the agents that an external trainer controls, one for each environment, in arrays on the heap.
-//
 // Data flow: the agents' OnState writes StateBuffer -> ExternalAgentRegistry.PublishState -> client;
 // client -> ExternalAgentRegistry.WaitAndApplyExternalActions -> ActionBuffer -> the agents.
 // It is the part of LuckyEngine's AgentBatch that the transport needs; an engine with a class of its own gives its

@@ -1,5 +1,3 @@
-// Attendant: calls an engine's RPCs in addition to its client, such as a control GUI in another process.
-//
 // Data flow: Rpc.Call -> one of the engine's four slots -> the engine's handler.
 // Lifetime: Dispose leaves the slot; streams and a pause of this attendant end.
 //
@@ -42,9 +40,6 @@ namespace Tandem
         public Rpc Rpc { get; private set; }
 
         /// <summary>Twice: no effect.</summary>
-        public void Dispose()
-        {
-            _handle.Dispose();
-        }
+        public void Dispose() => _handle.Dispose();
     }
 }

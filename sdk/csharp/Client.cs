@@ -1,5 +1,3 @@
-// Client: steps an engine from C#.
-//
 // Data flow: Actions or Send's argument -> Send -> the engine -> Recv -> Obs, Rewards and the other arrays.
 // Lifetime of spans: until Dispose or Reconnect. Between Send and Recv the arrays belong to the engine.
 //
@@ -154,10 +152,7 @@ namespace Tandem
 
         /// <summary>Requests a step with the values of Actions, all finite. InvalidAction, StepPending, PeerGone:
         /// nothing was sent.</summary>
-        public void Send()
-        {
-            TandemException.Check(Native.tandem_client_send(_handle, null, 0));
-        }
+        public void Send() => TandemException.Check(Native.tandem_client_send(_handle, null, 0));
 
         /// <summary>Copies num_envs * act_size actions, and requests a step.</summary>
         public void Send(ReadOnlySpan<float> actions)
@@ -223,10 +218,7 @@ namespace Tandem
 
         /// <summary>Leaves the engine. If a call of another thread is in progress, the client leaves at the end of that
         /// call. Twice: no effect.</summary>
-        public void Dispose()
-        {
-            _handle.Dispose();
-        }
+        public void Dispose() => _handle.Dispose();
 
         private void FindArrays()
         {

@@ -49,16 +49,10 @@ namespace Tandem
         }
 
         /// <summary>The number of services.</summary>
-        public static int GetServiceCount()
-        {
-            return EngineStatus.ServiceNames.Count;
-        }
+        public static int GetServiceCount() => EngineStatus.ServiceNames.Count;
 
         /// <summary>"agent", "mujoco" and so on.</summary>
-        public static string GetServiceName(int service)
-        {
-            return EngineStatus.ServiceNames[service];
-        }
+        public static string GetServiceName(int service) => EngineStatus.ServiceNames[service];
 
         /// <summary>Whether a service answers; false for a number that is no service.</summary>
         public static bool IsServiceEnabled(int service)

@@ -1,5 +1,3 @@
-// Engine: the functions of tandem.h for engines, as an object.
-//
 // Data flow: a client -> the region -> Next, or the work callback -> the program -> Done -> the client.
 // Calls: either Next and Done, from the engine's own loop; or a callback, and Run or Poll.
 //
@@ -168,10 +166,7 @@ namespace Tandem
         }
 
         /// <summary>Ends Run and Next's wait; then there is no more work.</summary>
-        public void Stop()
-        {
-            TandemException.Check(Native.tandem_engine_stop(_handle));
-        }
+        public void Stop() => TandemException.Check(Native.tandem_engine_stop(_handle));
 
         /// <summary>true after Stop, or after Dispose.</summary>
         public bool IsStopping => _handle.IsClosed || Native.tandem_engine_stopping(_handle) != 0;
@@ -224,10 +219,7 @@ namespace Tandem
             }
         }
 
-        internal void Logged(string line)
-        {
-            _log(line);
-        }
+        internal void Logged(string line) => _log(line);
 
         private int Fail(tandem_work* work, Exception error)
         {

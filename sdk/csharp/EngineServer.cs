@@ -73,10 +73,7 @@ namespace Tandem
 
         /// <summary>Serves until engine.IsStopping. An engine with a loop of its own overrides it:
         /// SharedMemoryTransport.Over(engine).</summary>
-        protected virtual void Loop(Engine engine)
-        {
-            engine.Run();
-        }
+        protected virtual void Loop(Engine engine) => engine.Run();
 
         /// <summary>Before Serve.</summary>
         protected Flag AddFlag(string name, string help, double value)

@@ -1,5 +1,3 @@
-// ExternalActionGate: whether the actions of the next step have arrived.
-//
 // Data flow: ExternalAgentRegistry opens it when action_seq has grown by a step, and closes it when the step is
 // published; the physics loop, also in another thread, waits for ActionReady.
 //
@@ -18,21 +16,12 @@ namespace Tandem
         public bool ActionReady => _ready.IsSet;
 
         /// <summary>Blocks until ActionReady. false: not in time. Any thread.</summary>
-        public bool Wait(int timeoutMilliseconds)
-        {
-            return _ready.Wait(timeoutMilliseconds);
-        }
+        public bool Wait(int timeoutMilliseconds) => _ready.Wait(timeoutMilliseconds);
 
         /// <summary>The engine's thread.</summary>
-        public void Open()
-        {
-            _ready.Set();
-        }
+        public void Open() => _ready.Set();
 
         /// <summary>The actions have been used; ActionReady is false.</summary>
-        public void Close()
-        {
-            _ready.Reset();
-        }
+        public void Close() => _ready.Reset();
     }
 }

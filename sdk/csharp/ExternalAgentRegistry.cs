@@ -1,5 +1,3 @@
-// ExternalAgentRegistry: the two calls of an engine's frame that exchange data with an external trainer.
-//
 // Data flow: WaitAndApplyExternalActions: client -> ActionBuffer; PublishState: StateBuffer, Rewards, Dones -> client.
 // Both use SharedMemoryTransport.Instance, and have no effect without one.
 // Threads: the engine's.

@@ -1,5 +1,3 @@
-// RegionArray: an array of the region, such as "obs": its type, its shape, and its elements as a span.
-//
 // Data flow: Engine.Array or Client.Array -> RegionArray -> Span<T>, memory of the region itself, without a copy.
 // Lifetime: spans are valid until the owner's Dispose, and those of a client also until Reconnect. Span() checks that;
 // a span that the program has already taken cannot. So keep spans in short scopes, inside the `using` block of the

@@ -112,9 +112,6 @@ namespace Tandem
         }
 
         /// <summary>Ends the stream at the engine, too. Twice: no effect.</summary>
-        public void Dispose()
-        {
-            _rpc.Close(_stream);
-        }
+        public void Dispose() => _rpc.Close(_stream);
     }
 }

@@ -1,6 +1,3 @@
-// RpcConfig: the region's name, the services that answer at the start, the rates of their streams, and the size of the
-// RPC rings.
-//
 //   var config = new RpcConfig { SharedMemoryName = "LuckyEngine_" + pid };
 //   config.Enable(Services.Camera, false);
 

@@ -1,5 +1,3 @@
-// RpcDispatcher: answers an engine's RPCs by handlers, one for each MethodId.
-//
 // Data flow: SharedMemoryTransport.TryReceiveCommand -> the handler -> SendCommand; or a work callback -> Answer.
 // Order: Register all handlers, then pass Methods to the engine's SharedMemoryConfig, then Poll in each frame. Errors:
 // an exception of a handler is the caller's error: a TandemException with its code, another one as EngineFailed.

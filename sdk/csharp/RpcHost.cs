@@ -1,5 +1,3 @@
-// RpcHost: a transport, a dispatcher and a main-thread queue, for an engine that starts and stops serving.
-//
 // Data flow: Start -> SharedMemoryTransport; Poll, once a frame: RPCs -> handlers, and posted work.
 //
 // | state   | legal                                        | next state |
@@ -68,9 +66,6 @@ namespace Tandem
         }
 
         /// <summary>As Stop.</summary>
-        public void Dispose()
-        {
-            Stop();
-        }
+        public void Dispose() => Stop();
     }
 }

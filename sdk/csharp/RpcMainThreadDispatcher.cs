@@ -1,5 +1,3 @@
-// RpcMainThreadDispatcher: work that other threads pass to the engine's main thread.
-//
 // Data flow: any thread -> Post -> the main thread, once a frame -> Pump.
 //
 //   dispatcher.Post(() => camera.Enabled = true);  // any thread

@@ -1,5 +1,3 @@
-// SharedMemoryConfig: the sizes of an engine's region, and what the engine says about itself.
-//
 // Data flow: the program -> Engine.Create, SharedMemoryTransport.Create, or EngineServer.Prepare ->
 // tandem_engine_options.
 //

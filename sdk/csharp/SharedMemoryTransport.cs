@@ -1,5 +1,3 @@
-// SharedMemoryTransport: an engine's side of the shared memory, for an engine with a frame loop of its own.
-//
 // It is an Engine with Next and Done, under the names of the LuckyEngine plan. One piece of work is pending at a time:
 // a reset of some environments, or a step of some.
 //
@@ -92,10 +90,7 @@ namespace Tandem
         }
 
         /// <summary>The transport of an EngineServer's Loop. Its Dispose leaves the engine open.</summary>
-        public static SharedMemoryTransport Over(Engine engine)
-        {
-            return new SharedMemoryTransport(engine);
-        }
+        public static SharedMemoryTransport Over(Engine engine) => new SharedMemoryTransport(engine);
 
         /// <summary>Arrays on the heap, for WriteObservations and ReadActions. ArgumentException: other sizes than the
         /// region's.</summary>
@@ -104,16 +99,10 @@ namespace Tandem
         public float[] GetActionBuffer(int numEnvs, int actSize) => Buffer(numEnvs, actSize, Opened.ActSize);
 
         /// <summary>Ends the pending work: its results are the client's.</summary>
-        public void IncrementFrameSeq()
-        {
-            Finish(null);
-        }
+        public void IncrementFrameSeq() => Finish(null);
 
         /// <summary>Ends the pending work without results; the client gets EngineFailed with this text.</summary>
-        public void FailFrame(string text)
-        {
-            Finish(text ?? "");
-        }
+        public void FailFrame(string text) => Finish(text ?? "");
 
         /// <summary>Takes work if none is pending, and returns the number of pieces of work taken so far. Does not
         /// block.</summary>
@@ -126,10 +115,7 @@ namespace Tandem
         /// <summary>Blocks until ReadActionSeq() &gt;= expectedSeq, or until the engine stops. Answers commands by the
         /// dispatcher meanwhile; without one, it also returns when a command arrives. TandemException(StepPending):
         /// work with a lower number is pending.</summary>
-        public void SpinWaitForAction(long expectedSeq)
-        {
-            WaitForAction(expectedSeq, double.PositiveInfinity);
-        }
+        public void SpinWaitForAction(long expectedSeq) => WaitForAction(expectedSeq, double.PositiveInfinity);
 
         /// <summary>The same with a limit of the wait. false: not reached.</summary>
         public bool WaitForAction(long expectedSeq, double timeoutSecs)
@@ -153,22 +139,13 @@ namespace Tandem
         }
 
         /// <summary>Memory of the pending step: one reward for each environment.</summary>
-        public Span<float> GetRewardsSpan()
-        {
-            return StepArray(PendingWork.Rewards);
-        }
+        public Span<float> GetRewardsSpan() => StepArray(PendingWork.Rewards);
 
         /// <summary>1: the episode terminates in this step.</summary>
-        public Span<byte> GetDonesSpan()
-        {
-            return StepArray(PendingWork.Terminateds);
-        }
+        public Span<byte> GetDonesSpan() => StepArray(PendingWork.Terminateds);
 
         /// <summary>1: a time limit ends the episode.</summary>
-        public Span<byte> GetTruncatedsSpan()
-        {
-            return StepArray(PendingWork.Truncateds);
-        }
+        public Span<byte> GetTruncatedsSpan() => StepArray(PendingWork.Truncateds);
 
         /// <summary>1 for each environment that the pending work resets. On the heap; valid until the work is
         /// done.</summary>

@@ -1,5 +1,3 @@
-// TandemException: an error of the library, with its number and its text.
-//
 // The number is for programs, the text for users: what was expected, what was found, what to do next.
 //
 //   try { client.Step(); }

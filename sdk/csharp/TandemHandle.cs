@@ -31,9 +31,6 @@ namespace Tandem
             if (IsClosed) throw new ObjectDisposedException(owner);
         }
 
-        protected override bool ReleaseHandle()
-        {
-            return _close(handle) == 0;
-        }
+        protected override bool ReleaseHandle() => _close(handle) == 0;
     }
 }

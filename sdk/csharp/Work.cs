@@ -1,5 +1,3 @@
-// Work: what an engine has to do, with the arrays of this work.
-//
 // Data flow: Engine.Next or the work callback -> Work -> the engine writes its rows -> Engine.Done, or the callback's
 // end.
 // Lifetime: a ref struct, since its memory is valid only until the work is done; that of a Call or Clear, until the
@@ -123,16 +121,10 @@ namespace Tandem
         }
 
         /// <summary>The row of one environment.</summary>
-        public Span<float> ObsOf(int env)
-        {
-            return Obs.Slice(env * _arrays.ObsSize, _arrays.ObsSize);
-        }
+        public Span<float> ObsOf(int env) => Obs.Slice(env * _arrays.ObsSize, _arrays.ObsSize);
 
         /// <summary>An environment's actions, [act_size].</summary>
-        public ReadOnlySpan<float> ActionsOf(int env)
-        {
-            return Actions.Slice(env * _arrays.ActSize, _arrays.ActSize);
-        }
+        public ReadOnlySpan<float> ActionsOf(int env) => Actions.Slice(env * _arrays.ActSize, _arrays.ActSize);
 
         /// <summary>Of a Call.</summary>
         public MethodId Method => (MethodId)_work.method;

@@ -27,10 +27,7 @@ namespace Tandem.Samples
             Dispatcher.Register(MethodId.GetSceneInfo, DescribeScene);
         }
 
-        public static int Main(string[] args)
-        {
-            return new CounterEngine().Serve(args, "Environments that count, in C#.");
-        }
+        public static int Main(string[] args) => new CounterEngine().Serve(args, "Environments that count, in C#.");
 
         protected override void Prepare(SharedMemoryConfig config)
         {
@@ -141,10 +138,7 @@ namespace Tandem.Samples
             obs[ObsSize * env + 1] = _episodes[env];
         }
 
-        private byte IsTruncated(int env)
-        {
-            return _steps[env] == _truncateAfter.Value ? (byte)1 : (byte)0;
-        }
+        private byte IsTruncated(int env) => _steps[env] == _truncateAfter.Value ? (byte)1 : (byte)0;
 
         private EnvelopeT DescribeScene(Envelope request)
         {
