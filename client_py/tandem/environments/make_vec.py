@@ -223,13 +223,13 @@ def _resolved(task: Any, backend: str | None, *, has_server: bool) -> tuple[Any,
         if backend is None and program.VARIABLE in os.environ:  # the user's engine has tasks of its own
             return name, None
         expected = "gymnasium.registry" if backend else "tandem.list_tasks() or of gymnasium.registry"
+        # A NameNotFound has a suggestion of its own, without a version, and no other facts.
+        why = "" if isinstance(error, gymnasium.error.NameNotFound) else f": {str(error).rstrip('.')}"
         near = ""
         if not isinstance(error, gymnasium.error.DeprecatedEnv):  # which names the newer one
             near = nearest(name, [*gymnasium.registry, *(() if backend else TASKS)])
             near = near or "; 'module:id' imports the module that registers an id"
-        raise InvalidArgument(
-            f"task: unknown: expected one of {expected}, found {shown(name)}: {str(error).rstrip('.')}{near}"
-        ) from None
+        raise InvalidArgument(f"task: unknown: expected one of {expected}, found {shown(name)}{why}{near}") from None
     is_native = backend is None and spec.id.removeprefix("tandem/") in TASKS
     return spec.id, None if is_native else spec
 

@@ -12,7 +12,7 @@ from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, 
 from tools.testing import pytest_main
 
 _UNKNOWN = "task: unknown: expected one of tandem.list_tasks.. or of gymnasium.registry, found"
-_NOWHERE = "doesn't exist; 'module:id' imports the module that registers an id"
+_NOWHERE = "; 'module:id' imports the module that registers an id"
 _OPTIONS = "expected one of ctrl_cost_weight, .*, xml_file"
 _SIZED = "expected .width, height., a text such as '320x240', or tandem"
 
@@ -24,12 +24,12 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"task": "HalfCheetah-v9"}, f"{_UNKNOWN} 'HalfCheetah-v9': .*`v5` .; did you mean 'HalfCheetah-v5'?"),
     ({"task": "tandem/Ant-v4"}, f"{_UNKNOWN} 'tandem/Ant-v4': .* is deprecated. Please use `tandem/Ant-v5` instead"),
     ({"task": "FrozenLake-v0"}, f"{_UNKNOWN} 'FrozenLake-v0': .* is deprecated. Please use `FrozenLake-v1` instead"),
-    ({"task": "FrozenLak-v1"}, f"{_UNKNOWN} 'FrozenLak-v1': .*FrozenLake.*"),
-    ({"task": "Nope-v1"}, f"{_UNKNOWN} 'Nope-v1': .*Did you mean: `Hopper`?; did you mean 'Hopper-v5'?"),
+    ({"task": "FrozenLak-v1"}, f"{_UNKNOWN} 'FrozenLak-v1'; did you mean 'FrozenLake-v1'?"),
+    ({"task": "Nope-v1"}, f"{_UNKNOWN} 'Nope-v1'; did you mean 'Hopper-v5'?"),
     ({"task": "ALE/Pong-v5"}, f"{_UNKNOWN} 'ALE/Pong-v5': Namespace ALE not found. .*"),
-    ({"task": "Breakout"}, f"{_UNKNOWN} 'Breakout': Environment `Breakout` {_NOWHERE}"),
+    ({"task": "Breakout"}, f"{_UNKNOWN} 'Breakout'{_NOWHERE}"),
     ({"task": ""}, "task, model: expected one of them, found neither; .*"),
-    ({"task": "--task"}, f"{_UNKNOWN} '--task': Environment `--task` {_NOWHERE}"),
+    ({"task": "--task"}, f"{_UNKNOWN} '--task'{_NOWHERE}"),
     ({"task": 7}, "task: expected a task's name, a function that makes an environment, or a sequence of .*, found 7"),
     ({"task": None}, "task, model: expected one of them, found neither; pass a task such as 'Ant-v5', or model=.*"),
     ({"model": "robot.xml"}, "task, model: expected one of them, found both; pass a task .*"),
