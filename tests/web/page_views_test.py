@@ -20,7 +20,7 @@ from tests.web.browser_fixture import (  # noqa: F401, fixtures
     wait_for_other_pixels,
 )
 from tests.web.page_fixture import Page, Trainer, View, running_view, wait_for
-from tests.web.slow_line import SlowLine
+from tests.web.forwarded_socket import forwarded
 from tools.testing import pytest_main
 
 # Returns the texts whose contrast to their background is below WCAG AA's: 4.5, or 3 for large texts.
@@ -230,7 +230,7 @@ def test_texts_have_contrast_and_controls_have_names(page: Page, trainer: Traine
 def test_finds_a_server_that_was_restarted(browser: Page, trainer: Trainer, tmp_path: Path) -> None:
     """Through a forwarded socket, as by ssh -L. The training goes on without the server."""
     path = tmp_path / "view.sock"
-    with SlowLine(path, delay_secs=0).run() as port:
+    with forwarded(path) as port:
         with running_view(path=path) as view:
             browser.open(f"http://localhost:{port}/")
             browser.open_run(trainer.name)
