@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmark import (
-    calls,
-    engines,
+    deaths,
     environments,
     gateway,
     micro,
@@ -37,12 +36,10 @@ from tests.benchmark.interpreters import make_interpreter
 from tests.benchmark.rows import Suite
 
 _NAMES = (
-    *"steps busy engines make_vec workers mujoco start deaths".split(),
-    *"frames messages calls gateway slow_lane".split(),
+    *"steps busy make_vec workers mujoco start deaths".split(),
+    *"frames messages gateway slow_lane".split(),
 )
-_ALL = [
-    module.SUITES for module in (steps, engines, environments, python_environments, calls, micro, gateway, slow_lane)
-]
+_ALL = [module.SUITES for module in (steps, environments, python_environments, deaths, micro, gateway, slow_lane)]
 _LARGE = ("torch",)  # gigabytes: its rows are measured if tools/extra_env has made it
 SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES}
 

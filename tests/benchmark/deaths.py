@@ -1,4 +1,4 @@
-"""RPCs to an engine beside its steps, and the time to detect a killed engine."""
+"""The time to detect a killed engine."""
 
 import os
 import signal
@@ -9,40 +9,10 @@ import numpy as np
 
 import tandem
 from tests.benchmark.engine_process import SMALL, WAITS, serving
-from tests.benchmark.rows import Case, Figures, Row, Suite, turns, us
+from tests.benchmark.rows import Case, Figures, Row, Suite, turns
 
-_PACED_HZ = 1000
 # How long a client waits, in seconds, before its engine is killed; the range is longer than one slice of a sleep.
 _EARLIEST, _LATEST = 0.005, 0.025
-
-
-def _calls(wait: str, name: str, seconds: float) -> Figures:
-    with serving(f"host_{wait}", SMALL, name):
-        with tandem.SharedMemoryClient(name, timeout=30, wait=wait) as client:
-            _times_of_calls(client, 0.05, 0)
-            began = time.perf_counter()
-            times = _times_of_calls(client, seconds, 0)
-            rate = len(times) / (time.perf_counter() - began)
-            paced = _times_of_calls(client, seconds, _PACED_HZ)
-    return us(times) | {"K calls/s": rate / 1e3} | us(paced, f"at {_PACED_HZ:,} a second: ")
-
-
-def _times_of_calls(client: tandem.SharedMemoryClient, seconds: float, hz: int) -> list[int]:
-    """Makes calls for some seconds, without a pause or with a sleep before each call."""
-    nanos: list[int] = []
-    now = time.perf_counter_ns
-    due = now()
-    end = due + int(seconds * 1e9)
-    while not nanos or now() < end:
-        if hz:
-            due += 1_000_000_000 // hz
-            time.sleep(max(0, due - now()) / 1e9)
-        asked = now()
-        schema = client.get_schema()
-        nanos.append(now() - asked)
-        if schema.observation_size != SMALL.obs:
-            raise RuntimeError(f"expected a schema of {SMALL.obs} observations, found {schema}")
-    return nanos
 
 
 def _deaths(wait: str, name: str, seconds: float) -> Figures:
@@ -91,29 +61,15 @@ def _notice_death(wait: str, delay: float, name: str) -> int:
 
 
 SUITES = {
-    suite.name: suite
-    for suite in (
-        Suite(
-            "deaths",
-            "the time to detect a killed engine",
-            [
-                Case(
-                    "A dead engine: from SIGKILL to PeerGone in Python",
-                    [Row(wait, f"Tandem, {wait}", turns(_deaths, wait)) for wait in WAITS],
-                )
-            ],
-            __name__,
-        ),
-        Suite(
-            "calls",
-            "a call from Python to an engine",
-            [
-                Case(
-                    "A call from Python, get_schema()",
-                    [Row(wait, f"Tandem, {wait}", turns(_calls, wait)) for wait in WAITS],
-                )
-            ],
-            __name__,
-        ),
+    "deaths": Suite(
+        "deaths",
+        "the time to detect a killed engine",
+        [
+            Case(
+                "A dead engine: from SIGKILL to PeerGone in Python",
+                [Row(wait, f"Tandem, {wait}", turns(_deaths, wait)) for wait in WAITS],
+            )
+        ],
+        __name__,
     )
 }

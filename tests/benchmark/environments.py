@@ -1,7 +1,6 @@
-"""Tandem's environments, compared with a bare MuJoCo loop, EnvPool and Gymnasium's vectors: steps and start.
+"""Tandem's environments, compared with EnvPool and Gymnasium's vectors: steps and start.
 
-All rows but the bare loop step with the same random actions. The peers' rows run in their environment of
-tools/extra_env.
+All rows step with the same random actions. The peers' rows run in their environment of tools/extra_env.
 """
 
 import contextlib
@@ -13,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -21,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem
-from tests.benchmark.google_benchmark import run_benchmark
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
 
 _BATCHES = 64  # batches of actions, used repeatedly
@@ -151,13 +148,6 @@ def _halves(cell: Cell, name: str) -> Iterator[Turn]:
         second.recv()
 
 
-def _loop(cell: Cell, name: str, seconds: float) -> Figures:
-    assets = Path(str(gymnasium.__file__)).parent / "envs/mujoco/assets"
-    found = run_benchmark("mujoco_benchmark", f"{cell.task}/{cell.envs}", seconds, TANDEM_BENCHMARK_ASSETS=str(assets))
-    rate = found["items_per_second"]
-    return {"us": 1e6 * cell.envs / rate, "K steps/s": rate / 1e3}
-
-
 def _maker(kind: str, cell: Cell) -> Callable[[], Any]:
     """Imports a peer, and returns the function that makes its environments."""
     if kind.startswith("envpool"):
@@ -223,7 +213,6 @@ def _rows(cell: Cell, against: str) -> dict[str, Row]:
         "gymnasium_async": "Gymnasium AsyncVectorEnv",
     }
     found = [
-        row("loop", "bare mj_step loop, C++", turns(_loop, cell)),
         row("make_vec", "Tandem, make_vec", functools.partial(_make_vec, cell)),
         row("tandem", "Tandem, SharedMemoryClient", functools.partial(_tandem, cell, "adaptive")),
         row("tandem_spin", "Tandem, its client spins", functools.partial(_tandem, cell, "spin")),
@@ -239,11 +228,11 @@ def _case(cell: Cell, keys: str, against: str, ratio: str, quick: bool = True) -
 
 
 def _mujoco_cases() -> Iterator[Case]:
-    some = "loop tandem tandem_spin envpool"
+    some = "tandem tandem_spin envpool"
     for task in ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5"):
-        yield _case(Cell(task, 64), f"{some} tandem_halves envpool_async", "loop", "K steps/s")
+        yield _case(Cell(task, 64), f"{some} tandem_halves envpool_async", "envpool", "K steps/s")
     for envs in (1, 8, 512):
-        yield _case(Cell("HalfCheetah-v5", envs), some, "loop", "K steps/s", quick=False)
+        yield _case(Cell("HalfCheetah-v5", envs), some, "envpool", "K steps/s", quick=False)
 
 
 def _make_vec_cases() -> Iterator[Case]:
@@ -303,7 +292,7 @@ SUITES = {
         ),
         Suite(
             "mujoco",
-            "MuJoCo environment steps a second, compared with a bare mj_step loop and EnvPool",
+            "MuJoCo environment steps a second, compared with EnvPool",
             list(_mujoco_cases()),
             __name__,
             stays_open=True,

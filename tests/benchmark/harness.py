@@ -7,9 +7,8 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import sub, truediv
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,8 +93,8 @@ class Found:
         of_rows = [self.builds[THIS][row.key] for row in self.rows]
         return [column for column in dict.fromkeys(c for one in of_rows for c in one) if column != COUNT]
 
-    def compared(self, row: Row, column: str, how: Callable[[float, float], float]) -> list[float]:
-        """Compares a row's figures with its compared row's, by round; returns nothing without a compared row."""
+    def ratios(self, row: Row, column: str) -> list[float]:
+        """Divides a row's figures by its compared row's, by round; returns nothing without a compared row."""
         mine = self.builds[THIS]
         others = [key for key in row.against if key in mine and key != row.key]
         if not others or column not in mine[row.key]:
@@ -103,29 +102,27 @@ class Found:
         judged = self.case.ratios[0]
         best = (max if "/s" in judged else min)(others, key=lambda key: self.value(key, judged))
         if column.startswith("mean"):
-            return [how(self.value(row.key, column), self.value(best, column))]
+            return [self.value(row.key, column) / self.value(best, column)]
         if best == self.case.before:
             best = _BEFORE + row.key
-        return [how(a, b) for a, b in zip(mine[row.key][column], mine[best][column], strict=True)]
+        return [a / b for a, b in zip(mine[row.key][column], mine[best][column], strict=True)]
 
     def table(self) -> str:
         """Formats the table in Markdown."""
         if OTHER in self.builds:
             return self._table_of_builds()
         columns = self.columns()
-        comparisons = [(column, "ratio", truediv) for column in self.case.ratios]
-        comparisons += [(column, "difference", sub) for column in self.case.differences]
         lines = []
         for row in self.rows:
             mine = self.builds[THIS][row.key]
             line = [row.label]
             for column in columns:
                 line.append(spread(mine[column], self.value(row.key, column)) if column in mine else "")
-            for column, _, how in comparisons:
-                found = self.compared(row, column, how)
+            for column in self.case.ratios:
+                found = self.ratios(row, column)
                 line.append(spread(found) if found else "")
             lines.append(line)
-        head = ["", *columns, *(f"{column}, {name}" for column, name, _ in comparisons)]
+        head = ["", *columns, *(f"{column}, ratio" for column in self.case.ratios)]
         return markdown(f"{self.case.title}: median (least .. greatest)", head, lines)
 
     def _table_of_builds(self) -> str:

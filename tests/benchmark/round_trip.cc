@@ -31,8 +31,8 @@
 #include "tests/benchmark/row.h"
 
 ABSL_FLAG(std::string, row, "spin",
-          "spin, futex, socket, grpc, host_spin, host_adaptive, host_block or "
-          "host_tick");
+          "spin, futex, socket, grpc, host_spin, host_adaptive or "
+          "host_block");
 ABSL_FLAG(uint32_t, envs, 1, "environments");
 ABSL_FLAG(uint32_t, obs, 4, "floats of an observation");
 ABSL_FLAG(uint32_t, act, 1, "floats of an action");

@@ -7,8 +7,6 @@
 //   grpc         a unary call for each step, over a Unix socket
 //   host_<wait>  Tandem: ClientSide, and an Engine under an EngineHost; both
 //                wait by spin, adaptive or block
-//   host_tick    the same; the engine steps in the ticks of a loop of its own,
-//                60 a second, and the client waits by adaptive
 //
 // Data flow: Make...Row makes the objects that both processes inherit -> fork
 // -> the child calls Serve; the parent calls Connect, then Exchange repeatedly;

@@ -64,7 +64,6 @@ class Case:
       before: The key of a row that is measured before each other row; the other row is compared with that measurement.
       around: A context manager that is entered for each round.
       quick: Whether --quick measures the case.
-      differences: Columns whose differences from those of `Row.against` are shown.
     """
 
     title: str
@@ -73,7 +72,6 @@ class Case:
     before: str = ""
     around: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
     quick: bool = True
-    differences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

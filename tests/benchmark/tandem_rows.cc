@@ -1,6 +1,5 @@
-// The rows host_spin, host_adaptive, host_block and host_tick.
+// The rows host_spin, host_adaptive and host_block.
 #include <signal.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -10,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/strip.h"
-#include "base/clock.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
 #include "schema/layout/error_codes.h"
@@ -25,7 +23,6 @@ namespace tandem {
 namespace {
 
 constexpr double kTimeoutSecs = 30;
-constexpr int64_t kTickNs = 1'000'000'000 / 60;
 
 // The host that SIGTERM and SIGINT stop, in the engine's process. Writer: the
 // serving thread; reader: its signal handler.
@@ -69,9 +66,8 @@ class TrivialEngine final : public Engine {
 
 class HostRow final : public Row {
  public:
-  // With ticks, the engine has a loop of its own.
-  HostRow(const RowOptions& options, WaitStrategy wait, bool ticks)
-      : options_(options), wait_(wait), ticks_(ticks) {}
+  HostRow(const RowOptions& options, WaitStrategy wait)
+      : options_(options), wait_(wait) {}
 
   void Serve() override {
     TrivialEngine engine(options_.size);
@@ -86,11 +82,7 @@ class HostRow final : public Row {
     action.sa_handler = StopServing;
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
-    if (ticks_) {
-      RunTicks(host.get());
-    } else {
-      host->Run();
-    }
+    host->Run();
     // relaxed: as above.
     serving_host.store(nullptr, std::memory_order_relaxed);
   }
@@ -109,19 +101,8 @@ class HostRow final : public Row {
   }
 
  private:
-  static void RunTicks(EngineHost* host) {
-    for (int64_t at = MonotonicNanos(); !host->StopRequested(); at += kTickNs) {
-      const timespec tick = {.tv_sec = at / 1'000'000'000,
-                             .tv_nsec = at % 1'000'000'000};
-      // A signal ends the sleep, and is a request to stop.
-      clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &tick, nullptr);
-      host->Poll();
-    }
-  }
-
   RowOptions options_;
   WaitStrategy wait_;
-  bool ticks_;
   std::optional<ClientSide> client_;
 };
 
@@ -130,11 +111,9 @@ class HostRow final : public Row {
 std::unique_ptr<Row> MakeTandemRow(absl::string_view name,
                                    const RowOptions& options) {
   if (!absl::ConsumePrefix(&name, "host_")) return nullptr;
-  const bool ticks = name == "tick";
-  const std::optional<WaitStrategy> wait =
-      WaitStrategyNamed(ticks ? "adaptive" : name);
+  const std::optional<WaitStrategy> wait = WaitStrategyNamed(name);
   if (!wait) return nullptr;
-  return std::make_unique<HostRow>(options, *wait, ticks);
+  return std::make_unique<HostRow>(options, *wait);
 }
 
 }  // namespace tandem
