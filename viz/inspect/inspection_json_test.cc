@@ -2,10 +2,16 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/error.h"
 #include "viz/inspect/inspection_output.h"
 #include "viz/inspect/testing/sample_inspection.h"
@@ -37,67 +43,75 @@ TEST(InspectionJson, TheReadmeHasTheTableOfKeys) {
       << KeysTable();
 }
 
-TEST(InspectionJson, HasTheValuesOfTheInspection) {
+// Adds an object's keys and those of its parts, as the table writes them.
+void AddKeys(const Json& object, const std::string& before,
+             std::set<std::string>* keys) {
+  for (const auto& [key, value] : object.items()) {
+    const bool many = value.is_array() && !value.empty();
+    const Json& part = many ? value.front() : value;
+    if (part.is_object()) {
+      AddKeys(part, absl::StrCat(before, key, many ? "[]." : "."), keys);
+    } else {
+      keys->insert(before + key);
+    }
+  }
+}
+
+TEST(InspectionJson, HasTheKeysOfTheTable) {
+  std::set<std::string> keys;
+  AddKeys(Parse(SampleInspection()), "", &keys);
+  AddKeys(Parse(SampleSegment()), "", &keys);
+  // The table says of these parts whose keys they have.
+  const std::pair<const char*, const char*> kSame[] = {
+      {"client.", "engine."},
+      {"rings.to_engine.", "rings.to_client."},
+      {"rates.step_times.", "step_times."},
+      {"rates.round_trips.", "step_times."},
+      {"round_trips.", "step_times."}};
+  std::set<std::string> expected;
+  for (absl::string_view key : keys) {
+    const char* whose = "";
+    for (const auto& [part, other] : kSame) {
+      if (*whose == '\0' && absl::ConsumePrefix(&key, part)) whose = other;
+    }
+    expected.insert(absl::StrCat(whose, key));
+  }
+  std::set<std::string> listed;
+  for (const absl::string_view row : absl::StrSplit(KeysTable(), '\n')) {
+    const std::vector<absl::string_view> cells = absl::StrSplit(row, " | ");
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(cells[0], '`');
+    for (size_t i = 1; i < words.size(); i += 2) listed.emplace(words[i]);
+  }
+  EXPECT_EQ(listed, expected);
+}
+
+TEST(InspectionJson, HasComputedValues) {
   const Json json = Parse(SampleInspection());
   EXPECT_EQ(json["kind"], "region");
-  EXPECT_EQ(json["name"], "demo");
   EXPECT_EQ(json["state"], "look");
-  EXPECT_EQ(json["remarks"], Json({"a remark"}));
   EXPECT_EQ(json["born"], "2023-11-14T22:13:20+00:00");
   EXPECT_EQ(json["engine"]["phase"], "stepping");
-  EXPECT_EQ(json["engine"]["pid"], 40001);
   EXPECT_EQ(json["exchange"], "pending");
   EXPECT_EQ(json["last_error"]["name"], "EngineFailed");
   EXPECT_EQ(json["step_times"]["count"], 1000);
   EXPECT_EQ(json["step_times"]["mean_ns"], 500'000.0);
   EXPECT_EQ(json["step_times"]["buckets"].size(), 2u);
-  EXPECT_EQ(json["rates"]["exchanges_per_second"], 1480.0);
-  EXPECT_EQ(json["rings"]["to_engine"]["messages"], 2);
-  EXPECT_EQ(json["frames"]["watched"], true);
-  EXPECT_EQ(json["images"]["frame_seq"], 12'344);
-  EXPECT_EQ(json["commands"]["services_on"], Json({"agent", "scene"}));
-  EXPECT_EQ(json["commands"]["services_off"], Json({"camera"}));
-  EXPECT_EQ(json["commands"]["dropped_messages"], 3);
-  EXPECT_EQ(json["attendants"][0]["slot"], 1);
-  EXPECT_EQ(json["attendants"][0]["label"], "panel");
-  EXPECT_EQ(json["attendants"][0]["pid"], 40003);
-  EXPECT_EQ(json["workers"].size(), 2u);
-  EXPECT_EQ(json["workers"][0]["life"], "alive");
   EXPECT_EQ(json["workers"][0]["env"], 7);
   EXPECT_EQ(json["workers"][0]["busy_share"], 0.91);
-  EXPECT_EQ(json["workers"][1]["pid"], 40012);
-  EXPECT_EQ(json["workers"][1]["first_env"], 32);
-  EXPECT_EQ(json["workers"][1]["done"], true);
-  EXPECT_EQ(json["fields"].size(), 2u);
-  EXPECT_EQ(json["fields"][0]["role"], "obs");
-  EXPECT_EQ(json["fields"][0]["path"], "");
-  EXPECT_EQ(json["fields"][0]["dtype"], "float32");
+  EXPECT_EQ(json["workers"][1]["index"], 1);
   EXPECT_EQ(json["fields"][0]["shape"], Json({64, 17}));
-  EXPECT_EQ(json["fields"][1]["offset"], 9984);
-  EXPECT_EQ(json["fields"][1]["bytes"], 64);
-  EXPECT_EQ(json["sections"][1]["offset"], 8448);
-}
-
-TEST(InspectionJson, ARegionWithoutFieldsHasAnEmptyArray) {
-  Inspection inspection = SampleInspection();
-  inspection.region.fields.clear();
-  EXPECT_EQ(Parse(inspection)["fields"], Json::array());
 }
 
 TEST(InspectionJson, HasThePathToAGpu) {
   Inspection inspection = SampleInspection();
-  EXPECT_EQ(Parse(inspection)["gpu"], Json(nullptr));
-  inspection.region.gpu = GpuReport{.path = "CUDA IPC",
-                                    .device = "GPU-41424344",
-                                    .bytes = 8192,
-                                    .fills_cpu = true};
-  inspection.region.gpu->arrays = {{.role = "obs", .dtype = "float32"}};
-  const Json gpu = Parse(inspection)["gpu"];
-  EXPECT_EQ(gpu["path"], "CUDA IPC");
-  EXPECT_EQ(gpu["device"], "GPU-41424344");
-  EXPECT_EQ(gpu["bytes"], 8192);
-  EXPECT_EQ(gpu["fills_cpu"], true);
-  EXPECT_EQ(gpu["arrays"][0]["role"], "obs");
+  inspection.region.gpu = GpuReport();
+  inspection.region.gpu->arrays = inspection.region.fields;
+  const Json json = Parse(inspection);
+  EXPECT_EQ(json["gpu"]["arrays"], json["fields"]);
+  for (const char* key : {"path", "device", "bytes", "fills_cpu"}) {
+    EXPECT_TRUE(json["gpu"].contains(key)) << key;
+  }
 }
 
 TEST(InspectionJson, StateIsTheWorst) {
@@ -115,16 +129,14 @@ TEST(InspectionJson, UnknownValuesAreNull) {
   Inspection inspection = SampleInspection();
   inspection.rates.reset();
   inspection.region.frames.reset();
-  inspection.region.images.reset();
-  inspection.region.commands.reset();
   inspection.region.status = ErrorCode::kOk;
   inspection.region.to_client.messages.reset();
   inspection.region.engine.pid = 0;
   inspection.region.mode = static_cast<RegionMode>(9);
   inspection.region.kind = static_cast<ExchangeKind>(9);
   const Json json = Parse(inspection);
-  for (const char* key : {"rates", "frames", "images", "commands", "last_error",
-                          "mode", "exchange_kind"}) {
+  for (const char* key :
+       {"rates", "frames", "gpu", "last_error", "mode", "exchange_kind"}) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
   }
   EXPECT_TRUE(json["rings"]["to_client"]["messages"].is_null());

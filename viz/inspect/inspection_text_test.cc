@@ -72,15 +72,6 @@ TEST(InspectionText, ShowsThePathToAGpu) {
   ExpectHas(Text(inspection), {"observations not in the region"});
 }
 
-TEST(InspectionText, BeginsWithProblems) {
-  Inspection inspection = SampleInspection();
-  inspection.verdict.problems = {"a problem"};
-  const std::vector<std::string> lines = absl::StrSplit(Text(inspection), '\n');
-  EXPECT_EQ(lines[0], "demo: BROKEN");
-  EXPECT_TRUE(absl::StrContains(lines[1], "a problem"));
-  EXPECT_TRUE(absl::StrContains(lines[2], "a remark"));
-}
-
 TEST(InspectionText, FitsAWindow) {
   const std::string text = Text(SampleInspection());
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -88,12 +79,15 @@ TEST(InspectionText, FitsAWindow) {
   }
 }
 
-TEST(InspectionText, ManyFieldsAreCounted) {
+TEST(InspectionText, RowsBeyondTwentyAreCounted) {
   Inspection inspection = SampleInspection();
   inspection.region.fields.resize(23, {.role = "action", .path = "/arm"});
-  ExpectHas(Text(inspection), {"action", "'/arm'", "and 3 more"});
+  inspection.region.workers.resize(64);
+  ExpectHas(Text(inspection), {"'/arm'", "and 3 more", "and 44 more"});
   inspection.region.fields.clear();
-  EXPECT_FALSE(absl::StrContains(Text(inspection), "fields"));
+  inspection.region.workers.clear();
+  EXPECT_FALSE(absl::StrContains(Text(inspection), "fields  "));
+  EXPECT_FALSE(absl::StrContains(Text(inspection), "workers"));
 }
 
 TEST(InspectionText, FieldsWithoutRowsAreCountedInTheTask) {
@@ -109,14 +103,6 @@ TEST(InspectionText, FieldsWithoutRowsAreCountedInTheTask) {
   inspection.region.obs_size = 4;
   inspection.region.act_size = 0;
   ExpectHas(Text(inspection), {"4 observed values and 1 acted field,"});
-}
-
-TEST(InspectionText, ManyWorkersAreCounted) {
-  Inspection inspection = SampleInspection();
-  inspection.region.workers.resize(64);
-  ExpectHas(Text(inspection), {"workers", "and 44 more"});
-  inspection.region.workers.clear();
-  EXPECT_FALSE(absl::StrContains(Text(inspection), "workers"));
 }
 
 TEST(InspectionText, ADeadSideIsCalledDead) {
@@ -146,8 +132,10 @@ TEST(InspectionText, WithoutAHeaderOnlyTheFileIsShown) {
   inspection.name = "demo";
   inspection.region.file_bytes = 12;
   inspection.verdict.problems = {"too short"};
+  inspection.verdict.remarks = {"a remark"};
   EXPECT_EQ(Text(inspection),
-            "demo: BROKEN\n  WRONG  too short\n\nfile       12 bytes\n");
+            "demo: BROKEN\n  WRONG  too short\n  note   a remark\n\n"
+            "file       12 bytes\n");
 }
 
 TEST(InspectionText, FormatsAnyGarbage) {
