@@ -19,8 +19,8 @@ from tests.web.browser_fixture import (  # noqa: F401, fixtures
     view_fixture,
     wait_for_other_pixels,
 )
-from tests.web.page_fixture import Page, Trainer, View, running_view, wait_for
 from tests.web.forwarded_socket import forwarded
+from tests.web.page_fixture import Page, Trainer, View, running_view, wait_for
 from tools.testing import pytest_main
 
 # Returns the texts whose contrast to their background is below WCAG AA's: 4.5, or 3 for large texts.

@@ -79,8 +79,7 @@ TEST(InspectionJson, HasTheKeysOfTheTable) {
   std::set<std::string> listed;
   for (const absl::string_view row : absl::StrSplit(KeysTable(), '\n')) {
     const std::vector<absl::string_view> cells = absl::StrSplit(row, " | ");
-    const std::vector<absl::string_view> words =
-        absl::StrSplit(cells[0], '`');
+    const std::vector<absl::string_view> words = absl::StrSplit(cells[0], '`');
     for (size_t i = 1; i < words.size(); i += 2) listed.emplace(words[i]);
   }
   EXPECT_EQ(listed, expected);
