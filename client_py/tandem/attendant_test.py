@@ -2,11 +2,7 @@
 
 import os
 import pickle
-import signal
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 
 import pytest
 
@@ -15,7 +11,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     in_forked_child,
     launch_trivial,
     nothing_left_behind,
-    start_python,
     unique_name,
     watchdog,
 )
@@ -58,63 +53,6 @@ def test_attendant_reads_beside_a_client(client: tandem.SharedMemoryClient, pane
             call()
 
 
-def test_steps_wait_for_the_end_of_an_attendants_pause(
-    client: tandem.SharedMemoryClient, panel: tandem.Attendant
-) -> None:
-    """The client's deadline does not run during the pause; `close` of the attendant ends it."""
-    client.step(client.actions)
-    panel.scene.pause()
-    assert panel.scene.paused()
-    client.send(client.actions)
-    with ThreadPoolExecutor(1) as pool:
-        received = pool.submit(client.recv, 2)
-        time.sleep(3)
-        assert not received.done()
-        panel.close()
-        assert len(received.result()) == 3
-
-
-def test_killed_attendants_pause_ends(client: tandem.SharedMemoryClient) -> None:
-    """The engine detects the death; the client's step is executed."""
-    program = f"""
-import tandem, time
-panel = tandem.Attendant({client.name!r}, timeout=60)
-panel.scene.pause()
-print("paused", flush=True)
-time.sleep(1000)
-"""
-    process = start_python(program)
-    assert process.stdout is not None and process.stdout.readline() == "paused\n", process.communicate()
-    assert client.scene.paused()
-    process.kill()
-    client.step(client.actions)
-    process.communicate()
-    assert not client.scene.paused()
-
-
-def test_fifth_attendant_is_refused_with_the_labels_of_the_four(engine: tandem.EngineProcess) -> None:
-    """A slot that is left is free for the next."""
-    with ExitStack() as stack:
-        panels = [
-            stack.enter_context(tandem.Attendant(engine.name, label=f"panel {i}", attach_timeout=60)) for i in range(4)
-        ]
-        with pytest.raises(tandem.AlreadyAttached, match="(?s)'panel 0'.*'panel 3'"):
-            tandem.Attendant(engine.name, attach_timeout=60)
-        panels[1].close()
-        with tandem.Attendant(engine.name, attach_timeout=60) as fifth:
-            assert fifth.services(timeout=60)
-
-
-def test_attendant_stays_when_the_client_changes(engine: tandem.EngineProcess, panel: tandem.Attendant) -> None:
-    """So does its stream."""
-    with panel.telemetry.stream(timeout=60) as stream:
-        for exchanges in (1, 2):
-            with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
-                client.step(client.actions)
-                while stream.next().frame_seq < exchanges:
-                    pass
-
-
 def test_services_are_switched(client: tandem.SharedMemoryClient, panel: tandem.Attendant) -> None:
     """For all callers: calls raise Unsupported, and open streams end with it."""
     with client.telemetry.stream(timeout=60) as stream:
@@ -140,13 +78,6 @@ def test_closed_attendant_refuses_calls(panel: tandem.Attendant) -> None:
     for call in (panel.services, stream.next, panel.telemetry.stream):
         with pytest.raises(tandem.ClientClosed):
             call()
-
-
-def test_killed_engine_is_gone(panel: tandem.Attendant) -> None:
-    """Calls after its death raise PeerGone."""
-    os.kill(panel.engine_pid, signal.SIGKILL)
-    with pytest.raises(tandem.PeerGone):
-        panel.services()
 
 
 def test_forked_child_is_refused(panel: tandem.Attendant) -> None:

@@ -8,20 +8,14 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <future>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "engine_adapter/core/engine.h"
@@ -248,86 +242,6 @@ TEST_F(EngineHostAttendantsTest, WhateverAnAttendantWritesTheClientSteps) {
   }
   Panel honest(name_);
   EXPECT_TRUE(honest.GetJoints().ok());
-}
-
-TEST_F(EngineHostAttendantsTest, ASwitchedServiceAnswersByItsNewState) {
-  Panel panel(name_);
-  CallingClient client(name_);
-  for (uint64_t id = 1; id <= 1'000; ++id) {
-    const bool enabled = id % 2 == 0;
-    EXPECT_TRUE(panel.SetMujoco(enabled).ok());
-    client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, id);
-    const rpc::EnvelopeT answer = client.Await();
-    EXPECT_EQ(answer.correlation_id, id);
-    EXPECT_EQ(answer.error_code == 0, enabled);
-    EXPECT_EQ(absl::StrContains(answer.error_message, "service mujoco"),
-              !enabled);
-  }
-}
-
-TEST_F(EngineHostAttendantsTest, ServicesAreSwitchedWhileAClientCalls) {
-  Panel panel(name_);
-  CallingClient client(name_);
-  std::atomic<bool> done{false};
-  std::thread switching([&] {
-    for (int i = 0; i < 1'000; ++i) {
-      EXPECT_TRUE(panel.SetMujoco(i % 2 == 1).ok());
-    }
-    done = true;
-  });
-  for (uint64_t id = 1; !done; ++id) {
-    client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, id);
-    const rpc::EnvelopeT answer = client.Await();
-    EXPECT_EQ(answer.correlation_id, id);
-    EXPECT_TRUE(answer.error_code == 0 ||
-                absl::StrContains(answer.error_message, "service mujoco"))
-        << answer.error_message;
-  }
-  switching.join();
-}
-
-TEST_F(EngineHostAttendantsTest, TheLogNamesAnAttendantThatHasLeft) {
-  const std::string name = UniqueRegionName("host_log");
-  std::promise<std::string> left;
-  CountingEngine engine;
-  const auto host = EngineHost::Create(
-      &engine, {.name = name, .log = [&](absl::string_view line) {
-                  if (absl::StrContains(line, " left")) {
-                    left.set_value(std::string(line));
-                  }
-                }});
-  ASSERT_TRUE(host.ok()) << host.status();
-  (*host)->Start();
-  { const Panel panel(name); }
-  EXPECT_EQ(left.get_future().get(),
-            absl::StrCat("attendant 'panel' (pid ", getpid(), ") left"));
-}
-
-TEST_F(EngineHostAttendantsTest, TheLogNamesAnAttendantThatPauses) {
-  const std::string name = UniqueRegionName("host_log");
-  std::vector<std::string> pauses;
-  CountingEngine engine;
-  const auto host = EngineHost::Create(
-      &engine, {.name = name, .log = [&](absl::string_view line) {
-                  if (absl::StrContains(line, "pause")) {
-                    pauses.emplace_back(line);
-                  }
-                }});
-  ASSERT_TRUE(host.ok()) << host.status();
-  (*host)->Start();
-  {
-    Panel panel(name);
-    EXPECT_TRUE(panel.SetPaused(true).ok());
-    EXPECT_TRUE(panel.SetPaused(true).ok());  // no change, no line
-    EXPECT_TRUE(panel.SetPaused(false).ok());
-  }
-  (*host)->Stop();
-  const std::string attendant =
-      absl::StrCat("attendant 'panel' (pid ", getpid(), ")");
-  EXPECT_EQ(pauses,
-            (std::vector<std::string>{
-                absl::StrCat("paused by ", attendant),
-                absl::StrCat("the pause of ", attendant, " has ended")}));
 }
 
 TEST_F(EngineHostAttendantsTest, ALabelThatIsTooLongIsRefused) {

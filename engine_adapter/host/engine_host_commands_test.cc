@@ -4,21 +4,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/host/engine_host.h"
@@ -106,68 +101,6 @@ TEST_F(EngineHostCommandsTest, StreamsSendEachStateOnce) {
   }
 }
 
-TEST_F(EngineHostCommandsTest, PausedEngineAnswersAndSingleSteps) {
-  CallingClient client(name_);
-  rpc::SetPausedRequestT pause;
-  pause.paused = true;
-  client.Call(rpc::MethodId::SetPaused, 1, pause);
-  EXPECT_TRUE(client.Await().payload.AsSetPausedResponse()->paused);
-  rpc::SingleStepRequestT steps;
-  steps.steps = 1000;
-  client.Call(rpc::MethodId::SingleStep, 2, steps);
-  EXPECT_EQ(client.Await().payload.AsSingleStepResponse()->steps, 1000u);
-  pause.paused = false;
-  client.Call(rpc::MethodId::SetPaused, 3, pause);
-  EXPECT_FALSE(client.Await().payload.AsSetPausedResponse()->paused);
-  EXPECT_EQ(client.Step(), 1001);
-}
-
-TEST_F(EngineHostCommandsTest, InRealTimeItStepsWithoutExchanges) {
-  CallingClient client(name_);
-  rpc::SetSimulationModeRequestT mode;
-  mode.mode = rpc::SimulationMode::REALTIME;
-  client.Call(rpc::MethodId::SetSimulationMode, 1, mode);
-  EXPECT_EQ(client.Await().payload.AsSetSimulationModeResponse()->current_mode,
-            rpc::SimulationMode::REALTIME);
-  client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
-  float told = 0;
-  for (int item = 0; item < 5; ++item) {
-    const rpc::EnvelopeT envelope = client.Await();
-    const float steps =
-        envelope.payload.AsGetJointStateResponse()->state->positions[0];
-    EXPECT_GT(steps, told - (item == 0 ? 1 : 0));
-    told = steps;
-  }
-  EXPECT_GT(client.Step(), told);
-}
-
-TEST_F(EngineHostCommandsTest, ControlsMayWaitForTheirStep) {
-  CallingClient client(name_);
-  rpc::SendControlRequestT request;
-  request.bulk = {0.5F};
-  request.wait_for_next_step = true;
-  client.Call(rpc::MethodId::SendControl, 1, request);
-  client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 2);
-  EXPECT_EQ(client.Await().correlation_id, 2u);
-  client.Step();
-  EXPECT_EQ(client.Await().correlation_id, 1u);
-}
-
-TEST_F(EngineHostCommandsTest, EachClientStartsFromInitialState) {
-  for (int i = 0; i < 3; ++i) {
-    CallingClient client(name_);
-    client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::StreamJointState, 7);
-    EXPECT_EQ(client.Await().stream_number, 1u);
-    client.Call<rpc::GetSimulationModeRequestT>(
-        rpc::MethodId::GetSimulationMode, 8);
-    EXPECT_FALSE(client.Await().payload.AsGetSimulationModeResponse()->paused);
-    rpc::SetPausedRequestT pause;
-    pause.paused = true;
-    client.Call(rpc::MethodId::SetPaused, 9, pause);
-    EXPECT_EQ(client.Await().correlation_id, 9u);
-  }
-}
-
 TEST_F(EngineHostCommandsTest, NoAnswerReachesAnotherClient) {
   for (int i = 0; i < 10; ++i) {
     {
@@ -198,13 +131,6 @@ TEST_F(EngineHostCommandsTest, ChangesByRpcsEndWithTheClient) {
   host_->Stop();
   EXPECT_EQ(engine_.cleared_, 2);
   EXPECT_EQ(engine_.resets_, 3);  // including the first reset of all
-}
-
-TEST_F(EngineHostCommandsTest, UnservedMethodIsAnsweredWithAnError) {
-  CallingClient client(name_);
-  client.Call<rpc::DebugDrawRequestT>(rpc::MethodId::Draw, 1);
-  EXPECT_EQ(client.Await().error_code,
-            static_cast<uint16_t>(ErrorCode::kUnsupported));
 }
 
 TEST_F(EngineHostCommandsTest, ServicesAreSwitchedWhileAClientCallsThem) {
@@ -255,12 +181,6 @@ TEST_F(EngineHostCommandsTest, ASwitchHoldsForTheNextClientAndEndsStreams) {
   next.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 1);
   EXPECT_EQ(next.Await().error_code,
             static_cast<uint16_t>(ErrorCode::kUnsupported));
-}
-
-TEST_F(EngineHostCommandsTest, AServiceThatTheEngineLacksIsNotSwitched) {
-  const absl::Status status = host_->EnableService(Service::kCamera, true);
-  EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
-  EXPECT_TRUE(absl::StrContains(status.message(), "service camera")) << status;
 }
 
 // Only the lock shows it: a killed client rings no doorbell.
