@@ -202,16 +202,6 @@ def test_reconnect_finds_the_engine_started_again() -> None:
         client.close()
 
 
-def test_reconnect_to_the_same_engine_starts_fresh(engine: tandem.EngineProcess) -> None:
-    """`reconnect` drops the pending exchange, and the environments are reset."""
-    with tandem.SharedMemoryClient(engine.name) as client:
-        client.step(_zeros(client))
-        client.send(_zeros(client))
-        client.reconnect()
-        assert not client.pending
-        assert client.step(_zeros(client))[0][0, 0] == 1
-
-
 def test_forked_child_may_only_read(engine: tandem.EngineProcess) -> None:
     """In a forked child each call raises ForkedChild; reading arrays works, and the parent's client still steps."""
     with tandem.SharedMemoryClient(engine.name) as client:
@@ -283,23 +273,6 @@ with tandem.SharedMemoryClient() as client:
     print(client.name, client.num_envs)
 """
     assert run_python(program, engine.name).split() == [engine.name, "2"]
-
-
-def test_killed_trainer_releases_its_lock(engine: tandem.EngineProcess) -> None:
-    """The client lock is free after SIGKILL; the next client attaches to reset environments."""
-    program = """
-import os, signal, sys, numpy as np, tandem
-client = tandem.SharedMemoryClient(sys.argv[1])
-client.step(np.zeros((2, 6), dtype=np.float32))
-client.send(np.zeros((2, 6), dtype=np.float32))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    trainer = start_python(program, engine.name)
-    trainer.communicate()
-    assert trainer.returncode == -signal.SIGKILL
-    with tandem.SharedMemoryClient(engine.name) as client:
-        np.testing.assert_array_equal(client.obs[:, 0], [0, 0])
-        assert client.step(_zeros(client))[0][0, 0] == 1
 
 
 _DAEMON_THREAD_AT_EXIT = """
