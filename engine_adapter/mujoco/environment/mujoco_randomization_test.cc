@@ -55,124 +55,47 @@ struct Field {
   rpc::SimulationContractT without;
 };
 
-template <typename Set, typename Also>
-Field MakeField(const char* name, Set set, Also also) {
-  Field field = {.name = name, .with = {}, .without = {}};
-  also(field.with);
-  also(field.without);
-  set(field.with);
-  return field;
-}
-
 std::vector<Field> AllFields() {
-  const auto alone = [](auto&) {};
-  return {
-      MakeField(
-          "pose_position_noise",
-          [](auto& c) {
-            c.pose_position_noise = {0.1F, 0.1F, 0.1F};
-          },
-          alone),
-      MakeField(
-          "pose_orientation_noise",
-          [](auto& c) { c.pose_orientation_noise = 0.1F; }, alone),
-      MakeField(
-          "joint_position_noise",
-          [](auto& c) { c.joint_position_noise = 0.1F; }, alone),
-      MakeField(
-          "joint_velocity_noise",
-          [](auto& c) { c.joint_velocity_noise = 0.1F; }, alone),
-      MakeField(
-          "friction_range",
-          [](auto& c) {
-            c.friction_range = {0.1F, 0.2F};
-          },
-          alone),
-      MakeField(
-          "restitution_range",
-          [](auto& c) {
-            c.restitution_range = {0.7F, 0.8F};
-          },
-          alone),
-      MakeField(
-          "mass_scale_range",
-          [](auto& c) {
-            c.mass_scale_range = {1.5F, 2};
-          },
-          alone),
-      MakeField(
-          "com_offset_range",
-          [](auto& c) {
-            c.com_offset_range = {0.01F, 0.02F};
-          },
-          alone),
-      MakeField(
-          "motor_strength_range",
-          [](auto& c) {
-            c.motor_strength_range = {0.5F, 0.6F};
-          },
-          alone),
-      MakeField(
-          "motor_offset_range",
-          [](auto& c) {
-            c.motor_offset_range = {0.1F, 0.2F};
-          },
-          alone),
-      MakeField(
-          "push_interval_range",
-          [](auto& c) {
-            c.push_interval_range = {0.1F, 0.2F};
-          },
-          [](auto& c) {
-            c.push_velocity_range = {1, 2};
-          }),
-      MakeField(
-          "push_velocity_range",
-          [](auto& c) {
-            c.push_velocity_range = {1, 2};
-          },
-          [](auto& c) {
-            c.push_interval_range = {0.1F, 0.2F};
-          }),
-      MakeField(
-          "terrain_type", [](auto& c) { c.terrain_type = "rough"; },
-          [](auto& c) { c.terrain_difficulty = 1; }),
-      MakeField(
-          "terrain_difficulty", [](auto& c) { c.terrain_difficulty = 1; },
-          [](auto& c) { c.terrain_type = "slope"; }),
-      MakeField(
-          "vel_command_x_range",
-          [](auto& c) {
-            c.vel_command_x_range = {1, 2};
-          },
-          alone),
-      MakeField(
-          "vel_command_y_range",
-          [](auto& c) {
-            c.vel_command_y_range = {1, 2};
-          },
-          alone),
-      MakeField(
-          "vel_command_yaw_range",
-          [](auto& c) {
-            c.vel_command_yaw_range = {1, 2};
-          },
-          alone),
-      MakeField(
-          "vel_command_resampling_time_range",
-          [](auto& c) {
-            c.vel_command_resampling_time_range = {0.1F, 0.2F};
-          },
-          [](auto& c) {
-            c.vel_command_x_range = {1, 2};
-          }),
-      MakeField(
-          "vel_command_standing_probability",
-          [](auto& c) { c.vel_command_standing_probability = 1; },
-          [](auto& c) {
-            c.vel_command_x_range = {1, 2};
-          }),
+  using C = rpc::SimulationContractT;
+  using Range = std::vector<float>;
+  std::vector<Field> fields;
+  const auto only = [](auto member, const auto& value) {
+    C contract;
+    contract.*member = value;
+    return contract;
   };
+  const auto add = [&](const char* name, auto member, const auto& value,
+                       const C& also = {}) {
+    fields.push_back({.name = name, .with = also, .without = also});
+    fields.back().with.*member = value;
+  };
+  const C command = only(&C::vel_command_x_range, Range{1, 2});
+  add("pose_position_noise", &C::pose_position_noise, Range{0.1F, 0.1F, 0.1F});
+  add("pose_orientation_noise", &C::pose_orientation_noise, 0.1F);
+  add("joint_position_noise", &C::joint_position_noise, 0.1F);
+  add("joint_velocity_noise", &C::joint_velocity_noise, 0.1F);
+  add("friction_range", &C::friction_range, Range{0.1F, 0.2F});
+  add("restitution_range", &C::restitution_range, Range{0.7F, 0.8F});
+  add("mass_scale_range", &C::mass_scale_range, Range{1.5F, 2});
+  add("com_offset_range", &C::com_offset_range, Range{0.01F, 0.02F});
+  add("motor_strength_range", &C::motor_strength_range, Range{0.5F, 0.6F});
+  add("motor_offset_range", &C::motor_offset_range, Range{0.1F, 0.2F});
+  add("push_interval_range", &C::push_interval_range, Range{0.1F, 0.2F},
+      only(&C::push_velocity_range, Range{1, 2}));
+  add("push_velocity_range", &C::push_velocity_range, Range{1, 2},
+      only(&C::push_interval_range, Range{0.1F, 0.2F}));
+  add("terrain_type", &C::terrain_type, "rough",
+      only(&C::terrain_difficulty, 1.0F));
+  add("terrain_difficulty", &C::terrain_difficulty, 1.0F,
+      only(&C::terrain_type, "slope"));
+  add("vel_command_x_range", &C::vel_command_x_range, Range{1, 2});
+  add("vel_command_y_range", &C::vel_command_y_range, Range{1, 2});
+  add("vel_command_yaw_range", &C::vel_command_yaw_range, Range{1, 2});
+  add("vel_command_resampling_time_range",
+      &C::vel_command_resampling_time_range, Range{0.1F, 0.2F}, command);
+  add("vel_command_standing_probability", &C::vel_command_standing_probability,
+      1.0F, command);
+  return fields;
 }
 
 struct Uses {
