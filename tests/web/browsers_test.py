@@ -7,7 +7,6 @@ import struct
 import time
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,26 +91,6 @@ def test_fifty_browsers_see_a_run_and_hanging_ones_cost_nothing(view: View, run:
     after.close()
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"do": "watch", "view": 1, "run": "x"},
-        {"do": "act", "id": 1, "what": "pause", "on": "yes"},
-        {"do": "seek", "view": "1", "before_ms": 0},
-        {"do": "\u202e"},
-        {},
-    ],
-)
-def test_ends_a_browser_that_sends_nonsense(view: View, message: dict[str, object]) -> None:
-    """Only this connection ends."""
-    cookie = cookie_of(view.address)
-    client, other = SocketClient(view.address, cookie), SocketClient(view.address, cookie)
-    client.send(**message)
-    wait_for(lambda: not client.take(), "the end of the connection")
-    other.send(do="pong")
-    wait_for(lambda: other.take() and "runs" in other.texts, "the list of runs")
-
-
 def _frame(first: int, payload: bytes = b"", *, size: int | None = None, masked: bool = True) -> bytes:
     """Returns a WebSocket frame with a mask of zeros; `first` is its first byte, `size` the announced size."""
     size = len(payload) if size is None else size
@@ -167,33 +146,6 @@ def test_takes_a_message_in_parts(view: View) -> None:
     message = b'{"do": "watch", "view": 3, "run": "none", "width": 64}'
     client.send_bytes(_frame(0x01, message[:9]) + _frame(0x00, b"") + _frame(0x89, b"x") + _frame(0x80, message[9:]))
     wait_for(lambda: client.take() and client.texts.get("view", {}).get("view") == 3, "numbers of the view")
-
-
-def test_a_browser_watches_a_name_that_is_none(view: View) -> None:
-    """Names that no run can have are names without frames."""
-    client = SocketClient(view.address, cookie_of(view.address))
-    for number, name in enumerate(["", "../../etc/passwd", "a" * 4000, "\x00", "%s%n"], 1):
-        client.texts.clear()
-        client.send(do="watch", view=number, run=name, width=64)
-        wait_for(lambda: client.take() and "view" in client.texts, "numbers of the view")
-        assert client.texts["view"]["state"] == "fastlane-unavailable"
-        client.send(do="unwatch", view=number)
-
-
-def test_refuses_actions_without_control(tmp_path: Path, run: _Run) -> None:
-    """The answer names the flag; nothing is written and nothing logged."""
-    with running_view(f"--recordings={tmp_path}", "--daemon_target=127.0.0.1:1") as view:
-        client = SocketClient(view.address, cookie_of(view.address))
-        client.send(do="watch", view=1, run=run.name, width=64)
-        actions = ("switch", "pause", "step", "mode", "record", "submit", "cancel", "hold", "<b>")
-        for number, what in enumerate(actions, 1):
-            client.texts.pop("done", None)
-            client.send(do="act", id=number, what=what, target=run.name, service="camera", text="{}", on=True)
-            wait_for(lambda: client.take() and "done" in client.texts, "an answer")
-            assert client.texts["done"]["id"] == number
-            assert "--control" in client.texts["done"]["error"]
-        assert list(tmp_path.iterdir()) == []
-        assert view.end() == ""
 
 
 def test_logs_an_action_on_one_line() -> None:

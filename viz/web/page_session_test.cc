@@ -262,12 +262,23 @@ TEST(PageSession, ReportsARunThatIsNotThere) {
   PageModel page_model({});
   Browser browser(&page_model);
   const std::string run = UniqueRegionName("nothing");
-  ASSERT_TRUE(browser.Send(
-      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
-  const Got numbers = browser.Await([](const Got& got) {
-    return got.head.value("is", "") == "view" && got.head.at("reason") != "" &&
-           got.head.at("reason") != "not searched yet";
-  });
+  int view = 0;
+  const auto watched = [&](const std::string& name) {
+    EXPECT_TRUE(browser.Send(
+        {{"do", "watch"}, {"view", ++view}, {"run", name}, {"width", 64}}));
+    return browser.Await([view](const Got& got) {
+      return got.head.value("view", 0) == view &&
+             got.head.value("is", "") == "view" &&
+             got.head.at("reason") != "" &&
+             got.head.at("reason") != "not searched yet";
+    });
+  };
+  const Got numbers = watched(run);
+  for (const std::string& name :
+       {std::string("../../etc/passwd"), std::string(4000, 'a'),
+        std::string("\0", 1), std::string("%s%n")}) {
+    EXPECT_EQ(watched(name).head.at("state"), "fastlane-unavailable");
+  }
   EXPECT_EQ(numbers.head.at("state"), "fastlane-unavailable");
   EXPECT_THAT(numbers.head.at("reason").get<std::string>(), HasSubstr(run));
   EXPECT_TRUE(numbers.head.at("age").is_null());
@@ -297,14 +308,18 @@ TEST(PageSession, TheLastViewsEndStopsTheReading) {
 TEST(PageSession, RefusesActionsWithoutControl) {
   PageModel page_model({.control = false});
   Browser browser(&page_model);
-  ASSERT_TRUE(browser.Send({{"do", "act"},
-                            {"id", 3},
-                            {"what", "pause"},
-                            {"target", "demo"},
-                            {"on", true}}));
-  const Got done = browser.AwaitIs("done");
-  EXPECT_EQ(done.head.at("id"), 3);
-  EXPECT_THAT(done.head.at("error").get<std::string>(), HasSubstr("--control"));
+  int id = 0;
+  for (const char* const what : {"switch", "pause", "step", "mode", "record",
+                                 "submit", "cancel", "hold", "<b>"}) {
+    Json action = Json::parse(
+        R"({"do": "act", "target": "x", "service": "camera", "text": "{}"})");
+    action.update({{"id", ++id}, {"what", what}, {"on", true}});
+    ASSERT_TRUE(browser.Send(action));
+    const Got done = browser.AwaitIs("done");
+    EXPECT_EQ(done.head.at("id"), id);
+    EXPECT_THAT(done.head.at("error").get<std::string>(),
+                HasSubstr("--control"));
+  }
 }
 
 TEST(PageSession, RecordsAWatchedRun) {
