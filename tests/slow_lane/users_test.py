@@ -236,22 +236,6 @@ def test_every_loopback_address_serves_its_own_user(tmp_path: Path, listen: str)
             daemon.terminate()
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "no-such-host.invalid"])
-def test_addresses_of_other_machines_are_refused(tmp_path: Path, host: str) -> None:
-    """The error has the next action, and no data folder is created."""
-    code, text = ctl(DAEMON, f"--data_dir={tmp_path}/data", f"--listen={host}:50055")
-    assert code == 1 and "--listen" in text and "127.0.0.1:50055" in text, text
-    assert ("ssh -N -L" in text) == (host != "no-such-host.invalid"), text
-    assert not (tmp_path / "data").exists()
-
-
-def test_unknown_users_are_refused_at_the_start(tmp_path: Path) -> None:
-    """The error has the user's name, and no data folder is created."""
-    code, text = ctl(DAEMON, f"--data_dir={tmp_path}/data", "--listen=none", "--allow_users=root,no-such-user")
-    assert code == 1 and "--allow_users" in text and "'no-such-user'" in text, text
-    assert not (tmp_path / "data").exists()
-
-
 @pytest.fixture(name="without_owners")
 def without_owners_fixture(tmp_path: Path) -> Path:
     """A daemon to which the kernel names no owner of TCP connections."""
