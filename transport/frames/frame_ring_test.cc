@@ -41,6 +41,14 @@ void ExpectFrame(const Frame& frame, uint64_t number) {
   EXPECT_EQ(frame.metadata, FrameText(number));
 }
 
+class SmallFrameRing : public testing::Test {
+ protected:
+  FrameTestRing ring_{kSmall};
+  FrameWriter writer_ = ring_.Writer();
+  FrameReader reader_ = ring_.Reader();
+  Frame frame_;
+};
+
 TEST(FrameRing, NewRingIsAttachableAndEmpty) {
   FrameTestRing ring(kSmall);
   (void)ring.Writer();
@@ -79,36 +87,28 @@ TEST(FrameRing, DeliversPublishedFrames) {
   }
 }
 
-TEST(FrameRing, NewestRepeatsAndNextDeliversEachOnce) {
-  FrameTestRing ring(kSmall);
-  FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader();
-  PublishNext(writer);
-  PublishNext(writer);
-  Frame frame;
+TEST_F(SmallFrameRing, NewestRepeatsAndNextDeliversEachOnce) {
+  PublishNext(writer_);
+  PublishNext(writer_);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
-    ExpectFrame(frame, 2);
+    ASSERT_EQ(reader_.Newest(&frame_), Found::kFrame);
+    ExpectFrame(frame_, 2);
   }
-  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
-  ExpectFrame(frame, 2);
-  EXPECT_EQ(reader.Next(&frame), Found::kNothing);
-  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
-  ExpectFrame(frame, 2);
+  ASSERT_EQ(reader_.Next(&frame_), Found::kFrame);
+  ExpectFrame(frame_, 2);
+  EXPECT_EQ(reader_.Next(&frame_), Found::kNothing);
+  ASSERT_EQ(reader_.Newest(&frame_), Found::kFrame);
+  ExpectFrame(frame_, 2);
 }
 
-TEST(FrameRing, CountsFramesSkippedBetweenDeliveries) {
-  FrameTestRing ring(kSmall);
-  FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader();
-  Frame frame;
-  for (int i = 0; i < 5; ++i) PublishNext(writer);
-  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
-  EXPECT_EQ(reader.dropped(), 0u);  // No reader was attached.
-  for (int i = 0; i < 7; ++i) PublishNext(writer);
-  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
-  ExpectFrame(frame, 12);
-  EXPECT_EQ(reader.dropped(), 6u);
+TEST_F(SmallFrameRing, CountsFramesSkippedBetweenDeliveries) {
+  for (int i = 0; i < 5; ++i) PublishNext(writer_);
+  ASSERT_EQ(reader_.Next(&frame_), Found::kFrame);
+  EXPECT_EQ(reader_.dropped(), 0u);  // No reader was attached.
+  for (int i = 0; i < 7; ++i) PublishNext(writer_);
+  ASSERT_EQ(reader_.Next(&frame_), Found::kFrame);
+  ExpectFrame(frame_, 12);
+  EXPECT_EQ(reader_.dropped(), 6u);
 }
 
 TEST(FrameRing, LoanIsInvisibleUntilCommitted) {
@@ -158,69 +158,53 @@ TEST(FrameRing, AnEarlierFrameStaysReadableWhileTheNextIsWritten) {
   ExpectFrame(frame, 1);
 }
 
-TEST(FrameRing, AShortFrameKeepsItsLengthAndIsPaddedWithZeroes) {
-  FrameTestRing ring(kSmall);
-  FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader();
-  PublishNext(writer);
+TEST_F(SmallFrameRing, AShortFrameKeepsItsLengthAndIsPaddedWithZeroes) {
+  PublishNext(writer_);
   const std::vector<std::byte> shorter(7, std::byte{9});
-  ASSERT_EQ(writer.Publish(shorter, {}, "behind it"), 2u);
-  Frame frame;
-  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
-  EXPECT_EQ(frame.frame_len, 7u);
-  ASSERT_EQ(frame.pixels.size(), kSmall.FrameBytes());
-  for (size_t at = 0; at < frame.pixels.size(); ++at) {
-    EXPECT_EQ(frame.pixels[at], at < 7 ? std::byte{9} : std::byte{0});
+  ASSERT_EQ(writer_.Publish(shorter, {}, "behind it"), 2u);
+  ASSERT_EQ(reader_.Newest(&frame_), Found::kFrame);
+  EXPECT_EQ(frame_.frame_len, 7u);
+  ASSERT_EQ(frame_.pixels.size(), kSmall.FrameBytes());
+  for (size_t at = 0; at < frame_.pixels.size(); ++at) {
+    EXPECT_EQ(frame_.pixels[at], at < 7 ? std::byte{9} : std::byte{0});
   }
-  EXPECT_EQ(frame.metadata, "behind it");
+  EXPECT_EQ(frame_.metadata, "behind it");
 }
 
-TEST(FrameRing, TooLongAFrameIsRefusedAndTooMuchMetadataCutOff) {
-  FrameTestRing ring(kSmall);
-  FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader();
+TEST_F(SmallFrameRing, TooLongAFrameIsRefusedAndTooMuchMetadataCutOff) {
   const std::vector<std::byte> longer(kSmall.FrameBytes() + 1);
-  EXPECT_EQ(writer.Publish(longer, {}, ""), 0u);
-  EXPECT_EQ(reader.Head(), 0u);
+  EXPECT_EQ(writer_.Publish(longer, {}, ""), 0u);
+  EXPECT_EQ(reader_.Head(), 0u);
   const std::string text(100, 'x');
-  ASSERT_EQ(writer.Publish({}, {}, text), 1u);
-  Frame frame;
-  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
-  EXPECT_EQ(frame.frame_len, 0u);
-  EXPECT_EQ(frame.metadata, text.substr(0, kSmall.metadata_bytes));
+  ASSERT_EQ(writer_.Publish({}, {}, text), 1u);
+  ASSERT_EQ(reader_.Newest(&frame_), Found::kFrame);
+  EXPECT_EQ(frame_.frame_len, 0u);
+  EXPECT_EQ(frame_.metadata, text.substr(0, kSmall.metadata_bytes));
 }
 
-TEST(FrameRing, AfterTheWritersEndTheLastFrameIsDeliveredOnceByNext) {
-  FrameTestRing ring(kSmall);
-  FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader();
-  PublishNext(writer);
-  writer.Invalidate();
-  EXPECT_TRUE(reader.Invalidated());
-  Frame frame;
-  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
-  ExpectFrame(frame, 1);
-  EXPECT_EQ(reader.Next(&frame), Found::kInvalidated);
-  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
-  ExpectFrame(frame, 1);
+TEST_F(SmallFrameRing, AfterTheWritersEndTheLastFrameIsDeliveredOnceByNext) {
+  PublishNext(writer_);
+  writer_.Invalidate();
+  EXPECT_TRUE(reader_.Invalidated());
+  ASSERT_EQ(reader_.Next(&frame_), Found::kFrame);
+  ExpectFrame(frame_, 1);
+  EXPECT_EQ(reader_.Next(&frame_), Found::kInvalidated);
+  ASSERT_EQ(reader_.Newest(&frame_), Found::kFrame);
+  ExpectFrame(frame_, 1);
 }
 
-TEST(FrameRing, HeadThatIsZeroForAnInstantIsIgnored) {
-  FrameTestRing ring(kSmall);
-  FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader();
-  for (int i = 0; i < 6; ++i) PublishNext(writer);
-  Frame frame;
-  ASSERT_EQ(reader.Next(&frame), Found::kFrame);
+TEST_F(SmallFrameRing, HeadThatIsZeroForAnInstantIsIgnored) {
+  for (int i = 0; i < 6; ++i) PublishNext(writer_);
+  ASSERT_EQ(reader_.Next(&frame_), Found::kFrame);
   for (const uint64_t torn : {0u, 4u}) {
-    ring.header()->head.store(torn, std::memory_order_relaxed);
-    EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
-    EXPECT_EQ(reader.Next(&frame), Found::kNothing);
+    ring_.header()->head.store(torn, std::memory_order_relaxed);
+    EXPECT_EQ(reader_.Newest(&frame_), Found::kNothing);
+    EXPECT_EQ(reader_.Next(&frame_), Found::kNothing);
   }
-  ring.header()->head.store(6, std::memory_order_relaxed);
-  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
-  ExpectFrame(frame, 6);
-  EXPECT_EQ(reader.Next(&frame), Found::kNothing);
+  ring_.header()->head.store(6, std::memory_order_relaxed);
+  ASSERT_EQ(reader_.Newest(&frame_), Found::kFrame);
+  ExpectFrame(frame_, 6);
+  EXPECT_EQ(reader_.Next(&frame_), Found::kNothing);
 }
 
 TEST(FrameRing, FollowsWriterThatRestartsInPlace) {
@@ -237,33 +221,25 @@ TEST(FrameRing, FollowsWriterThatRestartsInPlace) {
   EXPECT_EQ(reader.dropped(), 0u);
 }
 
-TEST(FrameRing, HeaderIsBrokenOnlyIfItStaysInvalid) {
-  FrameTestRing ring(kSmall);
-  FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader();
-  FrameReader impatient = ring.Reader(/*grace_ns=*/0);
-  PublishNext(writer);
-  const FlanHeader good = *ring.header();
-  ring.header()->width = 1;
-  Frame frame;
-  EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
-  EXPECT_EQ(impatient.Newest(&frame), Found::kBroken);
-  ring.header()->width = good.width;
-  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
-  ASSERT_EQ(impatient.Newest(&frame), Found::kFrame);
-  ExpectFrame(frame, 1);
+TEST_F(SmallFrameRing, HeaderIsBrokenOnlyIfItStaysInvalid) {
+  FrameReader impatient = ring_.Reader(/*grace_ns=*/0);
+  PublishNext(writer_);
+  const FlanHeader good = *ring_.header();
+  ring_.header()->width = 1;
+  EXPECT_EQ(reader_.Newest(&frame_), Found::kNothing);
+  EXPECT_EQ(impatient.Newest(&frame_), Found::kBroken);
+  ring_.header()->width = good.width;
+  ASSERT_EQ(reader_.Newest(&frame_), Found::kFrame);
+  ASSERT_EQ(impatient.Newest(&frame_), Found::kFrame);
+  ExpectFrame(frame_, 1);
 }
 
-TEST(FrameRing, InvalidLengthIsBroken) {
-  FrameTestRing ring(kSmall);
-  FrameWriter writer = ring.Writer();
-  FrameReader reader = ring.Reader();
-  PublishNext(writer);
-  std::byte* const slot = ring.bytes().data() + sizeof(FlanHeader);
+TEST_F(SmallFrameRing, InvalidLengthIsBroken) {
+  PublishNext(writer_);
+  std::byte* const slot = ring_.bytes().data() + sizeof(FlanHeader);
   const auto set = [&](size_t offset, uint32_t value) {
     std::memcpy(slot + offset, &value, sizeof(value));
   };
-  Frame frame;
   for (const auto& [frame_len, metadata_len] :
        {std::pair<uint32_t, uint32_t>{46, 0},
         {45, 33},
@@ -273,12 +249,12 @@ TEST(FrameRing, InvalidLengthIsBroken) {
         {45, 0xFFFFFFFF}}) {
     set(offsetof(FlanSlot, frame_len), frame_len);
     set(offsetof(FlanSlot, metadata_len), metadata_len);
-    EXPECT_EQ(reader.Newest(&frame), Found::kBroken);
+    EXPECT_EQ(reader_.Newest(&frame_), Found::kBroken);
   }
   set(offsetof(FlanSlot, frame_len), 0);
   set(offsetof(FlanSlot, metadata_len), 77);
-  ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
-  EXPECT_EQ(frame.metadata.size(), 77u);
+  ASSERT_EQ(reader_.Newest(&frame_), Found::kFrame);
+  EXPECT_EQ(frame_.metadata.size(), 77u);
 }
 
 TEST(FrameRing, AttachErrorTellsWhetherToRetry) {

@@ -24,69 +24,67 @@
 namespace tandem {
 namespace {
 
-TEST(Session, EachExchangeMovesActionsOnceAndCountsByOne) {
-  const std::string name = UniqueRegionName("exchange");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
+class EchoSession : public testing::Test {
+ protected:
+  const std::string name_ = UniqueRegionName("session");
+  EchoEngine engine_{name_, EchoSpec()};
+  ClientSide client_ = AttachOrFail(name_);
+};
+
+TEST_F(EchoSession, EachExchangeMovesActionsOnceAndCountsByOne) {
   for (int i = 1; i <= 1000; ++i) {
     const float x = static_cast<float>(i);
-    ASSERT_EQ(Step(client, {x, 0, 0, 0, 0, -x}), ErrorCode::kOk);
-    ASSERT_EQ(client.arrays().obs[0], x);
-    ASSERT_EQ(client.arrays().obs[5], -x);
+    ASSERT_EQ(Step(client_, {x, 0, 0, 0, 0, -x}), ErrorCode::kOk);
+    ASSERT_EQ(client_.arrays().obs[0], x);
+    ASSERT_EQ(client_.arrays().obs[5], -x);
     // relaxed: the exchange is over.
     ASSERT_EQ(
-        client.mapping()->header()->frame_seq.load(std::memory_order_relaxed),
+        client_.mapping()->header()->frame_seq.load(std::memory_order_relaxed),
         static_cast<uint64_t>(i));
   }
-  EXPECT_EQ(engine.steps(), 1000);
-  const ClientStats stats = client.Stats();
+  EXPECT_EQ(engine_.steps(), 1000);
+  const ClientStats stats = client_.Stats();
   EXPECT_EQ(stats.exchanges, 1000u);
   EXPECT_EQ(stats.round_trips.count(), 1000u);
   EXPECT_GE(stats.round_trips.total_ns, stats.engine_steps.total_ns / 2);
 }
 
-TEST(Session, ResetOnlyStepsNoEnvironmentAndClearsFlags) {
-  const std::string name = UniqueRegionName("reset");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
+TEST_F(EchoSession, ResetOnlyStepsNoEnvironmentAndClearsFlags) {
   const std::vector<int64_t> envs = {0, 2};
   const std::vector<std::optional<uint64_t>> seeds = {std::nullopt, 42};
-  ASSERT_EQ(client.SendReset(envs, seeds), ErrorCode::kOk);
-  EXPECT_EQ(client.arrays().reset_seeds[2], 42u);
-  ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
-  EXPECT_EQ(engine.steps(), 0);
-  EXPECT_EQ(engine.resets(), 2);
-  for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
+  ASSERT_EQ(client_.SendReset(envs, seeds), ErrorCode::kOk);
+  EXPECT_EQ(client_.arrays().reset_seeds[2], 42u);
+  ASSERT_EQ(client_.Recv(Deadline::After(20)), ErrorCode::kOk);
+  EXPECT_EQ(engine_.steps(), 0);
+  EXPECT_EQ(engine_.resets(), 2);
+  for (const uint8_t flag : client_.arrays().resets) EXPECT_EQ(flag, 0);
   const std::vector<int64_t> beyond = {3};
-  EXPECT_EQ(client.SendReset(beyond, {}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client_.SendReset(beyond, {}), ErrorCode::kInvalidArgument);
   const std::vector<std::optional<uint64_t>> one_seed = {42};
-  EXPECT_EQ(client.SendReset(envs, one_seed), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client_.SendReset(envs, one_seed), ErrorCode::kInvalidArgument);
   for (const absl::string_view part : {"indices in 0 .. 2", "seeds"}) {
-    EXPECT_NE(client.Explain(ErrorCode::kInvalidArgument).message().find(part),
+    EXPECT_NE(client_.Explain(ErrorCode::kInvalidArgument).message().find(part),
               absl::string_view::npos);
   }
-  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
-  EXPECT_EQ(engine.steps(), 1);
+  EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
+  EXPECT_EQ(engine_.steps(), 1);
 }
 
-TEST(Session, RefusesActionsThatAreNotFiniteOrOfAnotherSize) {
-  const std::string name = UniqueRegionName("actions");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
-  EXPECT_EQ(client.Send(std::vector<float>(5)), ErrorCode::kInvalidAction);
+TEST_F(EchoSession, RefusesActionsThatAreNotFiniteOrOfAnotherSize) {
+  EXPECT_EQ(client_.Send(std::vector<float>(5)), ErrorCode::kInvalidAction);
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
                           std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
-    EXPECT_EQ(client.Send(std::vector<float>{0, 0, 0, bad, 0, 0}),
+    EXPECT_EQ(client_.Send(std::vector<float>{0, 0, 0, bad, 0, 0}),
               ErrorCode::kInvalidAction);
     EXPECT_NE(
-        client.Explain(ErrorCode::kInvalidAction).message().find("[1, 1]"),
+        client_.Explain(ErrorCode::kInvalidAction).message().find("[1, 1]"),
         absl::string_view::npos);
   }
-  client.arrays().actions[4] = std::nanf("");
-  EXPECT_EQ(client.Send(client.arrays().actions), ErrorCode::kInvalidAction);
-  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
-  EXPECT_EQ(engine.steps(), 1);
+  client_.arrays().actions[4] = std::nanf("");
+  EXPECT_EQ(client_.Send(client_.arrays().actions), ErrorCode::kInvalidAction);
+  EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
+  EXPECT_EQ(engine_.steps(), 1);
 }
 
 TEST(Session, ASubsetCopiesItsRowsAndSkipsAllOthers) {
@@ -134,44 +132,35 @@ TEST(Session, ASubsetCopiesItsRowsAndSkipsAllOthers) {
   for (const uint8_t flag : flags) EXPECT_EQ(flag, 0);
 }
 
-TEST(Session, ASubsetNeedsAnEngineThatKnowsSubsets) {
-  const std::string name = UniqueRegionName("subset");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
-  EXPECT_EQ(client.Send(std::vector<float>{1, 2}, std::vector<int64_t>{0}),
+TEST_F(EchoSession, ASubsetNeedsAnEngineThatKnowsSubsets) {
+  EXPECT_EQ(client_.Send(std::vector<float>{1, 2}, std::vector<int64_t>{0}),
             ErrorCode::kUnsupported);
-  EXPECT_NE(client.Explain(ErrorCode::kUnsupported).message().find("subsets"),
+  EXPECT_NE(client_.Explain(ErrorCode::kUnsupported).message().find("subsets"),
             absl::string_view::npos);
-  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+  EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
 }
 
-TEST(Session, SendAndRecvAlternate) {
-  const std::string name = UniqueRegionName("alternate");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
-  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
-  ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
-  EXPECT_EQ(client.Send(kActions), ErrorCode::kStepPending);
-  EXPECT_EQ(client.SendReset({}, {}), ErrorCode::kStepPending);
-  EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
-  EXPECT_EQ(client.Close(), ErrorCode::kOk);
-  EXPECT_EQ(client.Close(), ErrorCode::kOk);
-  EXPECT_EQ(client.Send(kActions), ErrorCode::kClientClosed);
-  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kClientClosed);
+TEST_F(EchoSession, SendAndRecvAlternate) {
+  EXPECT_EQ(client_.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
+  ASSERT_EQ(client_.Send(kActions), ErrorCode::kOk);
+  EXPECT_EQ(client_.Send(kActions), ErrorCode::kStepPending);
+  EXPECT_EQ(client_.SendReset({}, {}), ErrorCode::kStepPending);
+  EXPECT_EQ(client_.Recv(Deadline::After(20)), ErrorCode::kOk);
+  EXPECT_EQ(client_.Close(), ErrorCode::kOk);
+  EXPECT_EQ(client_.Close(), ErrorCode::kOk);
+  EXPECT_EQ(client_.Send(kActions), ErrorCode::kClientClosed);
+  EXPECT_EQ(client_.Recv(Deadline::Now()), ErrorCode::kClientClosed);
 }
 
-TEST(Session, AnEngineFailureReachesTheClientWithItsText) {
-  const std::string name = UniqueRegionName("failure");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
-  engine.FailNext();
-  EXPECT_EQ(Step(client, kActions), ErrorCode::kEngineFailed);
-  const absl::Status status = client.Explain(ErrorCode::kEngineFailed);
+TEST_F(EchoSession, AnEngineFailureReachesTheClientWithItsText) {
+  engine_.FailNext();
+  EXPECT_EQ(Step(client_, kActions), ErrorCode::kEngineFailed);
+  const absl::Status status = client_.Explain(ErrorCode::kEngineFailed);
   EXPECT_EQ(CodeOf(status), ErrorCode::kEngineFailed);
   EXPECT_NE(status.message().find("joint 3 \\x01 exploded"),
             absl::string_view::npos)
       << status;
-  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+  EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
 }
 
 TEST(Session, ARefusedClientGetsTheEnginesReasonAndTheNextIsLetIn) {
@@ -272,15 +261,12 @@ TEST(Session, AReconnectFindsWhetherTheNewEngineKnowsSubsets) {
   EXPECT_EQ(send(), ErrorCode::kOk);
 }
 
-TEST(Session, ReconnectToALiveEngineAbandonsThePendingExchange) {
-  const std::string name = UniqueRegionName("again");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
-  ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
-  ASSERT_TRUE(client.Reconnect(20).ok());
-  EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
-  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
-  EXPECT_EQ(engine.steps(), 2);
+TEST_F(EchoSession, ReconnectToALiveEngineAbandonsThePendingExchange) {
+  ASSERT_EQ(client_.Send(kActions), ErrorCode::kOk);
+  ASSERT_TRUE(client_.Reconnect(20).ok());
+  EXPECT_EQ(client_.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
+  EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
+  EXPECT_EQ(engine_.steps(), 2);
 }
 
 TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
@@ -318,24 +304,21 @@ TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
   EXPECT_FALSE(client.pending());
 }
 
-TEST(Session, AForkedChildIsRefusedAndLeavesTheParentsSessionAlone) {
-  const std::string name = UniqueRegionName("fork");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
+TEST_F(EchoSession, AForkedChildIsRefusedAndLeavesTheParentsSessionAlone) {
   const pid_t child = fork();
   if (child == 0) {
-    bool refused = client.Send(kActions) == ErrorCode::kForkedChild &&
-                   client.Recv(Deadline::Now()) == ErrorCode::kForkedChild &&
-                   client.Close() == ErrorCode::kForkedChild;
-    { const ClientSide dying = std::move(client); }
-    { const EngineSide dying = std::move(engine.side()); }
+    bool refused = client_.Send(kActions) == ErrorCode::kForkedChild &&
+                   client_.Recv(Deadline::Now()) == ErrorCode::kForkedChild &&
+                   client_.Close() == ErrorCode::kForkedChild;
+    { const ClientSide dying = std::move(client_); }
+    { const EngineSide dying = std::move(engine_.side()); }
     _exit(refused ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(access(RegionPath(name).c_str(), F_OK), 0);
-  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+  EXPECT_EQ(access(RegionPath(name_).c_str(), F_OK), 0);
+  EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
 }
 
 TEST(Session, PollServesAnEngineThatOwnsItsLoop) {
