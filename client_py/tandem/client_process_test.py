@@ -217,17 +217,6 @@ def test_forked_child_may_only_read(engine: tandem.EngineProcess) -> None:
         assert client.step(_zeros(client))[0][0, 0] == 2
 
 
-def test_forked_child_makes_a_client_of_its_own(engine: tandem.EngineProcess) -> None:
-    """A forked child launches its own engine and steps it."""
-
-    def train() -> str:
-        with launch_trivial() as own, tandem.SharedMemoryClient(own.name) as client:
-            return f"{client.step(_zeros(client))[0][0, 0]:g}"
-
-    with tandem.SharedMemoryClient(engine.name):
-        assert in_forked_child(train) == "1"
-
-
 _MULTIPROCESSING_TRAINER = """
 import multiprocessing, sys
 import numpy as np, tandem

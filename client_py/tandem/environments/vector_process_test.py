@@ -115,45 +115,6 @@ def test_engine_killed_during_construction(monkeypatch: pytest.MonkeyPatch) -> N
         tandem.make_vec("HalfCheetah-v5", engine=tandem.EngineOptions(timeout=1.0))
 
 
-_HELD = """
-import sys, time, tandem
-envs = tandem.make_vec("HalfCheetah-v5", num_envs=2)
-envs.reset(seed=0)
-print(envs.client.engine_pid, envs.client.name, flush=True)
-while True:
-    envs.step(envs.action_space.sample())
-"""
-
-
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_engine_exits_and_removes_its_region_after_the_trainers_death(end: signal.Signals) -> None:
-    """The trainer process ends by SIGKILL, SIGTERM or SIGINT; the engine process detects it."""
-    trainer = start_python(_HELD)
-    assert trainer.stdout is not None
-    pid, name = trainer.stdout.readline().split()
-    trainer.send_signal(end)
-    trainer.communicate()
-    assert trainer.returncode in (-end, 1)
-    while _is_running(int(pid)) or Path("/dev/shm", name).exists():
-        time.sleep(0.01)  # the watchdog limits this wait
-
-
-def test_training_and_evaluation_side_by_side() -> None:
-    """Each has its own engine; the death of one engine does not affect the other environments."""
-    train = tandem.make_vec("HalfCheetah-v5", num_envs=4)
-    evaluate = tandem.make_vec("HalfCheetah-v5", num_envs=4)
-    assert train.client.name != evaluate.client.name
-    first = train.reset(seed=0)[0]
-    np.testing.assert_array_equal(evaluate.reset(seed=0)[0], first)
-    _kill(train)
-    evaluate.step(_zeros(evaluate))
-    with pytest.raises(tandem.PeerGone):
-        train.step(_zeros(train))
-    train.close()
-    evaluate.step(_zeros(evaluate))
-    evaluate.close()
-
-
 _WORKERS = """
 import multiprocessing, sys
 import numpy as np, tandem

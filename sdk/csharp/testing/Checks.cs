@@ -103,6 +103,18 @@ namespace Tandem.Testing
             return thread;
         }
 
+        // Serves `body`, a client's program, by an engine with callbacks.
+        internal static void Serve(string name, WorkHandler simulate, Action<string> log, Action<Client> body)
+        {
+            using (Engine engine = Engine.Create(Config(name), simulate, log))
+            {
+                Thread thread = Start(engine.Run);
+                using (Client client = Client.Attach(name)) body(client);
+                engine.Stop();
+                thread.Join();
+            }
+        }
+
         internal static EnvelopeT SceneRequest()
         {
             return new EnvelopeT
