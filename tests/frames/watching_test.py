@@ -154,48 +154,6 @@ def test_a_frame_has_its_metadata() -> None:
         assert frame.pixels[:30].any()
 
 
-@pytest.mark.parametrize("task", ["HalfCheetah-v5", "Humanoid-v5"])
-def test_frames_and_a_reader_do_not_change_the_run(task: str) -> None:
-    """The run is equal bit by bit with and without frames and a reader."""
-
-    def run(watched: bool) -> tuple[bytes, int]:
-        rng = np.random.default_rng(1)
-        with (
-            _launch(task, num_envs=4, frames=tandem.FrameOptions((48, 48), hz=1000) if watched else None) as engine,
-            _attach(engine) as client,
-        ):
-            watcher = FrameWatcher(engine.name) if watched else None
-            results = [client.reset(seed=7).tobytes()]
-            for step in range(400):
-                obs, rewards, dones = client.step(_actions(client, rng))
-                results.append(obs.tobytes() + rewards.tobytes() + dones.tobytes() + client.infos.tobytes())
-                if watcher is not None and step % 20 == 0:
-                    watcher.wait(after=watcher.head)
-            frames = watcher.head if watcher is not None else 0
-            if watcher is not None:
-                watcher.close()
-            return b"".join(results), frames
-
-    with_frames, frames = run(watched=True)
-    assert frames >= 20
-    assert run(watched=False) == (with_frames, 0)
-
-
-def test_a_run_without_steps_has_step_rate_zero() -> None:
-    """Frames of the same step continue, slowly, and their step rate becomes 0."""
-    with (
-        _launch("Hopper-v5", frames=(16, 16)) as engine,
-        _attach(engine) as client,
-        FrameWatcher(engine.name) as watcher,
-    ):
-        client.reset(seed=0)
-        frame = watcher.wait()
-        deadline = time.monotonic() + _WATCHDOG_SECS
-        while frame.metadata["step"] != 1 or frame.step_rate_hz != 0 or frame.number < 4:
-            assert time.monotonic() < deadline
-            frame = watcher.wait(after=frame.number)
-
-
 def test_an_engine_with_a_reader_can_be_stopped_and_killed() -> None:
     """SIGTERM invalidates the ring; after both signals no region is left, and the reader's mapping stays valid."""
     for how in (signal.SIGTERM, signal.SIGKILL):

@@ -1,10 +1,11 @@
 """Frames of environments in Python, read beside the run as a viewer reads them."""
 
 import os
+import pickle
 import signal
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import gymnasium
@@ -128,40 +129,50 @@ def test_a_requested_frame_shows_the_state_of_the_last_results() -> None:
             assert not frame[:, :2].any() and frame[:, 2:18].any(axis=2).all()
 
 
-def test_a_run_without_steps_has_step_rate_zero() -> None:
+def _watched(task: str, frames: Any) -> Any:
+    """Makes environments in workers, or in C++ for a task of MuJoCo."""
+    kind: dict[str, Any] = {} if task.endswith("v5") else {"num_workers": 2, "render_mode": "rgb_array"}
+    return tandem.make_vec(task, 4, frames=frames, **kind)
+
+
+@pytest.mark.parametrize("task", ["Acrobot-v1", "Hopper-v5"])
+def test_a_run_without_steps_has_step_rate_zero(task: str) -> None:
     """Frames of the same step continue, slowly."""
-    with closing(_started()) as envs, FrameWatcher(envs.client.name) as watcher:
-        envs.step(np.zeros(_NUM_ENVS, np.int64))
+    with closing(_watched(task, (16, 16))) as envs, FrameWatcher(envs.client.name) as watcher:
+        envs.reset(seed=0)
         frame = watcher.wait()
-        while frame.step_rate_hz != 0 or frame.number < 3:
+        deadline = time.monotonic() + _WATCHDOG_SECS
+        while frame.metadata["step"] != 1 or frame.step_rate_hz != 0 or frame.number < 4:
+            assert time.monotonic() < deadline
             frame = watcher.wait(after=frame.number)
+
+
+def test_a_step_is_drawn_once() -> None:
+    """Further frames of the same step need no call of `render`."""
+    with closing(_started()) as envs, FrameWatcher(envs.client.name) as watcher:
+        watcher.wait(after=3)
         assert sum(envs.get_attr("renders")) <= 8
 
 
-def test_frames_and_a_reader_do_not_change_the_run() -> None:
+@pytest.mark.parametrize("task", ["Acrobot-v1", "HalfCheetah-v5", "Humanoid-v5"])
+def test_frames_and_a_reader_do_not_change_the_run(task: str) -> None:
     """Results are equal bit by bit."""
 
-    def run(frames: Any) -> tuple[bytes, int]:
-        results = []
-        make = tandem.make_vec("Acrobot-v1", 4, num_workers=2, render_mode="rgb_array", frames=frames)
-        with closing(make) as envs:
+    def run(frames: tandem.FrameOptions | None) -> tuple[bytes, int]:
+        with closing(_watched(task, frames)) as envs, ExitStack() as watched:
             envs.action_space.seed(3)
-            results.append(envs.reset(seed=1)[0].tobytes())
-            watcher = FrameWatcher(envs.client.name) if frames else None
-            for step in range(300):
-                obs, rewards, *ends, _ = envs.step(envs.action_space.sample())
-                results.append(obs.tobytes() + rewards.tobytes() + ends[0].tobytes() + ends[1].tobytes())
-                if watcher is not None and step % 50 == 0:
+            results = [envs.reset(seed=1)[0].tobytes()]
+            watcher = watched.enter_context(FrameWatcher(envs.client.name)) if frames else None
+            for step in range(400):
+                obs, rewards, *ends, infos = envs.step(envs.action_space.sample())
+                results += [obs.tobytes(), rewards.tobytes(), *(each.tobytes() for each in ends), pickle.dumps(infos)]
+                if watcher is not None and step % 20 == 0:
                     watcher.wait(after=watcher.head)
-            head = 0
-            if watcher is not None:
-                head = watcher.head
-                watcher.close()
-            return b"".join(results), head
+            return b"".join(results), watcher.head if watcher else 0
 
-    with_frames, head = run((60, 40))
-    assert head >= 6
-    assert run(None)[0] == with_frames
+    with_frames, frames = run(tandem.FrameOptions((48, 48), hz=1000))
+    assert frames >= 20
+    assert run(None) == (with_frames, 0)
 
 
 def test_an_error_of_render_is_in_the_frames_metadata() -> None:
