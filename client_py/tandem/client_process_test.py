@@ -312,9 +312,8 @@ client = tandem.SharedMemoryClient(sys.argv[1], timeout=60)
 os.kill(client.engine_pid, signal.SIGSTOP)
 stepping = threading.Thread(target=lambda: client.step(client.actions))
 stepping.start()
-while not client.pending:
+while not client.pending:  # then the thread waits without the GIL
     time.sleep(0.001)
-time.sleep(0.02)
 child = os.fork()
 if child == 0:
     found = []

@@ -108,8 +108,9 @@ def test_a_daemon_stops_at_once_while_runs_print(tmp_path: Path) -> None:
     config = run_config(sys.executable, str(_FOLDER / "print_steps.py"), "20000", "4")
     with TrainerClient(daemon.address) as client:
         runs = [client.submit(config).run_id for _ in range(4)]
-    for _ in range(5):
-        time.sleep(0.3)
+    for stops in range(5):
+        with TrainerClient(daemon.address) as client:  # steps come after each start
+            next(client.steps(runs[0], since_seq=1000 * stops))
         daemon.stop()
         daemon.start()
     for run_id in runs:

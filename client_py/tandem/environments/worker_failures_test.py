@@ -367,7 +367,6 @@ def test_interrupted_trainer() -> None:
     trainer = start_python(textwrap.dedent(_TRAINER))
     assert trainer.stdout is not None
     region, *pids = trainer.stdout.readline().split()
-    time.sleep(0.2)
     trainer.send_signal(signal.SIGINT)
     assert trainer.stdout.readline().startswith("interrupted")
     assert trainer.wait(_ENDS_SECS) == 0
