@@ -211,24 +211,6 @@ TEST_F(CounterPortsTest, RefusesOtherMoves) {
   EXPECT_EQ(Place(1).x(), 0);
 }
 
-TEST_F(CounterPortsTest, TimeHasModesAndAPause) {
-  rpc::SetSimulationModeRequestT mode;
-  mode.mode = rpc::SimulationMode::REALTIME;
-  EXPECT_EQ(Call(Id::SetSimulationMode, mode).error_message, "");
-  EXPECT_EQ(Call(Id::GetSimulationMode, rpc::GetSimulationModeRequestT())
-                .payload.AsGetSimulationModeResponse()
-                ->mode,
-            rpc::SimulationMode::REALTIME);
-  rpc::SetPausedRequestT pause;
-  pause.paused = true;
-  EXPECT_EQ(Call(Id::SetPaused, pause).error_message, "");
-  rpc::SingleStepRequestT steps;
-  steps.steps = 2;
-  EXPECT_EQ(Call(Id::SingleStep, steps).payload.AsSingleStepResponse()->steps,
-            2U);
-  EXPECT_EQ(Place(0).x(), 2);
-}
-
 TEST_F(CounterPortsTest, TheJointIsTheCount) {
   const rpc::EnvelopeT answer =
       Call(Id::GetMujocoInfo, rpc::GetMujocoInfoRequestT());
@@ -336,22 +318,6 @@ TEST_F(CounterPortsTest, TheCameraShowsTheCount) {
   EXPECT_EQ(BarPixels(Frame(1)), 31U);  // with half a pixel at each end
 }
 
-TEST_F(CounterPortsTest, ImagesAreEncodedAsRequested) {
-  rpc::GetCameraFrameRequestT request;
-  request.id = kCameraId;
-  for (const auto& [format, begin] :
-       {std::pair("png", "\x89PNG"), std::pair("jpeg", "\xFF\xD8")}) {
-    request.format = format;
-    const rpc::EnvelopeT answer = Call(Id::GetCameraFrame, request);
-    const rpc::ImageFrameT& frame = *answer.payload.AsNamedImageFrame()->frame;
-    EXPECT_EQ(frame.format, format);
-    EXPECT_EQ(frame.width, 320U);
-    EXPECT_EQ(frame.height, 240U);
-    const std::string bytes(frame.data.begin(), frame.data.end());
-    EXPECT_TRUE(absl::StartsWith(bytes, begin)) << format;
-  }
-}
-
 TEST_F(CounterPortsTest, RefusesOtherImages) {
   rpc::GetCameraFrameRequestT request;
   request.name = "north";
@@ -364,19 +330,6 @@ TEST_F(CounterPortsTest, RefusesOtherImages) {
   request.width = 1'000'000;
   ExpectRefused(Id::GetCameraFrame, request, ErrorCode::kInvalidArgument,
                 "1000000");
-}
-
-TEST_F(CounterPortsTest, TheCameraStreams) {
-  rpc::StreamCameraRequestT request;
-  request.name = "camera";
-  request.width = 100;
-  request.height = 75;
-  stepped_->Exchange();
-  const rpc::EnvelopeT item = Call(Id::StreamCamera, request);
-  EXPECT_EQ(item.payload.AsImageFrame()->frame_number, 1U);
-  EXPECT_EQ(BarPixels(*item.payload.AsImageFrame()), 2U);
-  stepped_->Exchange();
-  EXPECT_EQ(BarPixels(*Next().payload.AsImageFrame()), 3U);
 }
 
 TEST_F(CounterPortsTest, TheViewportHasTheCamerasView) {

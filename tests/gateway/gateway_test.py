@@ -66,30 +66,6 @@ def test_an_episode_equals_the_one_over_shared_memory() -> None:
     assert [answer.truncated for answer in over_grpc] == [False] * 999 + [True]
 
 
-def test_wrong_actions_are_refused_with_the_reason() -> None:
-    """Before the engine sees them; the next step works."""
-    name = unique_name()
-    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
-        assert stubs.reset().success
-        with refused(grpc.StatusCode.INVALID_ARGUMENT, "expected 6 numbers", "found 12"):
-            stubs.step([0.0] * 12)
-        with refused(grpc.StatusCode.INVALID_ARGUMENT):
-            stubs.step([float("nan")] * 6)
-        with refused(grpc.StatusCode.INVALID_ARGUMENT, "agent_7"):
-            stubs.step(ZEROS, agent_name="agent_7")
-        assert stubs.step(ZEROS).success
-
-
-def test_action_groups_are_written_over_the_actions() -> None:
-    """The response has the actions of the step."""
-    name = unique_name()
-    group = agent_pb2.ActionGroupEntry(group_name="legs", actions=[0.5, 0.25], action_indices=[1, 5])
-    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
-        assert stubs.reset().success
-        answer = stubs.step([], action_groups=[group])
-    assert list(answer.observation.actions) == [0, 0.5, 0, 0, 0, 0.25]
-
-
 def _set_group(stubs: Stubs, agent: str, name: str, index: int) -> None:
     """Calls SetActionGroup."""
     group = agent_pb2.ActionGroupEntry(group_name=name, actions=[0.5], action_indices=[index])
@@ -205,15 +181,6 @@ def test_agents_step_at_once() -> None:
                 assert answer.success and answer.observation.agent_name == f"agent_{env}"
                 assert np.array_equal(client.obs[env], np.float32(answer.observation.observations))
                 assert client.rewards[env] == np.float32(answer.reward_signals["reward"])
-
-
-def test_any_robots_name_gets_the_engines_model() -> None:
-    """Programs send their own robot's name."""
-    name = unique_name()
-    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs:
-        for robot in ("unitreego2", "", "agent_0"):
-            info = stubs.mujoco_info(robot)
-            assert info.success and (info.nq, info.nv, info.nu) == (9, 9, 6), robot
 
 
 def test_a_trainer_keeps_its_engine() -> None:

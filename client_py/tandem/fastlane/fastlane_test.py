@@ -1,7 +1,6 @@
 """`FastLaneWriter` and `FastLaneReader`: frames, metadata and metrics arrive; invalid arguments are refused."""
 
 import gc
-import multiprocessing
 import os
 import signal
 import threading
@@ -290,37 +289,6 @@ def test_other_threads_run_while_a_segment_is_created(run_id: str) -> None:
         if ran_half_way == 10:
             return
     pytest.fail(f"this thread ran half-way through {ran_half_way} of 50 creations")
-
-
-def _publish_until_stopped(run_id: str, ready: Any, stop: Any) -> None:
-    with tandem.fastlane.FastLaneWriter.create(run_id, tandem.fastlane.FastLaneConfig(64, 64, capacity=2)) as writer:
-        ready.set()
-        number = 0
-        while not stop.is_set():
-            number += 1
-            writer.publish(bytes([number % 256]) * (64 * 64 * 3))
-
-
-def test_no_frame_is_torn_between_processes(run_id: str) -> None:
-    """All pixels of a frame have one value, that of its number."""
-    context = multiprocessing.get_context("spawn")
-    ready, stop = context.Event(), context.Event()
-    process = context.Process(target=_publish_until_stopped, args=(run_id, ready, stop))
-    process.start()
-    try:
-        assert ready.wait(60)
-        seen = 0
-        with tandem.FastLaneReader.attach(run_id) as reader:
-            while seen < 2000:
-                frame = reader.next_frame()
-                if frame is None:
-                    continue
-                assert frame.data == bytes([frame.number % 256]) * (64 * 64 * 3)
-                seen += 1
-    finally:
-        stop.set()
-        process.join()
-    assert process.exitcode == 0
 
 
 def test_tiles_are_laid_row_by_row() -> None:
