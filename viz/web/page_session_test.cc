@@ -93,6 +93,20 @@ class Browser {
   PageSession session_;
 };
 
+// A run that a browser watches in view 1.
+class WatchedRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(browser_.Send(
+        {{"do", "watch"}, {"view", 1}, {"run", run_}, {"width", 64}}));
+  }
+
+  const std::string run_ = UniqueRegionName("page");
+  const Publisher publisher_{{.run = run_}};
+  PageModel model_{{}};
+  Browser browser_{&model_};
+};
+
 TEST(PageSession, GreetsAndListsTheRuns) {
   const std::string run = UniqueRegionName("page");
   const Publisher publisher({.run = run});
@@ -131,26 +145,20 @@ TEST(PageSession, SendsNewPicturesOfAWatchedRun) {
   }
 }
 
-TEST(PageSession, ABrowserThatDoesNotDrawGetsOnePicture) {
-  const std::string run = UniqueRegionName("page");
-  const Publisher publisher({.run = run});
-  PageModel page_model({});
-  Browser browser(&page_model);
-  browser.draws = false;
-  ASSERT_TRUE(browser.Send(
-      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
-  const Got first = browser.AwaitPicture();
+TEST_F(WatchedRun, ABrowserThatDoesNotDrawGetsOnePicture) {
+  browser_.draws = false;
+  const Got first = browser_.AwaitPicture();
   const int64_t wanted = first.head.at("step").get<int64_t>() + 20;
   int numbers = 0;
-  browser.Await([&](const Got& got) {  // about a second
+  browser_.Await([&](const Got& got) {  // about a second
     EXPECT_TRUE(got.jpeg.empty());
     numbers += got.head.value("is", "") == "view";
     return numbers >= 4 && got.head.value("step", int64_t{0}) > wanted;
   });
   // Then it gets the newest one, not the next.
-  ASSERT_TRUE(browser.Send(
+  ASSERT_TRUE(browser_.Send(
       {{"do", "drawn"}, {"view", 1}, {"sent", first.head.at("sent")}}));
-  const Got second = browser.AwaitPicture();
+  const Got second = browser_.AwaitPicture();
   EXPECT_GT(second.head.at("step").get<int64_t>(), wanted);
 }
 
@@ -170,90 +178,66 @@ TEST(PageSession, AStillImageBecomesSharp) {
   EXPECT_EQ(second.head.at("width"), 64);
 }
 
-TEST(PageSession, SendsNumbersAndTheirHistory) {
-  const std::string run = UniqueRegionName("page");
-  const Publisher publisher({.run = run});
-  PageModel page_model({});
-  Browser browser(&page_model);
-  ASSERT_TRUE(browser.Send(
-      {{"do", "watch"}, {"view", 7}, {"run", run}, {"width", 64}}));
-  const Got numbers = browser.Await([](const Got& got) {
+TEST_F(WatchedRun, SendsNumbersAndTheirHistory) {
+  const Got numbers = browser_.Await([](const Got& got) {
     return got.head.value("is", "") == "view" &&
            got.head.at("state") == "connected" &&
            !got.head.at("series").at("return").is_null();
   });
-  EXPECT_EQ(numbers.head.at("view"), 7);
+  EXPECT_EQ(numbers.head.at("view"), 1);
   EXPECT_EQ(numbers.head.at("state"), "connected");
   EXPECT_GT(numbers.head.at("series").at("return").at("points").size(), 0U);
   EXPECT_EQ(numbers.head.at("width"), 64);
 }
 
-TEST(PageSession, AFrozenViewGetsOnlyPicturesOfThePast) {
-  const std::string run = UniqueRegionName("page");
-  const Publisher publisher({.run = run});
-  PageModel page_model({});
-  Browser browser(&page_model);
-  ASSERT_TRUE(browser.Send(
-      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+TEST_F(WatchedRun, AFrozenViewGetsOnlyPicturesOfThePast) {
   // Half a second of tape.
-  const Got before = browser.Await([](const Got& got) {
+  const Got before = browser_.Await([](const Got& got) {
     return got.head.value("is", "") == "view" &&
            got.head.at("tape_ms").get<int64_t>() > 500;
   });
-  ASSERT_TRUE(browser.Send({{"do", "freeze"}, {"view", 1}}));
+  ASSERT_TRUE(browser_.Send({{"do", "freeze"}, {"view", 1}}));
   int pictures = 0;
-  browser.Await([&](const Got& got) {
+  browser_.Await([&](const Got& got) {
     pictures += !got.jpeg.empty();
     return got.head.value("is", "") == "view" && got.head.at("frozen") == true;
   });
   EXPECT_EQ(pictures, 0);
-  ASSERT_TRUE(browser.Send({{"do", "seek"}, {"view", 1}, {"before_ms", 400}}));
-  const Got past = browser.AwaitPicture();
+  ASSERT_TRUE(browser_.Send({{"do", "seek"}, {"view", 1}, {"before_ms", 400}}));
+  const Got past = browser_.AwaitPicture();
   EXPECT_GE(past.head.at("before_ms").get<int64_t>(), 400);
-  ASSERT_TRUE(browser.Send({{"do", "live"}, {"view", 1}}));
-  const Got live = browser.AwaitPicture();
+  ASSERT_TRUE(browser_.Send({{"do", "live"}, {"view", 1}}));
+  const Got live = browser_.AwaitPicture();
   EXPECT_FALSE(live.head.contains("before_ms"));
   EXPECT_GT(live.head.at("step").get<int64_t>(),
             past.head.at("step").get<int64_t>());
 }
 
 // The run goes on, and its tape with it.
-TEST(PageSession, TimesOfAFrozenViewReferToTheFreeze) {
-  const std::string run = UniqueRegionName("page");
-  const Publisher publisher({.run = run});
-  PageModel page_model({});
-  Browser browser(&page_model);
-  ASSERT_TRUE(browser.Send(
-      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
+TEST_F(WatchedRun, TimesOfAFrozenViewReferToTheFreeze) {
   const auto tape_of = [](int64_t ms) {
     return [ms](const Got& got) {
       return got.head.value("is", "") == "view" &&
              got.head.at("tape_ms").get<int64_t>() > ms;
     };
   };
-  browser.Await(tape_of(300));
-  ASSERT_TRUE(browser.Send({{"do", "freeze"}, {"view", 1}}));
-  const Got frozen = browser.Await([](const Got& got) {
+  browser_.Await(tape_of(300));
+  ASSERT_TRUE(browser_.Send({{"do", "freeze"}, {"view", 1}}));
+  const Got frozen = browser_.Await([](const Got& got) {
     return got.head.value("is", "") == "view" && got.head.at("frozen") == true;
   });
-  browser.Await(tape_of(frozen.head.at("tape_ms").get<int64_t>() + 1000));
-  ASSERT_TRUE(browser.Send({{"do", "seek"}, {"view", 1}, {"before_ms", 100}}));
-  const Got past = browser.AwaitPicture();
+  browser_.Await(tape_of(frozen.head.at("tape_ms").get<int64_t>() + 1000));
+  ASSERT_TRUE(browser_.Send({{"do", "seek"}, {"view", 1}, {"before_ms", 100}}));
+  const Got past = browser_.AwaitPicture();
   EXPECT_LT(past.head.at("step").get<int64_t>(),
             frozen.head.at("step").get<int64_t>());
   EXPECT_GE(past.head.at("before_ms").get<int64_t>(), 100);
 }
 
-TEST(PageSession, SendsASnapshotWithAllPixels) {
-  const std::string run = UniqueRegionName("page");
-  const Publisher publisher({.run = run});
-  PageModel page_model({});
-  Browser browser(&page_model);
-  ASSERT_TRUE(browser.Send(
-      {{"do", "watch"}, {"view", 1}, {"run", run}, {"width", 64}}));
-  browser.AwaitPicture();
-  ASSERT_TRUE(browser.Send({{"do", "snapshot"}, {"view", 1}}));
-  const Got png = browser.Await(
+TEST_F(WatchedRun, SendsASnapshotWithAllPixels) {
+  browser_.AwaitPicture();
+  ASSERT_TRUE(browser_.Send({{"do", "snapshot"}, {"view", 1}}));
+  const Got png = browser_.Await(
       [](const Got& got) { return got.head.value("png", false); });
   EXPECT_EQ(png.jpeg.substr(0, 4), "\x89PNG");
 }
