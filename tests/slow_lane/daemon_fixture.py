@@ -11,7 +11,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
-from tandem.testing.daemons import DEADLINE_SECS, Daemon, is_alive, proxies_of, run_config, wait_until
+from tandem.testing.daemons import DEADLINE_SECS, Daemon, Gate, is_alive, proxies_of, wait_until
 
 INIT, HSHK, RDY, EXEC = (
     trainer.RUN_STATUS_INIT,
@@ -45,12 +44,8 @@ needs_users = pytest.mark.skipif(
     reason="only root becomes other users",
 )
 
-# Precedes a worker's program. `wait_for("name")` returns when the test has called `Lane.open("name")`.
+# Precedes a worker's program, after that of `Gate`.
 _PREAMBLE = """
-import json, os, signal, sys, time
-def wait_for(name):
-    while not os.path.exists(os.path.join(GATES, name)):
-        time.sleep(0.005)
 def lines(first, last, **fields):
     rest = "".join(f', "{name}": {json.dumps(value)}' for name, value in fields.items())
     return "".join(
@@ -83,6 +78,7 @@ class Lane:
     Attributes:
       data_dir: The daemon's data folder.
       scratch: A folder for the test's own files, outside the data folder.
+      open: Lets `wait_for` of a gate's name return in workers.
       marker: A word on the command line of each of its workers.
       address: The daemon's HOST:PORT.
       pid: The daemon's process id.
@@ -97,9 +93,9 @@ class Lane:
           folder: An empty folder.
           flags: Flags of each daemon.
         """
-        self.data_dir, self.scratch, self._gates = folder / "data", folder / "scratch", folder / "gates"
+        self.data_dir, self.scratch, self._gate = folder / "data", folder / "scratch", Gate(folder / "gates")
         self.scratch.mkdir()
-        self._gates.mkdir()
+        self.open = self._gate.open
         self.marker = f"tandem-test-{uuid.uuid4().hex}"
         self.flags = flags
         self.environment: dict[str, str] = {}
@@ -163,26 +159,17 @@ class Lane:
         """Returns the daemons' text on stderr."""
         return (self.scratch / "daemon.log").read_text("utf-8", errors="replace")
 
-    def open(self, gate: str) -> None:
-        """Lets `wait_for(gate)` in workers return.
-
-        Args:
-          gate: The gate's name.
-        """
-        (self._gates / gate).touch()
-
     def program(self, source: str, *arguments: str) -> dict[str, Any]:
         """Makes the configuration of a run of a Python program.
 
         Args:
-          source: The program; it may call what `_PREAMBLE` defines.
+          source: The program; it may call what `_PREAMBLE` and that of `Gate` define.
           arguments: sys.argv[2:]; [1] is the marker.
 
         Returns:
           The run's configuration.
         """
-        gates = f"GATES = {str(self._gates)!r}\n"
-        return run_config(sys.executable, "-c", gates + _PREAMBLE + source, self.marker, *arguments)
+        return self._gate.program(_PREAMBLE + source, self.marker, *arguments)
 
     def submit(self, config: dict[str, Any], run_id: str = "") -> str:
         """Submits a run.

@@ -20,15 +20,15 @@ DEADLINE_SECS = 60.0
 
 # Precedes a worker's program: `wait_for("name")` waits until the test calls `Gate.open("name")`.
 _PREAMBLE = """
-import json, os, sys, time
+import json, os, signal, sys, time
 def wait_for(name):
-    while not os.path.exists(os.path.join({folder!r}, name)):
+    while not os.path.exists(os.path.join(GATES, name)):
         time.sleep(0.005)
 def step(index, **fields):
-    event = {{"event_type": "step", "episode": index // 100, "step_index": index, "reward": index / 2}}
+    event = {"event_type": "step", "episode": index // 100, "step_index": index, "reward": index / 2}
     print(json.dumps(event | fields))
 def episode(index, **fields):
-    event = {{"event_type": "episode", "episode": index, "total_reward": 1.5, "steps": 3}}
+    event = {"event_type": "episode", "episode": index, "total_reward": 1.5, "steps": 3}
     print(json.dumps(event | fields))
 """
 
@@ -154,16 +154,17 @@ class Gate:
         """
         (self.folder / name).touch()
 
-    def program(self, source: str) -> dict[str, Any]:
+    def program(self, source: str, *arguments: str) -> dict[str, Any]:
         """Makes the configuration of a run of a Python program.
 
         Args:
           source: The program; it may call `wait_for`, `step` and `episode`.
+          arguments: sys.argv[1:].
 
         Returns:
           The run's configuration.
         """
-        return run_config(sys.executable, "-c", _PREAMBLE.format(folder=str(self.folder)) + source)
+        return run_config(sys.executable, "-c", f"GATES = {str(self.folder)!r}\n{_PREAMBLE}{source}", *arguments)
 
 
 def run_config(program: str | Path, *arguments: str, **environment: str) -> dict[str, Any]:
