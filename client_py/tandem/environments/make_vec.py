@@ -114,19 +114,11 @@ def make_vec(
     server = engine.server if isinstance(engine, EngineOptions) else None
     task, spec = _resolved(task, backend, has_server=server is not None)
     keywords = {**(its.kwargs or {}), **task_options}
+    asked = _Asked(num_envs, num_workers, threads, mode, render_mode, frames, images, model, engine, its, keywords)
     if spec is not None or not isinstance(task, str | None):
         _refuse("of environments in Python; num_workers=... is the number of their processes", threads=threads or None)
         _refuse("of environments in Python", model=model, images=images)
-        return _make_workers(
-            task if spec is None else spec,
-            num_envs,
-            num_workers=num_workers,
-            mode=mode,
-            frames=frames,
-            engine=_group("engine", engine, WorkerOptions),
-            options=its,
-            keywords=keywords if render_mode is None else {**keywords, "render_mode": render_mode},
-        )
+        return _make_workers(task if spec is None else spec, asked)
     _refuse("of a task in C++; threads=... is the number of threads that step it", num_workers=num_workers)
     if (task is None) == (model is None) and (task is not None or server is None):
         raise InvalidArgument(
@@ -136,28 +128,10 @@ def make_vec(
         )
     if task is not None:
         task = text("task", task).removeprefix("tandem/")  # the prefix in Gymnasium's registry
-    envs = _make_engine(
-        task,
-        1 if num_envs is None else num_envs,
-        threads=threads,
-        mode=mode,
-        render_mode=render_mode,
-        frames=frames,
-        images=images,
-        model=model,
-        engine=_group("engine", engine, EngineOptions),
-        options=its,
-        keywords=keywords,
-    )
-    others = {
-        "backend": backend,
-        "threads": threads or None,
-        "render_mode": render_mode,
-        "frames": frames,
-        "images": images,
-        "engine": engine,
-        "options": options,
-    }
+    envs = _make_engine(task, asked)
+    names = ("render_mode", "frames", "images", "engine")
+    others = {"backend": backend, "threads": threads or None, "options": options}
+    others |= {name: getattr(asked, name) for name in names}
     envs.spec = _spec(task, its, {"num_envs": envs.num_envs, "autoreset_mode": mode, **task_options}, others)
     return envs
 
@@ -234,21 +208,30 @@ def _resolved(task: Any, backend: str | None, *, has_server: bool) -> tuple[Any,
     return spec.id, None if is_native else spec
 
 
-def _make_workers(
-    task: Any,
-    num_envs: int | None,
-    *,
-    num_workers: int | None,
-    mode: AutoresetMode,
-    frames: FrameOptions | Size | None,
-    engine: WorkerOptions,
-    options: TaskOptions,
-    keywords: Mapping[str, Any],
-) -> WorkerVectorEnv:
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """The arguments of `make_vec` beside the task; `options` and `keywords` are complete."""
+
+    num_envs: int | None
+    num_workers: int | None
+    threads: int
+    mode: AutoresetMode
+    render_mode: str | None
+    frames: FrameOptions | Size | None
+    images: ImageOptions | Size | None
+    model: str | os.PathLike[str] | None
+    engine: EngineOptions | WorkerOptions | None
+    options: TaskOptions
+    keywords: Mapping[str, Any]
+
+
+def _make_workers(task: Any, asked: _Asked) -> WorkerVectorEnv:
     """Makes the environments of a spec, or of functions; both get the keywords."""
+    options, engine = asked.options, _group("engine", asked.engine, WorkerOptions)
+    keywords = asked.keywords if asked.render_mode is None else {**asked.keywords, "render_mode": asked.render_mode}
     its = {name: getattr(options, name) for name in ("reward", "terminated", "observation", "dtype")}
     _refuse("of environments in Python, where a wrapper of the environment does this", "TaskOptions.", **its)
-    count = None if num_envs is None else integer("num_envs", num_envs, 1, 2**24)
+    count = None if asked.num_envs is None else integer("num_envs", asked.num_envs, 1, 2**24)
     preload: list[str] = []
     steps = options.max_episode_steps
     if isinstance(task, EnvSpec):
@@ -264,31 +247,20 @@ def _make_workers(
         env_fns = [made[id(env_fn)] for env_fn in env_fns]
     client, workers = start_workers(
         env_fns,
-        num_workers=num_workers,
+        num_workers=asked.num_workers,
         preload=preload,
-        mode=mode,
+        mode=asked.mode,
         options=engine,
-        frames=None if frames is None else group_of("frames", frames, FrameOptions),
+        frames=None if asked.frames is None else group_of("frames", asked.frames, FrameOptions),
         takes_batches=True,
     )
     return WorkerVectorEnv(client, workers, copy=options.copy, batch_size=engine.batch_size)
 
 
-def _make_engine(
-    task: str | None,
-    num_envs: int,
-    *,
-    threads: int,
-    mode: AutoresetMode,
-    render_mode: str | None,
-    frames: FrameOptions | Size | None,
-    images: ImageOptions | Size | None,
-    model: str | os.PathLike[str] | None,
-    engine: EngineOptions,
-    options: TaskOptions,
-    keywords: Mapping[str, Any],
-) -> SharedMemoryVectorEnv:
+def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
     """Makes the environments of an engine, which simulates a task, a model, or what its own program has."""
+    options, engine = asked.options, _group("engine", asked.engine, EngineOptions)
+    frames, render_mode, mode = asked.frames, asked.render_mode, asked.mode
     functions = OwnFunctions(options.reward, options.terminated, options.observation)
     if functions and engine.restart:
         raise InvalidArgument(
@@ -301,7 +273,7 @@ def _make_engine(
         )
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "rgb_array"):
         raise Unsupported(f"render_mode: expected None or 'rgb_array', found {shown(render_mode)}")
-    rest = dict(keywords)
+    rest = dict(asked.keywords)
     size = TASKS.get(task or "", OTHER_TASK).render_size
     width, height = (side_of(name, rest.pop(name, side)) for name, side in zip(("width", "height"), size, strict=True))
     if render_mode is not None:
@@ -315,16 +287,16 @@ def _make_engine(
     launch = functools.partial(
         launch_engine,
         task,
-        num_envs=num_envs,
-        threads=threads,
-        model=model,
+        num_envs=1 if asked.num_envs is None else asked.num_envs,
+        threads=asked.threads,
+        model=asked.model,
         timeout=engine.start_timeout,
         server=engine.server,
         flags=engine.flags,
         max_episode_steps=options.max_episode_steps,
         task_options=rest,
         frames=frames,
-        images=images,
+        images=asked.images,
         grpc=engine.grpc,
     )
     try:
