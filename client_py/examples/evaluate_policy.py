@@ -22,15 +22,9 @@ Array = NDArray[np.float64]
 
 
 def run_episodes(envs: gymnasium.vector.VectorEnv, policy: Array, seed: int) -> Array:
-    """Runs one episode of the policy in each environment.
+    """Runs one episode in each environment, i from seed + i; returns each one's sum of rewards, float64[num_envs].
 
-    Args:
-      envs: The environments.
-      policy: float64[outputs, obs_size + 1], the last column for a constant input.
-      seed: Environment i starts from seed + i.
-
-    Returns:
-      Each episode's sum of rewards, float64[num_envs].
+    The policy is float64[outputs, obs_size + 1], the last column for a constant input.
     """
     obs, _ = envs.reset(seed=seed)
     returns, running = np.zeros(envs.num_envs), np.ones(envs.num_envs, np.bool_)

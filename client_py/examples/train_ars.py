@@ -60,17 +60,10 @@ class Normaliser:
 def run_episodes(
     client: tandem.SharedMemoryClient, weights: Array, normaliser: Normaliser, seed: int, *, learn: bool
 ) -> Array:
-    """Runs one episode in every environment.
+    """Runs one episode in each environment, i from seed + i; returns each one's sum of rewards, float64[num_envs].
 
-    Args:
-      client: Where the environments are.
-      weights: float64[num_envs, act_size, obs_size], one linear policy for each environment.
-      normaliser: Scales the observations; takes them in afterwards if `learn`.
-      seed: Environment i starts from seed + i.
-      learn: Whether these observations count for the normaliser.
-
-    Returns:
-      Each environment's sum of rewards, float64[num_envs].
+    `weights` is float64[num_envs, act_size, obs_size], one linear policy for each environment. `normaliser` scales the
+    observations; it takes them in afterwards if `learn`.
     """
     # (obs - mean) / deviation @ weights, with the scaling folded into weights and offset.
     scaled = (weights / normaliser.deviation).astype(np.float32)

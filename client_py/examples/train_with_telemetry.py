@@ -48,13 +48,9 @@ class Search:
         return returns
 
     def run_episodes(self, policies: Array) -> Array:
-        """Runs one episode in each environment.
+        """Runs one episode in each environment; returns each one's sum of rewards, float64[num_envs].
 
-        Args:
-          policies: float64[num_envs, outputs, obs_size + 1], the last column for a constant input.
-
-        Returns:
-          Each episode's sum of rewards, float64[num_envs].
+        `policies` is float64[num_envs, outputs, obs_size + 1], the last column for a constant input.
         """
         obs, _ = self.envs.reset(seed=int(self.rng.integers(2**31)))
         returns, running = np.zeros(len(policies)), np.ones(len(policies), np.bool_)

@@ -38,21 +38,14 @@ class Objects(Protocol):
 
 
 class Site(NamedTuple):
-    """What the parts of one tree share.
+    """What the parts of one tree share."""
 
-    Attributes:
-      is_action: Whether the values are actions; else they are observations.
-      arrays: By the path of each leaf: dtype[num_envs, *shape].
-      objects: By the path of each part that is pickled: num_envs objects.
-      first_env: The number of row 0's environment, for error messages; `name_of` is what they call it.
-    """
-
-    is_action: bool
+    is_action: bool  # whether the values are actions; else they are observations
     num_envs: int
-    arrays: Mapping[str, NDArray[Any]]
-    objects: Mapping[str, Objects]
-    first_env: int = 0
-    name_of: Callable[[int], str] = "environment {}".format
+    arrays: Mapping[str, NDArray[Any]]  # by the path of each leaf: dtype[num_envs, *shape]
+    objects: Mapping[str, Objects]  # by the path of each part that is pickled: num_envs objects
+    first_env: int = 0  # of row 0
+    name_of: Callable[[int], str] = "environment {}".format  # what error messages call it
 
     @property
     def name(self) -> str:

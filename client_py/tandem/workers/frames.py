@@ -87,14 +87,7 @@ class FramePlan(NamedTuple):
 
 
 class FrameBuffer:
-    """The arrays of the memory file that workers draw into. The mapping lives as long as one of them.
-
-    Attributes:
-      wanted: uint64[1], the number of the frame that is wanted; 0: none yet. The supervisor writes it.
-      tiles: _TILE[shown environments]. The worker of the environment writes it.
-      workers: _WORKER[num_workers]. Each worker writes its own item.
-      images: uint8[shown environments, height, width, 3]. The worker of the environment writes it.
-    """
+    """The arrays of the memory file that workers draw into. The mapping lives as long as one of them."""
 
     def __init__(self, fd: int, plan: FramePlan) -> None:
         """Maps the file of `bytes_of(plan)` bytes; `fd` stays the caller's."""
@@ -108,9 +101,9 @@ class FrameBuffer:
             at += found.nbytes
             return found
 
-        self.wanted = array(np.uint64, 1)
-        self.tiles = array(_TILE, count)
-        self.workers = array(_WORKER, plan.num_workers)
+        self.wanted = array(np.uint64, 1)  # the number of the frame that is wanted, by the supervisor; 0: none yet
+        self.tiles = array(_TILE, count)  # these and the images: by the worker of each shown environment
+        self.workers = array(_WORKER, plan.num_workers)  # by each worker
         self.images = array(np.uint8, count, plan.height, plan.width, 3)
 
     @staticmethod

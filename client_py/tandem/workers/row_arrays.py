@@ -13,31 +13,18 @@ from numpy.typing import NDArray
 
 
 class RowArrays(NamedTuple):
-    """One value for each environment. The worker writes the results; the trainer writes the reset flags and seeds.
+    """One value for each environment. The worker writes the results; the trainer writes the reset flags and seeds."""
 
-    Attributes:
-      rewards: float32[rows], `reward` rounded.
-      reward: float64[rows], 0 after a reset.
-      terminateds: uint8[rows], 1: a terminal state was reached.
-      truncateds: uint8[rows], 1: the episode was cut short.
-      dones: uint8[rows], 1: the episode is over.
-      resets: uint8[rows]: 0, 4 (skip), or a reset; with bit 2 `reset_seeds` has its seed.
-      reset_seeds: uint64[rows].
-      status: uint8[rows], an EnvStatus of schema/layout/field.h: 0 ok, 1 raised.
-      episode_return: float64[rows], the sum of an episode's rewards, written in the step that ends it.
-      episode_length: int64[rows], the number of its steps.
-    """
-
-    rewards: NDArray[np.float32]
-    reward: NDArray[np.float64]
-    terminateds: NDArray[np.uint8]
-    truncateds: NDArray[np.uint8]
-    dones: NDArray[np.uint8]
-    resets: NDArray[np.uint8]
+    rewards: NDArray[np.float32]  # `reward` rounded
+    reward: NDArray[np.float64]  # 0 after a reset
+    terminateds: NDArray[np.uint8]  # 1: a terminal state was reached
+    truncateds: NDArray[np.uint8]  # 1: the episode was cut short
+    dones: NDArray[np.uint8]  # 1: the episode is over
+    resets: NDArray[np.uint8]  # 0, 4 (skip), or a reset; with bit 2 `reset_seeds` has its seed
     reset_seeds: NDArray[np.uint64]
-    status: NDArray[np.uint8]
-    episode_return: NDArray[np.float64]
-    episode_length: NDArray[np.int64]
+    status: NDArray[np.uint8]  # an EnvStatus of schema/layout/field.h: 0 ok, 1 raised
+    episode_return: NDArray[np.float64]  # the sum of an episode's rewards, written in the step that ends it
+    episode_length: NDArray[np.int64]  # the number of its steps
 
     @classmethod
     def zeros(cls, rows: int) -> "RowArrays":

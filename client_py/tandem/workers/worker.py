@@ -53,23 +53,14 @@ _PART_BYTES = 2**30  # of one write, which the kernel limits to 2 GiB
 
 
 class Files(NamedTuple):
-    """Memory files that the trainer has made, by their descriptors.
+    """Memory files that the trainer has made, by their descriptors."""
 
-    Attributes:
-      infos: The info areas of all workers, in their order.
-      options: The options of a reset, a SharedValue.
-      requests: A SharedValue; see above.
-      imports: When each worker began its last import: float64, in seconds of time.monotonic().
-      failures: Episode and step of the last failure of each environment, int64[environments, 2]; step -1: a reset.
-      frames: A FrameBuffer; -1: there are no frames.
-    """
-
-    infos: int
-    options: int
-    requests: int
-    imports: int
-    failures: int
-    frames: int = -1
+    infos: int  # the info areas of all workers, in their order
+    options: int  # the options of a reset, a SharedValue
+    requests: int  # a SharedValue; see above
+    imports: int  # when each worker began its last import: float64, in seconds of time.monotonic()
+    failures: int  # of each environment: episode and step of the last, int64[environments, 2]; step -1: a reset
+    frames: int = -1  # a FrameBuffer; -1: there are no frames
 
 
 def failures_in(fd: int) -> NDArray[np.int64]:
