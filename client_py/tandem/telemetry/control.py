@@ -18,11 +18,8 @@ Kind = Literal["grant_steps", "pause", "resume", "max_rate_hz"]
 class ControlEvent:
     """A message from the daemon to a watcher.
 
-    Attributes:
-      run_id: The run.
-      kind: "pause": 10 credits or fewer are left, and steps stop without more (STARVED); "resume": there are enough
-        again (RESUMED).
-      value: A number that belongs to it.
+    Its kind is "pause": 10 credits or fewer are left, and steps stop without more (STARVED); or "resume": there are
+    enough again (RESUMED). `value` is a number that belongs to it.
     """
 
     run_id: str
@@ -60,10 +57,8 @@ class Control(ClosesOnExit):
     def limit(self, run_id: str, hz: int) -> None:
         """Sets how many steps may come in a second; 0: no limit. Returns when the limit holds.
 
-        Raises:
-          InvalidArgument: An invalid number.
-          DaemonTimeout: The daemon has not said so in time; only Tandem's own daemon does.
-          TandemError: The stream has ended, as `ERROR_TABLE` says, such as for an unknown run.
+        InvalidArgument: An invalid number. DaemonTimeout: The daemon has not said so in time; only Tandem's own daemon
+        does. Other errors: the stream has ended, as `ERROR_TABLE` says, such as for an unknown run.
         """
         self._await(self._send(run_id, "max_rate_hz", hz))
 

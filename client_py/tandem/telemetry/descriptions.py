@@ -15,10 +15,8 @@ class RegisteredWorker:
       worker_id: Its name, unique in the run.
       worker_kind: Its own label.
       proto_version: Version of its protocol, such as "MOSAIC/1.0"; empty: it named none.
-      schema_id: Name of its events' schema.
-      schema_version: Version of that schema; 0: it named none.
+      schema_version: Version of its events' schema; 0: it named none.
       supports_pause: Whether it is told before the run's processes are stopped.
-      supports_checkpoint: Whether it can write checkpoints.
     """
 
     worker_id: str
@@ -41,16 +39,13 @@ class RegisteredWorker:
 class RunDescription:
     """A run as it is now.
 
+    `steps`, `episodes`, `lifecycle` and `malformed` are numbers of rows in their tables; `text_lines` those of its
+    output that are no events.
+
     Attributes:
-      run: Its name, its status and since when.
-      run_name: Its name for people.
+      run: Its name, its status and since when; `run_name` is for people.
       config_json: Its configuration, canonical; empty unless the run was asked for by its run_id.
       folder: Its folder on the daemon's machine.
-      steps: Steps in the table; so with `episodes`, `lifecycle` and `malformed`.
-      episodes: Episodes in the table.
-      lifecycle: Lifecycle events in the table.
-      malformed: Malformed lines in the table.
-      text_lines: Lines of its output that are no events.
       steps_printed: Steps that its worker printed; more than `steps` where they are sampled.
       bytes_read: Bytes of its output that were read.
       last_return: Total reward of the newest episode; None: there is no episode.
@@ -99,14 +94,13 @@ class RunDescription:
 
 @dataclass(frozen=True, slots=True)
 class DaemonDescription:
-    """The daemon and some or all of its runs.
+    """The daemon and some or all of its runs, in the order of their submission.
 
     Attributes:
       state: "ok", or what is wrong, such as a full disk.
       queued_bytes: Size of the events that are not in the table yet.
       oldest_queued_secs: How long the oldest of them has been queued; 0: none is.
       watchers: How many streams of events are open.
-      runs: In the order of their submission.
     """
 
     state: str

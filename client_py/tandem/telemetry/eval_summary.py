@@ -18,13 +18,10 @@ _NAME = "eval_summary.json"
 
 
 class EvalSummaryWriter:
-    """Writes eval_summary.json: numbers of batches and episodes; mean, least and greatest return.
+    """Writes the file `path`: numbers of batches and episodes; mean, least and greatest return.
 
     The viewer and the page read it each second; it has the keys of MOSAIC's file. A reader finds the old or the new
     text, never a part: each is written beside the file, and renamed.
-
-    Attributes:
-      path: The file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -36,14 +33,9 @@ class EvalSummaryWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Writes nothing yet.
+        """Writes nothing yet. The file's folder exists; None: eval_summary.json in the folder of the daemon's run.
 
-        Args:
-          path: The file; its folder exists. None: eval_summary.json in the folder of the daemon's run, where viewers
-            look for it.
-
-        Raises:
-          InvalidArgument: No path, and no run of the daemon (also a ValueError).
+        InvalidArgument (also a ValueError): No path, and no run of the daemon.
         """
         if path is None:
             folder = os.environ.get(RUN_DIR_VARIABLE)
@@ -58,14 +50,9 @@ class EvalSummaryWriter:
         self._returns: list[float] = []
 
     def add_batch(self, returns: Iterable[SupportsFloat]) -> None:
-        """Adds the returns of a batch's episodes, and writes the file.
+        """Adds the returns of a batch's episodes, finite, at least one, and writes the file.
 
-        Args:
-          returns: One for each episode; finite, at least one.
-
-        Raises:
-          InvalidArgument: No return, or one that is not finite; the file stays as it was (also a ValueError).
-          OSError: The file cannot be written; it stays as it was.
+        After InvalidArgument (also a ValueError) for other returns, or OSError, the file stays as it was.
         """
         batch = np.asarray([float(each) for each in returns])
         if batch.size == 0 or not np.isfinite(batch).all():

@@ -143,17 +143,10 @@ class EventWriter:
         agent_id: str | None = None,
         metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Prints the end of an episode. Fields that are None are omitted.
+        """Prints the end of an episode. Fields that are None are omitted; those of `step` have its meaning.
 
-        Args:
-          episode: Number of the episode in this run, from 0.
-          total_reward: Sum of its rewards, finite.
-          steps: Number of its steps.
-          terminated: Whether it reached a terminal state.
-          truncated: Whether it was cut off.
-          agent_id: The agent, among several.
-          metadata: Further facts. As in MOSAIC's events, the daemon takes an "episode_index" in it for the number of
-            the episode, in place of `episode`.
+        `total_reward` is the sum of its `steps` rewards, finite. `metadata` has further facts. As in MOSAIC's events,
+        the daemon takes an "episode_index" in it for the number of the episode, in place of `episode`.
         """
         fields = self._begin("event_type", "episode")
         fields["episode"] = integer("episode", episode, 0, _LARGEST)
@@ -168,11 +161,9 @@ class EventWriter:
         self._output.write(line_of(fields))
 
     def lifecycle(self, event: str, payload: Mapping[str, object] | None = None) -> None:
-        """Prints an event of the run as a whole.
+        """Prints an event of the run as a whole, with further facts.
 
-        Args:
-          event: Such as "run_started", "run_completed", "run_failed", or a name of your own, such as "checkpoint".
-          payload: Further facts.
+        It is "run_started", "run_completed", "run_failed", or a name of your own, such as "checkpoint".
         """
         fields = self._begin("event", _text("event", event))
         _add(fields, payload=_mapping("payload", payload))
@@ -180,15 +171,9 @@ class EventWriter:
 
     @contextmanager
     def run(self, **payload: object) -> Iterator["EventWriter"]:
-        """Prints run_started, and at the end of the block run_completed, or run_failed with the error.
+        """Prints run_started with facts, and at the end of the block run_completed, or run_failed with the error.
 
-        `sys.exit()`, or with 0, is no failure. The exception is raised again.
-
-        Args:
-          payload: Facts about the run, printed with run_started.
-
-        Yields:
-          This writer.
+        `sys.exit()`, or with 0, is no failure. The exception is raised again. Yields this writer.
 
         >>> with EventWriter(run_id="try", timestamps=False).run(env_id="CartPole-v1", algo="ppo") as events:
         ...     events.lifecycle("checkpoint", {"path": "policy.npz"})

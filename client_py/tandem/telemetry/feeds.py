@@ -29,13 +29,7 @@ _STREAMS: dict[type, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Feed(Generic[Record]):
-    """A method that streams records.
-
-    Attributes:
-      method: Its name.
-      fields: Makes the fields of its request for the records after a number.
-      records: Reads the records of one of its messages, in their order.
-    """
+    """A method that streams records: its request's fields for those after a number, and a message's records."""
 
     method: str
     fields: Callable[[int], dict[str, Any]]
@@ -61,12 +55,7 @@ def event_feeds(kind: type[Event], run_id: str, *, follow: bool = True) -> list[
 
 @dataclass(frozen=True)
 class MessageBlock:
-    """Events of one stream, as the daemon's messages.
-
-    Attributes:
-      messages: In their order.
-      seq_id: Number of the last of them.
-    """
+    """Events of one stream, as the daemon's messages, and the number of the last of them."""
 
     messages: Sequence[Any]
     seq_id: int

@@ -25,11 +25,7 @@ class LineOutput:
     """
 
     def __init__(self, stream: IO[Any] | None) -> None:
-        """Takes an open file: its descriptor, or its `write` if it has none; None: sys.stdout.
-
-        Raises:
-          InvalidArgument: A stream that cannot be written to.
-        """
+        """Takes an open file's descriptor, or else its `write`; None: sys.stdout. InvalidArgument: not writable."""
         self._name = "stream" if stream is not None else "stream, which is sys.stdout"
         self._stream: IO[Any] = sys.stdout if stream is None else stream
         if not callable(getattr(self._stream, "write", None)):
@@ -53,9 +49,8 @@ class LineOutput:
     def write(self, line: bytes) -> None:
         """Writes a line, which ends with a newline; the system has it when this returns.
 
-        Raises:
-          InvalidArgument: The stream was closed.
-          SystemCallFailed: The system refused, as when a disk is full; a part of the line may be written.
+        InvalidArgument: The stream was closed. SystemCallFailed: The system refused, as when a disk is full; a part of
+        the line may be written.
         """
         with self._lock:
             self._check_open()  # otherwise the descriptor may belong to another file by now

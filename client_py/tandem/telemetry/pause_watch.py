@@ -19,9 +19,7 @@ class PauseWatch:
 
     The daemon sends `pause` before it stops the run's processes, and `resume` when they continue. The worker answers
     `pause` by the same message. A pause ends with its stream: a worker does not wait for a daemon that has ended.
-
-    Attributes:
-      wanted: Whether the daemon is pausing the run.
+    `wanted`: whether the daemon is pausing the run.
     """
 
     def __init__(
@@ -30,18 +28,9 @@ class PauseWatch:
         """Starts the thread, and waits until the daemon sends it pauses, or never will: the run has ended.
 
         The daemon sends a worker's pauses to the stream that arrived last. Without the wait, the stream of a session
-        could arrive after that of a later session of the same worker.
-
-        Args:
-          connection: To the daemon.
-          run_id: The worker's run.
-          token: Of the worker's session.
-          register: Registers the worker again, with a later daemon, and returns the new token; raises as
-            `TrainerClient.register`.
-          timeout: Seconds to wait.
-
-        Raises:
-          DaemonTimeout: The daemon did not send its first message in time. The stream is ended.
+        could arrive after that of a later session of the same worker. `register` registers the worker again, with a
+        later daemon, and returns the new token; it raises as `TrainerClient.register`. DaemonTimeout: no first message
+        within `timeout` seconds; the stream is ended.
         """
         self.wanted = False
         self._connection = connection

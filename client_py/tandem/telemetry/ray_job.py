@@ -39,11 +39,7 @@ _PROGRAMS = [_PACKAGE / "_programs" / _DAEMON.name, *(root / _DAEMON for root in
 
 
 class _Job:
-    """The job of a run. Its name in Ray is the run's: Ray refuses a second one.
-
-    Attributes:
-      token: The run's token.
-    """
+    """The job of a run, which has the run's token. Its name in Ray is the run's: Ray refuses a second one."""
 
     def __init__(self, run_id: str, daemon: str) -> None:
         """Reads the run's folder; the current folder is the daemon's data folder."""
@@ -141,14 +137,9 @@ class _Job:
 
 
 def follow(run_id: str, daemon: str) -> None:
-    """Submits a run as a job of Ray, and returns when its end is recorded.
+    """Submits a run as a job of Ray, and returns when its end is recorded; SystemExit: there is no daemon any more.
 
-    Args:
-      run_id: The run.
-      daemon: The daemon's address for other machines.
-
-    Raises:
-      SystemExit: There is no daemon any more.
+    `daemon` is the daemon's address for other machines.
     """
     for name in ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):  # Ray would prefer them to the run's address
         os.environ.pop(name, None)

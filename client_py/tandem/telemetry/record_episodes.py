@@ -18,14 +18,11 @@ else:
 
 
 class RecordEpisodes(_Wrapper):
-    """Counts the episodes of all environments, and prints an event at the end of each.
+    """Counts the episodes of all environments that have ended, `episode_count`, and prints an event at the end of each.
 
     Works with any `gymnasium.vector.VectorEnv` in any autoreset mode, and changes none of its results. Episodes are
     numbered from 0 in the order in which they begin; those that begin together, in the order of their environments. An
     episode that a reset cuts short has no event. An episode event's metadata names the environment: {"env": 3}.
-
-    Attributes:
-      episode_count: How many episodes have ended.
 
     >>> import tandem
     >>> from tandem.telemetry import EventWriter, RecordEpisodes
@@ -82,9 +79,8 @@ class RecordEpisodes(_Wrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the environments, and prints an event for each ended episode; returns the environments' results.
 
-        Raises:
-          InvalidArgument: A reward that is not finite. The environments were stepped.
-          SystemCallFailed: The write of an event failed. The environments were stepped.
+        After InvalidArgument, a reward that is not finite, and SystemCallFailed, of a write, the environments were
+        stepped.
         """
         result = super().step(actions)
         _, rewards, terminations, truncations, _ = result

@@ -93,14 +93,11 @@ class _Copied:
 
 @dataclass(frozen=True, slots=True)
 class Run(_Copied):
-    """A run at a change of its status.
+    """A run at a change of its status, which it has since `updated_at`.
 
     Attributes:
-      run_id: Its name.
-      status: Its status since `updated_at`.
       digest: SHA-256 of its configuration, in hexadecimal.
       created_at: When it was submitted.
-      updated_at: When its status changed.
       last_heartbeat: When its worker was last known to live; None: not yet.
       failure_reason: Why the run failed or was cancelled; None: neither.
       gpu_slots: Its GPUs.
@@ -120,27 +117,14 @@ class Run(_Copied):
 
 @dataclass(frozen=True, slots=True)
 class Step(_Copied):
-    """A step of a run. Fields that the worker did not send are empty.
+    """A step of a run: the fields of `EventWriter.step`. Fields that the worker did not send are empty.
 
     Attributes:
-      run_id: The run.
-      episode_index: Number of the episode.
-      step_index: Number of the step in its episode.
-      action_json: The action, as JSON.
-      observation_json: The observation after it, as JSON.
-      reward: The reward.
-      terminated: Whether the episode ended with this step.
-      truncated: Whether the episode was cut off with this step.
-      policy_label: The policy that acted.
-      backend: The simulator.
+      observation_json: The observation after the action, as JSON; actions, hints and payloads are JSON, too.
       seq_id: From the daemon: its number among the run's steps in the table, from 1. To the daemon: the worker's own
         number, by which the daemon stores it once (see `WorkerSession`); 0: none.
-      agent_id: The agent, among several.
       render_hint_json: How to draw it, as JSON.
-      frame_ref: Where an image of it is.
       payload_version: A number of the worker's own.
-      render_payload_json: What a viewer needs to draw it, as JSON.
-      episode_seed: The seed of the episode's reset.
       worker_id: The worker that sent it.
       timestamp: When it was made, in UTC.
     """
@@ -178,21 +162,7 @@ class Step(_Copied):
 
 @dataclass(frozen=True, slots=True)
 class Episode(_Copied):
-    """An ended episode of a run. Fields that the worker did not send are empty.
-
-    Attributes:
-      run_id: The run.
-      episode_index: Its number.
-      total_reward: Sum of its rewards.
-      steps: Number of its steps.
-      terminated: Whether it reached a terminal state.
-      truncated: Whether it was cut off.
-      metadata_json: Further facts from the worker, as JSON.
-      seq_id: As a step's.
-      agent_id: The agent, among several.
-      worker_id: The worker that sent it.
-      timestamp: When it ended, in UTC.
-    """
+    """An ended episode of a run: the fields of `EventWriter.episode`, and those that a `Step` has, too."""
 
     run_id: str = ""
     episode_index: int = 0
@@ -214,14 +184,9 @@ class Episode(_Copied):
 
 @dataclass(frozen=True, slots=True)
 class LifecycleEvent(_Copied):
-    """An event of a run as a whole, such as "run_started".
+    """An event of a run as a whole, such as "run_started", with its payload, as JSON; empty: none.
 
-    Attributes:
-      event: Its name.
-      payload_json: Its payload, as JSON; empty: none.
-      timestamp: When it was made, in UTC.
-      worker_id: The worker that sent it.
-      seq_id: Its number among the run's lifecycle events, from 1.
+    `timestamp` is in UTC; `seq_id` its number among the run's lifecycle events, from 1.
     """
 
     event: str

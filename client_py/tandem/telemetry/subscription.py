@@ -32,10 +32,8 @@ class Subscription(ClosesOnExit, Generic[Record]):
 
     If the connection breaks, or the daemon restarts, it asks for the records after the last number that it received:
     none is missing and none comes twice. It ends by itself when the run has ended and all records were sent. One thread
-    iterates; any thread may close it. The end of its client closes it too.
-
-    Attributes:
-      last_seq: The last number received; a later subscription can continue from there.
+    iterates; any thread may close it. The end of its client closes it too. A later subscription can continue from
+    `last_seq`, the last number received.
     """
 
     def __init__(
@@ -47,17 +45,11 @@ class Subscription(ClosesOnExit, Generic[Record]):
         timeout: float,
         reconnect_secs: float,
     ) -> None:
-        """Sends nothing before the first `next`.
+        """Sends nothing before the first `next`; InvalidArgument: invalid fields.
 
-        Args:
-          connection: To the daemon.
-          feeds: Methods for the records. The first that the daemon has is used; any daemon has the last.
-          since_seq: Records with greater numbers are requested.
-          timeout: Seconds until the first connection.
-          reconnect_secs: Seconds to try after a connection broke, since then or since the last record.
-
-        Raises:
-          InvalidArgument: Invalid fields.
+        The first of `feeds` that the daemon has is used; any daemon has the last. Records after `since_seq` are
+        requested. `timeout` is in seconds until the first connection, `reconnect_secs` after a connection broke, since
+        then or since the last record.
         """
         since_seq = integer(f"{feeds[-1].method}: since_seq", since_seq, 0, 2**64 - 1, "; nothing was sent")
         connection.request(feeds[-1].method, **feeds[-1].fields(since_seq))

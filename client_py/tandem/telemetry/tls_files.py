@@ -19,10 +19,8 @@ TLS_VARIABLES = ("TANDEM_TLS_CA", "TANDEM_TLS_CERT", "TANDEM_TLS_KEY")
 class TlsFiles:
     """Paths of PEM files for mutual TLS: the client knows the daemon, and the daemon knows the client.
 
-    Attributes:
-      authorities: The signers of the daemon's certificate; one that has signed itself is its own authority.
-      certificate: The client's, which an authority of the daemon's --tls_client_ca has signed.
-      key: Its key, without passphrase.
+    `authorities` are the signers of the daemon's certificate; one that has signed itself is its own authority. An
+    authority of the daemon's --tls_client_ca has signed `certificate`, whose `key` has no passphrase.
     """
 
     authorities: str | os.PathLike[str]
@@ -40,8 +38,7 @@ class TlsFiles:
     def from_environment(cls) -> "TlsFiles | None":
         """Returns the files of TANDEM_TLS_CA, TANDEM_TLS_CERT and TANDEM_TLS_KEY; None: none of the three is set.
 
-        Raises:
-          InvalidArgument: One or two of them are set.
+        InvalidArgument: One or two of them are set.
         """
         values = [os.environ.get(name) or "" for name in TLS_VARIABLES]
         if not any(values):
@@ -72,11 +69,7 @@ class TlsFiles:
         )
 
     def credentials(self) -> Any:
-        """Returns grpc's credentials of a channel.
-
-        Raises:
-          InvalidArgument: A file cannot be read, or is no PEM file.
-        """
+        """Returns grpc's credentials of a channel; InvalidArgument: a file cannot be read, or is no PEM file."""
         texts = []
         for path in (self.authorities, self.key, self.certificate):
             try:

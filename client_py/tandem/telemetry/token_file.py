@@ -18,9 +18,7 @@ _TOKEN = re.compile(rb"[!-~]+")
 def read_token(token_file: str | os.PathLike[str] | None, name: str = "token_file") -> str | None:
     """Returns a token file's content without the white space around it; None: no file is named.
 
-    Args:
-      token_file: The file's path; None: the environment variable TANDEM_TOKEN_FILE, if it is set.
-      name: What error messages call the argument.
+    The path None is that of the environment variable TANDEM_TOKEN_FILE, if it is set; error messages call it `name`.
 
     Raises:
       AccessDenied: The file belongs to another user, or other users may read it.

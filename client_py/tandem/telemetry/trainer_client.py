@@ -28,12 +28,7 @@ _SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Submitted:
-    """A run that the daemon has accepted.
-
-    Attributes:
-      run_id: Its name.
-      digest: SHA-256 of its configuration, in hexadecimal.
-    """
+    """A run that the daemon has accepted, and the SHA-256 of its configuration, in hexadecimal."""
 
     run_id: str
     digest: str
@@ -41,14 +36,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Health:
-    """A daemon's answer to a health check.
-
-    Attributes:
-      pid: Its process.
-      started_at: When it started.
-      listen_address: Its address.
-      healthy: Whether it stores events; False while its disk is full.
-    """
+    """A daemon's answer to a health check; not `healthy` while its disk is full: it stores no events."""
 
     pid: int
     started_at: datetime
@@ -126,56 +114,36 @@ class TrainerClient(ClosesOnExit):
         return Submitted(response.run_id, response.digest)
 
     def cancel(self, run_id: str, *, timeout: float = 60.0) -> None:
-        """Ends a run with all its processes; none is left when this returns.
+        """Ends a run with all its processes; none is left when this returns. No effect on a run that has ended.
 
-        Args:
-          run_id: The run; no effect on a run that has ended.
-          timeout: Seconds. Processes that do not end at SIGTERM are killed after five.
+        Processes that do not end at SIGTERM are killed after five seconds.
         """
         self._call("CancelRun", timeout=seconds("timeout", timeout), run_id=run_id)
 
     def pause(self, run_id: str) -> None:
-        """Stops the run's processes by SIGSTOP; its status becomes PAUSE.
+        """Stops the run's processes by SIGSTOP; its status becomes PAUSE. WrongState: It is neither EXEC nor PAUSE.
 
         Workers that support pauses are told first: this waits for them, at most five seconds.
-
-        Raises:
-          WrongState: The run's status is neither EXEC nor PAUSE.
         """
         self._control(run_id, pause=True)
 
     def resume(self, run_id: str) -> None:
-        """Continues the run's processes, by SIGCONT; its status becomes EXEC.
-
-        Raises:
-          WrongState: The run's status is neither PAUSE nor EXEC.
-        """
+        """Continues the run's processes by SIGCONT; its status becomes EXEC. WrongState: neither PAUSE nor EXEC."""
         self._control(run_id, resume=True)
 
     def delete(self, run_id: str) -> None:
-        """Removes a run that has ended: its events and its folder. Only Tandem's own daemon can do this.
-
-        Raises:
-          WrongState: The run has not ended.
-        """
+        """Removes a run that has ended, else WrongState, with events and folder. Only Tandem's own daemon can."""
         self._call("DeleteRun", run_id=run_id)
 
     def describe(self, *run_ids: str) -> DaemonDescription:
-        """Returns the state of the daemon and of its runs, in the order of their submission.
+        """Returns the state of the daemon and of these runs, none: of all, in the order of their submission.
 
         Only Tandem's own daemon answers this.
-
-        Args:
-          run_ids: The wanted runs; none: all.
         """
         return DaemonDescription.from_message(self._call("DescribeRuns", run_ids=run_ids))
 
     def runs(self, *statuses: RunStatus) -> list[Run]:
-        """Lists runs as they are now.
-
-        Args:
-          statuses: The wanted statuses; none: all.
-        """
+        """Lists runs of these statuses, none: of all, as they are now."""
         response = self._call("ListRuns", status_filter=statuses)
         return [Run.from_message(run) for run in response.runs]
 
@@ -186,27 +154,18 @@ class TrainerClient(ClosesOnExit):
         return Health(response.pid, started_at, response.listen_address, response.healthy)
 
     def watch(self, *statuses: RunStatus, since_seq: int = 0) -> Subscription[Run]:
-        """Streams the changes of all runs' status, without end.
+        """Streams the changes to these statuses, none: to all, of all runs, without end.
 
-        Args:
-          statuses: The wanted statuses; none: all.
-          since_seq: Changes with greater numbers are sent; 0: all that the daemon has.
-
-        Raises:
-          InvalidArgument: since_seq is out of range.
+        Changes with numbers above `since_seq` are sent; 0: all that the daemon has. InvalidArgument: it is out of
+        range.
         """
         return self._subscribe(run_feeds(statuses), since_seq)
 
     def steps(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[Step]:
-        """Streams a run's steps: those in the table, then those to come, until the run ends.
+        """Streams a run's steps with numbers above `since_seq`: those in the table, then those to come, to its end.
 
-        Args:
-          run_id: The run.
-          since_seq: Steps with greater numbers are sent; 0: all.
-          follow: False: ends at what is durable now, which only Tandem's own daemon can do.
-
-        Raises:
-          InvalidArgument: since_seq is out of range.
+        With follow=False it ends at what is durable now, which only Tandem's own daemon can do. InvalidArgument:
+        since_seq is out of range.
         """
         return self._subscribe(event_feeds(Step, run_id, follow=follow), since_seq)
 
@@ -230,11 +189,7 @@ class TrainerClient(ClosesOnExit):
         return self._subscribe([block_feed(run_id, stream)], 0)
 
     def last_episodes(self, run_id: str, count: int) -> list[Episode]:
-        """Reads a run's newest episodes, at most `count`, the newest last. Only Tandem's own daemon can do this.
-
-        Raises:
-          InvalidArgument: The count is below 1.
-        """
+        """Reads a run's newest episodes, at most `count`, from 1, the newest last. Only Tandem's own daemon can."""
         count = integer("count", count, 1)
         (run,) = self.describe(run_id).runs
         (feed,) = event_feeds(Episode, run_id, follow=False)
@@ -257,16 +212,10 @@ class TrainerClient(ClosesOnExit):
     ) -> WorkerSession:
         """Registers a worker that publishes its events by gRPC, or supports pauses. Others need no registration.
 
-        After a restart of the daemon, call it again with the same names. With `supports_pause` a thread of the session
-        does so by itself.
-
-        Args:
-          run_id: The run of the worker.
-          worker_id: Its name, unique in the run.
-          worker_kind: A label of your own.
-          supports_pause: Whether it calls `WorkerSession.pause_point`. The daemon waits for this call, at most five
-            seconds, before it stops the run's processes.
-          supports_checkpoint: Whether it can write checkpoints.
+        `worker_id` is unique in the run, `worker_kind` a label of your own. With `supports_pause` the worker calls
+        `WorkerSession.pause_point`, for which the daemon waits, at most five seconds, before it stops the run's
+        processes. After a restart of the daemon, call this again with the same names; with `supports_pause` a thread of
+        the session does so by itself.
 
         Raises:
           WrongState: The run has ended, or has not started yet.

@@ -18,13 +18,9 @@ _SERVICES = ("gymgui.trainer.TrainerService", "tandem.slow_lane.v1.SlowLane")
 
 @dataclass(frozen=True)
 class Method:
-    """A method of one of the services.
+    """A method of one of the services: its path in HTTP/2, and the classes of its messages.
 
-    Attributes:
-      path: The method's path in HTTP/2.
-      request: Class of the method's requests.
-      response: Class of the method's responses.
-      kind: Name of the function of grpc.Channel that makes the method's callable, such as "unary_stream".
+    `kind` is the name of the function of grpc.Channel that makes its callable, such as "unary_stream".
     """
 
     path: str
@@ -46,12 +42,9 @@ class Method:
 
 @dataclass(frozen=True)
 class Wire:
-    """The parts of grpc and protobuf that a client uses.
+    """The parts of grpc and protobuf that a client uses: the methods of both services by their distinct names.
 
-    Attributes:
-      grpc: The module.
-      methods: Name -> method, for the methods of both services. The names are distinct.
-      constants: Name -> number, for the values of the daemon's enum Constant.
+    `constants` are the values of the daemon's enum Constant.
     """
 
     grpc: ModuleType

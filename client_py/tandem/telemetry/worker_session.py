@@ -14,12 +14,7 @@ from tandem.telemetry.records import Episode, Step, fill_message
 
 @dataclass(frozen=True)
 class Published:
-    """The daemon's answer to published events.
-
-    Attributes:
-      accepted: Events that are durable now and were not before.
-      dropped: Events that the daemon had already, by their numbers.
-    """
+    """The daemon's answer to published events: those newly durable, and those that it had, by their numbers."""
 
     accepted: int
     dropped: int
@@ -37,11 +32,8 @@ class WorkerSession:
     A worker registered with `supports_pause=True` calls `pause_point` where it can be stopped, such as between two
     updates. Before the daemon stops the run's processes, it waits for this call, at most five seconds.
 
-    Attributes:
-      run_id: The run.
-      worker_id: The worker; written into events that name none.
-      accepted_version: Version of the protocol, from the daemon.
-      token: Identifies the worker for the daemon.
+    Events that name no worker get this `worker_id`. `accepted_version` is the daemon's of the protocol; `token`
+    identifies the worker for the daemon.
     """
 
     def __init__(
@@ -70,14 +62,11 @@ class WorkerSession:
         return self._pauses is not None and self._pauses.wanted
 
     def pause_point(self) -> bool:
-        """Lets the daemon stop the run's processes here if it is pausing the run; otherwise returns at once.
+        """Lets the daemon stop the run's processes here if it is pausing the run; returns whether it was.
 
         The daemon stops all processes of the run as soon as each worker that supports pauses waits in this call, and in
         any case after five seconds. This returns when the run continues, or if the daemon has ended before the stop.
         Without `supports_pause` it returns at once.
-
-        Returns:
-          Whether the daemon was pausing the run.
         """
         return self._pauses is not None and self._pauses.answer()
 
@@ -94,9 +83,7 @@ class WorkerSession:
     def publish_steps(self, steps: Iterable[Step], *, timeout: float | None = None) -> Published:
         """Sends steps, and waits until the daemon has stored all of them; returns how many were new.
 
-        Args:
-          steps: May be a generator that lasts as long as the run.
-          timeout: Seconds; None: no limit.
+        `steps` may be a generator that lasts as long as the run; `timeout` is in seconds, None: no limit.
 
         Raises:
           InvalidArgument: An invalid step. The daemon may have stored those before it.
