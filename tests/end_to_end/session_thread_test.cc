@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "engine_adapter/host/engine_host.h"
@@ -98,25 +97,6 @@ TEST_P(SessionThreads, ExchangeInLockStep) {
   EXPECT_EQ(client.Stats().exchanges, exchanges);
 }
 
-TEST_P(SessionThreads, ResetSomeEnvironmentsBetweenSteps) {
-  const std::string name = UniqueRegionName("session-thread");
-  const Served served(name, GetParam());
-  ClientSide client = MustAttach(name, GetParam());
-  const std::vector<int64_t> some = {1, 4};
-  for (uint64_t i = 0; i < 200; ++i) {
-    const float resets_1 = At(client, 1, CountingEngine::kResets);
-    const float steps_0 = At(client, 0, CountingEngine::kSteps);
-    ASSERT_EQ(
-        client.SendReset(some, std::vector<std::optional<uint64_t>>{{}, i}),
-        ErrorCode::kOk);
-    ASSERT_EQ(client.Recv(Deadline::After(60)), ErrorCode::kOk);
-    EXPECT_EQ(At(client, 1, CountingEngine::kResets), resets_1 + 1);
-    EXPECT_EQ(At(client, 4, CountingEngine::kSeed), static_cast<float>(i));
-    EXPECT_EQ(At(client, 0, CountingEngine::kSteps), steps_0);
-    ASSERT_EQ(StepAndCheck(client, 1), ErrorCode::kOk);
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(Strategies, SessionThreads,
                          testing::Values(WaitStrategy::kSpin,
                                          WaitStrategy::kAdaptive,
@@ -136,36 +116,6 @@ TEST(SessionThreads, ClientsComeAndGo) {
     } else if (i % 3 == 1) {
       EXPECT_EQ(client.Send(std::vector<float>(kEnvs, 3)), ErrorCode::kOk);
     }
-  }
-}
-
-TEST(SessionThreads, ReconnectToTheSameEngine) {
-  const std::string name = UniqueRegionName("session-thread");
-  const Served served(name);
-  ClientSide client = MustAttach(name);
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_EQ(StepAndCheck(client, 2), ErrorCode::kOk);
-    if (i % 2 == 0) {
-      ASSERT_EQ(client.Send(std::vector<float>(kEnvs, 3)), ErrorCode::kOk);
-    }
-    const absl::Status status = client.Reconnect(60);
-    ASSERT_TRUE(status.ok()) << status;
-    EXPECT_FALSE(client.pending());
-  }
-}
-
-TEST(SessionThreads, ReconnectToAnEngineThatWasRestarted) {
-  const std::string name = UniqueRegionName("session-thread");
-  auto served = std::make_unique<Served>(name);
-  ClientSide client = MustAttach(name);
-  for (int i = 0; i < 20; ++i) {
-    ASSERT_EQ(StepAndCheck(client, 2), ErrorCode::kOk);
-    served = nullptr;
-    ASSERT_EQ(client.Send(std::vector<float>(kEnvs, 3)), ErrorCode::kOk);
-    ASSERT_EQ(client.Recv(Deadline::After(60)), ErrorCode::kPeerGone);
-    served = std::make_unique<Served>(name);
-    const absl::Status status = client.Reconnect(60);
-    ASSERT_TRUE(status.ok()) << status;
   }
 }
 

@@ -58,7 +58,21 @@ class LifecycleFaults : public FaultTest {
     Victim::Mark();
   }
 
-  // The same in this process; the name may be in use.
+  // Kills a client wherever it does that.
+  void KillAClient(void (*does)(ClientSide& client)) {
+    const std::unique_ptr<Victim> engine = StartEngine();
+    KillEverywhere([] {},
+                   [this, does] {
+                     auto client = ClientSide::Attach(name_, {});
+                     if (!client.ok()) _exit(1);
+                     Victim::Mark();
+                     does(*client);
+                     Victim::Mark();
+                   },
+                   [this] { ExpectANewClientIsServed(); });
+  }
+
+  // Starts an engine in this process; the name may be in use.
   void ExpectAnotherEngineIsServedOrRefused() {
     absl::StatusOr<EngineSide> side = EngineSide::Create(
         name_, {.num_envs = 1, .obs_size = 1, .act_size = 1, .task = "o"}, {});
@@ -113,29 +127,11 @@ TEST_F(LifecycleFaults, AClientKilledWhileItAttachesIsFollowedByAFreshOne) {
 }
 
 TEST_F(LifecycleFaults, AClientKilledWhileItLeavesIsFollowedByAFreshOne) {
-  const std::unique_ptr<Victim> engine = StartEngine();
-  KillEverywhere([] {},
-                 [this] {
-                   auto client = ClientSide::Attach(name_, {});
-                   if (!client.ok()) _exit(1);
-                   Victim::Mark();
-                   (void)client->Close();
-                   Victim::Mark();
-                 },
-                 [this] { ExpectANewClientIsServed(); });
+  KillAClient([](ClientSide& client) { (void)client.Close(); });
 }
 
 TEST_F(LifecycleFaults, AClientKilledWhileItReconnectsIsFollowedByAFreshOne) {
-  const std::unique_ptr<Victim> engine = StartEngine();
-  KillEverywhere([] {},
-                 [this] {
-                   auto client = ClientSide::Attach(name_, {});
-                   if (!client.ok()) _exit(1);
-                   Victim::Mark();
-                   (void)client->Reconnect(10);
-                   Victim::Mark();
-                 },
-                 [this] { ExpectANewClientIsServed(); });
+  KillAClient([](ClientSide& client) { (void)client.Reconnect(10); });
 }
 
 TEST_F(LifecycleFaults, AnEngineFrozenFromBirthToEndStopsNoOther) {

@@ -32,7 +32,7 @@ for update in itertools.count():
     time.sleep(0.2)
     requested = session.pause_requested
     tell("done", requested=requested)
-    if CALLS and requested and session.pause_point():
+    if requested and session.pause_point():
         tell("continued")
 """
 
@@ -40,8 +40,8 @@ for update in itertools.count():
 class _Worker:
     """The worker's run, and what it has printed."""
 
-    def __init__(self, daemon: Daemon, client: TrainerClient, gate: Gate, *, calls: bool) -> None:
-        config = gate.program(f"CALLS = {calls}\n{_WORKER}")
+    def __init__(self, daemon: Daemon, client: TrainerClient, gate: Gate) -> None:
+        config = gate.program(_WORKER)
         config["environment"]["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         self.run_id = client.submit(config).run_id
         self._output = daemon.output_of(self.run_id)
@@ -95,7 +95,7 @@ def gate_fixture(tmp_path: Path) -> Gate:
 
 def test_a_worker_is_stopped_at_its_pause_point(daemon: Daemon, client: TrainerClient, gate: Gate) -> None:
     """The update is complete, and the worker begins no other one until the run is resumed."""
-    worker = _Worker(daemon, client, gate, calls=True)
+    worker = _Worker(daemon, client, gate)
     (registered,) = client.describe(worker.run_id).runs[0].workers
     assert (registered.worker_id, registered.worker_kind, registered.supports_pause) == ("learner", "test", True)
     for pauses in (1, 2):
@@ -111,24 +111,9 @@ def test_a_worker_is_stopped_at_its_pause_point(daemon: Daemon, client: TrainerC
     client.cancel(worker.run_id)
 
 
-def test_a_worker_without_a_pause_point_is_stopped_after_five_seconds(
-    daemon: Daemon, client: TrainerClient, gate: Gate
-) -> None:
-    """The worker says that it supports pauses, but never calls `pause_point`."""
-    worker = _Worker(daemon, client, gate, calls=False)
-    start = time.monotonic()
-    client.pause(worker.run_id)
-    assert time.monotonic() - start >= 5
-    assert worker.status is RunStatus.PAUSE
-    await_stopped(worker.pid)
-    done = worker.count("done")
-    client.resume(worker.run_id)
-    worker.until("done", done + 1)
-
-
 def test_a_worker_hears_of_pauses_from_the_next_daemon(daemon: Daemon, client: TrainerClient, gate: Gate) -> None:
     """It registers again by itself, and its session has the new token."""
-    worker = _Worker(daemon, client, gate, calls=True)
+    worker = _Worker(daemon, client, gate)
     tokens = {event["payload"].get("token") for event in worker.events()}
     daemon.kill()
     daemon.start()
@@ -144,7 +129,7 @@ def test_a_worker_hears_of_pauses_from_the_next_daemon(daemon: Daemon, client: T
 
 def test_a_worker_goes_on_without_the_daemon_that_paused_it(daemon: Daemon, client: TrainerClient, gate: Gate) -> None:
     """Its daemon is killed, and a user continues its processes by SIGCONT."""
-    worker = _Worker(daemon, client, gate, calls=True)
+    worker = _Worker(daemon, client, gate)
     client.pause(worker.run_id)
     pid = worker.pid
     daemon.kill()
