@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/os/testing/child_process.h"
 #include "schema/layout/error_codes.h"
 #include "transport/ring/ring.h"
 #include "transport/ring/testing/ring_test_region.h"
@@ -24,68 +24,16 @@ namespace {
 constexpr uint32_t kCapacity = 1024;
 constexpr uint32_t kMessages = 20'000;
 
-// A child process that runs `body` and exits with its result. The destructor
-// kills and reaps the child.
-class Child {
- public:
-  template <typename Body>
-  explicit Child(Body body) : pid_(fork()) {
-    if (pid_ != 0) return;
-    alarm(60);
-    _exit(body());
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    if (reaped_) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
-  pid_t pid() const { return pid_; }
-  // Returns once every thread of the child is stopped.
-  void Stop() {
-    kill(pid_, SIGSTOP);
-    int status = 0;
-    ASSERT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);
-    ASSERT_TRUE(WIFSTOPPED(status));
-  }
-  void Continue() { kill(pid_, SIGCONT); }
-  // Returns once the child is dead. It stays a zombie, which ChildWatch needs.
-  void Kill() {
-    kill(pid_, SIGKILL);
-    AwaitDeath();
-  }
-  void AwaitDeath() {
-    siginfo_t info;
-    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT),
-              0);
-  }
-  // Waits until it has ended. Returns the exit code; -1 if a signal ended it.
-  int ExitCode() {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    reaped_ = true;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
- private:
-  pid_t pid_;
-  bool reaped_ = false;
-};
-
 // The other process is alive as long as it is not a zombie.
 class ChildWatch : public WaitWatch {
  public:
-  explicit ChildWatch(const Child& child) : pid_(child.pid()) {}
+  explicit ChildWatch(const ChildProcess& child) : child_(child) {}
   ErrorCode Check(int64_t, bool) override {
-    siginfo_t info = {};
-    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
-    return info.si_pid == 0 ? ErrorCode::kOk : ErrorCode::kPeerGone;
+    return child_.HasEnded() ? ErrorCode::kPeerGone : ErrorCode::kOk;
   }
 
  private:
-  pid_t pid_;
+  const ChildProcess& child_;
 };
 
 class NoWatch : public WaitWatch {
@@ -148,7 +96,7 @@ class RingToALiveReader : public RingBetweenProcesses,
                           public testing::WithParamInterface<WaitStrategy> {};
 
 TEST_P(RingToALiveReader, DeliversEveryMessageOnceInOrder) {
-  Child child(
+  ChildProcess child(
       [&] { return ReadMessages(region_, 0, kMessages, GetParam(), 0); });
   ChildWatch watch(child);
   Waiter waiter(region_.writer_bell(), GetParam());
@@ -169,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(AllStrategies, RingToALiveReader,
 TEST_F(RingBetweenProcesses, ASlowReaderHoldsTheWriterBack) {
   constexpr uint32_t kFew = 1000;
   const uint32_t next = FillRing(writer_, 0);  // Full before the reader starts.
-  Child child(
+  ChildProcess child(
       [&] { return ReadMessages(region_, 0, kFew, WaitStrategy::kBlock, 50); });
   ChildWatch watch(child);
   for (uint32_t i = next; i < kFew; ++i) {
@@ -181,7 +129,7 @@ TEST_F(RingBetweenProcesses, ASlowReaderHoldsTheWriterBack) {
 
 TEST_F(RingBetweenProcesses, AStoppedReaderTimesTheWriterOut) {
   constexpr uint32_t kAll = 400;
-  Child child([&] {
+  ChildProcess child([&] {
     return ReadMessages(region_, 0, kAll, WaitStrategy::kAdaptive, 0);
   });
   ChildWatch watch(child);
@@ -189,7 +137,7 @@ TEST_F(RingBetweenProcesses, AStoppedReaderTimesTheWriterOut) {
     ASSERT_EQ(writer_.Write(Message(i), Deadline::Infinite(), waiter_, watch),
               ErrorCode::kOk);
   }
-  child.Stop();
+  ASSERT_TRUE(child.Stop());
   uint32_t next = FillRing(writer_, 100);
   const uint32_t write_pos = region_.write_pos();
   const Deadline deadline = Deadline::After(0.02);
@@ -208,7 +156,7 @@ TEST_F(RingBetweenProcesses, AStoppedReaderTimesTheWriterOut) {
 }
 
 TEST_F(RingBetweenProcesses, AKilledReaderIsGone) {
-  Child child([&] {
+  ChildProcess child([&] {
     return ReadMessages(region_, 0, kMessages, WaitStrategy::kAdaptive, 0);
   });
   ChildWatch watch(child);
@@ -216,7 +164,8 @@ TEST_F(RingBetweenProcesses, AKilledReaderIsGone) {
     ASSERT_EQ(writer_.Write(Message(i), Deadline::Infinite(), waiter_, watch),
               ErrorCode::kOk);
   }
-  child.Kill();
+  child.Signal(SIGKILL);
+  child.AwaitDeath();
   const uint32_t next = FillRing(writer_, 100);
   EXPECT_EQ(writer_.Write(Message(next), Deadline::Infinite(), waiter_, watch),
             ErrorCode::kPeerGone);
@@ -225,7 +174,7 @@ TEST_F(RingBetweenProcesses, AKilledReaderIsGone) {
   // The next reader starts at the dead reader's position, or with a reset ring.
   ResetRing(&region_.header());
   RingWriter writer = region_.Writer();
-  Child second([&] {
+  ChildProcess second([&] {
     return ReadMessages(region_, 0, 1000, WaitStrategy::kAdaptive, 0);
   });
   ChildWatch second_watch(second);
@@ -238,14 +187,14 @@ TEST_F(RingBetweenProcesses, AKilledReaderIsGone) {
 }
 
 TEST_F(RingBetweenProcesses, AReaderKilledWhileTheWriterWaitsIsGone) {
-  Child reader([&] {
+  ChildProcess reader([&] {
     pause();
     return 0;
   });
   ChildWatch watch(reader);
   const uint32_t next = FillRing(writer_, 0);
   // Kills the reader once the writer sleeps on its bell.
-  Child killer([&] {
+  ChildProcess killer([&] {
     bool asleep = false;
     while (!asleep) asleep = region_.writer_sleepers() > 0;
     return kill(reader.pid(), SIGKILL);
@@ -256,7 +205,7 @@ TEST_F(RingBetweenProcesses, AReaderKilledWhileTheWriterWaitsIsGone) {
 }
 
 TEST_F(RingBetweenProcesses, MessagesOfDeadWriterAreReadBeforePeerGone) {
-  Child child([&] {
+  ChildProcess child([&] {
     uint32_t next = 0;
     while (writer_.TryWrite(Message(next)) == ErrorCode::kOk) ++next;
     raise(SIGKILL);

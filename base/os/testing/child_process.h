@@ -9,8 +9,8 @@
 //   engine.Signal(SIGTERM);
 //   EXPECT_EQ(engine.ExitCode(), 0);
 
-#ifndef TANDEM_TESTS_END_TO_END_CHILD_PROCESS_H_
-#define TANDEM_TESTS_END_TO_END_CHILD_PROCESS_H_
+#ifndef TANDEM_BASE_OS_TESTING_CHILD_PROCESS_H_
+#define TANDEM_BASE_OS_TESTING_CHILD_PROCESS_H_
 
 #include <signal.h>
 #include <sys/types.h>
@@ -76,6 +76,12 @@ class ChildProcess {
     return info.si_pid != 0;
   }
 
+  // Returns once it is dead. It stays a zombie until ExitCode.
+  void AwaitDeath() const {
+    siginfo_t info = {};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
+
   // Waits until it has ended. Returns the exit code; -1 if a signal ended it.
   int ExitCode() {
     int status = 0;
@@ -91,4 +97,4 @@ class ChildProcess {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TESTS_END_TO_END_CHILD_PROCESS_H_
+#endif  // TANDEM_BASE_OS_TESTING_CHILD_PROCESS_H_
