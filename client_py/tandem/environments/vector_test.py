@@ -92,7 +92,7 @@ _REFUSED = {
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 @pytest.mark.parametrize("wrapper", _WRAPPERS)
 def test_gymnasiums_wrapper_gives_the_same_as_on_sync(wrapper: str, mode: AutoresetMode) -> None:
-    """Results and infos of 120 steps are equal, or the wrapper refuses the autoreset mode of both."""
+    """Spaces, and results and infos of 120 steps, are equal, or the wrapper refuses the autoreset mode of both."""
     results = []
     for make in (_sync, lambda task, num_envs, mode: tandem.make_vec(task, num_envs, autoreset_mode=mode)):
         envs = make("Hopper-v5", 3, mode)
@@ -103,7 +103,7 @@ def test_gymnasiums_wrapper_gives_the_same_as_on_sync(wrapper: str, mode: Autore
             continue
         envs = _WRAPPERS[wrapper](envs)
         envs.action_space.seed(5)
-        result: list[Any] = [envs.reset(seed=7)]
+        result: list[Any] = [envs.observation_space, envs.action_space, envs.reset(seed=7)]
         for _ in range(120):
             step = envs.step(envs.action_space.sample())
             result.append(step)
@@ -142,9 +142,8 @@ def _assert_same(found: Any, expected: Any) -> None:
         for one, other in zip(found, expected, strict=True):
             _assert_same(one, other)
     elif isinstance(expected, dict):
-        #         # The episode's duration is wall-clock time.
         assert found.keys() == expected.keys()
-        for key in expected.keys() - {"t", "_t"}:
+        for key in expected.keys() - {"t", "_t"}:  # an episode's wall time
             _assert_same(found[key], expected[key])
     elif isinstance(expected, np.ndarray) and expected.dtype == object:
         _assert_same(list(found), list(expected))
