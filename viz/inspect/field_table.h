@@ -25,12 +25,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "viz/inspect/inspection_texts.h"
+#include "absl/time/time.h"
+#include "viz/inspect/inspection.h"
 
 namespace tandem::field_table {
 
 using Json = nlohmann::ordered_json;
-using TextFunction = std::string (*)(const InspectionAt&);
+
+struct InspectionAt {
+  const Inspection& inspection;
+  absl::Time now;
+  absl::TimeZone zone;
+};
+template <typename T>
+using TextFunction = std::string (*)(const T&, const InspectionAt&);
 
 struct Key {
   std::string key;
@@ -46,17 +54,13 @@ struct Field {
   Json (*value)(const T&) = nullptr;
   std::vector<Key> (*keys)() = nullptr;  // of the object, or of each element
   const char* title = nullptr;           // of the line; nullptr: a block
-  TextFunction text = nullptr;           // returns "": no line
+  TextFunction<T> text = nullptr;        // returns "": no line
 };
 
-template <typename T>
-struct ClassOf;
-template <typename Class, typename Member>
-struct ClassOf<Member Class::*> {
-  using Type = Class;
-};
+template <typename T, typename Member>
+std::type_identity<T> StructFor(Member T::*);  // not defined
 template <auto kMember>
-using StructOf = typename ClassOf<decltype(kMember)>::Type;
+using StructOf = typename decltype(StructFor(kMember))::type;
 
 template <typename T>
 void AddFields(std::span<const Field<T>> fields, const T& from, Json* json) {
@@ -115,9 +119,9 @@ Json ObjectOf(const std::vector<T>& parts) {
 
 // The field of a member, or of a member's member.
 template <auto kMember, auto... kInIt>
-constexpr Field<StructOf<kMember>> Of(const char* key, const char* meaning,
-                                      const char* title = nullptr,
-                                      TextFunction text = nullptr) {
+constexpr Field<StructOf<kMember>> Of(
+    const char* key, const char* meaning, const char* title = nullptr,
+    TextFunction<StructOf<kMember>> text = nullptr) {
   return {key,
           meaning,
           [](const StructOf<kMember>& of) {
@@ -130,9 +134,9 @@ constexpr Field<StructOf<kMember>> Of(const char* key, const char* meaning,
 
 // The field of a member that is an object, an array of them, or an optional.
 template <const auto& kFields, auto kMember>
-constexpr Field<StructOf<kMember>> Part(const char* key,
-                                        const char* title = nullptr,
-                                        TextFunction text = nullptr) {
+constexpr Field<StructOf<kMember>> Part(
+    const char* key, const char* title = nullptr,
+    TextFunction<StructOf<kMember>> text = nullptr) {
   return {key,
           nullptr,
           [](const StructOf<kMember>& of) {
@@ -145,21 +149,13 @@ constexpr Field<StructOf<kMember>> Part(const char* key,
 
 // A part whose keys are those of another one.
 template <const auto& kFields, auto kMember>
-constexpr Field<StructOf<kMember>> SamePart(const char* key,
-                                            const char* meaning = nullptr,
-                                            const char* title = nullptr,
-                                            TextFunction text = nullptr) {
+constexpr Field<StructOf<kMember>> SamePart(
+    const char* key, const char* meaning = nullptr, const char* title = nullptr,
+    TextFunction<StructOf<kMember>> text = nullptr) {
   Field<StructOf<kMember>> field = Part<kFields, kMember>(key, title, text);
   field.meaning = meaning;
   field.keys = nullptr;
   return field;
-}
-
-template <auto kMember>
-constexpr Field<StructOf<kMember>> Pid(const char* meaning) {
-  return {"pid", meaning, [](const StructOf<kMember>& of) {
-            return of.*kMember == 0 ? Json(nullptr) : Json(of.*kMember);
-          }};
 }
 
 // Returns the enum value's name; null if it has none.

@@ -11,7 +11,6 @@
 #include "transport/session/phase_word.h"
 #include "viz/core/quantities.h"
 #include "viz/inspect/inspection_output.h"
-#include "viz/inspect/inspection_texts.h"
 
 namespace tandem {
 namespace {

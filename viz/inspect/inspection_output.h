@@ -20,6 +20,9 @@
 
 namespace tandem {
 
+// "ok", "look", "broken" or "unreadable".
+const char* StateOf(const Inspection& inspection);
+
 // Problems first, then both sides, the rates, and the content of each part; at
 // most about 60 lines. A failed inspection gives one sentence.
 std::string TextOf(const Inspection& inspection, absl::Time now,
