@@ -52,22 +52,28 @@ absl::string_view BytesOf(const LrbcHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof(header)};
 }
 
-// The header of schema/goldens, in which every field has a different value, and
-// a frame ring at the header's offset.
+// A header of schema/goldens, in which every field has a different value, and a
+// frame ring at its offset: an invalid ring would delay each report.
 class GoldenRegionTest : public testing::Test {
  protected:
-  GoldenRegionTest() {
+  explicit GoldenRegionTest(const LrbcHeader& golden = SampleHeader())
+      : golden_(golden) {
     placed_.Resize(golden_.region_size);
     const absl::StatusOr<FlanHeader> ring =
         PlanFrameRing({.width = 8, .height = 6, .channels = 3, .capacity = 4});
-    PlaceFrameRing(*ring);
+    Place(golden_.flan_offset, *ring);
   }
-  void PlaceFrameRing(const FlanHeader& ring) {
-    placed_.Write(golden_.flan_offset,
-                  {reinterpret_cast<const char*>(&ring), sizeof(ring)});
+  template <typename T>
+  void Place(uint64_t offset, const T& record) {
+    placed_.Write(offset,
+                  {reinterpret_cast<const char*>(&record), sizeof(record)});
+  }
+  void PlaceTable(uint64_t offset, const std::vector<FieldRecord>& records) {
+    placed_.Write(offset, {reinterpret_cast<const char*>(records.data()),
+                           records.size() * sizeof(FieldRecord)});
   }
 
-  const LrbcHeader golden_ = SampleHeader();
+  const LrbcHeader golden_;
   const std::string name_ = UniqueRegionName("report");
   PlacedFile placed_{name_, BytesOf(golden_), PlacedFile::kAlive};
 };
@@ -207,7 +213,7 @@ TEST_F(GoldenRegionTest, AFrameRingIsReadWithItsReaders) {
   FlanHeader ring = *planned;
   ring.head.store(17, std::memory_order_relaxed);
   ring.rolling_return.store(2.5, std::memory_order_relaxed);
-  PlaceFrameRing(ring);
+  Place(golden_.flan_offset, ring);
   const RegionReport report = ReadOrFail(name_);
   EXPECT_EQ(report.frames->problem, "");
   EXPECT_EQ(report.frames->geometry.width, 8u);
@@ -219,7 +225,7 @@ TEST_F(GoldenRegionTest, AFrameRingIsReadWithItsReaders) {
                kFlanReadersLockByte);
   EXPECT_EQ(ReadOrFail(name_).frames->watched, true);
   ring.slot_size = 5;
-  PlaceFrameRing(ring);
+  Place(golden_.flan_offset, ring);
   EXPECT_NE(ReadOrFail(name_).frames->problem, "");
 }
 
@@ -270,28 +276,13 @@ TEST(RegionReport, ReportsFileThatIsNotARegion) {
   }
 }
 
-// The golden header with fields, its table, and a frame ring: an invalid ring
-// would delay each report. The arrays need no content.
-class FieldsReport : public testing::Test {
+// The golden header with fields, and their table. The arrays need no content.
+class FieldsReport : public GoldenRegionTest {
  protected:
-  FieldsReport() {
-    placed_.Resize(header_.region_size);
-    WriteTable();
-    const absl::StatusOr<FlanHeader> ring =
-        PlanFrameRing({.width = 8, .height = 6, .channels = 3, .capacity = 4});
-    placed_.Write(header_.flan_offset,
-                  {reinterpret_cast<const char*>(&*ring), sizeof(*ring)});
-  }
-  void WriteTable() {
-    placed_.Write(header_.fields_offset,
-                  {reinterpret_cast<const char*>(fields_.data()),
-                   fields_.size() * sizeof(FieldRecord)});
-  }
+  FieldsReport() : GoldenRegionTest(SampleFieldsHeader()) { WriteTable(); }
+  void WriteTable() { PlaceTable(golden_.fields_offset, fields_); }
 
-  const LrbcHeader header_ = SampleFieldsHeader();
   std::vector<FieldRecord> fields_ = SampleFields();
-  const std::string name_ = UniqueRegionName("report");
-  PlacedFile placed_{name_, BytesOf(header_), PlacedFile::kAlive};
 };
 
 TEST_F(FieldsReport, ListsEachFieldAndItsArray) {
@@ -303,7 +294,7 @@ TEST_F(FieldsReport, ListsEachFieldAndItsArray) {
   EXPECT_EQ(obs.path, "");
   EXPECT_EQ(obs.dtype, "float32");
   EXPECT_EQ(obs.shape, (std::vector<uint32_t>{33, 17}));
-  EXPECT_EQ(obs.offset, header_.obs_offset);
+  EXPECT_EQ(obs.offset, golden_.obs_offset);
   EXPECT_EQ(obs.bytes, 33u * 17 * 4);
   const FieldReport& status = report.fields[4];
   EXPECT_EQ(status.role, "status");
@@ -328,11 +319,11 @@ TEST_F(FieldsReport, ReportsAnyTable) {
   }
   placed_.WriteWord(offsetof(LrbcHeader, field_count), ~uint32_t{0});
   EXPECT_FALSE(ReadOrFail(name_).header_problems.empty());
-  placed_.WriteWord(offsetof(LrbcHeader, field_count), header_.field_count);
+  placed_.WriteWord(offsetof(LrbcHeader, field_count), golden_.field_count);
   placed_.WriteWord(offsetof(LrbcHeader, fields_offset), ~uint64_t{0});
   EXPECT_FALSE(ReadOrFail(name_).header_problems.empty());
-  placed_.WriteWord(offsetof(LrbcHeader, fields_offset), header_.fields_offset);
-  placed_.Resize(header_.fields_offset + 300);
+  placed_.WriteWord(offsetof(LrbcHeader, fields_offset), golden_.fields_offset);
+  placed_.Resize(golden_.fields_offset + 300);
   const RegionReport report = ReadOrFail(name_);
   EXPECT_FALSE(report.header_problems.empty());
   EXPECT_TRUE(report.fields.empty());
@@ -399,35 +390,23 @@ TEST(RegionReport, ReportsPhasesOfALiveRegion) {
 
 // The region of SampleGpuHeader, with all tables. Worker 2 has the slot of
 // SampleWorkerSlot; all others have not started.
-class WholeRegionTest : public testing::Test {
+class WholeRegionTest : public GoldenRegionTest {
  protected:
-  WholeRegionTest() {
-    placed_.Resize(header_.region_size);
-    WriteTable(header_.fields_offset, SampleFields());
-    WriteTable(header_.gpu_arrays_offset, arrays_);
+  WholeRegionTest() : GoldenRegionTest(SampleGpuHeader()) {
+    PlaceTable(golden_.fields_offset, SampleFields());
+    PlaceTable(golden_.gpu_arrays_offset, arrays_);
     const std::vector<WorkerRows> workers = SampleWorkers();
     for (size_t worker = 0; worker < workers.size(); ++worker) {
-      placed_.Write(WorkerSlotOffset(header_, worker),
-                    {reinterpret_cast<const char*>(&workers[worker]),
-                     sizeof(WorkerRows)});
+      Place(WorkerSlotOffset(golden_, worker), workers[worker]);
     }
-    const WorkerSlot slot = SampleWorkerSlot();
-    placed_.Write(WorkerSlotOffset(header_, 2),
-                  {reinterpret_cast<const char*>(&slot), sizeof(slot)});
-  }
-  void WriteTable(uint64_t offset, const std::vector<FieldRecord>& records) {
-    placed_.Write(offset, {reinterpret_cast<const char*>(records.data()),
-                           records.size() * sizeof(FieldRecord)});
+    Place(WorkerSlotOffset(golden_, 2), SampleWorkerSlot());
   }
 
-  const LrbcHeader header_ = SampleGpuHeader();
   std::vector<FieldRecord> arrays_ = SampleGpuArrays();
-  const std::string name_ = UniqueRegionName("report");
-  PlacedFile placed_{name_, BytesOf(header_), PlacedFile::kAlive};
 };
 
 TEST_F(WholeRegionTest, EachWorkerIsReported) {
-  placed_.Lock(WorkerLockByte(header_, 2));
+  placed_.Lock(WorkerLockByte(golden_, 2));
   placed_.WriteWord(offsetof(LrbcHeader, engine_phase),
                     PackPhase(Phase::kIdle, MonotonicNanos()));
   const RegionReport report = ReadOrFail(name_);
@@ -450,13 +429,13 @@ TEST_F(WholeRegionTest, EachWorkerIsReported) {
 
 TEST_F(WholeRegionTest, AWorkerWithoutItsLockIsDead) {
   EXPECT_EQ(ReadOrFail(name_).workers[2].life, Life::kDead);
-  placed_.WriteWord(WorkerSlotOffset(header_, 2) + offsetof(WorkerSlot, phase),
+  placed_.WriteWord(WorkerSlotOffset(golden_, 2) + offsetof(WorkerSlot, phase),
                     PackPhase(Phase::kStopped, 1));
   EXPECT_EQ(ReadOrFail(name_).workers[2].life, Life::kAbsent);
 }
 
 TEST_F(WholeRegionTest, OverwrittenRowsAreAProblem) {
-  placed_.WriteWord(WorkerSlotOffset(header_, 3), uint32_t{8});
+  placed_.WriteWord(WorkerSlotOffset(golden_, 3), uint32_t{8});
   const RegionReport report = ReadOrFail(name_);
   ASSERT_FALSE(report.header_problems.empty());
   EXPECT_TRUE(absl::StrContains(report.header_problems[0], "workers_crc32"));
@@ -468,33 +447,30 @@ TEST_F(WholeRegionTest, ArraysOnAGpuAreReported) {
   ASSERT_TRUE(report.gpu.has_value());
   EXPECT_EQ(report.gpu->path, "CUDA IPC");
   EXPECT_EQ(report.gpu->device, "GPU-41424344-4546-4748-494a-4b4c4d4e4f50");
-  EXPECT_EQ(report.gpu->bytes, header_.gpu_alloc_size);
+  EXPECT_EQ(report.gpu->bytes, golden_.gpu_alloc_size);
   EXPECT_TRUE(report.gpu->fills_cpu);
   ASSERT_EQ(report.gpu->arrays.size(), 4U);
   const FieldReport& images = report.gpu->arrays[3];
   EXPECT_EQ(images.role, "images");
   EXPECT_EQ(images.dtype, "uint8");
-  EXPECT_EQ(images.shape, (std::vector<uint32_t>{33, header_.image_height,
-                                                 header_.image_width, 3}));
+  EXPECT_EQ(images.shape, (std::vector<uint32_t>{33, golden_.image_height,
+                                                 golden_.image_width, 3}));
   EXPECT_EQ(images.offset, arrays_[3].offset);
 }
 
 TEST_F(WholeRegionTest, AnOverwrittenTableOfAGpuIsAProblem) {
   arrays_[0].offset += 256;
-  WriteTable(header_.gpu_arrays_offset, arrays_);
+  PlaceTable(golden_.gpu_arrays_offset, arrays_);
   const RegionReport report = ReadOrFail(name_);
   ASSERT_FALSE(report.header_problems.empty());
   EXPECT_TRUE(absl::StrContains(report.header_problems[0], "gpu_arrays_crc32"));
   EXPECT_TRUE(report.gpu->arrays.empty());
 }
 
-TEST(RegionReport, ReportsFailedExchange) {
-  const std::string name = UniqueRegionName("report");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
-  engine.FailNext();
-  ASSERT_EQ(Step(client, kActions), ErrorCode::kEngineFailed);
-  const RegionReport report = ReadOrFail(name);
+TEST_F(EchoSession, ReportsFailedExchange) {
+  engine_.FailNext();
+  ASSERT_EQ(Step(client_, kActions), ErrorCode::kEngineFailed);
+  const RegionReport report = ReadOrFail(name_);
   EXPECT_EQ(report.status, ErrorCode::kEngineFailed);
   EXPECT_EQ(report.error_text, "joint 3 \\x01 exploded");
   EXPECT_TRUE(JudgeRegion(report).problems.empty());

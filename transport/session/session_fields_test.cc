@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "schema/layout/field.h"
 #include "transport/memory/region_plan.h"
-#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/step_arrays.h"
 #include "transport/session/testing/echo_engine.h"
@@ -44,10 +43,11 @@ RegionSpec FieldsSpec() {
   return spec;
 }
 
-TEST(SessionFields, AnExchangeMovesFieldsWithoutFloat32Rows) {
-  const std::string name = UniqueRegionName("fields");
-  EchoEngine engine(name, FieldsSpec());
-  ClientSide client = AttachOrFail(name);
+using SessionFields = SessionTest;
+
+TEST_F(SessionFields, AnExchangeMovesFieldsWithoutFloat32Rows) {
+  EchoEngine engine(name_, FieldsSpec());
+  ClientSide client = AttachOrFail(name_);
   const StepArrays& arrays = client.arrays();
   EXPECT_TRUE(arrays.obs.empty());
   EXPECT_TRUE(arrays.final_obs.empty());
@@ -76,10 +76,9 @@ TEST(SessionFields, AnExchangeMovesFieldsWithoutFloat32Rows) {
   EXPECT_EQ(engine.resets(), 1);
 }
 
-TEST(SessionFields, RefusesFloat32ActionsWhereActionsAreFields) {
-  const std::string name = UniqueRegionName("fields");
-  EchoEngine engine(name, FieldsSpec());
-  ClientSide client = AttachOrFail(name);
+TEST_F(SessionFields, RefusesFloat32ActionsWhereActionsAreFields) {
+  EchoEngine engine(name_, FieldsSpec());
+  ClientSide client = AttachOrFail(name_);
   EXPECT_EQ(Step(client, {1}), ErrorCode::kInvalidAction);
   const absl::Status status = client.Explain(ErrorCode::kInvalidAction);
   EXPECT_TRUE(absl::StrContains(status.message(), "fields")) << status;
@@ -88,12 +87,11 @@ TEST(SessionFields, RefusesFloat32ActionsWhereActionsAreFields) {
   EXPECT_EQ(engine.steps(), 1);
 }
 
-TEST(SessionFields, Float32RowsAreFieldsInTheSameMemory) {
-  const std::string name = UniqueRegionName("fields");
+TEST_F(SessionFields, Float32RowsAreFieldsInTheSameMemory) {
   RegionSpec spec = EchoSpec();
   spec.fields = {Field(FieldRole::kReward, FieldType::kFloat64, {}, "")};
-  EchoEngine engine(name, spec);
-  ClientSide client = AttachOrFail(name);
+  EchoEngine engine(name_, spec);
+  ClientSide client = AttachOrFail(name_);
   const StepArrays& arrays = client.arrays();
   const auto memory = [&](FieldRole role) -> const void* {
     const FieldArray* const field = arrays.Find(role, "");
@@ -109,12 +107,11 @@ TEST(SessionFields, Float32RowsAreFieldsInTheSameMemory) {
   EXPECT_EQ(arrays.Find(FieldRole::kObs, "")->Values<float>()[5], 6);
 }
 
-TEST(SessionFields, ReconnectNeedsTheSameFields) {
-  const std::string name = UniqueRegionName("fields");
-  auto engine = std::make_unique<EchoEngine>(name, FieldsSpec());
-  ClientSide client = AttachOrFail(name);
+TEST_F(SessionFields, ReconnectNeedsTheSameFields) {
+  auto engine = std::make_unique<EchoEngine>(name_, FieldsSpec());
+  ClientSide client = AttachOrFail(name_);
   engine.reset();
-  engine = std::make_unique<EchoEngine>(name, FieldsSpec());
+  engine = std::make_unique<EchoEngine>(name_, FieldsSpec());
   ASSERT_TRUE(client.Reconnect(20).ok());
   client.arrays().Find(FieldRole::kAction, "/count")->Values<int64_t>()[0] = 9;
   EXPECT_EQ(Step(client, {}), ErrorCode::kOk);
@@ -123,7 +120,7 @@ TEST(SessionFields, ReconnectNeedsTheSameFields) {
   engine.reset();
   RegionSpec other = FieldsSpec();
   other.fields[0].path = other.fields[2].path = "/pixels";
-  engine = std::make_unique<EchoEngine>(name, other);
+  engine = std::make_unique<EchoEngine>(name_, other);
   EXPECT_EQ(CodeOf(client.Reconnect(20)), ErrorCode::kLayoutMismatch);
 }
 

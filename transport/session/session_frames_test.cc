@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "transport/memory/region_plan.h"
-#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
@@ -25,55 +24,51 @@ RegionSpec SpecWithFrames() {
   return spec;
 }
 
-TEST(SessionFrames, EachRequestIsAnsweredBetweenSteps) {
-  const std::string name = UniqueRegionName("frames");
-  EchoEngine engine(name, SpecWithFrames());
-  ClientSide client = AttachOrFail(name);
-  ASSERT_TRUE(client.has_frames());
+using SessionFrames = SessionTest;
+
+class SessionWithFrames : public EchoSession {
+ protected:
+  SessionWithFrames() : EchoSession(SpecWithFrames()) {}
+};
+
+TEST_F(SessionWithFrames, EachRequestIsAnsweredBetweenSteps) {
+  ASSERT_TRUE(client_.has_frames());
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);
-    ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
+    ASSERT_EQ(client_.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);
+    ASSERT_EQ(Step(client_, kActions), ErrorCode::kOk);
   }
-  EXPECT_EQ(engine.steps(), 1000);
+  EXPECT_EQ(engine_.steps(), 1000);
 }
 
-TEST(SessionFrames, AnEngineWithoutARingIsNotAsked) {
-  const std::string name = UniqueRegionName("frames");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
+TEST_F(SessionFrames, AnEngineWithoutARingIsNotAsked) {
+  EchoEngine engine(name_, EchoSpec());
+  ClientSide client = AttachOrFail(name_);
   EXPECT_FALSE(client.has_frames());
   EXPECT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kUnsupported);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
-TEST(SessionFrames, NoRequestWhileAStepIsPending) {
-  const std::string name = UniqueRegionName("frames");
-  EchoEngine engine(name, SpecWithFrames());
-  ClientSide client = AttachOrFail(name);
-  ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
-  EXPECT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kStepPending);
-  EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
-  EXPECT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);
+TEST_F(SessionWithFrames, NoRequestWhileAStepIsPending) {
+  ASSERT_EQ(client_.Send(kActions), ErrorCode::kOk);
+  EXPECT_EQ(client_.AwaitFrame(Deadline::After(20)), ErrorCode::kStepPending);
+  EXPECT_EQ(client_.Recv(Deadline::After(20)), ErrorCode::kOk);
+  EXPECT_EQ(client_.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);
 }
 
-TEST(SessionFrames, EngineThatDrawsNothingTimesOutAndCanStep) {
-  const std::string name = UniqueRegionName("frames");
-  EchoEngine engine(name, SpecWithFrames());
-  engine.IgnoreFrames();
-  ClientSide client = AttachOrFail(name);
-  EXPECT_EQ(client.AwaitFrame(Deadline::After(0.01)), ErrorCode::kStepTimeout);
-  const absl::Status said = client.Explain(ErrorCode::kStepTimeout);
+TEST_F(SessionWithFrames, EngineThatDrawsNothingTimesOutAndCanStep) {
+  engine_.IgnoreFrames();
+  EXPECT_EQ(client_.AwaitFrame(Deadline::After(0.01)), ErrorCode::kStepTimeout);
+  const absl::Status said = client_.Explain(ErrorCode::kStepTimeout);
   EXPECT_TRUE(absl::StrContains(said.message(), "drew no frame")) << said;
-  EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
+  EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
 }
 
-TEST(SessionFrames, InterruptedRequestLeavesNoStepPending) {
+TEST_F(SessionFrames, InterruptedRequestLeavesNoStepPending) {
   static std::atomic<bool> interrupts{false};  // the hook has no captures
-  const std::string name = UniqueRegionName("frames");
-  EchoEngine engine(name, SpecWithFrames());
+  EchoEngine engine(name_, SpecWithFrames());
   engine.IgnoreFrames();
   ClientSide client =
-      AttachOrFail(name, {.interrupted = [] {
+      AttachOrFail(name_, {.interrupted = [] {
                      // relaxed: the flag carries no other data.
                      return interrupts.load(std::memory_order_relaxed);
                    }});
@@ -88,11 +83,10 @@ TEST(SessionFrames, InterruptedRequestLeavesNoStepPending) {
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
-TEST(SessionFrames, AnEngineThatLeavesEndsTheWait) {
-  const std::string name = UniqueRegionName("frames");
-  auto engine = std::make_unique<EchoEngine>(name, SpecWithFrames());
+TEST_F(SessionFrames, AnEngineThatLeavesEndsTheWait) {
+  auto engine = std::make_unique<EchoEngine>(name_, SpecWithFrames());
   engine->IgnoreFrames();
-  ClientSide client = AttachOrFail(name);
+  ClientSide client = AttachOrFail(name_);
   std::thread end([&] {
     while (engine->frames_wanted() == 0) std::this_thread::yield();
     engine.reset();
@@ -102,30 +96,24 @@ TEST(SessionFrames, AnEngineThatLeavesEndsTheWait) {
   EXPECT_EQ(client.AwaitFrame(Deadline::After(60)), ErrorCode::kPeerGone);
 }
 
-TEST(SessionFrames, AnotherThreadOfTheEngineCallsItsStepper) {
-  const std::string name = UniqueRegionName("frames");
-  EchoEngine engine(name, SpecWithFrames());
-  ClientSide client = AttachOrFail(name);
+TEST_F(SessionWithFrames, AnotherThreadOfTheEngineCallsItsStepper) {
   for (int i = 1; i <= 100; ++i) {
-    const int before = engine.frames_wanted();
-    engine.side().WakeStepThread();
+    const int before = engine_.frames_wanted();
+    engine_.side().WakeStepThread();
     if (i % 2 == 0) {
-      ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
+      ASSERT_EQ(Step(client_, kActions), ErrorCode::kOk);
     }
-    while (engine.frames_wanted() == before) std::this_thread::yield();
+    while (engine_.frames_wanted() == before) std::this_thread::yield();
   }
 }
 
-TEST(SessionFrames, GarbledRequestIsAnsweredWithoutOtherEffect) {
-  const std::string name = UniqueRegionName("frames");
-  EchoEngine engine(name, SpecWithFrames());
-  ClientSide client = AttachOrFail(name);
+TEST_F(SessionWithFrames, GarbledRequestIsAnsweredWithoutOtherEffect) {
   for (const uint32_t scribble : {0xFFFFFFFFu, 0u, 7u}) {
     // relaxed: imitates a foreign write.
-    client.mapping()->header()->frame_request.store(scribble,
-                                                    std::memory_order_relaxed);
-    ASSERT_EQ(client.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);
-    ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
+    client_.mapping()->header()->frame_request.store(scribble,
+                                                     std::memory_order_relaxed);
+    ASSERT_EQ(client_.AwaitFrame(Deadline::After(20)), ErrorCode::kOk);
+    ASSERT_EQ(Step(client_, kActions), ErrorCode::kOk);
   }
 }
 

@@ -16,20 +16,19 @@
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/region_lock.h"
-#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/supervisor_side.h"
 #include "transport/session/testing/echo_engine.h"
-#include "transport/session/testing/held_workers.h"
 #include "transport/session/testing/worker_rig.h"
+#include "transport/session/testing/workers_fixture.h"
 
 namespace tandem {
 namespace {
 
-TEST(Lanes, EachStepsItsWorkerOnly) {
-  const std::string name = UniqueRegionName("lanes");
-  const WorkerRig rig(name, WorkerSpec(4, 2));
-  ClientSide client = AttachOrFail(name);
+using Lanes = WorkersTest;
+
+TEST_F(Lanes, EachStepsItsWorkerOnly) {
+  ClientSide client = Begin(WorkerSpec(4, 2));
   const std::span<float> obs = client.arrays().obs;
   std::vector<uint32_t> ready;
   EXPECT_EQ(client.lanes().Recv(1, Deadline::Now(), &ready),
@@ -52,10 +51,8 @@ TEST(Lanes, EachStepsItsWorkerOnly) {
   EXPECT_EQ(obs[6], 201);
 }
 
-TEST(Lanes, TheFirstThatAreReadyAreReceived) {
-  const std::string name = UniqueRegionName("lanes");
-  const WorkerRig rig(name, WorkerSpec(6, 3));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Lanes, TheFirstThatAreReadyAreReceived) {
+  ClientSide client = Begin(WorkerSpec(6, 3));
   const std::span<float> obs = client.arrays().obs;
   std::vector<uint32_t> all = {2, 0, 1};
   std::vector<float> counts(3);
@@ -83,10 +80,8 @@ TEST(Lanes, TheFirstThatAreReadyAreReceived) {
   EXPECT_EQ(client.lanes().Ready(), 0u);
 }
 
-TEST(Lanes, AndExchangesExcludeEachOther) {
-  const std::string name = UniqueRegionName("lanes");
-  const WorkerRig rig(name, WorkerSpec(4, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Lanes, AndExchangesExcludeEachOther) {
+  ClientSide client = Begin(WorkerSpec(4, 2));
   const std::vector<uint32_t> first = {0};
   const std::vector<float> two = {1, 2};
   ASSERT_EQ(client.lanes().Send(first, two), ErrorCode::kOk);
@@ -94,7 +89,7 @@ TEST(Lanes, AndExchangesExcludeEachOther) {
   EXPECT_EQ(client.SendReset({}, {}), ErrorCode::kStepPending);
   EXPECT_EQ(client.lanes().Send(first, two), ErrorCode::kStepPending);
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
-  // The texts name the call that the trainer's author makes.
+  // The texts name_ the call that the trainer's author makes.
   for (const ErrorCode code :
        {ErrorCode::kStepPending, ErrorCode::kNoStepPending,
         ErrorCode::kInterrupted}) {
@@ -123,10 +118,8 @@ TEST(Lanes, AndExchangesExcludeEachOther) {
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
 }
 
-TEST(Lanes, FlagsResetAndSkip) {
-  const std::string name = UniqueRegionName("lanes");
-  const WorkerRig rig(name, WorkerSpec(3, 1));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Lanes, FlagsResetAndSkip) {
+  ClientSide client = Begin(WorkerSpec(3, 1));
   ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   client.arrays().resets[0] = kResetRequested;
   client.arrays().resets[2] = kSkip;
@@ -141,10 +134,8 @@ TEST(Lanes, FlagsResetAndSkip) {
   for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
 }
 
-TEST(Lanes, ResetSomeWhileOthersAreOpen) {
-  const std::string name = UniqueRegionName("lanes");
-  const WorkerRig rig(name, WorkerSpec(4, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Lanes, ResetSomeWhileOthersAreOpen) {
+  ClientSide client = Begin(WorkerSpec(4, 2));
   ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   const std::vector<uint32_t> first = {0};
   const std::vector<uint32_t> second = {1};
@@ -167,10 +158,8 @@ TEST(Lanes, ResetSomeWhileOthersAreOpen) {
   for (const uint8_t flag : client.arrays().resets) EXPECT_EQ(flag, 0);
 }
 
-TEST(Lanes, AnExceptionIsAnErrorOfItsLane) {
-  const std::string name = UniqueRegionName("lanes");
-  const WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Lanes, AnExceptionIsAnErrorOfItsLane) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
   const std::vector<uint32_t> both = {0, 1};
   std::vector<uint32_t> ready;
   ASSERT_EQ(client.lanes().Send(both, std::vector<float>{1, kRaise}),
@@ -189,31 +178,28 @@ TEST(Lanes, AnExceptionIsAnErrorOfItsLane) {
             ErrorCode::kOk);
 }
 
-TEST(Lanes, OpenLanesEndWithTheSession) {
-  const std::string name = UniqueRegionName("lanes");
-  const WorkerRig rig(name, WorkerSpec(2, 2));
+TEST_F(Lanes, OpenLanesEndWithTheSession) {
+  rig_.emplace(name_, WorkerSpec(2, 2));
   std::vector<uint32_t> ready = {0, 1};
   for (int session = 0; session < 20; ++session) {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     ExpectRows(client, 0, 0);
     ASSERT_EQ(client.lanes().Send(std::vector<uint32_t>{0, 1},
                                   std::vector<float>{1, 1}),
               ErrorCode::kOk);
   }
-  ClientSide client = AttachOrFail(name);
+  ClientSide client = AttachOrFail(name_);
   ExpectRows(client, 0, 0);
   ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   ExpectRows(client, 1, 1);
 }
 
-TEST(Lanes, AnAttendantsPauseExtendsTheDeadline) {
-  const std::string name = UniqueRegionName("lanes");
+TEST_F(Lanes, AnAttendantsPauseExtendsTheDeadline) {
   RegionSpec spec = WorkerSpec(2, 2);
   spec.attendants = true;
-  WorkerRig rig(name, spec);
-  ClientSide client = AttachOrFail(name);
+  ClientSide client = Begin(spec);
   std::optional<RegionLock> attendant;  // that lives
-  rig.OnSupervisor([&](SupervisorSide& side) {
+  rig_->OnSupervisor([&](SupervisorSide& side) {
     attendant = RegionLock::On(side.region().fd()).value();
     EXPECT_TRUE(attendant->TryAcquire(AttendantLockByte(client.plan(), 0)));
     side.ShowPaused(true, /*by_attendant=*/true);
@@ -227,7 +213,7 @@ TEST(Lanes, AnAttendantsPauseExtendsTheDeadline) {
   std::thread resumes([&] {
     std::this_thread::sleep_for(
         std::chrono::duration<double>(kTimeoutSecs + 0.5));
-    rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
+    rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
   });
   std::vector<uint32_t> ready;
   EXPECT_EQ(client.lanes().Recv(2, Deadline::After(kTimeoutSecs), &ready),
@@ -236,12 +222,10 @@ TEST(Lanes, AnAttendantsPauseExtendsTheDeadline) {
   resumes.join();
 }
 
-TEST(Lanes, EndIfTheEngineAcknowledgesAnotherClient) {
-  const std::string name = UniqueRegionName("lanes");
-  WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Lanes, EndIfTheEngineAcknowledgesAnotherClient) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
   // A pause, so that no worker begins its lane before it is dropped.
-  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
+  rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
   AwaitHeldWorkers(client);
   std::vector<uint32_t> ready = {0, 1};
   ASSERT_EQ(client.lanes().Send(ready, std::vector<float>{1, 2}),
@@ -257,10 +241,9 @@ TEST(Lanes, EndIfTheEngineAcknowledgesAnotherClient) {
       ErrorCode::kBrokenPeer);
 }
 
-TEST(Lanes, NeedWorkers) {
-  const std::string name = UniqueRegionName("lanes");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
+TEST_F(Lanes, NeedWorkers) {
+  EchoEngine engine(name_, EchoSpec());
+  ClientSide client = AttachOrFail(name_);
   EXPECT_TRUE(client.workers().empty());
   EXPECT_EQ(client.lanes().Send(std::vector<uint32_t>{0}, kActions),
             ErrorCode::kUnsupported);

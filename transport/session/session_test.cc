@@ -16,20 +16,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
 
 namespace tandem {
 namespace {
-
-class EchoSession : public testing::Test {
- protected:
-  const std::string name_ = UniqueRegionName("session");
-  EchoEngine engine_{name_, EchoSpec()};
-  ClientSide client_ = AttachOrFail(name_);
-};
 
 TEST_F(EchoSession, EachExchangeMovesActionsOnceAndCountsByOne) {
   for (int i = 1; i <= 1000; ++i) {
@@ -87,18 +79,13 @@ TEST_F(EchoSession, RefusesActionsThatAreNotFiniteOrOfAnotherSize) {
   EXPECT_EQ(engine_.steps(), 1);
 }
 
-TEST(Session, ASubsetCopiesItsRowsAndSkipsAllOthers) {
-  const std::string name = UniqueRegionName("subset");
+using Session = SessionTest;
+
+TEST_F(Session, ASubsetCopiesItsRowsAndSkipsAllOthers) {
   RegionSpec spec = EchoSpec();
   spec.subsets = true;
-  absl::StatusOr<EngineSide> side = EngineSide::Create(name, spec, {});
-  ASSERT_TRUE(side.ok() && side->Open().ok());
-  std::thread greeter([&] {
-    EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
-    side->AcknowledgeAttach(absl::OkStatus());
-  });
-  ClientSide client = AttachOrFail(name);
-  greeter.join();
+  EngineSide side = OpenSide(name_, spec);
+  ClientSide client = AttachTo(side, name_);
   const std::span<float> actions = client.arrays().actions;
   const std::vector<int64_t> envs = {2, 0};
   client.arrays().resets[0] = kResetRequested;
@@ -106,19 +93,19 @@ TEST(Session, ASubsetCopiesItsRowsAndSkipsAllOthers) {
   ASSERT_EQ(client.Send(std::vector<float>{5, 6, 1, 2}, envs), ErrorCode::kOk);
   EXPECT_EQ(std::vector<float>(actions.begin(), actions.end()),
             (std::vector<float>{1, 2, 0, 0, 5, 6}));
-  ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);
-  EXPECT_EQ(side->kind(), ExchangeKind::kStep);
-  const std::span<uint8_t> flags = side->arrays().resets;
+  ASSERT_EQ(side.Next(Deadline::After(20)), EngineEvent::kExchange);
+  EXPECT_EQ(side.kind(), ExchangeKind::kStep);
+  const std::span<uint8_t> flags = side.arrays().resets;
   EXPECT_EQ(std::vector<uint8_t>(flags.begin(), flags.end()),
             (std::vector<uint8_t>{kResetRequested, kSkip, 0}));
-  side->Publish();
+  side.Publish();
   ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
   for (const uint8_t flag : flags) EXPECT_EQ(flag, 0);
 
   ASSERT_EQ(client.Send(actions, envs), ErrorCode::kOk);  // in place
-  ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);
+  ASSERT_EQ(side.Next(Deadline::After(20)), EngineEvent::kExchange);
   EXPECT_EQ(flags[1], kSkip);
-  side->Publish();
+  side.Publish();
   ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
 
   const auto send = [&](std::vector<float> values, std::vector<int64_t> ids) {
@@ -163,47 +150,43 @@ TEST_F(EchoSession, AnEngineFailureReachesTheClientWithItsText) {
   EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
 }
 
-TEST(Session, ARefusedClientGetsTheEnginesReasonAndTheNextIsLetIn) {
-  const std::string name = UniqueRegionName("refusal");
-  EchoEngine engine(name, EchoSpec());
+TEST_F(Session, ARefusedClientGetsTheEnginesReasonAndTheNextIsLetIn) {
+  EchoEngine engine(name_, EchoSpec());
   engine.RefuseNext();
-  const absl::StatusOr<ClientSide> refused = ClientSide::Attach(name, {});
+  const absl::StatusOr<ClientSide> refused = ClientSide::Attach(name_, {});
   EXPECT_EQ(CodeOf(refused.status()), ErrorCode::kEngineFailed);
-  ClientSide client = AttachOrFail(name);
+  ClientSide client = AttachOrFail(name_);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
-TEST(Session, ASecondClientIsRefusedUntilTheFirstLeaves) {
-  const std::string name = UniqueRegionName("second");
-  EchoEngine engine(name, EchoSpec());
-  ClientSide first = AttachOrFail(name);
-  const absl::StatusOr<ClientSide> second = ClientSide::Attach(name, {});
+TEST_F(Session, ASecondClientIsRefusedUntilTheFirstLeaves) {
+  EchoEngine engine(name_, EchoSpec());
+  ClientSide first = AttachOrFail(name_);
+  const absl::StatusOr<ClientSide> second = ClientSide::Attach(name_, {});
   EXPECT_EQ(CodeOf(second.status()), ErrorCode::kAlreadyAttached);
   EXPECT_NE(second.status().message().find(absl::StrCat(getpid())),
             absl::string_view::npos);
   EXPECT_EQ(first.Close(), ErrorCode::kOk);
-  ClientSide third = AttachOrFail(name);
+  ClientSide third = AttachOrFail(name_);
   EXPECT_EQ(Step(third, kActions), ErrorCode::kOk);
 }
 
-TEST(Session, TheEngineNoticesAClientThatLeaves) {
-  const std::string name = UniqueRegionName("leave");
-  EchoEngine engine(name, EchoSpec());
+TEST_F(Session, TheEngineNoticesAClientThatLeaves) {
+  EchoEngine engine(name_, EchoSpec());
   {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   }
   AwaitTrue([&] { return engine.departures() == 1; });
   EXPECT_EQ(engine.arrivals(), 1);
 }
 
-TEST(Session, AnEngineThatStopsIsGoneForTheClientAtOnceAndForGood) {
-  const std::string name = UniqueRegionName("stop");
-  auto engine = std::make_unique<EchoEngine>(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
+TEST_F(Session, AnEngineThatStopsIsGoneForTheClientAtOnceAndForGood) {
+  auto engine = std::make_unique<EchoEngine>(name_, EchoSpec());
+  ClientSide client = AttachOrFail(name_);
   engine.reset();
-  EXPECT_EQ(access(RegionPath(name).c_str(), F_OK), -1);
-  EXPECT_EQ(access(SpareLinkPath(name).c_str(), F_OK), -1);
+  EXPECT_EQ(access(RegionPath(name_).c_str(), F_OK), -1);
+  EXPECT_EQ(access(SpareLinkPath(name_).c_str(), F_OK), -1);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kPeerGone);
   EXPECT_NE(client.Explain(ErrorCode::kPeerGone).message().find("stopped"),
@@ -212,17 +195,16 @@ TEST(Session, AnEngineThatStopsIsGoneForTheClientAtOnceAndForGood) {
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kPeerGone);
 }
 
-TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
-  const std::string name = UniqueRegionName("restart");
-  auto engine = std::make_unique<EchoEngine>(name, EchoSpec());
-  ClientSide client = AttachOrFail(name);
+TEST_F(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
+  auto engine = std::make_unique<EchoEngine>(name_, EchoSpec());
+  ClientSide client = AttachOrFail(name_);
   const std::span<float> old_obs = client.arrays().obs;
   const std::shared_ptr<const RegionMapping> old_mapping = client.mapping();
   engine.reset();
   EXPECT_EQ(CodeOf(client.Reconnect(0)), ErrorCode::kNotReady);
   EXPECT_EQ(client.Send(kActions), ErrorCode::kClientClosed);
 
-  engine = std::make_unique<EchoEngine>(name, EchoSpec());
+  engine = std::make_unique<EchoEngine>(name_, EchoSpec());
   ASSERT_TRUE(client.Reconnect(20).ok());
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   EXPECT_EQ(client.arrays().obs[5], 6);
@@ -231,25 +213,24 @@ TEST(Session, ReconnectsToARestartedEngineOfTheSameSchemaOnly) {
   engine.reset();
   RegionSpec wider = EchoSpec();
   wider.obs_size = 4;
-  engine = std::make_unique<EchoEngine>(name, wider);
+  engine = std::make_unique<EchoEngine>(name_, wider);
   EXPECT_EQ(CodeOf(client.Reconnect(20)), ErrorCode::kLayoutMismatch);
   engine.reset();
   RegionSpec other = EchoSpec();
   other.task = "other";
-  engine = std::make_unique<EchoEngine>(name, other);
+  engine = std::make_unique<EchoEngine>(name_, other);
   EXPECT_EQ(CodeOf(client.Reconnect(20)), ErrorCode::kLayoutMismatch);
-  ClientSide next = AttachOrFail(name);  // The client freed the place.
+  ClientSide next = AttachOrFail(name_);  // The client freed the place.
 }
 
-TEST(Session, AReconnectFindsWhetherTheNewEngineKnowsSubsets) {
-  const std::string name = UniqueRegionName("restart");
+TEST_F(Session, AReconnectFindsWhetherTheNewEngineKnowsSubsets) {
   RegionSpec with = EchoSpec();
   with.subsets = true;
-  auto engine = std::make_unique<EchoEngine>(name, with);
-  ClientSide client = AttachOrFail(name);
+  auto engine = std::make_unique<EchoEngine>(name_, with);
+  ClientSide client = AttachOrFail(name_);
   const auto restart = [&](const RegionSpec& spec) {
     engine.reset();
-    engine = std::make_unique<EchoEngine>(name, spec);
+    engine = std::make_unique<EchoEngine>(name_, spec);
     EXPECT_TRUE(client.Reconnect(20).ok());
   };
   const auto send = [&] {
@@ -269,36 +250,29 @@ TEST_F(EchoSession, ReconnectToALiveEngineAbandonsThePendingExchange) {
   EXPECT_EQ(engine_.steps(), 2);
 }
 
-TEST(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
-  const std::string name = UniqueRegionName("stuck");
-  absl::StatusOr<EngineSide> side = EngineSide::Create(name, EchoSpec(), {});
-  ASSERT_TRUE(side.ok() && side->Open().ok());
-  EXPECT_EQ(CodeOf(ClientSide::Attach(name, {.timeout_secs = 0.05}).status()),
+TEST_F(Session, AStuckEngineTimesOutWithItsPhaseAndTheExchangeStaysPending) {
+  EngineSide side = OpenSide(name_, EchoSpec());
+  EXPECT_EQ(CodeOf(ClientSide::Attach(name_, {.timeout_secs = 0.05}).status()),
             ErrorCode::kStepTimeout);
   // The engine first welcomes the timed-out client, which does not answer.
-  EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
-  side->AcknowledgeAttach(absl::OkStatus());
-  EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientLeft);
-  std::thread greeter([&] {
-    EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
-    side->AcknowledgeAttach(absl::OkStatus());
-  });
-  ClientSide client = AttachOrFail(name);
-  greeter.join();
+  EXPECT_EQ(side.Next(Deadline::After(20)), EngineEvent::kClientArrived);
+  side.AcknowledgeAttach(absl::OkStatus());
+  EXPECT_EQ(side.Next(Deadline::After(20)), EngineEvent::kClientLeft);
+  ClientSide client = AttachTo(side, name_);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
-  ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);
+  ASSERT_EQ(side.Next(Deadline::After(20)), EngineEvent::kExchange);
   EXPECT_EQ(client.Recv(Deadline::After(0.05)), ErrorCode::kStepTimeout);
   EXPECT_NE(client.Explain(ErrorCode::kStepTimeout).message().find("stepping"),
             absl::string_view::npos);
   EXPECT_TRUE(client.pending());
   EXPECT_EQ(client.Step(kActions, 20), ErrorCode::kStepPending);
-  side->Publish();
+  side.Publish();
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
   // The same result in one call.
   EXPECT_EQ(client.Step(kActions, 0.05), ErrorCode::kStepTimeout);
   EXPECT_TRUE(client.pending());
-  ASSERT_EQ(side->Next(Deadline::After(20)), EngineEvent::kExchange);
-  side->Publish();
+  ASSERT_EQ(side.Next(Deadline::After(20)), EngineEvent::kExchange);
+  side.Publish();
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
   EXPECT_EQ(client.Step({}, 20), ErrorCode::kInvalidAction);
   EXPECT_FALSE(client.pending());
@@ -321,24 +295,22 @@ TEST_F(EchoSession, AForkedChildIsRefusedAndLeavesTheParentsSessionAlone) {
   EXPECT_EQ(Step(client_, kActions), ErrorCode::kOk);
 }
 
-TEST(Session, PollServesAnEngineThatOwnsItsLoop) {
-  const std::string name = UniqueRegionName("poll");
-  absl::StatusOr<EngineSide> side = EngineSide::Create(name, EchoSpec(), {});
-  ASSERT_TRUE(side.ok() && side->Open().ok());
-  EXPECT_EQ(side->Poll(), EngineEvent::kTimedOut);
+TEST_F(Session, PollServesAnEngineThatOwnsItsLoop) {
+  EngineSide side = OpenSide(name_, EchoSpec());
+  EXPECT_EQ(side.Poll(), EngineEvent::kTimedOut);
   std::thread trainer([&] {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   });
   int exchanges = 0;
   for (bool left = false; !left;) {
-    switch (side->Poll()) {
+    switch (side.Poll()) {
       case EngineEvent::kExchange:
         ++exchanges;
-        side->Publish();
+        side.Publish();
         break;
       case EngineEvent::kClientArrived:
-        side->AcknowledgeAttach(absl::OkStatus());
+        side.AcknowledgeAttach(absl::OkStatus());
         break;
       case EngineEvent::kClientLeft:
         left = true;

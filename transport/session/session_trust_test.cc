@@ -17,7 +17,6 @@
 #include "schema/layout/ring_header.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_name.h"
-#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
@@ -25,22 +24,22 @@
 namespace tandem {
 namespace {
 
-TEST(SessionTrust, ResetsFlagsBetweenClients) {
-  const std::string name = UniqueRegionName("flags");
-  EchoEngine engine(name, EchoSpec());
+using SessionTrust = SessionTest;
+
+TEST_F(SessionTrust, ResetsFlagsBetweenClients) {
+  EchoEngine engine(name_, EchoSpec());
   {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     client.arrays().resets[1] = kResetRequested;
   }
-  ClientSide client = AttachOrFail(name);
+  ClientSide client = AttachOrFail(name_);
   EXPECT_EQ(client.arrays().resets[1], 0);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   EXPECT_EQ(engine.resets(), 0);
 }
 
-TEST(SessionTrust, ResetsRingsBetweenClients) {
-  const std::string name = UniqueRegionName("rings");
-  EchoEngine engine(name, EchoSpec());
+TEST_F(SessionTrust, ResetsRingsBetweenClients) {
+  EchoEngine engine(name_, EchoSpec());
   const auto positions = [&](const ClientSide& client) {
     std::vector<SharedWord<uint32_t>*> words;
     for (const uint64_t offset :
@@ -51,43 +50,40 @@ TEST(SessionTrust, ResetsRingsBetweenClients) {
     return words;
   };
   {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     // relaxed: no other thread reads them.
     for (SharedWord<uint32_t>* word : positions(client)) {
       word->store(24, std::memory_order_relaxed);
     }
   }
-  ClientSide client = AttachOrFail(name);
+  ClientSide client = AttachOrFail(name_);
   for (SharedWord<uint32_t>* word : positions(client)) {
     // relaxed: the welcome ordered it.
     EXPECT_EQ(word->load(std::memory_order_relaxed), 0u);
   }
 }
 
-TEST(SessionTrust, UnlinkedRegionGetsItsNameBack) {
-  const std::string name = UniqueRegionName("unlinked");
-  EchoEngine engine(name, EchoSpec());
-  ASSERT_EQ(unlink(RegionPath(name).c_str()), 0);
-  ClientSide client = AttachOrFail(name);
+TEST_F(SessionTrust, UnlinkedRegionGetsItsNameBack) {
+  EchoEngine engine(name_, EchoSpec());
+  ASSERT_EQ(unlink(RegionPath(name_).c_str()), 0);
+  ClientSide client = AttachOrFail(name_);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
-TEST(SessionTrust, NewClientIsServedAfterAnyPreviousCount) {
-  const std::string name = UniqueRegionName("counted");
-  EchoEngine engine(name, EchoSpec());
+TEST_F(SessionTrust, NewClientIsServedAfterAnyPreviousCount) {
+  EchoEngine engine(name_, EchoSpec());
   {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     // relaxed: a peer that overwrites the word.
     client.mapping()->header()->action_seq.store(77, std::memory_order_relaxed);
   }
-  ClientSide client = AttachOrFail(name);
+  ClientSide client = AttachOrFail(name_);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
   EXPECT_EQ(engine.steps(), 1);
 }
 
-TEST(SessionTrust, HeaderOnlyClientWithWrongCountIsResynchronised) {
-  const std::string name = UniqueRegionName("foreign");
-  EchoEngine engine(name, EchoSpec());
+TEST_F(SessionTrust, HeaderOnlyClientWithWrongCountIsResynchronised) {
+  EchoEngine engine(name_, EchoSpec());
   LrbcHeader* header = engine.side().mapping()->header();
   // relaxed: a peer that overwrites the word.
   header->action_seq.store(500, std::memory_order_relaxed);
@@ -99,28 +95,20 @@ TEST(SessionTrust, HeaderOnlyClientWithWrongCountIsResynchronised) {
   AwaitTrue([&] { return engine.steps() == 1; });
 }
 
-TEST(SessionTrust, AnEngineThatCountsWronglyIsABrokenPeer) {
-  const std::string name = UniqueRegionName("broken");
-  absl::StatusOr<EngineSide> side = EngineSide::Create(name, EchoSpec(), {});
-  ASSERT_TRUE(side.ok() && side->Open().ok());
-  std::thread greeter([&] {
-    EXPECT_EQ(side->Next(Deadline::After(20)), EngineEvent::kClientArrived);
-    side->AcknowledgeAttach(absl::OkStatus());
-  });
-  ClientSide client = AttachOrFail(name);
-  greeter.join();
+TEST_F(SessionTrust, AnEngineThatCountsWronglyIsABrokenPeer) {
+  EngineSide side = OpenSide(name_, EchoSpec());
+  ClientSide client = AttachTo(side, name_);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
   // relaxed: a peer that overwrites the word.
-  side->mapping()->header()->frame_seq.store(9, std::memory_order_relaxed);
+  side.mapping()->header()->frame_seq.store(9, std::memory_order_relaxed);
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kBrokenPeer);
   EXPECT_EQ(client.Send(kActions), ErrorCode::kBrokenPeer);
 }
 
-TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
-  const std::string name = UniqueRegionName("unknown");
-  EchoEngine engine(name, EchoSpec());
+TEST_F(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
+  EchoEngine engine(name_, EchoSpec());
   {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     ASSERT_EQ(Step(client, kActions), ErrorCode::kOk);
   }
   // The engine clears the kind when it sees that the client has left.
@@ -139,21 +127,13 @@ TEST(SessionTrust, AnUnknownKindOrModeIsRefusedAndNothingIsStepped) {
   EXPECT_EQ(engine.steps(), 1);
   ClientSide::Options options;
   options.autoreset = static_cast<AutoresetMode>(7);
-  EXPECT_EQ(CodeOf(ClientSide::Attach(name, options).status()),
+  EXPECT_EQ(CodeOf(ClientSide::Attach(name_, options).status()),
             ErrorCode::kUnsupported);
 }
 
-TEST(SessionTrust, ARefusedClientDoesNotHideADeparture) {
-  const std::string name = UniqueRegionName("refused");
-  absl::StatusOr<EngineSide> engine = EngineSide::Create(name, EchoSpec(), {});
-  ASSERT_TRUE(engine.ok()) << engine.status();
-  ASSERT_TRUE(engine->Open().ok());
-  std::thread welcoming([&] {
-    EXPECT_EQ(engine->Next(Deadline::After(20)), EngineEvent::kClientArrived);
-    engine->AcknowledgeAttach(absl::OkStatus());
-  });
-  ClientSide client = AttachOrFail(name);
-  welcoming.join();
+TEST_F(SessionTrust, ARefusedClientDoesNotHideADeparture) {
+  EngineSide engine = OpenSide(name_, EchoSpec());
+  ClientSide client = AttachTo(engine, name_);
   LrbcHeader* const header = client.mapping()->header();
   ASSERT_EQ(client.Close(), ErrorCode::kOk);
   // Before the engine looks, as a foreign client would.
@@ -161,37 +141,28 @@ TEST(SessionTrust, ARefusedClientDoesNotHideADeparture) {
   header->autoreset_mode.store(7, std::memory_order_relaxed);
   const uint32_t request =
       header->attach_request.fetch_add(1, std::memory_order_relaxed) + 1;
-  EXPECT_EQ(engine->Next(Deadline::After(20)), EngineEvent::kClientLeft);
+  EXPECT_EQ(engine.Next(Deadline::After(20)), EngineEvent::kClientLeft);
   EXPECT_EQ(header->attach_ack.load(std::memory_order_relaxed), request);
   EXPECT_EQ(header->exchange_status.load(std::memory_order_relaxed),
             static_cast<uint32_t>(ErrorCode::kUnsupported));
-  EXPECT_EQ(engine->Next(Deadline::After(0.01)), EngineEvent::kTimedOut);
+  EXPECT_EQ(engine.Next(Deadline::After(0.01)), EngineEvent::kTimedOut);
 }
 
-TEST(SessionTrust, ActiveClientDelaysAttachRequestByOneExchange) {
-  const std::string name = UniqueRegionName("hello");
-  absl::StatusOr<EngineSide> engine = EngineSide::Create(name, EchoSpec(), {});
-  ASSERT_TRUE(engine.ok()) << engine.status();
-  ASSERT_TRUE(engine->Open().ok());
-  std::thread welcoming([&] {
-    while (engine->Poll() != EngineEvent::kClientArrived) {
-    }
-    engine->AcknowledgeAttach(absl::OkStatus());
-  });
-  ClientSide client = AttachOrFail(name);
-  welcoming.join();
+TEST_F(SessionTrust, ActiveClientDelaysAttachRequestByOneExchange) {
+  EngineSide engine = OpenSide(name_, EchoSpec());
+  ClientSide client = AttachTo(engine, name_);
   // relaxed: here and below, this thread acts for both sides.
   client.mapping()->header()->attach_request.fetch_add(
       1, std::memory_order_relaxed);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
-  ASSERT_EQ(engine->Poll(), EngineEvent::kExchange);
-  engine->Publish();
+  ASSERT_EQ(engine.Poll(), EngineEvent::kExchange);
+  engine.Publish();
   ASSERT_EQ(client.Recv(Deadline::Now()), ErrorCode::kOk);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
-  EXPECT_EQ(engine->Poll(), EngineEvent::kClientArrived);
-  engine->AcknowledgeAttach(absl::OkStatus());
-  EXPECT_EQ(engine->Poll(), EngineEvent::kExchange);
-  engine->Publish();
+  EXPECT_EQ(engine.Poll(), EngineEvent::kClientArrived);
+  engine.AcknowledgeAttach(absl::OkStatus());
+  EXPECT_EQ(engine.Poll(), EngineEvent::kExchange);
+  engine.Publish();
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kBrokenPeer);
 }
 
@@ -203,29 +174,27 @@ RegionSpec SpecWithFields() {
   return spec;
 }
 
-TEST(SessionTrust, AChangedTableOfFieldsIsRefusedBeforeTheAttach) {
-  const std::string name = UniqueRegionName("table");
-  EchoEngine engine(name, SpecWithFields());
+TEST_F(SessionTrust, AChangedTableOfFieldsIsRefusedBeforeTheAttach) {
+  EchoEngine engine(name_, SpecWithFields());
   const auto& mapping = engine.side().mapping();
   const LrbcHeader& header = *mapping->header();
   const size_t bytes = header.field_count * sizeof(FieldRecord);
   std::byte* const table = mapping->At<std::byte>(header.fields_offset);
   for (size_t at = 0; at < bytes; ++at) {
     table[at] ^= std::byte{1};
-    EXPECT_EQ(CodeOf(ClientSide::Attach(name, {}).status()),
+    EXPECT_EQ(CodeOf(ClientSide::Attach(name_, {}).status()),
               ErrorCode::kLayoutMismatch)
         << at;
     table[at] ^= std::byte{1};
   }
   EXPECT_EQ(engine.arrivals(), 0);
-  ClientSide client = AttachOrFail(name);
+  ClientSide client = AttachOrFail(name_);
   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 }
 
-TEST(SessionTrust, ASessionDoesNotReadTheTableOfFieldsAgain) {
-  const std::string name = UniqueRegionName("table");
-  EchoEngine engine(name, SpecWithFields());
-  ClientSide client = AttachOrFail(name);
+TEST_F(SessionTrust, ASessionDoesNotReadTheTableOfFieldsAgain) {
+  EchoEngine engine(name_, SpecWithFields());
+  ClientSide client = AttachOrFail(name_);
   const auto& mapping = engine.side().mapping();
   LrbcHeader* const header = mapping->header();
   std::byte* const table = mapping->At<std::byte>(header->fields_offset);
@@ -242,12 +211,11 @@ TEST(SessionTrust, ASessionDoesNotReadTheTableOfFieldsAgain) {
   EXPECT_EQ(client.arrays().obs[5], 6);
 }
 
-TEST(SessionTrust, EveryForeignStatusIsAnEngineErrorOrABrokenPeer) {
-  const std::string name = UniqueRegionName("status");
-  EchoEngine engine(name, EchoSpec());
+TEST_F(SessionTrust, EveryForeignStatusIsAnEngineErrorOrABrokenPeer) {
+  EchoEngine engine(name_, EchoSpec());
   LrbcHeader* header = engine.side().mapping()->header();
   for (uint32_t status = 0; status < 40; ++status) {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
     // SYNC(lockstep.frame): acquire; as the client will.
     AwaitTrue([&] {

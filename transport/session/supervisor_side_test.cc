@@ -27,30 +27,29 @@
 #include "transport/session/client_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
+#include "transport/session/testing/workers_fixture.h"
 #include "transport/session/worker_side.h"
 
 namespace tandem {
 namespace {
 
-TEST(Supervision, AFailureEndsWithItsExchangeIfTheCountIsLowered) {
-  const std::string name = UniqueRegionName("supervision");
-  const WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
+using Supervision = WorkersTest;
+
+TEST_F(Supervision, AFailureEndsWithItsExchangeIfTheCountIsLowered) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
   ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   ASSERT_EQ(StepAll(client, kRaise), ErrorCode::kEnvFailed);
   // relaxed: as a foreign program would.
   client.mapping()->header()->action_seq.store(1, std::memory_order_relaxed);
-  AwaitTrue([&] { return rig.broken() == 1; });
+  AwaitTrue([&] { return rig_->broken() == 1; });
   ASSERT_TRUE(client.Reconnect(20).ok());
   // Exchange 2 again.
   EXPECT_EQ(StepAll(client, 3), ErrorCode::kOk);
   ExpectRows(client, 1, 3);
 }
 
-TEST(Supervision, EnvironmentsThatSteppedAfterALoweredCountAreReset) {
-  const std::string name = UniqueRegionName("supervision");
-  const WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Supervision, EnvironmentsThatSteppedAfterALoweredCountAreReset) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
   for (int i = 0; i < 3; ++i) ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   // relaxed: as a foreign program would. The attach comes before the supervisor
   // has seen the number for 100 ms.
@@ -62,10 +61,8 @@ TEST(Supervision, EnvironmentsThatSteppedAfterALoweredCountAreReset) {
   ExpectRows(client, 0, 0);
 }
 
-TEST(Supervision, AClientRingsForWhatItHasSentByOtherMeans) {
-  const std::string name = UniqueRegionName("supervision");
-  const WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Supervision, AClientRingsForWhatItHasSentByOtherMeans) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
   LrbcHeader& header = *client.mapping()->header();
   // relaxed: the test's own words. A sleeper that never wakes.
   header.engine_sleepers.fetch_add(1, std::memory_order_relaxed);

@@ -25,17 +25,17 @@
 #include "transport/session/phase_word.h"
 #include "transport/session/supervisor_side.h"
 #include "transport/session/testing/echo_engine.h"
-#include "transport/session/testing/held_workers.h"
 #include "transport/session/testing/worker_rig.h"
+#include "transport/session/testing/workers_fixture.h"
 #include "transport/session/worker_error.h"
 
 namespace tandem {
 namespace {
 
-TEST(Workers, EachDoesItsRowsOnceInEachExchange) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(7, 3));
-  ClientSide client = AttachOrFail(name);
+using Workers = WorkersTest;
+
+TEST_F(Workers, EachDoesItsRowsOnceInEachExchange) {
+  ClientSide client = Begin(WorkerSpec(7, 3));
   ASSERT_EQ(client.workers().size(), 3u);
   EXPECT_EQ(client.workers()[1].first_env, 3u);
   constexpr int kSteps = 900;  // no action is kRaise
@@ -54,18 +54,14 @@ TEST(Workers, EachDoesItsRowsOnceInEachExchange) {
   EXPECT_GT(recorded, static_cast<uint64_t>(kSteps / 2));
 }
 
-TEST(Workers, OneWorkerIsEnough) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(2, 1));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, OneWorkerIsEnough) {
+  ClientSide client = Begin(WorkerSpec(2, 1));
   EXPECT_EQ(StepAll(client, 5), ErrorCode::kOk);
   ExpectRows(client, 1, 5);
 }
 
-TEST(Workers, ResetsAreOfTheFlaggedEnvironmentsOnly) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(4, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, ResetsAreOfTheFlaggedEnvironmentsOnly) {
+  ClientSide client = Begin(WorkerSpec(4, 2));
   ASSERT_EQ(StepAll(client, 5), ErrorCode::kOk);
   ASSERT_EQ(client.SendReset(std::vector<int64_t>{1, 2}, {}), ErrorCode::kOk);
   ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
@@ -80,10 +76,8 @@ TEST(Workers, ResetsAreOfTheFlaggedEnvironmentsOnly) {
   EXPECT_EQ(obs[3], 1);
 }
 
-TEST(Workers, ASubsetStepsItsEnvironmentsOnly) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(4, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, ASubsetStepsItsEnvironmentsOnly) {
+  ClientSide client = Begin(WorkerSpec(4, 2));
   ASSERT_EQ(client.Send(std::vector<float>{7, 8}, std::vector<int64_t>{3, 0}),
             ErrorCode::kOk);
   ASSERT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
@@ -95,11 +89,10 @@ TEST(Workers, ASubsetStepsItsEnvironmentsOnly) {
   EXPECT_EQ(obs[10], 7);
 }
 
-TEST(Workers, EachClientFindsFreshEnvironments) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(5, 2));
+TEST_F(Workers, EachClientFindsFreshEnvironments) {
+  rig_.emplace(name_, WorkerSpec(5, 2));
   for (int session = 1; session <= 5; ++session) {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     ExpectRows(client, 0, 0);
     ASSERT_EQ(StepAll(client, 3), ErrorCode::kOk);
     ASSERT_EQ(client.Send(std::vector<float>(5, 4)), ErrorCode::kOk);
@@ -111,28 +104,25 @@ TEST(Workers, EachClientFindsFreshEnvironments) {
       ExpectRows(client, 1, 5);
     }
   }
-  EXPECT_EQ(rig.arrivals(), 7);
+  EXPECT_EQ(rig_->arrivals(), 7);
 }
 
-TEST(Workers, AClientThatLeavesIsNoticed) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(2, 2));
+TEST_F(Workers, AClientThatLeavesIsNoticed) {
+  rig_.emplace(name_, WorkerSpec(2, 2));
   {
-    ClientSide client = AttachOrFail(name);
+    ClientSide client = AttachOrFail(name_);
     ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   }
-  AwaitTrue([&] { return rig.departures() == 1; });
+  AwaitTrue([&] { return rig_->departures() == 1; });
 }
 
-TEST(Workers, AnInvalidCountIsAnErrorAndAReconnectGoesOn) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(3, 3));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, AnInvalidCountIsAnErrorAndAReconnectGoesOn) {
+  ClientSide client = Begin(WorkerSpec(3, 3));
   for (int i = 0; i < 3; ++i) ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   // A lower count: the election of the next number is over already.
   // relaxed: as a foreign program would.
   client.mapping()->header()->action_seq.store(1, std::memory_order_relaxed);
-  AwaitTrue([&] { return rig.broken() == 1; });
+  AwaitTrue([&] { return rig_->broken() == 1; });
   EXPECT_EQ(client.Recv(Deadline::Now()), ErrorCode::kNoStepPending);
   ASSERT_TRUE(client.Reconnect(20).ok());
   for (int i = 1; i <= 3; ++i) {
@@ -141,10 +131,8 @@ TEST(Workers, AnInvalidCountIsAnErrorAndAReconnectGoesOn) {
   }
 }
 
-TEST(Workers, ScribbledWordsOfWorkersEndWithTheSession) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, ScribbledWordsOfWorkersEndWithTheSession) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
   ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   const LrbcHeader& plan = client.plan();
   auto* const head = client.mapping()->At<WorkersHeader>(plan.workers_offset);
@@ -161,10 +149,8 @@ TEST(Workers, ScribbledWordsOfWorkersEndWithTheSession) {
   ExpectRows(client, 1, 3);
 }
 
-TEST(Workers, AFailureInWhichAPredecessorDiedIsForgotten) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, AFailureInWhichAPredecessorDiedIsForgotten) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
   auto* const slot =
       client.mapping()->At<WorkerSlot>(WorkerSlotOffset(client.plan(), 1));
   // relaxed: as of a predecessor that died before it stored the number, here
@@ -181,10 +167,8 @@ TEST(Workers, AFailureInWhichAPredecessorDiedIsForgotten) {
             ErrorCode::kOk);
 }
 
-TEST(Workers, AnExceptionIsAnErrorOfItsExchangeOnly) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(4, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, AnExceptionIsAnErrorOfItsExchangeOnly) {
+  ClientSide client = Begin(WorkerSpec(4, 2));
   EXPECT_EQ(client.Step(std::vector<float>{1, 2, kRaise, 4}, 20),
             ErrorCode::kEnvFailed);
   const std::string text = Explained(client, ErrorCode::kEnvFailed);
@@ -208,7 +192,7 @@ TEST(Workers, AnExceptionIsAnErrorOfItsExchangeOnly) {
       std::string(client.mapping()->header()->error_text), "1 other worker"));
 }
 
-TEST(Workers, ALongErrorTextKeepsItsEnd) {
+TEST_F(Workers, ALongErrorTextKeepsItsEnd) {
   WorkerSlot slot = {};
   std::string text(5000, 'x');
   for (size_t i = 0; i < 2000; ++i) text += "\u00fc";
@@ -220,10 +204,9 @@ TEST(Workers, ALongErrorTextKeepsItsEnd) {
   EXPECT_EQ(error.text.substr(0, 2), "\u00fc");
 }
 
-TEST(Workers, TheSupervisorSpreadsTheFirstSeed) {
-  const std::string name = UniqueRegionName("workers");
+TEST_F(Workers, TheSupervisorSpreadsTheFirstSeed) {
   absl::StatusOr<SupervisorSide> side =
-      SupervisorSide::Create(name, WorkerSpec(2, 2), {});
+      SupervisorSide::Create(name_, WorkerSpec(2, 2), {});
   ASSERT_TRUE(side.ok()) << side.status();
   std::vector<std::unique_ptr<CountingWorker>> workers;
   for (uint32_t worker = 0; worker < 2; ++worker) {
@@ -245,35 +228,29 @@ TEST(Workers, TheSupervisorSpreadsTheFirstSeed) {
             WorkerEvent::kTimedOut);  // it has taken the order to go
 }
 
-TEST(Workers, APauseHoldsExchanges) {
-  const std::string name = UniqueRegionName("workers");
-  WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
-  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
+TEST_F(Workers, APauseHoldsExchanges) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
+  rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
   AwaitHeldWorkers(client);
   ASSERT_EQ(client.Send(std::vector<float>{1, 2}), ErrorCode::kOk);
   EXPECT_EQ(client.Recv(Deadline::After(0.05)), ErrorCode::kStepTimeout);
-  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
+  rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
   EXPECT_EQ(client.arrays().obs[4], 2);
 }
 
-TEST(Workers, AMessageComesBetweenExchanges) {
-  const std::string name = UniqueRegionName("workers");
-  WorkerRig rig(name, WorkerSpec(2, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, AMessageComesBetweenExchanges) {
+  ClientSide client = Begin(WorkerSpec(2, 2));
   for (int i = 1; i <= 20; ++i) {
-    rig.OnSupervisor([](SupervisorSide& side) { side.MessageWorkers(); });
+    rig_->OnSupervisor([](SupervisorSide& side) { side.MessageWorkers(); });
     ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
     ExpectRows(client, static_cast<float>(i), 1);
   }
-  AwaitTrue([&] { return rig.answers() >= 1; });
+  AwaitTrue([&] { return rig_->answers() >= 1; });
 }
 
-TEST(Workers, ADeathEndsTheRegionWithItsText) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(4, 2));
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, ADeathEndsTheRegionWithItsText) {
+  ClientSide client = Begin(WorkerSpec(4, 2));
   ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
   EXPECT_EQ(client.Step(std::vector<float>{1, 1, 1, kDie}, 20),
             ErrorCode::kPeerGone);
@@ -283,10 +260,8 @@ TEST(Workers, ADeathEndsTheRegionWithItsText) {
   EXPECT_TRUE(absl::StrContains(text, "died")) << text;
 }
 
-TEST(Workers, AReplacementResetsItsRowsAndCompletesTheExchange) {
-  const std::string name = UniqueRegionName("workers");
-  const WorkerRig rig(name, WorkerSpec(4, 2), {.restarts = true});
-  ClientSide client = AttachOrFail(name);
+TEST_F(Workers, AReplacementResetsItsRowsAndCompletesTheExchange) {
+  ClientSide client = Begin(WorkerSpec(4, 2), {.restarts = true});
   for (int round = 1; round <= 3; ++round) {
     ASSERT_EQ(StepAll(client, 1), ErrorCode::kOk);
     ASSERT_EQ(client.Send(std::vector<float>{2, 2, kDie, 2}), ErrorCode::kOk);
@@ -295,17 +270,15 @@ TEST(Workers, AReplacementResetsItsRowsAndCompletesTheExchange) {
     EXPECT_EQ(obs[0], 2 * round);
     EXPECT_EQ(obs[6], 0);
     EXPECT_EQ(obs[9], 0);
-    EXPECT_EQ(rig.deaths(), round);
+    EXPECT_EQ(rig_->deaths(), round);
   }
   ASSERT_EQ(StepAll(client, 3), ErrorCode::kOk);
   EXPECT_EQ(client.arrays().obs[6], 1);
 }
 
-TEST(Workers, ATimeoutNamesTheWorkersThatAreNotDone) {
-  const std::string name = UniqueRegionName("workers");
-  WorkerRig rig(name, WorkerSpec(4, 2));
-  ClientSide client = AttachOrFail(name);
-  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
+TEST_F(Workers, ATimeoutNamesTheWorkersThatAreNotDone) {
+  ClientSide client = Begin(WorkerSpec(4, 2));
+  rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
   AwaitHeldWorkers(client);
   ASSERT_EQ(client.Send(std::vector<float>(4, 1)), ErrorCode::kOk);
   ASSERT_EQ(client.Recv(Deadline::After(0.05)), ErrorCode::kStepTimeout);
@@ -313,14 +286,13 @@ TEST(Workers, ATimeoutNamesTheWorkersThatAreNotDone) {
   EXPECT_TRUE(absl::StrContains(text, "of 2 workers are done")) << text;
   EXPECT_TRUE(absl::StrContains(text, "not done: worker ")) << text;
   EXPECT_EQ(client.AwaitedWorkers(), std::vector<uint32_t>({0, 1}));
-  rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
+  rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(false); });
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kOk);
 }
 
-TEST(Workers, ASlotHasOneWorker) {
-  const std::string name = UniqueRegionName("workers");
+TEST_F(Workers, ASlotHasOneWorker) {
   absl::StatusOr<SupervisorSide> side =
-      SupervisorSide::Create(name, WorkerSpec(2, 2), {});
+      SupervisorSide::Create(name_, WorkerSpec(2, 2), {});
   ASSERT_TRUE(side.ok()) << side.status();
   const int fd = side->region().fd();
   auto first =
@@ -340,10 +312,9 @@ TEST(Workers, ASlotHasOneWorker) {
             ErrorCode::kUnsupported);
 }
 
-TEST(Workers, AWorkerSeesThatItsSupervisorIsGone) {
-  const std::string name = UniqueRegionName("workers");
+TEST_F(Workers, AWorkerSeesThatItsSupervisorIsGone) {
   auto side = std::make_unique<SupervisorSide>(
-      SupervisorSide::Create(name, WorkerSpec(1, 1), {}).value());
+      SupervisorSide::Create(name_, WorkerSpec(1, 1), {}).value());
   WorkerSide worker = WorkerSide::Attach(side->region().fd(), 0, {}).value();
   EXPECT_EQ(worker.Next(Deadline::After(0.01)), WorkerEvent::kTimedOut);
   side.reset();

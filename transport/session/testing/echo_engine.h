@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "transport/memory/region_plan.h"
+#include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/step_arrays.h"
@@ -35,12 +36,21 @@ inline RegionSpec EchoSpec() {
   return {.num_envs = 3, .obs_size = 2, .act_size = 2, .task = "echo"};
 }
 
+// Returns an open side; the test serves it.
+inline EngineSide OpenSide(const std::string& name, const RegionSpec& spec,
+                           const EngineSide::Options& options = {}) {
+  absl::StatusOr<EngineSide> side = EngineSide::Create(name, spec, options);
+  EXPECT_TRUE(side.ok()) << side.status();
+  EXPECT_TRUE(side->Open().ok());
+  return *std::move(side);
+}
+
 // Echoes actions as observations and counts its requests.
 class EchoEngine {
  public:
   EchoEngine(std::string name, RegionSpec spec,
              EngineSide::Options options = {})
-      : side_(Create(name, spec, options)), thread_([this] { Serve(); }) {}
+      : side_(OpenSide(name, spec, options)), thread_([this] { Serve(); }) {}
   ~EchoEngine() {
     side_.RequestStop();
     thread_.join();
@@ -58,14 +68,6 @@ class EchoEngine {
   void RefuseNext() { refuse_next_ = true; }
 
  private:
-  static EngineSide Create(const std::string& name, const RegionSpec& spec,
-                           const EngineSide::Options& options) {
-    absl::StatusOr<EngineSide> side = EngineSide::Create(name, spec, options);
-    EXPECT_TRUE(side.ok()) << side.status();
-    EXPECT_TRUE(side->Open().ok());
-    return *std::move(side);
-  }
-
   void Serve() {
     for (;;) {
       switch (side_.Next(Deadline::Infinite())) {
@@ -140,6 +142,17 @@ inline ClientSide AttachOrFail(const std::string& name,
   return *std::move(client);
 }
 
+// Attaches to a side that the test serves.
+inline ClientSide AttachTo(EngineSide& side, const std::string& name) {
+  std::thread greeter([&] {
+    EXPECT_EQ(side.Next(Deadline::After(20)), EngineEvent::kClientArrived);
+    side.AcknowledgeAttach(absl::OkStatus());
+  });
+  ClientSide client = AttachOrFail(name);
+  greeter.join();
+  return client;
+}
+
 inline ErrorCode Step(ClientSide& client, const std::vector<float>& actions) {
   return client.Step(actions, 20);
 }
@@ -151,6 +164,20 @@ inline void AwaitTrue(const std::function<bool()>& done) {
 }
 
 inline const std::vector<float> kActions = {1, 2, 3, 4, 5, 6};
+
+class SessionTest : public testing::Test {
+ protected:
+  const std::string name_ = UniqueRegionName("session");
+};
+
+class EchoSession : public SessionTest {
+ protected:
+  explicit EchoSession(const RegionSpec& spec = EchoSpec())
+      : engine_(name_, spec) {}
+
+  EchoEngine engine_;
+  ClientSide client_ = AttachOrFail(name_);
+};
 
 }  // namespace tandem
 

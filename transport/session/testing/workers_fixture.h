@@ -1,22 +1,39 @@
-// AwaitHeldWorkers: waits until no worker of a region takes exchanges.
+// WorkersTest: a test with a WorkerRig. AwaitHeldWorkers: waits until no worker
+// of a region takes exchanges.
 //
 // Data flow: the words of orders and acknowledgements -> the test goes on.
 // Ownership: the test has the client; the supervisor is on another thread.
 //
-//   rig.OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
+//   ClientSide client = Begin(WorkerSpec(2, 2));
+//   rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
 //   AwaitHeldWorkers(client);
 
-#ifndef TANDEM_TRANSPORT_SESSION_TESTING_HELD_WORKERS_H_
-#define TANDEM_TRANSPORT_SESSION_TESTING_HELD_WORKERS_H_
+#ifndef TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_
+#define TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
+#include "transport/memory/region_plan.h"
 #include "transport/session/client_side.h"
 #include "transport/session/testing/echo_engine.h"
+#include "transport/session/testing/worker_rig.h"
 
 namespace tandem {
+
+// A test with a WorkerRig.
+class WorkersTest : public SessionTest {
+ protected:
+  // Starts it, and attaches a client.
+  ClientSide Begin(const RegionSpec& spec, WorkerRig::Options options = {}) {
+    rig_.emplace(name_, spec, options);
+    return AttachOrFail(name_);
+  }
+
+  std::optional<WorkerRig> rig_;
+};
 
 // The supervisor must have a cause to hold them, such as a pause.
 inline void AwaitHeldWorkers(const ClientSide& client) {
@@ -42,4 +59,4 @@ inline void AwaitHeldWorkers(const ClientSide& client) {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_SESSION_TESTING_HELD_WORKERS_H_
+#endif  // TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_
