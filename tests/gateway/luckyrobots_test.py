@@ -114,18 +114,6 @@ def test_lucky_env_gets_the_negotiated_reward_terms() -> None:
         client.close()
 
 
-def test_a_dozen_zeros_are_an_error_with_the_number_of_actions() -> None:
-    """The package's own benchmark sends them."""
-    name = unique_name()
-    with _engine(name), Gateway(name) as gateway:
-        client = _client(gateway)
-        assert client.reset_agent().success
-        with pytest.raises(grpc.RpcError, match="expected 6 numbers") as caught:
-            client.step(actions=[0.0] * 12)
-        assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-        client.close()
-
-
 def _first(stream: Any) -> Any:
     item = next(stream)
     stream.cancel()

@@ -122,7 +122,8 @@ def test_killed_engine_ends_waiting_calls(client: tandem.SharedMemoryClient, kin
 @pytest.mark.parametrize("ending", ["close", "reconnect"])
 @pytest.mark.parametrize("kind", [0, 1], ids=["call", "stream"])
 def test_end_of_the_session_ends_waiting_calls(client: tandem.SharedMemoryClient, kind: int, ending: str) -> None:
-    """The other thread's call raises ClientClosed; `close` and `reconnect` do not hang."""
+    """The other thread's call raises ClientClosed; `close` and `reconnect` do not hang; later calls work."""
+    agent = client.agent
     stop(client.engine_pid)
     waiting = _in_thread(_waiting_calls(client)[kind])
     with pytest.raises(tandem.StepTimeout):
@@ -138,7 +139,7 @@ def test_end_of_the_session_ends_waiting_calls(client: tandem.SharedMemoryClient
             client.get_schema()
         os.kill(client.engine_pid, signal.SIGCONT)
         client.reconnect()
-        assert client.get_schema().agent_name == "agent_0"
+        assert agent.schema().agent_name == "agent_0"
     assert isinstance(waiting.exception(30), tandem.ClientClosed)
     os.kill(client.engine_pid, signal.SIGCONT)
 
@@ -154,21 +155,6 @@ def test_streams_of_an_ended_session_raise(client: tandem.SharedMemoryClient) ->
     stream.close()
     stream.close()
     assert list(stream) == []
-
-
-def test_calls_go_to_the_engine_started_again() -> None:
-    """After `reconnect` the service objects work with the new engine."""
-    name = unique_name()
-    with tandem.launch_engine("HalfCheetah-v5", num_envs=2, name=name):
-        client = tandem.SharedMemoryClient(name)
-        agent = client.agent
-        agent.schema()
-    with pytest.raises(tandem.PeerGone):
-        agent.schema()
-    with tandem.launch_engine("HalfCheetah-v5", num_envs=2, name=name):
-        client.reconnect()
-        assert agent.schema().observation_size == 17
-        client.close()
 
 
 def test_calls_during_reconnects_fail_cleanly_or_work(client: tandem.SharedMemoryClient) -> None:

@@ -1,6 +1,5 @@
-"""Engines in Python in processes of their own: signals, kills, exceptions."""
+"""Engines in Python in processes of their own: signals and exceptions."""
 
-import os
 import signal
 import subprocess
 import time
@@ -89,22 +88,6 @@ def test_a_second_ctrl_c_ends_a_step_that_hangs(engine: "subprocess.Popen[str]",
             client.recv()
 
 
-def test_a_killed_engine_is_gone_and_starts_again(engine: "subprocess.Popen[str]", name: str) -> None:
-    """In a step; the next engine takes over the name."""
-    with _attach(name) as client:
-        client.send(_actions(HANG))
-        engine.kill()
-        with pytest.raises(tandem.PeerGone):
-            client.recv()
-        again = start_python(_PROGRAM, name)
-        try:
-            client.reconnect(60)
-            assert client.step(_actions())[0][:, 0].tolist() == [1, 1, 1]
-        finally:
-            again.send_signal(signal.SIGTERM)
-            again.communicate(timeout=30)
-
-
 def test_make_vec_starts_a_program_without_a_task() -> None:
     """It has one task, its own."""
     engine = tandem.EngineOptions(server=Path(python_engines.__file__))
@@ -123,19 +106,6 @@ def test_an_exception_in_a_step_is_in_the_log(engine: "subprocess.Popen[str]", n
     _, err = engine.communicate(timeout=30)
     assert 'raise ValueError("no step for you")' in err
     assert "step failed: ValueError: no step for you" in err
-
-
-def test_a_killed_client_is_replaced(engine: "subprocess.Popen[str]", name: str) -> None:
-    """The engine resets all environments for the next client."""
-    child = os.fork()
-    if child == 0:
-        client = _attach(name)
-        client.step(_actions())
-        client.send(_actions())
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
-    with _attach(name) as client:
-        assert client.step(_actions())[0][:, 0].tolist() == [1, 1, 1]
 
 
 def test_a_daemon_thread_ends_with_the_program(name: str) -> None:
