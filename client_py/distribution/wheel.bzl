@@ -11,13 +11,13 @@ def _wheel_impl(ctx):
 
     # The packages' own files: whatever their libraries have.
     roots = [each.label.package for each in ctx.attr.packages]
-    folder = package.package.rpartition("/")[0] + "/"
     for each in ctx.attr.packages:
         for file in each[DefaultInfo].default_runfiles.files.to_list():
-            if not [root for root in roots if file.short_path.startswith(root + "/")]:
+            inside = [root for root in roots if file.short_path.startswith(root + "/")]
+            if not inside:
                 fail("Expected the packages' files below %s, found %s." % (roots, file.short_path))
             if file.extension != "pyc":  # pip makes its own
-                files[file.short_path[len(folder):]] = file
+                files[file.short_path[len(inside[0].rpartition("/")[0]) + 1:]] = file
 
     # The programs, the engine's model files beside it. Their libraries are for auditwheel to find.
     libraries = []
@@ -68,7 +68,7 @@ wheel = rule(
     attrs = {
         "data": attr.label_keyed_string_dict(mandatory = True, doc = "programs, which come with their runfiles -> path in the first package"),
         "notices": attr.label_list(allow_files = True, doc = "licences: of this project, and .../notices/NAME/... of others"),
-        "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages in one folder; the first has the programs inside"),
+        "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages; the first has the programs inside"),
         "pyproject": attr.label(mandatory = True, allow_single_file = True, doc = "what describes the package"),
         "readme": attr.label(mandatory = True, allow_single_file = True, doc = "what pyproject.toml calls the readme"),
         "sdk": attr.label(mandatory = True, doc = "the files of the C interface, as its data"),

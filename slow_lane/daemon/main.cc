@@ -54,7 +54,7 @@
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/event_store.h"
 
-// docs/slow_lane.md has these texts as --help prints them.
+// slow_lane/docs/slow_lane.md has these texts as --help prints them.
 ABSL_FLAG(
     std::string, data_dir, "tandem-data",
     "folder of the database, tandem.db, and of the runs' files. Created "

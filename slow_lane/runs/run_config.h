@@ -10,7 +10,7 @@
 //   config->gpus_requested;  // 0 to 8
 //   config->digest;          // of config->canonical_json
 //
-// docs/slow_lane.md describes each key.
+// slow_lane/docs/slow_lane.md describes each key.
 
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_

@@ -36,7 +36,7 @@ RunState StateNamed(absl::string_view name) {  // "INIT"
 // The table of states in the documentation:
 // | INIT, INITIALIZED | condition | HSHK, TERM, FAULT |
 std::vector<PageRow> RowsOfThePage() {
-  std::ifstream page("docs/slow_lane.md");
+  std::ifstream page("slow_lane/docs/slow_lane.md");
   std::vector<PageRow> rows;
   for (std::string line; std::getline(page, line);) {
     const std::vector<std::string> cells = absl::StrSplit(line, " | ");

@@ -111,7 +111,9 @@ class BadPage(Exception):
 
 def all_pages() -> list[Path]:
     """Returns the pages whose blocks are run, relative to a clone's root, which is the current folder."""
-    return [Path("README.md"), Path("client_py/distribution/README.md"), *sorted(Path("docs").glob("*.md"))]
+    folders = (Path("docs"), Path("slow_lane/docs"))
+    single = (Path("README.md"), Path("client_py/distribution/README.md"))
+    return [*single, *(page for folder in folders for page in sorted(folder.glob("*.md")))]
 
 
 def read_blocks(page: Path) -> list[Block]:

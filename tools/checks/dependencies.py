@@ -8,8 +8,9 @@ Within one of these, too, the folders never depend on one another in circles; te
 
 The five on top never depend on one another, except that one may take another's binary as `data` (packaging, tests),
 or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. Only the extension
-module for engines in Python uses engine_adapter (docs/decisions/0050-engines-in-python.md). No layer depends on
-tests/ or tools/, except that test rules may use //tools/testing and //transport/testing. Each layer may use the files
+module for engines in Python uses engine_adapter (docs/decisions/0050-engines-in-python.md). slow_lane/client_py
+stands on client_py, which packs it into the wheel. No layer depends on tests/ or tools/, nor on tests and queries of
+slow_lane, except that test rules may use //tools/testing and //transport/testing. Each layer may use the files
 of the root folder, such as the licence. A folder that is not in the table is a problem: its place among the layers has
 to be decided first.
 """
@@ -40,11 +41,14 @@ _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 _BELOW["sdk"] = _BELOW["engine_adapter"] | {"engine_adapter"}
 _ENGINE_BINDINGS = "client_py/engine_bindings"
 _BELOW[_ENGINE_BINDINGS] = _BELOW["sdk"] | {"client_py"}
+_LANE_PYTHON = "slow_lane/client_py"
+_BELOW[_LANE_PYTHON] = _BELOW["client_py"] | {"client_py"}
 
 _INSTALLED = "//sdk:installed"
 _ENGINE_MODULE = "//client_py/tandem:_engine.so"
 
-_SEE_EVERYTHING = ("tests", "tools")
+_SEE_EVERYTHING = ("tests", "tools", "slow_lane/tests", "slow_lane/queries")
+_WITHIN = (_ENGINE_BINDINGS, _LANE_PYTHON, *_SEE_EVERYTHING)  # layers that are folders of another
 _TESTING = ("//tools/testing:", "//transport/testing:")
 # tools/build/targets.bzl adds them to all targets.
 _OF_MACROS = (
@@ -106,9 +110,10 @@ def folder_of(label: str) -> str:
 
 def layer_of(label: str) -> str:
     """Returns the layer of a label, "transport/ring" of //transport/ring:spsc; its first folder if it has none."""
-    if folder_of(label) == _ENGINE_BINDINGS:
-        return _ENGINE_BINDINGS
-    parts = folder_of(label).split("/")
+    folder = folder_of(label)
+    if within := [layer for layer in _WITHIN if f"{folder}/".startswith(f"{layer}/")]:
+        return within[0]
+    parts = folder.split("/")
     return "/".join(parts[:2]) if parts[0] == "transport" else parts[0]
 
 

@@ -31,7 +31,7 @@
 
 namespace tandem {
 
-// The text of an empty form: a TrainRunConfig (docs/slow_lane.md).
+// The text of an empty form: a TrainRunConfig (slow_lane/docs/slow_lane.md).
 inline constexpr absl::string_view kExampleConfig = R"({
  "run_name": "example",
  "entry_point": "python3",
@@ -42,7 +42,7 @@ inline constexpr absl::string_view kExampleConfig = R"({
 })";
 
 struct SubmitRun {
-  std::string config;  // a TrainRunConfig (docs/slow_lane.md)
+  std::string config;  // a TrainRunConfig (slow_lane/docs/slow_lane.md)
 };
 struct CancelRun {
   std::string run_id;

@@ -21,7 +21,7 @@ namespace tandem {
 std::string RunOfProcess(pid_t pid);
 
 // Whether the run's configuration has metadata.tandem.fast_lane
-// (docs/slow_lane.md); false without a configuration.
+// (slow_lane/docs/slow_lane.md); false without a configuration.
 bool WantsFrames(const std::string& folder);
 
 }  // namespace tandem
