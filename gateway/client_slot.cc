@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "base/quoted.h"
 #include "flatbuffers/flatbuffers.h"
@@ -50,25 +51,26 @@ absl::Status Report(const absl::Status& status, const std::string& message,
 
 // Holds the lock. After its end, gRPC gets the calls that have ended: gRPC may
 // then begin other calls on this thread.
-class ClientSlot::Use {
+class ABSL_SCOPED_LOCKABLE ClientSlot::Use {
  public:
-  explicit Use(ClientSlot* slot) : slot_(slot), lock_(slot->mutex_) {}
-  Use(ClientSlot* slot, std::try_to_lock_t how)
-      : slot_(slot), lock_(slot->mutex_, how) {}
+  explicit Use(ClientSlot* slot) ABSL_EXCLUSIVE_LOCK_FUNCTION(slot->mutex_)
+      : slot_(slot) {
+    slot->mutex_.Lock();
+  }
+  // The caller has taken the lock.
+  Use(ClientSlot* slot, std::adopt_lock_t)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(slot->mutex_)
+      : slot_(slot) {}
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-  ~Use() {
-    if (!lock_.owns_lock()) return;
+  ~Use() ABSL_UNLOCK_FUNCTION() {
     const std::vector<Call> ended = std::exchange(slot_->ended_, {});
-    lock_.unlock();
+    slot_->mutex_.Unlock();
     for (const Call& call : ended) call->finish(call->status);
   }
 
-  bool holds_lock() const { return lock_.owns_lock(); }
-
  private:
   ClientSlot* const slot_;
-  std::unique_lock<std::mutex> lock_;
 };
 
 ClientSlot::Client::Client(ClientSide client_side)
@@ -76,8 +78,9 @@ ClientSlot::Client::Client(ClientSide client_side)
       info_names(InfoNames(side.plan(), *side.mapping())) {}
 
 ClientSlot::Tried ClientSlot::TryStep(const Call& call) {
-  const Use use(this, std::try_to_lock);
-  if (!use.holds_lock() || client_ == nullptr || pending_ != nullptr || late_ ||
+  if (!mutex_.TryLock()) return Tried::kNotSent;
+  const Use use(this, std::adopt_lock);
+  if (client_ == nullptr || pending_ != nullptr || late_ ||
       client_->side.plan().num_envs != 1 ||
       call->request->camera_requests_size() > 0) {
     return Tried::kNotSent;
@@ -154,7 +157,8 @@ void ClientSlot::EndWaiting(const absl::Status& status) {
 // `ends`: whether the call ends; it has set the outcome.
 template <typename Ends>
 void ClientSlot::EndWaitingIf(Ends ends) {
-  std::erase_if(waiting_, [&](const auto& each) {
+  std::erase_if(waiting_, [&](const auto& each) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                              mutex_) {
     if (!ends(each.second.get())) return false;
     End(each.second);
     return true;
@@ -179,20 +183,23 @@ absl::Status ClientSlot::Reset(const hazel::rpc::ResetAgentRequest& request,
   const Use use(this);
   EndPending();
   std::string message;
-  const absl::Status status = [&]() -> absl::Status {
-    TANDEM_RETURN_IF_ERROR(Attach(deadline));
-    interrupted_ = false;
-    TANDEM_ASSIGN_OR_RETURN(const uint32_t env, EnvOf(request.agent_name()));
-    TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
-    // Programs that mean no contract send an empty one.
-    if (request.simulation_contract().ByteSizeLong() > 0) {
-      TANDEM_RETURN_IF_ERROR(
-          SetContract(request.simulation_contract(), env, deadline, &message));
-    }
-    const std::array<int64_t, 1> envs = {env};
-    return ResetEnvs(envs, deadline);
-  }();
+  const absl::Status status = TryReset(request, deadline, &message);
   return Report(status, message, response);
+}
+
+absl::Status ClientSlot::TryReset(const hazel::rpc::ResetAgentRequest& request,
+                                  Deadline deadline, std::string* message) {
+  TANDEM_RETURN_IF_ERROR(Attach(deadline));
+  interrupted_ = false;
+  TANDEM_ASSIGN_OR_RETURN(const uint32_t env, EnvOf(request.agent_name()));
+  TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
+  // Programs that mean no contract send an empty one.
+  if (request.simulation_contract().ByteSizeLong() > 0) {
+    TANDEM_RETURN_IF_ERROR(
+        SetContract(request.simulation_contract(), env, deadline, message));
+  }
+  const std::array<int64_t, 1> envs = {env};
+  return ResetEnvs(envs, deadline);
 }
 
 absl::Status ClientSlot::ResetScene(
@@ -200,19 +207,20 @@ absl::Status ClientSlot::ResetScene(
     hazel::rpc::ResetSceneResponse* response, Deadline deadline) {
   const Use use(this);
   EndPending();
-  const absl::Status status = [&]() -> absl::Status {
-    TANDEM_RETURN_IF_ERROR(Attach(deadline));
-    interrupted_ = false;
-    TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
-    std::vector<int64_t> envs(client_->side.plan().num_envs);
-    std::iota(envs.begin(), envs.end(), int64_t{0});
-    return ResetEnvs(envs, deadline);
-  }();
-  return Report(status,
+  return Report(TryResetScene(deadline),
                 request.preserve_time()
                     ? "preserve_time has no effect on this engine"
                     : "",
                 response);
+}
+
+absl::Status ClientSlot::TryResetScene(Deadline deadline) {
+  TANDEM_RETURN_IF_ERROR(Attach(deadline));
+  interrupted_ = false;
+  TANDEM_RETURN_IF_ERROR(TakeLate(deadline));
+  std::vector<int64_t> envs(client_->side.plan().num_envs);
+  std::iota(envs.begin(), envs.end(), int64_t{0});
+  return ResetEnvs(envs, deadline);
 }
 
 absl::Status ClientSlot::ResetEnvs(std::span<const int64_t> envs,
@@ -257,7 +265,7 @@ absl::StatusOr<bool> ClientSlot::Frame(const std::string& agent,
 std::shared_ptr<RpcClient> ClientSlot::Rpcs() {
   std::shared_ptr<Client> client;
   {
-    const std::lock_guard lock(shared_mutex_);
+    absl::MutexLock lock(&shared_mutex_);
     client = shared_;
   }
   if (client == nullptr || !client->side.EngineAlive()) return nullptr;
@@ -279,8 +287,9 @@ std::string ClientSlot::MissingAgents() const {
 }
 
 void ClientSlot::Tick(int64_t now_ns) {
-  const Use use(this, std::try_to_lock);
-  if (!use.holds_lock() || client_ == nullptr || pending_ != nullptr) return;
+  if (!mutex_.TryLock()) return;
+  const Use use(this, std::adopt_lock);
+  if (client_ == nullptr || pending_ != nullptr) return;
   if (!waiting_.empty() && !client_->side.EngineAlive()) return Interrupt();
   const std::string missing = MissingAgents();
   EndWaitingIf([&](StepCall* call) {
@@ -332,7 +341,7 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
       RpcClient::Create(&client->side, {.interrupted = IsStopping}));
   client_ = std::move(client);
   last_use_ns_ = MonotonicNanos();
-  const std::lock_guard lock(shared_mutex_);
+  absl::MutexLock lock(&shared_mutex_);
   shared_ = client_;
   return absl::OkStatus();
 }
@@ -486,7 +495,7 @@ absl::Status ClientSlot::ReportInterruption() {
 void ClientSlot::Detach(const absl::Status& reason) {
   EndWaiting(reason);
   {
-    const std::lock_guard lock(shared_mutex_);
+    absl::MutexLock lock(&shared_mutex_);
     shared_ = nullptr;
   }
   client_->rpcs->End();

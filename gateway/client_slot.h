@@ -19,15 +19,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "gateway/actions.h"
 #include "gateway/engine_link.h"
@@ -126,47 +127,61 @@ class ClientSlot {
   class Use;
   using Call = std::shared_ptr<StepCall>;
 
-  absl::Status Attach(Deadline deadline);
-  absl::Status Prepare(StepCall* call);
-  absl::Status Send();
-  void EndPending();
-  void Complete(const std::vector<Call>& calls, ErrorCode code);
-  void End(const Call& call);
-  void StepAll();
-  void EndWaiting(const absl::Status& status);
+  absl::Status Attach(Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Prepare(StepCall* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Complete(const std::vector<Call>& calls, ErrorCode code)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StepAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndWaiting(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename Ends>
-  void EndWaitingIf(Ends ends);
-  absl::Status AddImages(StepCall* call);
-  absl::Status TakeLate(Deadline deadline);
-  absl::Status ResetEnvs(std::span<const int64_t> envs, Deadline deadline);
+  void EndWaitingIf(Ends ends) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AddImages(StepCall* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeLate(Deadline deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ResetEnvs(std::span<const int64_t> envs, Deadline deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TryReset(const hazel::rpc::ResetAgentRequest& request,
+                        Deadline deadline, std::string* message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TryResetScene(Deadline deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status SetContract(const hazel::rpc::SimulationContract& contract,
                            uint32_t env, Deadline deadline,
-                           std::string* message);
-  absl::Status Failed(ErrorCode code);
-  void Detach(const absl::Status& reason);
-  void Interrupt();
-  absl::Status ReportInterruption();
-  absl::StatusOr<uint32_t> EnvOf(absl::string_view agent) const;
-  uint64_t FrameSeq() const;
-  std::string MissingAgents() const;
+                           std::string* message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Failed(ErrorCode code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Detach(const absl::Status& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReportInterruption() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<uint32_t> EnvOf(absl::string_view agent) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t FrameSeq() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string MissingAgents() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   EngineLink* const link_;
   const std::string region_;
   const double release_secs_;
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  std::shared_ptr<Client> client_;
-  Call pending_;  // sent by TryStep, without an outcome yet
+  absl::Mutex mutex_;
+  std::shared_ptr<Client> client_ ABSL_GUARDED_BY(mutex_);
+  // Sent by TryStep, without an outcome yet.
+  Call pending_ ABSL_GUARDED_BY(mutex_);
   // By environment: calls that wait for those of the other agents.
-  std::map<uint32_t, Call> waiting_;
-  std::vector<Call> ended_;   // without the lock, their finish is called
-  bool interrupted_ = false;  // no call has reported the end of its episode
-  bool late_ = false;         // results of an earlier call's exchange will come
-  int64_t last_use_ns_ = 0;
+  std::map<uint32_t, Call> waiting_ ABSL_GUARDED_BY(mutex_);
+  // Without the lock, their finish is called.
+  std::vector<Call> ended_ ABSL_GUARDED_BY(mutex_);
+  // No call has reported the end of its episode.
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  // Results of an earlier call's exchange will come.
+  bool late_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t last_use_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of SetGroup, by agent, for its next Step.
-  std::map<std::string, ActionGroups> groups_;
-  std::mutex shared_mutex_;         // held for moments only, also inside mutex_
-  std::shared_ptr<Client> shared_;  // client_; guarded by shared_mutex_
+  std::map<std::string, ActionGroups> groups_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex shared_mutex_;  // held for moments only, also inside mutex_
+  std::shared_ptr<Client> shared_ ABSL_GUARDED_BY(shared_mutex_);  // client_
 };
 
 }  // namespace tandem::gateway

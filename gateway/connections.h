@@ -18,14 +18,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 
 namespace tandem::gateway {
 
@@ -37,7 +38,7 @@ class Connections {
   // The connection is open. Call it before gRPC has the connection: a call may
   // arrive at once. No effect on an open one.
   void Begin(const std::string& peer) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     open_.try_emplace(peer);
   }
 
@@ -45,7 +46,7 @@ class Connections {
   // the connection has ended.
   absl::StatusOr<std::string> BeginTask(const std::string& peer,
                                         std::vector<std::string> rewards) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto found = open_.find(peer);
     if (found == open_.end()) return Ended();
     found->second.rewards =
@@ -57,7 +58,7 @@ class Connections {
   // the connection has ended, perhaps before gRPC has started its call. The
   // call must not attach: no End would release the client slot.
   absl::StatusOr<RewardTerms> BeginStep(const std::string& peer) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto found = open_.find(peer);
     if (found == open_.end()) return Ended();
     found->second.steps = true;
@@ -66,13 +67,13 @@ class Connections {
 
   // The connection has ended. Whether it was the last that had stepped.
   bool End(const std::string& peer) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto ended = open_.extract(peer);
     return ended && ended.mapped().steps && !AnyStepsLocked();
   }
 
   bool AnySteps() const {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     return AnyStepsLocked();
   }
 
@@ -86,15 +87,14 @@ class Connections {
     return absl::CancelledError("the program has disconnected");
   }
 
-  bool AnyStepsLocked() const {
+  bool AnyStepsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::ranges::any_of(
         open_, [](const auto& each) { return each.second.steps; });
   }
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::map<std::string, Connection> open_;
-  uint64_t last_task_ = 0;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Connection> open_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_task_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tandem::gateway

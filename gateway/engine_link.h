@@ -11,13 +11,14 @@
 #define TANDEM_GATEWAY_ENGINE_LINK_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "transport/rpc/packed_call.h"
 #include "transport/rpc/rpc_client.h"
@@ -58,8 +59,8 @@ class EngineLink {
   absl::StatusOr<std::shared_ptr<Session>> Attached();
 
   const std::string region_;
-  std::mutex mutex_;
-  std::shared_ptr<Session> session_;  // guarded by mutex_
+  absl::Mutex mutex_;
+  std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tandem::gateway

@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/await.h"
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "gateway/grpc_errors.h"
@@ -33,7 +33,7 @@ RelayStream* RelayStream::Start(StreamPlaces* places,
         shared = nullptr;
         stream->End(status);
       })) {
-    const std::lock_guard lock(stream->mutex_);
+    absl::MutexLock lock(&stream->mutex_);
     stream->FreePlace();
     stream->Finish(
         {grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -69,12 +69,12 @@ void RelayStream::FreePlace() {
 }
 
 bool RelayStream::IsCancelled() {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return cancelled_;
 }
 
 void RelayStream::Offer(grpc::ByteBuffer item) {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (cancelled_) return;
   if (!writing_) {
     writing_ = true;
@@ -87,7 +87,7 @@ void RelayStream::Offer(grpc::ByteBuffer item) {
 }
 
 void RelayStream::OnWriteDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (ok && !cancelled_ && newest_.has_value()) {
     current_ = *std::move(newest_);
     newest_.reset();
@@ -96,11 +96,11 @@ void RelayStream::OnWriteDone(bool ok) {
   }
   writing_ = false;
   cancelled_ = cancelled_ || !ok;
-  written_.notify_one();
+  written_.Signal();
 }
 
 void RelayStream::OnCancel() {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   cancelled_ = true;
   FreePlace();
 }
@@ -108,8 +108,8 @@ void RelayStream::OnCancel() {
 // Called at the end of the thread's work: OnDone may follow at once.
 void RelayStream::End(const absl::Status& status) {
   {
-    std::unique_lock lock(mutex_);
-    Await(written_, lock, [this] { return !writing_; });
+    absl::MutexLock lock(&mutex_);
+    while (writing_) written_.Wait(&mutex_);
     context_->AddTrailingMetadata("tandem-lost-items", absl::StrCat(lost_));
     FreePlace();
   }

@@ -16,14 +16,14 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "gateway/stream_items.h"
 #include "gateway/work_queue.h"
 
@@ -56,7 +56,7 @@ class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   absl::Status Pass(StreamItems* items);
   bool IsCancelled();
-  void FreePlace();  // the caller holds mutex_
+  void FreePlace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Offer(grpc::ByteBuffer item);
   void End(const absl::Status& status);
   void OnWriteDone(bool ok) override;
@@ -64,15 +64,16 @@ class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
   grpc::CallbackServerContext* const context_;
-  StreamPlaces* places_;      // nullptr: it has no place
-  grpc::ByteBuffer current_;  // gRPC reads it while writing_
-  std::mutex mutex_;
-  std::condition_variable written_;
-  // Guarded by mutex_.
-  std::optional<grpc::ByteBuffer> newest_;
-  bool writing_ = false;
-  bool cancelled_ = false;
-  uint64_t lost_ = 0;
+  absl::Mutex mutex_;
+  absl::CondVar written_;
+  // nullptr: it has no place.
+  StreamPlaces* places_ ABSL_GUARDED_BY(mutex_);
+  // gRPC reads it while writing_.
+  grpc::ByteBuffer current_ ABSL_GUARDED_BY(mutex_);
+  std::optional<grpc::ByteBuffer> newest_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t lost_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tandem::gateway

@@ -9,16 +9,16 @@
 #ifndef TANDEM_GATEWAY_WORK_QUEUE_H_
 #define TANDEM_GATEWAY_WORK_QUEUE_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/await.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
 
 namespace tandem::gateway {
 
@@ -33,16 +33,16 @@ class WorkQueue {
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue() {
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       ending_ = true;
     }
-    added_.notify_all();
+    added_.SignalAll();
     for (std::thread& thread : threads_) thread.join();
   }
 
   // Does not block. False: too many functions wait; `work` was not added.
   [[nodiscard]] bool Add(std::function<void()> work) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (running_ + waiting_.size() >= most_) return false;
     waiting_.push_back(std::move(work));
     WakeOne();
@@ -52,7 +52,7 @@ class WorkQueue {
   // Adds it before all waiting functions, in spite of the maximum: for the rest
   // of a work that has begun. Does not block.
   void AddFirst(std::function<void()> work) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     waiting_.push_front(std::move(work));
     WakeOne();
   }
@@ -61,44 +61,44 @@ class WorkQueue {
 
   // Whether no function waits or is called. Another thread may add one at once.
   bool IsIdle() const {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     return running_ + waiting_.size() == 0;
   }
 
  private:
-  // Caller holds mutex_.
-  void WakeOne() {
+  void WakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (running_ + waiting_.size() > threads_.size() &&
         threads_.size() < most_threads_) {
       threads_.emplace_back([this] { Run(); });
     }
-    added_.notify_one();
+    added_.Signal();
   }
 
   void Run() {
-    std::unique_lock lock(mutex_);
+    mutex_.Lock();
     for (;;) {
-      Await(added_, lock, [this] { return ending_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
+      while (!ending_ && waiting_.empty()) added_.Wait(&mutex_);
+      if (waiting_.empty()) break;
       std::function<void()> work = std::move(waiting_.front());
       waiting_.pop_front();
       ++running_;
-      lock.unlock();
+      mutex_.Unlock();
       work();
       work = nullptr;
-      lock.lock();
+      mutex_.Lock();
       --running_;
     }
+    mutex_.Unlock();
   }
 
   const size_t most_threads_;
   const size_t most_;
-  mutable std::mutex mutex_;
-  std::condition_variable added_;
-  // Guarded by mutex_; the destructor reads threads_ after the last Add.
-  std::deque<std::function<void()>> waiting_;
-  size_t running_ = 0;
-  bool ending_ = false;
+  mutable absl::Mutex mutex_;
+  absl::CondVar added_;
+  std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  // Guarded by mutex_ until the destructor, which comes after the last Add.
   std::vector<std::thread> threads_;
 };
 

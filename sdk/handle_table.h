@@ -20,8 +20,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace tandem {
 
@@ -43,7 +45,7 @@ class HandleTable {
     std::atomic<int64_t> word{kClosed + kFirstGeneration * kGeneration};
     Object* object = nullptr;  // written while no handle leads to the slot
     HandleTable* table = nullptr;
-    Slot* next_free = nullptr;  // guarded by mutex_
+    Slot* next_free = nullptr;  // guarded by the table's mutex_
   };
 
  public:
@@ -80,7 +82,7 @@ class HandleTable {
 
   // nullptr: kSlots objects exist.
   Opaque* Add(std::unique_ptr<Object> object) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     Slot* slot = free_;
     if (slot != nullptr) {
       free_ = slot->next_free;
@@ -198,15 +200,14 @@ class HandleTable {
     // relaxed: the mutex orders it before the next Add.
     slot->word.store(kClosed | (generation == 0 ? kGeneration : generation),
                      std::memory_order_relaxed);
-    const std::lock_guard lock(slot->table->mutex_);
+    absl::MutexLock lock(&slot->table->mutex_);
     slot->next_free = std::exchange(slot->table->free_, slot);
   }
 
   std::array<Slot, kSlots> slots_ = {};
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  Slot* free_ = nullptr;
-  size_t used_ = 0;  // slots that were ever used
+  absl::Mutex mutex_{absl::kConstInit};
+  Slot* free_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  size_t used_ ABSL_GUARDED_BY(mutex_) = 0;  // slots that were ever used
 };
 
 }  // namespace tandem

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 
 namespace tandem {
@@ -40,7 +41,7 @@ EventLoop::~EventLoop() { Stop(); }
 
 void EventLoop::Post(Task task) {
   {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (stopped_) return;
     posted_.push_back(std::move(task));
     if (posted_.size() > 1) return;  // the first post has woken the loop
@@ -86,13 +87,13 @@ void EventLoop::Unwatch(int fd) {
 
 void EventLoop::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stopped_ = true;
   }
   eventfd_write(wake_.get(), 1);
   if (thread_.joinable()) thread_.join();
   std::vector<Task> dropped;
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   dropped.swap(posted_);
 }
 
@@ -116,7 +117,7 @@ void EventLoop::RunPosted() {
   eventfd_read(wake_.get(), &count);
   std::vector<Task> tasks;
   {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     tasks.swap(posted_);
   }
   for (Task& task : tasks) task();
@@ -126,7 +127,7 @@ void EventLoop::Run() {
   epoll_event events[16];
   for (;;) {
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       if (stopped_) return;
     }
     const int count = epoll_wait(epoll_.get(), events, 16, RunTimers());

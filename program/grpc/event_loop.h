@@ -14,13 +14,14 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/os/unique_fd.h"
 
@@ -70,9 +71,9 @@ class EventLoop {
 
   const UniqueFd epoll_;
   const UniqueFd wake_;  // an eventfd
-  std::mutex mutex_;     // guards posted_, stopped_
-  std::vector<Task> posted_;
-  bool stopped_ = false;
+  absl::Mutex mutex_;
+  std::vector<Task> posted_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   // Only the loop's thread uses these.
   std::map<TimerId, Task> timers_;
   uint64_t last_timer_ = 0;

@@ -5,10 +5,11 @@
 
 #include <iostream>
 #include <map>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "base/printable.h"
 
 namespace tandem {
@@ -18,10 +19,13 @@ constexpr double kLogSecs = 60;
 
 // Never destroyed: gRPC's threads may outlive main.
 struct Route {
+  Route(std::string name, std::string advice)
+      : program(std::move(name)), certificate_advice(std::move(advice)) {}
   std::string program;
   std::string certificate_advice;
-  std::mutex mutex;
-  std::map<std::pair<std::string, int>, LimitedLog> logs;  // by file and line
+  absl::Mutex mutex;
+  // By file and line.
+  std::map<std::pair<std::string, int>, LimitedLog> logs ABSL_GUARDED_BY(mutex);
 };
 Route* route = nullptr;
 
@@ -31,7 +35,7 @@ void Write(absl::string_view library, const char* file, int line,
   if (absl::StrContains(message, "certificate verify failed")) {
     absl::StrAppend(&text, route->certificate_advice);
   }
-  const std::lock_guard lock(route->mutex);
+  absl::MutexLock lock(&route->mutex);
   route->logs.try_emplace({file, line}, route->program, kLogSecs)
       .first->second.Write(text);
 }
@@ -52,7 +56,7 @@ void WriteOfProtobuf(google::protobuf::LogLevel level, const char* file,
 }  // namespace
 
 void LimitedLog::Write(absl::string_view text) {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const int64_t now_ns = MonotonicNanos();
   if (!next_.PassedAt(now_ns)) {
     ++left_out_;
@@ -69,10 +73,7 @@ void LimitedLog::Write(absl::string_view text) {
 
 void RouteLibraryLog(const std::string& program,
                      const std::string& certificate_advice) {
-  route = new Route{.program = program,
-                    .certificate_advice = certificate_advice,
-                    .mutex = {},
-                    .logs = {}};
+  route = new Route(program, certificate_advice);
   gpr_set_log_function(&WriteOfGrpc);
   google::protobuf::SetLogHandler(&WriteOfProtobuf);
 }

@@ -8,11 +8,12 @@
 #define TANDEM_PROGRAM_GRPC_LIBRARY_LOG_H_
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 
 namespace tandem {
@@ -29,9 +30,9 @@ class LimitedLog {
  private:
   const std::string program_;
   const double secs_;
-  std::mutex mutex_;  // guards what follows
-  Deadline next_ = Deadline::Now();
-  uint64_t left_out_ = 0;
+  absl::Mutex mutex_;
+  Deadline next_ ABSL_GUARDED_BY(mutex_) = Deadline::Now();
+  uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Call it once, before gRPC's first use. From then on each place in the

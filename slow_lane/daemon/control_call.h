@@ -17,13 +17,14 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "program/grpc/reactor.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/daemon/run_supervisor.h"
@@ -50,7 +51,7 @@ class ControlCall final
   }
 
   void Send(const ControlEvent& event) override {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (ending_) return;
     to_send_.push_back(event);
     has_begun_ = true;  // a message brings the metadata
@@ -68,7 +69,7 @@ class ControlCall final
   void OnWriteDone(bool ok) override {
     std::optional<absl::Status> end;
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       to_send_.pop_front();
       writing_ = false;
       // After a failed write, the read in progress fails, too, and ends the
@@ -131,20 +132,20 @@ class ControlCall final
 
   // A watcher's call that begins later is handled later, too, by the hub.
   void Begin() {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (!std::exchange(has_begun_, true)) StartSendInitialMetadata();
   }
 
   // Called after the client's last message, or an invalid one.
   void End(const absl::Status& status) {
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       ending_ = true;
     }
     runs_->ForgetControl(this, [this, status] {
       hub_->RemoveControl(this, [this, status] {
         {
-          const std::lock_guard lock(mutex_);
+          absl::MutexLock lock(&mutex_);
           end_ = status;
           if (writing_) return;  // OnWriteDone finishes
         }
@@ -160,12 +161,14 @@ class ControlCall final
   RunSupervisor* const runs_;
   ControlEvent message_;  // the message in the read
 
-  std::mutex mutex_;  // guards what follows
-  std::deque<ControlEvent> to_send_;
-  bool has_begun_ = false;  // the initial metadata are sent
-  bool writing_ = false;
-  bool ending_ = false;
-  std::optional<absl::Status> end_;  // set when the hub has finished
+  absl::Mutex mutex_;
+  std::deque<ControlEvent> to_send_ ABSL_GUARDED_BY(mutex_);
+  // The initial metadata are sent.
+  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  // Set when the hub has finished.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tandem::slow_lane

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "program/grpc/reactor.h"
 #include "slow_lane/runs/limits.h"
 
@@ -27,7 +28,7 @@ class ProxyCall final : public ProxyLink,
   Reactor* Start();
 
   void Recorded() override {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     recorded_ = true;
     WriteNext();
   }
@@ -39,7 +40,7 @@ class ProxyCall final : public ProxyLink,
   // Called by gRPC.
 
   void OnRead(bool ok) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     reading_ = false;
     if (!ok) {
       closing_ = true;
@@ -63,7 +64,7 @@ class ProxyCall final : public ProxyLink,
   }
 
   void OnWritten(bool ok) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     writing_ = false;
     if (ok) return WriteNext();
     closing_ = true;
@@ -71,7 +72,7 @@ class ProxyCall final : public ProxyLink,
   }
 
   void OnDone() {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     reactor_ = nullptr;
     closing_ = true;
     if (!run_id_.empty()) runs_->Unlink(run_id_, this);
@@ -80,25 +81,24 @@ class ProxyCall final : public ProxyLink,
  private:
   // Refuses, or ends the call with the error.
   void Fail(const absl::Status& status) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     FailLocked(status);
   }
 
   // Called on the hub's thread.
-  void Welcome(EventReader& reader) {
-    const absl::StatusOr<RunProgress> progress = reader.Progress(run_id_);
+  void Welcome(const std::string& run_id, EventReader& reader) {
+    const absl::StatusOr<RunProgress> progress = reader.Progress(run_id);
     if (!progress.ok()) return Fail(progress.status());
     // Rows that an earlier daemon has committed.
-    runs_->Committed(run_id_, progress->last, progress->position.steps());
-    const std::lock_guard lock(mutex_);
+    runs_->Committed(run_id, progress->last, progress->position.steps());
+    absl::MutexLock lock(&mutex_);
     welcome_ = progress->position;
     WriteNext();
     ReadOn();
   }
 
-  // The caller of the next methods holds mutex_.
-
-  void FailLocked(const absl::Status& status) {
+  void FailLocked(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!closing_) {
       if (absl::IsNotFound(status) || absl::IsUnauthenticated(status) ||
           absl::IsInvalidArgument(status)) {
@@ -111,28 +111,29 @@ class ProxyCall final : public ProxyLink,
     WriteNext();
   }
 
-  void Hello(const v1::Hello& hello) {
+  void Hello(const v1::Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!run_id_.empty()) {
       return FailLocked(
           absl::InvalidArgumentError("expected one hello, found a second one"));
     }
     run_id_ = hello.run_id();
     runs_->Link(hello, shared_from_this(),
-                [self = shared_from_this()](const absl::Status& linked) {
+                [self = shared_from_this(),
+                 run_id = run_id_](const absl::Status& linked) {
                   if (!linked.ok()) return self->Fail(linked);
                   // After the batches of the run's earlier links.
                   self->store_->Post(
                       [](Database&) { return absl::OkStatus(); },
-                      [self](const absl::Status& committed) {
+                      [self, run_id](const absl::Status& committed) {
                         if (!committed.ok()) return self->Fail(committed);
-                        self->hub_->Read([self](EventReader& reader) {
-                          self->Welcome(reader);
+                        self->hub_->Read([self, run_id](EventReader& reader) {
+                          self->Welcome(run_id, reader);
                         });
                       });
                 });
   }
 
-  void Append(v1::EventBatch* batch) {
+  void Append(v1::EventBatch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (batch->run_id() != run_id_) {
       return FailLocked(absl::InvalidArgumentError(
           absl::StrCat("expected batches of run '", run_id_,
@@ -148,7 +149,7 @@ class ProxyCall final : public ProxyLink,
         }));
     store_->Append(owned, [self = shared_from_this(), end = owned->end()](
                               const absl::StatusOr<Appended>& appended) {
-      const std::lock_guard lock(self->mutex_);
+      absl::MutexLock lock(&self->mutex_);
       --self->on_their_way_;
       if (!appended.ok()) return self->FailLocked(appended.status());
       self->durable_ = end;
@@ -157,7 +158,7 @@ class ProxyCall final : public ProxyLink,
     });
   }
 
-  void ReadOn() {
+  void ReadOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || reading_ || closing_ || run_id_.empty()) return;
     if (on_their_way_ > 0 &&
         (on_their_way_ >= kLinkWindow || !store_->HasRoom())) {
@@ -167,7 +168,7 @@ class ProxyCall final : public ProxyLink,
     reactor_->StartRead(&message_);
   }
 
-  void WriteNext() {
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || finished_ || writing_) return;
     answer_.Clear();
     if (welcome_.has_value()) {
@@ -185,7 +186,7 @@ class ProxyCall final : public ProxyLink,
     reactor_->StartWrite(&answer_);
   }
 
-  void FinishIfOver() {
+  void FinishIfOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || finished_ || !closing_ || writing_) return;
     // gRPC ends a read in progress.
     finished_ = true;
@@ -196,22 +197,24 @@ class ProxyCall final : public ProxyLink,
   EventStore* const store_;
   WatchHub* const hub_;
 
-  std::mutex mutex_;            // guards all that follows
-  Reactor* reactor_ = nullptr;  // until gRPC has finished with it
-  v1::FromProxy message_;       // the message in the read
-  v1::ToProxy answer_;          // the message in the write
-  std::string run_id_;
-  bool reading_ = true;
-  bool writing_ = false;
-  bool closing_ = false;  // no more reads; pending answers are still written
-  bool finished_ = false;
-  int on_their_way_ = 0;
+  absl::Mutex mutex_;
+  // Until gRPC has finished with it.
+  Reactor* reactor_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  v1::FromProxy message_ ABSL_GUARDED_BY(mutex_);  // in the read
+  v1::ToProxy answer_ ABSL_GUARDED_BY(mutex_);     // in the write
+  std::string run_id_ ABSL_GUARDED_BY(mutex_);
+  bool reading_ ABSL_GUARDED_BY(mutex_) = true;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // No more reads; pending answers are still written.
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  int on_their_way_ ABSL_GUARDED_BY(mutex_) = 0;
   // Pending answers, in this order.
-  std::optional<v1::Position> welcome_;
-  std::optional<v1::Position> durable_;
-  bool recorded_ = false;
-  std::optional<std::string> refused_;
-  absl::Status end_;  // the call's result
+  std::optional<v1::Position> welcome_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::Position> durable_ ABSL_GUARDED_BY(mutex_);
+  bool recorded_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<std::string> refused_ ABSL_GUARDED_BY(mutex_);
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // the call's result
 };
 
 // gRPC's reactor of the call; lives until OnDone.
@@ -240,7 +243,7 @@ class Adapter final : public Reactor {
 };
 
 Reactor* ProxyCall::Start() {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   reactor_ = new Adapter(shared_from_this());
   reactor_->StartRead(&message_);
   return reactor_;

@@ -16,12 +16,13 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "program/grpc/reactor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
@@ -53,7 +54,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
                                                         : Stream::kEpisodes;
 
   void OnReadDone(bool ok) override {
-    TakeTurn([this, ok] {
+    TakeTurn([this, ok]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       reading_ = false;
       if (finished_) return;
       if (!ok) {
@@ -71,8 +72,9 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   // call. After the call's end no member is used.
   template <typename Change>
   void TakeTurn(Change change) {
+    absl::Status failed;
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       change();
       if (finished_) return;
       const bool idle = on_their_way_ == 0;
@@ -86,15 +88,14 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
         this->StartRead(&message_);
         return;
       }
+      failed = failed_;
     }
     // gRPC ends a read in progress. Messages sent before the client's end or
     // death are kept.
-    this->Finish(ToGrpc(failed_));
+    this->Finish(ToGrpc(failed));
   }
 
-  // The caller of the next methods holds mutex_.
-
-  absl::Status Check() {
+  absl::Status Check() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (message_.run_id().empty()) {
       return absl::InvalidArgumentError(
           "run_id: expected that of a run, found it empty");
@@ -117,7 +118,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
 
   // Adds the message to the batch, and appends the batch if none is in
   // progress.
-  void Take() {
+  void Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     run_id_ = message_.run_id();
     // The store numbers events per worker, so a batch has one worker.
     if (batch_ != nullptr && batch_->worker_id() != message_.worker_id()) {
@@ -141,7 +142,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   // Appends the batch if the supervisor admits it; the run may have ended. The
   // append happens on the supervisor's thread, so the batch is durable before a
   // later end of the run.
-  void Append() {
+  void Append() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ++on_their_way_;
     batch_bytes_ = 0;
     runs_->Admit(
@@ -156,7 +157,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
 
   // Called without mutex_, on the supervisor's thread or the store's.
   void Answered(const absl::StatusOr<Appended>& appended) {
-    TakeTurn([this, &appended] {
+    TakeTurn([this, &appended]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       --on_their_way_;
       if (appended.ok()) {
         response_->set_accepted(response_->accepted() +
@@ -176,15 +177,16 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   EventStore* const store_;
   Message message_;  // the message in the read
 
-  std::mutex mutex_;  // guards what follows
-  std::string run_id_;
-  std::shared_ptr<v1::EventBatch> batch_;
-  size_t batch_bytes_ = 0;
-  int on_their_way_ = 0;
-  bool reading_ = true;
-  bool ended_ = false;  // the client has ended or died
-  bool finished_ = false;
-  absl::Status failed_;  // the first error
+  absl::Mutex mutex_;
+  std::string run_id_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<v1::EventBatch> batch_ ABSL_GUARDED_BY(mutex_);
+  size_t batch_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int on_their_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = true;
+  // The client has ended or died.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failed_ ABSL_GUARDED_BY(mutex_);  // the first error
 };
 
 }  // namespace tandem::slow_lane

@@ -16,14 +16,15 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "program/grpc/reactor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
@@ -61,7 +62,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   // `block` owns the `messages`; there is at least one.
   void Write(std::shared_ptr<const void> block,
              std::vector<const Message*> messages) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     block_ = std::move(block);
     messages_ = std::move(messages);
     next_ = 0;
@@ -72,7 +73,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   // Ends the call after a write in progress.
   void FinishWith(const absl::Status& status) {
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       if (writing_) {
         end_ = status;
         return;
@@ -91,7 +92,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   void OnWriteDone(bool ok) final {
     std::optional<absl::Status> end;
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       if (ok && next_ < messages_.size() && !end_.has_value()) {
         return WriteNext();
       }
@@ -109,13 +110,13 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   void OnDone() final {
     TakeOver(this);
     // After this lock, all other calls have ended, also for ThreadSanitizer.
-    mutex_.lock();
-    mutex_.unlock();
+    mutex_.Lock();
+    mutex_.Unlock();
     delete this;
   }
 
-  // Called with the lock: gRPC calls no function of this class from StartWrite.
-  void WriteNext() {
+  // gRPC calls no function of this class from StartWrite.
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Message* const message = messages_[next_++];
     grpc::WriteOptions options;
     // The next messages follow at once: gRPC combines them, up to 64 KiB, for
@@ -126,14 +127,14 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
     this->StartWrite(message, options);
   }
 
-  std::mutex mutex_;  // guards what follows
+  absl::Mutex mutex_;
   // The current block.
-  std::shared_ptr<const void> block_;
-  std::vector<const Message*> messages_;
-  size_t next_ = 0;
-  bool begun_ = false;  // a write has begun
-  bool writing_ = false;
-  std::optional<absl::Status> end_;
+  std::shared_ptr<const void> block_ ABSL_GUARDED_BY(mutex_);
+  std::vector<const Message*> messages_ ABSL_GUARDED_BY(mutex_);
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // a write has begun
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
 // StreamRunSteps, StreamRunEpisodes, StreamEvents: `Message` is RunStep,

@@ -20,12 +20,13 @@
 #include <grpcpp/support/sync_stream.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "base/os/unique_fd.h"
 #include "schema/protos/slow_lane.grpc.pb.h"
 
@@ -81,9 +82,9 @@ class DaemonLink {
   std::unique_ptr<Stream> stream_;
   std::thread reader_;
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::vector<v1::ToProxy> answers_;
-  bool broken_ = true;
+  mutable absl::Mutex mutex_;
+  std::vector<v1::ToProxy> answers_ ABSL_GUARDED_BY(mutex_);
+  bool broken_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
 }  // namespace tandem::slow_lane

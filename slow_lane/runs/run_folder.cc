@@ -311,7 +311,8 @@ FolderSweeper::FolderSweeper(absl::string_view data_dir)
     : runs_(absl::StrCat(data_dir, "/runs")),
       thread_([this](const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
-        // Not wait: see base/await.h.
+        // Not wait: that symbol of GCC 12's library is missing on systems with
+        // GCC 11, such as RHEL 9. wait_for uses only the C library.
         const auto is_wanted = [&] {
           while (!stop.stop_requested()) {
             if (wake_.wait_for(lock, stop, std::chrono::hours(1),

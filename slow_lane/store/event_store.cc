@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "base/await.h"
+#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "slow_lane/store/event_columns.h"
 #include "slow_lane/store/run_table.h"
@@ -119,15 +119,15 @@ EventStore::EventStore(std::unique_ptr<Database> database,
 EventStore::~EventStore() {
   Close();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ending_ = true;
-    wake_.notify_one();
+    wake_.Signal();
   }
   thread_.join();
 }
 
 void EventStore::SetListener(Listener listener) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   listener_ = std::move(listener);
 }
 
@@ -164,7 +164,7 @@ void EventStore::DeleteRun(const std::string& run_id, Done done) {
 
 void EventStore::Enqueue(Item item) {
   item.queued_at_ns = MonotonicNanos();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (closing_) {
     item.result = Closed();
     late_.push_back(std::move(item));
@@ -172,7 +172,7 @@ void EventStore::Enqueue(Item item) {
     queued_bytes_ += item.bytes;
     queue_.push_back(std::move(item));
   }
-  wake_.notify_one();
+  wake_.Signal();
 }
 
 bool EventStore::HasRoom() const {
@@ -180,12 +180,12 @@ bool EventStore::HasRoom() const {
 }
 
 size_t EventStore::queued_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return queued_bytes_;
 }
 
 double EventStore::oldest_queued_secs() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return OldestQueuedSecs();
 }
 
@@ -198,7 +198,7 @@ double EventStore::OldestQueuedSecs() const {
 }
 
 absl::Status EventStore::state() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (closing_) return Closed();
   const double waiting_secs = OldestQueuedSecs();
   if (!state_.ok() || waiting_secs < options_.slow_secs) return state_;
@@ -210,21 +210,21 @@ absl::Status EventStore::state() const {
 }
 
 bool EventStore::IsClosing() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return closing_;
 }
 
 bool EventStore::MustStop() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return closing_ && close_deadline_.PassedAt(MonotonicNanos());
 }
 
 void EventStore::Close() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (!closing_) close_deadline_ = Deadline::After(options_.close_secs);
   closing_ = true;
-  wake_.notify_one();
-  Await(closed_wake_, lock, [this] { return closed_; });
+  wake_.Signal();
+  while (!closed_) closed_wake_.Wait(&mutex_);
 }
 
 void EventStore::Run() {
@@ -244,25 +244,26 @@ void EventStore::Run() {
 }
 
 void EventStore::AnswerLate() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  mutex_.Lock();
   closed_ = true;
-  closed_wake_.notify_all();
+  closed_wake_.SignalAll();
   while (true) {
-    Await(wake_, lock, [this] { return ending_ || !late_.empty(); });
-    if (late_.empty()) return;
+    while (!ending_ && late_.empty()) wake_.Wait(&mutex_);
+    if (late_.empty()) break;
     std::deque<Item> late;
     late.swap(late_);
-    lock.unlock();
+    mutex_.Unlock();
     for (Item& item : late) item.done(item.result);
-    lock.lock();
+    mutex_.Lock();
   }
+  mutex_.Unlock();
 }
 
 std::vector<EventStore::Item> EventStore::TakeItems() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (closing_) leftovers_ = false;  // left for the next start
   if (!leftovers_) {
-    Await(wake_, lock, [this] { return closing_ || !queue_.empty(); });
+    while (!closing_ && queue_.empty()) wake_.Wait(&mutex_);
   }
   std::vector<Item> items;
   size_t bytes = 0;
@@ -302,7 +303,7 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
     // After a failed commit, later batches must fail, too. Otherwise the failed
     // ones would count as repeats when they are sent again.
     absl::Status status = given_up_.ok() ? CommitAll(items) : given_up_;
-    std::unique_lock<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     state_ = status;
     if (status.ok()) break;
     if (last_try) {
@@ -310,12 +311,13 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
       for (Item& item : *items) item.result = status;
       break;
     }
-    wake_.wait_for(lock, std::chrono::duration<double>(options_.retry_secs),
-                   [this] { return closing_; });
+    const absl::Time retry = absl::Now() + absl::Seconds(options_.retry_secs);
+    while (!closing_ && !wake_.WaitWithDeadline(&mutex_, retry)) {
+    }
   }
   {
     // Releases the memory first: an answered caller may send more.
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     for (const Item& item : *items) queued_bytes_ -= item.bytes;
     committing_since_ns_.reset();
   }

@@ -33,21 +33,21 @@
 #ifndef TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
 #define TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/store/batch_writer.h"
@@ -165,7 +165,7 @@ class EventStore {
 
   EventStore(std::unique_ptr<Database> database, const Options& options);
   void Enqueue(Item item);
-  double OldestQueuedSecs() const;  // with mutex_ held
+  double OldestQueuedSecs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsClosing() const;
   // Whether Close was called and its time is over.
   bool MustStop() const;
@@ -208,20 +208,22 @@ class EventStore {
   absl::Status given_up_;  // closing, and the error of the last try
   Listener listener_;      // set before the first batch
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  // Guarded by mutex_.
-  std::deque<Item> queue_;
-  size_t queued_bytes_ = 0;  // of the queue, and of items being committed
+  mutable absl::Mutex mutex_;
+  absl::CondVar wake_;
+  std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
+  // Of the queue, and of items being committed.
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // The time of the first item being committed; empty between transactions.
-  std::optional<int64_t> committing_since_ns_;
-  absl::Status state_;
-  bool closing_ = false;
-  Deadline close_deadline_ = Deadline::Infinite();  // once closing_
-  bool closed_ = false;
-  bool ending_ = false;    // the destructor has begun
-  std::deque<Item> late_;  // items after Close
-  std::condition_variable closed_wake_;
+  std::optional<int64_t> committing_since_ns_ ABSL_GUARDED_BY(mutex_);
+  absl::Status state_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  // Once closing_.
+  Deadline close_deadline_ ABSL_GUARDED_BY(mutex_) = Deadline::Infinite();
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  // The destructor has begun.
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Item> late_ ABSL_GUARDED_BY(mutex_);  // items after Close
+  absl::CondVar closed_wake_;
 
   std::thread thread_;
 };

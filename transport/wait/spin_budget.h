@@ -3,9 +3,9 @@
 // Data flow: outcomes of past waits -> nanoseconds to spin in the next wait.
 // docs/waiting.md gives the reasons and the measurements.
 //
-// A wait spins for as long as sleeps have lasted, plus the credit. An answer
+// A wait spins for as long as sleeps have lasted, plus the saving. An answer
 // that comes sooner than a sleep would have brought it adds the difference to
-// the credit. So all waits together take at most twice what sleeping takes.
+// the saving. So all waits together take at most twice what sleeping takes.
 //
 //  state     a wait                               left when
 //  spins     spins; after kLongWaitsToSleep long  kMissesToSleep misses in a
@@ -36,7 +36,7 @@ class SpinBudget {
   // sides that run.
   static constexpr int64_t kShortestNs = 4'000;
   // How long a preempted peer is away: 3 to 16 ms were measured.
-  static constexpr int64_t kMostCreditNs = 16'000'000;
+  static constexpr int64_t kMostSavingNs = 16'000'000;
   // Two sides on one core, of which each sleeps in turn, stay there: the
   // scheduler sees one runnable process. Two that spin are two, and it migrates
   // one after 79 to 117 ms (measured). A loan lasts for that.
@@ -47,18 +47,18 @@ class SpinBudget {
   // share their cores with a busy process, each of which is preempted in turn.
   static constexpr int64_t kLoanedSleepNs = 2'500;
 
-  SpinBudget() : SpinBudget(kLongestNs, kMostCreditNs) {}
-  // No wait spins for more than `longest_ns` + `most_credit_ns`.
-  SpinBudget(int64_t longest_ns, int64_t most_credit_ns)
+  SpinBudget() : SpinBudget(kLongestNs, kMostSavingNs) {}
+  // No wait spins for more than `longest_ns` + `most_saving_ns`.
+  SpinBudget(int64_t longest_ns, int64_t most_saving_ns)
       : longest_ns_(longest_ns),
-        most_credit_ns_(most_credit_ns),
+        most_saving_ns_(most_saving_ns),
         sleep_ns_(longest_ns) {}
 
   // Nanoseconds to spin now; 0: sleep at once.
   int64_t ForThisWait() {
     if (spins_) {
       if (long_waits_ < kLongWaitsToSleep) {
-        return SleepNs() + std::min(credit_ns_, kMostCreditNs);
+        return SleepNs() + std::min(saving_ns_, kMostSavingNs);
       }
       long_waits_ = 0;
       return 0;
@@ -81,14 +81,14 @@ class SpinBudget {
     // Stops at the limit: a counter that is never reset does not wrap.
     long_waits_ =
         spun_ns > kLongNs ? std::min(long_waits_ + 1, kLongWaitsToSleep) : 0;
-    // A loan is more than the most credit, and is only spent.
-    const int64_t most = std::max(credit_ns_, most_credit_ns_);
-    credit_ns_ = std::clamp<int64_t>(credit_ns_ + sleep_ns_ - spun_ns, 0, most);
+    // A loan is more than the greatest saving, and is only spent.
+    const int64_t most = std::max(saving_ns_, most_saving_ns_);
+    saving_ns_ = std::clamp<int64_t>(saving_ns_ + sleep_ns_ - spun_ns, 0, most);
   }
 
   // It did not while the wait spun. Returns whether a loan is due.
   bool Miss() {
-    credit_ns_ = 0;
+    saving_ns_ = 0;
     if (spins_) {
       if (++misses_ < kMissesToSleep) return false;
       spins_ = false;
@@ -101,10 +101,10 @@ class SpinBudget {
     return sleep_ns_ < kLoanedSleepNs && slept_ns_ >= kSleptPerLoanNs;
   }
 
-  // Spins on credit from the next wait on, after a Miss that returned true.
+  // Spins on the saving from the next wait on, after a Miss that returned true.
   void TakeLoan() {
     slept_ns_ = 0;
-    credit_ns_ = kLoanNs;
+    saving_ns_ = kLoanNs;
     spins_ = true;
   }
 
@@ -129,10 +129,10 @@ class SpinBudget {
   int64_t SleepNs() const { return std::max(sleep_ns_, kShortestNs); }
 
   int64_t longest_ns_;
-  int64_t most_credit_ns_;
+  int64_t most_saving_ns_;
   bool spins_ = true;
   int64_t sleep_ns_;  // mean length of the last waits that slept at once
-  int64_t credit_ns_ = 0;
+  int64_t saving_ns_ = 0;
   int64_t slept_ns_ = kSleptPerLoanNs;  // since the last loan
   int long_waits_ = 0;                  // in a row
   int misses_ = 0;                      // in a row

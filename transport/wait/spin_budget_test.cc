@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-constexpr int64_t kMost = SpinBudget::kMostCreditNs;
+constexpr int64_t kMost = SpinBudget::kMostSavingNs;
 
 // Simulates a wait whose answer comes after `spin_ns` if the side spins, and
 // after `sleep_ns` if it sleeps at once. Returns whether it slept at once.
@@ -77,7 +77,7 @@ TEST(SpinBudget, SpinsForAsLongAsSleepsHaveLasted) {
   EXPECT_NEAR(static_cast<double>(budget.ForThisWait()), 60'000, 10);
 }
 
-TEST(SpinBudget, SpinsForTheLongestTimeAtMostWithoutCredit) {
+TEST(SpinBudget, SpinsForTheLongestTimeAtMostWithoutASaving) {
   SpinBudget budget = AsleepFor(1'000'000'000);
   WaitsUntilProbe(budget);
   EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
@@ -89,7 +89,7 @@ TEST(SpinBudget, SpinsForTheShortestTimeAtLeast) {
   EXPECT_EQ(budget.ForThisWait(), SpinBudget::kShortestNs);
 }
 
-TEST(SpinBudget, AnswerSoonerThanASleepAddsTheDifferenceToTheCredit) {
+TEST(SpinBudget, AnswerSoonerThanASleepAddsTheDifferenceToTheSaving) {
   SpinBudget budget;
   budget.Hit(100'000);
   EXPECT_EQ(budget.ForThisWait(), 2 * SpinBudget::kLongestNs - 100'000);
@@ -102,21 +102,21 @@ TEST(SpinBudget, ALaterAnswerSpendsTheDifference) {
   EXPECT_EQ(budget.ForThisWait(), 2 * SpinBudget::kLongestNs - 1'000);
 }
 
-TEST(SpinBudget, CreditEndsAtItsLimit) {
+TEST(SpinBudget, SavingEndsAtItsLimit) {
   SpinBudget budget;
   for (int i = 0; i < 1000; ++i) budget.Hit(0);
   EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs + kMost);
 }
 
-TEST(SpinBudget, AMissEndsTheCredit) {
+TEST(SpinBudget, AMissEndsTheSaving) {
   SpinBudget budget;
   budget.Hit(0);
   budget.Miss();
   EXPECT_EQ(budget.ForThisWait(), SpinBudget::kLongestNs);
 }
 
-TEST(SpinBudget, WithoutCreditNoSpinIsLongerThanTheLongest) {
-  SpinBudget budget(50'000, /*most_credit_ns=*/0);
+TEST(SpinBudget, WithoutASavingNoSpinIsLongerThanTheLongest) {
+  SpinBudget budget(50'000, /*most_saving_ns=*/0);
   for (int i = 0; i < 1000; ++i) budget.Hit(0);
   EXPECT_EQ(budget.ForThisWait(), 50'000);
 }
@@ -217,7 +217,7 @@ TEST(SpinBudget, NoLoanIsDueWhereSleepsAreLonger) {
   EXPECT_FALSE(LoanIsDue(budget));
 }
 
-TEST(SpinBudget, LoanLastsForItsTimeInTurnsOfTheMostCredit) {
+TEST(SpinBudget, LoanLastsForItsTimeInTurnsOfTheMostSaving) {
   SpinBudget budget = AsleepFor(2'000);
   ASSERT_TRUE(LoanIsDue(budget));
   budget.TakeLoan();

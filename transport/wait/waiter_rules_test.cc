@@ -169,7 +169,7 @@ TEST_F(WaitingRules, SpinsOnALoanWhereTheSchedulerMayMigrateASide) {
       longest_spin_ns =
           std::max(longest_spin_ns, FakeMachine::slept_from_ns - start_ns);
     }
-    EXPECT_EQ(longest_spin_ns > SpinBudget::kMostCreditNs, may_migrate);
+    EXPECT_EQ(longest_spin_ns > SpinBudget::kMostSavingNs, may_migrate);
   }
 }
 
