@@ -9,7 +9,6 @@
 #include <iostream>
 
 #include "absl/synchronization/mutex.h"
-#include "base/clock.h"
 
 namespace tandem {
 namespace {
@@ -28,8 +27,10 @@ UniqueFd OrAbort(int fd, const char* what) {
 
 }  // namespace
 
-EventLoop::EventLoop(const std::string& name)
-    : epoll_(OrAbort(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+EventLoop::EventLoop(const std::string& name,
+                     std::function<int64_t()> now_ns)
+    : now_ns_(std::move(now_ns)),
+      epoll_(OrAbort(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       wake_(OrAbort(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
   epoll_event event = {.events = EPOLLIN, .data = {.u64 = kWake}};
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
@@ -50,7 +51,7 @@ void EventLoop::Post(Task task) {
 }
 
 EventLoop::TimerId EventLoop::After(absl::Duration delay, Task task) {
-  const TimerId timer = {MonotonicNanos() + absl::ToInt64Nanoseconds(delay),
+  const TimerId timer = {now_ns_() + absl::ToInt64Nanoseconds(delay),
                          ++last_timer_};
   timers_.emplace(timer, std::move(task));
   return timer;
@@ -100,7 +101,7 @@ void EventLoop::Stop() {
 int EventLoop::RunTimers() {
   while (!timers_.empty()) {
     const auto first = timers_.begin();
-    const int64_t wait_ns = first->first.first - MonotonicNanos();
+    const int64_t wait_ns = first->first.first - now_ns_();
     // Rounded up: a wait of 0 ms would spin until the timer is due.
     if (wait_ns > 0) {
       return static_cast<int>(std::min<int64_t>(wait_ns / 1'000'000 + 1, 1000));

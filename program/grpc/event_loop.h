@@ -13,6 +13,7 @@
 #define TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
@@ -23,6 +24,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/os/unique_fd.h"
 
 namespace tandem {
@@ -35,8 +37,10 @@ class EventLoop {
   using Task = absl::AnyInvocable<void()>;
   using TimerId = std::pair<int64_t, uint64_t>;
 
-  // Starts the thread, named `name` (at most 15 bytes) for ps and gdb.
-  explicit EventLoop(const std::string& name);
+  // Starts the thread, named `name` (at most 15 bytes) for ps and gdb. `now_ns`
+  // is the timers' clock: a test's own runs them at the next task.
+  explicit EventLoop(const std::string& name,
+                     std::function<int64_t()> now_ns = &MonotonicNanos);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
@@ -44,7 +48,7 @@ class EventLoop {
   // Runs `task` after all earlier posted tasks. Never blocks.
   void Post(Task task);
 
-  // Runs `task` once, `delay` from now by the monotonic clock.
+  // Runs `task` once, `delay` from now.
   TimerId After(absl::Duration delay, Task task);
   // Has no effect on a timer that has run.
   void Cancel(TimerId timer);
@@ -69,6 +73,7 @@ class EventLoop {
   int RunTimers();
   void RunPosted();
 
+  const std::function<int64_t()> now_ns_;
   const UniqueFd epoll_;
   const UniqueFd wake_;  // an eventfd
   absl::Mutex mutex_;

@@ -1,6 +1,5 @@
 """After CancelRun's answer no process of the run is alive, for any behaviour of the processes."""
 
-import concurrent.futures
 import os
 import random
 import shutil
@@ -156,22 +155,6 @@ def test_cancel_right_after_submit_ends_the_run(lane: Lane) -> None:
         # The cancel may come before the start, or between opening the file and writing it; no run starts twice.
         assert not ran.exists() or ran.read_text("utf-8") in ("", "x")
     assert lane.workers() == []
-
-
-def test_two_cancels_at_once_are_both_answered_afterwards(lane: Lane) -> None:
-    """A cancel of an ended run is answered as well."""
-    run_id = lane.run(_DEAF)
-    lane.wait_for(run_id, EXEC)
-
-    def cancel() -> list[int]:
-        lane.cancel(run_id)
-        return lane.workers()
-
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        cancels = [pool.submit(cancel) for _ in range(2)]
-        assert [each.result(DEADLINE_SECS) for each in cancels] == [[], []]
-    assert cancel() == []
-    assert lane.record(run_id).status == TERM
 
 
 @pytest.mark.parametrize("with_proxy", [False, True])

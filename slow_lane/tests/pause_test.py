@@ -8,7 +8,6 @@ import concurrent.futures
 import os
 import queue
 import signal
-import time
 from typing import Any
 
 import grpc
@@ -20,14 +19,11 @@ from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, 
 from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     PAUSE,
-    TERM,
     Lane,
     lane_fixture,
     watchdog,
 )
 from tools.testing import pytest_main
-
-_ANSWER_LIMIT_SECS = 5.0  # RunPauses::kAnswerLimit
 
 
 class _Ear:
@@ -84,13 +80,11 @@ def test_a_worker_is_stopped_after_its_answer(lane: Lane) -> None:
     run_id, pid = _running(lane)
     ear = _Ear(lane, run_id)
     assert ear.hears() == "resume"  # the state when it begins to listen
-    start = time.monotonic()
     paused = _control(lane, run_id, pause=True)
     assert ear.hears() == "pause"
     assert not paused.done() and process_state(pid) != "T" and lane.record(run_id).status == EXEC
     ear.send(pause=True)
     paused.result(DEADLINE_SECS)
-    assert time.monotonic() - start < _ANSWER_LIMIT_SECS
     await_stopped(pid)
     assert lane.record(run_id).status == PAUSE
     _control(lane, run_id, resume=True).result(DEADLINE_SECS)
@@ -102,42 +96,6 @@ def test_a_worker_is_stopped_after_its_answer(lane: Lane) -> None:
     ear.send(pause=True)
     again.result(DEADLINE_SECS)
     ear.close()
-
-
-def test_a_worker_that_does_not_answer_is_stopped_after_five_seconds(lane: Lane) -> None:
-    """A second pause meanwhile waits for the first."""
-    run_id, pid = _running(lane)
-    ear = _Ear(lane, run_id)
-    assert ear.hears() == "resume"
-    start = time.monotonic()
-    paused = _control(lane, run_id, pause=True)
-    assert ear.hears() == "pause"
-    second = _control(lane, run_id, pause=True)
-    paused.result(DEADLINE_SECS)
-    second.result(DEADLINE_SECS)
-    assert time.monotonic() - start >= _ANSWER_LIMIT_SECS
-    await_stopped(pid)
-    assert lane.record(run_id).status == PAUSE
-    _control(lane, run_id, resume=True).result(DEADLINE_SECS)
-    assert ear.hears() == "resume"
-    ear.close()
-
-
-def test_all_workers_that_support_pauses_are_told(lane: Lane) -> None:
-    """The daemon waits for each, but not for one whose stream has ended."""
-    run_id, pid = _running(lane)
-    one, other, third = (_Ear(lane, run_id, name) for name in ("one", "other", "third"))
-    assert [ear.hears() for ear in (one, other, third)] == ["resume"] * 3
-    start = time.monotonic()
-    paused = _control(lane, run_id, pause=True)
-    assert [ear.hears() for ear in (one, other, third)] == ["pause"] * 3
-    one.send(pause=True)
-    third.close()
-    assert lane.record(run_id).status == EXEC and process_state(pid) != "T"
-    other.send(pause=True)
-    paused.result(DEADLINE_SECS)
-    assert time.monotonic() - start < _ANSWER_LIMIT_SECS
-    await_stopped(pid)
 
 
 def test_a_newer_stream_of_a_worker_replaces_its_earlier_one(lane: Lane) -> None:
@@ -157,22 +115,15 @@ def test_a_newer_stream_of_a_worker_replaces_its_earlier_one(lane: Lane) -> None
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-@pytest.mark.parametrize("cancelled", [False, True])
-def test_a_run_that_ends_during_the_wait_is_not_paused(lane: Lane, cancelled: bool) -> None:
-    """The process dies, or a client cancels the run: at once, before the worker answers."""
+def test_a_run_that_ends_during_the_wait_is_not_paused(lane: Lane) -> None:
+    """The process dies: at once, before the worker answers."""
     run_id, pid = _running(lane)
     ear = _Ear(lane, run_id)
     assert ear.hears() == "resume"
     paused = _control(lane, run_id, pause=True)
     assert ear.hears() == "pause"
-    start = time.monotonic()
-    if cancelled:
-        lane.cancel(run_id)
-        assert lane.record(run_id).status == TERM
-    else:
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: lane.record(run_id).status == trainer.RUN_STATUS_FAULT, "the run to fail")
-    assert time.monotonic() - start < _ANSWER_LIMIT_SECS
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: lane.record(run_id).status == trainer.RUN_STATUS_FAULT, "the run to fail")
     ear.close()
     assert _code(paused) is grpc.StatusCode.FAILED_PRECONDITION
 
