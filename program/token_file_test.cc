@@ -35,7 +35,7 @@ std::string Repeated(const std::string& text, size_t times) {
   return repeated;
 }
 
-// slow_lane/tests/token_file_test.py reads the same samples.
+// slow_lane/testing/token_file_test.py reads the same samples.
 TEST_F(TokenFileTest, TakesAndRefusesTheTablesSamples) {
   std::ifstream file("program/testdata/tokens.json");
   const nlohmann::json samples = nlohmann::json::parse(file);

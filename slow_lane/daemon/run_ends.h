@@ -21,7 +21,7 @@
 //   ending   `ending`             -            -> final       -
 //   drained  `end_reason`, and    -            -> final       -
 //            no process is left
-//   final    TERM or FAULT        -            tells the      -
+//   final    TERM or FAULT        -            answers the    -
 //                                              proxy
 //
 // A run is drained when its last process has ended: its last events may be

@@ -9,7 +9,7 @@ Within one of these, too, the folders never depend on one another in circles; te
 The five on top never depend on one another, except that one may take another's binary as `data` (packaging, tests),
 or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. Only the extension
 module for engines in Python uses engine_adapter (docs/decisions/0050-engines-in-python.md). slow_lane/client_py
-stands on client_py, which packs it into the wheel. No layer depends on tests/ or tools/, nor on tests and queries of
+stands on client_py, which packs it into the wheel. No layer depends on tests/ or tools/, nor on the tests of
 slow_lane, except that test rules may use //tools/testing and //transport/testing. Each layer may use the files
 of the root folder, such as the licence. A folder that is not in the table is a problem: its place among the layers has
 to be decided first.
@@ -47,7 +47,7 @@ _BELOW[_LANE_PYTHON] = _BELOW["client_py"] | {"client_py"}
 _INSTALLED = "//sdk:installed"
 _ENGINE_MODULE = "//client_py/tandem:_engine.so"
 
-_SEE_EVERYTHING = ("tests", "tools", "slow_lane/tests", "slow_lane/queries")
+_SEE_EVERYTHING = ("tests", "tools", "slow_lane/testing")
 _WITHIN = (_ENGINE_BINDINGS, _LANE_PYTHON, *_SEE_EVERYTHING)  # layers that are folders of another
 _TESTING = ("//tools/testing:", "//transport/testing:")
 # tools/build/targets.bzl adds them to all targets.

@@ -45,10 +45,10 @@ with_page() {
 with_queries() {
   local python
   python="$(tools/extra_env queries)"
-  build //slow_lane/queries:two_runs
+  build //slow_lane/testing/queries:two_runs
   # In the runfiles, where the program finds the daemon.
-  (cd bazel-bin/slow_lane/queries/two_runs.runfiles/tandem && ../../two_runs "${scratch}")
-  "${python}" slow_lane/queries/recipes.py slow_lane/docs/telemetry_queries.md "${scratch}"
+  (cd bazel-bin/slow_lane/testing/queries/two_runs.runfiles/tandem && ../../two_runs "${scratch}")
+  "${python}" slow_lane/testing/queries/recipes.py slow_lane/docs/telemetry_queries.md "${scratch}"
 }
 
 with_ray() {

@@ -19,7 +19,7 @@ def _config(*words: str, folder: str = "/home/me") -> Any:
 
 
 def test_config_has_each_given_option() -> None:
-    """Absent options are left to the daemon's defaults, which slow_lane/tests/tandemctl_test.py checks."""
+    """Absent options are left to the daemon's defaults, which slow_lane/testing/tandemctl_test.py checks."""
     flags = "--name ant --gpus 2 --env A=1 --env B= --env A=2 --max_steps 9 --max_duration 90m --step_stride 3"
     assert _config(*flags.split(), "--", "/bin/python", "train.py", "--seed", "3") == {
         "run_name": "ant",

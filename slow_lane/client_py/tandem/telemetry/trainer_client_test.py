@@ -149,7 +149,7 @@ def test_events_at_the_limits_are_stored(client: TrainerClient, shared_daemon: D
     with contextlib.closing(sqlite3.connect(f"file:{shared_daemon.table}?mode=ro", uri=True)) as table:
         ((reason,),) = table.execute("SELECT reason FROM malformed WHERE run_id = ?", (run_id,)).fetchall()
         shown = "SELECT episode_index, printf('%u', episode_index) FROM episodes WHERE run_id = ? AND seq_id = 2"
-        assert table.execute(shown, (run_id,)).fetchall() == [(-1, str(2**64 - 1))]  # slow_lane/docs/telemetry_queries.md
+        assert table.execute(shown, (run_id,)).fetchall() == [(-1, str(2**64 - 1))]  # as in telemetry_queries.md
     assert "at most 64 deep" in reason
 
 

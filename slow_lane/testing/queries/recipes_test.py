@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from slow_lane.testing.queries.recipes import CHECKS, Recipe, read_recipes, run_sql
+from slow_lane.testing.queries.two_runs import make_table
 from tandem.testing.daemons import running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from slow_lane.queries.recipes import CHECKS, Recipe, read_recipes, run_sql
-from slow_lane.queries.two_runs import make_table
 from tools.testing import pytest_main
 
 _RECIPES = read_recipes(Path("slow_lane/docs/telemetry_queries.md"))

@@ -22,16 +22,7 @@ import pytest
 
 from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import (
-    DEADLINE_SECS,
-    await_stopped,
-    await_worker,
-    process_state,
-    proxies_of,
-    run_config,
-    wait_until,
-)
-from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
+from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     FAULT,
     INIT,
@@ -42,6 +33,15 @@ from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
     lane_fixture,
     running_lane,
     watchdog,
+)
+from tandem.testing.daemons import (
+    DEADLINE_SECS,
+    await_stopped,
+    await_worker,
+    process_state,
+    proxies_of,
+    run_config,
+    wait_until,
 )
 from tools.testing import pytest_main
 

@@ -13,8 +13,7 @@ import grpc
 import pytest
 
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, wait_until
-from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
+from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     FAULT,
     PAUSE,
@@ -24,6 +23,7 @@ from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
     running_lane,
     watchdog,
 )
+from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, wait_until
 from tools.testing import pytest_main
 
 

@@ -1,6 +1,6 @@
 """Daemon, proxies, workers and watchers are killed and stopped at random while runs of all kinds start and end.
 
-The default duration is some seconds. `bazel test //slow_lane/tests:soak_test --test_env=SECONDS=600 --test_env=SEED=7
+The default duration is some seconds. `bazel test //slow_lane/testing:soak_test --test_env=SECONDS=600 --test_env=SEED=7
 --test_output=all` runs for ten minutes; the last line has the counts.
 """
 
@@ -29,8 +29,8 @@ from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
+from slow_lane.testing.printed_lines import check_table
 from tandem.testing.daemons import Daemon, proxies_of, run_config, wait_until
-from slow_lane.tests.printed_lines import check_table
 from tools.testing import pytest_main
 
 _SECONDS = float(os.environ.get("SECONDS", "12"))

@@ -22,9 +22,7 @@ import pytest
 import tandem
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
-from tandem.telemetry import TrainerClient
-from tandem.testing.daemons import DAEMON, DEADLINE_SECS, await_stopped, run_config, running_daemon, wait_until
-from slow_lane.tests.daemon_fixture import (
+from slow_lane.testing.daemon_fixture import (
     OTHER,
     Lane,
     lane_fixture,  # noqa: F401, a fixture
@@ -32,10 +30,12 @@ from slow_lane.tests.daemon_fixture import (
     running_lane,
     watchdog,  # noqa: F401, a fixture
 )
+from tandem.telemetry import TrainerClient
+from tandem.testing.daemons import DAEMON, DEADLINE_SECS, await_stopped, run_config, running_daemon, wait_until
 from tools.testing import pytest_main
 
 CTL = (sys.executable, "-m", "tandemctl")
-WITHOUT_OWNERS = Path("slow_lane/tests/without_socket_owners.py").absolute()
+WITHOUT_OWNERS = Path("slow_lane/testing/without_socket_owners.py").absolute()
 
 THIRD = OTHER + 1
 TOKEN = "0123456789abcdef-not-a-secret"

@@ -12,8 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tandem.testing.daemons import await_stopped
-from slow_lane.tests.tandemctl_fixture import (  # noqa: F401, one is a fixture
+from slow_lane.testing.tandemctl_fixture import (  # noqa: F401, one is a fixture
     CTL,
     DONE,
     FAILED,
@@ -23,6 +22,7 @@ from slow_lane.tests.tandemctl_fixture import (  # noqa: F401, one is a fixture
     CtlDaemon,
     daemon_fixture,
 )
+from tandem.testing.daemons import await_stopped
 from tools.testing import pytest_main
 
 

@@ -18,11 +18,11 @@ from PIL import Image
 
 import tandem
 from schema.protos import slow_lane_pb2 as slow_lane
+from slow_lane.testing.daemon_fixture import Lane, lane_fixture, watchdog  # noqa: F401, two are fixtures
+from slow_lane.testing.publish_pattern import pattern
+from slow_lane.testing.remote_runs import Remote
 from tandem.testing.daemons import DEADLINE_SECS, wait_until
 from tests.ray.hosts import TwoHosts, can_make_hosts
-from slow_lane.tests.daemon_fixture import Lane, lane_fixture, watchdog  # noqa: F401, two are fixtures
-from slow_lane.tests.publish_pattern import pattern
-from slow_lane.tests.remote_runs import Remote
 from tools.testing import pytest_main
 
 _PUBLISH = str(Path(__file__).with_name("publish_pattern.py").absolute())

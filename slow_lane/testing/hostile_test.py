@@ -22,8 +22,7 @@ import pytest
 
 from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import DEADLINE_SECS, run_config, wait_until
-from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
+from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     FAULT,
     TERM,
@@ -32,6 +31,7 @@ from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
     running_lane,
     watchdog,
 )
+from tandem.testing.daemons import DEADLINE_SECS, run_config, wait_until
 from tools.testing import pytest_main
 
 # A `put` that retries after a failed write, so that a full disk loses no line. A line may be written in
@@ -467,7 +467,7 @@ def test_jumping_clock_changes_nothing() -> None:
         clock = lane.scratch / "clock"
         clock.write_bytes(bytes(8))
         lane.environment = {
-            "LD_PRELOAD": str(Path("slow_lane/tests/shifted_clock.so").absolute()),
+            "LD_PRELOAD": str(Path("slow_lane/testing/shifted_clock.so").absolute()),
             "TANDEM_TEST_CLOCK": str(clock),
         }
         lane.start()

@@ -9,9 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tandem.testing.daemons import wait_until
-from tandem.testing.terminals import ENTER, LEAVE, Terminal, on_a_terminal
-from slow_lane.tests.tandemctl_fixture import (  # noqa: F401, one is a fixture
+from slow_lane.testing.tandemctl_fixture import (  # noqa: F401, one is a fixture
     CTL,
     DONE,
     FAILED,
@@ -23,6 +21,8 @@ from slow_lane.tests.tandemctl_fixture import (  # noqa: F401, one is a fixture
     read_until,
     running,
 )
+from tandem.testing.daemons import wait_until
+from tandem.testing.terminals import ENTER, LEAVE, Terminal, on_a_terminal
 from tools.testing import pytest_main
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from slow_lane.testing.printed_lines import check_table
+from slow_lane.testing.remote_runs import Remote
 from tandem.telemetry import RunStatus, WrongState
 from tandem.testing.daemons import DEADLINE_SECS, is_alive, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.ray.hosts import TwoHosts, can_make_hosts
-from slow_lane.tests.printed_lines import check_table
-from slow_lane.tests.remote_runs import Remote
 from tools.testing import pytest_main
 
 _CUT_SECS = float(os.environ.get("TANDEM_CUT_SECS", "4"))

@@ -78,9 +78,9 @@ def _grow_tree() -> None:
 
 def _publish(end: float) -> None:
     """Publishes numbered steps, and repeats each batch until the daemon acknowledges it."""
+    from slow_lane.testing.printed_lines import PUBLISHER
     from tandem.errors import TandemError
     from tandem.telemetry import Step, TrainerClient
-    from slow_lane.tests.printed_lines import PUBLISHER
 
     session = None
     last = 0

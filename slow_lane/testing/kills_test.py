@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from slow_lane.testing.printed_lines import check_table
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import Daemon, await_worker, is_alive, proxies_of, run_config, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from slow_lane.tests.printed_lines import check_table
 from tools.testing import pytest_main
 
 _SEEDS = int(os.environ.get("SEEDS", "3"))

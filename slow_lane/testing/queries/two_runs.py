@@ -7,9 +7,9 @@ import os
 import sys
 from pathlib import Path
 
+from slow_lane.testing.queries.recipes import RUNS
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import run_config, running_daemon
-from slow_lane.queries.recipes import RUNS
 
 _SCRIPT = Path("client_py/examples/train_with_telemetry.py")
 

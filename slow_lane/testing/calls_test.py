@@ -19,8 +19,7 @@ from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
 from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
-from tandem.testing.daemons import DEADLINE_SECS, is_alive, wait_until
-from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
+from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     FAULT,
     TERM,
@@ -29,6 +28,7 @@ from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
     running_lane,
     watchdog,
 )
+from tandem.testing.daemons import DEADLINE_SECS, is_alive, wait_until
 from tools.testing import pytest_main
 
 CTL = (sys.executable, "-m", "tandemctl")

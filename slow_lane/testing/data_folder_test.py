@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, running_daemon
-from slow_lane.tests.daemon_fixture import (
+from slow_lane.testing.daemon_fixture import (
     OTHER,
     Lane,
     lane_fixture,  # noqa: F401, a fixture
     needs_users,
     watchdog,  # noqa: F401, a fixture
 )
+from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, running_daemon
 from tools.testing import pytest_main
 
 

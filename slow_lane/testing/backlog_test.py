@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from slow_lane.testing.daemon_fixture import EXEC, TERM, Lane, lane_fixture  # noqa: F401, a fixture
 from tandem.testing.daemons import wait_until
-from slow_lane.tests.daemon_fixture import EXEC, TERM, Lane, lane_fixture  # noqa: F401, a fixture
 from tools.testing import pytest_main
 
 _SECS = 600

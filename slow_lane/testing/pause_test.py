@@ -15,14 +15,14 @@ import pytest
 
 from schema.protos import slow_lane_pb2 as slow_lane
 from schema.protos import trainer_pb2 as trainer
-from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, wait_until
-from slow_lane.tests.daemon_fixture import (  # noqa: F401, two are fixtures
+from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     EXEC,
     PAUSE,
     Lane,
     lane_fixture,
     watchdog,
 )
+from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, wait_until
 from tools.testing import pytest_main
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from slow_lane.testing.publish_pattern import HEIGHT, WIDTH, pattern
+from slow_lane.testing.remote_runs import Remote
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.ray.hosts import can_make_hosts
-from slow_lane.tests.publish_pattern import HEIGHT, WIDTH, pattern
-from slow_lane.tests.remote_runs import Remote
 from tests.web.page_fixture import running_view, wait_for
 from tests.web.socket_client import SocketClient, cookie_of
 from tools.testing import pytest_main

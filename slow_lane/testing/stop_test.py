@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+from slow_lane.testing.daemon_fixture import RDY, TERM, Lane, lane_fixture  # noqa: F401, a fixture
 from tandem.testing.daemons import wait_until
-from slow_lane.tests.daemon_fixture import RDY, TERM, Lane, lane_fixture  # noqa: F401, a fixture
 from tools.testing import pytest_main
 
 _STOP_SECS = 5.0  # slow_lane/docs/slow_lane.md promises it
