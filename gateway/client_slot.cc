@@ -157,12 +157,12 @@ void ClientSlot::EndWaiting(const absl::Status& status) {
 // `ends`: whether the call ends; it has set the outcome.
 template <typename Ends>
 void ClientSlot::EndWaitingIf(Ends ends) {
-  std::erase_if(waiting_, [&](const auto& each) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-                              mutex_) {
-    if (!ends(each.second.get())) return false;
-    End(each.second);
-    return true;
-  });
+  std::erase_if(waiting_,
+                [&](const auto& each) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                  if (!ends(each.second.get())) return false;
+                  End(each.second);
+                  return true;
+                });
 }
 
 void ClientSlot::End(const Call& call) {

@@ -19,7 +19,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-
 namespace tandem::gateway {
 
 // Thread-safe.

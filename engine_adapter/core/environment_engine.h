@@ -13,12 +13,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
@@ -80,12 +81,12 @@ class EnvironmentEngine final : public Engine {
   size_t info_size_;
   std::vector<Env> envs_;
   EnvironmentFittings fittings_;
-  std::mutex failure_mutex_;
-  // Guarded by failure_mutex_; errors of the current exchange.
-  uint32_t failures_ = 0;
-  uint32_t failed_env_ = 0;  // the lowest index with an error
-  std::string failure_;      // the error of failed_env_
-  ThreadPool pool_;          // last: its threads use all of the above
+  absl::Mutex failure_mutex_;
+  // Errors of the current exchange: their number, the lowest index, its error.
+  uint32_t failures_ ABSL_GUARDED_BY(failure_mutex_) = 0;
+  uint32_t failed_env_ ABSL_GUARDED_BY(failure_mutex_) = 0;
+  std::string failure_ ABSL_GUARDED_BY(failure_mutex_);
+  ThreadPool pool_;  // last: its threads use all of the above
 };
 
 }  // namespace tandem

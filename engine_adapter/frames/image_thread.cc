@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/await.h"
+#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "base/guarded.h"
 #include "base/os/blocked_signals.h"
@@ -88,16 +88,16 @@ absl::Status ImageThread::Draw() {
 
 void ImageThread::GiveTurn(Turn turn) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     turn_ = turn;
   }
-  turned_.notify_all();
+  turned_.SignalAll();
 }
 
 // Returns the render thread's result.
 absl::Status ImageThread::AwaitTurn() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  Await(turned_, lock, [this] { return turn_ == Turn::kSteps; });
+  absl::MutexLock lock(&mutex_);
+  while (turn_ != Turn::kSteps) turned_.Wait(&mutex_);
   return AboutImages(status_);
 }
 
@@ -108,8 +108,8 @@ void ImageThread::Run() {
   GiveTurn(Turn::kSteps);
   for (;;) {
     {
-      std::unique_lock<std::mutex> lock(mutex_);
-      Await(turned_, lock, [this] { return turn_ != Turn::kSteps; });
+      absl::MutexLock lock(&mutex_);
+      while (turn_ == Turn::kSteps) turned_.Wait(&mutex_);
       if (turn_ == Turn::kEnds) break;
     }
     if (started) status_ = Guarded([this] { return DrawChosen(); });

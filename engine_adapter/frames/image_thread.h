@@ -11,18 +11,18 @@
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_THREAD_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_THREAD_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
 
@@ -71,10 +71,11 @@ class ImageThread {
   const std::span<std::byte> images_;
   const std::function<bool()> stopping_;  // may be empty
 
-  std::mutex mutex_;
-  std::condition_variable turned_;
-  // Guarded by mutex_. The next members belong to the thread of turn_.
-  Turn turn_ = Turn::kDraws;  // first it starts the renderer
+  absl::Mutex mutex_;
+  absl::CondVar turned_;
+  // First it starts the renderer.
+  Turn turn_ ABSL_GUARDED_BY(mutex_) = Turn::kDraws;
+  // They belong to the thread of turn_.
   std::vector<uint32_t> chosen_;
   absl::Status status_;
 

@@ -11,18 +11,19 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/flags/flag.h"
 #include "absl/flags/marshalling.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/guarded.h"
@@ -181,12 +182,12 @@ class LauncherGuard {
   // Before this call the process may end at once, since there is no host to
   // stop.
   void Serving(EngineHost* host) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     host_ = host;
   }
   // The main thread begins to destroy the host and its region.
   void Stopping() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     host_ = nullptr;
     stopping_ = true;
   }
@@ -194,22 +195,22 @@ class LauncherGuard {
 
  private:
   void OnLeft() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (host_ != nullptr) return host_->RequestStop();
     if (stopping_) return;
     LogLine("stopped: the launcher has left");
     _exit(kExitStopped);
   }
   void OnStuck() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (host_ != nullptr) host_->RemoveName();
     LogLine("stopped in the middle of a step: the launcher has left");
     _exit(kExitFailed);
   }
 
-  std::mutex mutex_;
-  EngineHost* host_ = nullptr;  // guarded by mutex_
-  bool stopping_ = false;       // guarded by mutex_
+  absl::Mutex mutex_;
+  EngineHost* host_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<LauncherWatch> watch_;
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/await.h"
+#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "base/guarded.h"
 #include "base/os/blocked_signals.h"
@@ -19,10 +19,10 @@ namespace tandem {
 
 ImageQueue::~ImageQueue() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  news_.notify_all();
+  news_.SignalAll();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -37,7 +37,7 @@ absl::StatusOr<std::shared_ptr<const void>> ImageQueue::Admit(
                      " pixels, found ", request.width, "x", request.height));
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     DropUnwanted();
   }
   const size_t bytes = size_t{request.width} * request.height *
@@ -65,17 +65,16 @@ absl::StatusOr<std::shared_ptr<const void>> ImageQueue::Admit(
 
 void ImageQueue::Add(Job job) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     waiting_.push_back(std::move(job));
   }
-  news_.notify_one();
+  news_.Signal();
   if (!thread_.joinable()) {
     const BlockedSignals blocked;
     thread_ = std::thread([this] { Run(); });
   }
 }
 
-// The caller holds mutex_.
 void ImageQueue::DropUnwanted() {
   std::erase_if(waiting_, [](const Job& job) { return job.wanted.expired(); });
 }
@@ -89,7 +88,12 @@ void ImageQueue::Run() {
     if (image.ok()) image->held = std::move(job->held);
     job->done(std::move(image));
   }
-  for (Job& job : waiting_) {  // no other thread uses it after stopping_
+  std::deque<Job> left;
+  {
+    absl::MutexLock lock(&mutex_);
+    left.swap(waiting_);
+  }
+  for (Job& job : left) {
     job.render = nullptr;
     job.done(MakeError(ErrorCode::kEngineFailed,
                        "images: the engine stops, and draws no more"));
@@ -98,11 +102,12 @@ void ImageQueue::Run() {
 }
 
 std::optional<ImageQueue::Job> ImageQueue::NextJob() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  Await(news_, lock, [this] {
+  absl::MutexLock lock(&mutex_);
+  for (;;) {
     DropUnwanted();
-    return stopping_ || !waiting_.empty();
-  });
+    if (stopping_ || !waiting_.empty()) break;
+    news_.Wait(&mutex_);
+  }
   if (stopping_) return std::nullopt;
   Job job = std::move(waiting_.front());
   waiting_.pop_front();

@@ -21,20 +21,20 @@
 #define TANDEM_ENGINE_ADAPTER_PORTS_IMAGE_QUEUE_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/image.h"
 #include "engine_adapter/ports/engine_ports.h"
@@ -88,18 +88,17 @@ class ImageQueue {
     std::atomic<size_t> bytes = 0;
   };
 
-  void DropUnwanted();
+  void DropUnwanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   std::optional<Job> NextJob();
 
   const std::function<void()> at_end_;
   const std::shared_ptr<Pending> pending_ = std::make_shared<Pending>();
 
-  std::mutex mutex_;
-  std::condition_variable news_;
-  // Guarded by mutex_.
-  std::deque<Job> waiting_;
-  bool stopping_ = false;
+  absl::Mutex mutex_;
+  absl::CondVar news_;
+  std::deque<Job> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::thread thread_;  // uses all of the above
 };

@@ -13,9 +13,11 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace tandem {
 
@@ -47,10 +49,9 @@ class MainThreadQueue {
   void Close();
 
  private:
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  std::vector<std::function<void()>> work_;
-  std::function<void()> wake_;  // empty: closed
+  absl::Mutex mutex_;
+  std::vector<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);  // empty: closed
   // Writers: with mutex_; reader: the stepping thread.
   std::atomic<bool> has_work_{false};
 };

@@ -27,8 +27,7 @@ UniqueFd OrAbort(int fd, const char* what) {
 
 }  // namespace
 
-EventLoop::EventLoop(const std::string& name,
-                     std::function<int64_t()> now_ns)
+EventLoop::EventLoop(const std::string& name, std::function<int64_t()> now_ns)
     : now_ns_(std::move(now_ns)),
       epoll_(OrAbort(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       wake_(OrAbort(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {

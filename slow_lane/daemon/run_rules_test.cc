@@ -58,10 +58,9 @@ ControlEvent Answer() {
 class RunRulesTest : public ::testing::Test {
  protected:
   RunRulesTest() {
-    options_.data_dir = ::testing::TempDir() + "/" +
-                        ::testing::UnitTest::GetInstance()
-                            ->current_test_info()
-                            ->name();
+    options_.data_dir =
+        ::testing::TempDir() + "/" +
+        ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(options_.data_dir);
     std::filesystem::create_directory(options_.data_dir);
     const std::string path = options_.data_dir + "/tandem.db";
@@ -77,9 +76,9 @@ class RunRulesTest : public ::testing::Test {
     row.config_json = "{}";
     row.token = "token";
     row.status = RUN_STATUS_EXEC;
-    store_->Post([row](Database& database) mutable {
-      return InsertRun(database, &row);
-    }, [](const absl::Status&) {});
+    store_->Post(
+        [row](Database& database) mutable { return InsertRun(database, &row); },
+        [](const absl::Status&) {});
     On([&] {
       run_ = runs_->Add(row);
       run_->dispatched = true;
@@ -158,7 +157,8 @@ class RunRulesTest : public ::testing::Test {
   void Listen(TestListener* listener, const std::string& worker_id = "worker") {
     On([&] { pauses_->Handle(run_, worker_id, ControlEvent(), listener); });
   }
-  void Answers(TestListener* listener, const std::string& worker_id = "worker") {
+  void Answers(TestListener* listener,
+               const std::string& worker_id = "worker") {
     On([&] { pauses_->Handle(run_, worker_id, Answer(), listener); });
     Settle();
   }

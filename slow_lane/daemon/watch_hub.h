@@ -13,8 +13,9 @@
 //   hub.Sent(id);                            // its block is written
 //   hub.Remove(id);                          // after a cancellation: sink.End
 //
-// slow_lane/docs/slow_lane.md describes the credits of calls with a ControlStream (same
-// key, same run). Without one only HTTP/2's flow control slows a watcher.
+// slow_lane/docs/slow_lane.md describes the credits of calls with a
+// ControlStream (same key, same run). Without one only HTTP/2's flow control
+// slows a watcher.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
 #define TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_

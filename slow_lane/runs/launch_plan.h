@@ -37,7 +37,8 @@ struct LaunchPlace {
 std::vector<std::string> OwnEnvironment();
 
 // The worker's environment: this process's, the configuration's on top, and the
-// variables of slow_lane/docs/slow_lane.md, except the token, which the launch adds.
+// variables of slow_lane/docs/slow_lane.md, except the token, which the launch
+// adds.
 LaunchPlan MakeLaunchPlan(const RunConfig& config, const RunFolder& folder,
                           const LaunchPlace& place);
 

@@ -1,8 +1,9 @@
 // The states of a run, and the allowed transitions.
 //
 // Data flow: an event of a run -> MayFollow -> the table of runs. The states
-// are those of the protocol: gymgui.trainer.RunStatus. slow_lane/docs/slow_lane.md has
-// their table: what each means, and the states that may follow.
+// are those of the protocol: gymgui.trainer.RunStatus.
+// slow_lane/docs/slow_lane.md has their table: what each means, and the states
+// that may follow.
 //
 //   if (!MayFollow(run.state, RUN_STATUS_PAUSE)) return;
 

@@ -9,10 +9,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "transport/memory/gpu_text.h"
@@ -24,8 +25,8 @@ constexpr char kLibrary[] = "libcuda.so.1";
 
 // The driver of this process, made by Load and never destroyed.
 struct Loaded {
-  std::mutex mutex;
-  const CudaDriver* driver = nullptr;  // guarded by the mutex
+  absl::Mutex mutex;
+  const CudaDriver* driver ABSL_GUARDED_BY(mutex) = nullptr;
   // The process that called cuInit first; 0: none has.
   std::atomic<pid_t> process{0};
 };
@@ -69,7 +70,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
                      "TANDEM_CUDA=auto");
   }
   Loaded& loaded = TheLoaded();
-  const std::lock_guard lock(loaded.mutex);
+  absl::MutexLock lock(&loaded.mutex);
   if (loaded.driver != nullptr) return loaded.driver;
   CudaDriver driver;
   TANDEM_RETURN_IF_ERROR(driver.Open());

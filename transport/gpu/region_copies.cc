@@ -6,9 +6,10 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 
 namespace tandem {
@@ -24,8 +25,8 @@ struct Pins {
     int users = 0;
     bool is_ours = false;  // else the caller's program has registered it
   };
-  std::mutex mutex;
-  std::map<const RegionMapping*, Pin> all;  // guarded by the mutex
+  absl::Mutex mutex;
+  std::map<const RegionMapping*, Pin> all ABSL_GUARDED_BY(mutex);
 };
 Pins& ThePins() {
   static Pins* const pins = new Pins;
@@ -34,14 +35,15 @@ Pins& ThePins() {
 
 void Unpin(const PrimaryContext& context, const RegionMapping& mapping) {
   if (CudaBelongsToParent()) return;
-  const std::lock_guard lock(ThePins().mutex);
-  const auto pin = ThePins().all.find(&mapping);
+  Pins& pins = ThePins();
+  absl::MutexLock lock(&pins.mutex);
+  const auto pin = pins.all.find(&mapping);
   if (--pin->second.users != 0) return;
   const CurrentContext current(context);
   if (pin->second.is_ours && current.status().ok()) {
     (void)context.cuda().MemHostUnregister(mapping.base());
   }
-  ThePins().all.erase(pin);
+  pins.all.erase(pin);
 }
 
 // Makes the mapping pinned memory until the last such reference to it ends.
@@ -51,8 +53,9 @@ absl::StatusOr<std::shared_ptr<const void>> Pin(
     const std::shared_ptr<const RegionMapping>& mapping) {
   const CurrentContext current(*context);
   TANDEM_RETURN_IF_ERROR(current.status());
-  const std::lock_guard lock(ThePins().mutex);
-  const auto [pin, is_new] = ThePins().all.try_emplace(mapping.get());
+  Pins& pins = ThePins();
+  absl::MutexLock lock(&pins.mutex);
+  const auto [pin, is_new] = pins.all.try_emplace(mapping.get());
   if (is_new) {
     const CudaResult result = context->cuda().MemHostRegister(
         mapping->base(), mapping->bytes(), kCudaHostRegisterPortable);
@@ -164,7 +167,7 @@ absl::StatusOr<uint64_t> RegionCopies::Begin() {
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
   const CudaFunctions& cuda = context_->cuda();
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const uint64_t copy = begun_ + 1;
   Buffer& buffer = buffers_[copy % kBuffers];
   for (const CudaStream reader : std::exchange(buffer.readers, {})) {
@@ -204,7 +207,7 @@ absl::Status RegionCopies::WaitOn(uint64_t copy,
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (copy + kBuffers <= begun_) {
     return MakeError(
         ErrorCode::kInvalidArgument,
@@ -227,7 +230,7 @@ absl::Status RegionCopies::AwaitRead() {
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (begun_ == 0) return absl::OkStatus();
   return Check(
       context_->cuda().EventSynchronize(buffers_[begun_ % kBuffers].copied),

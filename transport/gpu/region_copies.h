@@ -25,12 +25,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
 #include "transport/memory/region_mapping.h"
@@ -119,10 +120,10 @@ class RegionCopies {
   std::array<Buffer, kBuffers> buffers_;
   CudaStream stream_ = nullptr;
   CudaEvent order_ = nullptr;  // orders readers before a copy
-  // Guards the number and the buffers' readers. Begin and AwaitRead hold it
-  // while they wait for the device.
-  std::mutex mutex_;
-  uint64_t begun_ = 0;  // copies
+  // Begin and AwaitRead hold it while they wait for the device. Guards the
+  // buffers' readers, too.
+  absl::Mutex mutex_;
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // copies
 };
 
 }  // namespace tandem

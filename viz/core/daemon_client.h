@@ -93,7 +93,8 @@ class DaemonClient {
   absl::StatusOr<std::vector<DaemonRow>> ReadRows(const std::string& run_id,
                                                   Table table, uint64_t first,
                                                   uint32_t count) const;
-  // Returns the run's id. `config_json`: a TrainRunConfig (slow_lane/docs/slow_lane.md).
+  // Returns the run's id. `config_json`: a TrainRunConfig
+  // (slow_lane/docs/slow_lane.md).
   absl::StatusOr<std::string> Submit(const std::string& config_json) const;
   // Ends a run with all its processes; no effect on an ended run.
   absl::Status Cancel(const std::string& run_id) const;

@@ -2,13 +2,14 @@
 
 #include <mujoco/mujoco.h>
 
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 
 namespace tandem {
 namespace {
@@ -19,9 +20,9 @@ constexpr size_t kMostWarnings = 256;
 thread_local bool muted = false;
 
 struct Warnings {
-  std::mutex mutex;
-  std::function<void(absl::string_view)> warn;
-  std::set<std::string> seen;
+  absl::Mutex mutex;
+  std::function<void(absl::string_view)> warn ABSL_GUARDED_BY(mutex);
+  std::set<std::string> seen ABSL_GUARDED_BY(mutex);
 };
 
 // Never destroyed: MuJoCo may warn until the process ends.
@@ -40,7 +41,7 @@ void Handle(const mjLogMessage* message) {
 
 void WarnOnce(absl::string_view text) {
   Warnings& warnings = TheWarnings();
-  const std::lock_guard<std::mutex> lock(warnings.mutex);
+  absl::MutexLock lock(&warnings.mutex);
   if (!warnings.warn || warnings.seen.size() >= kMostWarnings) return;
   std::string kind(text);
   std::erase_if(kind, [](unsigned char c) { return absl::ascii_isdigit(c); });
@@ -51,7 +52,7 @@ void WarnOnce(absl::string_view text) {
 void InstallMujocoLog(std::function<void(absl::string_view)> warn) {
   {
     Warnings& warnings = TheWarnings();
-    const std::lock_guard<std::mutex> lock(warnings.mutex);
+    absl::MutexLock lock(&warnings.mutex);
     warnings.warn = std::move(warn);
     warnings.seen.clear();
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "engine_adapter/frames/frame_options.h"
 #include "engine_adapter/frames/frame_source.h"
@@ -102,7 +103,7 @@ ImageRequest MujocoCameras::Sized(ImageRequest request) const {
 absl::StatusOr<std::shared_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   std::unique_ptr<SceneSnapshot> snapshot;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (!spare_.empty()) {
       snapshot = std::move(spare_.back());
       spare_.pop_back();
@@ -112,11 +113,11 @@ absl::StatusOr<std::shared_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
     TANDEM_ASSIGN_OR_RETURN(auto made, SceneSnapshot::Create(model_));
     snapshot = std::make_unique<SceneSnapshot>(std::move(made));
   }
-  return std::shared_ptr<SceneSnapshot>(
-      snapshot.release(), [this](SceneSnapshot* used) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        spare_.emplace_back(used);
-      });
+  return std::shared_ptr<SceneSnapshot>(snapshot.release(),
+                                        [this](SceneSnapshot* used) {
+                                          absl::MutexLock lock(&mutex_);
+                                          spare_.emplace_back(used);
+                                        });
 }
 
 absl::StatusOr<Image> MujocoCameras::ImageOf(const ImageRequest& request,

@@ -16,13 +16,14 @@
 #include <mujoco/mujoco.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "engine_adapter/frames/image.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"
@@ -83,8 +84,8 @@ class MujocoCameras final : public CameraPort {
   std::vector<rpc::CameraInfoT> cameras_;
   std::vector<std::string> viewports_;
 
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<SceneSnapshot>> spare_;  // guarded by mutex_
+  absl::Mutex mutex_;
+  std::vector<std::unique_ptr<SceneSnapshot>> spare_ ABSL_GUARDED_BY(mutex_);
 
   // Used by the render thread only: planes of the model's size, and endless.
   std::unique_ptr<SceneRenderer> renderers_[2];
