@@ -28,7 +28,9 @@ qsizetype ColoursOf(const QImage& image) {
 
 TEST(FastLaneTab, ShowsARunInAnotherProgramsWindow) {
   const QTemporaryDir folder;
-  qputenv("XDG_RUNTIME_DIR", folder.path().toLocal8Bit());  // Qt wants one
+  // Qt wants the one; Fontconfig the other, else it reports on stderr.
+  qputenv("XDG_RUNTIME_DIR", folder.path().toLocal8Bit());
+  qputenv("XDG_CACHE_HOME", folder.path().toLocal8Bit());
   const QString file = folder.filePath(QStringLiteral("window.png"));
   const std::string run = UniqueRegionName("embedded");
   QProcess program;
