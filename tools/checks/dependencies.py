@@ -46,6 +46,7 @@ _BELOW[_LANE_PYTHON] = _BELOW["client_py"] | {"client_py"}
 
 _INSTALLED = "//sdk:installed"
 _ENGINE_MODULE = "//client_py/tandem:_engine.so"
+_WHEEL = "//client_py:wheel"
 
 _SEE_EVERYTHING = ("tests", "tools", "slow_lane/testing")
 _WITHIN = (_ENGINE_BINDINGS, _LANE_PYTHON, *_SEE_EVERYTHING)  # layers that are folders of another
@@ -134,11 +135,11 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
             if used.startswith(_OF_MACROS) or (used.startswith(_TESTING) and rule.for_tests):
                 continue
             names_only = used not in rule.inputs or rule.kind == "alias"
-            if names_only and target in _TOP and kinds.get(used, "").endswith("_binary"):
+            if names_only and target in (*_TOP, _LANE_PYTHON) and kinds.get(used, "").endswith("_binary"):
                 continue
             if names_only and used == _INSTALLED:
                 continue
-            if rule.label == _ENGINE_MODULE and target == _ENGINE_BINDINGS:
+            if (rule.label, target) in ((_ENGINE_MODULE, _ENGINE_BINDINGS), (_WHEEL, _LANE_PYTHON)):
                 continue
             allowed = ", ".join(sorted(_BELOW[layer])) or "nothing"
             yield f"{rule.label}: {layer} may depend on {allowed}; found {used}"

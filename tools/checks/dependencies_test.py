@@ -62,6 +62,7 @@ def test_refuses_a_dependency_that_points_up_or_across(label: str, used: str) ->
         ("//client_py/engine_bindings:a", "//engine_adapter/host:b"),
         ("//tests/faults:a", "//client_py/tandem:b"),
         ("//slow_lane/testing:a", "//engine_adapter/core:b"),
+        ("//client_py:wheel", "//slow_lane/client_py/tandemctl:b"),
         ("//slow_lane/client_py/tandemctl:a", "//client_py/tandem:b"),
         ("//tools:a", "//engine_adapter/core:b"),
         ("//base:a", "@com_google_absl//:absl"),
