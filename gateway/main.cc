@@ -92,7 +92,7 @@ int Report(const absl::Status& status) {
 void PrintRpcs() {
   for (const ServedRpc& served : ServedRpcs()) {
     std::cout << served.rpc->service()->name() << "/" << served.rpc->name()
-              << "\t" << served.door << "\n";
+              << "\t" << served.served_by << "\n";
   }
 }
 

@@ -22,8 +22,8 @@
 
 namespace tandem::gateway {
 
-// Returns the engine's method that answers an RPC of door kEngine; NONE for
-// others.
+// Returns the engine's method that answers an RPC that the engine serves; NONE
+// for others.
 rpc::MethodId MethodOf(absl::string_view name);
 
 // Returns the converted request. A robot's name is left out unless it is an

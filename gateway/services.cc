@@ -79,24 +79,6 @@ Deadline DeadlineOf(const CallbackServerContext& context) {
   return Deadline::After(std::min(left.count(), kMostCallSecs));
 }
 
-absl::Status Exchange(ClientSlot* slot, Deadline deadline,
-                      const pb::ResetAgentRequest& request,
-                      pb::ResetAgentResponse* response) {
-  return slot->Reset(request, response, deadline);
-}
-
-absl::Status Exchange(ClientSlot* slot, Deadline deadline,
-                      const pb::ResetSceneRequest& request,
-                      pb::ResetSceneResponse* response) {
-  return slot->ResetScene(request, response, deadline);
-}
-
-absl::Status Exchange(ClientSlot* slot, Deadline /*deadline*/,
-                      const pb::SetActionGroupRequest& request,
-                      pb::SetActionGroupResponse* response) {
-  return slot->SetGroup(request, response);
-}
-
 // A call with one response, and its messages. End deletes it.
 class UnaryCall {
  public:
@@ -187,17 +169,24 @@ void StartEngine(const MethodDescriptor& rpc, UnaryCall* call) {
   });
 }
 
+template <typename Request, typename Response, typename... Limit>
+absl::Status Exchange(absl::Status (ClientSlot::*exchange)(const Request&,
+                                                           Response*, Limit...),
+                      const EngineCall& engine, UnaryCall* call) {
+  return (engine.gateway->slot.*exchange)(
+      static_cast<const Request&>(*call->request()),
+      static_cast<Response*>(call->response()), Limit(engine.deadline)...);
+}
+
 // In the order of the steps.
-template <typename Request, typename Response>
+template <auto kExchange>
 void StartExchange(const MethodDescriptor& /*rpc*/, UnaryCall* call) {
   call->EndBy(
       &call->gateway()->steps,
       [call](const EngineCall& engine) -> absl::Status {
         TANDEM_RETURN_IF_ERROR(
             engine.gateway->connections.BeginStep(engine.peer).status());
-        return Exchange(&engine.gateway->slot, engine.deadline,
-                        static_cast<const Request&>(*call->request()),
-                        static_cast<Response*>(call->response()));
+        return Exchange(kExchange, engine, call);
       });
 }
 
@@ -216,28 +205,28 @@ void StartAnswer(const MethodDescriptor& /*rpc*/, UnaryCall* call) {
 }
 
 struct Own {
-  absl::string_view door;
+  absl::string_view served_by;
   Start start;  // nullptr: a stream
 };
 
 // The RPCs that are no method of the engine, by the type of their request.
 const Own* FindOwn(const MethodDescriptor& rpc) {
+#define TANDEM_OWN(request, by, start)       \
+  {                                          \
+    pb::request::descriptor(), { by, start } \
+  }
+#define TANDEM_ANSWER(request, response) \
+  TANDEM_OWN(request, "gateway", (&StartAnswer<pb::request, pb::response>))
   static const auto* const kOwn =
       new absl::flat_hash_map<const google::protobuf::Descriptor*, Own>{
-#define TANDEM_STEP(name)           \
-  {pb::name##Request::descriptor(), \
-   {"step", &StartExchange<pb::name##Request, pb::name##Response>}}
-#define TANDEM_ANSWER(request, response)                 \
-  {                                                      \
-    pb::request::descriptor(), {                         \
-      "gateway", &StartAnswer<pb::request, pb::response> \
-    }                                                    \
-  }
-          {pb::StepRequest::descriptor(), {"step", &StartStep}},
-          TANDEM_STEP(ResetAgent),
-          TANDEM_STEP(SetActionGroup),
-          TANDEM_STEP(ResetScene),
-          {pb::StreamAgentRequest::descriptor(), {"gateway", nullptr}},
+          TANDEM_OWN(StepRequest, "step", &StartStep),
+          TANDEM_OWN(ResetAgentRequest, "step",
+                     &StartExchange<&ClientSlot::Reset>),
+          TANDEM_OWN(SetActionGroupRequest, "step",
+                     &StartExchange<&ClientSlot::SetGroup>),
+          TANDEM_OWN(ResetSceneRequest, "step",
+                     &StartExchange<&ClientSlot::ResetScene>),
+          TANDEM_OWN(StreamAgentRequest, "gateway", nullptr),
           TANDEM_ANSWER(ProgressReport, ProgressAck),
           TANDEM_ANSWER(GetCapabilityManifestRequest,
                         GetCapabilityManifestResponse),
@@ -254,9 +243,9 @@ const Own* FindOwn(const MethodDescriptor& rpc) {
           TANDEM_ANSWER(ExitPlayModeRequest, ExitPlayModeResponse),
           TANDEM_ANSWER(GetCameraConfigRequest, CameraConfigResponse),
           TANDEM_ANSWER(SetCameraConfigRequest, CameraConfigAck),
-#undef TANDEM_STEP
-#undef TANDEM_ANSWER
       };
+#undef TANDEM_ANSWER
+#undef TANDEM_OWN
   const auto found = kOwn->find(rpc.input_type());
   return found == kOwn->end() ? nullptr : &found->second;
 }
@@ -384,7 +373,7 @@ std::vector<ServedRpc> ServedRpcs() {
     for (int i = 0; i < service->method_count(); ++i) {
       const Own* const own = FindOwn(*service->method(i));
       rpcs.push_back({.rpc = service->method(i),
-                      .door = own == nullptr ? "engine" : own->door});
+                      .served_by = own == nullptr ? "engine" : own->served_by});
     }
   }
   return rpcs;

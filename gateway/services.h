@@ -1,7 +1,7 @@
 // MakeServices: the gRPC services of package hazel.rpc. MakeRefusals: the
 // answer to all other RPCs.
 //
-// Data flow: gRPC's callback -> the queue of the RPC's door -> ClientSlot or
+// Data flow: gRPC's callback -> the RPC's queue -> ClientSlot or
 // Answer -> Finish.
 // Ownership: the caller owns the services. They must outlive the gRPC server.
 //
@@ -31,7 +31,7 @@ struct ServedRpc {
   // What answers it: "engine": one call of the engine's method of this name.
   // "step": an exchange, or a call in the order of the exchanges. "gateway":
   // the gateway itself.
-  absl::string_view door;
+  absl::string_view served_by;
 };
 
 // All of the protos.

@@ -12,7 +12,7 @@ namespace {
 TEST(ServedRpcs, EachOfTheEngineHasAMethodOfItsKind) {
   size_t of_engine = 0;
   for (const ServedRpc& served : ServedRpcs()) {
-    if (served.door != "engine") continue;
+    if (served.served_by != "engine") continue;
     const rpc::MethodId method = MethodOf(served.rpc->name());
     EXPECT_NE(PayloadsOf(method).answer, rpc::Payload::NONE)
         << served.rpc->full_name();
