@@ -31,9 +31,19 @@ def limit() -> float:
     return float(np.percentile(returns, 99))
 
 
+def _script(framework: str, folder: Path) -> Path:
+    """SBX has the recipe of Stable-Baselines3, with another import."""
+    if framework != "sbx":
+        return _RECIPES / f"train_{framework}.py"
+    text = (_RECIPES / "train_sb3.py").read_text("utf-8")
+    assert "from stable_baselines3 import PPO\n" in text
+    script = folder / "train_sbx.py"
+    script.write_text(text.replace("from stable_baselines3 import PPO\n", "from sbx import PPO\n"))
+    return script
+
+
 def _train(framework: str, folder: Path, *arguments: str) -> float:
-    script = str(_RECIPES / f"train_{framework}.py")
-    command = [sys.executable, script, *arguments]
+    command = [sys.executable, str(_script(framework, folder)), *arguments]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     ran = subprocess.run(command, cwd=folder, text=True, check=False, timeout=_WATCHDOG_SECS, **pipes)
     found = re.search(r"^return ([\d.]+)$", ran.stdout, re.MULTILINE)
