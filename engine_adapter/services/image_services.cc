@@ -166,9 +166,9 @@ absl::Status ImageCalls::BeginNext(
 
 absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
     const rpc::ListCamerasRequestT& request) const {
-  TANDEM_RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
+  TANDEM_RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs()));
   rpc::ListCamerasResponseT response;
-  for (const rpc::CameraInfoT& camera : port_->Cameras()) {
+  for (const rpc::CameraInfoT& camera : port()->Cameras()) {
     response.cameras.push_back(std::make_unique<rpc::CameraInfoT>(camera));
   }
   return response;
@@ -176,15 +176,14 @@ absl::StatusOr<rpc::ListCamerasResponseT> CameraService::ListCameras(
 
 absl::StatusOr<RpcStream> CameraService::StreamCamera(
     const rpc::StreamCameraRequestT& request) {
-  TANDEM_ASSIGN_OR_RETURN(
-      ImageStream stream,
-      calls_.Stream(request, IndexOf(request.id, request.name)));
+  TANDEM_ASSIGN_OR_RETURN(ImageStream stream,
+                          Stream(request, IndexOf(request.id, request.name)));
   return std::move(stream.source);
 }
 
 absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
                                                 const std::string& name) const {
-  const std::vector<rpc::CameraInfoT>& cameras = port_->Cameras();
+  const std::vector<rpc::CameraInfoT>& cameras = port()->Cameras();
   for (uint32_t index = 0; index < cameras.size(); ++index) {
     if (name.empty() ? cameras[index].id == id : cameras[index].name == name) {
       return index;
@@ -198,9 +197,9 @@ absl::StatusOr<uint32_t> CameraService::IndexOf(uint64_t id,
 
 absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
     const rpc::GetViewportInfoRequestT& request) const {
-  TANDEM_RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
+  TANDEM_RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs()));
   rpc::GetViewportInfoResponseT response;
-  response.available_viewports = port_->Viewports();
+  response.available_viewports = port()->Viewports();
   const auto last =
       std::find_if(started_.rbegin(), started_.rend(),
                    [](const Started& each) { return !each.state.expired(); });
@@ -217,9 +216,8 @@ absl::StatusOr<rpc::GetViewportInfoResponseT> ViewportService::GetViewportInfo(
 
 absl::StatusOr<RpcStream> ViewportService::StreamViewport(
     const rpc::StartViewportStreamRequestT& request) {
-  TANDEM_ASSIGN_OR_RETURN(
-      ImageStream stream,
-      calls_.Stream(request, IndexOf(request.viewport_name)));
+  TANDEM_ASSIGN_OR_RETURN(ImageStream stream,
+                          Stream(request, IndexOf(request.viewport_name)));
   const double fps = request.target_fps == 0
                          ? most_fps_
                          : std::min<double>(request.target_fps, most_fps_);
@@ -238,7 +236,7 @@ absl::StatusOr<RpcStream> ViewportService::StreamViewport(
 absl::StatusOr<uint32_t> ViewportService::IndexOf(
     const std::string& name) const {
   if (name.empty()) return 0;
-  const std::vector<std::string>& names = port_->Viewports();
+  const std::vector<std::string>& names = port()->Viewports();
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return static_cast<uint32_t>(found - names.begin());
   return MakeError(

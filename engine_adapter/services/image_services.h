@@ -92,6 +92,10 @@ class ImageCalls {
     return Begin(image, request.target_fps);
   }
 
+ protected:
+  CameraPort* port() const { return port_; }
+  uint32_t num_envs() const { return num_envs_; }
+
  private:
   // Gets an image, and its Image::held.
   using Then = std::function<void(absl::StatusOr<rpc::ImageFrameT>,
@@ -128,22 +132,20 @@ class ImageCalls {
 
 // kInvalidArgument for an invalid environment, camera, size, format or kind;
 // otherwise CameraPort's errors.
-class CameraService {
+class CameraService : private ImageCalls {
  public:
   // `port` and `simulation` must outlive this object.
   CameraService(CameraPort* port, SimulationPort* simulation,
                 std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs)
-      : port_(port),
-        num_envs_(num_envs),
-        calls_(port, simulation, std::move(queue), num_envs,
-               /*of_viewports=*/false) {}
+      : ImageCalls(port, simulation, std::move(queue), num_envs,
+                   /*of_viewports=*/false) {}
 
   absl::StatusOr<rpc::ListCamerasResponseT> ListCameras(
       const rpc::ListCamerasRequestT& request) const;
 
   void GetCameraFrame(const rpc::GetCameraFrameRequestT& request,
                       RpcAnswer<rpc::NamedImageFrameT> answer) {
-    calls_.Answer(request, IndexOf(request.id, request.name), answer);
+    Answer(request, IndexOf(request.id, request.name), answer);
   }
 
   // Streams rpc::ImageFrameT.
@@ -152,26 +154,20 @@ class CameraService {
 
  private:
   absl::StatusOr<uint32_t> IndexOf(uint64_t id, const std::string& name) const;
-
-  CameraPort* port_;
-  uint32_t num_envs_;
-  ImageCalls calls_;
 };
 
 // kInvalidArgument for an invalid environment, viewport, size, format or kind;
 // otherwise CameraPort's errors.
-class ViewportService {
+class ViewportService : private ImageCalls {
  public:
   // `port` and `simulation` must outlive this object. `most_fps`: the
   // dispatcher's limit of a stream.
   ViewportService(CameraPort* port, SimulationPort* simulation,
                   std::shared_ptr<MainThreadQueue> queue, uint32_t num_envs,
                   double most_fps)
-      : port_(port),
-        num_envs_(num_envs),
-        most_fps_(most_fps),
-        calls_(port, simulation, std::move(queue), num_envs,
-               /*of_viewports=*/true) {}
+      : ImageCalls(port, simulation, std::move(queue), num_envs,
+                   /*of_viewports=*/true),
+        most_fps_(most_fps) {}
 
   // current_config is the one of a running stream; absent if there is none.
   absl::StatusOr<rpc::GetViewportInfoResponseT> GetViewportInfo(
@@ -179,7 +175,7 @@ class ViewportService {
 
   void GetViewportFrame(const rpc::GetViewportFrameRequestT& request,
                         RpcAnswer<rpc::NamedImageFrameT> answer) {
-    calls_.Answer(request, IndexOf(request.viewport_name), answer);
+    Answer(request, IndexOf(request.viewport_name), answer);
   }
 
   // Streams rpc::ImageFrameT.
@@ -189,10 +185,7 @@ class ViewportService {
  private:
   absl::StatusOr<uint32_t> IndexOf(const std::string& name) const;
 
-  CameraPort* port_;
-  uint32_t num_envs_;
   double most_fps_;
-  ImageCalls calls_;
   // A stream's configuration, and its state while it exists.
   struct Started {
     rpc::ViewportStreamConfigT config;
