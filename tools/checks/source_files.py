@@ -8,12 +8,9 @@ FOLDERS = (*COMPONENTS, "tests", "tools")
 
 
 def source_files(root: Path, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> Iterator[Path]:
-    """Yields source files, relative to `root`, in the order of their paths.
+    """Yields source files below `root`, the top of the source tree, and relative to it, in the order of their paths.
 
-    Args:
-      root: Top of the source tree.
-      folders: Folders below it to search; those that don't exist are passed over.
-      suffixes: Endings of the files wanted, such as ".cc".
+    `suffixes` are such as ".cc". Of `folders`, those that don't exist are passed over.
     """
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):

@@ -37,16 +37,11 @@ class WrongUsage(Exception):
 
 
 def parse(arguments: Sequence[str], daemon_variable: str) -> argparse.Namespace:
-    """Parses a command line; WrongUsage if it is invalid.
+    """Parses the words of a command line; WrongUsage if it is invalid. `daemon_variable`: TANDEM_DAEMON's value, or "".
 
-    Args:
-      arguments: Its words, without the program's name.
-      daemon_variable: Value of TANDEM_DAEMON; empty: it is not set.
-
-    Returns:
-      With --help, only `help`: the text to print. Otherwise `help` is empty, and there are `command`, `daemon`,
-      `daemon_source`, `words` (neither options nor values of options), `program` (the words after "--"), and an
-      attribute for each option of the command.
+    With --help, the result has only `help`: the text to print. Otherwise `help` is empty, and there are `command`,
+    `daemon`, `daemon_source`, `words` (neither options nor values of options), `program` (the words after "--"), and an
+    attribute for each option of the command.
     """
     name = ""
     try:

@@ -65,10 +65,8 @@ def window_size() -> os.terminal_size:
 def rendered(*parts: object, width: int | None = None, crop: bool = False) -> list[str]:
     """Renders what rich can print as lines, without spaces at their ends.
 
-    Args:
-      parts: What to render.
-      width: Columns of a terminal, which takes colours; None: plain text, as wide as it has to be.
-      crop: Whether to cut lines at `width`; else they continue beyond it.
+    `width` is the columns of a terminal, which takes colours; None: plain text, as wide as it has to be. `crop`:
+    whether to cut lines at `width`; else they continue beyond it.
     """
     from rich.console import Console
 
