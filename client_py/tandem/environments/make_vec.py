@@ -117,7 +117,7 @@ def make_vec(
     asked = _Asked(num_envs, num_workers, threads, mode, render_mode, frames, images, model, engine, its, keywords)
     if spec is not None or not isinstance(task, str | None):
         _refuse("of environments in Python; num_workers=... is the number of their processes", threads=threads or None)
-        _refuse("of environments in Python", model=model, images=images)
+        _refuse("of environments in Python; omit it", model=model, images=images)
         return _make_workers(task if spec is None else spec, asked)
     _refuse("of a task in C++; threads=... is the number of threads that step it", num_workers=num_workers)
     if (task is None) == (model is None) and (task is not None or server is None):

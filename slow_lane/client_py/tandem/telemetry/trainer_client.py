@@ -101,10 +101,8 @@ class TrainerClient(ClosesOnExit):
     def submit(self, config: Mapping[str, Any] | str, *, run_id: str = "") -> Submitted:
         """Submits a run.
 
-        Args:
-          config: MOSAIC's TrainRunConfig, as a mapping or as JSON (slow_lane/docs/slow_lane.md).
-          run_id: Its name; empty: the daemon chooses one. The same name with the same configuration is the same run,
-            which is not started twice.
+        `config` is MOSAIC's TrainRunConfig, as a mapping or as JSON (slow_lane/docs/slow_lane.md). Without `run_id` the
+        daemon chooses a name. The same name with the same configuration is the same run, which is not started twice.
 
         Raises:
           InvalidArgument: An invalid configuration; the message names the place in it.
