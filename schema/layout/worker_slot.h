@@ -16,7 +16,6 @@
 #ifndef TANDEM_SCHEMA_LAYOUT_WORKER_SLOT_H_
 #define TANDEM_SCHEMA_LAYOUT_WORKER_SLOT_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -41,11 +40,6 @@ enum class WorkerOrder : uint32_t {
   kMessage = 6,      // the worker's caller has a message of the supervisor's
   kStop = 7,         // the worker's caller ends
 };
-
-// For texts.
-inline constexpr std::array kWorkerOrderNames = {
-    "hold",   "go",    "reset",   "seeded reset",
-    "finish", "count", "message", "stop"};
 
 // Which process publishes which exchange: the low 16 bits are a worker's index
 // or kSupervisorIndex, the others the low 48 bits of the exchange's number.
