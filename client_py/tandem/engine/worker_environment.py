@@ -41,11 +41,9 @@ def apply_fastlane_environment(
 class WorkerSettings:
     """The settings that a worker reads from the variables.
 
-    Attributes:
-      fastlane_only: Whether the worker prints no steps: viewers show frames instead.
-      slot: The environment of a vector that is shown in mode "single".
-      video_mode: "single", "grid" or "off"; None: not set.
-      grid_limit: The most environments that a grid shows.
+    `fastlane_only`: the worker prints no steps, as viewers show frames instead. `slot` is the environment of a vector
+    that is shown in mode "single". `video_mode` is "single", "grid" or "off"; None: not set. `grid_limit` is the most
+    environments that a grid shows.
     """
 
     fastlane_only: bool = False

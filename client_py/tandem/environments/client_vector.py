@@ -264,12 +264,9 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         self._engine.close()
 
     def as_sb3(self) -> "SharedMemoryVecEnv":
-        """Makes a Stable-Baselines3 VecEnv of the environments; imports that package, and so torch.
+        """Makes a Stable-Baselines3 VecEnv of the environments, which it closes; imports that package, and so torch.
 
         Their autoreset mode becomes SAME_STEP, which Stable-Baselines3 expects, and all are reset.
-
-        Returns:
-          A `stable_baselines3.common.vec_env.VecEnv`; closing it closes the environments.
 
         Raises:
           ModuleNotFoundError: Stable-Baselines3 is not installed.

@@ -33,15 +33,10 @@ def parallel_vec(
 ) -> ParallelVectorEnv:
     """Starts workers with ParallelEnvs; `close`, or the end of this process, ends them.
 
-    `num_workers`, `engine` and errors are those of `tandem.make_vec`.
-
-    Args:
-      env_fn: A function that returns a `pettingzoo.ParallelEnv`, or a sequence of them. All its agents have equal
-        spaces: Box, Discrete, MultiDiscrete, MultiBinary, or Dict or Tuple of them.
-      num_envs: Number of environments, each with a row for every agent; None: 1, or the number of functions.
-      num_workers: As above.
-      autoreset_mode: When the end of an environment is followed by its reset. SuperSuit has SAME_STEP.
-      engine: As above.
+    `env_fn` returns a `pettingzoo.ParallelEnv`, or is a sequence of such functions. All its agents have equal spaces:
+    Box, Discrete, MultiDiscrete, MultiBinary, or Dict or Tuple of them. Each of `num_envs` environments has a row for
+    every agent; None: 1, or the number of functions. `autoreset_mode`: when the end of an environment is followed by
+    its reset; SuperSuit has SAME_STEP. `num_workers`, `engine` and other errors are those of `tandem.make_vec`.
 
     Raises:
       EngineStartFailed: An environment could not be made; the message has the traceback. Also: it is no ParallelEnv, or

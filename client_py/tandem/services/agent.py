@@ -56,14 +56,9 @@ class Agent(Service):
     ) -> tuple[str, ...]:
         """Sets the contract of environments, from their next reset on; resets no environment now.
 
-        Returns the names of the contract's fields without effect on this task. InvalidArgument: also a value out of the
-        task's range.
-
-        Args:
-          contract: Replaces the contract before.
-          env_ids: Indices, or a mask bool[num_envs]; None: all environments.
-          seed: Environment i draws what the contract randomises from seed + i; None: the engine chooses a seed.
-          timeout: As in `Service`.
+        It replaces the contract before. `env_ids` None: all environments. Environment i draws what the contract
+        randomises from seed + i; None: the engine chooses a seed. Returns the names of the contract's fields without
+        effect on this task. InvalidArgument: also a value out of the task's range.
         """
         if not isinstance(contract, SimulationContract):
             raise InvalidArgument(f"contract: expected a tandem.services.SimulationContract, found {shown(contract)}")

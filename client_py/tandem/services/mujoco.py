@@ -104,16 +104,10 @@ class Mujoco(Service):
     ) -> ControlsSent:
         """Sets actuators for the next step; they replace the numbers of its action.
 
-        Each of `env_ids` gets the same. Returns how many were set, and which were not.
-
-        Args:
-          controls: float[n] for the first n actuators, n from 1; or a mapping from actuators' names, or their numbers
-            from 0, to values; in the actuators' own units.
-          env_ids: As in `Service`.
-          wait_for_next_step: Whether to wait until a step has begun with them. Another thread has to step meanwhile;
-            otherwise this call raises `StepTimeout`.
-          clamp: Whether to clamp values to the actuators' ranges.
-          timeout: As in `Service`.
+        `controls` is float[n] for the first n actuators, n from 1; or a mapping from actuators' names, or their numbers
+        from 0, to values; in the actuators' own units. `clamp` clamps them to the actuators' ranges. Each of `env_ids`
+        gets the same. `wait_for_next_step` waits until a step has begun with them: another thread has to step
+        meanwhile, otherwise this call raises `StepTimeout`. Returns how many were set, and which were not.
 
         Raises:
           InvalidArgument: No controls, more than there are actuators, one that is no finite number, or no such actuator
