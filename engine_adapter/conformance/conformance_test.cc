@@ -102,6 +102,10 @@ class EngineConformance : public testing::Test {
            "suite compares, found fields of other types";
     client_.emplace(*std::move(client));
   }
+  void Begin() {
+    StartServer();
+    Attach();
+  }
   // Starts a server with episodes of `steps` steps, and attaches the client.
   void ServeEpisodes(int steps, AutoresetMode autoreset) {
     StartServer(
@@ -149,8 +153,7 @@ class EngineConformance : public testing::Test {
 };
 
 TEST_F(EngineConformance, AClientFindsSizesAndAFirstObservation) {
-  StartServer();
-  Attach();
+  Begin();
   EXPECT_EQ(arrays().num_envs, kEnvs);
   EXPECT_GE(arrays().obs_size, 1);
   EXPECT_GE(arrays().act_size, 1);
@@ -161,8 +164,7 @@ TEST_F(EngineConformance, AClientFindsSizesAndAFirstObservation) {
 }
 
 TEST_F(EngineConformance, TheDescriptionFitsTheArrays) {
-  StartServer();
-  Attach();
+  Begin();
   const InfosPlan infos = InfosOf(client_->plan());
   const std::string text(client_->mapping()->At<char>(infos.description),
                          infos.description_bytes);
@@ -182,8 +184,7 @@ TEST_F(EngineConformance, TheDescriptionFitsTheArrays) {
 }
 
 TEST_F(EngineConformance, FieldsAreAlignedAndObservationsHaveAFinalOne) {
-  StartServer();
-  Attach();
+  Begin();
   if (arrays().fields.empty()) GTEST_SKIP() << "an engine without fields";
   for (const FieldArray& field : arrays().fields) {
     EXPECT_EQ(
@@ -217,8 +218,7 @@ TEST_F(EngineConformance, SameStepKeepsTheLastInfos) {
 }
 
 TEST_F(EngineConformance, ResetKeepsTheInfosOfOtherEnvironments) {
-  StartServer();
-  Attach();
+  Begin();
   Step();
   const std::vector<double> before = Copy(arrays().infos);
   Reset({0}, 7);
@@ -229,8 +229,7 @@ TEST_F(EngineConformance, ResetKeepsTheInfosOfOtherEnvironments) {
 }
 
 TEST_F(EngineConformance, AStepStepsEveryEnvironment) {
-  StartServer();
-  Attach();
+  Begin();
   Reset({0, 1, 2}, 1);
   for (int step = 0; step < 20; ++step) {
     std::vector<Floats> before;
@@ -244,8 +243,7 @@ TEST_F(EngineConformance, AStepStepsEveryEnvironment) {
 }
 
 TEST_F(EngineConformance, ResetOnlyLeavesTheOthersUntouched) {
-  StartServer();
-  Attach();
+  Begin();
   for (int step = 0; step < 5; ++step) Step();
   const std::vector<Floats> before = {Obs(0), Obs(1), Obs(2)};
   const Floats rewards = Copy(arrays().rewards);
@@ -260,8 +258,7 @@ TEST_F(EngineConformance, ResetOnlyLeavesTheOthersUntouched) {
 }
 
 TEST_F(EngineConformance, ResetOfNoEnvironmentChangesNothing) {
-  StartServer();
-  Attach();
+  Begin();
   Step();
   const Floats before = Copy(arrays().obs);
   Reset({}, std::nullopt);
@@ -269,8 +266,7 @@ TEST_F(EngineConformance, ResetOfNoEnvironmentChangesNothing) {
 }
 
 TEST_F(EngineConformance, TheSameSeedStartsTheSameTrajectory) {
-  StartServer();
-  Attach();
+  Begin();
   const auto trajectory = [&] {
     Floats all;
     const auto add = [&] {
@@ -439,8 +435,7 @@ TEST_F(EngineConformance, ServesTheNextClientAfreshWhenOneIsKilled) {
 }
 
 TEST_F(EngineConformance, ASecondClientIsRefused) {
-  StartServer();
-  Attach();
+  Begin();
   const absl::StatusOr<ClientSide> second =
       ClientSide::Attach(name_, {.timeout_secs = kAttachSecs});
   EXPECT_EQ(CodeOf(second.status()), ErrorCode::kAlreadyAttached);
@@ -450,8 +445,7 @@ TEST_F(EngineConformance, ASecondClientIsRefused) {
 // An engine serves any services; an empty request may be invalid. Images are
 // left out: a renderer may take long to start.
 TEST_F(EngineConformance, EveryMethodOfItsServicesIsAnswered) {
-  StartServer();
-  Attach();
+  Begin();
   const auto caller = RpcClient::Create(&*client_, {});
   ASSERT_TRUE(caller.ok()) << caller.status();
   const auto call = [&](rpc::MethodId method) {
@@ -489,8 +483,7 @@ class EngineStop : public EngineConformance,
                    public testing::WithParamInterface<int> {};
 
 TEST_P(EngineStop, SignalStopsEngineAndClientGetsPeerGone) {
-  StartServer();
-  Attach();
+  Begin();
   Step();
   server_->Signal(GetParam());
   server_->Signal(GetParam());  // timeout(1) and terminals send it twice
@@ -523,8 +516,7 @@ TEST_F(EngineConformance, ExitsWhenItsLauncherExits) {
 }
 
 TEST_F(EngineConformance, ASecondEngineOfTheNameIsRefused) {
-  StartServer();
-  Attach();
+  Begin();
   ServerProcess second(Command({}));
   EXPECT_EQ(second.ExitCode(), 1);
   EXPECT_TRUE(absl::StrContains(second.Stderr(), "AlreadyAttached"))
@@ -558,8 +550,7 @@ TEST_F(EngineConformance, SizesBeyondMemoryPrintOneLine) {
 }
 
 TEST_F(EngineConformance, AKilledEngineCanBeStartedAgainUnderItsName) {
-  StartServer();
-  Attach();
+  Begin();
   Step();
   server_->Signal(SIGKILL);
   ASSERT_EQ(server_->ExitCode(), -1);

@@ -56,29 +56,34 @@ bool HasOnly(const ImageLease& lease, int value) {
   });
 }
 
-TEST(ImageSlot, CallerReadsTheImageInPlace) {
-  const OwnedRegion region = Region();
-  ImageSlotWriter writer(PlaceIn(region));
-  writer.Begin();
-  const ImageNotice notice = writer.Write(Image(100, 7));
-  const ImageLease lease(PlaceIn(region), notice);
+// With a writer for the client's slots, and its caller's leases.
+class ImageSlotTest : public testing::Test {
+ protected:
+  ImageSlotTest() { writer_.Begin(); }
+  ImageLease Lease(size_t bytes, int value) {
+    return {PlaceIn(region_), writer_.Write(Image(bytes, value))};
+  }
+
+  const OwnedRegion region_ = Region();
+  ImageSlotWriter writer_{PlaceIn(region_)};
+};
+
+TEST_F(ImageSlotTest, CallerReadsTheImageInPlace) {
+  const ImageNotice notice = writer_.Write(Image(100, 7));
+  const ImageLease lease(PlaceIn(region_), notice);
   ASSERT_TRUE(lease);
   EXPECT_EQ(lease.bytes().size(), 100u);
   EXPECT_TRUE(HasOnly(lease, 7));
   EXPECT_TRUE(lease.IsIntact());
 }
 
-TEST(ImageSlot, HeldImagesStayAndFurtherOnesUseTheRing) {
-  const OwnedRegion region = Region();
-  ImageSlotWriter writer(PlaceIn(region));
-  writer.Begin();
-  std::optional<ImageLease> first(std::in_place, PlaceIn(region),
-                                  writer.Write(Image(kSlotBytes, 1)));
-  const ImageLease second(PlaceIn(region), writer.Write(Image(kSlotBytes, 2)));
-  EXPECT_EQ(writer.Write(Image(1, 3)).seq, 0u);
+TEST_F(ImageSlotTest, HeldImagesStayAndFurtherOnesUseTheRing) {
+  std::optional<ImageLease> first = Lease(kSlotBytes, 1);
+  const ImageLease second = Lease(kSlotBytes, 2);
+  EXPECT_EQ(writer_.Write(Image(1, 3)).seq, 0u);
   EXPECT_TRUE(HasOnly(*first, 1) && HasOnly(second, 2));
   first.reset();
-  const ImageLease third(PlaceIn(region), writer.Write(Image(kSlotBytes, 4)));
+  const ImageLease third = Lease(kSlotBytes, 4);
   EXPECT_TRUE(HasOnly(third, 4) && HasOnly(second, 2));
   EXPECT_TRUE(third.IsIntact() && second.IsIntact());
 }
@@ -101,45 +106,33 @@ TEST(ImageSlot, CallersHaveSlotsOfTheirOwn) {
   }
 }
 
-TEST(ImageSlot, LateReadAfterTheSessionIsDetected) {
-  const OwnedRegion region = Region();
-  ImageSlotWriter writer(PlaceIn(region));
-  writer.Begin();
-  const ImageLease old(PlaceIn(region), writer.Write(Image(64, 1)));
-  writer.Begin();  // the next caller
+TEST_F(ImageSlotTest, LateReadAfterTheSessionIsDetected) {
+  const ImageLease old = Lease(64, 1);
+  writer_.Begin();  // the next caller
   EXPECT_TRUE(old.IsIntact());
-  const ImageLease current(PlaceIn(region), writer.Write(Image(64, 2)));
+  const ImageLease current = Lease(64, 2);
   EXPECT_FALSE(old.IsIntact());
   EXPECT_TRUE(current.IsIntact());
 }
 
-TEST(ImageSlot, LateReleaseDoesNotFreeTheImageOfTheNextCaller) {
-  const OwnedRegion region = Region();
-  ImageSlotWriter writer(PlaceIn(region));
-  writer.Begin();
-  std::optional<ImageLease> old(std::in_place, PlaceIn(region),
-                                writer.Write(Image(64, 1)));
-  writer.Begin();
-  std::optional<ImageLease> first(std::in_place, PlaceIn(region),
-                                  writer.Write(Image(64, 2)));
-  const ImageLease second(PlaceIn(region), writer.Write(Image(64, 3)));
+TEST_F(ImageSlotTest, LateReleaseDoesNotFreeTheImageOfTheNextCaller) {
+  std::optional<ImageLease> old = Lease(64, 1);
+  writer_.Begin();
+  std::optional<ImageLease> first = Lease(64, 2);
+  const ImageLease second = Lease(64, 3);
   old.reset();
-  EXPECT_EQ(writer.Write(Image(64, 4)).seq, 0u);
+  EXPECT_EQ(writer_.Write(Image(64, 4)).seq, 0u);
   first.reset();
-  EXPECT_NE(writer.Write(Image(64, 5)).seq, 0u);
+  EXPECT_NE(writer_.Write(Image(64, 5)).seq, 0u);
 }
 
-TEST(ImageSlot, LateReleaseDoesNotUndoThatOfTheNextCaller) {
-  const OwnedRegion region = Region();
-  ImageSlotWriter writer(PlaceIn(region));
-  writer.Begin();
-  std::optional<ImageLease> old(std::in_place, PlaceIn(region),
-                                writer.Write(Image(64, 1)));
-  writer.Begin();
-  { const ImageLease next(PlaceIn(region), writer.Write(Image(64, 2))); }
-  const ImageLease held(PlaceIn(region), writer.Write(Image(64, 3)));
+TEST_F(ImageSlotTest, LateReleaseDoesNotUndoThatOfTheNextCaller) {
+  std::optional<ImageLease> old = Lease(64, 1);
+  writer_.Begin();
+  { const ImageLease next = Lease(64, 2); }
+  const ImageLease held = Lease(64, 3);
   old.reset();
-  const ImageNotice notice = writer.Write(Image(64, 4));
+  const ImageNotice notice = writer_.Write(Image(64, 4));
   EXPECT_NE(notice.seq, 0u);
 }
 
@@ -152,13 +145,10 @@ TEST(ImageSlot, InvalidNoticeGivesNoImage) {
   EXPECT_FALSE(ImageLease(ImagePlace(), {.seq = 4, .bytes = 1, .slot = 0}));
 }
 
-TEST(ImageSlot, EmptyOrTooLargeImagesUseTheRing) {
-  const OwnedRegion region = Region();
-  ImageSlotWriter writer(PlaceIn(region));
-  writer.Begin();
-  EXPECT_EQ(writer.Write({}).seq, 0u);
-  EXPECT_EQ(writer.Write(Image(kSlotBytes + 1, 1)).seq, 0u);
-  EXPECT_NE(writer.Write(Image(kSlotBytes, 1)).seq, 0u);
+TEST_F(ImageSlotTest, EmptyOrTooLargeImagesUseTheRing) {
+  EXPECT_EQ(writer_.Write({}).seq, 0u);
+  EXPECT_EQ(writer_.Write(Image(kSlotBytes + 1, 1)).seq, 0u);
+  EXPECT_NE(writer_.Write(Image(kSlotBytes, 1)).seq, 0u);
 }
 
 TEST(ImageSlot, RegionWithoutSlotsUsesTheRing) {
@@ -192,13 +182,9 @@ TEST(ImageSlot, AnyWordsInASlotHarmOnlyItsCaller) {
   EXPECT_TRUE(lease && lease.IsIntact() && HasOnly(lease, 9));
 }
 
-TEST(ImageSlot, ForkedChildReleasesNothing) {
-  const OwnedRegion region = Region();
-  ImageSlotWriter writer(PlaceIn(region));
-  writer.Begin();
-  auto first =
-      std::make_unique<ImageLease>(PlaceIn(region), writer.Write(Image(64, 1)));
-  const ImageLease second(PlaceIn(region), writer.Write(Image(64, 2)));
+TEST_F(ImageSlotTest, ForkedChildReleasesNothing) {
+  auto first = std::make_unique<ImageLease>(Lease(64, 1));
+  const ImageLease second = Lease(64, 2);
   const pid_t child = fork();
   if (child == 0) {
     first.reset();
@@ -206,18 +192,15 @@ TEST(ImageSlot, ForkedChildReleasesNothing) {
   }
   ASSERT_GT(child, 0);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  EXPECT_EQ(writer.Write(Image(64, 3)).seq, 0u);
+  EXPECT_EQ(writer_.Write(Image(64, 3)).seq, 0u);
   first.reset();
-  EXPECT_NE(writer.Write(Image(64, 3)).seq, 0u);
+  EXPECT_NE(writer_.Write(Image(64, 3)).seq, 0u);
 }
 
 // The notice goes through one word, as through a ring.
-TEST(ImageSlotBetweenThreads, EveryImageIsWhole) {
+TEST_F(ImageSlotTest, EveryImageIsWhole) {
   alarm(300);
   constexpr int kImages = 2'000;
-  const OwnedRegion region = Region();
-  ImageSlotWriter writer(PlaceIn(region));
-  writer.Begin();
   ImageNotice notice;
   std::atomic<int> sent{0};   // writer: this thread
   std::atomic<int> taken{0};  // writer: the other thread
@@ -228,7 +211,7 @@ TEST(ImageSlotBetweenThreads, EveryImageIsWhole) {
       while (sent.load(std::memory_order_acquire) != number) {
         std::this_thread::yield();
       }
-      std::optional<ImageLease> lease(std::in_place, PlaceIn(region), notice);
+      std::optional<ImageLease> lease(std::in_place, PlaceIn(region_), notice);
       taken.store(number, std::memory_order_release);
       torn += !HasOnly(*lease, number % 256) || !lease->IsIntact();
       if (held) torn += !HasOnly(*held, (number - 1) % 256);
@@ -238,7 +221,7 @@ TEST(ImageSlotBetweenThreads, EveryImageIsWhole) {
   std::vector<std::byte> image(kSlotBytes);
   for (int number = 1; number <= kImages; ++number) {
     std::ranges::fill(image, static_cast<std::byte>(number % 256));
-    while ((notice = writer.Write(image)).seq == 0) std::this_thread::yield();
+    while ((notice = writer_.Write(image)).seq == 0) std::this_thread::yield();
     sent.store(number, std::memory_order_release);
     while (taken.load(std::memory_order_acquire) != number) {
       std::this_thread::yield();

@@ -29,9 +29,7 @@ TEST(RingWithALyingReader, StaysBrokenAfterAnyInvalidReadPos) {
   // The ring was read to 16 and holds 16..48 of 64.
   for (const uint32_t garbage : kGarbage) {
     SCOPED_TRACE(garbage);
-    TestRegion region(64);
-    RingWriter writer = region.Writer();
-    RingReader reader = region.Reader();
+    auto [region, writer, reader] = RingEnds(64);
     Advance(writer, reader, 16);
     ASSERT_EQ(writer.TryWrite(Message(28, 1)), ErrorCode::kOk);
     ASSERT_EQ(writer.TryWrite(Message(4, 2)), ErrorCode::kOk);
@@ -51,9 +49,7 @@ TEST(RingWithALyingReader, StaysBrokenAfterAnyInvalidReadPos) {
 }
 
 TEST(RingWithALyingReader, NeverTakesBackRoomThatWasGiven) {
-  TestRegion region(64);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64);
   ASSERT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);
   ASSERT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);
   ASSERT_EQ(TryReadOne(reader).code, ErrorCode::kOk);
@@ -63,9 +59,7 @@ TEST(RingWithALyingReader, NeverTakesBackRoomThatWasGiven) {
 }
 
 TEST(RingWithALyingReader, GoesByItsOwnPosition) {
-  TestRegion region(64);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64);
   ASSERT_EQ(writer.TryWrite(Message(4, 1)), ErrorCode::kOk);
   region.header().write_pos.store(0xDEADBEEF, std::memory_order_release);
   ASSERT_EQ(writer.TryWrite(Message(4, 2)), ErrorCode::kOk);
@@ -91,9 +85,7 @@ TEST(RingWithALyingWriter, StaysBrokenAfterAnyInvalidWritePos) {
 }
 
 TEST(RingWithALyingWriter, BreaksWhenWritePosGoesBack) {
-  TestRegion region(64);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64);
   ASSERT_EQ(writer.TryWrite(Message(4)), ErrorCode::kOk);
   ASSERT_EQ(writer.TryWrite(Message(20)), ErrorCode::kOk);
   ASSERT_EQ(TryReadOne(reader).code, ErrorCode::kOk);  // It loads 32.
@@ -173,9 +165,7 @@ TEST(RingWithAForeignWriter, TakesASkipThatIsPublishedAlone) {
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
 TEST(RingWithAForeignWriter, WaitsForHalfStoredWritePos) {
-  TestRegion region(64, 0x120);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader(kForever);
+  auto [region, writer, reader] = RingEnds(64, 0x120, kForever);
   ASSERT_EQ(writer.TryWrite(Message(3)), ErrorCode::kOk);
   for (const uint32_t half_stored : {0U, 0x28U}) {
     region.header().write_pos.store(half_stored, std::memory_order_release);
@@ -186,9 +176,7 @@ TEST(RingWithAForeignWriter, WaitsForHalfStoredWritePos) {
 }
 
 TEST(RingWithAForeignWriter, WaitsForTheRestOfAnEntryHalfPublished) {
-  TestRegion region(256, 0xF0);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader(kForever);
+  auto [region, writer, reader] = RingEnds(256, 0xF0, kForever);
   ASSERT_EQ(writer.TryWrite(Message(28)), ErrorCode::kOk);  // Skips to 0x100.
   ASSERT_EQ(region.write_pos(), 0x120U);
   for (const uint32_t half_stored : {0U, 0x20U, 0x100U, 0x108U}) {

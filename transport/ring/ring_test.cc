@@ -92,9 +92,7 @@ TEST(RingAttach, TakesUpTheRingWhereItStands) {
 }
 
 TEST(Ring, IsEmptyAtFirstAndAfterTheLastMessage) {
-  TestRegion region(64);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64);
   EXPECT_EQ(TryReadOne(reader).code, ErrorCode::kRingEmpty);
   EXPECT_EQ(writer.TryWrite(Message(5)), ErrorCode::kOk);
   ExpectRead(reader, Message(5));
@@ -102,9 +100,7 @@ TEST(Ring, IsEmptyAtFirstAndAfterTheLastMessage) {
 }
 
 TEST(Ring, DeliversMessagesOfEveryLengthInOrder) {
-  TestRegion region(512);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(512);
   for (uint32_t size = 0; size <= writer.max_message_bytes(); ++size) {
     ASSERT_EQ(writer.TryWrite(Message(size, static_cast<int>(size))),
               ErrorCode::kOk);
@@ -114,9 +110,7 @@ TEST(Ring, DeliversMessagesOfEveryLengthInOrder) {
 }
 
 TEST(Ring, AnEmptyMessageIsAMessage) {
-  TestRegion region(64);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64);
   ASSERT_EQ(writer.TryWrite({}), ErrorCode::kOk);
   ASSERT_EQ(writer.TryWrite(Message(1)), ErrorCode::kOk);
   size_t bytes = 77;
@@ -144,9 +138,7 @@ TEST(Ring, WritesLengthMessageAndZeroPadding) {
 
 TEST(Ring, RefusesAMessageLargerThanHalfTheRing) {
   for (const uint32_t capacity : {64U, 128U, 4096U}) {
-    TestRegion region(capacity);
-    RingWriter writer = region.Writer();
-    RingReader reader = region.Reader();
+    auto [region, writer, reader] = RingEnds(capacity);
     const uint32_t largest = capacity / 2 - 4;
     EXPECT_EQ(writer.max_message_bytes(), largest);
     EXPECT_EQ(writer.TryWrite(Message(largest + 1)),
@@ -171,9 +163,7 @@ TEST(Ring, RefusesALengthThatWrapsIn32Bits) {
 }
 
 TEST(Ring, CanBeExactlyFull) {
-  TestRegion region(64);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64);
   ASSERT_EQ(writer.TryWrite(Message(28, 1)), ErrorCode::kOk);
   ASSERT_EQ(writer.TryWrite(Message(28, 2)), ErrorCode::kOk);
   EXPECT_EQ(region.write_pos() - region.read_pos(), 64U);
@@ -188,9 +178,7 @@ TEST(Ring, CanBeExactlyFull) {
 }
 
 TEST(Ring, WithRoomForTheEntryButNotForTheSkipIsFull) {
-  TestRegion region(64);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64);
   Advance(writer, reader, 48);
   ASSERT_EQ(writer.TryWrite({}), ErrorCode::kOk);  // 48..56; 8 left before end
   // 56 bytes are free: a skip of 8 and 32 at the start fit once...
@@ -210,9 +198,7 @@ TEST(Ring, WrapsAtEveryPlaceWithEveryLength) {
   for (uint32_t start = 0; start < kCapacity; start += 8) {
     for (uint32_t size = 0; size <= MaxRingMessageBytes(kCapacity); ++size) {
       SCOPED_TRACE(testing::Message() << start << " " << size);
-      TestRegion region(kCapacity, start);
-      RingWriter writer = region.Writer();
-      RingReader reader = region.Reader();
+      auto [region, writer, reader] = RingEnds(kCapacity, start);
       ASSERT_EQ(writer.TryWrite(Message(size, 1)), ErrorCode::kOk);
       const uint32_t entry = (4 + size + 7) / 8 * 8;
       const bool skipped = kCapacity - start < entry;
@@ -232,9 +218,7 @@ TEST(Ring, WrapsAtEveryPlaceWithEveryLength) {
 TEST(Ring, PositionsWrapModulo32Bits) {
   for (uint32_t before = 8; before <= 128; before += 8) {
     SCOPED_TRACE(before);
-    TestRegion region(64, 0U - before);
-    RingWriter writer = region.Writer();
-    RingReader reader = region.Reader();
+    auto [region, writer, reader] = RingEnds(64, 0U - before);
     for (int i = 0; i < 20; ++i) {
       const size_t size = static_cast<size_t>(i * 7 % 29);
       ASSERT_EQ(writer.TryWrite(Message(size, i)), ErrorCode::kOk);
@@ -246,9 +230,7 @@ TEST(Ring, PositionsWrapModulo32Bits) {
 }
 
 TEST(Ring, FullAcrossTheWrapOfPositionsIsFull) {
-  TestRegion region(64, 0U - 32);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64, 0U - 32);
   ASSERT_EQ(writer.TryWrite(Message(28, 1)), ErrorCode::kOk);
   ASSERT_EQ(writer.TryWrite(Message(28, 2)), ErrorCode::kOk);
   EXPECT_EQ(region.write_pos(), 32U);
@@ -259,9 +241,7 @@ TEST(Ring, FullAcrossTheWrapOfPositionsIsFull) {
 }
 
 TEST(Ring, LeavesAMessageThatTheBufferCannotHold) {
-  TestRegion region(64, 56);
-  RingWriter writer = region.Writer();
-  RingReader reader = region.Reader();
+  auto [region, writer, reader] = RingEnds(64, 56);
   ASSERT_EQ(writer.TryWrite(Message(10)), ErrorCode::kOk);  // After a skip.
   Bytes small(9, std::byte{0xEE});
   size_t bytes = 0;

@@ -126,6 +126,19 @@ class TestRegion {
   Head* head_;
 };
 
+// A ring and both its ends.
+//
+//   auto [region, writer, reader] = RingEnds(64);
+struct RingEnds {
+  explicit RingEnds(uint32_t capacity, uint32_t start_pos = 0,
+                    int64_t reader_grace_ns = 0)
+      : region(capacity, start_pos), reader(region.Reader(reader_grace_ns)) {}
+
+  TestRegion region;
+  RingWriter writer = region.Writer();
+  RingReader reader;
+};
+
 }  // namespace tandem
 
 #endif  // TANDEM_TRANSPORT_RING_TESTING_RING_TEST_REGION_H_
