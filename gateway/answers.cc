@@ -17,7 +17,7 @@
 #include "gateway/task_contract.h"
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/mujoco_scene.pb.h"
-#include "transport/rpc/rpc_client.h"
+#include "transport/rpc_client.h"
 
 namespace tandem::gateway {
 namespace {

@@ -23,8 +23,8 @@
 #include "gateway/stopping.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/memory/attached_region.h"
-#include "transport/rpc/packed_call.h"
+#include "transport/packed_call.h"
+#include "transport/region.h"
 
 namespace tandem::gateway {
 namespace {
@@ -320,14 +320,14 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
   }
   if (client_ != nullptr) Interrupt();
   // ClientSide::Attach would wait for an engine.
-  TANDEM_ASSIGN_OR_RETURN(const FoundRegion found, FindRegion(region_));
+  TANDEM_ASSIGN_OR_RETURN(const bool has_client, HasLockingClient(region_));
   if (deadline.PassedAt(MonotonicNanos())) {
     return MakeError(ErrorCode::kStepTimeout,
                      absl::StrCat("region '", region_,
                                   "': the deadline passed before the attach"));
   }
   // The attach itself notices a client with a lock.
-  if (!found.lock.HeldByOther(kClientLockByte)) {
+  if (!has_client) {
     TANDEM_RETURN_IF_ERROR(link_->CheckNoClient(deadline));
   }
   TANDEM_ASSIGN_OR_RETURN(

@@ -36,8 +36,8 @@
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/mujoco_scene.pb.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/session/client_side.h"
+#include "transport/client_side.h"
+#include "transport/rpc_client.h"
 
 namespace tandem::gateway {
 

@@ -20,8 +20,8 @@
 #include "gateway/engine_link.h"
 #include "gateway/stream_items.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/rpc/packed_call.h"
-#include "transport/rpc/rpc_client.h"
+#include "transport/packed_call.h"
+#include "transport/rpc_client.h"
 
 namespace tandem::gateway {
 

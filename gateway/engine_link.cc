@@ -13,7 +13,7 @@
 #include "gateway/stopping.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/memory/attached_region.h"
+#include "transport/region.h"
 
 namespace tandem::gateway {
 namespace {
@@ -77,7 +77,7 @@ absl::StatusOr<std::shared_ptr<EngineLink::Session>> EngineLink::Attached() {
   if (session_ == nullptr || !session_->side->EngineAlive()) {
     session_ = nullptr;
     // Attach would wait for an engine.
-    if (const auto header = AttachedRegion::Peek(region_); !header.ok()) {
+    if (const auto header = PeekRegion(region_); !header.ok()) {
       return header.status();
     }
     TANDEM_ASSIGN_OR_RETURN(

@@ -20,9 +20,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
-#include "transport/rpc/packed_call.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/session/attendant_side.h"
+#include "transport/attendant_side.h"
+#include "transport/packed_call.h"
+#include "transport/rpc_client.h"
 
 namespace tandem::gateway {
 

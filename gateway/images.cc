@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "schema/layout/error_codes.h"
-#include "transport/frames/image_slot.h"
+#include "transport/image_lease.h"
 
 namespace tandem::gateway {
 namespace {

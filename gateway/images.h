@@ -22,8 +22,8 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/messages/rpc_methods.h"
 #include "schema/protos/hazel/image.pb.h"
-#include "transport/rpc/packed_call.h"
-#include "transport/rpc/rpc_client.h"
+#include "transport/packed_call.h"
+#include "transport/rpc_client.h"
 
 namespace tandem::gateway {
 

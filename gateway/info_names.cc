@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "transport/memory/region_plan.h"
+#include "transport/region.h"
 
 namespace tandem::gateway {
 

@@ -14,7 +14,7 @@
 
 #include "absl/strings/string_view.h"
 #include "schema/layout/lrbc.h"
-#include "transport/memory/region_mapping.h"
+#include "transport/region.h"
 
 namespace tandem::gateway {
 

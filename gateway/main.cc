@@ -39,7 +39,7 @@
 #include "program/program_flags.h"
 #include "program/tls/tls_flags.h"
 #include "schema/layout/error_codes.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 ABSL_FLAG(std::string, name, "", "the engine's name: its --name");
 ABSL_FLAG(std::string, listen, "127.0.0.1:50051",

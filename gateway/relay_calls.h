@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/rpc/packed_call.h"
-#include "transport/rpc/rpc_client.h"
+#include "transport/packed_call.h"
+#include "transport/rpc_client.h"
 
 namespace tandem::gateway {
 

@@ -24,7 +24,7 @@
 #include "gateway/actions.h"
 #include "gateway/connections.h"
 #include "schema/protos/hazel/agent.pb.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 
 namespace tandem::gateway {
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/os/fork_guard.h"
 #include "sdk/version.h"
-#include "transport/memory/fork_guard.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

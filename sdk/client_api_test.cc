@@ -11,14 +11,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
 #include "engine_adapter/host/testing/counting_engine.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "sdk/tandem.h"
 #include "sdk/testing/api_fixture.h"
 #include "sdk/testing/pair_engine.h"
-#include "transport/rpc/packed_call.h"
+#include "transport/packed_call.h"
 
 namespace tandem {
 namespace {

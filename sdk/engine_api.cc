@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/error.h"
+#include "base/os/fork_guard.h"
 #include "base/printable.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/service.h"
@@ -15,8 +16,7 @@
 #include "sdk/foreign_engine.h"
 #include "sdk/open_engines.h"
 #include "sdk/tandem.h"
-#include "transport/memory/fork_guard.h"
-#include "transport/monitoring/region_report.h"
+#include "transport/report.h"
 
 namespace tandem {
 namespace {
@@ -289,16 +289,16 @@ const char* tandem_service_name(uint32_t bit) {
 tandem_code tandem_engine_status(tandem_engine* engine, tandem_status* status) {
   return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
     TANDEM_RETURN_IF_ERROR(tandem::CheckOutput(status, "status"));
-    const tandem::EngineSide& side = open.host().side();
-    const tandem::LrbcHeader& header = *side.mapping()->header();
+    const tandem::EngineHost& host = open.host();
+    const tandem::LrbcHeader& header = *host.mapping()->header();
     tandem_status now = {};
-    tandem::CopyText(side.region().name(), now.region, sizeof(now.region));
+    tandem::CopyText(host.name(), now.region, sizeof(now.region));
     // relaxed: for people; no call depends on it.
     now.enabled_services = header.services.load(std::memory_order_relaxed);
     now.dropped_messages =
         header.dropped_messages.load(std::memory_order_relaxed);
     const absl::StatusOr<tandem::RegionReport> report =
-        tandem::ReadRegionReport(side.region().name());
+        tandem::ReadRegionReport(host.name());
     // Before the first reset the region has no name; another one may have it.
     if (report.ok() && report->generation == header.generation) {
       now.has_client = report->client.life == tandem::Life::kAlive ? 1 : 0;

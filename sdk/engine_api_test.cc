@@ -13,8 +13,8 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "sdk/tandem.h"
 #include "sdk/testing/api_fixture.h"
-#include "transport/memory/attached_region.h"
-#include "transport/rpc/packed_call.h"
+#include "transport/packed_call.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {
@@ -283,7 +283,7 @@ TEST_F(ApiTest, OptionsOfVersion1_1TakeEffect) {
   options.rpc_ring_kib = 64;
   Start(options);
   tandem_client* const client = Attach();
-  EXPECT_EQ(AttachedRegion::Peek(name_).value().cmd_ring_size, 64u * 1024);
+  EXPECT_EQ(PeekRegion(name_).value().cmd_ring_size, 64u * 1024);
   EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }
 

@@ -8,8 +8,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "engine_adapter/core/task_description.h"
-#include "engine_adapter/services/rpc_config.h"
+#include "engine_adapter/rpc_config.h"
+#include "engine_adapter/task_description.h"
 #include "schema/layout/service.h"
 #include "sdk/call_result.h"
 
@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Make(
 
 void ForeignEngine::SetHost(EngineHost* host) {
   host_ = host;
-  arrays_ = NamedArrays::OfEngine(host->side().arrays());
+  arrays_ = NamedArrays::OfEngine(host->arrays());
   resets_.reserve(schema_.num_envs);
 }
 

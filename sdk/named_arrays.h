@@ -20,10 +20,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 #include "schema/layout/lrbc.h"
 #include "sdk/tandem.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 

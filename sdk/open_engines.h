@@ -18,10 +18,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/fork_guard.h"
 #include "sdk/foreign_engine.h"
 #include "sdk/handle_table.h"
 #include "sdk/tandem.h"
-#include "transport/memory/fork_guard.h"
 
 struct tandem_engine;  // only a handle
 

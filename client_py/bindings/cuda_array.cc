@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
-#include "transport/gpu/cuda_driver.h"
+#include "transport/cuda_report.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -177,20 +177,16 @@ uint64_t CudaArray::Bytes() const {
 }
 
 py::dict CudaDriverRow() {
-  const absl::StatusOr<const CudaDriver*> driver =
-      WithoutGil([] { return CudaDriver::Load(); });
-  if (!driver.ok()) Raise(driver.status(), "");
-  const absl::StatusOr<std::vector<CudaDriver::Device>> devices =
-      (*driver)->Devices();
-  if (!devices.ok()) Raise(devices.status(), "");
+  const absl::StatusOr<CudaReport> report =
+      WithoutGil([] { return ReadCudaReport(); });
+  if (!report.ok()) Raise(report.status(), "");
   py::list rows;
-  for (const CudaDriver::Device& device : *devices) {
-    rows.append(
-        py::make_tuple(device.ordinal, device.name, UuidText(device.uuid)));
+  for (const CudaReport::Device& device : report->devices) {
+    rows.append(py::make_tuple(device.ordinal, device.name, device.uuid));
   }
   py::dict row;
-  row["library"] = (*driver)->library();
-  row["version"] = CudaVersionText((*driver)->version());
+  row["library"] = report->library;
+  row["version"] = report->version;
   row["devices"] = rows;
   return row;
 }

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "schema/layout/field.h"
-#include "transport/gpu/cuda_prototypes.h"
+#include "transport/cuda_types.h"
 
 namespace tandem {
 
@@ -74,7 +74,7 @@ class CudaArray {
 };
 
 // Returns the process's driver: "library", "version" as text, and "devices", of
-// which each is (number, name, UUID). Raises the errors of CudaDriver::Load.
+// which each is (number, name, UUID). Raises the errors of ReadCudaReport.
 pybind11::dict CudaDriverRow();
 
 // Adds the class to a module.

@@ -21,7 +21,7 @@
 
 #include "client_py/bindings/cuda_array.h"
 #include "client_py/bindings/native_client.h"
-#include "transport/gpu/region_copies.h"
+#include "transport/region_copies.h"
 
 namespace tandem {
 

@@ -26,11 +26,8 @@
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/memory/attached_region.h"
-#include "transport/memory/dead_region.h"
-#include "transport/memory/frame_geometry.h"
-#include "transport/memory/gpu_text.h"
-#include "transport/memory/region_name.h"
+#include "transport/frame_geometry.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -38,7 +35,7 @@ namespace {
 
 // Returns the pid that the region's live engine has written.
 uint32_t EnginePid(const std::string& name) {
-  const absl::StatusOr<LrbcHeader> header = AttachedRegion::Peek(name);
+  const absl::StatusOr<LrbcHeader> header = PeekRegion(name);
   if (!header.ok()) Raise(header.status(), name);
   // relaxed: a private copy, for display only.
   return header->server_pid.load(std::memory_order_relaxed);
@@ -50,7 +47,7 @@ void CheckName(const std::string& name) {
 }
 
 std::string RegionGpuPath(const std::string& name) {
-  const absl::StatusOr<LrbcHeader> header = AttachedRegion::Peek(name);
+  const absl::StatusOr<LrbcHeader> header = PeekRegion(name);
   if (!header.ok()) Raise(header.status(), name);
   return GpuPathText(*header);
 }

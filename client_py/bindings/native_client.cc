@@ -14,10 +14,10 @@
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "transport/frames/frame_reader.h"
-#include "transport/gpu/cuda_prototypes.h"
-#include "transport/memory/frame_geometry.h"
-#include "transport/wait/wait_strategy.h"
+#include "transport/cuda_types.h"
+#include "transport/frame_geometry.h"
+#include "transport/frame_reader.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -111,7 +111,7 @@ py::dict NativeClient::CudaArrays() {
     arrays[py::make_tuple(NameOf(record.role), std::string(PathOf(record)))] =
         CudaArray(CudaArray::PlaceOf(record, session->arrays->num_envs(),
                                      session->arrays->At(record),
-                                     session->arrays->context()->ordinal()),
+                                     session->arrays->device()),
                   session->arrays, prepare);
   }
   return arrays;

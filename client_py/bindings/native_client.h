@@ -28,11 +28,10 @@
 #include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
 #include "schema/layout/lrbc.h"
-#include "transport/gpu/imported_arrays.h"
-#include "transport/gpu/region_copies.h"
-#include "transport/memory/gpu_plan.h"
-#include "transport/memory/gpu_text.h"
-#include "transport/session/client_side.h"
+#include "transport/client_side.h"
+#include "transport/imported_arrays.h"
+#include "transport/region.h"
+#include "transport/region_copies.h"
 
 namespace tandem {
 

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "transport/frames/attached_frames.h"
-#include "transport/frames/owned_frame_segment.h"
+#include "transport/attached_frames.h"
+#include "transport/owned_frame_segment.h"
 
 namespace tandem {
 

@@ -13,13 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/fork_guard.h"
 #include "client_py/bindings/envelope_values.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/frames/image_slot.h"
-#include "transport/memory/fork_guard.h"
+#include "transport/image_lease.h"
 
 namespace tandem {
 namespace py = pybind11;

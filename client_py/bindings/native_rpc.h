@@ -21,13 +21,12 @@
 #include <optional>
 #include <string>
 
+#include "base/os/fork_guard.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/memory/fork_guard.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/rpc/rpc_session.h"
-#include "transport/session/attendant_side.h"
-#include "transport/session/rpc_side.h"
+#include "transport/attendant_side.h"
+#include "transport/rpc_client.h"
+#include "transport/rpc_side.h"
 
 namespace tandem {
 

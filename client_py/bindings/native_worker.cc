@@ -11,7 +11,7 @@
 #include "client_py/bindings/region_views.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/lrbc.h"
-#include "transport/wait/wait_strategy.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 namespace py = pybind11;

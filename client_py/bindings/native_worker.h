@@ -19,7 +19,7 @@
 #include <string>
 
 #include "client_py/bindings/env_rows.h"
-#include "transport/session/worker_side.h"
+#include "transport/worker_side.h"
 
 namespace tandem {
 

@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "schema/layout/field.h"
-#include "transport/memory/region_mapping.h"
-#include "transport/memory/region_plan.h"
-#include "transport/session/step_arrays.h"
+#include "transport/region.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 namespace py = pybind11;

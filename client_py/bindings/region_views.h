@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "schema/layout/lrbc.h"
-#include "transport/memory/region_mapping.h"
-#include "transport/session/client_side.h"
-#include "transport/session/step_arrays.h"
+#include "transport/client_side.h"
+#include "transport/region.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 

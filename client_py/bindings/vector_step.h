@@ -26,7 +26,7 @@
 
 #include "client_py/bindings/native_client.h"
 #include "schema/layout/lrbc.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 

@@ -11,8 +11,8 @@
 #include "client_py/bindings/cuda_array.h"
 #include "client_py/bindings/region_views.h"
 #include "schema/layout/field.h"
-#include "transport/gpu/cuda_prototypes.h"
-#include "transport/session/step_arrays.h"
+#include "transport/cuda_types.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -38,7 +38,7 @@ py::object CudaArraysOf(const std::shared_ptr<ExportedArrays>& gpu,
     if (record.role == FieldRole::kFinalObs) continue;  // the host writes it
     arrays[py::make_tuple(NameOf(record.role), std::string(PathOf(record)))] =
         CudaArray(CudaArray::PlaceOf(record, num_envs, gpu->At(record),
-                                     gpu->context()->ordinal()),
+                                     gpu->device()),
                   gpu, [](std::optional<CudaStream>) {});
   }
   return py::make_tuple(arrays, py::cpp_function([gpu](uintptr_t stream) {
@@ -58,18 +58,16 @@ void CopyOut(const Array& from, std::span<T> to) {
 
 }  // namespace
 
-EngineArrays::EngineArrays(const EngineSide& side,
-                           const std::shared_ptr<ExportedArrays>& gpu,
-                           py::object make)
-    : num_envs_(side.arrays().num_envs),
-      obs_size_(side.arrays().obs_size),
-      act_size_(side.arrays().act_size),
-      info_size_(side.arrays().info_size),
-      region_obs_(side.arrays().obs.data()),
+EngineArrays::EngineArrays(const EngineHost& host, py::object make)
+    : num_envs_(host.arrays().num_envs),
+      obs_size_(host.arrays().obs_size),
+      act_size_(host.arrays().act_size),
+      info_size_(host.arrays().info_size),
+      region_obs_(host.arrays().obs.data()),
       make_(std::move(make)),
-      cuda_(CudaArraysOf(gpu, num_envs_)) {
-  const StepArrays& arrays = side.arrays();
-  const py::capsule keeper = KeeperOf(side.mapping());
+      cuda_(CudaArraysOf(host.gpu(), num_envs_)) {
+  const StepArrays& arrays = host.arrays();
+  const py::capsule keeper = KeeperOf(host.mapping());
   region_ = {.obs = View(arrays.obs, {num_envs_, obs_size_}, keeper),
              .actions = View(arrays.actions, {num_envs_, act_size_}, keeper),
              .rewards = View(arrays.rewards, {num_envs_}, keeper),
@@ -77,7 +75,7 @@ EngineArrays::EngineArrays(const EngineSide& side,
              .truncateds = View(arrays.truncateds, {num_envs_}, keeper),
              .infos = View(arrays.infos, {num_envs_, info_size_}, keeper),
              .object = {}};
-  Finish(&region_, FieldViews(arrays, side.mapping()));
+  Finish(&region_, FieldViews(arrays, host.mapping()));
 }
 
 void EngineArrays::Finish(Set* set, const py::dict& fields) const {

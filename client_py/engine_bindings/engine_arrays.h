@@ -8,7 +8,7 @@
 // Ownership: PythonEngine owns it. Python may keep the arrays: those of the
 // region keep it mapped, and the copies belong to Python.
 //
-//   EngineArrays arrays(host->side(), adaptor.attr("arrays"));
+//   EngineArrays arrays(*host, adaptor.attr("arrays"));
 //   PyObject* object = arrays.Begin(io);
 //   ... call the engine with `object` ...
 //   arrays.End(io);
@@ -20,12 +20,10 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
-#include "engine_adapter/core/engine.h"
-#include "transport/gpu/exported_arrays.h"
-#include "transport/session/engine_side.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
 
 namespace tandem {
 
@@ -33,10 +31,7 @@ namespace tandem {
 class EngineArrays {
  public:
   // `make`: Adaptor.arrays, which returns the object for the engine.
-  // `gpu`: the host's; nullptr: none.
-  EngineArrays(const EngineSide& side,
-               const std::shared_ptr<ExportedArrays>& gpu,
-               pybind11::object make);
+  EngineArrays(const EngineHost& host, pybind11::object make);
 
   // Returns the object with the arrays for this work, borrowed.
   PyObject* Begin(const StepIo& io);

@@ -17,7 +17,7 @@
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/field.h"
-#include "transport/memory/field_plan.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -63,13 +63,13 @@ SupervisorHost& NativeSupervisor::host() const {
 }
 
 void NativeSupervisor::Open() {
-  const absl::Status status = side().Open();
+  const absl::Status status = host().Open();
   if (!status.ok()) Raise(status, name_);
 }
 
 py::str NativeSupervisor::Next(double timeout_secs, int input) {
   SupervisorHost& host = this->host();
-  host.side().WatchInput(input);
+  host.WatchInput(input);
   const Deadline deadline = Deadline::After(timeout_secs);
   for (;;) {
     const SupervisorEvent event = WithoutGil([&] {
@@ -98,7 +98,7 @@ py::str NativeSupervisor::Next(double timeout_secs, int input) {
 }
 
 void NativeSupervisor::End(const std::string& text) {
-  side().End(ErrorCode::kPeerGone, text);
+  host().End(ErrorCode::kPeerGone, text);
 }
 
 void NativeSupervisor::PublishFrame(

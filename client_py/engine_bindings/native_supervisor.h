@@ -23,10 +23,9 @@
 #include <optional>
 #include <string>
 
-#include "engine_adapter/host/supervisor_host.h"
-#include "transport/memory/frame_geometry.h"
-#include "transport/memory/region_plan.h"
-#include "transport/session/supervisor_side.h"
+#include "engine_adapter/supervisor_host.h"
+#include "transport/frame_geometry.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
 
@@ -44,7 +43,7 @@ class NativeSupervisor {
 
   // Waits for the next event. Clients are admitted, invalid counts and RPCs
   // answered, and attendants served, without the caller. Returns
-  //  - "input": `input` is readable, as SupervisorSide::WatchInput; -1: none;
+  //  - "input": `input` is readable, as SupervisorHost::WatchInput; -1: none;
   //  - "workers ready", "workers answered", "worker died", "client left":
   //    as SupervisorEvent; dead_worker() is the dead one;
   //  - "frame wanted": as SupervisorEvent: call PublishFrame, then AnswerFrame;
@@ -52,13 +51,13 @@ class NativeSupervisor {
   // Raises what signal handlers raise.
   pybind11::str Next(double timeout_secs, int input);
 
-  void ResetWorkers() { side().ResetWorkers(std::nullopt); }
-  void MessageWorkers() { side().MessageWorkers(); }
-  void StopWorkers() { side().StopWorkers(); }
-  uint32_t dead_worker() const { return side().dead_worker(); }
-  bool ReplaceWorker(uint32_t worker) { return side().ReplaceWorker(worker); }
+  void ResetWorkers() { host().ResetWorkers(); }
+  void MessageWorkers() { host().MessageWorkers(); }
+  void StopWorkers() { host().StopWorkers(); }
+  uint32_t dead_worker() const { return host().dead_worker(); }
+  bool ReplaceWorker(uint32_t worker) { return host().ReplaceWorker(worker); }
   std::string WorkerText(uint32_t worker) const {
-    return side().WorkerText(worker);
+    return host().WorkerText(worker);
   }
   // Tells the client why the region ends: its PeerGone has this text.
   void End(const std::string& text);
@@ -67,7 +66,7 @@ class NativeSupervisor {
 
   // Whether a viewer reads the region's frames; false also without frames. One
   // system call.
-  bool FramesWatched() const { return side().region().FramesWatched(); }
+  bool FramesWatched() const { return host().FramesWatched(); }
   // Copies a frame, uint8[height, width, 3], into the region's ring. Legal if
   // the region has frames of this size.
   void PublishFrame(
@@ -75,18 +74,17 @@ class NativeSupervisor {
       double last_reward, double rolling_return, double step_rate_hz,
       const std::string& metadata);
   // The newest frame answers the client's last request.
-  void AnswerFrame() { side().AnswerFrame(side().frame_request()); }
-  // These two as SupervisorSide's.
-  uint64_t answered_at() const { return side().answered_at(); }
-  uint64_t steps() const { return side().worker_steps(); }
+  void AnswerFrame() { host().AnswerFrame(); }
+  // These two as SupervisorHost's.
+  uint64_t answered_at() const { return host().answered_at(); }
+  uint64_t steps() const { return host().steps(); }
 
   // Of the region's file, for workers.
-  int fd() const { return side().region().fd(); }
+  int fd() const { return host().fd(); }
 
  private:
   // Raises ClientClosed.
   SupervisorHost& host() const;
-  SupervisorSide& side() const { return host().side(); }
 
   const std::string name_;
   std::unique_ptr<SupervisorHost> host_;

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "client_py/bindings/errors.h"
-#include "engine_adapter/core/task_description.h"
+#include "engine_adapter/task_description.h"
 #include "schema/layout/field.h"
-#include "transport/memory/field_plan.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -99,10 +99,8 @@ PythonEngine::~PythonEngine() {
 
 absl::Status PythonEngine::SetHost(EngineHost* host) {
   adaptor_.OnStop([host] { host->RequestStop(); });
-  return adaptor_.Call([&] {
-    held_->arrays.emplace(host->side(), host->gpu(),
-                          adaptor_.object().attr("arrays"));
-  });
+  return adaptor_.Call(
+      [&] { held_->arrays.emplace(*host, adaptor_.object().attr("arrays")); });
 }
 
 absl::Status PythonEngine::Reset(std::span<const ResetRequest> requests,

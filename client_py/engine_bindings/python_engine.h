@@ -24,8 +24,8 @@
 #include "client_py/engine_bindings/engine_arrays.h"
 #include "client_py/engine_bindings/python_adaptor.h"
 #include "client_py/engine_bindings/python_ports.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
 
 namespace tandem {
 

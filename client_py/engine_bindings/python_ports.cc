@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "client_py/bindings/envelope_values.h"
-#include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/frames/image_encoder.h"
+#include "engine_adapter/frame_source.h"
+#include "engine_adapter/image_encoder.h"
 #include "flatbuffers/flatbuffers.h"
 
 namespace tandem {

@@ -22,9 +22,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client_py/engine_bindings/python_adaptor.h"
-#include "engine_adapter/ports/debug_canvas.h"
-#include "engine_adapter/ports/engine_ports.h"
-#include "engine_adapter/ports/image_queue.h"
+#include "engine_adapter/debug_canvas.h"
+#include "engine_adapter/engine_ports.h"
+#include "engine_adapter/image_queue.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -15,13 +15,11 @@
 #include "client_py/bindings/waiting.h"
 #include "client_py/engine_bindings/python_adaptor.h"
 #include "client_py/engine_bindings/python_engine.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/host/command_line.h"
-#include "engine_adapter/host/engine_host.h"
-#include "engine_adapter/host/server_main.h"
-#include "engine_adapter/services/rpc_config.h"
-#include "transport/session/engine_side.h"
-#include "transport/wait/wait_strategy.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
+#include "engine_adapter/rpc_config.h"
+#include "engine_adapter/server_main.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -58,19 +56,17 @@ absl::StatusOr<EngineHost::Options> HostOptions(const ServeOptions& given,
   EngineHost::Options options = {
       .name = given.name,
       .seed = given.seed,
-      .side = {.region = {.group_access = given.group_access},
-               .wait = WaitStrategyNamed(given.wait)
-                           .value_or(WaitStrategy::kAdaptive)},
+      .wait = WaitStrategyNamed(given.wait).value_or(WaitStrategy::kAdaptive),
+      .group_access = given.group_access,
       .log = LogLine};
   TANDEM_RETURN_IF_ERROR(ParseServices(given.services, &options.rpc));
-  options.opened = [engine](const EngineSide& side) {
+  options.opened = [engine](const std::string& name, const RegionMapping&) {
     engine->adaptor().SetOpened();
-    LogLine(absl::StrCat("serving '", side.region().name(), "' (",
-                         engine->schema().task,
+    LogLine(absl::StrCat("serving '", name, "' (", engine->schema().task,
                          "): ", engine->schema().num_envs,
                          " environments; attach with "
                          "tandem.SharedMemoryClient('",
-                         side.region().name(), "')"));
+                         name, "')"));
   };
   return options;
 }

@@ -41,7 +41,7 @@ void Serve(const pybind11::object& adaptor, const ServeOptions& options,
 using FlagRow = std::pair<std::string, double>;
 
 // The main function of an engine's program: RunServer of
-// engine_adapter/host/server_main.h, which has the flags and the exit codes.
+// engine_adapter/server_main.h, which has the flags and the exit codes.
 // `make` gets num_envs and the values of `flags`, and returns an adaptor. The
 // signal handlers for SIGINT and SIGTERM are the server's from here on.
 // Raises InvalidArgument if a flag has the name of a standard flag.

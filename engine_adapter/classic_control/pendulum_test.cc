@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
-#include "engine_adapter/core/task_description.h"
+#include "engine_adapter/task_description.h"
 #include "engine_adapter/testing/engine_rig.h"
 
 namespace tandem {

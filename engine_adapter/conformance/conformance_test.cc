@@ -38,13 +38,13 @@
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/memory/region_name.h"
+#include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/rpc/packed_call.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/session/client_side.h"
-#include "transport/session/step_arrays.h"
+#include "transport/packed_call.h"
+#include "transport/region.h"
+#include "transport/rpc_client.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 namespace {

@@ -18,7 +18,8 @@
 
 #include "schema/layout/lrbc.h"
 #include "transport/memory/attached_region.h"
-#include "transport/session/step_arrays.h"
+#include "transport/session/make_step_arrays.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 
@@ -27,7 +28,7 @@ class HeaderOnlyClient {
   // The region exists. Throws if it is none.
   explicit HeaderOnlyClient(const std::string& name)
       : region_(AttachedRegion::Open(name).value()),
-        arrays_(StepArrays::Of(*region_.mapping(), region_.plan(),
+        arrays_(MakeStepArrays(*region_.mapping(), region_.plan(),
                                region_.fields())) {}
 
   const StepArrays& arrays() const { return arrays_; }

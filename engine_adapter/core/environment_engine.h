@@ -20,12 +20,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/thread_pool.h"
-#include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_ports.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "engine_adapter/core/task_description.h"
+#include "engine_adapter/task_description.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 

@@ -14,9 +14,9 @@
 #include <cstring>
 #include <span>
 
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
-#include "transport/frames/image_grid.h"
+#include "base/images/image_grid.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 

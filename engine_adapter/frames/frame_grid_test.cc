@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frame_options.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/error.h"
+#include "base/images/image_grid.h"
 #include "base/quoted.h"
-#include "transport/frames/image_grid.h"
-#include "transport/memory/frame_geometry.h"
+#include "transport/frame_geometry.h"
 
 namespace tandem {
 namespace {

@@ -21,12 +21,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/frame_grid.h"
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/frames/run_statistics.h"
 #include "schema/layout/shared_word.h"
-#include "transport/frames/frame_writer.h"
+#include "transport/frame_writer.h"
 #include "transport/wait/doorbell.h"
 
 namespace tandem {

@@ -18,11 +18,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
-#include "transport/frames/frame_reader.h"
-#include "transport/frames/frame_writer.h"
-#include "transport/memory/frame_geometry.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
+#include "transport/frame_geometry.h"
+#include "transport/frame_reader.h"
+#include "transport/frame_writer.h"
 
 namespace tandem {
 namespace {

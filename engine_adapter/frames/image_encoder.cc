@@ -1,4 +1,4 @@
-#include "engine_adapter/frames/image_encoder.h"
+#include "engine_adapter/image_encoder.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/images/image_files.h"
 #include "base/quoted.h"
-#include "engine_adapter/frames/frame_options.h"
-#include "transport/frames/image_files.h"
+#include "engine_adapter/frame_options.h"
 
 namespace tandem {
 namespace {

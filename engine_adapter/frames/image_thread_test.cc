@@ -12,8 +12,8 @@
 
 #include "absl/strings/match.h"
 #include "base/error.h"
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 namespace {

@@ -18,17 +18,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine_adapter/server_main.h"
 
 namespace tandem {
 
 struct CommandLine {
   bool help_wanted = false;  // --help or -h; other flags were not checked
-};
-
-// A flag that is not one of Abseil's: that of an engine in another language.
-struct OwnFlag {
-  std::string name;
-  double* value = nullptr;  // has the default; gets the flag's number
 };
 
 // Sets flags as ProgramFlags::SetFromWords does, and `own`: --NAME=NUMBER or

@@ -1,29 +1,19 @@
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine_host.h"
 
-#include <algorithm>
-#include <cassert>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "engine_adapter/frames/frame_grid.h"
-#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/host/engine_host_impl.h"
 #include "engine_adapter/host/gpu_arrays.h"
 #include "engine_adapter/services/rpc_host.h"
-#include "schema/layout/lrbc.h"
-#include "schema/messages/hazel_rpc_generated.h"
-#include "transport/frames/frame_writer.h"
-#include "transport/memory/frame_geometry.h"
-#include "transport/session/step_arrays.h"
+#include "engine_adapter/task_description.h"
+#include "transport/frame_geometry.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
 namespace {
-
-rpc::SimulationMode FirstMode(const EngineHost::Options& options) {
-  return options.mode.value_or(rpc::SimulationMode::FAST);
-}
 
 absl::Status CheckDrawable(absl::string_view flag, const EngineBase& engine,
                            const FrameSource* source) {
@@ -63,7 +53,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
   TANDEM_ASSIGN_OR_RETURN(
       std::string description,
       ToJson(schema.description, schema.obs_size, schema.act_size));
-  TANDEM_RETURN_IF_ERROR(Simulation::Check(*engine, FirstMode(options)));
+  TANDEM_RETURN_IF_ERROR(Simulation::Check(*engine, Impl::FirstMode(options)));
   TANDEM_RETURN_IF_ERROR(RpcHost::CheckMethods(engine->ports().methods));
   FrameGeometry frames = {.capacity = 0};
   if (options.frames) {
@@ -96,377 +86,46 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                           .fields = schema.fields,
                           .subsets = true,
                           .gpu = GpuSpecOf(gpu.get(), schema)},
-                         options.side));
-  std::unique_ptr<EngineHost> host(new EngineHost(
-      engine, std::move(options), std::move(gpu), std::move(side)));
-  if (host->options_.images) {
-    TANDEM_RETURN_IF_ERROR(
-        host->StartImages(engine->images(), schema.num_envs));
-  }
-  host->runner_.BeginResetAll(host->options_.seed);
-  host->StartWork(Purpose::kOpening);
-  TANDEM_RETURN_IF_ERROR(host->opening_);  // failed before the engine's work
+                         {.region = {.group_access = options.group_access},
+                          .wait = options.wait}));
+  std::unique_ptr<EngineHost> host(new EngineHost(std::make_unique<Impl>(
+      engine, std::move(options), std::move(gpu), std::move(side))));
+  TANDEM_RETURN_IF_ERROR(host->impl_->BeginOpening());
   return host;
 }
 
+EngineHost::EngineHost(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+EngineHost::~EngineHost() = default;
+
 absl::Status EngineHost::CallEngine(Engine* engine) {
-  if (taken_) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "expected no work in progress, found work that Next has "
-                     "returned; call Done first");
-  }
-  synchronous_ = engine;
-  if (runner_.work() != nullptr) {
-    RunAll(&runner_, synchronous_);
-    FinishWork();
-  }
-  return opening_;
+  return impl_->CallEngine(engine);
 }
-
-EngineHost::EngineHost(EngineBase* engine, Options options,
-                       std::shared_ptr<ExportedArrays> gpu, EngineSide side)
-    : engine_(engine),
-      methods_(engine->ports().methods),
-      options_(std::move(options)),
-      gpu_(std::move(gpu)),
-      side_(std::move(side)),
-      runner_(&side_.arrays()),
-      simulation_(
-          engine, &side_, &runner_, FirstMode(options_),
-          [this] { StartWork(Purpose::kServiceReset); },
-          [this](bool begun, size_t caller) {
-            callers_.LogPause(begun, caller);
-          }),
-      callers_(options_.rpc, engine, &simulation_, &side_,
-               [this](absl::string_view line) { Log(line); }) {
-  if (gpu_ == nullptr) return;
-  runner_.AlsoChange(
-      {.keep_final =
-           [gpu = gpu_.get()](auto envs) { return gpu->KeepFinalRows(envs); },
-       .zero_rewards =
-           [gpu = gpu_.get()](auto envs) { return gpu->ZeroRewards(envs); }});
-}
-
-EngineHost::~EngineHost() { Stop(); }
-
-absl::Status EngineHost::StartFrames(FrameSource* source, uint32_t num_envs) {
-  TANDEM_ASSIGN_OR_RETURN(auto writer,
-                          FrameWriter::Create(side_.region().frame_ring(),
-                                              side_.region().frame_geometry()));
-  frames_ = std::make_unique<FrameThread>(
-      source, *options_.frames, num_envs, std::move(writer),
-      FrameThread::Links{
-          .watched = [this] { return side_.region().FramesWatched(); },
-          .wake_step_thread = [this] { side_.WakeStepThread(); },
-          .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
-          .log = [this](absl::string_view line) { Log(line); }});
-  return absl::OkStatus();
-}
-
-absl::Status EngineHost::StartImages(FrameSource* source, uint32_t num_envs) {
-  TANDEM_ASSIGN_OR_RETURN(
-      images_, ImageThread::Create(source, *options_.images, num_envs,
-                                   side_.arrays().images, options_.stopping));
-  return absl::OkStatus();
-}
-
-void EngineHost::Run() {
-  assert(synchronous_ != nullptr);  // a ticked engine takes its work by Next
-  // relaxed: a flag for display; it publishes no other data.
-  running_.store(true, std::memory_order_relaxed);
-  for (;;) {
-    const EngineEvent event = side_.Next(NextDue());
-    if (event == EngineEvent::kStopRequested) break;
-    Serve(event);
-    BeginDueStep();
-  }
-  // relaxed: as above.
-  running_.store(false, std::memory_order_relaxed);
-}
-
-void EngineHost::Start() {
-  // relaxed: as in Run. True before the thread runs, so that IsRunning is true
-  // at once.
-  running_.store(true, std::memory_order_relaxed);
-  thread_ = std::thread([this] { Run(); });
-}
-
-void EngineHost::Stop() {
-  RequestStop();
-  if (thread_.joinable()) thread_.join();
-}
-
-bool EngineHost::IsRunning() const {
-  // relaxed: as in Run.
-  return running_.load(std::memory_order_relaxed);
-}
-
-bool EngineHost::Poll() {
-  assert(synchronous_ != nullptr);  // as in Run
-  const EngineEvent event = side_.Poll();
-  Serve(event);
-  BeginDueStep();
-  return event != EngineEvent::kTimedOut &&
-         event != EngineEvent::kStopRequested;
-}
-
+void EngineHost::Run() { impl_->Run(); }
+void EngineHost::Start() { impl_->Start(); }
+void EngineHost::Stop() { impl_->Stop(); }
+bool EngineHost::IsRunning() const { return impl_->IsRunning(); }
+bool EngineHost::Poll() { return impl_->Poll(); }
 const EngineWork* EngineHost::Next(Deadline deadline) {
-  assert(synchronous_ == nullptr);  // the host calls the others itself
-  // A client that keeps calling does not hold the engine up.
-  constexpr int kMostTurns = 8;
-  if (taken_) {
-    callers_.ServeBesideExchange();
-    return nullptr;
-  }
-  if (!opening_.ok() || side_.StopRequested()) return nullptr;
-  for (int turns = 1; runner_.work() == nullptr; ++turns) {
-    const Deadline due = NextDue();
-    const EngineEvent event =
-        side_.Next(due.at_ns() < deadline.at_ns() ? due : deadline);
-    if (event == EngineEvent::kStopRequested ||
-        event == EngineEvent::kInterrupted) {
-      return nullptr;
-    }
-    Serve(event);
-    BeginDueStep();
-    if (runner_.work() != nullptr) break;
-    if (methods_ != nullptr && methods_->HasCalls()) return nullptr;
-    const bool idle = event == EngineEvent::kTimedOut || turns >= kMostTurns;
-    if (idle && deadline.PassedAt(MonotonicNanos())) return nullptr;
-  }
-  taken_ = true;
-  return runner_.work();
+  return impl_->Next(deadline);
 }
-
 absl::Status EngineHost::Done(const absl::Status& result) {
-  assert(synchronous_ == nullptr);  // as in Next
-  if (!taken_) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "done: expected work that Next has returned, found none; "
-                     "call Next first, and Done once for each work");
-  }
-  taken_ = false;
-  runner_.Done(result);
-  if (runner_.work() == nullptr) FinishWork();
-  return opening_;
+  return impl_->Done(result);
 }
-
 absl::Status EngineHost::EnableService(Service service, bool enabled) {
-  return callers_.EnableLater(service, enabled);
+  return impl_->EnableService(service, enabled);
 }
-
-void EngineHost::Serve(EngineEvent event) {
-  switch (event) {
-    case EngineEvent::kExchange:
-      if (!simulation_.Admits(side_.kind())) {
-        side_.HoldExchange();
-        return;
-      }
-      runner_.Begin(side_.kind(), side_.autoreset_mode());
-      StartWork(Purpose::kExchange);
-      return;
-    case EngineEvent::kFrameWanted:
-      ServeFrames();
-      callers_.Serve();
-      return;
-    case EngineEvent::kRpcs:
-      callers_.Serve();
-      return;
-    case EngineEvent::kAttendants:
-      callers_.ServeAttendants();
-      return;
-    case EngineEvent::kClientArrived:
-      StartAnew(Purpose::kArrival);
-      return;
-    case EngineEvent::kClientLeft:
-      StartAnew(Purpose::kDeparture);
-      return;
-    case EngineEvent::kBrokenClient:
-      Log(side_.BrokenClientText());
-      return;
-    case EngineEvent::kTimedOut:
-      callers_.Serve();
-      return;
-    case EngineEvent::kInterrupted:
-    case EngineEvent::kStopRequested:
-      return;
-  }
+bool EngineHost::StopRequested() const { return impl_->side().StopRequested(); }
+void EngineHost::RequestStop() { impl_->side().RequestStop(); }
+void EngineHost::RemoveName() const { impl_->side().region().RemoveName(); }
+const std::string& EngineHost::name() const {
+  return impl_->side().region().name();
 }
-
-// A synchronous engine does the runner's work now, any other one by Next.
-void EngineHost::StartWork(Purpose purpose) {
-  purpose_ = purpose;
-  if (synchronous_ != nullptr) RunAll(&runner_, synchronous_);
-  if (runner_.work() == nullptr) FinishWork();
+const StepArrays& EngineHost::arrays() const { return impl_->side().arrays(); }
+const std::shared_ptr<const RegionMapping>& EngineHost::mapping() const {
+  return impl_->side().mapping();
 }
-
-// All of the work has been done, or the engine has failed.
-void EngineHost::FinishWork() {
-  switch (std::exchange(purpose_, Purpose::kNone)) {
-    case Purpose::kNone:
-      return;
-    case Purpose::kOpening:
-      opening_ = EndOpening();
-      return;
-    case Purpose::kExchange:
-      EndExchange();
-      return;
-    case Purpose::kArrival:
-      EndArrival(EndResetAll());
-      return;
-    case Purpose::kDeparture:
-      EndDeparture(EndResetAll());
-      return;
-    case Purpose::kDueStep:
-      EndDueStep();
-      return;
-    case Purpose::kServiceReset:
-      simulation_.EndReset(runner_.status());
-      return;
-  }
-}
-
-absl::Status EngineHost::EndOpening() {
-  TANDEM_RETURN_IF_ERROR(EndResetAll());
-  if (options_.frames) {
-    TANDEM_RETURN_IF_ERROR(
-        StartFrames(engine_->frames(), engine_->schema().num_envs));
-  }
-  TANDEM_RETURN_IF_ERROR(side_.Open());
-  if (options_.opened) options_.opened(side_);
-  return absl::OkStatus();
-}
-
-void EngineHost::EndExchange() {
-  const ExchangeKind kind = side_.kind();
-  absl::Status drawn;
-  if (images_ != nullptr && runner_.status().ok()) drawn = DrawImages(kind);
-  // Also after a failure: the client's streams wait for what was written.
-  if (gpu_ != nullptr) drawn.Update(gpu_->Record());
-  const absl::Status& status = runner_.status().ok() ? drawn : runner_.status();
-  if (status.ok()) {
-    // Before Publish: after it the client owns the arrays.
-    CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
-    side_.Publish();
-  } else {
-    side_.Fail(ErrorCode::kEngineFailed, status.message());
-  }
-  if (!status.ok() || !last_failure_.ok()) LogFailure(status);
-  // After Publish: the client already computes with its results.
-  ServeFrames();
-  simulation_.Served(kind);
-  if (side_.HasRpcs() || side_.AttendantsRang() || !callers_.IsQuiet()) {
-    callers_.ServeBesideExchange();
-  }
-}
-
-void EngineHost::EndArrival(const absl::Status& status) {
-  side_.AcknowledgeAttach(
-      status.ok() ? status
-                  : MakeError(ErrorCode::kEngineFailed, status.message()));
-  Log(status.ok() ? "client attached"
-                  : absl::StrCat("client refused: ", status.message()));
-  if (status.ok()) callers_.ClientArrived();
-  if (frames_ != nullptr) frames_->ClearClientState();
-  ServeFrames();
-}
-
-void EngineHost::EndDeparture(const absl::Status& status) {
-  Log(status.ok()
-          ? "client left; environments reset"
-          : absl::StrCat("client left; reset failed: ", status.message()));
-  ServeFrames();
-}
-
-// Removes the effects of the last client before the next one starts.
-void EngineHost::StartAnew(Purpose purpose) {
-  callers_.ClientLeft();
-  const bool fresh = fresh_at_ == simulation_.changes();
-  simulation_.Restart();
-  if (fresh) {
-    fresh_at_ = simulation_.changes();
-    if (purpose == Purpose::kArrival) {
-      EndArrival(absl::OkStatus());
-    } else {
-      EndDeparture(absl::OkStatus());
-    }
-    return;
-  }
-  engine_->ClearClientState();
-  fresh_at_.reset();
-  runner_.BeginResetAll(std::nullopt);
-  StartWork(purpose);
-}
-
-absl::Status EngineHost::EndResetAll() {
-  absl::Status status = runner_.status();
-  if (status.ok() && images_ != nullptr) {
-    status = images_->DrawAll();
-    if (status.ok()) side_.TagImages(side_.frame_seq());
-  }
-  if (gpu_ != nullptr) status.Update(gpu_->Record());
-  if (status.ok()) fresh_at_ = simulation_.changes();
-  return status;
-}
-
-// Renders the environments whose observations this exchange has written.
-absl::Status EngineHost::DrawImages(ExchangeKind kind) {
-  absl::Status status = kind == ExchangeKind::kStep
-                            ? images_->DrawAll()
-                            : images_->DrawFlagged(side_.arrays().resets);
-  if (status.ok()) side_.TagImages(side_.frame_seq() + 1);
-  return status;
-}
-
-void EngineHost::BeginDueStep() {
-  if (purpose_ == Purpose::kNone && simulation_.BeginDueStep()) {
-    StartWork(Purpose::kDueStep);
-  }
-}
-
-void EngineHost::EndDueStep() {
-  simulation_.EndDueStep(runner_.status());
-  LogFailure(runner_.status());
-  if (!runner_.status().ok()) return;
-  CountForFrames(runner_.accumulated_arrays(), true);
-  ServeFrames();
-  if (!callers_.IsQuiet()) callers_.Serve();
-}
-
-// The time of the next work if no event arrives.
-Deadline EngineHost::NextDue() const {
-  std::optional<int64_t> due = simulation_.DueNs();
-  const std::optional<int64_t> then = callers_.DueNs();
-  if (then) due = std::min(due.value_or(*then), *then);
-  return due ? Deadline::At(*due) : Deadline::Infinite();
-}
-
-void EngineHost::CountForFrames(const StepArrays& arrays, bool stepped) {
-  if (frames_ == nullptr) return;
-  frames_->Count(
-      {.stepped = stepped,
-       .ended_are_reset = side_.autoreset_mode() == AutoresetMode::kSameStep,
-       .resets = arrays.resets,
-       .rewards = arrays.rewards,
-       .dones = arrays.dones});
-}
-
-void EngineHost::ServeFrames() {
-  if (frames_ == nullptr) return;
-  frames_->Serve(side_.frame_seq(), side_.frame_request());
-}
-
-// Logs equal failures in a row once.
-void EngineHost::LogFailure(const absl::Status& status) {
-  if (status.ok() && last_failure_.ok()) return;
-  if (status != last_failure_ && !status.ok()) {
-    Log(absl::StrCat("step failed: ", status.message()));
-  }
-  last_failure_ = status;
-}
-
-void EngineHost::Log(absl::string_view line) const {
-  if (options_.log) options_.log(line);
+const std::shared_ptr<ExportedArrays>& EngineHost::gpu() const {
+  return impl_->gpu();
 }
 
 }  // namespace tandem

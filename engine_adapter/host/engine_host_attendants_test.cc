@@ -18,17 +18,17 @@
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/host/testing/calling_client.h"
 #include "engine_adapter/host/testing/counting_engine.h"
 #include "engine_adapter/host/testing/panel.h"
-#include "engine_adapter/ports/engine_ports.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/attendant_side.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/attendant_side.h"
-#include "transport/session/client_side.h"
 
 namespace tandem {
 namespace {

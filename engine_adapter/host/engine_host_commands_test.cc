@@ -15,15 +15,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/host/testing/calling_client.h"
 #include "engine_adapter/host/testing/counting_engine.h"
-#include "engine_adapter/ports/engine_ports.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
 
 namespace tandem {
 namespace {
@@ -137,8 +137,7 @@ TEST_F(EngineHostCommandsTest, ServicesAreSwitchedWhileAClientCallsThem) {
   constexpr int kSwitches = 1000;
   const auto shown = [this] {
     // relaxed: a word for observers.
-    return host_->side().mapping()->header()->services.load(
-        std::memory_order_relaxed);
+    return host_->mapping()->header()->services.load(std::memory_order_relaxed);
   };
   CallingClient client(name_);
   int refused = 0;

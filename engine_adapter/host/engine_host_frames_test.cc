@@ -16,14 +16,14 @@
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/host/engine_host.h"
-#include "transport/frames/attached_frames.h"
-#include "transport/frames/frame_reader.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
+#include "transport/attached_frames.h"
+#include "transport/client_side.h"
+#include "transport/frame_reader.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
 
 namespace tandem {
 namespace {
@@ -86,8 +86,7 @@ class EngineHostFramesTest : public testing::Test {
  protected:
   absl::Status Serve(const FrameOptions& options) {
     absl::StatusOr<std::unique_ptr<EngineHost>> host = EngineHost::Create(
-        &engine_,
-        {.name = name_, .seed = {}, .side = {}, .frames = options, .log = {}});
+        &engine_, {.name = name_, .seed = {}, .frames = options, .log = {}});
     if (!host.ok()) return host.status();
     host_ = *std::move(host);
     host_->Start();

@@ -1,5 +1,5 @@
 // The host, with a real client in the same process.
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine_host.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,11 +18,11 @@
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "engine_adapter/core/engine.h"
-#include "transport/memory/region_name.h"
+#include "engine_adapter/engine.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
-#include "transport/session/step_arrays.h"
+#include "transport/region.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 namespace {
@@ -113,13 +113,11 @@ class EngineHostTest : public testing::Test {
 
   absl::StatusOr<std::unique_ptr<EngineHost>> Create() {
     return EngineHost::Create(
-        &engine_, {.name = name_,
-                   .seed = 0,
-                   .side = {},
-                   .log = [this](absl::string_view line) {
-                     const std::lock_guard<std::mutex> lock(log_mutex_);
-                     log_.emplace_back(line);
-                   }});
+        &engine_,
+        {.name = name_, .seed = 0, .log = [this](absl::string_view line) {
+           const std::lock_guard<std::mutex> lock(log_mutex_);
+           log_.emplace_back(line);
+         }});
   }
   void CreateHost() {
     auto host = Create();
@@ -153,7 +151,7 @@ class EngineHostTest : public testing::Test {
 
 TEST_F(EngineHostTest, ServesAnEngineWhoseObservationsAndActionsAreFields) {
   SummingEngine engine;
-  auto host = EngineHost::Create(&engine, {.name = name_, .side = {}});
+  auto host = EngineHost::Create(&engine, {.name = name_});
   ASSERT_TRUE(host.ok()) << host.status();
   host_ = *std::move(host);
   host_->Start();

@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 #include "schema/layout/lrbc.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 

@@ -12,10 +12,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 namespace {

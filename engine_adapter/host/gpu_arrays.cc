@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "transport/gpu/cuda_driver.h"
+#include "transport/memory/gpu_plan.h"
 
 namespace tandem {
 

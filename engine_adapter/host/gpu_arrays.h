@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "engine_adapter/core/engine.h"
-#include "transport/gpu/exported_arrays.h"
-#include "transport/memory/gpu_plan.h"
+#include "engine_adapter/engine.h"
+#include "transport/exported_arrays.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "engine_adapter/host/server_main.h"
+#include "engine_adapter/server_main.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -34,10 +34,10 @@
 #include "engine_adapter/host/command_line.h"
 #include "engine_adapter/host/gateway_process.h"
 #include "engine_adapter/host/launcher_watch.h"
-#include "engine_adapter/services/rpc_config.h"
-#include "transport/memory/region_name.h"
+#include "engine_adapter/rpc_config.h"
 #include "transport/memory/region_plan.h"
-#include "transport/wait/wait_strategy.h"
+#include "transport/region.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 
@@ -159,14 +159,14 @@ int Report(const absl::Status& status) {
 }
 
 std::string Describe(const EngineSchema& schema, const ServerOptions& options,
-                     const EngineSide& side) {
+                     const std::string& name, const RegionMapping& region) {
   return absl::StrFormat(
       "serving '%s' (%s): %d environments, %d observations, %d actions, "
       "%d threads, region of %d KiB (%d KiB of it in huge pages), pid %d; "
       "attach with tandem.SharedMemoryClient('%s')",
-      side.region().name(), schema.task, schema.num_envs, schema.obs_size,
-      schema.act_size, options.threads, side.mapping()->bytes() / 1024,
-      side.mapping()->HugePageBytes() / 1024, getpid(), side.region().name());
+      name, schema.task, schema.num_envs, schema.obs_size, schema.act_size,
+      options.threads, region.bytes() / 1024, region.HugePageBytes() / 1024,
+      getpid(), name);
 }
 
 // Handles the launcher's end in every state of the main thread: loading models,
@@ -276,8 +276,8 @@ absl::Status Serve(
       engine.get(),
       {.name = name,
        .seed = absl::GetFlag(FLAGS_seed),
-       .side = {.region = {.group_access = absl::GetFlag(FLAGS_group_access)},
-                .wait = absl::GetFlag(FLAGS_wait)},
+       .wait = absl::GetFlag(FLAGS_wait),
+       .group_access = absl::GetFlag(FLAGS_group_access),
        .rpc = rpc_flags.config,
        .rpc_ring_bytes = rpc_flags.ring_bytes,
        .image_slot_bytes = rpc_flags.image_slot_bytes,
@@ -288,8 +288,8 @@ absl::Status Serve(
        .stopping =
            [] { return stop_signal.load(std::memory_order_relaxed) != 0; },
        .opened =
-           [&](const EngineSide& side) {
-             LogLine(Describe(engine->schema(), options, side));
+           [&](const std::string& region, const RegionMapping& mapping) {
+             LogLine(Describe(engine->schema(), options, region, mapping));
            },
        .log = LogLine});
   if (!host.ok()) return host.status();

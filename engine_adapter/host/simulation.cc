@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "base/error.h"
 #include "base/guarded.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/engine_ports.h"
 
 namespace tandem {
 namespace {

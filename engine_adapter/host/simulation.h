@@ -39,7 +39,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "schema/layout/lrbc.h"

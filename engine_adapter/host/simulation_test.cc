@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "schema/layout/phase_word.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/engine_side.h"
-#include "transport/session/phase_word.h"
-#include "transport/session/step_times.h"
+#include "transport/step_times.h"
 
 namespace tandem {
 namespace {

@@ -1,70 +1,101 @@
-#include "engine_adapter/host/supervisor_host.h"
+#include "engine_adapter/supervisor_host.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "base/error.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/host/callers.h"
+#include "engine_adapter/host/exchange_runner.h"
+#include "engine_adapter/host/simulation.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/frame_writer.h"
+#include "transport/session/supervisor_side.h"
 
 namespace tandem {
+namespace {
 
-SupervisorHost::WorkersEngine::WorkersEngine(const RegionSpec& spec)
-    : schema_{.task = spec.task,
-              .num_envs = spec.num_envs,
-              .obs_size = spec.obs_size,
-              .act_size = spec.act_size,
-              .fields = spec.fields} {}
+class WorkersEngine final : public EngineBase {
+ public:
+  explicit WorkersEngine(const RegionSpec& spec)
+      : schema_{.task = spec.task,
+                .num_envs = spec.num_envs,
+                .obs_size = spec.obs_size,
+                .act_size = spec.act_size,
+                .fields = spec.fields} {}
+  const EngineSchema& schema() const override { return schema_; }
+
+ private:
+  const EngineSchema schema_;
+};
+
+}  // namespace
+
+struct SupervisorHost::Parts {
+  Parts(const RegionSpec& spec, SupervisorSide opened)
+      : engine(spec),
+        side(std::move(opened)),
+        runner(&side.arrays()),
+        simulation(&engine, &side, &runner, rpc::SimulationMode::FAST, [] {}),
+        callers({}, &engine, &simulation, &side, [](absl::string_view) {}) {}
+
+  WorkersEngine engine;
+  SupervisorSide side;
+  ExchangeRunner runner;  // has no work: the workers have it
+  Simulation simulation;
+  Callers callers;
+  std::optional<FrameWriter> frames;
+};
 
 absl::StatusOr<std::unique_ptr<SupervisorHost>> SupervisorHost::Create(
     absl::string_view name, RegionSpec spec) {
   spec.commands = true;
   spec.attendants = true;
   TANDEM_ASSIGN_OR_RETURN(auto side, SupervisorSide::Create(name, spec, {}));
-  std::unique_ptr<SupervisorHost> host(
-      new SupervisorHost(spec, std::move(side)));
-  const auto& region = host->side_.region();
+  auto parts = std::make_unique<Parts>(spec, std::move(side));
+  const OwnedRegion& region = parts->side.region();
   if (!region.frame_ring().empty()) {
     TANDEM_ASSIGN_OR_RETURN(
-        host->frames_,
+        parts->frames,
         FrameWriter::Create(region.frame_ring(), region.frame_geometry()));
   }
-  return host;
+  return std::unique_ptr<SupervisorHost>(new SupervisorHost(std::move(parts)));
 }
 
-SupervisorHost::SupervisorHost(const RegionSpec& spec, SupervisorSide side)
-    : engine_(spec),
-      side_(std::move(side)),
-      runner_(&side_.arrays()),
-      simulation_(&engine_, &side_, &runner_, rpc::SimulationMode::FAST, [] {}),
-      callers_({}, &engine_, &simulation_, &side_, [](absl::string_view) {}) {}
+SupervisorHost::SupervisorHost(std::unique_ptr<Parts> parts)
+    : parts_(std::move(parts)) {}
+SupervisorHost::~SupervisorHost() = default;
 
 SupervisorEvent SupervisorHost::Next(Deadline deadline) {
-  if (const auto due_ns = callers_.DueNs()) {
+  SupervisorSide& side = parts_->side;
+  Simulation& simulation = parts_->simulation;
+  Callers& callers = parts_->callers;
+  if (const auto due_ns = callers.DueNs()) {
     deadline = Deadline::At(std::min(deadline.at_ns(), *due_ns));
   }
-  const SupervisorEvent event = side_.Next(deadline);
+  const SupervisorEvent event = side.Next(deadline);
   switch (event) {
     case SupervisorEvent::kClientArrived:
       // Before the new client is admitted: a pause of the last one ends, which
       // would hold the workers.
-      callers_.ClientLeft();
-      simulation_.Restart();
-      side_.AcknowledgeAttach(absl::OkStatus());
-      callers_.ClientArrived();
+      callers.ClientLeft();
+      simulation.Restart();
+      side.AcknowledgeAttach(absl::OkStatus());
+      callers.ClientArrived();
       return SupervisorEvent::kTimedOut;
     case SupervisorEvent::kClientLeft:
-      callers_.ClientLeft();
-      simulation_.Restart();
+      callers.ClientLeft();
+      simulation.Restart();
       return event;
     case SupervisorEvent::kAttendants:
-      callers_.ServeAttendants();
+      callers.ServeAttendants();
       return SupervisorEvent::kTimedOut;
     case SupervisorEvent::kRpcs:
-      callers_.Serve();
+      callers.Serve();
       return SupervisorEvent::kTimedOut;
     default:
-      if (!callers_.IsQuiet()) callers_.Serve();
+      if (!callers.IsQuiet()) callers.Serve();
       return event;
   }
 }
@@ -73,7 +104,37 @@ void SupervisorHost::PublishFrame(std::span<const std::byte> frame,
                                   const FrameMetrics& metrics,
                                   absl::string_view metadata) {
   // 0 for a frame that is larger than the ring's, which the caller excludes.
-  (void)frames_->Publish(frame, metrics, metadata);
+  (void)parts_->frames->Publish(frame, metrics, metadata);
+}
+
+void SupervisorHost::AnswerFrame() {
+  parts_->side.AnswerFrame(parts_->side.frame_request());
+}
+
+void SupervisorHost::ResetWorkers() { parts_->side.ResetWorkers(std::nullopt); }
+absl::Status SupervisorHost::Open() { return parts_->side.Open(); }
+void SupervisorHost::WatchInput(int fd) { parts_->side.WatchInput(fd); }
+void SupervisorHost::MessageWorkers() { parts_->side.MessageWorkers(); }
+uint64_t SupervisorHost::answered_at() const {
+  return parts_->side.answered_at();
+}
+void SupervisorHost::StopWorkers() { parts_->side.StopWorkers(); }
+uint32_t SupervisorHost::dead_worker() const {
+  return parts_->side.dead_worker();
+}
+bool SupervisorHost::ReplaceWorker(uint32_t worker) {
+  return parts_->side.ReplaceWorker(worker);
+}
+std::string SupervisorHost::WorkerText(uint32_t worker) const {
+  return parts_->side.WorkerText(worker);
+}
+void SupervisorHost::End(ErrorCode code, absl::string_view text) {
+  parts_->side.End(code, text);
+}
+uint64_t SupervisorHost::steps() const { return parts_->side.worker_steps(); }
+int SupervisorHost::fd() const { return parts_->side.region().fd(); }
+bool SupervisorHost::FramesWatched() const {
+  return parts_->side.region().FramesWatched();
 }
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 // The supervisor's side of a region, between real processes: the supervisor and
 // its workers, the client, and attendants.
-#include "engine_adapter/host/supervisor_host.h"
+#include "engine_adapter/supervisor_host.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -30,17 +30,17 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/frames/attached_frames.h"
-#include "transport/frames/frame_reader.h"
-#include "transport/memory/frame_geometry.h"
-#include "transport/memory/region_mapping.h"
+#include "transport/attached_frames.h"
+#include "transport/client_side.h"
+#include "transport/frame_geometry.h"
+#include "transport/frame_reader.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
+#include "transport/region.h"
 #include "transport/session/supervisor_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
-#include "transport/session/worker_side.h"
+#include "transport/worker_side.h"
 
 namespace tandem {
 namespace {
@@ -67,8 +67,8 @@ class Supervisor {
   Supervisor(const std::string& name, int input)
       : host_(SupervisorHost::Create(name, Spec()).value()), input_(input) {
     for (uint32_t worker = 0; worker < kWorkers; ++worker) StartWorker(worker);
-    host_->side().ResetWorkers(std::nullopt);
-    host_->side().WatchInput(input);
+    host_->ResetWorkers();
+    host_->WatchInput(input);
   }
 
   // Serves until the test closes its end.
@@ -77,18 +77,16 @@ class Supervisor {
       const SupervisorEvent event = host_->Next(Deadline::After(20));
       switch (event) {
         case SupervisorEvent::kWorkersReady:
-          if (!host_->side().Open().ok()) _exit(98);
+          if (!host_->Open().ok()) _exit(98);
           break;
         case SupervisorEvent::kFrameWanted:
           PublishFrame();
-          host_->side().AnswerFrame(host_->side().frame_request());
+          host_->AnswerFrame();
           break;
-        case SupervisorEvent::kWorkerDied: {
-          SupervisorSide& side = host_->side();
-          side.End(ErrorCode::kEngineFailed,
-                   side.WorkerText(side.dead_worker()));
+        case SupervisorEvent::kWorkerDied:
+          host_->End(ErrorCode::kEngineFailed,
+                     host_->WorkerText(host_->dead_worker()));
           return;
-        }
         case SupervisorEvent::kInput: {
           pollfd end = {.fd = input_, .events = 0, .revents = 0};
           if (poll(&end, 1, 0) == 1) return;  // POLLHUP
@@ -108,7 +106,7 @@ class Supervisor {
     if (getppid() != supervisor) _exit(1);
     close(input_);
     absl::StatusOr<WorkerSide> side =
-        WorkerSide::Attach(host_->side().region().fd(), worker, {});
+        WorkerSide::Attach(host_->fd(), worker, {});
     if (!side.ok()) _exit(97);
     CountingWorker(*std::move(side)).Serve();
     _exit(0);

@@ -22,7 +22,7 @@
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 #include "engine_adapter/core/region_room.h"
-#include "engine_adapter/core/task_description.h"
+#include "engine_adapter/debug_canvas.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/environment/mujoco_randomization.h"
 #include "engine_adapter/mujoco/environment/mujoco_scene.h"
@@ -36,7 +36,7 @@
 #include "engine_adapter/mujoco/render/mujoco_cameras.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
-#include "engine_adapter/ports/debug_canvas.h"
+#include "engine_adapter/task_description.h"
 
 namespace tandem {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/task_options.h"
+#include "engine_adapter/engine.h"
 
 namespace tandem {
 

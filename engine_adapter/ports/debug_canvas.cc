@@ -1,4 +1,4 @@
-#include "engine_adapter/ports/debug_canvas.h"
+#include "engine_adapter/debug_canvas.h"
 
 #include <cmath>
 #include <span>

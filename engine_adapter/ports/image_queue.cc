@@ -1,4 +1,4 @@
-#include "engine_adapter/ports/image_queue.h"
+#include "engine_adapter/image_queue.h"
 
 #include <pthread.h>
 
@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "base/guarded.h"
 #include "base/os/blocked_signals.h"
-#include "engine_adapter/frames/frame_options.h"
+#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frames/frame_pace.h"
-#include "engine_adapter/frames/image_encoder.h"
-#include "transport/memory/frame_geometry.h"
+#include "engine_adapter/image_encoder.h"
+#include "transport/frame_geometry.h"
 
 namespace tandem {
 

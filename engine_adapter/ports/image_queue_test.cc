@@ -1,4 +1,4 @@
-#include "engine_adapter/ports/image_queue.h"
+#include "engine_adapter/image_queue.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/error.h"
+#include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/canvas.h"
-#include "engine_adapter/frames/frame_source.h"
 #include "engine_adapter/reference/counter_ports.h"
 
 namespace tandem {

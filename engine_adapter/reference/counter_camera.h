@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/ports/debug_canvas.h"
-#include "engine_adapter/ports/engine_ports.h"
-#include "engine_adapter/ports/image_queue.h"
+#include "engine_adapter/debug_canvas.h"
+#include "engine_adapter/engine_ports.h"
+#include "engine_adapter/image_queue.h"
 #include "engine_adapter/reference/counter_state.h"
 #include "schema/messages/hazel_rpc_generated.h"
 

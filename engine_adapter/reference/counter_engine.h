@@ -21,9 +21,9 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/ports/debug_canvas.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/debug_canvas.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/reference/counter_camera.h"
 #include "engine_adapter/reference/counter_ports.h"
 #include "engine_adapter/reference/counter_state.h"

@@ -7,8 +7,8 @@
 #ifndef TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_FLAGS_H_
 #define TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_FLAGS_H_
 
-#include "engine_adapter/host/server_main.h"
 #include "engine_adapter/reference/counter_engine.h"
+#include "engine_adapter/server_main.h"
 
 namespace tandem {
 

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/reference/counter_state.h"
 #include "schema/messages/hazel_rpc_generated.h"
 

@@ -1,9 +1,9 @@
 // The smallest engine server: serves the reference engine to one client.
 #include <memory>
 
-#include "engine_adapter/host/server_main.h"
 #include "engine_adapter/reference/counter_engine.h"
 #include "engine_adapter/reference/counter_flags.h"
+#include "engine_adapter/server_main.h"
 
 constexpr char kUsage[] =
     "Serves environments that count their steps, for tests of clients.\n\n"

@@ -140,7 +140,7 @@ class RpcConnectionTest : public testing::Test {
 TEST_F(RpcConnectionTest, AnImageComesInASlot) {
   const rpc::ImageFrameT frame = Frame(/*to_slot=*/true);
   EXPECT_TRUE(frame.data.empty());
-  const ImageLease lease(place_, NoticeOf(frame));
+  const ImageLease lease = LeaseOf(place_, NoticeOf(frame));
   ASSERT_TRUE(lease);
   EXPECT_TRUE(Holds(lease, 1));
 }
@@ -152,15 +152,15 @@ TEST_F(RpcConnectionTest, ACallerThatCannotReadSlotsGetsTheImageInData) {
 }
 
 TEST_F(RpcConnectionTest, WhileBothSlotsAreHeldImagesComeInData) {
-  std::optional<ImageLease> first(std::in_place, place_, NoticeOf(Frame(true)));
-  const ImageLease second(place_, NoticeOf(Frame(true)));
+  std::optional<ImageLease> first(LeaseOf(place_, NoticeOf(Frame(true))));
+  const ImageLease second = LeaseOf(place_, NoticeOf(Frame(true)));
   const rpc::ImageFrameT third = Frame(true);
   EXPECT_EQ(third.slot_seq, 0u);
   EXPECT_EQ(third.data, PixelsOf(3));
   ASSERT_TRUE(*first && second);
   EXPECT_TRUE(Holds(*first, 1) && Holds(second, 2));
   first.reset();
-  const ImageLease fourth(place_, NoticeOf(Frame(true)));
+  const ImageLease fourth = LeaseOf(place_, NoticeOf(Frame(true)));
   ASSERT_TRUE(fourth);
   EXPECT_TRUE(Holds(fourth, 4) && Holds(second, 2));
 }
@@ -171,7 +171,7 @@ TEST_F(RpcConnectionTest, ImagesOfAStreamComeInSlots) {
     const rpc::EnvelopeT item = Answer(int64_t{number} * 1'000'000'000);
     const rpc::ImageFrameT* const frame = item.payload.AsImageFrame();
     ASSERT_NE(frame, nullptr) << item.error_message;
-    const ImageLease lease(place_, NoticeOf(*frame));
+    const ImageLease lease = LeaseOf(place_, NoticeOf(*frame));
     ASSERT_TRUE(lease);
     EXPECT_TRUE(Holds(lease, number));
   }
@@ -185,8 +185,8 @@ TEST_F(RpcConnectionTest, AnAnswerThatIsTooLargeLeavesItsSlotFree) {
               static_cast<uint16_t>(ErrorCode::kMessageTooLarge));
   }
   name_.clear();
-  const ImageLease first(place_, NoticeOf(Frame(true)));
-  const ImageLease second(place_, NoticeOf(Frame(true)));
+  const ImageLease first = LeaseOf(place_, NoticeOf(Frame(true)));
+  const ImageLease second = LeaseOf(place_, NoticeOf(Frame(true)));
   EXPECT_TRUE(first && second);
 }
 

@@ -16,11 +16,11 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
-#include "engine_adapter/core/engine.h"
 #include "engine_adapter/core/task_options.h"
-#include "engine_adapter/host/server_main.h"
+#include "engine_adapter/engine.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
+#include "engine_adapter/server_main.h"
 
 ABSL_FLAG(std::string, task, "",
           "name of a task that --list_tasks prints; not together with --model");

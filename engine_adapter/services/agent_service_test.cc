@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "base/error.h"
 #include "engine_adapter/classic_control/classic_control_tasks.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/testing/stepped_engine.h"

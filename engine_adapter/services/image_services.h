@@ -25,7 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_answer.h"

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "schema/messages/hazel_rpc_generated.h"

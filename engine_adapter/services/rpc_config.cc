@@ -1,4 +1,4 @@
-#include "engine_adapter/services/rpc_config.h"
+#include "engine_adapter/rpc_config.h"
 
 #include <algorithm>
 #include <bit>

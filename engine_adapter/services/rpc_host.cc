@@ -14,9 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/error.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/engine_ports.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/rpc/aligned_envelope.h"
+#include "transport/aligned_envelope.h"
 
 namespace tandem {
 namespace {

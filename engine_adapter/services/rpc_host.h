@@ -23,16 +23,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/rpc/main_thread_queue.h"
 #include "engine_adapter/rpc/rpc_connection.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
+#include "engine_adapter/rpc_config.h"
 #include "engine_adapter/services/agent_service.h"
 #include "engine_adapter/services/image_services.h"
 #include "engine_adapter/services/model_service.h"
 #include "engine_adapter/services/mujoco_service.h"
-#include "engine_adapter/services/rpc_config.h"
 #include "engine_adapter/services/scene_service.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/service.h"

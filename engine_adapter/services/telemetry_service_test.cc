@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "base/error.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
-#include "engine_adapter/ports/engine_ports.h"
 #include "engine_adapter/rpc/rpc_answer.h"
 #include "engine_adapter/services/mujoco_service.h"
 #include "engine_adapter/testing/stepped_engine.h"

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/core/task_description.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_ports.h"
+#include "engine_adapter/task_description.h"
 
 namespace tandem {
 

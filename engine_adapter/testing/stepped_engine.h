@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/error.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/testing/engine_rig.h"
 

@@ -13,7 +13,7 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 
 namespace tandem {
 

@@ -1,7 +1,7 @@
 // Serves a PairEngine, for the tests of clients in C++ and C#.
 #include <memory>
 
-#include "engine_adapter/host/server_main.h"
+#include "engine_adapter/server_main.h"
 #include "sdk/testing/pair_engine.h"
 
 int main(int argc, char** argv) {

@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/error.h"
+#include "slow_lane/daemon/jpeg_decoder.h"
 #include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/shared_memory.h"
-#include "transport/frames/jpeg_decoder.h"
-#include "transport/memory/dead_region.h"
-#include "transport/memory/frame_geometry.h"
+#include "transport/frame_geometry.h"
+#include "transport/region.h"
 
 namespace tandem::slow_lane {
 namespace {

@@ -24,7 +24,7 @@
 #include "program/grpc/event_loop.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/daemon/run_supervisor.h"
-#include "transport/frames/owned_frame_segment.h"
+#include "transport/owned_frame_segment.h"
 
 namespace tandem::slow_lane {
 

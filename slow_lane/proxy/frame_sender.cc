@@ -16,15 +16,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/images/image_files.h"
 #include "base/printable.h"
 #include "schema/layout/lrbc.h"
 #include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/shared_memory.h"
-#include "transport/frames/image_files.h"
-#include "transport/memory/attached_region.h"
-#include "transport/memory/frame_geometry.h"
-#include "transport/memory/region_name.h"
+#include "transport/frame_geometry.h"
+#include "transport/region.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -114,7 +113,7 @@ void FrameSender::Find() {
   std::ranges::sort(names);
   for (const std::string& name : names) {
     if (name.empty()) continue;
-    const absl::StatusOr<LrbcHeader> engine = AttachedRegion::Peek(name);
+    const absl::StatusOr<LrbcHeader> engine = PeekRegion(name);
     if (!engine.ok() || engine->flan_offset == 0 ||
         // relaxed: a private copy.
         RunTokenOf(static_cast<pid_t>(

@@ -26,8 +26,8 @@
 #include "absl/status/statusor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/proxy/daemon_link.h"
-#include "transport/frames/attached_frames.h"
-#include "transport/frames/frame_reader.h"
+#include "transport/attached_frames.h"
+#include "transport/frame_reader.h"
 
 namespace tandem::slow_lane {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "slow_lane/runs/process_identity.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 namespace tandem::slow_lane {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "tests/benchmark/or_exit.h"
-#include "transport/frames/owned_frame_segment.h"
 #include "transport/frames/racy_copy.h"
+#include "transport/owned_frame_segment.h"
 
 namespace tandem {
 namespace {

@@ -38,8 +38,8 @@
 #include "transport/rpc/envelope_writer.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/relax.h"
-#include "transport/wait/wait_strategy.h"
 #include "transport/wait/waiter.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 namespace {

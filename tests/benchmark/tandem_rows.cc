@@ -9,15 +9,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/strip.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "tests/benchmark/or_exit.h"
 #include "tests/benchmark/payload.h"
 #include "tests/benchmark/row.h"
-#include "transport/session/client_side.h"
-#include "transport/session/step_arrays.h"
-#include "transport/wait/wait_strategy.h"
+#include "transport/client_side.h"
+#include "transport/step_arrays.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 namespace {
@@ -73,7 +73,7 @@ class HostRow final : public Row {
     TrivialEngine engine(options_.size);
     EngineHost::Options options;
     options.name = options_.region;
-    options.side.wait = wait_;
+    options.wait = wait_;
     const std::unique_ptr<EngineHost> host =
         Got(EngineHost::Create(&engine, std::move(options)));
     // relaxed: read by this thread's handler only.

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/core/engine.h"
+#include "engine_adapter/engine.h"
 
 namespace tandem {
 

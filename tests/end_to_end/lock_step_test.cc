@@ -17,14 +17,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/os/testing/child_process.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "tests/end_to_end/counting_engine.h"
 #include "tests/end_to_end/serve_until_signal.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {
@@ -116,7 +116,7 @@ struct Session {
           CountingEngine counting(kEnvs, /*episode_steps=*/0);
           EngineHost::Options options;
           options.name = name;
-          options.side.wait = wait;
+          options.wait = wait;
           return ServeUntilSignal(&counting, options);
         }),
         client([&] { return Exchange(name, wait, exchanges); }) {}

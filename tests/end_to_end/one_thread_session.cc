@@ -19,13 +19,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "base/clock.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "sdk/tandem.h"
 #include "tests/end_to_end/still_engine.h"
+#include "transport/attendant_side.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/attendant_side.h"
-#include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {

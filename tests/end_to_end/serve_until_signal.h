@@ -7,8 +7,8 @@
 #ifndef TANDEM_TESTS_END_TO_END_SERVE_UNTIL_SIGNAL_H_
 #define TANDEM_TESTS_END_TO_END_SERVE_UNTIL_SIGNAL_H_
 
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_host.h"
 
 namespace tandem {
 

@@ -13,12 +13,12 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "tests/end_to_end/counting_engine.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {
@@ -34,7 +34,7 @@ struct Served {
     alarm(300);  // a hang ends the test
     EngineHost::Options options;
     options.name = std::move(name);
-    options.side.wait = wait;
+    options.wait = wait;
     absl::StatusOr<std::unique_ptr<EngineHost>> made =
         EngineHost::Create(&engine, options);
     EXPECT_TRUE(made.ok()) << made.status();

@@ -15,12 +15,12 @@
 #include "absl/strings/numbers.h"
 #include "base/clock.h"
 #include "base/os/testing/child_process.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine_host.h"
 #include "schema/layout/error_codes.h"
 #include "tests/end_to_end/counting_engine.h"
 #include "tests/end_to_end/serve_until_signal.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {
@@ -58,7 +58,7 @@ int Main(int argc, char** argv) {
   }
   EngineHost::Options options;
   options.name = UniqueRegionName("spin-session");
-  options.side.wait = WaitStrategy::kSpin;
+  options.wait = WaitStrategy::kSpin;
   ChildProcess engine([&] {
     // Episodes of 7 steps: the steps include resets in the engine.
     CountingEngine counting(kEnvs, /*episode_steps=*/7);

@@ -22,14 +22,14 @@
 #include "base/error.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/phase_word.h"
 #include "schema/layout/ring_header.h"
 #include "tests/faults/every_access.h"
 #include "tests/faults/host_fault_test.h"
 #include "tests/faults/victim.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/session/attendant_side.h"
-#include "transport/session/client_side.h"
-#include "transport/session/phase_word.h"
+#include "transport/attendant_side.h"
+#include "transport/client_side.h"
+#include "transport/rpc_client.h"
 
 namespace tandem {
 namespace {

@@ -20,9 +20,10 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "tests/faults/host_fault_test.h"
 #include "tests/faults/victim.h"
+#include "transport/client_side.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
-#include "transport/session/client_side.h"
+#include "transport/session/rpc_ends.h"
 
 namespace tandem {
 namespace {
@@ -144,7 +145,7 @@ TEST_F(CommandFaults, ClientThatReadsNothingCanStep) {
   const std::unique_ptr<Victim> host = StartHost();
   const uint64_t before = ResidentBytes(host->pid());
   Caller caller(name_);
-  EnvelopeWriter calls(caller.side.RpcRingWriter().value());
+  EnvelopeWriter calls(RpcEnds::Writer(&caller.side).value());
   // Until the engine has accepted no message for 100 steps.
   uint64_t id = 0;
   for (int full = 0; full < 100; ++full) {
@@ -163,7 +164,7 @@ TEST_F(CommandFaults, ClientThatReadsNothingCanStep) {
     ASSERT_EQ(caller.Step(), ErrorCode::kOk);
   }
   // The client reads now: no answer was lost.
-  EnvelopeReader answers(caller.side.RpcRingReader().value(), {});
+  EnvelopeReader answers(RpcEnds::Reader(&caller.side).value(), {});
   for (uint64_t next = 1; next <= id;) {
     (void)calls.Pump();
     if (answers.Next() != EnvelopeReader::Got::kEnvelope) continue;
@@ -175,7 +176,7 @@ TEST_F(CommandFaults, StoppedClientWithFullRingKeepsItsLock) {
   const std::unique_ptr<Victim> host = StartHost();
   Victim client([this] {
     Caller caller(name_);
-    EnvelopeWriter calls(caller.side.RpcRingWriter().value());
+    EnvelopeWriter calls(RpcEnds::Writer(&caller.side).value());
     rpc::EnvelopeT call = SchemaCall(1000);
     for (int i = 0; i < 10'000; ++i) {
       call.correlation_id = static_cast<uint64_t>(i) + 1;

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "transport/session/client_side.h"
+#include "transport/client_side.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {

@@ -38,8 +38,8 @@
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/every_access.h"
 #include "tests/faults/victim.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
 
 namespace tandem {
 

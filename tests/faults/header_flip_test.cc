@@ -15,8 +15,9 @@
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
+#include "transport/client_side.h"
 #include "transport/memory/attached_region.h"
-#include "transport/session/client_side.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

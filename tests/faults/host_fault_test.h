@@ -24,14 +24,14 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "engine_adapter/host/engine_host.h"
+#include "engine_adapter/engine_host.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "tests/end_to_end/counting_engine.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/session/attendant_side.h"
-#include "transport/session/client_side.h"
+#include "transport/attendant_side.h"
+#include "transport/client_side.h"
+#include "transport/rpc_client.h"
 
 namespace tandem {
 

@@ -14,7 +14,7 @@
 #include "tests/faults/every_access.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
-#include "transport/session/client_side.h"
+#include "transport/client_side.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {

@@ -15,7 +15,7 @@
 #include "tests/faults/counting_peers.h"
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
-#include "transport/session/client_side.h"
+#include "transport/client_side.h"
 
 namespace tandem {
 namespace {

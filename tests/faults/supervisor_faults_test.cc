@@ -21,9 +21,9 @@
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
 #include "tests/faults/worker_fault_test.h"
+#include "transport/client_side.h"
 #include "transport/memory/attached_region.h"
-#include "transport/memory/region_mapping.h"
-#include "transport/session/client_side.h"
+#include "transport/region.h"
 #include "transport/session/supervisor_side.h"
 
 namespace tandem {

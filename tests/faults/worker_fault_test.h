@@ -28,7 +28,7 @@
 #include "tests/faults/fault_test.h"
 #include "transport/session/supervisor_side.h"
 #include "transport/session/testing/worker_rig.h"
-#include "transport/session/worker_side.h"
+#include "transport/worker_side.h"
 
 namespace tandem {
 

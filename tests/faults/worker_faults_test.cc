@@ -27,10 +27,10 @@
 #include "tests/faults/fault_test.h"
 #include "tests/faults/victim.h"
 #include "tests/faults/worker_fault_test.h"
-#include "transport/session/client_side.h"
+#include "transport/client_side.h"
 #include "transport/session/supervisor_side.h"
 #include "transport/session/testing/worker_rig.h"
-#include "transport/session/worker_side.h"
+#include "transport/worker_side.h"
 
 namespace tandem {
 namespace {

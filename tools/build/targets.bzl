@@ -25,6 +25,7 @@ _HEADERS = {
 }
 _READ_MESSAGES = [
     ":engine_host",
+    "//engine_adapter:engine_host",
     "//engine_adapter/host:engine_host",
     "//schema/messages:hazel_rpc_generated",
 ]

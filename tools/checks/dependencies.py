@@ -1,10 +1,15 @@
-"""Checks over the build graph that dependencies between the project's layers point down only.
+"""Checks that dependencies between the project's layers point down only, and that programs use the core's public face.
 
     client_py, engine_adapter, gateway, viz, slow_lane  ->  program, transport  ->  base  ->  schema
     sdk  ->  engine_adapter;  client_py/tandem:_engine.so  ->  client_py/engine_bindings  ->  client_py, engine_adapter
     within transport: rpc -> session -> frames, ring -> wait, memory -> base;  monitoring -> session;  gpu -> memory
 
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
+
+The core is schema, base, transport and engine_adapter. Programs, which are all others, use the targets of //transport
+and //engine_adapter, and include the headers in these two folders. What lies in their subfolders is the core's own;
+tests may also use its libraries for tests. A public header includes no internal one
+(docs/decisions/0079-a-public-face-of-headers.md).
 
 The five on top never depend on one another, except that one may take another's binary as `data` (packaging, tests),
 or give it a second name by an alias; the same holds for the files of sdk that the wheel installs. Only the extension
@@ -17,6 +22,8 @@ to be decided first.
 
 import argparse
 import graphlib
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,6 +43,7 @@ _BELOW["transport/frames"] = _BELOW["transport/ring"] | {"transport/ring"}
 _BELOW["transport/session"] = _BELOW["transport/frames"] | {"transport/frames"}
 _BELOW["transport/monitoring"] = _BELOW["transport/session"] | {"transport/session"}
 _BELOW["transport/rpc"] = _BELOW["transport/session"] | {"transport/session"}
+_BELOW["transport"] = frozenset(_BELOW)  # the public targets
 _TOP = ("client_py", "engine_adapter", "gateway", "viz", "slow_lane")
 _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}
 _BELOW["sdk"] = _BELOW["engine_adapter"] | {"engine_adapter"}
@@ -43,6 +51,12 @@ _ENGINE_BINDINGS = "client_py/engine_bindings"
 _BELOW[_ENGINE_BINDINGS] = _BELOW["sdk"] | {"client_py"}
 _LANE_PYTHON = "slow_lane/client_py"
 _BELOW[_LANE_PYTHON] = _BELOW["client_py"] | {"client_py"}
+
+_CORE = ("schema/", "base/", "transport/", "engine_adapter/")
+_INTERNAL = ("//transport/", "//engine_adapter/")
+# What a test of the client needs, and no public header has: an engine without a host.
+_USES_INTERNALS = frozenset({("//client_py/tandem/testing:trivial_engine", "//transport/session:engine_side")})
+_INTERNAL_INCLUDE = re.compile(r'^#include "((?:transport|engine_adapter)/(\w+/)+\w+\.h)"', re.MULTILINE)
 
 _INSTALLED = "//sdk:installed"
 _ENGINE_MODULE = "//client_py/tandem:_engine.so"
@@ -118,6 +132,42 @@ def layer_of(label: str) -> str:
     return "/".join(parts[:2]) if parts[0] == "transport" else parts[0]
 
 
+def find_uses_of_internals(rules: list[Rule]) -> Iterator[str]:
+    """Yields a sentence for each dependency of a program on an internal target of transport or engine_adapter."""
+    # //transport:core_and_its_tests names the folders of tests/ that see internals.
+    for_tests = {rule.label for rule in rules if rule.for_tests}
+    binaries = {rule.label for rule in rules if rule.kind.endswith("_binary")}
+    for rule in rules:
+        of_core = rule.label[2:].startswith(("transport:", "engine_adapter:", *_CORE))
+        if of_core or rule.label.startswith(("//tests/", "//tools", "@")):
+            continue
+        for used in sorted(rule.inputs | rule.data):
+            names_only = used in binaries and (used not in rule.inputs or rule.kind == "alias")
+            tests_only = rule.for_tests and (used in for_tests or used.startswith(_TESTING))
+            if used.startswith(_INTERNAL) and not (names_only or tests_only or (rule.label, used) in _USES_INTERNALS):
+                yield f"{rule.label}: expected a target of //transport or //engine_adapter, found the internal {used}"
+
+
+def find_internal_includes(sources: dict[str, str]) -> Iterator[str]:
+    """Yields a sentence for each internal header that a program or a public header includes.
+
+    Args:
+        sources: The text of each C++ file, by its path.
+    """
+    exceptions = {label[2:].replace(":", "/") + ".cc" for label, _ in _USES_INTERNALS}
+    for path, text in sorted(sources.items()):
+        folder, _, name = path.rpartition("/")
+        is_public = folder in ("transport", "engine_adapter")
+        if path in exceptions or (path.startswith((*_CORE, "tests/")) and not is_public):
+            continue
+        is_test = folder.endswith("/testing") or re.search(r"_(test|fuzz|benchmark)\.cc$", name)
+        for include in _INTERNAL_INCLUDE.finditer(text):
+            if is_test and "/testing/" in include[1]:
+                continue
+            what = "a header of base, schema or a public one" if is_public else "transport/*.h or engine_adapter/*.h"
+            yield f"{path}: expected {what}, found the internal {include[1]}"
+
+
 def find_problems(rules: list[Rule]) -> Iterator[str]:
     """Yields a sentence for each dependency of the whole graph that points the wrong way."""
     kinds = {rule.label: rule.kind for rule in rules}
@@ -131,6 +181,8 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
         for used in sorted(rule.inputs | rule.data):
             target = layer_of(used)
             if not used.startswith("//") or used.startswith("//:") or target == layer or target in _BELOW[layer]:
+                continue
+            if target == "transport" and layer.startswith("transport/") and used.endswith(".h"):
                 continue
             if used.startswith(_OF_MACROS) or (used.startswith(_TESTING) and rule.for_tests):
                 continue
@@ -168,7 +220,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", type=Path, help="output of: bazel query --output=xml 'kind(rule, //...)'")
     rules = read_graph(parser.parse_args().graph.read_text("utf-8"))
-    problems = [*find_problems(rules), *find_circles(rules)]
+    listed = subprocess.run(["git", "ls-files", "*.h", "*.cc"], capture_output=True, text=True, check=True)
+    sources = {path: Path(path).read_text("utf-8") for path in listed.stdout.splitlines()}
+    problems = [
+        *find_problems(rules),
+        *find_circles(rules),
+        *find_uses_of_internals(rules),
+        *find_internal_includes(sources),
+    ]
     if not rules:
         problems = ["expected rules in the build graph, found none"]
     print("\n".join(problems))

@@ -2,7 +2,13 @@
 
 import pytest
 
-from tools.checks.dependencies import find_circles, find_problems, read_graph
+from tools.checks.dependencies import (
+    find_circles,
+    find_internal_includes,
+    find_problems,
+    find_uses_of_internals,
+    read_graph,
+)
 from tools.testing import pytest_main
 
 
@@ -27,6 +33,7 @@ def _graph(label: str, used: str, *, attribute: str = "deps", kind: str = "cc_li
         ("//transport/session:a", "//program:b"),
         ("//program:a", "//transport/session:b"),
         ("//transport/session:a", "//engine_adapter/core:b"),
+        ("//transport/session:a", "//transport:b"),
         ("//client_py/tandem:a", "//engine_adapter/core:b"),
         ("//client_py/tandem:_engine.so", "//engine_adapter/core:b"),
         ("//client_py/tandem:_native.so", "//client_py/engine_bindings:b"),
@@ -56,7 +63,9 @@ def test_refuses_a_dependency_that_points_up_or_across(label: str, used: str) ->
         ("//transport/ring:a", "//transport/memory:b"),
         ("//program:a", "//base:b"),
         ("//viz/inspect:a", "//program:b"),
-        ("//client_py/tandem:a", "//transport/session:b"),
+        ("//client_py/tandem:a", "//transport:b"),
+        ("//transport/session:a", "//transport:b.h"),
+        ("//transport:a", "//transport/session:b"),
         ("//client_py/tandem:_engine.so", "//client_py/engine_bindings:b"),
         ("//client_py/engine_bindings:a", "//client_py/bindings:b"),
         ("//client_py/engine_bindings:a", "//engine_adapter/host:b"),
@@ -72,6 +81,52 @@ def test_refuses_a_dependency_that_points_up_or_across(label: str, used: str) ->
 def test_accepts_a_dependency_that_points_down(label: str, used: str) -> None:
     """External libraries and the root folder's files are below all components."""
     assert not list(find_problems(read_graph(_graph(label, used))))
+
+
+@pytest.mark.parametrize("program", ["//viz/core:a", "//gateway:a", "//sdk:a", "//client_py/engine_bindings:a"])
+@pytest.mark.parametrize("used", ["//transport/session:client_side", "//engine_adapter/host:engine_host"])
+def test_refuses_internal_targets_of_the_core_to_programs(program: str, used: str) -> None:
+    """The public targets are accepted; the core may use all."""
+    (problem,) = find_uses_of_internals(read_graph(_graph(program, used)))
+    assert problem.startswith(program) and used in problem
+    package, _, name = used.partition(":")
+    public = f"//{package[2:].split('/')[0]}:{name}"
+    assert not list(find_uses_of_internals(read_graph(_graph(program, public))))
+    assert not list(find_uses_of_internals(read_graph(_graph("//engine_adapter/services:a", used))))
+
+
+def test_accepts_internal_testing_libraries_in_tests_of_programs_only() -> None:
+    """A test may use a library of the core that is for tests only, and no other."""
+    used = "//transport/memory:unique_region_name"
+    graph = _graph("//viz/core:a", used, kind="cc_test")
+    rule = f'<rule class="cc_library" name="{used}"'
+    for_tests = graph.replace(f"{rule}/>", f'{rule}><boolean name="testonly" value="true"/></rule>')
+    assert list(find_uses_of_internals(read_graph(graph)))
+    assert not list(find_uses_of_internals(read_graph(for_tests)))
+    assert list(find_uses_of_internals(read_graph(for_tests.replace("cc_test", "cc_library"))))
+
+
+@pytest.mark.parametrize(
+    ("path", "included", "refused"),
+    [
+        ("viz/core/a.cc", "transport/session/open_region.h", True),
+        ("viz/core/a.cc", "transport/client_side.h", False),
+        ("sdk/a.h", "engine_adapter/host/simulation.h", True),
+        ("viz/core/a_test.cc", "transport/memory/testing/placed_file.h", False),
+        ("viz/core/a_test.cc", "transport/memory/owned_region.h", True),
+        ("viz/core/a.cc", "transport/memory/testing/placed_file.h", True),
+        ("transport/client_side.h", "transport/session/open_region.h", True),
+        ("transport/session/client_side.cc", "transport/session/open_region.h", False),
+        ("tests/faults/a.cc", "transport/session/engine_side.h", False),
+    ],
+)
+def test_refuses_internal_headers_of_the_core_to_programs_and_public_headers(
+    path: str, included: str, refused: bool
+) -> None:
+    """The message has the file and the header."""
+    problems = list(find_internal_includes({path: f'#include "{included}"\n'}))
+    assert bool(problems) == refused
+    assert all(path in problem and included in problem for problem in problems)
 
 
 def test_accepts_the_binary_of_another_component_as_data_only() -> None:

@@ -1,20 +1,33 @@
-#include "transport/frames/attached_frames.h"
+#include "transport/attached_frames.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "schema/layout/flan.h"
 #include "transport/memory/attached_region.h"
-#include "transport/memory/region_name.h"
+#include "transport/memory/region_lock.h"
 #include "transport/memory/shared_file.h"
 
 namespace tandem {
+
+AttachedFrames::AttachedFrames(std::string name, RegionLock lock,
+                               std::shared_ptr<const RegionMapping> mapping,
+                               FrameReader reader)
+    : name_(std::move(name)),
+      lock_(std::make_unique<RegionLock>(std::move(lock))),
+      mapping_(std::move(mapping)),
+      reader_(std::move(reader)) {}
+
+AttachedFrames::AttachedFrames(AttachedFrames&&) noexcept = default;
+AttachedFrames& AttachedFrames::operator=(AttachedFrames&&) noexcept = default;
+AttachedFrames::~AttachedFrames() = default;
 
 absl::StatusOr<AttachedFrames> AttachedFrames::OpenSegment(
     absl::string_view run_id) {
@@ -92,14 +105,14 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
   // Tandem's segments have a second link. For a file without one, the lock
   // decides.
   frames.writer_keeps_lock_ =
-      file.st_nlink > 1 || frames.lock_.HeldByOther(kFlanWriterLockByte);
+      file.st_nlink > 1 || frames.lock_->HeldByOther(kFlanWriterLockByte);
   return frames;
 }
 
 AttachedFrames::Writer AttachedFrames::writer() const {
-  if (!writer_keeps_lock_ || !lock_.IsOurs()) return Writer::kUnknown;
-  return lock_.HeldByOther(kFlanWriterLockByte) ? Writer::kAlive
-                                                : Writer::kGone;
+  if (!writer_keeps_lock_ || !lock_->IsOurs()) return Writer::kUnknown;
+  return lock_->HeldByOther(kFlanWriterLockByte) ? Writer::kAlive
+                                                 : Writer::kGone;
 }
 
 bool AttachedFrames::Replaced() const {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "schema/layout/flan.h"
-#include "transport/frames/frame_reader.h"
-#include "transport/frames/frame_writer.h"
+#include "transport/frame_reader.h"
+#include "transport/frame_writer.h"
 #include "transport/frames/testing/frame_test_ring.h"
 #include "transport/testing/fuzz_script.h"
 

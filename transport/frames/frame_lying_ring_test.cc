@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "schema/layout/flan.h"
-#include "transport/frames/frame_reader.h"
-#include "transport/frames/frame_writer.h"
+#include "transport/frame_reader.h"
+#include "transport/frame_writer.h"
 #include "transport/frames/testing/frame_test_ring.h"
 
 namespace tandem {

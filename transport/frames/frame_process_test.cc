@@ -14,12 +14,12 @@
 #include <ostream>
 #include <vector>
 
-#include "transport/frames/attached_frames.h"
-#include "transport/frames/frame_reader.h"
-#include "transport/frames/frame_writer.h"
-#include "transport/frames/owned_frame_segment.h"
+#include "transport/attached_frames.h"
+#include "transport/frame_reader.h"
+#include "transport/frame_writer.h"
 #include "transport/frames/testing/frame_test_ring.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "transport/owned_frame_segment.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "transport/frames/frame_reader.h"
+#include "transport/frame_reader.h"
 
 #include <sched.h>
 

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "schema/goldens/testing/samples.h"
 #include "schema/layout/flan.h"
-#include "transport/frames/frame_reader.h"
+#include "transport/frame_reader.h"
+#include "transport/frame_writer.h"
 #include "transport/frames/frame_slot.h"
-#include "transport/frames/frame_writer.h"
 #include "transport/frames/testing/frame_test_ring.h"
 
 namespace tandem {

@@ -17,8 +17,8 @@
 
 #include "schema/layout/flan.h"
 #include "schema/layout/shared_word.h"
+#include "transport/frame_geometry.h"
 #include "transport/frames/racy_copy.h"
-#include "transport/memory/frame_geometry.h"
 
 namespace tandem {
 

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "transport/frames/frame_reader.h"
-#include "transport/frames/frame_writer.h"
+#include "transport/frame_reader.h"
+#include "transport/frame_writer.h"
 #include "transport/frames/racy_copy.h"
 #include "transport/frames/testing/frame_test_ring.h"
 

@@ -1,4 +1,4 @@
-#include "transport/frames/frame_writer.h"
+#include "transport/frame_writer.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "transport/frames/frame_slot.h"
+#include "transport/frames/racy_copy.h"
 
 namespace tandem {
 
@@ -33,6 +35,16 @@ absl::StatusOr<FrameWriter> FrameWriter::Create(std::span<std::byte> ring,
   }
   std::memcpy(ring.data(), static_cast<const void*>(&header), sizeof(header));
   return writer;
+}
+
+FrameWriter::FrameWriter(std::span<std::byte> ring,
+                         const FrameGeometry& geometry)
+    : ring_(ring),
+      geometry_(geometry),
+      cache_(CacheFor(geometry.FrameBytes(), ring.size())) {}
+
+FrameSlot<std::byte> FrameWriter::NextSlot() const {
+  return FrameSlot<std::byte>::Of(ring_, geometry_, head_ + 1);
 }
 
 void FrameWriter::Begin(FrameSlot<std::byte> slot) {

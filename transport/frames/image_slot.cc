@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "base/os/fork_guard.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/shared_word.h"
 #include "transport/frames/racy_copy.h"
@@ -57,33 +58,46 @@ ImageNotice ImageSlotWriter::Write(std::span<const std::byte> image) {
   return {};
 }
 
-ImageLease::ImageLease(const ImagePlace& place, const ImageNotice& notice)
-    : notice_(notice), born_in_(ForkCount()) {
-  if (notice.slot < kSlotsOfCaller && notice.bytes != 0 &&
-      notice.bytes <= place.image_bytes()) {
-    place_ = place;
-  }
-}
+// Releases the image at its end.
+struct ImageLease::Hold {
+  ~Hold();
 
-ImageLease& ImageLease::operator=(ImageLease&& other) noexcept {
-  std::swap(place_, other.place_);
-  std::swap(notice_, other.notice_);
-  std::swap(born_in_, other.born_in_);
-  return *this;
-}
+  const ImagePlace place;
+  const ImageNotice notice;
+  const uint32_t born_in = ForkCount();  // of the owner
+};
 
-ImageLease::~ImageLease() {
-  if (!place_ || born_in_ != ForkCount()) return;
-  SharedWord<uint64_t>& released = place_.slot(notice_.slot)->released;
+ImageLease::Hold::~Hold() {
+  if (born_in != ForkCount()) return;
+  SharedWord<uint64_t>& released = place.slot(notice.slot)->released;
   // relaxed: only the number counts. A lease of an ended session must not undo
   // a release of the slot's next caller.
   uint64_t before = released.load(std::memory_order_relaxed);
   // SYNC(image_slot.release): release; our last reads before the engine
   // overwrites the bytes.
-  while (before < notice_.seq &&
-         !released.compare_exchange_weak(before, notice_.seq,
+  while (before < notice.seq &&
+         !released.compare_exchange_weak(before, notice.seq,
                                          std::memory_order_release)) {
   }
+}
+
+ImageLease LeaseOf(const ImagePlace& place, const ImageNotice& notice) {
+  if (notice.slot >= kSlotsOfCaller || notice.bytes == 0 ||
+      notice.bytes > place.image_bytes()) {
+    return {};
+  }
+  return ImageLease(std::unique_ptr<ImageLease::Hold>(
+      new ImageLease::Hold{.place = place, .notice = notice}));
+}
+
+ImageLease::ImageLease() = default;
+ImageLease::ImageLease(std::unique_ptr<Hold> hold) : hold_(std::move(hold)) {}
+ImageLease::ImageLease(ImageLease&& other) noexcept = default;
+ImageLease& ImageLease::operator=(ImageLease&& other) noexcept = default;
+ImageLease::~ImageLease() = default;
+
+std::span<std::byte> ImageLease::bytes() const {
+  return hold_->place.image(hold_->notice.slot).first(hold_->notice.bytes);
 }
 
 bool ImageLease::IsIntact() const {
@@ -91,8 +105,8 @@ bool ImageLease::IsIntact() const {
   // seq.
   std::atomic_thread_fence(std::memory_order_acquire);
   // relaxed: the fence orders it.
-  return place_.slot(notice_.slot)->seq.load(std::memory_order_relaxed) ==
-         notice_.seq;
+  return hold_->place.slot(hold_->notice.slot)
+             ->seq.load(std::memory_order_relaxed) == hold_->notice.seq;
 }
 
 }  // namespace tandem

@@ -1,16 +1,13 @@
-// ImageSlotWriter and ImageLease: the two ends of a caller's slots for
-// requested images.
+// ImageSlotWriter: the engine's end of a caller's slots for requested images.
+// LeaseOf: the caller's.
 //
 // Data flow: an image -> ImageSlotWriter -> a slot; the notice -> the caller's
 // RPC ring -> ImageLease -> the caller reads the slot's bytes in place.
-// Ownership: the engine owns a writer for each caller; the caller owns a lease
-// for each notice. The engine does not write into a slot while its lease
-// exists; if both slots have leases, images go through the ring. So a lease's
-// bytes are valid as long as the lease exists, up to the end of its session:
-// then the engine may write an image of the next caller. IsIntact detects that.
+// Ownership: the engine owns a writer for each caller; image_lease.h has the
+// rules.
 //
 //   const ImageNotice notice = writer.Write(image);  // seq 0: use the ring
-//   const ImageLease lease(place, notice);
+//   const ImageLease lease = LeaseOf(place, notice);
 //   Show(lease.bytes());
 //
 // docs/protocol.md, "Slots for requested images", is the specification.
@@ -27,8 +24,8 @@
 
 #include "schema/layout/image_slot.h"
 #include "schema/layout/lrbc.h"
-#include "transport/memory/fork_guard.h"
-#include "transport/memory/region_mapping.h"
+#include "transport/image_lease.h"
+#include "transport/region.h"
 
 namespace tandem {
 
@@ -95,36 +92,9 @@ class ImageSlotWriter {
   std::array<Slot, kSlotsOfCaller> slots_;
 };
 
-// The caller's hold on an image. Any thread may use it, one at a time. In a
-// forked child it releases nothing.
-class ImageLease {
- public:
-  ImageLease() = default;
-  // Takes the image of a notice. Empty if the notice is not valid: the region
-  // has no slots, or not this one, or `bytes` is 0 or too large.
-  ImageLease(const ImagePlace& place, const ImageNotice& notice);
-  ImageLease(ImageLease&& other) noexcept { *this = std::move(other); }
-  ImageLease& operator=(ImageLease&& other) noexcept;
-  // Releases the image: the engine may write the next one.
-  ~ImageLease();
-
-  explicit operator bool() const { return bool{place_}; }
-
-  // The rest is for leases that are not empty.
-
-  // The image. The caller may change it.
-  std::span<std::byte> bytes() const {
-    return place_.image(notice_.slot).first(notice_.bytes);
-  }
-  // Whether all reads so far were of this image. False: the slot has a new
-  // caller, and the engine has begun to write its image.
-  bool IsIntact() const;
-
- private:
-  ImagePlace place_;
-  ImageNotice notice_;
-  uint32_t born_in_ = 0;  // ForkCount() of the owner
-};
+// Takes the image of a notice. Empty if the notice is not valid: the region has
+// no slots, or not this one, or `bytes` is 0 or too large.
+ImageLease LeaseOf(const ImagePlace& place, const ImageNotice& notice);
 
 }  // namespace tandem
 

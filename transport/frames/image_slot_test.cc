@@ -61,7 +61,7 @@ class ImageSlotTest : public testing::Test {
  protected:
   ImageSlotTest() { writer_.Begin(); }
   ImageLease Lease(size_t bytes, int value) {
-    return {PlaceIn(region_), writer_.Write(Image(bytes, value))};
+    return LeaseOf(PlaceIn(region_), writer_.Write(Image(bytes, value)));
   }
 
   const OwnedRegion region_ = Region();
@@ -70,7 +70,7 @@ class ImageSlotTest : public testing::Test {
 
 TEST_F(ImageSlotTest, CallerReadsTheImageInPlace) {
   const ImageNotice notice = writer_.Write(Image(100, 7));
-  const ImageLease lease(PlaceIn(region_), notice);
+  const ImageLease lease = LeaseOf(PlaceIn(region_), notice);
   ASSERT_TRUE(lease);
   EXPECT_EQ(lease.bytes().size(), 100u);
   EXPECT_TRUE(HasOnly(lease, 7));
@@ -95,9 +95,9 @@ TEST(ImageSlot, CallersHaveSlotsOfTheirOwn) {
     ImageSlotWriter writer(PlaceIn(region, caller));
     writer.Begin();
     for (int i = 0; i < 2; ++i) {
-      leases.emplace_back(
+      leases.push_back(LeaseOf(
           PlaceIn(region, caller),
-          writer.Write(Image(kSlotBytes, static_cast<int>(leases.size()))));
+          writer.Write(Image(kSlotBytes, static_cast<int>(leases.size())))));
     }
   }
   ASSERT_EQ(leases.size(), kImageSlots);
@@ -139,10 +139,10 @@ TEST_F(ImageSlotTest, LateReleaseDoesNotUndoThatOfTheNextCaller) {
 TEST(ImageSlot, InvalidNoticeGivesNoImage) {
   const OwnedRegion region = Region();
   const ImagePlace place = PlaceIn(region);
-  EXPECT_FALSE(ImageLease(place, {.seq = 4, .bytes = 0, .slot = 0}));
-  EXPECT_FALSE(ImageLease(place, {.seq = 4, .bytes = kSlotBytes + 1}));
-  EXPECT_FALSE(ImageLease(place, {.seq = 4, .bytes = 1, .slot = 2}));
-  EXPECT_FALSE(ImageLease(ImagePlace(), {.seq = 4, .bytes = 1, .slot = 0}));
+  EXPECT_FALSE(LeaseOf(place, {.seq = 4, .bytes = 0, .slot = 0}));
+  EXPECT_FALSE(LeaseOf(place, {.seq = 4, .bytes = kSlotBytes + 1}));
+  EXPECT_FALSE(LeaseOf(place, {.seq = 4, .bytes = 1, .slot = 2}));
+  EXPECT_FALSE(LeaseOf(ImagePlace(), {.seq = 4, .bytes = 1, .slot = 0}));
 }
 
 TEST_F(ImageSlotTest, EmptyOrTooLargeImagesUseTheRing) {
@@ -163,8 +163,8 @@ TEST(ImageSlot, AnyWordsInASlotHarmOnlyItsCaller) {
   const OwnedRegion region = Region();
   ImageSlotWriter of_another(PlaceIn(region, 0));
   of_another.Begin();
-  const ImageLease held(PlaceIn(region, 0),
-                        of_another.Write(Image(kSlotBytes, 5)));
+  const ImageLease held =
+      LeaseOf(PlaceIn(region, 0), of_another.Write(Image(kSlotBytes, 5)));
   ImageSlotWriter writer(PlaceIn(region, 1));
   writer.Begin();
   for (const uint64_t word : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
@@ -178,7 +178,8 @@ TEST(ImageSlot, AnyWordsInASlotHarmOnlyItsCaller) {
     EXPECT_TRUE(held.IsIntact() && HasOnly(held, 5)) << word;
   }
   writer.Begin();
-  const ImageLease lease(PlaceIn(region, 1), writer.Write(Image(64, 9)));
+  const ImageLease lease =
+      LeaseOf(PlaceIn(region, 1), writer.Write(Image(64, 9)));
   EXPECT_TRUE(lease && lease.IsIntact() && HasOnly(lease, 9));
 }
 
@@ -211,7 +212,7 @@ TEST_F(ImageSlotTest, EveryImageIsWhole) {
       while (sent.load(std::memory_order_acquire) != number) {
         std::this_thread::yield();
       }
-      std::optional<ImageLease> lease(std::in_place, PlaceIn(region_), notice);
+      std::optional<ImageLease> lease(LeaseOf(PlaceIn(region_), notice));
       taken.store(number, std::memory_order_release);
       torn += !HasOnly(*lease, number % 256) || !lease->IsIntact();
       if (held) torn += !HasOnly(*held, (number - 1) % 256);

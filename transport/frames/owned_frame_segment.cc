@@ -1,4 +1,6 @@
-#include "transport/frames/owned_frame_segment.h"
+#include "transport/owned_frame_segment.h"
+
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -6,7 +8,8 @@
 #include "base/printable.h"
 #include "schema/layout/flan.h"
 #include "transport/memory/dead_region.h"
-#include "transport/memory/region_name.h"
+#include "transport/memory/named_file.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {
@@ -42,16 +45,28 @@ absl::StatusOr<OwnedFrameSegment> OwnedFrameSegment::Create(
                                 "name; choose another run id"));
 }
 
+OwnedFrameSegment::OwnedFrameSegment(NamedFile file, FrameWriter writer)
+    : file_(std::make_unique<NamedFile>(std::move(file))),
+      writer_(std::move(writer)) {}
+
+OwnedFrameSegment::OwnedFrameSegment(OwnedFrameSegment&&) noexcept = default;
+
 OwnedFrameSegment::~OwnedFrameSegment() {
   if (IsOurs()) writer_.Invalidate();
 }
+
+bool OwnedFrameSegment::IsOurs() const {
+  return file_ != nullptr && file_->IsOurs();
+}
+
+const std::string& OwnedFrameSegment::name() const { return file_->name(); }
 
 bool OwnedFrameSegment::HasReader() {
   const int64_t now_ns = MonotonicNanos();
   if (now_ns - asked_ns_ >= kAskForReadersNs) {
     asked_ns_ = now_ns;
-    has_reader_ = file_.lock().HeldByOther(kFlanReadersLockByte);
-    file_.RestoreName();
+    has_reader_ = file_->lock().HeldByOther(kFlanReadersLockByte);
+    file_->RestoreName();
   }
   return has_reader_;
 }

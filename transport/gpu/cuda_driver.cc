@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "transport/cuda_report.h"
 #include "transport/memory/gpu_text.h"
 
 namespace tandem {
@@ -263,6 +264,21 @@ CurrentContext::CurrentContext(const PrimaryContext& context)
 CurrentContext::~CurrentContext() {
   CudaContext popped = nullptr;
   if (status_.ok()) (void)cuda_.ContextPop(&popped);
+}
+
+absl::StatusOr<CudaReport> ReadCudaReport() {
+  TANDEM_ASSIGN_OR_RETURN(const CudaDriver* const driver, CudaDriver::Load());
+  TANDEM_ASSIGN_OR_RETURN(const std::vector<CudaDriver::Device> devices,
+                          driver->Devices());
+  CudaReport report = {.library = driver->library(),
+                       .version = CudaVersionText(driver->version()),
+                       .devices = {}};
+  for (const CudaDriver::Device& device : devices) {
+    report.devices.push_back({.ordinal = device.ordinal,
+                              .name = device.name,
+                              .uuid = UuidText(device.uuid)});
+  }
+  return report;
 }
 
 }  // namespace tandem

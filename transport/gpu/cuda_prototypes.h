@@ -12,19 +12,11 @@
 #define TANDEM_TRANSPORT_GPU_CUDA_PROTOTYPES_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
-namespace tandem {
+#include "transport/cuda_types.h"
 
-// The driver's enums have the size of an int.
-using CudaResult = int;
-using CudaDevice = int;
-using CudaPointer = unsigned long long;  // in the memory of a device
-// Handles of the driver; nullptr is the current context's legacy stream.
-using CudaContext = struct CudaContextOf*;
-using CudaStream = struct CudaStreamOf*;
-using CudaEvent = struct CudaEventOf*;
+namespace tandem {
 
 struct CudaUuid {
   char bytes[16];
@@ -55,11 +47,6 @@ inline constexpr unsigned kCudaEventDisableTiming = 2;
 inline constexpr unsigned kCudaEventInterprocess = 4;
 inline constexpr unsigned kCudaStreamNonBlocking = 1;
 inline constexpr unsigned kCudaHostRegisterPortable = 1;
-
-// Streams that are no handles: the two kinds of default stream.
-inline CudaStream CudaStreamOfNumber(uintptr_t number) {
-  return reinterpret_cast<CudaStream>(number);
-}
 
 // A member of CudaFunctions, the name in the library, the parameters. Each
 // returns a CudaResult.

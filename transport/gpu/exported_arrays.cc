@@ -1,4 +1,4 @@
-#include "transport/gpu/exported_arrays.h"
+#include "transport/exported_arrays.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,6 +6,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "base/error.h"
+#include "transport/gpu/cuda_driver.h"
+#include "transport/gpu/cuda_prototypes.h"
+#include "transport/memory/gpu_plan.h"
 
 namespace tandem {
 namespace {
@@ -130,5 +133,7 @@ absl::Status ExportedArrays::Record() {
   return context_->driver().Check(context_->cuda().EventRecord(event_, stream_),
                                   "cuEventRecord");
 }
+
+int ExportedArrays::device() const { return context_->ordinal(); }
 
 }  // namespace tandem

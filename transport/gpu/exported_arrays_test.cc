@@ -1,4 +1,4 @@
-#include "transport/gpu/exported_arrays.h"
+#include "transport/exported_arrays.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

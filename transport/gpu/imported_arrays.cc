@@ -1,4 +1,4 @@
-#include "transport/gpu/imported_arrays.h"
+#include "transport/imported_arrays.h"
 
 #include <unistd.h>
 
@@ -8,6 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "transport/gpu/cuda_driver.h"
+#include "transport/gpu/cuda_prototypes.h"
+#include "transport/memory/attached_region.h"
 #include "transport/memory/gpu_plan.h"
 
 namespace tandem {
@@ -132,5 +135,7 @@ absl::Status ImportedArrays::AwaitReaders() {
   }
   return status;
 }
+
+int ImportedArrays::device() const { return context_->ordinal(); }
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-#include "transport/gpu/region_copies.h"
+#include "transport/region_copies.h"
 
 #include <sys/mman.h>
 
@@ -11,6 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/error.h"
+#include "transport/gpu/cuda_driver.h"
+#include "transport/gpu/cuda_prototypes.h"
 
 namespace tandem {
 namespace {
@@ -247,6 +249,10 @@ absl::Status RegionCopies::CopyBack(void* to, CudaPointer from, size_t bytes,
             "cuMemcpyDtoHAsync"));
   return Check(context_->cuda().StreamSynchronize(stream),
                "cuStreamSynchronize");
+}
+
+absl::Status RegionCopies::Check(CudaResult result, const char* call) const {
+  return context_->driver().Check(result, call);
 }
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-#include "transport/gpu/region_copies.h"
+#include "transport/region_copies.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
 #include "transport/gpu/testing/standin_library.h"
-#include "transport/memory/region_mapping.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

@@ -13,9 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "schema/layout/attendant_slot.h"
+#include "transport/memory/field_plan.h"
 #include "transport/memory/gpu_plan.h"
-#include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {
@@ -153,9 +154,14 @@ absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
   return AttachedRegion(std::move(found), std::move(mapping));
 }
 
-absl::StatusOr<LrbcHeader> AttachedRegion::Peek(absl::string_view name) {
+absl::StatusOr<LrbcHeader> PeekRegion(absl::string_view name) {
   TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
   return found.plan;
+}
+
+absl::StatusOr<bool> HasLockingClient(absl::string_view name) {
+  TANDEM_ASSIGN_OR_RETURN(const FoundRegion found, FindRegion(name));
+  return found.lock.HeldByOther(kClientLockByte);
 }
 
 bool AttachedRegion::AnyAttendantAlive() const {

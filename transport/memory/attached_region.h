@@ -23,8 +23,8 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/memory/region_lock.h"
-#include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
+#include "transport/region.h"
 
 namespace tandem {
 
@@ -63,9 +63,6 @@ class AttachedRegion {
   // Maps the region with this name. Makes system calls; does not wait. Errors:
   // those of FindRegion.
   static absl::StatusOr<AttachedRegion> Open(absl::string_view name);
-
-  // Returns a copy of the region's header, without a mapping. Errors: as Open.
-  static absl::StatusOr<LrbcHeader> Peek(absl::string_view name);
 
   // Takes a lock: kClientLockByte, or the first byte of an attendant's slot.
   // Returns false if another process holds it.

@@ -17,8 +17,8 @@
 #include "base/os/unique_fd.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/region_lock.h"
-#include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

@@ -19,16 +19,9 @@
 
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
-
-// The parameters of a field. field.h explains each member and the limits.
-struct FieldSpec {
-  FieldRole role = FieldRole::kObs;
-  FieldType type = FieldType::kFloat32;
-  std::vector<uint32_t> shape = {};  // of one environment; {}: one number
-  std::string path = {};
-};
 
 // Whether the header's members of the table of fields are in use.
 inline bool HasFields(const LrbcHeader& header) {

@@ -1,4 +1,4 @@
-#include "transport/memory/frame_geometry.h"
+#include "transport/frame_geometry.h"
 
 #include <gtest/gtest.h>
 

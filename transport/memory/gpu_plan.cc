@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/memory/field_plan.h"
 #include "transport/memory/mismatch.h"
 
 namespace tandem {

@@ -12,7 +12,6 @@
 #ifndef TANDEM_TRANSPORT_MEMORY_GPU_PLAN_H_
 #define TANDEM_TRANSPORT_MEMORY_GPU_PLAN_H_
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,29 +19,13 @@
 
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "transport/memory/field_plan.h"
+#include "transport/region.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
 
 // Each array begins at a multiple of it in the allocation.
 inline constexpr uint64_t kGpuAlignment = 256;
-
-// What an engine exports: one allocation with all arrays.
-struct GpuSpec {
-  GpuMode mode = GpuMode::kCpu;  // kCpu: none
-  uint32_t device_id = 0;
-  std::array<uint8_t, 16> device_uuid = {};
-  std::array<uint8_t, 64> memory_handle = {};
-  std::array<uint8_t, 64> event_handle = {};
-  uint64_t alloc_bytes = 0;
-  bool fills_cpu = true;  // kGpuFillsCpu
-  std::vector<FieldRecord> arrays = {};
-};
-
-// Whether the header's members of the table are in use.
-inline bool HasGpuArrays(const LrbcHeader& header) {
-  return (header.feature_bits & kFeatureGpuArrays) != 0;
-}
 
 inline uint64_t GpuTableBytes(const LrbcHeader& header) {
   return uint64_t{header.gpu_array_count} * sizeof(FieldRecord);

@@ -3,7 +3,8 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "transport/memory/gpu_plan.h"
+#include "schema/layout/lrbc.h"
+#include "transport/region.h"
 
 namespace tandem {
 

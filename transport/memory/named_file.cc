@@ -14,8 +14,8 @@
 #include "base/os/available_memory.h"
 #include "base/os/open_above_standard_streams.h"
 #include "schema/layout/lrbc.h"
-#include "transport/memory/region_name.h"
 #include "transport/memory/shared_file.h"
+#include "transport/region.h"
 
 namespace tandem {
 

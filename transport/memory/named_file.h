@@ -26,7 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "base/os/unique_fd.h"
 #include "transport/memory/region_lock.h"
-#include "transport/memory/region_mapping.h"
+#include "transport/region.h"
 
 namespace tandem {
 

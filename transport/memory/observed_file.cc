@@ -11,7 +11,7 @@
 #include "base/printable.h"
 #include "schema/layout/flan.h"
 #include "transport/memory/region_lock.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

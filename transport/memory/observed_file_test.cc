@@ -8,9 +8,9 @@
 #include <string>
 
 #include "base/error.h"
-#include "transport/memory/region_name.h"
 #include "transport/memory/testing/placed_file.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

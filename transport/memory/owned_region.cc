@@ -11,7 +11,7 @@
 #include "schema/layout/flan.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/gpu_plan.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

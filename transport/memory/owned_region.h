@@ -24,10 +24,10 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/field.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/memory/frame_geometry.h"
+#include "transport/frame_geometry.h"
 #include "transport/memory/named_file.h"
-#include "transport/memory/region_mapping.h"
 #include "transport/memory/region_plan.h"
+#include "transport/region.h"
 
 namespace tandem {
 

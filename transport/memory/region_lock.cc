@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "transport/memory/fork_guard.h"
+#include "base/os/fork_guard.h"
 
 namespace tandem {
 namespace {

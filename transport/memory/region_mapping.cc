@@ -1,5 +1,3 @@
-#include "transport/memory/region_mapping.h"
-
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "base/error.h"
 #include "schema/layout/shared_word.h"
+#include "transport/region.h"
 
 namespace tandem {
 

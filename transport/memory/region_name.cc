@@ -1,5 +1,3 @@
-#include "transport/memory/region_name.h"
-
 #include <algorithm>
 #include <cstdlib>
 
@@ -10,6 +8,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "schema/layout/flan.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

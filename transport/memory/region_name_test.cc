@@ -1,11 +1,10 @@
-#include "transport/memory/region_name.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 
 #include "base/error.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

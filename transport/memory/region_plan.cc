@@ -18,6 +18,9 @@
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/worker_slot.h"
+#include "transport/frame_geometry.h"
+#include "transport/memory/field_plan.h"
+#include "transport/memory/gpu_plan.h"
 #include "transport/memory/mismatch.h"
 
 namespace tandem {

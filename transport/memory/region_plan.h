@@ -23,56 +23,15 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "schema/layout/ring_header.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/memory/field_plan.h"
-#include "transport/memory/frame_geometry.h"
-#include "transport/memory/gpu_plan.h"
+#include "transport/region.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
 
-inline constexpr uint32_t kMaxEnvs = 1u << 24;
 inline constexpr uint32_t kMaxFloatsPerEnv = 1u << 24;
 inline constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 40;
 inline constexpr uint64_t kMaxDescriptionBytes = 64u << 20;
-
-// Images that are part of each environment's observation: RGB, a byte each.
-struct ImageSize {
-  static constexpr uint32_t kChannels = 3;
-  uint32_t width = 0;  // pixels; 0: no images
-  uint32_t height = 0;
-};
-
-// The parameters of a region.
-struct RegionSpec {
-  uint32_t num_envs = 0;
-  // float32 values per environment; 0: the observation is in `fields`, and the
-  // action, too.
-  uint32_t obs_size = 0;
-  uint32_t act_size = 0;
-  uint32_t ring_bytes = kDefaultRingBytes;  // of data in each RPC ring
-  std::string task;                         // at most 63 bytes
-  uint32_t info_size = 0;                   // float64 values per environment
-  std::string description = {};             // JSON; "": none
-  FrameGeometry frames = {.capacity = 0};   // capacity 0: no frame ring
-  bool commands = false;                    // whether the engine answers RPCs
-  bool attendants = false;                  // whether it has attendants' slots
-  ImageSize images = {};
-  // Bytes of an image in each slot of requested images, rounded up to a
-  // multiple of kSectionAlignment; 0: no slots.
-  uint32_t image_slot_bytes = 0;
-  // If there are any, the region has a table of all observations, final
-  // observations, actions and other fields. PlanFields adds those that follow
-  // from the members above: the float32 rows, and the final observations. So no
-  // spec has the role kFinalObs, and none has kObs (kAction) unless obs_size
-  // (act_size) is 0.
-  std::vector<FieldSpec> fields = {};
-  // Worker processes that simulate the environments, at most num_envs. 0: the
-  // engine simulates them itself.
-  uint32_t workers = 0;
-  bool subsets = false;  // whether the engine knows the flag kSkip
-  GpuSpec gpu = {};      // arrays in the memory of a GPU
-};
 
 // Returns the constant part of the region's header; all other words are zero.
 // `generation` is in nanoseconds since the Unix epoch. kInvalidArgument for a
@@ -107,14 +66,6 @@ struct RegionTables {
 absl::Status CheckHeader(const LrbcHeader& header, uint64_t file_bytes,
                          const RegionTables& tables = {});
 
-// One array, ring or other part of a region, at the header's offset.
-struct RegionSection {
-  std::string name;
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-  std::string problem = {};  // as in HeaderFindings; "": none
-};
-
 // All faults of a header, for monitoring.
 struct HeaderFindings {
   // Such as "expected version 1, found 2"; includes the sections' problems.
@@ -136,19 +87,6 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
 // layout, fields and workers must be equal. kLayoutMismatch; the text has the
 // first different field.
 absl::Status CheckSameSchema(const LrbcHeader& before, const LrbcHeader& after);
-
-// Returns the task as text, for any bytes.
-std::string TaskOf(const LrbcHeader& header);
-
-// The parts of the infos section, as offsets in the region; zeros if it is
-// absent. The header must come from PlanRegion, or have passed CheckHeader.
-struct InfosPlan {
-  uint64_t infos = 0;        // float64[num_envs, info_size]
-  uint64_t final_infos = 0;  // float64[num_envs, info_size]
-  uint64_t description = 0;
-  uint64_t description_bytes = 0;
-};
-InfosPlan InfosOf(const LrbcHeader& header);
 
 }  // namespace tandem
 

@@ -1,5 +1,7 @@
 // Regions from creation to removal, and files that prevent their creation.
 
+#include "transport/region.h"
+
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -25,7 +27,6 @@
 #include "transport/memory/dead_region.h"
 #include "transport/memory/observed_file.h"
 #include "transport/memory/owned_region.h"
-#include "transport/memory/region_name.h"
 #include "transport/memory/testing/unique_region_name.h"
 
 namespace tandem {
@@ -411,7 +412,7 @@ TEST(Region, TheTableOfFieldsIsCopiedAndCheckedBeforeMapping) {
   const std::vector<FieldRecord>& planned = region->fields();
   ASSERT_EQ(planned.size(), 3u);
   const size_t bytes = planned.size() * sizeof(FieldRecord);
-  const LrbcHeader plan = AttachedRegion::Peek(name).value();
+  const LrbcHeader plan = PeekRegion(name).value();
   {
     const AttachedRegion client = AttachedRegion::Open(name).value();
     ASSERT_EQ(client.fields().size(), planned.size());

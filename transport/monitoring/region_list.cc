@@ -1,5 +1,3 @@
-#include "transport/monitoring/region_list.h"
-
 #include <dirent.h>
 
 #include <map>
@@ -12,7 +10,9 @@
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/observed_file.h"
-#include "transport/memory/region_name.h"
+#include "transport/monitoring/frame_ring_report.h"
+#include "transport/region.h"
+#include "transport/report.h"
 
 namespace tandem {
 namespace {
@@ -64,6 +64,37 @@ absl::StatusOr<SegmentReport> ReadSegmentReport(absl::string_view name) {
     report.writer = Life::kDead;
   }
   report.ring = ReadFrameRing(file, 0, file.bytes());
+  return report;
+}
+
+std::optional<RunReport> ReadRunReport(absl::string_view name) {
+  const bool is_segment = absl::StartsWith(name, kFlanSegmentPrefix);
+  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
+  // A small read excludes most files of /dev/shm, which are not regions.
+  uint32_t magic = 0;
+  if (!is_segment && (!file.ok() || !file->Read(0, &magic, sizeof(magic)) ||
+                      magic != kLrbcMagic)) {
+    return std::nullopt;
+  }
+  RunReport report;
+  report.access = file.ok() ? file->CheckTrust(name) : file.status();
+  if (!report.access.ok()) {
+    return is_segment && CodeOf(report.access) != ErrorCode::kAccessDenied
+               ? std::nullopt
+               : std::optional(std::move(report));
+  }
+  uint64_t offset = 0;
+  uint64_t bytes = file->bytes();
+  if (!is_segment) {
+    absl::StatusOr<LrbcHeader> header = PeekRegion(name);
+    if (!header.ok()) return std::nullopt;  // no living engine
+    offset = header->flan_offset;
+    bytes = header->flan_size;
+    report.region = *std::move(header);
+  }
+  if (is_segment || offset != 0) {
+    report.frames = ReadFrameRing(*file, offset, bytes, /*grace_ns=*/0);
+  }
   return report;
 }
 

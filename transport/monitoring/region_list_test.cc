@@ -1,5 +1,3 @@
-#include "transport/monitoring/region_list.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,11 +8,12 @@
 #include "base/error.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
-#include "transport/frames/attached_frames.h"
-#include "transport/frames/owned_frame_segment.h"
-#include "transport/memory/frame_geometry.h"
+#include "transport/attached_frames.h"
+#include "transport/frame_geometry.h"
 #include "transport/memory/testing/placed_file.h"
 #include "transport/memory/testing/unique_region_name.h"
+#include "transport/owned_frame_segment.h"
+#include "transport/report.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,3 @@
-#include "transport/monitoring/region_report.h"
-
 #include <sched.h>
 
 #include <algorithm>
@@ -15,13 +13,17 @@
 #include "base/printable.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
+#include "schema/layout/phase_word.h"
 #include "schema/layout/service.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/memory/field_plan.h"
 #include "transport/memory/gpu_text.h"
 #include "transport/memory/observed_file.h"
+#include "transport/memory/region_plan.h"
+#include "transport/monitoring/frame_ring_report.h"
+#include "transport/monitoring/ring_fill.h"
+#include "transport/report.h"
 #include "transport/session/attendant_label.h"
-#include "transport/session/phase_word.h"
 
 namespace tandem {
 namespace {

@@ -1,6 +1,4 @@
 // Length: a fixture for each kind of region.
-#include "transport/monitoring/region_report.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,12 +18,12 @@
 #include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/phase_word.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/placed_file.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/monitoring/region_verdict.h"
-#include "transport/session/phase_word.h"
+#include "transport/report.h"
 #include "transport/session/testing/echo_engine.h"
 
 namespace tandem {

@@ -1,12 +1,11 @@
-#include "transport/monitoring/region_verdict.h"
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
-#include "transport/session/phase_word.h"
+#include "schema/layout/phase_word.h"
+#include "transport/report.h"
 
 namespace tandem {
 namespace {

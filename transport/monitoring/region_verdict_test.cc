@@ -1,5 +1,3 @@
-#include "transport/monitoring/region_verdict.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -7,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
+#include "transport/report.h"
 
 namespace tandem {
 namespace {

@@ -1,16 +1,26 @@
-#include "transport/rpc/rpc_client.h"
+#include "transport/rpc_client.h"
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
 #include <string>
-#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/await.h"
 #include "base/error.h"
+#include "base/os/fork_guard.h"
 #include "flatbuffers/flatbuffers.h"
-#include "transport/memory/fork_guard.h"
+#include "schema/layout/error_codes.h"
+#include "transport/frames/image_slot.h"
+#include "transport/rpc/envelope_reader.h"
+#include "transport/rpc/envelope_writer.h"
 #include "transport/session/engine_watch.h"
+#include "transport/session/rpc_ends.h"
+#include "transport/wait/waiter.h"
 
 namespace tandem {
 namespace {
@@ -41,10 +51,9 @@ ImageLease LeaseOf(const rpc::Envelope& envelope, const ImagePlace& place) {
   const rpc::ImageFrame* const frame =
       named != nullptr ? named->frame() : envelope.payload_as_ImageFrame();
   if (frame == nullptr || frame->slot_seq() == 0) return {};
-  return {place,
-          {.seq = frame->slot_seq(),
-           .bytes = frame->slot_bytes(),
-           .slot = frame->slot()}};
+  return tandem::LeaseOf(place, {.seq = frame->slot_seq(),
+                                 .bytes = frame->slot_bytes(),
+                                 .slot = frame->slot()});
 }
 
 bool IsError(const rpc::Envelope& envelope) {
@@ -54,30 +63,78 @@ bool IsError(const rpc::Envelope& envelope) {
 
 }  // namespace
 
-RpcMessage::RpcMessage(const EnvelopeReader& reader, const ImagePlace& place)
-    : words_(reader.envelope_words().begin(), reader.envelope_words().end()),
-      image_(LeaseOf(envelope(), place)) {}
+// All of a client. RpcClient has the contracts of the public calls.
+class RpcClient::Core {
+ public:
+  Core(RpcSide* side, EnvelopeReader reader, EnvelopeWriter writer,
+       const Options& options)
+      : side_(side),
+        place_(RpcEnds::Images(*side)),
+        options_(options),
+        reader_(std::move(reader)),
+        waiter_(RpcEnds::WaiterOf(*side)),
+        writer_(std::move(writer)) {}
 
-absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
-    RpcSide* side, const Options& options) {
-  TANDEM_ASSIGN_OR_RETURN(RingReader reader, side->RpcRingReader());
-  TANDEM_ASSIGN_OR_RETURN(RingWriter writer, side->RpcRingWriter());
-  return std::unique_ptr<RpcClient>(
-      new RpcClient(side, EnvelopeReader(std::move(reader), {}),
-                    EnvelopeWriter(std::move(writer)), options));
-}
+  absl::StatusOr<RpcMessage> Call(PackedCall call, Deadline deadline);
+  absl::StatusOr<uint64_t> Open(PackedCall call);
+  absl::StatusOr<std::optional<RpcMessage>> Next(uint64_t stream,
+                                                 Deadline deadline);
+  uint64_t Dropped(uint64_t stream) const;
+  uint64_t Unclaimed() const;
+  void Close(uint64_t stream);
+  void End();
 
-RpcClient::RpcClient(RpcSide* side, EnvelopeReader reader,
-                     EnvelopeWriter writer, const Options& options)
-    : side_(side),
-      place_(side->image_place()),
-      options_(options),
-      born_in_(ForkCount()),
-      reader_(std::move(reader)),
-      waiter_(side->RpcWaiter()),
-      writer_(std::move(writer)) {}
+ private:
+  struct Stream {
+    std::deque<RpcMessage> items;
+    size_t bytes = 0;  // of items
+    uint64_t dropped_by_engine = 0;
+    uint64_t dropped_here = 0;
+    bool over = false;
+    absl::Status error;  // of its last message
+  };
+  using Lock = std::unique_lock<std::mutex>;
 
-absl::StatusOr<RpcMessage> RpcClient::Call(PackedCall call, Deadline deadline) {
+  bool HasRoom() const;
+  absl::StatusOr<uint64_t> Post(PackedCall* call);
+  void WriteOn();
+  template <typename Ready>
+  absl::Status Await(Lock& lock, Ready ready, Deadline deadline);
+  template <typename Ready>
+  absl::Status WaitFor(Lock& lock, Ready& ready, Deadline deadline);
+  RpcMessage Message() const;
+  void TakeAll(EnvelopeReader::Got first);
+  void Take(EnvelopeReader::Got got);
+  void TakeDropped(uint64_t id);
+  void TakeEnvelope(const rpc::Envelope& envelope);
+  void DropEnvelope(const rpc::Envelope& envelope);
+  absl::Status Ended(ErrorCode code) const;
+
+  RpcSide* const side_;
+  const ImagePlace place_;
+  const Options options_;
+  const uint32_t born_in_ = ForkCount();  // of the owner
+
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  // Guarded by mutex_. Exception: while reading_, the reader and the waiter
+  // belong to the reading thread.
+  EnvelopeReader reader_;
+  Waiter waiter_;
+  bool reading_ = false;
+  EnvelopeWriter writer_;
+  int waiting_ = 0;  // threads in Await
+  uint64_t last_id_ = 0;
+  uint64_t unclaimed_ = 0;
+  // Waiting calls, and their answers.
+  std::map<uint64_t, std::optional<absl::StatusOr<RpcMessage>>> calls_;
+  std::map<uint64_t, Stream> streams_;
+  std::deque<uint64_t> cancelled_;   // cancellations not sent yet
+  ErrorCode lost_ = ErrorCode::kOk;  // the reason for the session's end
+};
+
+absl::StatusOr<RpcMessage> RpcClient::Core::Call(PackedCall call,
+                                                 Deadline deadline) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   Lock lock(mutex_);
   absl::Status status = Await(
@@ -96,7 +153,7 @@ absl::StatusOr<RpcMessage> RpcClient::Call(PackedCall call, Deadline deadline) {
   return *std::move(answer.mapped());
 }
 
-absl::StatusOr<uint64_t> RpcClient::Open(PackedCall call) {
+absl::StatusOr<uint64_t> RpcClient::Core::Open(PackedCall call) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   const Lock lock(mutex_);
   WriteOn();
@@ -106,8 +163,8 @@ absl::StatusOr<uint64_t> RpcClient::Open(PackedCall call) {
   return id;
 }
 
-absl::StatusOr<std::optional<RpcMessage>> RpcClient::Next(uint64_t stream,
-                                                          Deadline deadline) {
+absl::StatusOr<std::optional<RpcMessage>> RpcClient::Core::Next(
+    uint64_t stream, Deadline deadline) {
   if (ForkCount() != born_in_) return Ended(ErrorCode::kForkedChild);
   Lock lock(mutex_);
   const auto found = [&] { return streams_.find(stream); };
@@ -132,7 +189,7 @@ absl::StatusOr<std::optional<RpcMessage>> RpcClient::Next(uint64_t stream,
   return std::optional<RpcMessage>();
 }
 
-uint64_t RpcClient::Dropped(uint64_t stream) const {
+uint64_t RpcClient::Core::Dropped(uint64_t stream) const {
   const Lock lock(mutex_);
   const auto it = streams_.find(stream);
   return it == streams_.end()
@@ -140,12 +197,12 @@ uint64_t RpcClient::Dropped(uint64_t stream) const {
              : it->second.dropped_by_engine + it->second.dropped_here;
 }
 
-uint64_t RpcClient::Unclaimed() const {
+uint64_t RpcClient::Core::Unclaimed() const {
   const Lock lock(mutex_);
   return unclaimed_;
 }
 
-void RpcClient::Close(uint64_t stream) {
+void RpcClient::Core::Close(uint64_t stream) {
   if (ForkCount() != born_in_) return;
   const Lock lock(mutex_);
   const auto it = streams_.find(stream);
@@ -157,17 +214,17 @@ void RpcClient::Close(uint64_t stream) {
 }
 
 // Calls that timed out are still in the queue, and are sent first.
-bool RpcClient::HasRoom() const {
+bool RpcClient::Core::HasRoom() const {
   return writer_.queued_bytes() < kUnreadBytes;
 }
 
 // Gives the call an id and returns it. Sends as much as the ring has room for.
-absl::StatusOr<uint64_t> RpcClient::Post(PackedCall* call) {
+absl::StatusOr<uint64_t> RpcClient::Core::Post(PackedCall* call) {
   if (lost_ != ErrorCode::kOk) return Ended(lost_);
   const uint64_t id = ++last_id_;
   call->SetCorrelationId(id);
   const ErrorCode code = writer_.Post(call->bytes(), id);
-  side_->AnnounceRpcs();
+  RpcEnds::Announce(side_);
   if (code == ErrorCode::kBrokenPeer) return Ended(lost_ = code);
   if (code == ErrorCode::kMessageTooLarge) return Ended(code);
   return id;
@@ -175,11 +232,11 @@ absl::StatusOr<uint64_t> RpcClient::Post(PackedCall* call) {
 
 // Sends waiting messages while there is room: first the queue, then
 // cancellations.
-void RpcClient::WriteOn() {
+void RpcClient::Core::WriteOn() {
   if (lost_ != ErrorCode::kOk) return;
   const size_t waiting = writer_.queued_bytes();
   ErrorCode code = writer_.Pump();
-  if (writer_.queued_bytes() != waiting) side_->AnnounceRpcs();
+  if (writer_.queued_bytes() != waiting) RpcEnds::Announce(side_);
   while (code != ErrorCode::kBrokenPeer && !cancelled_.empty() && HasRoom()) {
     rpc::CancelStreamRequestT request;
     request.correlation_id = cancelled_.front();
@@ -189,12 +246,12 @@ void RpcClient::WriteOn() {
     cancel.correlation_id = ++last_id_;  // no caller waits for its answer
     cancel.payload.Set(std::move(request));
     code = writer_.Post(cancel);
-    side_->AnnounceRpcs();
+    RpcEnds::Announce(side_);
   }
   if (code == ErrorCode::kBrokenPeer) lost_ = code;
 }
 
-void RpcClient::End() {
+void RpcClient::Core::End() {
   if (ForkCount() != born_in_) return;
   Lock lock(mutex_);
   if (lost_ == ErrorCode::kOk) lost_ = ErrorCode::kClientClosed;
@@ -204,7 +261,8 @@ void RpcClient::End() {
 
 // Blocks until `ready()`, which is called under the lock.
 template <typename Ready>
-absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
+absl::Status RpcClient::Core::Await(Lock& lock, Ready ready,
+                                    Deadline deadline) {
   ++waiting_;
   absl::Status status = WaitFor(lock, ready, deadline);
   if (--waiting_ == 0) arrived_.notify_all();  // End may wait for it
@@ -212,7 +270,8 @@ absl::Status RpcClient::Await(Lock& lock, Ready ready, Deadline deadline) {
 }
 
 template <typename Ready>
-absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
+absl::Status RpcClient::Core::WaitFor(Lock& lock, Ready& ready,
+                                      Deadline deadline) {
   EngineWatch watch(*side_, options_.interrupted);
   int64_t next_check_ns = 0;
   for (;;) {
@@ -257,8 +316,14 @@ absl::Status RpcClient::WaitFor(Lock& lock, Ready& ready, Deadline deadline) {
   }
 }
 
+// Returns a copy of the reader's envelope.
+RpcMessage RpcClient::Core::Message() const {
+  const auto words = reader_.envelope_words();
+  return {{words.begin(), words.end()}, LeaseOf(reader_.envelope(), place_)};
+}
+
 // Handles the reader's result, and further messages while there is time.
-void RpcClient::TakeAll(EnvelopeReader::Got first) {
+void RpcClient::Core::TakeAll(EnvelopeReader::Got first) {
   if (first == EnvelopeReader::Got::kNothing) return;
   const Deadline end = Deadline::At(MonotonicNanos() + kTakeNs);
   EnvelopeReader::Got got = first;
@@ -270,7 +335,7 @@ void RpcClient::TakeAll(EnvelopeReader::Got first) {
 }
 
 // Passes an envelope to its call or stream.
-void RpcClient::Take(EnvelopeReader::Got got) {
+void RpcClient::Core::Take(EnvelopeReader::Got got) {
   switch (got) {
     case EnvelopeReader::Got::kBrokenPeer:
       lost_ = ErrorCode::kBrokenPeer;
@@ -287,7 +352,7 @@ void RpcClient::Take(EnvelopeReader::Got got) {
   }
 }
 
-void RpcClient::TakeDropped(uint64_t id) {
+void RpcClient::Core::TakeDropped(uint64_t id) {
   if (const auto it = streams_.find(id); it != streams_.end()) {
     ++it->second.dropped_here;
   }
@@ -301,12 +366,12 @@ void RpcClient::TakeDropped(uint64_t id) {
           "': the engine's answer cannot be read: ", reader_.problem()));
 }
 
-void RpcClient::DropEnvelope(const rpc::Envelope& envelope) {
+void RpcClient::Core::DropEnvelope(const rpc::Envelope& envelope) {
   ++unclaimed_;
   const ImageLease unused = LeaseOf(envelope, place_);  // its end releases it
 }
 
-void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
+void RpcClient::Core::TakeEnvelope(const rpc::Envelope& envelope) {
   const uint64_t id = envelope.correlation_id();
   if (const auto call = calls_.find(id); call != calls_.end()) {
     if (call->second.has_value()) {  // the first answer counts
@@ -316,7 +381,7 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
     if (IsError(envelope)) {
       call->second = ErrorOf(envelope);
     } else {
-      call->second = RpcMessage(reader_, place_);
+      call->second = Message();
     }
     return;
   }
@@ -334,7 +399,7 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
     stream.over = true;
     return;
   }
-  const RpcMessage& item = stream.items.emplace_back(reader_, place_);
+  const RpcMessage& item = stream.items.emplace_back(Message());
   stream.bytes += item.bytes();
   while (stream.items.size() > 1 &&
          (stream.items.size() > options_.stream_items ||
@@ -345,7 +410,7 @@ void RpcClient::TakeEnvelope(const rpc::Envelope& envelope) {
   }
 }
 
-absl::Status RpcClient::Ended(ErrorCode code) const {
+absl::Status RpcClient::Core::Ended(ErrorCode code) const {
   switch (code) {
     case ErrorCode::kStepTimeout:
       return MakeError(
@@ -375,5 +440,34 @@ absl::Status RpcClient::Ended(ErrorCode code) const {
                                           "': ", MeaningOf(code)));
   }
 }
+
+absl::StatusOr<std::unique_ptr<RpcClient>> RpcClient::Create(
+    RpcSide* side, const Options& options) {
+  TANDEM_ASSIGN_OR_RETURN(RingReader reader, RpcEnds::Reader(side));
+  TANDEM_ASSIGN_OR_RETURN(RingWriter writer, RpcEnds::Writer(side));
+  return std::unique_ptr<RpcClient>(new RpcClient(
+      std::make_unique<Core>(side, EnvelopeReader(std::move(reader), {}),
+                             EnvelopeWriter(std::move(writer)), options)));
+}
+
+RpcClient::RpcClient(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+RpcClient::~RpcClient() = default;
+
+absl::StatusOr<RpcMessage> RpcClient::Call(PackedCall call, Deadline deadline) {
+  return core_->Call(std::move(call), deadline);
+}
+absl::StatusOr<uint64_t> RpcClient::Open(PackedCall call) {
+  return core_->Open(std::move(call));
+}
+absl::StatusOr<std::optional<RpcMessage>> RpcClient::Next(uint64_t stream,
+                                                          Deadline deadline) {
+  return core_->Next(stream, deadline);
+}
+uint64_t RpcClient::Dropped(uint64_t stream) const {
+  return core_->Dropped(stream);
+}
+uint64_t RpcClient::Unclaimed() const { return core_->Unclaimed(); }
+void RpcClient::Close(uint64_t stream) { core_->Close(stream); }
+void RpcClient::End() { core_->End(); }
 
 }  // namespace tandem

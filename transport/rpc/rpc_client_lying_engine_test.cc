@@ -21,11 +21,11 @@
 #include "flatbuffers/flatbuffers.h"
 #include "schema/layout/ring_header.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/ring.h"
 #include "transport/rpc/envelope_reader.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/session/client_side.h"
+#include "transport/rpc_client.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {

@@ -1,6 +1,6 @@
 // RpcClient with an engine that answers by the test's handler.
 // Length: one engine that serves every request of a client.
-#include "transport/rpc/rpc_client.h"
+#include "transport/rpc_client.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -22,12 +22,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/rpc/envelope_limits.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
-#include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
+#include "transport/session/rpc_ends.h"
 
 namespace tandem {
 namespace {
@@ -615,7 +616,7 @@ TEST_F(RpcClientTest, MessageHoldsItsImageUntilItsEnd) {
   Start([](const rpc::EnvelopeT& call, const auto& send) {
     send(Notice(call, 0, 4));
   });
-  const ImagePlace place = side_->image_place();
+  const ImagePlace place = RpcEnds::Images(*side_);
   const auto released = [&](size_t slot) {
     return place.slot(slot)->released.load(std::memory_order_acquire);
   };
@@ -637,7 +638,7 @@ TEST_F(RpcClientTest, ImageOfADroppedMessageIsReleased) {
     send(Notice(call, 1, 6));
     send(Notice(call, 0, 8));  // a second answer is dropped
   });
-  const ImagePlace place = side_->image_place();
+  const ImagePlace place = RpcEnds::Images(*side_);
   const absl::StatusOr<RpcMessage> answer =
       client_->Call(Named("image"), Deadline::After(20));
   ASSERT_TRUE(answer.ok());

@@ -1,9 +1,9 @@
-#include "transport/rpc/rpc_session.h"
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/fork_guard.h"
+#include "transport/rpc_client.h"
 
 namespace tandem {
 

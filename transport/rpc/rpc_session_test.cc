@@ -1,5 +1,3 @@
-#include "transport/rpc/rpc_session.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,8 +10,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
+#include "transport/rpc_client.h"
 #include "transport/session/engine_side.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "transport/session/attendant_side.h"
+#include "transport/attendant_side.h"
 
 #include <unistd.h>
 
@@ -9,14 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/error.h"
+#include "base/os/fork_guard.h"
+#include "schema/layout/phase_word.h"
 #include "transport/frames/image_slot.h"
 #include "transport/memory/attached_region.h"
-#include "transport/memory/fork_guard.h"
 #include "transport/ring/ring.h"
 #include "transport/session/attendant_label.h"
 #include "transport/session/engine_watch.h"
 #include "transport/session/open_region.h"
-#include "transport/session/phase_word.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/waiter.h"
 

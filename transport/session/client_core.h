@@ -36,16 +36,16 @@
 #include "base/grace_period.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/phase_word.h"
 #include "schema/layout/worker_slot.h"
+#include "transport/client_side.h"
+#include "transport/lane_side.h"
 #include "transport/memory/attached_region.h"
-#include "transport/session/client_side.h"
-#include "transport/session/lane_side.h"
-#include "transport/session/phase_word.h"
-#include "transport/session/step_arrays.h"
-#include "transport/session/step_times.h"
+#include "transport/step_arrays.h"
+#include "transport/step_times.h"
 #include "transport/wait/doorbell.h"
-#include "transport/wait/wait_strategy.h"
 #include "transport/wait/waiter.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 

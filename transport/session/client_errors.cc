@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "schema/layout/phase_word.h"
 #include "transport/session/client_core.h"
-#include "transport/session/phase_word.h"
 #include "transport/session/worker_error.h"
 #include "transport/session/worker_text.h"
 

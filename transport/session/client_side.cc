@@ -1,5 +1,5 @@
 // Length: each call of a trainer.
-#include "transport/session/client_side.h"
+#include "transport/client_side.h"
 
 #include <unistd.h>
 
@@ -10,14 +10,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/fork_guard.h"
+#include "schema/layout/phase_word.h"
 #include "schema/layout/ring_header.h"
 #include "transport/frames/image_slot.h"
-#include "transport/memory/fork_guard.h"
 #include "transport/memory/region_plan.h"
 #include "transport/ring/ring.h"
 #include "transport/session/client_core.h"
+#include "transport/session/make_step_arrays.h"
 #include "transport/session/open_region.h"
-#include "transport/session/phase_word.h"
 
 namespace tandem {
 namespace {
@@ -52,7 +53,7 @@ bool AllFinite(std::span<const float> values) {
 
 ClientCore::Session::Session(AttachedRegion attached, WaitStrategy wait)
     : region(std::move(attached)),
-      arrays(StepArrays::Of(*region.mapping(), region.plan(), region.fields())),
+      arrays(MakeStepArrays(*region.mapping(), region.plan(), region.fields())),
       own_bell(&region.mapping()->header()->client_doorbell,
                &region.mapping()->header()->client_sleepers),
       engine_bell(&region.mapping()->header()->engine_doorbell,

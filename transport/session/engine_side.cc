@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "transport/session/exchange_status.h"
 #include "transport/session/owner_side_internal.h"
-#include "transport/session/step_times.h"
+#include "transport/step_times.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {

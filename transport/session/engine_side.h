@@ -33,7 +33,7 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/owner_side.h"
-#include "transport/wait/wait_strategy.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 

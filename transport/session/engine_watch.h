@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "schema/layout/error_codes.h"
+#include "transport/rpc_side.h"
 #include "transport/session/open_region.h"
-#include "transport/session/rpc_side.h"
 #include "transport/wait/waiter.h"
 
 namespace tandem {

@@ -27,7 +27,7 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/memory/owned_region.h"
-#include "transport/memory/region_mapping.h"
+#include "transport/region.h"
 #include "transport/session/worker_election.h"
 #include "transport/wait/doorbell.h"
 

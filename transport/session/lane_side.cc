@@ -1,8 +1,8 @@
-#include "transport/session/lane_side.h"
+#include "transport/lane_side.h"
 
 #include <algorithm>
 
-#include "transport/memory/fork_guard.h"
+#include "base/os/fork_guard.h"
 #include "transport/session/client_core.h"
 
 namespace tandem {

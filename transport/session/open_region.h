@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "transport/memory/attached_region.h"
-#include "transport/session/rpc_side.h"
+#include "transport/rpc_side.h"
 
 namespace tandem {
 

@@ -8,6 +8,7 @@
 #include "transport/ring/ring.h"
 #include "transport/session/attendant_label.h"
 #include "transport/session/exchange_status.h"
+#include "transport/session/make_step_arrays.h"
 #include "transport/session/owner_side_internal.h"
 
 namespace tandem {
@@ -41,7 +42,7 @@ OwnerSide::OwnerSide(std::unique_ptr<State> state)
     : state_(std::move(state)),
       header_(state_->header),
       // A private region still: the header is as PlanRegion made it.
-      arrays_(StepArrays::Of(*mapping(), *header_, region().fields())),
+      arrays_(MakeStepArrays(*mapping(), *header_, region().fields())),
       rpcs_written_(&state_->to_engine->write_pos) {
   SetPhase(Phase::kResetting, MonotonicNanos());
 }

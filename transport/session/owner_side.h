@@ -31,7 +31,7 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/shared_word.h"
 #include "transport/memory/owned_region.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 

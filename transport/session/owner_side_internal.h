@@ -21,13 +21,13 @@
 #include "base/grace_period.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/phase_word.h"
 #include "schema/layout/ring_header.h"
 #include "transport/memory/owned_region.h"
 #include "transport/session/owner_side.h"
-#include "transport/session/phase_word.h"
 #include "transport/wait/doorbell.h"
-#include "transport/wait/wait_strategy.h"
 #include "transport/wait/waiter.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 

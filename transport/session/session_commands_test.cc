@@ -14,11 +14,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "schema/layout/ring_header.h"
+#include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/ring/ring.h"
-#include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
+#include "transport/session/rpc_ends.h"
 #include "transport/session/testing/echo_engine.h"
 
 namespace tandem {
@@ -47,8 +48,8 @@ class SessionCommands : public testing::Test {
     arriving.join();
     engine_reader_.emplace(engine_->RpcRingReader().value());
     engine_writer_.emplace(engine_->RpcRingWriter().value());
-    client_reader_.emplace(client_->RpcRingReader().value());
-    client_writer_.emplace(client_->RpcRingWriter().value());
+    client_reader_.emplace(RpcEnds::Reader(&*client_).value());
+    client_writer_.emplace(RpcEnds::Writer(&*client_).value());
   }
   // The next event that is not an interruption.
   EngineEvent Next() {
@@ -158,7 +159,7 @@ TEST_F(SessionCommands, AreNotPolledUnlessTheEngineAsks) {
   }
   engine_->AcknowledgeAttach(absl::OkStatus());
   arriving.join();
-  RingWriter writer = client_->RpcRingWriter().value();
+  RingWriter writer = RpcEnds::Writer(&*client_).value();
   ASSERT_EQ(writer.TryWrite(Bytes("a")), ErrorCode::kOk);
   EXPECT_EQ(engine_->Next(Deadline::Now()), EngineEvent::kTimedOut);
 }

@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "schema/layout/field.h"
+#include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
-#include "transport/session/client_side.h"
-#include "transport/session/step_arrays.h"
 #include "transport/session/testing/echo_engine.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
-#include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
 

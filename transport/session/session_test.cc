@@ -15,8 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "transport/memory/region_name.h"
-#include "transport/session/client_side.h"
+#include "transport/client_side.h"
+#include "transport/region.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
 

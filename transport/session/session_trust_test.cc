@@ -15,9 +15,9 @@
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
+#include "transport/client_side.h"
 #include "transport/memory/owned_region.h"
-#include "transport/memory/region_name.h"
-#include "transport/session/client_side.h"
+#include "transport/region.h"
 #include "transport/session/engine_side.h"
 #include "transport/session/testing/echo_engine.h"
 

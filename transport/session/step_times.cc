@@ -1,4 +1,4 @@
-#include "transport/session/step_times.h"
+#include "transport/step_times.h"
 
 #include <numeric>
 

@@ -40,24 +40,9 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/owner_side.h"
+#include "transport/supervisor_event.h"
 
 namespace tandem {
-
-enum class [[nodiscard]] SupervisorEvent : uint8_t{
-    kWorkersReady,     // each has carried out ResetWorkers
-    kClientArrived,    // AcknowledgeAttach; the workers have reset already
-    kClientLeft,       // the same. Also if the next client was refused
-    kWorkersAnswered,  // each has acknowledged MessageWorkers
-    kWorkerDied,       // dead_worker(): End, or ReplaceWorker and start another
-    kInput,            // the descriptor of WatchInput is readable
-    kFrameWanted,      // these four: as those of EngineEvent
-    kRpcs,
-    kAttendants,
-    kBrokenClient,
-    kTimedOut,       // the deadline passed
-    kInterrupted,    // a signal handler ran; check your flags, call again
-    kStopRequested,  // each later Next returns it, too
-};
 
 // Move-only. States and legal calls, beside those of OwnerSide:
 //

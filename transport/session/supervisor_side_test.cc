@@ -22,13 +22,13 @@
 #include "base/error.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
+#include "transport/client_side.h"
 #include "transport/memory/region_lock.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
 #include "transport/session/testing/workers_fixture.h"
-#include "transport/session/worker_side.h"
+#include "transport/worker_side.h"
 
 namespace tandem {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/memory/region_mapping.h"
+#include "transport/region.h"
 
 namespace tandem {
 

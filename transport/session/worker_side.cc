@@ -1,4 +1,4 @@
-#include "transport/session/worker_side.h"
+#include "transport/worker_side.h"
 
 #include <unistd.h>
 
@@ -7,12 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "schema/layout/phase_word.h"
 #include "transport/memory/attached_region.h"
 #include "transport/memory/region_lock.h"
-#include "transport/session/phase_word.h"
-#include "transport/session/step_times.h"
+#include "transport/session/make_step_arrays.h"
 #include "transport/session/worker_election.h"
 #include "transport/session/worker_error.h"
+#include "transport/step_times.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/waiter.h"
 
@@ -150,7 +151,7 @@ WorkerSide::Core::Core(RegionParts parts, RegionLock lock,
       slot_(mapping_->At<WorkerSlot>(WorkerSlotOffset(parts.plan, worker))),
       worker_(worker),
       rows_(parts.workers[worker]),
-      arrays_(StepArrays::Of(*mapping_, parts.plan, parts.fields)),
+      arrays_(MakeStepArrays(*mapping_, parts.plan, parts.fields)),
       election_(*mapping_, parts.plan, worker),
       waiter_(Doorbell(&header_->engine_doorbell, &header_->engine_sleepers),
               wait),

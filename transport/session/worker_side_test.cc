@@ -1,5 +1,5 @@
 // Workers, their supervisor and a client in one process, a thread each.
-#include "transport/session/worker_side.h"
+#include "transport/worker_side.h"
 
 #include <gtest/gtest.h>
 
@@ -17,12 +17,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/phase_word.h"
 #include "schema/layout/worker_slot.h"
+#include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
-#include "transport/session/phase_word.h"
 #include "transport/session/supervisor_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"

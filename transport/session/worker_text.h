@@ -16,8 +16,8 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "schema/layout/phase_word.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/session/phase_word.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "transport/wait/wait_strategy.h"
+#include "transport/wait_strategy.h"
 
 #include <gtest/gtest.h>
 

@@ -25,7 +25,7 @@
 #include "transport/wait/doorbell.h"
 #include "transport/wait/relax.h"
 #include "transport/wait/spin_budget.h"
-#include "transport/wait/wait_strategy.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 

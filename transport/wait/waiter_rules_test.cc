@@ -11,8 +11,8 @@
 #include "schema/layout/error_codes.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/spin_budget.h"
-#include "transport/wait/wait_strategy.h"
 #include "transport/wait/waiter.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 namespace {

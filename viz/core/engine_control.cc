@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/memory/attached_region.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {
@@ -64,7 +64,7 @@ std::vector<std::string> EngineControl::ModeNames() {
 absl::StatusOr<EngineControl> EngineControl::Attach(absl::string_view region,
                                                     absl::string_view label) {
   // The engine was there a moment ago: a later one is not waited for.
-  TANDEM_RETURN_IF_ERROR(AttachedRegion::Peek(region).status());
+  TANDEM_RETURN_IF_ERROR(PeekRegion(region).status());
   TANDEM_ASSIGN_OR_RETURN(
       std::unique_ptr<AttendantSide> side,
       AttendantSide::Attach(

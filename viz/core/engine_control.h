@@ -21,8 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/session/attendant_side.h"
+#include "transport/attendant_side.h"
+#include "transport/rpc_client.h"
 
 namespace tandem {
 

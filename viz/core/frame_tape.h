@@ -17,7 +17,7 @@
 #include <deque>
 #include <memory>
 
-#include "transport/memory/frame_geometry.h"
+#include "transport/frame_geometry.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/picture.h"
 

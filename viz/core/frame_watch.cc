@@ -10,13 +10,13 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/quoted.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {
 
 constexpr size_t kMaxTextBytes = 64 << 10;
-constexpr size_t kMaxEnvs = 4096;
+constexpr size_t kMostTiles = 4096;
 constexpr size_t kMaxErrorBytes = 512;
 
 std::optional<int64_t> Integer(const nlohmann::json& value) {
@@ -70,7 +70,7 @@ FrameMetadata ParseFrameMetadata(absl::string_view json) {
         PrintableHead(error->get_ref<const std::string&>(), kMaxErrorBytes);
   }
   const auto envs = object.find("envs");
-  if (envs == object.end() || !envs->is_array() || envs->size() > kMaxEnvs) {
+  if (envs == object.end() || !envs->is_array() || envs->size() > kMostTiles) {
     return metadata;
   }
   for (const nlohmann::json& env : *envs) {
@@ -84,7 +84,7 @@ FrameMetadata ParseFrameMetadata(absl::string_view json) {
   const size_t tiles = metadata.envs.size();
   const int64_t rows = Integer(object, "rows").value_or(0);
   const int64_t columns = Integer(object, "columns").value_or(0);
-  constexpr auto kMost = int64_t{kMaxEnvs};
+  constexpr auto kMost = int64_t{kMostTiles};
   if (tiles > 0 && rows >= 1 && rows <= kMost && columns >= 1 &&
       columns <= kMost && static_cast<size_t>(rows * columns) >= tiles) {
     metadata.grid = {static_cast<uint32_t>(rows),

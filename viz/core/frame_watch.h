@@ -24,9 +24,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/frames/attached_frames.h"
-#include "transport/frames/frame_reader.h"
-#include "transport/frames/image_grid.h"
+#include "base/images/image_grid.h"
+#include "transport/attached_frames.h"
+#include "transport/frame_reader.h"
 #include "viz/core/freshness.h"
 #include "viz/core/sample_history.h"
 

@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-#include "transport/frames/image_grid.h"
+#include "base/images/image_grid.h"
 
 namespace tandem {
 

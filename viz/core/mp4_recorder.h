@@ -37,7 +37,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/os/unique_fd.h"
-#include "transport/frames/frame_reader.h"
+#include "transport/frame_reader.h"
 #include "viz/core/background.h"
 #include "viz/core/work_thread.h"
 

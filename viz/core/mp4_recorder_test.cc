@@ -23,7 +23,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/error.h"
-#include "transport/frames/frame_reader.h"
+#include "transport/frame_reader.h"
 #include "viz/core/background.h"
 
 namespace tandem {

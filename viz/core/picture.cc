@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "base/error.h"
-#include "transport/frames/image_files.h"
+#include "base/images/image_files.h"
 
 namespace tandem {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "transport/frames/frame_reader.h"
+#include "transport/frame_reader.h"
 
 namespace tandem {
 

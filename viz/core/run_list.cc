@@ -15,11 +15,8 @@
 #include "base/error.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
-#include "transport/frames/frame_ring_report.h"
-#include "transport/memory/attached_region.h"
-#include "transport/memory/observed_file.h"
-#include "transport/memory/region_name.h"
-#include "transport/memory/region_plan.h"
+#include "transport/region.h"
+#include "transport/report.h"
 #include "viz/core/run_links.h"
 
 namespace tandem {
@@ -27,18 +24,7 @@ namespace {
 
 constexpr size_t kMaxEntries = 1000;
 
-// Whether this user may attach to the file. If not, the entry has its owner
-// only.
-bool MayWatch(const absl::Status& status, RunEntry* entry) {
-  entry->is_anothers = CodeOf(status) == ErrorCode::kAccessDenied;
-  if (!status.ok()) entry->problem = std::string(status.message());
-  return status.ok();
-}
-
-void ReadRing(const ObservedFile& file, uint64_t offset, uint64_t bytes,
-              RunEntry* entry) {
-  const FrameRingReport ring =
-      ReadFrameRing(file, offset, bytes, /*grace_ns=*/0);
+void TakeFrames(const FrameRingReport& ring, RunEntry* entry) {
   entry->problem = ring.problem;
   if (!ring.problem.empty()) return;
   entry->width = ring.geometry.width;
@@ -51,47 +37,33 @@ void ReadRing(const ObservedFile& file, uint64_t offset, uint64_t bytes,
 
 }  // namespace
 
-std::optional<RunEntry> RunList::ReadSegment(const std::string& name,
-                                             Seen* seen) {
+std::optional<RunEntry> RunList::Read(const std::string& name, Seen* seen) {
+  const std::optional<RunReport> report = ReadRunReport(name);
+  if (!report.has_value()) return std::nullopt;
+  const bool is_segment = absl::StartsWith(name, kFlanSegmentPrefix);
   RunEntry entry;
-  entry.kind = RunEntry::Kind::kSegment;
+  entry.kind = is_segment ? RunEntry::Kind::kSegment : RunEntry::Kind::kRegion;
   entry.run = std::string(absl::StripPrefix(name, kFlanSegmentPrefix));
-  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
-  if (!MayWatch(file.ok() ? file->CheckTrust(name) : file.status(), &entry)) {
-    return entry.is_anothers ? std::optional(entry) : std::nullopt;
+  if (!report->access.ok()) {  // its owner only
+    entry.is_anothers = CodeOf(report->access) == ErrorCode::kAccessDenied;
+    entry.problem = std::string(report->access.message());
+    return entry;
   }
-  ReadRing(*file, 0, file->bytes(), &entry);
-  seen->counter = entry.frames;
-  entry.daemon_run = entry.run;
-  return entry;
-}
-
-std::optional<RunEntry> RunList::ReadRegion(const std::string& name,
-                                            Seen* seen) {
-  const absl::StatusOr<ObservedFile> file = ObservedFile::Open(name);
-  // A small read excludes most files of /dev/shm, which are not regions.
-  uint32_t magic = 0;
-  if (!file.ok() || !file->Read(0, &magic, sizeof(magic)) ||
-      magic != kLrbcMagic) {
-    return std::nullopt;
-  }
-  RunEntry entry;
-  entry.kind = RunEntry::Kind::kRegion;
-  entry.run = name;
-  if (!MayWatch(file->CheckTrust(name), &entry)) return entry;
-  const absl::StatusOr<LrbcHeader> plan = AttachedRegion::Peek(name);
-  if (!plan.ok()) return std::nullopt;  // no living engine
-  entry.task = TaskOf(*plan);
-  entry.num_envs = plan->num_envs;
-  if (plan->flan_offset == 0) {
-    entry.problem = "no frames: its engine lacks --frames=WxH";
+  if (report->frames.has_value()) {
+    TakeFrames(*report->frames, &entry);
   } else {
-    ReadRing(*file, plan->flan_offset, plan->flan_size, &entry);
+    entry.problem = "no frames: its engine lacks --frames=WxH";
   }
+  seen->counter = entry.frames;
+  if (is_segment) {
+    entry.daemon_run = entry.run;
+    return entry;
+  }
+  entry.task = TaskOf(*report->region);
+  entry.num_envs = report->region->num_envs;
   // Counts steps, too: an engine without viewers renders nothing.
-  seen->counter =
-      entry.frames + plan->frame_seq.load(std::memory_order_relaxed);
-  seen->pid = plan->server_pid.load(std::memory_order_relaxed);
+  seen->counter += report->region->frame_seq.load(std::memory_order_relaxed);
+  seen->pid = report->region->server_pid.load(std::memory_order_relaxed);
   return entry;
 }
 
@@ -105,12 +77,7 @@ const std::vector<RunEntry>& RunList::Scan(int64_t now_ns) {
     if (file == nullptr) break;
     const std::string name = file->d_name;
     Seen seen;
-    std::optional<RunEntry> entry;
-    if (absl::StartsWith(name, kFlanSegmentPrefix)) {
-      entry = ReadSegment(name, &seen);
-    } else if (CheckRegionName(name).ok()) {
-      entry = ReadRegion(name, &seen);
-    }
+    std::optional<RunEntry> entry = Read(name, &seen);
     if (!entry.has_value()) continue;
     Judge(seen, now_ns, &*entry);
     entries_.push_back(*std::move(entry));

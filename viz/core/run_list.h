@@ -66,10 +66,7 @@ class RunList {
     uint32_t pid = 0;      // the engine's
   };
   void Judge(const Seen& seen, int64_t now_ns, RunEntry* entry);
-  static std::optional<RunEntry> ReadSegment(const std::string& name,
-                                             Seen* seen);
-  static std::optional<RunEntry> ReadRegion(const std::string& name,
-                                            Seen* seen);
+  static std::optional<RunEntry> Read(const std::string& name, Seen* seen);
 
   std::vector<RunEntry> entries_;
   std::map<std::string, Motion> motions_;  // by kind and run

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "schema/layout/flan.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 namespace tandem {
 namespace {

@@ -20,9 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "transport/monitoring/region_list.h"
-#include "transport/monitoring/region_report.h"
-#include "transport/monitoring/region_verdict.h"
+#include "transport/report.h"
 
 namespace tandem {
 

@@ -18,7 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "base/error.h"
-#include "transport/session/phase_word.h"
+#include "schema/layout/phase_word.h"
 #include "viz/core/quantities.h"
 #include "viz/inspect/field_table.h"
 #include "viz/inspect/inspection_output.h"

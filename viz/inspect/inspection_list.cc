@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "transport/session/phase_word.h"
+#include "schema/layout/phase_word.h"
 #include "viz/core/quantities.h"
 #include "viz/inspect/inspection_output.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "transport/session/step_times.h"
+#include "transport/step_times.h"
 #include "viz/inspect/inspection.h"
 
 namespace tandem {

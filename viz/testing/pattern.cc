@@ -17,16 +17,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/images/image_grid.h"
 #include "base/os/end_with_parent.h"
 #include "nlohmann/json.hpp"
 #include "schema/layout/lrbc.h"
-#include "transport/frames/frame_writer.h"
-#include "transport/frames/image_grid.h"
-#include "transport/frames/owned_frame_segment.h"
-#include "transport/memory/frame_geometry.h"
-#include "transport/memory/owned_region.h"
-#include "transport/memory/region_name.h"
-#include "transport/memory/region_plan.h"
+#include "transport/frame_geometry.h"
+#include "transport/frame_writer.h"
+#include "transport/frames/testing/region_with_frames.h"
+#include "transport/owned_frame_segment.h"
+#include "transport/region.h"
+#include "transport/region_spec.h"
 
 namespace tandem {
 namespace {
@@ -107,16 +107,10 @@ int PublishRegion(const PatternRun& run) {
   spec.act_size = 2;
   spec.task = "Pattern-v0";
   spec.frames = run.geometry;
-  absl::StatusOr<OwnedRegion> region = OwnedRegion::Create(run.run, spec, {});
+  absl::StatusOr<RegionWithFrames> region =
+      RegionWithFrames::Create(run.run, spec);
   if (!region.ok()) return Fail(region.status());
-  const LrbcHeader* header = region->mapping()->header();
-  absl::StatusOr<FrameWriter> writer = FrameWriter::Create(
-      {region->mapping()->At<std::byte>(header->flan_offset),
-       header->flan_size},
-      WithAlignedSlots(run.geometry));
-  if (!writer.ok()) return Fail(writer.status());
-  if (absl::Status linked = region->Link(); !linked.ok()) return Fail(linked);
-  return Publish(run, *writer);
+  return Publish(run, region->writer());
 }
 
 }  // namespace

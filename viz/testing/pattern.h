@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-#include "transport/memory/frame_geometry.h"
+#include "transport/frame_geometry.h"
 
 namespace tandem {
 

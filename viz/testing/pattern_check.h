@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "transport/memory/frame_geometry.h"
+#include "transport/frame_geometry.h"
 #include "viz/core/image_view.h"
 
 namespace tandem {

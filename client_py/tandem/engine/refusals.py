@@ -1,7 +1,7 @@
 """An engine's warnings, and its refusal of an argument in terms of Python's keywords.
 
 An engine that refuses an argument ends with exit code 2, and with exit code 1 after other errors; its last line has a
-fixed form (engine_adapter/host/server_main.h).
+fixed form (engine_adapter/server_main.h).
 """
 
 import difflib

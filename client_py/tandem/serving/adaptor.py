@@ -37,7 +37,7 @@ Numbers = list[float] | None
 
 
 class Gpu(NamedTuple):
-    """`GpuSchema` of engine_adapter/core/engine.h; an image of 0 pixels: no images."""
+    """`GpuSchema` of engine_adapter/engine.h; an image of 0 pixels: no images."""
 
     cuda_device: int
     fills_cpu: bool
@@ -46,7 +46,7 @@ class Gpu(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """What the binding reads once: `EngineSchema` of engine_adapter/core/engine.h.
+    """What the binding reads once: `EngineSchema` of engine_adapter/engine.h.
 
     A size of 0: observations or actions are fields. `description` is JSON, which docs/protocol.md defines ("Infos and
     the description"). The names are for display. `step_secs`: 0: unknown.
@@ -65,7 +65,7 @@ class Schema(NamedTuple):
 
 
 class JointInfo(NamedTuple):
-    """Of the service mujoco: `MujocoPort::Info` of engine_adapter/ports/engine_ports.h.
+    """Of the service mujoco: `MujocoPort::Info` of engine_adapter/engine_ports.h.
 
     An actuator is a name, the lowest and the highest control.
     """

@@ -35,9 +35,9 @@
 #include "base/clock.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "transport/memory/region_plan.h"
+#include "transport/region.h"
 #include "transport/session/engine_side.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 
 ABSL_FLAG(std::string, name, "tandem", "the region");
 ABSL_FLAG(std::string, task, "Trivial-v0",

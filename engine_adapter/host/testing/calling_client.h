@@ -18,9 +18,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/client_side.h"
 #include "transport/rpc/envelope_reader.h"
 #include "transport/rpc/envelope_writer.h"
-#include "transport/session/client_side.h"
+#include "transport/session/rpc_ends.h"
 
 namespace tandem {
 
@@ -28,8 +29,8 @@ class CallingClient {
  public:
   explicit CallingClient(const std::string& name)
       : side_(ClientSide::Attach(name, {}).value()),
-        calls_(side_.RpcRingWriter().value()),
-        answers_(side_.RpcRingReader().value(), {}) {}
+        calls_(RpcEnds::Writer(&side_).value()),
+        answers_(RpcEnds::Reader(&side_).value(), {}) {}
 
   // Steps with actions 0; returns the first observation.
   float Step() {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/core/engine.h"
-#include "engine_adapter/ports/engine_ports.h"
+#include "engine_adapter/engine.h"
+#include "engine_adapter/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

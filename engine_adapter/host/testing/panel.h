@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/rpc/rpc_client.h"
-#include "transport/session/attendant_side.h"
+#include "transport/attendant_side.h"
+#include "transport/rpc_client.h"
 
 namespace tandem {
 

@@ -19,10 +19,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/randomization/model_parts.h"
-#include "engine_adapter/ports/engine_ports.h"
 
 namespace tandem {
 

@@ -16,9 +16,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
-#include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -15,8 +15,8 @@
 #include <map>
 #include <vector>
 
+#include "engine_adapter/engine_ports.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
-#include "engine_adapter/ports/engine_ports.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

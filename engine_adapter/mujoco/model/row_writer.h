@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine_adapter/core/task_description.h"
+#include "engine_adapter/task_description.h"
 
 namespace tandem {
 

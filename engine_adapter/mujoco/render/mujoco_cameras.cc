@@ -6,9 +6,9 @@
 
 #include "absl/synchronization/mutex.h"
 #include "base/error.h"
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
-#include "engine_adapter/frames/image_encoder.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
+#include "engine_adapter/image_encoder.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/model/part_names.h"
 

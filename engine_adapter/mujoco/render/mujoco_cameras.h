@@ -24,14 +24,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "engine_adapter/frames/image.h"
+#include "engine_adapter/debug_canvas.h"
+#include "engine_adapter/engine_ports.h"
+#include "engine_adapter/image.h"
+#include "engine_adapter/image_queue.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
 #include "engine_adapter/mujoco/render/task_camera.h"
-#include "engine_adapter/ports/debug_canvas.h"
-#include "engine_adapter/ports/engine_ports.h"
-#include "engine_adapter/ports/image_queue.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {

@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/debug_canvas.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/render/scene_renderer.h"
 #include "engine_adapter/mujoco/render/task_camera.h"
-#include "engine_adapter/ports/debug_canvas.h"
 
 namespace tandem {
 

@@ -23,12 +23,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine_adapter/frames/frame_options.h"
-#include "engine_adapter/frames/frame_source.h"
+#include "engine_adapter/debug_canvas.h"
+#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/render/egl_context.h"
-#include "engine_adapter/ports/debug_canvas.h"
 
 namespace tandem {
 

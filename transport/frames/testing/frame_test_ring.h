@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "transport/frames/frame_reader.h"
-#include "transport/frames/frame_writer.h"
+#include "transport/frame_reader.h"
+#include "transport/frame_writer.h"
 
 namespace tandem {
 

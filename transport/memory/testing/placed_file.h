@@ -28,7 +28,7 @@
 #include "absl/strings/string_view.h"
 #include "base/os/unique_fd.h"
 #include "schema/layout/lrbc.h"
-#include "transport/memory/region_name.h"
+#include "transport/region.h"
 
 namespace tandem {
 

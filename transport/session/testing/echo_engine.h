@@ -24,11 +24,11 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
-#include "transport/session/client_side.h"
 #include "transport/session/engine_side.h"
-#include "transport/session/step_arrays.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 

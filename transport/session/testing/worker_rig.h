@@ -33,11 +33,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "schema/layout/lrbc.h"
+#include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
-#include "transport/session/client_side.h"
-#include "transport/session/step_arrays.h"
 #include "transport/session/supervisor_side.h"
-#include "transport/session/worker_side.h"
+#include "transport/step_arrays.h"
+#include "transport/worker_side.h"
 
 namespace tandem {
 

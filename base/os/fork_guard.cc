@@ -1,0 +1,60 @@
+#include "base/os/fork_guard.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "base/os/open_above_standard_streams.h"
+
+namespace tandem {
+namespace fork_guard_internal {
+std::atomic<uint32_t> fork_count{0};
+}
+namespace {
+
+// Held during fork, so that the child never has an incomplete list.
+struct Guarded {
+  std::mutex mutex;
+  std::vector<int> descriptors;
+};
+
+Guarded& TheGuarded() {
+  static Guarded* const guarded = [] {
+    pthread_atfork([] { TheGuarded().mutex.lock(); },
+                   [] { TheGuarded().mutex.unlock(); },
+                   [] {
+                     Guarded& mine = TheGuarded();
+                     for (const int fd : mine.descriptors) close(fd);
+                     mine.descriptors.clear();
+                     // relaxed: the child has one thread.
+                     fork_guard_internal::fork_count.fetch_add(
+                         1, std::memory_order_relaxed);
+                     mine.mutex.unlock();
+                   });
+    return new Guarded;  // never destroyed: exit handlers may fork
+  }();
+  return *guarded;
+}
+
+}  // namespace
+
+int OpenGuarded(const char* path) {
+  Guarded& guarded = TheGuarded();
+  const std::lock_guard<std::mutex> lock(guarded.mutex);
+  const int fd = OpenAboveStandardStreams(path, O_RDWR);
+  if (fd >= 0) guarded.descriptors.push_back(fd);
+  return fd;
+}
+
+void CloseGuarded(int fd) {
+  Guarded& guarded = TheGuarded();
+  const std::lock_guard<std::mutex> lock(guarded.mutex);
+  std::erase(guarded.descriptors, fd);
+  close(fd);
+}
+
+}  // namespace tandem

@@ -1,0 +1,37 @@
+// DecodeJpeg: the pixels of a JPEG file from another machine.
+//
+// Data flow: the bytes of a file, untrusted -> libjpeg, within limits -> rows
+// of RGB.
+//
+//   absl::StatusOr<RgbImage> image =
+//       DecodeJpeg(file, /*most_pixels=*/1920 * 1080);
+//   if (image.ok()) Show(image->pixels, image->width, image->height);
+
+#ifndef TANDEM_SLOW_LANE_DAEMON_JPEG_DECODER_H_
+#define TANDEM_SLOW_LANE_DAEMON_JPEG_DECODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tandem {
+
+struct RgbImage {
+  uint32_t width = 0;  // pixels
+  uint32_t height = 0;
+  std::vector<std::byte> pixels;  // width * height * 3; the top row first
+};
+
+// Decodes what EncodeJpeg makes: a baseline file in colour, complete and
+// undamaged. Others may need hundreds of times as long for their size. Takes
+// milliseconds; allocates the pixels and some rows. kInvalidArgument: the text
+// has the reason; files with more pixels are refused before any are decoded.
+absl::StatusOr<RgbImage> DecodeJpeg(absl::string_view file,
+                                    uint64_t most_pixels);
+
+}  // namespace tandem
+
+#endif  // TANDEM_SLOW_LANE_DAEMON_JPEG_DECODER_H_

@@ -1,0 +1,30 @@
+// ReadFrameRing: a read-only snapshot of a frame ring, for monitoring.
+//
+// Data flow: the ring's header, copied and checked -> geometry and counts. It
+// reads no frame and takes no readers' lock, so the engine does not begin to
+// render.
+// Ownership: the observer owns the report.
+//
+//   FrameRingReport ring =
+//       ReadFrameRing(*file, header.flan_offset, header.flan_size);
+//   if (ring.problem.empty()) Show(ring.geometry, ring.frames);
+
+#ifndef TANDEM_TRANSPORT_MONITORING_FRAME_RING_REPORT_H_
+#define TANDEM_TRANSPORT_MONITORING_FRAME_RING_REPORT_H_
+
+#include <cstdint>
+
+#include "transport/memory/observed_file.h"
+#include "transport/report.h"
+#include "transport/ring/ring.h"
+
+namespace tandem {
+
+// Makes two system calls. Waits at most `grace_ns`, and only for a header that
+// is unwritten or being rewritten. `offset` and `bytes` may have any value.
+FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
+                              uint64_t bytes, int64_t grace_ns = kRingGraceNs);
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_MONITORING_FRAME_RING_REPORT_H_

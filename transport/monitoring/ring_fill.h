@@ -1,0 +1,28 @@
+// ReadRingFill: counts the messages in an RPC ring, for monitoring.
+//
+// Data flow: a region's file -> copies of positions and lengths, checked ->
+// counts. It reads no message.
+// Ownership: the observer owns it; it has no effect on either side of the ring.
+//
+//   RingFill fill = ReadRingFill(*file, header.cmd_c2s_offset, capacity);
+//   if (fill.problem.empty()) Show(fill.used_bytes, fill.messages);
+
+#ifndef TANDEM_TRANSPORT_MONITORING_RING_FILL_H_
+#define TANDEM_TRANSPORT_MONITORING_RING_FILL_H_
+
+#include <cstdint>
+
+#include "transport/memory/observed_file.h"
+#include "transport/report.h"
+
+namespace tandem {
+
+// Makes a few system calls, at most one for each counted message. Waits at most
+// kRingGraceNs, and only if a word is invalid. `offset` and `capacity` may have
+// any value.
+RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
+                      uint32_t capacity);
+
+}  // namespace tandem
+
+#endif  // TANDEM_TRANSPORT_MONITORING_RING_FILL_H_
