@@ -8,11 +8,11 @@
 //
 //   absl::StatusOr<FrameWriter> writer = FrameWriter::Create(
 //       ring, {.width = 640, .height = 480, .metadata_bytes = 256});
-//   RenderInto(writer->Loan());
+//   RenderInto(writer->Reserve());
 //   uint64_t head = writer->Commit(metrics, R"({"step": 12})");
 //
-// States: idle, loaned. Loan: idle or loaned -> loaned. Commit: loaned -> idle.
-// Publish, Invalidate: any -> idle.
+// States: idle, reserved. Reserve: idle or reserved -> reserved. Commit:
+// reserved -> idle. Publish, Invalidate: any -> idle.
 //
 //  word            writer       readers       publishes       initially
 //  header.head     FrameWriter  FrameReaders  slots           0
@@ -59,15 +59,16 @@ class FrameWriter {
   // Returns the next slot's width * height * channels frame bytes, for
   // rendering directly into them. They hold an old frame. Readers skip the slot
   // until Commit.
-  std::span<std::byte> Loan();
+  std::span<std::byte> Reserve();
 
-  // Publishes the loan, and returns the new head. Without a loan publishes
-  // nothing and returns 0. Cuts metadata off at geometry().metadata_bytes.
+  // Publishes the reserved slot, and returns the new head. Without one
+  // publishes nothing and returns 0. Cuts metadata off at
+  // geometry().metadata_bytes.
   uint64_t Commit(const FrameMetrics& metrics, absl::string_view metadata);
 
-  // Drops a loan, copies a frame to the next slot and publishes it; returns the
-  // new head. If the frame is larger than the slot's, publishes nothing and
-  // returns 0. A smaller frame is published with its size.
+  // Drops a reserved slot, copies a frame to the next slot and publishes it;
+  // returns the new head. If the frame is larger than the slot's, publishes
+  // nothing and returns 0. A smaller frame is published with its size.
   uint64_t Publish(std::span<const std::byte> frame,
                    const FrameMetrics& metrics, absl::string_view metadata);
 
@@ -92,7 +93,7 @@ class FrameWriter {
   FrameGeometry geometry_;
   Cache cache_;
   uint64_t head_ = 0;  // published; the ring's copy is not read
-  bool loaned_ = false;
+  bool reserved_ = false;
 };
 
 }  // namespace tandem

@@ -174,11 +174,11 @@ void FrameThread::DrawFrame() {
     start_ = Guarded([this] { return source_->Start(); });
   }
   const int64_t now = MonotonicNanos();
-  const std::span<std::byte> frame = writer_.Loan();
+  const std::span<std::byte> frame = writer_.Reserve();
   absl::Status drawn = start_;
   if (drawn.ok()) drawn = copied_.status;
   if (drawn.ok()) drawn = Guarded([&] { return DrawTiles(frame); });
-  if (Stopping()) return;  // the loan stays uncommitted: no reader sees it
+  if (Stopping()) return;  // the slot stays uncommitted: no reader sees it
   if (!drawn.ok()) {
     std::fill(frame.begin(), frame.end(), std::byte{0});
     if (last_error_ != drawn.message()) links_.log(drawn.message());

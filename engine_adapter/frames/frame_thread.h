@@ -1,7 +1,7 @@
 // FrameThread: renders an engine's environments in parallel with its steps.
 //
 // Data flow: exchange -> Count; render thread asks -> Serve copies -> Draw -> a
-// loaned slot of the frame ring -> readers; a client's request -> answer.
+// reserved slot of the frame ring -> readers; a client's request -> answer.
 // Ownership: EngineHost owns it. The stepping thread calls Count,
 // ClearClientState and Serve. The object owns the render thread.
 //

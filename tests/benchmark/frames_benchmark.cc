@@ -2,10 +2,10 @@
 //
 //   frames_benchmark --benchmark_filter='^publish/640/480/8$'
 //
-// `publish` and `loan` (memcpy fills the loan) of a FrameWriter in a segment;
-// `memcpy` and `streaming` (non-temporal stores) into the same slots without a
-// ring. The arguments are width, height and slots. The environment variable
-// TANDEM_BENCHMARK_NAME names the segment.
+// `publish` and `loan` (memcpy fills a reserved slot) of a FrameWriter in a
+// segment; `memcpy` and `streaming` (non-temporal stores) into the same slots
+// without a ring. The arguments are width, height and slots. The environment
+// variable TANDEM_BENCHMARK_NAME names the segment.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
@@ -41,7 +41,7 @@ void Write(benchmark::State& state) {
   FrameWriter& writer = segment.writer();
   std::vector<std::span<std::byte>> slots;
   for (uint32_t i = 0; i < geometry.capacity; ++i) {
-    slots.push_back(writer.Loan());
+    slots.push_back(writer.Reserve());
     writer.Commit({}, "");
   }
   const std::vector<std::byte> frame(geometry.FrameBytes(), std::byte{7});
@@ -50,7 +50,7 @@ void Write(benchmark::State& state) {
     if constexpr (kWay == Way::kPublish) {
       writer.Publish(frame, kMetrics, kMetadata);
     } else if constexpr (kWay == Way::kLoan) {
-      std::memcpy(writer.Loan().data(), frame.data(), frame.size());
+      std::memcpy(writer.Reserve().data(), frame.data(), frame.size());
       writer.Commit(kMetrics, kMetadata);
     } else {
       constexpr Cache kCache =

@@ -35,7 +35,7 @@ struct Twin {
   size_t frame_len = 0;
   std::string metadata;
   bool invalidated = false;
-  bool loaned = false;  // the slot of which may be the newest frame's
+  bool reserved = false;  // the slot of which may be the newest frame's
 };
 
 void RequireTwin(const Frame& frame, const Twin& twin) {
@@ -59,7 +59,7 @@ void Read(FrameReader& reader, bool next, bool lying, const Twin& twin,
             "too much metadata");
   }
   if (lying) return;
-  const bool overwritten = twin.loaned && reader.geometry().capacity == 1;
+  const bool overwritten = twin.reserved && reader.geometry().capacity == 1;
   if (found == Found::kFrame) {
     Require(!overwritten, "a frame that was half overwritten");
     Require(!next || twin.number > *delivered, "a frame twice");
@@ -95,7 +95,7 @@ void Run(Script script) {
     twin.number = head;
     twin.frame_len = frame_len;
     twin.metadata = text.substr(0, geometry.metadata_bytes);
-    twin.loaned = false;
+    twin.reserved = false;
   };
   while (!script.AtEnd()) {
     const uint64_t next = twin.number + 1;
@@ -110,12 +110,13 @@ void Run(Script script) {
         break;
       }
       case 1:
-        FillFrame(next, writer.Loan());
-        twin.loaned = true;
+        FillFrame(next, writer.Reserve());
+        twin.reserved = true;
         break;
       case 2: {
         const uint64_t head = writer.Commit({}, text);
-        Require((head != 0) == twin.loaned, "a commit without a loan");
+        Require((head != 0) == twin.reserved,
+                "a commit without a reserved slot");
         if (head != 0) published(head, geometry.FrameBytes(), text);
         break;
       }
@@ -126,7 +127,7 @@ void Run(Script script) {
         }
         break;
       case 5:
-        if (script.Byte() % 16 == 0 && !twin.loaned) {
+        if (script.Byte() % 16 == 0 && !twin.reserved) {
           writer.Invalidate();
           twin.invalidated = true;
         }

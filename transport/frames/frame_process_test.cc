@@ -117,7 +117,7 @@ TEST_P(FramesBetweenProcesses, AreNeverTornNorTwiceAndTheHeadNeverGoesBack) {
   std::vector<std::byte> frame(writer.geometry().FrameBytes());
   for (uint64_t number = 1; number <= load.frames; ++number) {
     if (number % 2 == 0) {
-      FillFrame(number, writer.Loan());
+      FillFrame(number, writer.Reserve());
       writer.Commit({}, FrameText(number));
     } else {
       FillFrame(number, frame);

@@ -111,7 +111,7 @@ TEST_F(SmallFrameRing, CountsFramesSkippedBetweenDeliveries) {
   EXPECT_EQ(reader_.dropped(), 6u);
 }
 
-TEST(FrameRing, LoanIsInvisibleUntilCommitted) {
+TEST(FrameRing, ReservedSlotIsInvisibleUntilCommitted) {
   for (const uint32_t capacity : {1u, 2u, 4u}) {
     FrameGeometry geometry = kSmall;
     geometry.capacity = capacity;
@@ -119,12 +119,12 @@ TEST(FrameRing, LoanIsInvisibleUntilCommitted) {
     FrameWriter writer = ring.Writer();
     FrameReader reader = ring.Reader();
     Frame frame;
-    EXPECT_EQ(writer.Commit({}, ""), 0u);  // There is no loan.
+    EXPECT_EQ(writer.Commit({}, ""), 0u);  // No slot is reserved.
     for (uint64_t number = 1; number <= 9; ++number) {
-      const std::span<std::byte> loan = writer.Loan();
-      ASSERT_EQ(loan.size(), geometry.FrameBytes());
-      FillFrame(number, loan);
-      EXPECT_EQ(writer.Loan().data(), loan.data());
+      const std::span<std::byte> slot = writer.Reserve();
+      ASSERT_EQ(slot.size(), geometry.FrameBytes());
+      FillFrame(number, slot);
+      EXPECT_EQ(writer.Reserve().data(), slot.data());
       EXPECT_EQ(reader.Next(&frame), Found::kNothing);
       ASSERT_EQ(writer.Commit({}, FrameText(number)), number);
       ASSERT_EQ(reader.Next(&frame), Found::kFrame);
@@ -140,7 +140,7 @@ TEST(FrameRing, AFrameThatIsBeingOverwrittenIsNotDelivered) {
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader();
   PublishNext(writer);
-  writer.Loan();
+  writer.Reserve();
   Frame frame;
   EXPECT_EQ(reader.Newest(&frame), Found::kNothing);
 }
@@ -152,7 +152,7 @@ TEST(FrameRing, AnEarlierFrameStaysReadableWhileTheNextIsWritten) {
   FrameWriter writer = ring.Writer();
   FrameReader reader = ring.Reader();
   PublishNext(writer);
-  FillFrame(99, writer.Loan());
+  FillFrame(99, writer.Reserve());
   Frame frame;
   ASSERT_EQ(reader.Newest(&frame), Found::kFrame);
   ExpectFrame(frame, 1);
@@ -325,7 +325,7 @@ TEST(FrameRing, HoldsTheGoldensBytesAfterItsThreeFrames) {
   ASSERT_EQ(ring.bytes().size(), golden.size());
   EXPECT_EQ(std::memcmp(ring.bytes().data(), golden.data(), golden.size()), 0);
   // The same while the writer writes a frame.
-  writer.Loan();
+  writer.Reserve();
   uint64_t seq = 0;
   std::memcpy(&seq, &ring.bytes()[108], sizeof(seq));
   EXPECT_EQ(seq, FlanSeqWriting(4));

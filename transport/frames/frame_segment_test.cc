@@ -175,8 +175,8 @@ TEST_F(FrameSegment, AWriterKilledInTheMiddleOfAFrameLeavesTheOneBefore) {
     AttachedFrames frames =
         FramesOfKilled(run_id_, geometry, [](FrameWriter& writer) {
           for (int i = 0; i < 5; ++i) PublishNext(writer);
-          const std::span<std::byte> loan = writer.Loan();
-          FillFrame(6, loan.first(loan.size() / 2));
+          const std::span<std::byte> slot = writer.Reserve();
+          FillFrame(6, slot.first(slot.size() / 2));
         });
     if (capacity > 1) {
       ExpectNewest(frames, 5);
@@ -320,7 +320,7 @@ TEST_F(FrameSegment, ARegionCarriesARing) {
     for (int i = 0; i < 9; ++i) {
       PublishNext(*writer);
       // A misaligned seq would be wrong while a writer writes.
-      writer->Loan();
+      writer->Reserve();
       ExpectNewest(*frames, writer->head());
     }
   }

@@ -61,7 +61,7 @@ TEST_P(FramesBetweenThreads, AreNeverTornNorTwiceNorOutOfOrder) {
       writer.Publish(frame, {}, FrameText(number));
     } else {
       // A renderer's plain stores would be a race by design, like RacyCopy's.
-      RacyCopy(writer.Loan(), frame, Cache::kPast);
+      RacyCopy(writer.Reserve(), frame, Cache::kPast);
       writer.Commit({}, FrameText(number));
     }
   }

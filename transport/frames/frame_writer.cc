@@ -79,19 +79,19 @@ uint64_t FrameWriter::End(FrameSlot<std::byte> slot, uint32_t frame_len,
   header()->step_rate_hz.store(metrics.step_rate_hz, std::memory_order_relaxed);
   // SYNC(flan.commit): release; the slot before the head.
   header()->head.store(head_, std::memory_order_release);
-  loaned_ = false;
+  reserved_ = false;
   return head_;
 }
 
-std::span<std::byte> FrameWriter::Loan() {
+std::span<std::byte> FrameWriter::Reserve() {
   const FrameSlot<std::byte> slot = NextSlot();
-  if (!std::exchange(loaned_, true)) Begin(slot);
+  if (!std::exchange(reserved_, true)) Begin(slot);
   return slot.payload().first(geometry_.FrameBytes());
 }
 
 uint64_t FrameWriter::Commit(const FrameMetrics& metrics,
                              absl::string_view metadata) {
-  if (!loaned_) return 0;
+  if (!reserved_) return 0;
   return End(NextSlot(), static_cast<uint32_t>(geometry_.FrameBytes()), metrics,
              metadata);
 }
@@ -101,13 +101,13 @@ uint64_t FrameWriter::Publish(std::span<const std::byte> frame,
                               absl::string_view metadata) {
   if (frame.size() > geometry_.FrameBytes()) return 0;
   const FrameSlot<std::byte> slot = NextSlot();
-  if (!std::exchange(loaned_, true)) Begin(slot);
+  if (!std::exchange(reserved_, true)) Begin(slot);
   RacyCopy(slot.payload(), frame, cache_);
   return End(slot, static_cast<uint32_t>(frame.size()), metrics, metadata);
 }
 
 void FrameWriter::Invalidate() {
-  loaned_ = false;
+  reserved_ = false;
   // relaxed: the flag publishes no other data.
   header()->flags.store(kFlanInvalidated, std::memory_order_relaxed);
 }

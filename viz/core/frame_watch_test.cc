@@ -360,7 +360,7 @@ TEST(FrameWatch, FollowsWriterThatRestartsWithEachFrame) {
   FrameWatch watch(run);
   for (int i = 0; i < 1'100; ++i) {
     for (const int64_t episodes : {kMaxMetadataInteger, int64_t{1}}) {
-      segment->writer().Loan();
+      segment->writer().Reserve();
       segment->writer().Commit({},
                                absl::StrCat("{\"episodes\": ", episodes, "}"));
       ASSERT_TRUE(watch.Poll(MonotonicNanos()));
@@ -380,7 +380,7 @@ TEST(FrameWatch, RepeatedStepIsNotANewFrame) {
   FrameWatch watch(run);
   const int64_t begin = MonotonicNanos();
   const auto publish_at = [&](int64_t at_ms, int step) {
-    segment->writer().Loan();
+    segment->writer().Reserve();
     segment->writer().Commit({.step_rate_hz = step == 2 ? 0.0 : 60.0},
                              absl::StrCat("{\"step\": ", step, "}"));
     EXPECT_TRUE(watch.Poll(begin + at_ms * kMs));

@@ -59,7 +59,7 @@ int Publish(const PatternRun& run, FrameWriter& writer) {
       nanosleep(&wait, nullptr);
       continue;
     }
-    FillPattern(step, run.geometry, writer.Loan());
+    FillPattern(step, run.geometry, writer.Reserve());
     const double t = static_cast<double>(step);
     writer.Commit(
         {.last_reward = std::sin(t / 20),
