@@ -175,7 +175,7 @@ class EngineHost {
   const std::shared_ptr<ExportedArrays>& gpu() const;
 
  private:
-  class Impl;  // engine_host.cc
+  class Impl;  // host/engine_host_impl.h
 
   explicit EngineHost(std::unique_ptr<Impl> impl);
 

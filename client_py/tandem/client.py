@@ -160,10 +160,17 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         self._native.send(actions)
 
     def recv(self, timeout: float | None = None) -> Results:
-        """Waits for the results of what was sent, and returns them as `step` does; also its errors.
+        """Waits for the results of what was sent.
 
-        `timeout` is in seconds; 0 polls once, `math.inf` waits without limit, None takes the client's own.
-        NoStepPending: Nothing was sent.
+        Args:
+          timeout: Seconds; 0 polls once, `math.inf` waits without limit, None takes the client's own.
+
+        Returns:
+          As `step`.
+
+        Raises:
+          NoStepPending: Nothing was sent.
+          TandemError: As `step`.
         """
         return self._native.recv(None if timeout is None else seconds("timeout", timeout))
 
@@ -244,7 +251,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
     def replaced(self, autoreset_mode: AutoresetMode) -> "SharedMemoryClient":
         """Closes this client and returns another that differs by the autoreset mode. All environments are reset.
 
-        Errors are those of `close` and of the constructor.
+        Raises:
+          TandemError: As `close` and the constructor.
         """
         self.close()
         return SharedMemoryClient(
@@ -258,7 +266,9 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
     def close(self) -> None:
         """Releases the engine for another client. A second call has no effect; views stay readable.
 
-        ConcurrentUse: Another thread is inside a call. ForkedChild: The client belongs to this process's parent.
+        Raises:
+          ConcurrentUse: Another thread is inside a call.
+          ForkedChild: The client belongs to this process's parent.
         """
         self._native.close()
         self._cuda = None

@@ -45,12 +45,12 @@ def test_class_is_as_declared(node: ast.ClassDef) -> None:
     """The declared methods and properties are the class's, and each has the declared kind."""
     native = getattr(_native, node.name)
     assert {name for name in _declared(node.body) if not name.startswith("__")} == _present(native)
-    for member in node.body:
-        if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
-            assert isinstance(inspect.getattr_static(native, member.target.id), property)
-        elif not isinstance(member, ast.Assign):
-            assert isinstance(member, ast.FunctionDef) and not member.decorator_list
-            assert not isinstance(inspect.getattr_static(native, member.name), property)
+    for method in node.body:
+        if isinstance(method, ast.Assign):
+            continue
+        assert isinstance(method, ast.FunctionDef)
+        is_property = any(isinstance(mark, ast.Name) and mark.id == "property" for mark in method.decorator_list)
+        assert isinstance(inspect.getattr_static(native, method.name), property) == is_property
 
 
 if __name__ == "__main__":

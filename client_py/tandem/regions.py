@@ -29,7 +29,7 @@ def own_regions() -> list[str]:
 
 
 def _maps(pid: int, region: str) -> bool:
-    """Returns whether the process, of this PID namespace, has the region: other namespaces have the same ids."""
+    """Returns whether process `pid` maps the region: one of another PID namespace may have the same id."""
     try:
         file = (SHM / region).stat()
         device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
@@ -45,8 +45,8 @@ def region_to_attach(name: str | None, pid: int | None, attach_timeout: float) -
 
     Args:
       name: The name, in which "{pid}" stands for `pid`; None: the environment variable LUCKY_SHM_NAME, else "tandem".
-      pid: The engine's process id, in the PID namespace of this process; None: `name` alone chooses. Without a name
-        that has "{pid}", waits until that process serves a region of this user.
+      pid: The engine's process id; None: `name` alone chooses. Without a name that has "{pid}", waits until that
+        process serves a region of this user. An engine of another PID namespace is found by its name only.
       attach_timeout: Seconds to wait.
 
     Raises:

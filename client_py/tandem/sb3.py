@@ -33,9 +33,13 @@ class SharedMemoryVecEnv(VecEnv):
     """
 
     def __init__(self, envs: Any) -> None:
-        """Takes over a `SharedMemoryVectorEnv` whose autoreset mode is SAME_STEP (`as_sb3` changes it); closes it.
+        """Takes over environments whose autoreset mode is SAME_STEP; `as_sb3` changes it.
 
-        InvalidArgument: It is wrapped, or has another autoreset mode.
+        Args:
+          envs: A `SharedMemoryVectorEnv`; `close` closes it.
+
+        Raises:
+          InvalidArgument: They are wrapped, or have another autoreset mode.
         """
         is_bare = isinstance(envs, VectorEnv) and not isinstance(envs, VectorWrapper)
         if not is_bare or not hasattr(envs, "recv"):
@@ -183,11 +187,17 @@ class SubprocVecEnv(SharedMemoryVecEnv):
         num_workers: int | None = None,
         engine: WorkerOptions | None = None,
     ) -> None:
-        """Starts the workers; errors are those of `tandem.make_vec`.
+        """Starts the workers.
 
-        `start_method` is None, or one of `multiprocessing.get_all_start_methods()`, without effect: workers are new
-        programs, and no `if __name__ == "__main__"` is needed. `num_workers` and `engine` are those of
-        `tandem.vector.AsyncVectorEnv`.
+        Args:
+          env_fns: A function for each environment.
+          start_method: None, or one of `multiprocessing.get_all_start_methods()`. Without effect: workers are new
+            programs, and no `if __name__ == "__main__"` is needed.
+          num_workers: Worker processes; None: as many as cores and environments allow.
+          engine: Time-outs and waiting; None: a step may take 600 s, as for `tandem.vector.AsyncVectorEnv`.
+
+        Raises:
+          TandemError: As `tandem.make_vec`.
         """
         if start_method is not None:
             one_of("start_method", start_method, tuple(multiprocessing.get_all_start_methods()))

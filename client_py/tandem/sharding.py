@@ -39,10 +39,16 @@ def shard_of_process(num_envs: int, *, environ: Mapping[str, str] = os.environ) 
     """Returns the part of this process: of the environments by its rank, of the node's cores by its rank on the node.
 
     The parts differ by at most one. Ranks are those of torchrun, or else of Slurm, or else of a single process.
-    InvalidArgument: Fewer environments than processes, or invalid variables.
 
     >>> shard_of_process(10, environ={"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"})[:4]
     (1, 4, 3, 2)
+
+    Args:
+      num_envs: Environments of all processes together.
+      environ: The variables of the launcher.
+
+    Raises:
+      InvalidArgument: Fewer environments than processes, or invalid variables.
     """
     rank, world_size, local_rank, local_size = _ranks(environ)
     integer("num_envs", num_envs, world_size, after=", one for each process")

@@ -38,9 +38,15 @@ class VectorEnv(BaseVectorEnv):
     """
 
     def __init__(self, envs: Envs, *, wait_num: int | None = None, timeout: float | None = None) -> None:
-        """Takes over environments of `autoreset_mode="Disabled"`, else InvalidArgument; closes them if it raises.
+        """Takes the environments over; closes them if it raises an exception.
 
-        `wait_num` and `timeout` are those of `SubprocVectorEnv`, only of environments in Python with a worker for each.
+        Args:
+          envs: Made with `autoreset_mode="Disabled"`.
+          wait_num: As for `SubprocVectorEnv`; only of environments in Python with a worker for each.
+          timeout: The same.
+
+        Raises:
+          InvalidArgument: `envs` has another autoreset mode.
         """
         if envs.autoreset_mode is not AutoresetMode.DISABLED:
             mode = envs.autoreset_mode.value
@@ -58,9 +64,17 @@ class VectorEnv(BaseVectorEnv):
             raise
 
     def reset(self, env_id: EnvIds = None, **kwargs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Resets all environments, or those of `env_id`; returns their observations and an object array of their infos.
+        """Resets all environments, or some.
 
-        `kwargs` are `seed`, of each of these environments: one number; and `options`. Errors: `WorkerVectorEnv.reset`.
+        Args:
+          env_id: Of the environments; None: all.
+          kwargs: `seed`, of each of these environments: one number; and `options`.
+
+        Returns:
+          Observations of these environments, and an object array of their infos.
+
+        Raises:
+          TandemError: As `WorkerVectorEnv.reset`.
         """
         self._assert_is_not_closed()
         ids = [int(each) for each in self._wrap_id(env_id)]
@@ -175,12 +189,20 @@ class SubprocVectorEnv(VectorEnv):
         num_workers: int | None = None,
         engine: WorkerOptions | None = None,
     ) -> None:
-        """Starts the workers; errors are those of `tandem.make_vec`.
+        """Starts the workers.
 
-        `share_memory` and `context` are without effect; `num_workers` and `engine` are those of
-        `tandem.vector.AsyncVectorEnv`. `step` returns when `wait_num` environments are ready, None: all that were
-        stepped; or after `timeout` seconds those that are ready, if any is. InvalidArgument: `num_workers` is not the
-        number of environments, with one of these two.
+        Args:
+          env_fns: A function for each environment.
+          wait_num: `step` returns when so many environments are ready; None: all that were stepped.
+          timeout: Seconds after which `step` returns those that are ready, if any is.
+          share_memory: Without effect: observations always are in shared memory.
+          context: Without effect: workers are new programs, never forks of this one.
+          num_workers: Worker processes; None: as many as cores and environments allow.
+          engine: Time-outs and waiting; None: a step may take 600 s, as for `tandem.vector.AsyncVectorEnv`.
+
+        Raises:
+          InvalidArgument: `num_workers` is not the number of environments, with `wait_num` or `timeout`.
+          TandemError: As `tandem.make_vec`.
         """
         functions = list(env_fns)
         if timeout is not None or wait_num not in (None, len(functions)):

@@ -32,9 +32,14 @@ class VecEnv(XuanCeVecEnv):
     """
 
     def __init__(self, envs: ClientVectorEnv, *, seed: int | None = None) -> None:
-        """Takes over environments of `autoreset_mode="SameStep"`, else InvalidArgument; `close` closes them.
+        """Takes the environments over; `close` closes them.
 
-        `seed` is of the first reset: environment i starts from seed + i.
+        Args:
+          envs: Made with `autoreset_mode="SameStep"`.
+          seed: Of the first reset: environment i starts from seed + i.
+
+        Raises:
+          InvalidArgument: `envs` has another autoreset mode.
         """
         if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
             mode = envs.autoreset_mode.value
@@ -66,11 +71,16 @@ class VecEnv(XuanCeVecEnv):
         self.waiting = True
 
     def step_wait(self) -> Results:
-        """Returns the step's results, with the errors of the environments' `recv`. NotSteppingError: no step started.
+        """Returns the step's results.
 
-        Observations, of ended episodes the last ones; rewards float32[num_envs]; terminations and truncations
-        bool[num_envs]; an info for each environment, with "episode_step", "episode_score" and, at the end of an
-        episode, "reset_obs", the first observation of the next.
+        Returns:
+          Observations, of ended episodes the last ones; rewards float32[num_envs]; terminations and truncations
+          bool[num_envs]; an info for each environment, with "episode_step", "episode_score" and, at the end of an
+          episode, "reset_obs", the first observation of the next.
+
+        Raises:
+          NotSteppingError: No step was started.
+          TandemError: As `recv` of the environments.
         """
         if not self.waiting:
             raise NotSteppingError

@@ -182,6 +182,12 @@ TEST_F(EngineHostCommandsTest, ASwitchHoldsForTheNextClientAndEndsStreams) {
             static_cast<uint16_t>(ErrorCode::kUnsupported));
 }
 
+TEST_F(EngineHostCommandsTest, AServiceThatTheEngineLacksIsNotSwitched) {
+  const absl::Status status = host_->EnableService(Service::kCamera, true);
+  EXPECT_EQ(CodeOf(status), ErrorCode::kUnsupported);
+  EXPECT_TRUE(absl::StrContains(status.message(), "service camera")) << status;
+}
+
 // Only the lock shows it: a killed client rings no doorbell.
 TEST(EngineHostRealTime, AKilledClientIsNoticedBetweenStepsOfTheClock) {
   alarm(60);

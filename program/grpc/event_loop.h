@@ -38,7 +38,8 @@ class EventLoop {
   using TimerId = std::pair<int64_t, uint64_t>;
 
   // Starts the thread, named `name` (at most 15 bytes) for ps and gdb. `now_ns`
-  // is the timers' clock: a test's own runs them at the next task.
+  // is the timers' clock. After its own has advanced, a test posts a task; the
+  // loop then runs the timers that are due.
   explicit EventLoop(const std::string& name,
                      std::function<int64_t()> now_ns = &MonotonicNanos);
   ~EventLoop();

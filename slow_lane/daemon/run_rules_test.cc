@@ -39,7 +39,8 @@ class TestLink final : public ProxyLink {
   std::atomic<int> recorded_ = 0;
 };
 
-// What a worker's stream was told. The loop's thread alone uses it.
+// What a worker's stream was told. The loop's thread writes it; a test reads it
+// when nothing is in progress.
 class TestListener final : public ControlSink {
  public:
   void Send(const ControlEvent& event) override {
@@ -138,7 +139,7 @@ class RunRulesTest : public ::testing::Test {
     On([&] { ends_->WorkerEnded(run_, ended); });
     Settle();
   }
-  // A second passes for the limits, in one call.
+  // `passed` without a sign of life, in one check of the limits.
   void Silent(absl::Duration passed) {
     On([&] { ends_->CheckLimits(run_, passed); });
     Settle();
@@ -249,7 +250,11 @@ TEST_F(RunRulesTest, SilenceDoesNotCountInAPauseNorWithoutAProxy) {
     run_->row.status = RUN_STATUS_PAUSE;
   });
   Silent(absl::Hours(1));
+  On([&] { run_->row.status = RUN_STATUS_EXEC; });
+  Silent(options_.fault_after - absl::Seconds(1));
   EXPECT_EQ(EndReason(), "");
+  Silent(absl::Seconds(1));
+  EXPECT_NE(EndReason(), "");
 }
 
 TEST_F(RunRulesTest, MaxStepsCountsPrintedOrStoredOnes) {

@@ -20,6 +20,7 @@
 namespace tandem::slow_lane {
 namespace {
 
+constexpr absl::Duration kRetrySlice = absl::Milliseconds(100);
 // The time for rows of deleted runs in one transaction. It is no row count,
 // because a row may have 16 MiB.
 constexpr double kLeftoverSecs = 0.02;
@@ -311,8 +312,10 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
       for (Item& item : *items) item.result = status;
       break;
     }
-    const absl::Time retry = absl::Now() + absl::Seconds(options_.retry_secs);
-    while (!closing_ && !wake_.WaitWithDeadline(&mutex_, retry)) {
+    // In slices: this wait is by the wall clock, which may be set back.
+    const Deadline retry = Deadline::After(options_.retry_secs);
+    while (!closing_ && !retry.PassedAt(MonotonicNanos())) {
+      wake_.WaitWithTimeout(&mutex_, kRetrySlice);
     }
   }
   {

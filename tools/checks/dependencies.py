@@ -56,7 +56,9 @@ _CORE = ("schema/", "base/", "transport/", "engine_adapter/")
 _INTERNAL = ("//transport/", "//engine_adapter/")
 # What a test of the client needs, and no public header has: an engine without a host.
 _USES_INTERNALS = frozenset({("//client_py/tandem/testing:trivial_engine", "//transport/session:engine_side")})
-_INTERNAL_INCLUDE = re.compile(r'^#include "((?:transport|engine_adapter)/(\w+/)+\w+\.h)"', re.MULTILINE)
+_INTERNAL_INCLUDE = re.compile(
+    r'^[ \t]*#[ \t]*include[ \t]*["<](?:\./)?((?:transport|engine_adapter)/(?:\w+/)+[\w.]+)[">]', re.MULTILINE
+)
 
 _INSTALLED = "//sdk:installed"
 _ENGINE_MODULE = "//client_py/tandem:_engine.so"
@@ -220,7 +222,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", type=Path, help="output of: bazel query --output=xml 'kind(rule, //...)'")
     rules = read_graph(parser.parse_args().graph.read_text("utf-8"))
-    listed = subprocess.run(["git", "ls-files", "*.h", "*.cc"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "*.h", "*.hpp", "*.inc", "*.cc", "*.c"], capture_output=True, text=True, check=True
+    )
     sources = {path: Path(path).read_text("utf-8") for path in listed.stdout.splitlines()}
     problems = [
         *find_problems(rules),

@@ -124,9 +124,10 @@ def test_refuses_internal_headers_of_the_core_to_programs_and_public_headers(
     path: str, included: str, refused: bool
 ) -> None:
     """The message has the file and the header."""
-    problems = list(find_internal_includes({path: f'#include "{included}"\n'}))
-    assert bool(problems) == refused
-    assert all(path in problem and included in problem for problem in problems)
+    for line in ('#include "{}"', "#include <{}>", ' # include "./{}"'):
+        problems = list(find_internal_includes({path: line.format(included) + "\n"}))
+        assert bool(problems) == refused
+        assert all(path in problem and included in problem for problem in problems)
 
 
 def test_accepts_the_binary_of_another_component_as_data_only() -> None:

@@ -255,7 +255,8 @@ class EngineProcess(ClosesOnExit, NotPicklable):
     def poll(self) -> int | None:
         """Returns the engine's exit code, negative for a signal's number; None while it runs.
 
-        ForkedChild: The engine belongs to this process's parent, and only the parent learns its end.
+        Raises:
+          ForkedChild: The engine belongs to this process's parent, and only the parent learns its end.
         """
         if os.getpid() != self._launcher_pid:
             raise ForkedChild(

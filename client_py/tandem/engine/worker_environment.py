@@ -20,9 +20,17 @@ RUN_DIR_VARIABLE = "TANDEM_RUN_DIR"
 def apply_fastlane_environment(
     env: dict[str, Any], *, fastlane_only: bool, fastlane_slot: int, video_mode: str = "SINGLE", grid_limit: int = 4
 ) -> dict[str, Any]:
-    """Writes the variables into the environment of a worker that is about to be launched, and returns it, changed.
+    """Writes the variables into the environment of a worker that is about to be launched, and returns it.
 
-    The settings are those of `WorkerSettings`; InvalidArgument (also a ValueError): an invalid one.
+    Args:
+      env: The environment, such as a copy of os.environ; changed.
+      fastlane_only: Whether the worker prints no steps.
+      fastlane_slot: The environment of a vector that is shown, from 0.
+      video_mode: "single", "grid" or "off", in upper or lower case.
+      grid_limit: The most environments that a grid shows.
+
+    Raises:
+      InvalidArgument: An invalid mode or number (also a ValueError).
 
     >>> apply_fastlane_environment({}, fastlane_only=True, fastlane_slot=2)["MOSAIC_FASTLANE_VIDEO_MODE"]
     'single'
@@ -55,7 +63,8 @@ class WorkerSettings:
     def read(env: Mapping[str, str] = os.environ) -> "WorkerSettings":
         """Reads the variables, MOSAIC_FASTLANE_* before GYM_GUI_FASTLANE_*; a variable that is not set has its default.
 
-        InvalidArgument: An invalid value (also a ValueError).
+        Raises:
+          InvalidArgument: An invalid value (also a ValueError).
         """
 
         def value(name: str) -> str:
@@ -80,7 +89,8 @@ class WorkerSettings:
     def shown(self, num_envs: int) -> range:
         """Returns the indices of the environments of a vector that are shown; empty: mode "off".
 
-        InvalidArgument: There is no environment `slot`.
+        Raises:
+          InvalidArgument: There is no environment `slot`.
         """
         if self.video_mode == "off":
             return range(0)

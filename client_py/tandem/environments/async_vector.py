@@ -118,9 +118,15 @@ class AsyncVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
         self._begin("step")
 
     def step_wait(self, timeout: float | None = None) -> StepResults:
-        """Returns the results of the step that `step_async` began, as `recv`; `timeout`: seconds, None: the class's.
+        """Returns the results of the step that `step_async` began, as `recv`.
 
-        NoCallPending: None was begun. CallTimeout: It did not end in time; it is still pending.
+        Args:
+          timeout: Seconds; None: as the constructor's `engine` says.
+
+        Raises:
+          NoCallPending: None was begun.
+          CallTimeout: It did not end in time; it is still pending.
+          TandemError: As `recv`.
         """
         self._expect("step")
         with _in_time():

@@ -226,9 +226,17 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         self._chosen = ids
 
     def recv(self, timeout: float | None = None) -> StepResults:
-        """Waits for the results of what was sent; of a reset that was interrupted: rewards 0 and no flags.
+        """Waits for the results of what was sent.
 
-        Arguments and errors are those of `SharedMemoryClient.recv`, results those of `step`.
+        Args:
+          timeout: Seconds; 0 polls once, `math.inf` waits without limit, None takes the client's own.
+
+        Returns:
+          As `step`; of a reset that was interrupted: rewards 0 and no flags.
+
+        Raises:
+          NoStepPending: Nothing was sent.
+          TandemError: As `SharedMemoryClient.recv`.
         """
         if self.closed:
             raise self._closed_error("recv")
@@ -251,7 +259,8 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the client, and the engine if the constructor got one; `close` calls this.
 
-        After an error, which is one of `SharedMemoryClient.close`, nothing was closed.
+        Raises:
+          TandemError: As `SharedMemoryClient.close`; nothing was closed.
         """
         pending = self._client.pending
         self._client.close()

@@ -40,9 +40,17 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
     def __init__(
         self, task: str, *, render_mode: str | None = None, options: TaskOptions | None = None, **others: Any
     ) -> None:
-        """Starts an engine for one environment, with the arguments and errors of `make_vec`, without a time limit.
+        """Starts an engine for one environment.
 
-        InvalidArgument: An argument that is fixed for one environment.
+        Args:
+          task: As for `make_vec`.
+          render_mode: None or "rgb_array".
+          options: As for `make_vec`, with copies and without a time limit.
+          others: The other arguments of `make_vec`, such as options of the task.
+
+        Raises:
+          InvalidArgument: An argument that is fixed for one environment.
+          TandemError: As `make_vec`.
         """
         given = {name: others[name] for name in _FIXED if name in others}
         if isinstance(options, TaskOptions):
@@ -79,12 +87,19 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Starts an episode; returns the observation, the caller's to keep, and infos. Errors: the vector's.
+        """Starts an episode.
 
         Args:
           seed: Of the environment's random stream, which continues if this is None. The first reset without a seed
             draws one; `np_random_seed` has it.
           options: None, or a mapping with "contract"; see `SharedMemoryVectorEnv.reset`.
+
+        Returns:
+          The observation, the caller's to keep, and infos.
+
+        Raises:
+          InvalidArgument: An invalid seed or option.
+          TandemError: As `SharedMemoryVectorEnv.reset`.
         """
         if options and "reset_mask" in options:
             raise InvalidArgument("options: expected no 'reset_mask' for a single environment, found one")
@@ -117,9 +132,13 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         return obs[0], float(rewards[0]), terminated, truncated, _of_one(infos)
 
     def render(self) -> NDArray[np.uint8] | None:
-        """Draws the environment after the last step or reset, with the errors of `SharedMemoryVectorEnv.render`.
+        """Draws the environment as it is after the last step or reset.
 
-        Returns uint8[height, width, 3], the caller's to keep; None, with a warning, without a render mode.
+        Returns:
+          uint8[height, width, 3], the caller's to keep; None, with a warning, without a render mode.
+
+        Raises:
+          TandemError: As `SharedMemoryVectorEnv.render`.
         """
         images = self._envs.render()
         return None if images is None else images[0]

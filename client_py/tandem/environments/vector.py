@@ -183,18 +183,27 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         return separate(*self._client.drawn_frame(), self.num_envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Calls a method of every environment; the only one is `render`, without arguments. () without a render mode.
+        """Calls a method of every environment; the only one is "render", without arguments.
 
-        Unsupported: Another name, or arguments: the environments are not Python objects.
+        Returns:
+          As `render`; () without a render mode.
+
+        Raises:
+          Unsupported: Another name, or arguments: the environments are not Python objects.
+          TandemError: As `render`.
         """
         if name == "render" and not args and not kwargs:
             return self.render() or ()
         raise self._no_objects(f"call({name!r})", "`client` has the services of the engine")
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Returns "render_mode", "spec", "np_random_seed", "observation_space" or "action_space" of every environment.
+        """Returns an attribute of every environment.
 
-        Unsupported: Another name: the environments are not Python objects.
+        Args:
+          name: "render_mode", "spec", "np_random_seed", "observation_space" or "action_space".
+
+        Raises:
+          Unsupported: Another name: the environments are not Python objects.
         """
         if name == "np_random_seed":
             return self.np_random_seed

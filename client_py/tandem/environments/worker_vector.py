@@ -181,10 +181,20 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def reset_each(
         self, options: Sequence[Mapping[str, Any] | None], *, seed: Seed = None
     ) -> tuple[Obs, list[tuple[list[int], dict[str, Any]]]]:
-        """Resets all environments, each with options of its own, one environment of each worker at a time.
+        """Resets all environments, each with options of its own.
 
-        `seed` and errors are those of `reset`. Returns observations of all environments, and a list of parts: the
-        environments that were reset together, and their infos, as `reset` returns them.
+        One environment of each worker is reset at a time.
+
+        Args:
+          options: What each environment's `reset` gets.
+          seed: As for `reset`.
+
+        Returns:
+          Observations of all environments, and a list of parts: the environments that were reset together, and their
+          infos, as `reset` returns them.
+
+        Raises:
+          TandemError: As `reset`.
         """
         if len(options) != self.num_envs:
             raise InvalidArgument(f"options: expected {self.num_envs}, one for each environment, found {len(options)}")
@@ -235,13 +245,17 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             raise self._with_stacks(error) from None
 
     def send(self, actions: Any, env_ids: EnvIds = None, *, half: int | None = None) -> None:
-        """Starts a step and returns at once; `recv` returns its results. Errors: `step`'s, without those of waiting.
+        """Starts a step and returns at once; `recv` returns its results.
 
         Args:
           actions: As for `step`; with `half` one for each environment of this half.
           env_ids: As for `step`. With WorkerOptions.batch_size: all environments of some workers, such as those that
             `recv` has returned.
-          half: 0 or 1: steps one half of the environments, `half_ids(half)`. The other half may be in a step meanwhile.
+          half: 0 or 1: steps one half of the environments, `half_ids(half)`. The other half may be in a step
+            meanwhile.
+
+        Raises:
+          TandemError: As `step`, without the errors of waiting.
         """
         if half is None and self._batches is None:
             super().send(actions, env_ids)
@@ -420,8 +434,10 @@ def _is_wrapped(classes: list[tuple[str | None, bytes]], env: Any, env_id: int) 
 def functions_of(task: Any, num_envs: int | None, *, argument: str = "task") -> Sequence[Any]:
     """Returns a function for each environment: `task` is one function, or a sequence of them.
 
-    `argument` is the caller's name of `task`, for errors. InvalidArgument: Something else, none, or another number of
-    them than `num_envs`.
+    `argument` is the caller's name of `task`, for errors.
+
+    Raises:
+      InvalidArgument: Something else, none, or another number of them than `num_envs`.
     """
     if callable(task):
         return [task] * (1 if num_envs is None else num_envs)

@@ -59,6 +59,7 @@ class FastLaneFrame:
     def view(self) -> NDArray[np.uint8]:
         """The pixels without a copy, uint8[height, width, channels], read-only, over `data`.
 
-        ValueError: The writer gave fewer bytes than a complete frame has.
+        Raises:
+          ValueError: The writer gave fewer bytes than a complete frame has.
         """
         return np.frombuffer(self.data, np.uint8).reshape(self.height, self.width, self.channels)

@@ -47,8 +47,11 @@ class FastLaneReader(ClosesOnExit):
     def latest_frame(self) -> FastLaneFrame | None:
         """Reads the newest complete frame; also after the writer has left, and the same frame again.
 
-        None: there is none yet, or the writer overwrote it during each attempt to read it: try again. BrokenPeer: The
-        segment's content is invalid; attach again.
+        Returns:
+          The frame; None: there is none yet, or the writer overwrote it during each attempt to read it: try again.
+
+        Raises:
+          BrokenPeer: The segment's content is invalid; attach again.
         """
         return self._frame(self._native.newest())
 

@@ -20,8 +20,14 @@ def grid_of(count: int) -> tuple[int, int]:
 def tile_frames(frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Lays N images out in a grid that is nearly square, row by row, and fills the rest with zeros.
 
-    Returns a copy, [rows * height, cols * width, ...] with rows = ceil(sqrt(N)) and cols = ceil(N / rows).
-    InvalidArgument (also a ValueError): no frames, shapes or dtypes that differ, or fewer than two dimensions.
+    Args:
+      frames: At least one; all of one shape [height, width, ...] and one dtype.
+
+    Returns:
+      [rows * height, cols * width, ...] with rows = ceil(sqrt(N)) and cols = ceil(N / rows); a copy.
+
+    Raises:
+      InvalidArgument: No frames, shapes or dtypes that differ, or fewer than two dimensions (also a ValueError).
 
     >>> import numpy as np
     >>> tile_frames([np.ones((2, 3, 3), np.uint8)] * 5).shape
@@ -46,7 +52,11 @@ def tile_frames(frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def checked_image(image: Any) -> NDArray[np.uint8]:
-    """Returns the result of an environment's `render` if it is uint8[height, width, 3 or 4]; else InvalidArgument."""
+    """Returns what an environment's `render` has returned, if it is uint8[height, width, 3 or 4].
+
+    Raises:
+      InvalidArgument: It is something else.
+    """
     if not (
         isinstance(image, np.ndarray)
         and image.dtype == np.uint8

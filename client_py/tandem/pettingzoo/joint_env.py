@@ -22,10 +22,13 @@ class JointEnv(gymnasium.Env[Any, Any]):
 
     The observation is a Dict of arrays, which have an item of each agent, in the order of `possible_agents`:
 
-    | key | value | |---|---| | "obs" | observations, as `batch_space` makes them; zeros of an agent that takes no part
-    | | "rewards" | float64[agents]; 0 of an agent that takes no part | | "terminations" | int8[agents] | |
-    "truncations" | int8[agents]; 1 in the environment's last step of an agent that ended earlier | | "active" |
-    int8[agents]: 1 if the environment returned results of the agent |
+    | key | value |
+    |---|---|
+    | "obs" | observations, as `batch_space` makes them; zeros of an agent that takes no part |
+    | "rewards" | float64[agents]; 0 of an agent that takes no part |
+    | "terminations" | int8[agents] |
+    | "truncations" | int8[agents]; 1 in the environment's last step of an agent that ended earlier |
+    | "active" | int8[agents]: 1 if the environment returned results of the agent |
 
     The info has "agents": a dict of the agents' infos, without empty ones. `single_spaces` are the observation space
     and the action space of one agent.

@@ -42,7 +42,11 @@ class JointVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
     """
 
     def __init__(self, client: SharedMemoryClient, workers: WorkerProcesses) -> None:
-        """Takes over both, as `WorkerVectorEnv`. InvalidArgument: The environments have different agents."""
+        """Takes over both, as `WorkerVectorEnv`.
+
+        Raises:
+          InvalidArgument: The environments have different agents.
+        """
         try:
             self.possible_agents = self._agents_of(workers)
             self.single_spaces = workers.calls.apply(*call_of_each("single_spaces", (), {}), [0])[0]
@@ -126,15 +130,20 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
     def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
         """Starts new episodes of whole environments.
 
-        Results and errors are those of `WorkerVectorEnv.reset`, of all rows; "env_failed" marks the rows of
-        environments that still await their reset.
-
         Args:
           seed: Environment i starts from seed + i. Of a sequence with a seed for each row, it starts from that of its
             first row. None: each environment's random stream continues.
           options: None, or a mapping, which each environment's `reset` gets without "reset_mask". "reset_mask",
             bool[num_envs]: an environment is reset if all its rows are True. In other environments only rows of agents
             that have ended may be True: their padding starts.
+
+        Returns:
+          Observations of all rows, as `step` returns them, and infos of the environments that were reset. "env_failed"
+          marks the rows of environments that still await their reset.
+
+        Raises:
+          InvalidArgument: An invalid seed or mask.
+          TandemError: As `WorkerVectorEnv.reset`.
         """
         rows = self._of_agents(reset_mask(options, self.num_envs, None))
         if self._joint.client.pending and not self._joint.closed:
@@ -170,9 +179,17 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
     def reset_each(
         self, options: Sequence[Mapping[str, Any] | None], *, seed: Seed = None
     ) -> tuple[Obs, list[tuple[list[int], dict[str, Any]]]]:
-        """Resets all environments, each with the options of its first row, as `WorkerVectorEnv.reset_each`.
+        """Resets all environments, each with options of its own, as `WorkerVectorEnv.reset_each`.
 
-        Returns observations of all rows, and a list of parts: the rows that were reset together, and their infos.
+        Args:
+          options: For each row. Those of an environment's first row are the environment's.
+          seed: As for `reset`.
+
+        Returns:
+          Observations of all rows, and a list of parts: the rows that were reset together, and their infos.
+
+        Raises:
+          TandemError: As `reset`.
         """
         if len(options) != self.num_envs:
             raise InvalidArgument(f"options: expected {self.num_envs}, one for each row, found {len(options)}")
@@ -199,10 +216,19 @@ class ParallelVectorEnv(NotPicklable, gymnasium.vector.VectorEnv[Any, Any, NDArr
             raise failed
 
     def step(self, actions: Any) -> StepResults:
-        """Steps every environment once; `actions` are an element of `action_space`: an action for each row.
+        """Steps every environment once.
 
-        Results and errors are those of `WorkerVectorEnv.step`, for each row. infos["active"], bool[num_envs], is
-        whether the environment returned an observation of the agent; infos["final_info"] has it, too.
+        Args:
+          actions: An element of `action_space`: an action for each row.
+
+        Returns:
+          Observations, an element of `observation_space`, the caller's to keep; rewards float64[num_envs]; terminations
+          and truncations bool[num_envs]; infos. infos["active"], bool[num_envs], is whether the environment returned an
+          observation of the agent; infos["final_info"] has it, too.
+
+        Raises:
+          InvalidAction: Actions of another structure, shape or kind; nothing was sent.
+          TandemError: As `WorkerVectorEnv.step`.
         """
         self.send(actions)
         return self.recv()

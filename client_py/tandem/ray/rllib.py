@@ -11,7 +11,8 @@ from tandem.errors import InvalidArgument
 def register_env(name: str, env: Any, **options: Any) -> None:
     """Registers environments for RLlib: each of its runners, also on other nodes, makes one engine for all of its own.
 
-    tandem.ray.register_env("cheetah", "HalfCheetah-v5") config.environment("cheetah").env_runners(
+    tandem.ray.register_env("cheetah", "HalfCheetah-v5")
+    config.environment("cheetah").env_runners(
         num_envs_per_env_runner=16, gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
     )
 

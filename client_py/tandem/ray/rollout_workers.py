@@ -194,8 +194,16 @@ class RolloutWorkers(ClosesOnExit, NotPicklable):
     def publish(self, weights: Any) -> int:
         """Sends weights to all workers: up to 64 KiB in each request, more through Ray's object store. Returns at once.
 
-        A rollout keeps the weights with which it began. `weights` are what `Policy.load` takes, such as a dict of NumPy
-        arrays: anything that Ray can serialise. Returns their version, from 1. ClientClosed: `close` was called.
+        A rollout keeps the weights with which it began.
+
+        Args:
+          weights: What `Policy.load` takes, such as a dict of NumPy arrays: anything that Ray can serialise.
+
+        Returns:
+          Their version, from 1.
+
+        Raises:
+          ClientClosed: `close` was called.
         """
         self._expect_open("publish")
         self._weights = packed(weights)

@@ -63,7 +63,9 @@ class Image:
     def pixels(self) -> NDArray[np.uint8]:
         """Colours: uint8[height, width, channels], top row first; a view of `data`.
 
-        InvalidArgument: The format is not "raw". BrokenPeer: The data is not of that shape.
+        Raises:
+          InvalidArgument: The format is not "raw"; use `depth` or `encoded`.
+          BrokenPeer: The data is not of that shape.
         """
         self._expect("pixels", "raw")
         return self._shaped(self.data, (self.height, self.width, self.channels))
@@ -72,7 +74,9 @@ class Image:
     def depth_codes(self) -> NDArray[np.uint16]:
         """Depth: uint16[height, width], in units of `depth_scale` metres; a view of `data`.
 
-        InvalidArgument: The format is not "gray16". BrokenPeer: The data is not of that shape.
+        Raises:
+          InvalidArgument: The format is not "gray16".
+          BrokenPeer: The data is not of that shape.
         """
         self._expect("depth", "gray16")
         if self.data.size % 2:
@@ -81,12 +85,20 @@ class Image:
 
     @property
     def depth(self) -> NDArray[np.float32]:
-        """Depth: float32[height, width], in metres along the camera's axis; a new array. Errors: `depth_codes`."""
+        """Depth: float32[height, width], in metres along the camera's axis; a new array at each access.
+
+        Raises:
+          TandemError: The errors of `depth_codes`.
+        """
         return self.depth_codes * np.float32(self.depth_scale)
 
     @property
     def encoded(self) -> bytes:
-        """The bytes of a PNG or JPEG file. InvalidArgument: The format is neither "png" nor "jpeg"."""
+        """The bytes of a PNG or JPEG file.
+
+        Raises:
+          InvalidArgument: The format is neither "png" nor "jpeg"; use `pixels` or `depth`.
+        """
         self._expect("encoded", "png", "jpeg")
         return self.data.tobytes()
 

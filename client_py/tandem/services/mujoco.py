@@ -68,7 +68,15 @@ class Mujoco(Service):
     ) -> JointState | tuple[JointState, ...]:
         """Returns joint positions and velocities.
 
-        Those of several environments are all of the same moment.
+        Args:
+          env_ids: Indices, or a mask bool[num_envs]; None: environment 0 alone.
+          timeout: Seconds to wait for the answer; None: the client's.
+
+        Returns:
+          One state, or with `env_ids` one for each, in their order, all of the same moment.
+
+        Raises:
+          InvalidArgument: No such environment.
         """
         values = self._caller.call(MethodId.GetJointState, timeout, env_ids=self._caller.env_ids(env_ids))
         return _joint_state(values) if env_ids is None else _joint_states(values)
@@ -86,7 +94,16 @@ class Mujoco(Service):
     ) -> Stream[JointState] | Stream[tuple[JointState, ...]]:
         """Opens a stream of joint positions and velocities.
 
-        An item is what `joint_state` returns.
+        Args:
+          env_ids: As for `joint_state`.
+          fps: Items a second; None, or more than the engine allows: as many as it allows.
+          timeout: Seconds to wait for each item; None: the client's.
+
+        Returns:
+          A stream of what `joint_state` returns. Errors of the engine come with its first item.
+
+        Raises:
+          InvalidArgument: No such environment.
         """
         fields = {"env_ids": self._caller.env_ids(env_ids), "target_fps": or_zero("fps", fps)}
         if env_ids is None:

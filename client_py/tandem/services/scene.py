@@ -76,7 +76,17 @@ class Scene(Service):
     ) -> tuple[Entity, ...]:
         """Lists the entities of an environment.
 
-        With `transforms`, also where each is; with `components`, what each consists of.
+        Args:
+          env_id: The environment.
+          transforms: Whether to read where each entity is.
+          components: Whether to read what each entity consists of.
+          timeout: Seconds to wait for the answer; None: the client's.
+
+        Returns:
+          All of them.
+
+        Raises:
+          InvalidArgument: No such environment.
         """
         values = self._caller.call(
             MethodId.ListEntities,
@@ -90,7 +100,13 @@ class Scene(Service):
     def entity(self, which: int | str, *, env_id: int = 0, timeout: float | None = None) -> Entity:
         """Returns one entity, with transform and components.
 
-        InvalidArgument: `which` is no entity's id or name.
+        Args:
+          which: Its id or name.
+          env_id: The environment.
+          timeout: Seconds to wait for the answer; None: the client's.
+
+        Raises:
+          InvalidArgument: No such entity or environment.
         """
         values = self._caller.call(
             MethodId.GetEntity,
@@ -185,8 +201,15 @@ class Scene(Service):
     def single_step(self, steps: int = 1, *, timeout: float | None = None) -> int:
         """Lets a paused engine do some steps, and waits for them. A step that was already sent is the first of them.
 
-        Returns the steps done: fewer if `pause` or `resume` was called meanwhile. InvalidArgument: The engine is not
-        paused, or does another single step, which `pause` ends.
+        Args:
+          steps: How many.
+          timeout: Seconds to wait for the answer; None: the client's.
+
+        Returns:
+          Steps done: fewer if `pause` or `resume` was called meanwhile.
+
+        Raises:
+          InvalidArgument: The engine is not paused, or does another single step, which `pause` ends.
         """
         count = integer("steps", steps, 1, 2**32 - 1, "; nothing was sent")
         return int(self._caller.call(MethodId.SingleStep, timeout, steps=count)["steps"])

@@ -47,9 +47,17 @@ class Stream(ClosesOnExit, NotPicklable, Generic[_Item]):
         return self._convert(values)
 
     def newest(self, timeout: float | None = None) -> _Item:
-        """Takes all items that have come, and waits as `next` if none has; errors are those of `next`.
+        """Takes all items that have come, and waits for one if none has.
 
-        Returns the last of them; the others are discarded, and not counted in `dropped`.
+        Args:
+          timeout: Seconds; 0 polls once; None: the timeout that the stream was opened with.
+
+        Returns:
+          The last of them; the others are discarded, and not counted in `dropped`.
+
+        Raises:
+          StopIteration: As `next`.
+          TandemError: As `next`.
         """
         item = self.next(timeout)
         try:

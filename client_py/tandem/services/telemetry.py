@@ -58,7 +58,16 @@ class Telemetry(Service):
     ) -> Stream[TelemetryFrame]:
         """Opens a stream of telemetry frames.
 
-        Each moment gives a frame for each of `env_ids`.
+        Args:
+          env_ids: Indices, or a mask bool[num_envs]: each moment gives a frame for each; None: environment 0 alone.
+          fps: Moments a second; None, or more than the engine allows: as many as it allows.
+          timeout: Seconds to wait for each frame; None: the client's.
+
+        Returns:
+          The stream. Errors of the engine come with its first frame.
+
+        Raises:
+          InvalidArgument: No such environment.
         """
         return self._caller.stream(
             MethodId.StreamTelemetry,

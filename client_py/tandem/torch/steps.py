@@ -80,8 +80,12 @@ class TorchSteps(NotPicklable):
     def send(self, actions: torch.Tensor) -> None:
         """Starts a step. Returns at once on the CPU; on a GPU after the copy of the actions, which waits for them.
 
-        Actions are float32[num_envs, act_size], contiguous, on `device`; InvalidAction also otherwise. Errors are those
-        of `SharedMemoryClient.send`.
+        Args:
+          actions: float32[num_envs, act_size], contiguous, on `device`.
+
+        Raises:
+          InvalidAction: Another shape, dtype or device, or a value that is not finite.
+          TandemError: As `SharedMemoryClient.send`.
         """
         expected = (self._client.num_envs, self._client.act_size)
         given = actions.detach()
@@ -103,9 +107,16 @@ class TorchSteps(NotPicklable):
         self._steps.send(given.data_ptr(), given.numel() * given.element_size(), stream)
 
     def recv(self, timeout: float | None = None) -> Tensors:
-        """Waits for the step's results; `timeout` and errors are those of `SharedMemoryClient.recv`.
+        """Waits for the step's results.
 
-        Returns obs, float32[num_envs, obs_size]; rewards, float32[num_envs]; dones, uint8[num_envs].
+        Args:
+          timeout: Seconds; None takes the client's own.
+
+        Returns:
+          obs, float32[num_envs, obs_size]; rewards, float32[num_envs]; dones, uint8[num_envs].
+
+        Raises:
+          TandemError: As `SharedMemoryClient.recv`.
         """
         wait = None if timeout is None else seconds("timeout", timeout)
         if self._steps is None:

@@ -57,8 +57,10 @@ class Control(ClosesOnExit):
     def limit(self, run_id: str, hz: int) -> None:
         """Sets how many steps may come in a second; 0: no limit. Returns when the limit holds.
 
-        InvalidArgument: An invalid number. DaemonTimeout: The daemon has not said so in time; only Tandem's own daemon
-        does. Other errors: the stream has ended, as `ERROR_TABLE` says, such as for an unknown run.
+        Raises:
+          InvalidArgument: An invalid number.
+          DaemonTimeout: The daemon has not said so in time; only Tandem's own daemon does.
+          TandemError: The stream has ended, as `ERROR_TABLE` says, such as for an unknown run.
         """
         self._await(self._send(run_id, "max_rate_hz", hz))
 

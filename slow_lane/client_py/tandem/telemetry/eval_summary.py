@@ -33,9 +33,14 @@ class EvalSummaryWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Writes nothing yet. The file's folder exists; None: eval_summary.json in the folder of the daemon's run.
+        """Writes nothing yet.
 
-        InvalidArgument (also a ValueError): No path, and no run of the daemon.
+        Args:
+          path: The file; its folder exists. None: eval_summary.json in the folder of the daemon's run, where viewers
+            look for it.
+
+        Raises:
+          InvalidArgument: No path, and no run of the daemon (also a ValueError).
         """
         if path is None:
             folder = os.environ.get(RUN_DIR_VARIABLE)
@@ -50,9 +55,14 @@ class EvalSummaryWriter:
         self._returns: list[float] = []
 
     def add_batch(self, returns: Iterable[SupportsFloat]) -> None:
-        """Adds the returns of a batch's episodes, finite, at least one, and writes the file.
+        """Adds the returns of a batch's episodes, and writes the file.
 
-        After InvalidArgument (also a ValueError) for other returns, or OSError, the file stays as it was.
+        Args:
+          returns: One for each episode; finite, at least one.
+
+        Raises:
+          InvalidArgument: No return, or one that is not finite; the file stays as it was (also a ValueError).
+          OSError: The file cannot be written; it stays as it was.
         """
         batch = np.asarray([float(each) for each in returns])
         if batch.size == 0 or not np.isfinite(batch).all():

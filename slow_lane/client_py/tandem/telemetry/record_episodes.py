@@ -79,8 +79,9 @@ class RecordEpisodes(_Wrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the environments, and prints an event for each ended episode; returns the environments' results.
 
-        After InvalidArgument, a reward that is not finite, and SystemCallFailed, of a write, the environments were
-        stepped.
+        Raises:
+          InvalidArgument: A reward that is not finite. The environments were stepped.
+          SystemCallFailed: The write of an event failed. The environments were stepped.
         """
         result = super().step(actions)
         _, rewards, terminations, truncations, _ = result

@@ -45,11 +45,17 @@ class Subscription(ClosesOnExit, Generic[Record]):
         timeout: float,
         reconnect_secs: float,
     ) -> None:
-        """Sends nothing before the first `next`; InvalidArgument: invalid fields.
+        """Sends nothing before the first `next`.
 
-        The first of `feeds` that the daemon has is used; any daemon has the last. Records after `since_seq` are
-        requested. `timeout` is in seconds until the first connection, `reconnect_secs` after a connection broke, since
-        then or since the last record.
+        Args:
+          connection: To the daemon.
+          feeds: Methods for the records. The first that the daemon has is used; any daemon has the last.
+          since_seq: Records with greater numbers are requested.
+          timeout: Seconds until the first connection.
+          reconnect_secs: Seconds to try after a connection broke, since then or since the last record.
+
+        Raises:
+          InvalidArgument: Invalid fields.
         """
         since_seq = integer(f"{feeds[-1].method}: since_seq", since_seq, 0, 2**64 - 1, "; nothing was sent")
         connection.request(feeds[-1].method, **feeds[-1].fields(since_seq))

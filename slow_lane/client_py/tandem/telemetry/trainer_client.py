@@ -119,18 +119,29 @@ class TrainerClient(ClosesOnExit):
         self._call("CancelRun", timeout=seconds("timeout", timeout), run_id=run_id)
 
     def pause(self, run_id: str) -> None:
-        """Stops the run's processes by SIGSTOP; its status becomes PAUSE. WrongState: It is neither EXEC nor PAUSE.
+        """Stops the run's processes by SIGSTOP; its status becomes PAUSE.
 
         Workers that support pauses are told first: this waits for them, at most five seconds.
+
+        Raises:
+          WrongState: The run's status is neither EXEC nor PAUSE.
         """
         self._control(run_id, pause=True)
 
     def resume(self, run_id: str) -> None:
-        """Continues the run's processes by SIGCONT; its status becomes EXEC. WrongState: neither PAUSE nor EXEC."""
+        """Continues the run's processes, by SIGCONT; its status becomes EXEC.
+
+        Raises:
+          WrongState: The run's status is neither PAUSE nor EXEC.
+        """
         self._control(run_id, resume=True)
 
     def delete(self, run_id: str) -> None:
-        """Removes a run that has ended, else WrongState, with events and folder. Only Tandem's own daemon can."""
+        """Removes a run that has ended: its events and its folder. Only Tandem's own daemon can do this.
+
+        Raises:
+          WrongState: The run has not ended.
+        """
         self._call("DeleteRun", run_id=run_id)
 
     def describe(self, *run_ids: str) -> DaemonDescription:
@@ -152,18 +163,27 @@ class TrainerClient(ClosesOnExit):
         return Health(response.pid, started_at, response.listen_address, response.healthy)
 
     def watch(self, *statuses: RunStatus, since_seq: int = 0) -> Subscription[Run]:
-        """Streams the changes to these statuses, none: to all, of all runs, without end.
+        """Streams the changes of all runs' status, without end.
 
-        Changes with numbers above `since_seq` are sent; 0: all that the daemon has. InvalidArgument: it is out of
-        range.
+        Args:
+          statuses: The wanted statuses; none: all.
+          since_seq: Changes with greater numbers are sent; 0: all that the daemon has.
+
+        Raises:
+          InvalidArgument: since_seq is out of range.
         """
         return self._subscribe(run_feeds(statuses), since_seq)
 
     def steps(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[Step]:
-        """Streams a run's steps with numbers above `since_seq`: those in the table, then those to come, to its end.
+        """Streams a run's steps: those in the table, then those to come, until the run ends.
 
-        With follow=False it ends at what is durable now, which only Tandem's own daemon can do. InvalidArgument:
-        since_seq is out of range.
+        Args:
+          run_id: The run.
+          since_seq: Steps with greater numbers are sent; 0: all.
+          follow: False: ends at what is durable now, which only Tandem's own daemon can do.
+
+        Raises:
+          InvalidArgument: since_seq is out of range.
         """
         return self._subscribe(event_feeds(Step, run_id, follow=follow), since_seq)
 
@@ -187,7 +207,11 @@ class TrainerClient(ClosesOnExit):
         return self._subscribe([block_feed(run_id, stream)], 0)
 
     def last_episodes(self, run_id: str, count: int) -> list[Episode]:
-        """Reads a run's newest episodes, at most `count`, from 1, the newest last. Only Tandem's own daemon can."""
+        """Reads a run's newest episodes, at most `count`, the newest last. Only Tandem's own daemon can do this.
+
+        Raises:
+          InvalidArgument: The count is below 1.
+        """
         count = integer("count", count, 1)
         (run,) = self.describe(run_id).runs
         (feed,) = event_feeds(Episode, run_id, follow=False)
