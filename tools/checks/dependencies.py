@@ -53,6 +53,7 @@ _LANE_PYTHON = "slow_lane/client_py"
 _BELOW[_LANE_PYTHON] = _BELOW["client_py"] | {"client_py"}
 
 _CORE = ("schema/", "base/", "transport/", "engine_adapter/")
+_CORES_TESTS = ("tests/benchmark/", "tests/end_to_end/", "tests/faults/")  # as //transport:core_and_its_tests
 _INTERNAL = ("//transport/", "//engine_adapter/")
 # What a test of the client needs, and no public header has: an engine without a host.
 _USES_INTERNALS = frozenset({("//client_py/tandem/testing:trivial_engine", "//transport/session:engine_side")})
@@ -160,7 +161,7 @@ def find_internal_includes(sources: dict[str, str]) -> Iterator[str]:
     for path, text in sorted(sources.items()):
         folder, _, name = path.rpartition("/")
         is_public = folder in ("transport", "engine_adapter")
-        if path in exceptions or (path.startswith((*_CORE, "tests/")) and not is_public):
+        if path in exceptions or (path.startswith((*_CORE, *_CORES_TESTS)) and not is_public):
             continue
         is_test = folder.endswith("/testing") or re.search(r"_(test|fuzz|benchmark)\.cc$", name)
         for include in _INTERNAL_INCLUDE.finditer(text):

@@ -118,6 +118,7 @@ def test_accepts_internal_testing_libraries_in_tests_of_programs_only() -> None:
         ("transport/client_side.h", "transport/session/open_region.h", True),
         ("transport/session/client_side.cc", "transport/session/open_region.h", False),
         ("tests/faults/a.cc", "transport/session/engine_side.h", False),
+        ("tests/web/a.cc", "transport/session/engine_side.h", True),
     ],
 )
 def test_refuses_internal_headers_of_the_core_to_programs_and_public_headers(
