@@ -63,7 +63,7 @@ absl::StatusOr<std::shared_ptr<const void>> Pin(
         mapping->base(), mapping->bytes(), kCudaHostRegisterPortable);
     pin->second.is_ours = result == kCudaSuccess;
     if (!pin->second.is_ours && result != kCudaAlreadyRegistered) {
-      ThePins().all.erase(pin);
+      pins.all.erase(pin);
       return context->driver().Check(result, "cuMemHostRegister of a region");
     }
   }
