@@ -34,7 +34,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/image.h"
@@ -95,8 +95,8 @@ class ImageQueue {
   const std::function<void()> at_end_;
   const std::shared_ptr<Pending> pending_ = std::make_shared<Pending>();
 
-  absl::Mutex mutex_;
-  absl::CondVar news_;
+  Mutex mutex_;
+  CondVar news_;
   std::deque<Job> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/quoted.h"
 #include "flatbuffers/flatbuffers.h"
 #include "gateway/grpc_errors.h"
@@ -265,7 +265,7 @@ absl::StatusOr<bool> ClientSlot::Frame(const std::string& agent,
 std::shared_ptr<RpcClient> ClientSlot::Rpcs() {
   std::shared_ptr<Client> client;
   {
-    absl::MutexLock lock(&shared_mutex_);
+    MutexLock lock(&shared_mutex_);
     client = shared_;
   }
   if (client == nullptr || !client->side.EngineAlive()) return nullptr;
@@ -341,7 +341,7 @@ absl::Status ClientSlot::Attach(Deadline deadline) {
       RpcClient::Create(&client->side, {.interrupted = IsStopping}));
   client_ = std::move(client);
   last_use_ns_ = MonotonicNanos();
-  absl::MutexLock lock(&shared_mutex_);
+  MutexLock lock(&shared_mutex_);
   shared_ = client_;
   return absl::OkStatus();
 }
@@ -495,7 +495,7 @@ absl::Status ClientSlot::ReportInterruption() {
 void ClientSlot::Detach(const absl::Status& reason) {
   EndWaiting(reason);
   {
-    absl::MutexLock lock(&shared_mutex_);
+    MutexLock lock(&shared_mutex_);
     shared_ = nullptr;
   }
   client_->rpcs->End();

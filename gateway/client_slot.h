@@ -28,8 +28,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "gateway/actions.h"
 #include "gateway/engine_link.h"
 #include "gateway/step_call.h"
@@ -165,7 +165,7 @@ class ClientSlot {
   EngineLink* const link_;
   const std::string region_;
   const double release_secs_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::shared_ptr<Client> client_ ABSL_GUARDED_BY(mutex_);
   // Sent by TryStep, without an outcome yet.
   Call pending_ ABSL_GUARDED_BY(mutex_);
@@ -180,7 +180,7 @@ class ClientSlot {
   int64_t last_use_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of SetGroup, by agent, for its next Step.
   std::map<std::string, ActionGroups> groups_ ABSL_GUARDED_BY(mutex_);
-  absl::Mutex shared_mutex_;  // held for moments only, also inside mutex_
+  Mutex shared_mutex_;  // held for moments only, also inside mutex_
   std::shared_ptr<Client> shared_ ABSL_GUARDED_BY(shared_mutex_);  // client_
 };
 

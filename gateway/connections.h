@@ -26,7 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace tandem::gateway {
 
@@ -38,7 +38,7 @@ class Connections {
   // The connection is open. Call it before gRPC has the connection: a call may
   // arrive at once. No effect on an open one.
   void Begin(const std::string& peer) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     open_.try_emplace(peer);
   }
 
@@ -46,7 +46,7 @@ class Connections {
   // the connection has ended.
   absl::StatusOr<std::string> BeginTask(const std::string& peer,
                                         std::vector<std::string> rewards) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto found = open_.find(peer);
     if (found == open_.end()) return Ended();
     found->second.rewards =
@@ -58,7 +58,7 @@ class Connections {
   // the connection has ended, perhaps before gRPC has started its call. The
   // call must not attach: no End would release the client slot.
   absl::StatusOr<RewardTerms> BeginStep(const std::string& peer) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto found = open_.find(peer);
     if (found == open_.end()) return Ended();
     found->second.steps = true;
@@ -67,13 +67,13 @@ class Connections {
 
   // The connection has ended. Whether it was the last that had stepped.
   bool End(const std::string& peer) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto ended = open_.extract(peer);
     return ended && ended.mapped().steps && !AnyStepsLocked();
   }
 
   bool AnySteps() const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return AnyStepsLocked();
   }
 
@@ -92,7 +92,7 @@ class Connections {
         open_, [](const auto& each) { return each.second.steps; });
   }
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, Connection> open_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_task_ ABSL_GUARDED_BY(mutex_) = 0;
 };

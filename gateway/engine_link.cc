@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "gateway/grpc_errors.h"
 #include "gateway/info_names.h"
 #include "gateway/stopping.h"
@@ -29,7 +29,7 @@ absl::StatusOr<RpcMessage> EngineLink::Call(PackedCall call,
   TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<RpcClient> client, Client());
   absl::StatusOr<RpcMessage> answer = client->Call(std::move(call), deadline);
   if (!answer.ok() && IsAway(answer.status())) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     // Another thread may have attached to another engine meanwhile.
     if (session_ != nullptr && session_->client.get() == client.get()) {
       session_ = nullptr;
@@ -73,7 +73,7 @@ absl::Status EngineLink::CheckNoClient(Deadline deadline) {
 }
 
 absl::StatusOr<std::shared_ptr<EngineLink::Session>> EngineLink::Attached() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (session_ == nullptr || !session_->side->EngineAlive()) {
     session_ = nullptr;
     // Attach would wait for an engine.

@@ -18,8 +18,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "transport/attendant_side.h"
 #include "transport/packed_call.h"
 #include "transport/rpc_client.h"
@@ -59,7 +59,7 @@ class EngineLink {
   absl::StatusOr<std::shared_ptr<Session>> Attached();
 
   const std::string region_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);
 };
 

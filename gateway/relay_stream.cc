@@ -4,9 +4,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "gateway/grpc_errors.h"
 #include "gateway/message_bytes.h"
 #include "schema/layout/error_codes.h"
@@ -33,7 +33,7 @@ RelayStream* RelayStream::Start(StreamPlaces* places,
         shared = nullptr;
         stream->End(status);
       })) {
-    absl::MutexLock lock(&stream->mutex_);
+    MutexLock lock(&stream->mutex_);
     stream->FreePlace();
     stream->Finish(
         {grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -69,12 +69,12 @@ void RelayStream::FreePlace() {
 }
 
 bool RelayStream::IsCancelled() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return cancelled_;
 }
 
 void RelayStream::Offer(grpc::ByteBuffer item) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (cancelled_) return;
   if (!writing_) {
     writing_ = true;
@@ -87,7 +87,7 @@ void RelayStream::Offer(grpc::ByteBuffer item) {
 }
 
 void RelayStream::OnWriteDone(bool ok) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (ok && !cancelled_ && newest_.has_value()) {
     current_ = *std::move(newest_);
     newest_.reset();
@@ -100,7 +100,7 @@ void RelayStream::OnWriteDone(bool ok) {
 }
 
 void RelayStream::OnCancel() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   cancelled_ = true;
   FreePlace();
 }
@@ -108,7 +108,7 @@ void RelayStream::OnCancel() {
 // Called at the end of the thread's work: OnDone may follow at once.
 void RelayStream::End(const absl::Status& status) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     while (writing_) written_.Wait(&mutex_);
     context_->AddTrailingMetadata("tandem-lost-items", absl::StrCat(lost_));
     FreePlace();

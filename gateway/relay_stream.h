@@ -23,7 +23,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "gateway/stream_items.h"
 #include "gateway/work_queue.h"
 
@@ -64,8 +64,8 @@ class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
   grpc::CallbackServerContext* const context_;
-  absl::Mutex mutex_;
-  absl::CondVar written_;
+  Mutex mutex_;
+  CondVar written_;
   // nullptr: it has no place.
   StreamPlaces* places_ ABSL_GUARDED_BY(mutex_);
   // gRPC reads it while writing_.

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace tandem::gateway {
 
@@ -32,7 +32,7 @@ class WorkQueue {
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue() {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       ending_ = true;
     }
     added_.SignalAll();
@@ -41,7 +41,7 @@ class WorkQueue {
 
   // Does not block. False: too many functions wait; `work` was not added.
   [[nodiscard]] bool Add(std::function<void()> work) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (running_ + waiting_.size() >= most_) return false;
     waiting_.push_back(std::move(work));
     WakeOne();
@@ -51,7 +51,7 @@ class WorkQueue {
   // Adds it before all waiting functions, in spite of the maximum: for the rest
   // of a work that has begun. Does not block.
   void AddFirst(std::function<void()> work) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     waiting_.push_front(std::move(work));
     WakeOne();
   }
@@ -60,7 +60,7 @@ class WorkQueue {
 
   // Whether no function waits or is called. Another thread may add one at once.
   bool IsIdle() const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return running_ + waiting_.size() == 0;
   }
 
@@ -92,8 +92,8 @@ class WorkQueue {
 
   const size_t most_threads_;
   const size_t most_;
-  mutable absl::Mutex mutex_;
-  absl::CondVar added_;
+  mutable Mutex mutex_;
+  CondVar added_;
   std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;

@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace tandem {
 
@@ -82,7 +82,7 @@ class HandleTable {
 
   // nullptr: kSlots objects exist.
   Opaque* Add(std::unique_ptr<Object> object) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     Slot* slot = free_;
     if (slot != nullptr) {
       free_ = slot->next_free;
@@ -200,12 +200,12 @@ class HandleTable {
     // relaxed: the mutex orders it before the next Add.
     slot->word.store(kClosed | (generation == 0 ? kGeneration : generation),
                      std::memory_order_relaxed);
-    absl::MutexLock lock(&slot->table->mutex_);
+    MutexLock lock(&slot->table->mutex_);
     slot->next_free = std::exchange(slot->table->free_, slot);
   }
 
   std::array<Slot, kSlots> slots_ = {};
-  absl::Mutex mutex_{absl::kConstInit};
+  Mutex mutex_;
   Slot* free_ ABSL_GUARDED_BY(mutex_) = nullptr;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;  // slots that were ever used
 };

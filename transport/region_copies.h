@@ -31,7 +31,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "transport/cuda_types.h"
 #include "transport/region.h"
 
@@ -122,7 +122,7 @@ class RegionCopies {
   CudaEvent order_ = nullptr;  // orders readers before a copy
   // Begin and AwaitRead hold it while they wait for the device. Guards the
   // buffers' readers, too.
-  absl::Mutex mutex_;
+  Mutex mutex_;
   uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // copies
 };
 

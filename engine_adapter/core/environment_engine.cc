@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
+#include "base/mutex.h"
 
 namespace tandem {
 
@@ -88,7 +88,7 @@ void EnvironmentEngine::Guarded(uint32_t env, Call call) {
   try {
     call();
   } catch (const std::exception& error) {
-    absl::MutexLock lock(&failure_mutex_);
+    MutexLock lock(&failure_mutex_);
     if (failures_++ == 0 || env < failed_env_) {
       failed_env_ = env;
       failure_ = error.what();
@@ -97,7 +97,7 @@ void EnvironmentEngine::Guarded(uint32_t env, Call call) {
 }
 
 absl::Status EnvironmentEngine::TakeFailure() {
-  absl::MutexLock lock(&failure_mutex_);
+  MutexLock lock(&failure_mutex_);
   const uint32_t failures = std::exchange(failures_, 0);
   if (failures == 0) return absl::OkStatus();
   std::string text = absl::StrCat("environment ", failed_env_, ": ", failure_);

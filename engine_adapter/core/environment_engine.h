@@ -19,7 +19,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/thread_pool.h"
@@ -81,7 +81,7 @@ class EnvironmentEngine final : public Engine {
   size_t info_size_;
   std::vector<Env> envs_;
   EnvironmentFittings fittings_;
-  absl::Mutex failure_mutex_;
+  Mutex failure_mutex_;
   // Errors of the current exchange: their number, the lowest index, its error.
   uint32_t failures_ ABSL_GUARDED_BY(failure_mutex_) = 0;
   uint32_t failed_env_ ABSL_GUARDED_BY(failure_mutex_) = 0;

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "base/guarded.h"
+#include "base/mutex.h"
 #include "base/os/blocked_signals.h"
 #include "schema/layout/lrbc.h"
 
@@ -88,7 +88,7 @@ absl::Status ImageThread::Draw() {
 
 void ImageThread::GiveTurn(Turn turn) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     turn_ = turn;
   }
   turned_.SignalAll();
@@ -96,7 +96,7 @@ void ImageThread::GiveTurn(Turn turn) {
 
 // Returns the render thread's result.
 absl::Status ImageThread::AwaitTurn() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   while (turn_ != Turn::kSteps) turned_.Wait(&mutex_);
   return AboutImages(status_);
 }
@@ -108,7 +108,7 @@ void ImageThread::Run() {
   GiveTurn(Turn::kSteps);
   for (;;) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       while (turn_ == Turn::kSteps) turned_.Wait(&mutex_);
       if (turn_ == Turn::kEnds) break;
     }

@@ -22,7 +22,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 
@@ -71,8 +71,8 @@ class ImageThread {
   const std::span<std::byte> images_;
   const std::function<bool()> stopping_;  // may be empty
 
-  absl::Mutex mutex_;
-  absl::CondVar turned_;
+  Mutex mutex_;
+  CondVar turned_;
   // First it starts the renderer.
   Turn turn_ ABSL_GUARDED_BY(mutex_) = Turn::kDraws;
   // They belong to the thread of turn_.

@@ -23,10 +23,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/guarded.h"
+#include "base/mutex.h"
 #include "base/os/stop_signals.h"
 #include "base/printable.h"
 #include "engine_adapter/core/thread_pool.h"
@@ -182,12 +182,12 @@ class LauncherGuard {
   // Before this call the process may end at once, since there is no host to
   // stop.
   void Serving(EngineHost* host) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     host_ = host;
   }
   // The main thread begins to destroy the host and its region.
   void Stopping() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     host_ = nullptr;
     stopping_ = true;
   }
@@ -195,20 +195,20 @@ class LauncherGuard {
 
  private:
   void OnLeft() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (host_ != nullptr) return host_->RequestStop();
     if (stopping_) return;
     LogLine("stopped: the launcher has left");
     _exit(kExitStopped);
   }
   void OnStuck() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (host_ != nullptr) host_->RemoveName();
     LogLine("stopped in the middle of a step: the launcher has left");
     _exit(kExitFailed);
   }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   EngineHost* host_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<LauncherWatch> watch_;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
 #include "base/guarded.h"
+#include "base/mutex.h"
 #include "base/os/blocked_signals.h"
 #include "engine_adapter/frame_options.h"
 #include "engine_adapter/frames/frame_pace.h"
@@ -19,7 +19,7 @@ namespace tandem {
 
 ImageQueue::~ImageQueue() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
   }
   news_.SignalAll();
@@ -37,7 +37,7 @@ absl::StatusOr<std::shared_ptr<const void>> ImageQueue::Admit(
                      " pixels, found ", request.width, "x", request.height));
   }
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     DropUnwanted();
   }
   const size_t bytes = size_t{request.width} * request.height *
@@ -65,7 +65,7 @@ absl::StatusOr<std::shared_ptr<const void>> ImageQueue::Admit(
 
 void ImageQueue::Add(Job job) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     waiting_.push_back(std::move(job));
   }
   news_.Signal();
@@ -90,7 +90,7 @@ void ImageQueue::Run() {
   }
   std::deque<Job> left;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     left.swap(waiting_);
   }
   for (Job& job : left) {
@@ -102,7 +102,7 @@ void ImageQueue::Run() {
 }
 
 std::optional<ImageQueue::Job> ImageQueue::NextJob() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   for (;;) {
     DropUnwanted();
     if (stopping_ || !waiting_.empty()) break;

@@ -1,11 +1,11 @@
 #include "engine_adapter/rpc/main_thread_queue.h"
 
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace tandem {
 
 void MainThreadQueue::Post(std::function<void()> work) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (wake_ == nullptr) return;
   work_.push_back(std::move(work));
   // relaxed: as in HasWork.
@@ -16,7 +16,7 @@ void MainThreadQueue::Post(std::function<void()> work) {
 void MainThreadQueue::Pump() {
   std::vector<std::function<void()>> work;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     work.swap(work_);
     // relaxed: as in HasWork.
     has_work_.store(false, std::memory_order_relaxed);
@@ -26,7 +26,7 @@ void MainThreadQueue::Pump() {
 
 void MainThreadQueue::Close() {
   std::vector<std::function<void()>> dropped;  // destroyed outside of the lock
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   wake_ = nullptr;
   // relaxed: as in HasWork.
   has_work_.store(false, std::memory_order_relaxed);

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace tandem {
 
@@ -49,7 +49,7 @@ class MainThreadQueue {
   void Close();
 
  private:
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);  // empty: closed
   // Writers: with mutex_; reader: the stepping thread.

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace tandem {
 namespace {
@@ -41,7 +41,7 @@ EventLoop::~EventLoop() { Stop(); }
 
 void EventLoop::Post(Task task) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (stopped_) return;
     posted_.push_back(std::move(task));
     if (posted_.size() > 1) return;  // the first post has woken the loop
@@ -87,13 +87,13 @@ void EventLoop::Unwatch(int fd) {
 
 void EventLoop::Stop() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopped_ = true;
   }
   eventfd_write(wake_.get(), 1);
   if (thread_.joinable()) thread_.join();
   std::vector<Task> dropped;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   dropped.swap(posted_);
 }
 
@@ -117,7 +117,7 @@ void EventLoop::RunPosted() {
   eventfd_read(wake_.get(), &count);
   std::vector<Task> tasks;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     tasks.swap(posted_);
   }
   for (Task& task : tasks) task();
@@ -127,7 +127,7 @@ void EventLoop::Run() {
   epoll_event events[16];
   for (;;) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (stopped_) return;
     }
     const int count = epoll_wait(epoll_.get(), events, 16, RunTimers());

@@ -22,9 +22,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/os/unique_fd.h"
 
 namespace tandem {
@@ -77,7 +77,7 @@ class EventLoop {
   const std::function<int64_t()> now_ns_;
   const UniqueFd epoll_;
   const UniqueFd wake_;  // an eventfd
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<Task> posted_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   // Only the loop's thread uses these.

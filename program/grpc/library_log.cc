@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "base/printable.h"
 
 namespace tandem {
@@ -23,7 +23,7 @@ struct Route {
       : program(std::move(name)), certificate_advice(std::move(advice)) {}
   std::string program;
   std::string certificate_advice;
-  absl::Mutex mutex;
+  Mutex mutex;
   // By file and line.
   std::map<std::pair<std::string, int>, LimitedLog> logs ABSL_GUARDED_BY(mutex);
 };
@@ -35,7 +35,7 @@ void Write(absl::string_view library, const char* file, int line,
   if (absl::StrContains(message, "certificate verify failed")) {
     absl::StrAppend(&text, route->certificate_advice);
   }
-  absl::MutexLock lock(&route->mutex);
+  MutexLock lock(&route->mutex);
   route->logs.try_emplace({file, line}, route->program, kLogSecs)
       .first->second.Write(text);
 }
@@ -56,7 +56,7 @@ void WriteOfProtobuf(google::protobuf::LogLevel level, const char* file,
 }  // namespace
 
 void LimitedLog::Write(absl::string_view text) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const int64_t now_ns = MonotonicNanos();
   if (!next_.PassedAt(now_ns)) {
     ++left_out_;

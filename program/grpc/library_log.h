@@ -13,8 +13,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace tandem {
 
@@ -30,7 +30,7 @@ class LimitedLog {
  private:
   const std::string program_;
   const double secs_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   Deadline next_ ABSL_GUARDED_BY(mutex_) = Deadline::Now();
   uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };

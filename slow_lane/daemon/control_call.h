@@ -24,7 +24,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "program/grpc/reactor.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/daemon/run_supervisor.h"
@@ -51,7 +51,7 @@ class ControlCall final
   }
 
   void Send(const ControlEvent& event) override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (ending_) return;
     to_send_.push_back(event);
     has_begun_ = true;  // a message brings the metadata
@@ -69,7 +69,7 @@ class ControlCall final
   void OnWriteDone(bool ok) override {
     std::optional<absl::Status> end;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       to_send_.pop_front();
       writing_ = false;
       // After a failed write, the read in progress fails, too, and ends the
@@ -132,20 +132,20 @@ class ControlCall final
 
   // A watcher's call that begins later is handled later, too, by the hub.
   void Begin() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (!std::exchange(has_begun_, true)) StartSendInitialMetadata();
   }
 
   // Called after the client's last message, or an invalid one.
   void End(const absl::Status& status) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       ending_ = true;
     }
     runs_->ForgetControl(this, [this, status] {
       hub_->RemoveControl(this, [this, status] {
         {
-          absl::MutexLock lock(&mutex_);
+          MutexLock lock(&mutex_);
           end_ = status;
           if (writing_) return;  // OnWriteDone finishes
         }
@@ -161,7 +161,7 @@ class ControlCall final
   RunSupervisor* const runs_;
   ControlEvent message_;  // the message in the read
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::deque<ControlEvent> to_send_ ABSL_GUARDED_BY(mutex_);
   // The initial metadata are sent.
   bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;

@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "program/grpc/reactor.h"
 #include "slow_lane/runs/limits.h"
 
@@ -28,7 +28,7 @@ class ProxyCall final : public ProxyLink,
   Reactor* Start();
 
   void Recorded() override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     recorded_ = true;
     WriteNext();
   }
@@ -40,7 +40,7 @@ class ProxyCall final : public ProxyLink,
   // Called by gRPC.
 
   void OnRead(bool ok) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     reading_ = false;
     if (!ok) {
       closing_ = true;
@@ -64,7 +64,7 @@ class ProxyCall final : public ProxyLink,
   }
 
   void OnWritten(bool ok) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     writing_ = false;
     if (ok) return WriteNext();
     closing_ = true;
@@ -72,7 +72,7 @@ class ProxyCall final : public ProxyLink,
   }
 
   void OnDone() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     reactor_ = nullptr;
     closing_ = true;
     if (!run_id_.empty()) runs_->Unlink(run_id_, this);
@@ -81,7 +81,7 @@ class ProxyCall final : public ProxyLink,
  private:
   // Refuses, or ends the call with the error.
   void Fail(const absl::Status& status) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     FailLocked(status);
   }
 
@@ -91,7 +91,7 @@ class ProxyCall final : public ProxyLink,
     if (!progress.ok()) return Fail(progress.status());
     // Rows that an earlier daemon has committed.
     runs_->Committed(run_id, progress->last, progress->position.steps());
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     welcome_ = progress->position;
     WriteNext();
     ReadOn();
@@ -149,7 +149,7 @@ class ProxyCall final : public ProxyLink,
         }));
     store_->Append(owned, [self = shared_from_this(), end = owned->end()](
                               const absl::StatusOr<Appended>& appended) {
-      absl::MutexLock lock(&self->mutex_);
+      MutexLock lock(&self->mutex_);
       --self->on_their_way_;
       if (!appended.ok()) return self->FailLocked(appended.status());
       self->durable_ = end;
@@ -197,7 +197,7 @@ class ProxyCall final : public ProxyLink,
   EventStore* const store_;
   WatchHub* const hub_;
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   // Until gRPC has finished with it.
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_) = nullptr;
   v1::FromProxy message_ ABSL_GUARDED_BY(mutex_);  // in the read
@@ -243,7 +243,7 @@ class Adapter final : public Reactor {
 };
 
 Reactor* ProxyCall::Start() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   reactor_ = new Adapter(shared_from_this());
   reactor_->StartRead(&message_);
   return reactor_;

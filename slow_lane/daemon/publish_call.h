@@ -22,7 +22,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "program/grpc/reactor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
@@ -74,7 +74,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   void TakeTurn(Change change) {
     absl::Status failed;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       change();
       if (finished_) return;
       const bool idle = on_their_way_ == 0;
@@ -177,7 +177,7 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
   EventStore* const store_;
   Message message_;  // the message in the read
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::string run_id_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<v1::EventBatch> batch_ ABSL_GUARDED_BY(mutex_);
   size_t batch_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

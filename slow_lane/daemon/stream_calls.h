@@ -24,7 +24,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "program/grpc/reactor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
@@ -62,7 +62,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   // `block` owns the `messages`; there is at least one.
   void Write(std::shared_ptr<const void> block,
              std::vector<const Message*> messages) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     block_ = std::move(block);
     messages_ = std::move(messages);
     next_ = 0;
@@ -73,7 +73,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   // Ends the call after a write in progress.
   void FinishWith(const absl::Status& status) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (writing_) {
         end_ = status;
         return;
@@ -92,7 +92,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
   void OnWriteDone(bool ok) final {
     std::optional<absl::Status> end;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (ok && next_ < messages_.size() && !end_.has_value()) {
         return WriteNext();
       }
@@ -127,7 +127,7 @@ class BlockWriter : public grpc::ServerWriteReactor<Message> {
     this->StartWrite(message, options);
   }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   // The current block.
   std::shared_ptr<const void> block_ ABSL_GUARDED_BY(mutex_);
   std::vector<const Message*> messages_ ABSL_GUARDED_BY(mutex_);

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "base/printable.h"
 #include "program/grpc/mutual_tls.h"
 #include "slow_lane/runs/limits.h"
@@ -90,7 +90,7 @@ bool DaemonLink::Connect(const v1::Hello& hello) {
   context_ = std::make_unique<grpc::ClientContext>();
   stream_ = stub_->Link(context_.get());
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     broken_ = false;
     answers_.clear();
   }
@@ -102,7 +102,7 @@ bool DaemonLink::Connect(const v1::Hello& hello) {
 }
 
 bool DaemonLink::connected() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return !broken_;
 }
 
@@ -113,7 +113,7 @@ bool DaemonLink::Send(const v1::FromProxy& message) {
 std::vector<v1::ToProxy> DaemonLink::Take() {
   eventfd_t count;
   eventfd_read(wake_.get(), &count);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return std::exchange(answers_, {});
 }
 
@@ -130,13 +130,13 @@ void DaemonLink::ReadAnswers(Stream* stream) {
   v1::ToProxy answer;
   while (stream->Read(&answer)) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       answers_.push_back(std::move(answer));
     }
     eventfd_write(wake_.get(), 1);
   }
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     broken_ = true;
   }
   eventfd_write(wake_.get(), 1);

@@ -26,7 +26,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "base/os/unique_fd.h"
 #include "schema/protos/slow_lane.grpc.pb.h"
 
@@ -82,7 +82,7 @@ class DaemonLink {
   std::unique_ptr<Stream> stream_;
   std::thread reader_;
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<v1::ToProxy> answers_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = true;
 };

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "slow_lane/store/event_columns.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/schema_versions.h"
@@ -20,7 +20,6 @@
 namespace tandem::slow_lane {
 namespace {
 
-constexpr absl::Duration kRetrySlice = absl::Milliseconds(100);
 // The time for rows of deleted runs in one transaction. It is no row count,
 // because a row may have 16 MiB.
 constexpr double kLeftoverSecs = 0.02;
@@ -120,7 +119,7 @@ EventStore::EventStore(std::unique_ptr<Database> database,
 EventStore::~EventStore() {
   Close();
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ending_ = true;
     wake_.Signal();
   }
@@ -128,7 +127,7 @@ EventStore::~EventStore() {
 }
 
 void EventStore::SetListener(Listener listener) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   listener_ = std::move(listener);
 }
 
@@ -165,7 +164,7 @@ void EventStore::DeleteRun(const std::string& run_id, Done done) {
 
 void EventStore::Enqueue(Item item) {
   item.queued_at_ns = MonotonicNanos();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (closing_) {
     item.result = Closed();
     late_.push_back(std::move(item));
@@ -181,12 +180,12 @@ bool EventStore::HasRoom() const {
 }
 
 size_t EventStore::queued_bytes() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return queued_bytes_;
 }
 
 double EventStore::oldest_queued_secs() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return OldestQueuedSecs();
 }
 
@@ -199,7 +198,7 @@ double EventStore::OldestQueuedSecs() const {
 }
 
 absl::Status EventStore::state() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (closing_) return Closed();
   const double waiting_secs = OldestQueuedSecs();
   if (!state_.ok() || waiting_secs < options_.slow_secs) return state_;
@@ -211,17 +210,17 @@ absl::Status EventStore::state() const {
 }
 
 bool EventStore::IsClosing() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return closing_;
 }
 
 bool EventStore::MustStop() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return closing_ && close_deadline_.PassedAt(MonotonicNanos());
 }
 
 void EventStore::Close() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!closing_) close_deadline_ = Deadline::After(options_.close_secs);
   closing_ = true;
   wake_.Signal();
@@ -261,7 +260,7 @@ void EventStore::AnswerLate() {
 }
 
 std::vector<EventStore::Item> EventStore::TakeItems() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (closing_) leftovers_ = false;  // left for the next start
   if (!leftovers_) {
     while (!closing_ && queue_.empty()) wake_.Wait(&mutex_);
@@ -304,7 +303,7 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
     // After a failed commit, later batches must fail, too. Otherwise the failed
     // ones would count as repeats when they are sent again.
     absl::Status status = given_up_.ok() ? CommitAll(items) : given_up_;
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     state_ = status;
     if (status.ok()) break;
     if (last_try) {
@@ -312,15 +311,15 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
       for (Item& item : *items) item.result = status;
       break;
     }
-    // In slices: this wait is by the wall clock, which may be set back.
     const Deadline retry = Deadline::After(options_.retry_secs);
     while (!closing_ && !retry.PassedAt(MonotonicNanos())) {
-      wake_.WaitWithTimeout(&mutex_, kRetrySlice);
+      wake_.WaitFor(&mutex_,
+                    std::chrono::nanoseconds(retry.at_ns() - MonotonicNanos()));
     }
   }
   {
     // Releases the memory first: an answered caller may send more.
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     for (const Item& item : *items) queued_bytes_ -= item.bytes;
     committing_since_ns_.reset();
   }

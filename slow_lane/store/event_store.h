@@ -47,8 +47,8 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/store/batch_writer.h"
 #include "slow_lane/store/database.h"
@@ -208,8 +208,8 @@ class EventStore {
   absl::Status given_up_;  // closing, and the error of the last try
   Listener listener_;      // set before the first batch
 
-  mutable absl::Mutex mutex_;
-  absl::CondVar wake_;
+  mutable Mutex mutex_;
+  CondVar wake_;
   std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
   // Of the queue, and of items being committed.
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -223,7 +223,7 @@ class EventStore {
   // The destructor has begun.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Item> late_ ABSL_GUARDED_BY(mutex_);  // items after Close
-  absl::CondVar closed_wake_;
+  CondVar closed_wake_;
 
   std::thread thread_;
 };

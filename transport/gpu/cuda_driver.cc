@@ -13,8 +13,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/printable.h"
 #include "transport/cuda_report.h"
 #include "transport/memory/gpu_text.h"
@@ -26,7 +26,7 @@ constexpr char kLibrary[] = "libcuda.so.1";
 
 // The driver of this process, made by Load and never destroyed.
 struct Loaded {
-  absl::Mutex mutex;
+  Mutex mutex;
   const CudaDriver* driver ABSL_GUARDED_BY(mutex) = nullptr;
   // The process that called cuInit first; 0: none has.
   std::atomic<pid_t> process{0};
@@ -71,7 +71,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
                      "TANDEM_CUDA=auto");
   }
   Loaded& loaded = TheLoaded();
-  absl::MutexLock lock(&loaded.mutex);
+  MutexLock lock(&loaded.mutex);
   if (loaded.driver != nullptr) return loaded.driver;
   CudaDriver driver;
   TANDEM_RETURN_IF_ERROR(driver.Open());

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
 
@@ -27,7 +27,7 @@ struct Pins {
     int users = 0;
     bool is_ours = false;  // else the caller's program has registered it
   };
-  absl::Mutex mutex;
+  Mutex mutex;
   std::map<const RegionMapping*, Pin> all ABSL_GUARDED_BY(mutex);
 };
 Pins& ThePins() {
@@ -38,7 +38,7 @@ Pins& ThePins() {
 void Unpin(const PrimaryContext& context, const RegionMapping& mapping) {
   if (CudaBelongsToParent()) return;
   Pins& pins = ThePins();
-  absl::MutexLock lock(&pins.mutex);
+  MutexLock lock(&pins.mutex);
   const auto pin = pins.all.find(&mapping);
   if (--pin->second.users != 0) return;
   const CurrentContext current(context);
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<const void>> Pin(
   const CurrentContext current(*context);
   TANDEM_RETURN_IF_ERROR(current.status());
   Pins& pins = ThePins();
-  absl::MutexLock lock(&pins.mutex);
+  MutexLock lock(&pins.mutex);
   const auto [pin, is_new] = pins.all.try_emplace(mapping.get());
   if (is_new) {
     const CudaResult result = context->cuda().MemHostRegister(
@@ -169,7 +169,7 @@ absl::StatusOr<uint64_t> RegionCopies::Begin() {
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
   const CudaFunctions& cuda = context_->cuda();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const uint64_t copy = begun_ + 1;
   Buffer& buffer = buffers_[copy % kBuffers];
   for (const CudaStream reader : std::exchange(buffer.readers, {})) {
@@ -209,7 +209,7 @@ absl::Status RegionCopies::WaitOn(uint64_t copy,
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (copy + kBuffers <= begun_) {
     return MakeError(
         ErrorCode::kInvalidArgument,
@@ -232,7 +232,7 @@ absl::Status RegionCopies::AwaitRead() {
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (begun_ == 0) return absl::OkStatus();
   return Check(
       context_->cuda().EventSynchronize(buffers_[begun_ % kBuffers].copied),

@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace tandem {
 namespace {
@@ -20,7 +20,7 @@ constexpr size_t kMostWarnings = 256;
 thread_local bool muted = false;
 
 struct Warnings {
-  absl::Mutex mutex;
+  Mutex mutex;
   std::function<void(absl::string_view)> warn ABSL_GUARDED_BY(mutex);
   std::set<std::string> seen ABSL_GUARDED_BY(mutex);
 };
@@ -41,7 +41,7 @@ void Handle(const mjLogMessage* message) {
 
 void WarnOnce(absl::string_view text) {
   Warnings& warnings = TheWarnings();
-  absl::MutexLock lock(&warnings.mutex);
+  MutexLock lock(&warnings.mutex);
   if (!warnings.warn || warnings.seen.size() >= kMostWarnings) return;
   std::string kind(text);
   std::erase_if(kind, [](unsigned char c) { return absl::ascii_isdigit(c); });
@@ -52,7 +52,7 @@ void WarnOnce(absl::string_view text) {
 void InstallMujocoLog(std::function<void(absl::string_view)> warn) {
   {
     Warnings& warnings = TheWarnings();
-    absl::MutexLock lock(&warnings.mutex);
+    MutexLock lock(&warnings.mutex);
     warnings.warn = std::move(warn);
     warnings.seen.clear();
   }

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/image_encoder.h"
@@ -103,7 +103,7 @@ ImageRequest MujocoCameras::Sized(ImageRequest request) const {
 absl::StatusOr<std::shared_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   std::unique_ptr<SceneSnapshot> snapshot;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (!spare_.empty()) {
       snapshot = std::move(spare_.back());
       spare_.pop_back();
@@ -115,7 +115,7 @@ absl::StatusOr<std::shared_ptr<SceneSnapshot>> MujocoCameras::SpareSnapshot() {
   }
   return std::shared_ptr<SceneSnapshot>(snapshot.release(),
                                         [this](SceneSnapshot* used) {
-                                          absl::MutexLock lock(&mutex_);
+                                          MutexLock lock(&mutex_);
                                           spare_.emplace_back(used);
                                         });
 }

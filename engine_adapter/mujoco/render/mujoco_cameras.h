@@ -23,7 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "engine_adapter/debug_canvas.h"
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/image.h"
@@ -84,7 +84,7 @@ class MujocoCameras final : public CameraPort {
   std::vector<rpc::CameraInfoT> cameras_;
   std::vector<std::string> viewports_;
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<std::unique_ptr<SceneSnapshot>> spare_ ABSL_GUARDED_BY(mutex_);
 
   // Used by the render thread only: planes of the model's size, and endless.
