@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/await.h"
 #include "base/error.h"
 #include "base/os/fork_guard.h"
 #include "flatbuffers/flatbuffers.h"
@@ -256,7 +255,7 @@ void RpcClient::Core::End() {
   Lock lock(mutex_);
   if (lost_ == ErrorCode::kOk) lost_ = ErrorCode::kClientClosed;
   arrived_.notify_all();
-  tandem::Await(arrived_, lock, [&] { return waiting_ == 0; });
+  while (waiting_ != 0) arrived_.wait_for(lock, std::chrono::hours(1));
 }
 
 // Blocks until `ready()`, which is called under the lock.
