@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _SCRIPT = Path(__file__).with_name("command_a_run.py")
 
@@ -34,7 +33,3 @@ def test_ctrl_c_ends_the_example(tmp_path: Path) -> None:
     script.send_signal(signal.SIGINT)
     _, err = script.communicate()
     assert script.returncode == 1 and err.strip() == "interrupted"
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _FOLDER = Path(__file__).parent
 
@@ -32,7 +31,3 @@ def test_a_missing_policy_is_refused(tmp_path: Path) -> None:
     evaluation = start_python(_FOLDER / "evaluate_policy.py", *flags)
     _, err = evaluation.communicate()
     assert evaluation.returncode == 2 and "none.npy" in err
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

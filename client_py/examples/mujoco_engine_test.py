@@ -21,7 +21,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.python_engines import serving
-from tools.testing import pytest_main
 
 _PROGRAM = Path(__file__).with_name("mujoco_engine.py")
 _SUITE = Path("engine_adapter/conformance/suite")
@@ -65,7 +64,3 @@ def test_steps_are_gymnasiums() -> None:
                 np.testing.assert_allclose(obs[index], wanted, rtol=1e-5, atol=1e-5)
                 np.testing.assert_allclose(rewards[index], float(reward), rtol=1e-5, atol=1e-5)
                 np.testing.assert_allclose(infos["x_velocity"][index], info["x_velocity"], rtol=1e-5, atol=1e-6)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -17,7 +17,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
-from tools.testing import pytest_main
 
 _PROGRAM = Path(__file__).with_name("pendulum_engine.py")
 _SUITE = Path("engine_adapter/conformance/suite")
@@ -75,7 +74,3 @@ def test_shows_its_rod_and_its_joints() -> None:
         image = client.camera.frame("camera", width=100, height=80).pixels
         assert image.shape == (80, 100, 3)
         assert (image[40, 50] == (204, 77, 77)).all() and (image == 255).any()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _SCRIPT = Path(__file__).with_name("train_ars.py")
 
@@ -50,7 +49,3 @@ def test_invalid_number_of_environments_is_refused() -> None:
     script = start_python(_SCRIPT, "--num_envs=3")
     _, err = script.communicate()
     assert script.returncode == 2 and "even" in err
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -10,7 +10,6 @@ from typing import Any
 from tandem.telemetry import RunStatus, TrainerClient
 from tandem.testing.daemons import run_config, running_daemon
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _SCRIPT = Path(__file__).with_name("train_with_telemetry.py")
 
@@ -73,7 +72,3 @@ def test_daemon_keeps_the_printed_events(tmp_path: Path) -> None:
     assert [(each.episode_index, each.step_index, each.action, each.observation) for each in steps] == [
         (event["episode"], event["step_index"], event["action"], event["observation"]) for event in printed
     ]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -14,7 +14,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
-from tools.testing import pytest_main
 
 # The fixtures `engine` and `client`.
 pytest_plugins = ["tandem.testing.half_cheetah"]
@@ -106,7 +105,3 @@ def test_attach_refusals() -> None:
         tandem.Attendant(engine.name)
     with pytest.raises(tandem.InvalidArgument, match="label: expected at most 55 bytes, found 60"):
         tandem.Attendant(unique_name(), label="ä" * 30)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

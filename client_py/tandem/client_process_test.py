@@ -24,7 +24,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
-from tools.testing import pytest_main
 
 
 @pytest.fixture
@@ -369,7 +368,3 @@ def test_a_subinterpreter_is_refused_by_an_import_error() -> None:
     assert "ImportError" in first and "main interpreter" in first, first
     assert len(others) == 2
     assert all("ImportError" in other for other in others), others
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -33,7 +33,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
-from tools.testing import pytest_main
 
 _ARRAYS = {
     "obs": ((2, 17), np.float32),
@@ -425,7 +424,3 @@ def test_ten_thousand_steps_allocate_nothing_that_stays(client: tandem.SharedMem
     tracemalloc.stop()
     assert grown < 1024
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kib < 1024
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -8,7 +8,6 @@ import pytest
 
 import tandem
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 _PACKAGE = Path(tandem.__file__).parent
 _MODULES = [
@@ -23,7 +22,3 @@ def test_examples_work_as_shown(module: str) -> None:
     """Each module with `>>>` has at least one example, and none fails."""
     results = doctest.testmod(importlib.import_module(module))
     assert results.failed == 0 and results.attempted > 0
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

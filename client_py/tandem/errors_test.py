@@ -9,7 +9,6 @@ import pytest
 
 import tandem
 from tandem import _native, errors
-from tools.testing import pytest_main
 
 _ROWS = [row for row in _native.ERROR_TABLE if row[3] is not None]
 
@@ -108,7 +107,3 @@ def test_no_code_recognises_an_error_by_its_text() -> None:
     for path in [*package.rglob("*.py"), *package.parent.glob("tandemctl/*.py")]:
         if not path.name.endswith("_test.py"):
             assert _texts_that_are_read(ast.parse(path.read_text("utf-8"))) == [], path
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -11,7 +11,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     watchdog,
 )
-from tools.testing import pytest_main
 
 _FIELDS = {
     ("obs", "/image"): ((2, 2, 3), "uint8"),
@@ -81,7 +80,3 @@ def test_a_region_of_float32_rows_has_no_fields() -> None:
     """The table exists only for engines with fields."""
     with launch_trivial() as engine, tandem.SharedMemoryClient(engine.name) as client:
         assert client.fields == {}
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

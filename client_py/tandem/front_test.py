@@ -9,7 +9,6 @@ import pytest
 
 import tandem
 from tandem.environments import client_vector
-from tools.testing import pytest_main
 
 _SCREEN = (120, 50)  # columns, lines
 _ERRORS = {
@@ -107,7 +106,3 @@ def test_make_vec_has_at_most_12_parameters() -> None:
     """A task's own options come beside them; what else there is belongs into a group."""
     kinds = [parameter.kind for parameter in inspect.signature(tandem.make_vec).parameters.values()]
     assert len(kinds) - kinds.count(inspect.Parameter.VAR_KEYWORD) <= 12
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tandem import _engine, _native
-from tools.testing import pytest_main
 
 _STUBS = {
     module: ast.parse(Path(__file__).with_name(f"{module.__name__.rpartition('.')[2]}.pyi").read_text("utf-8"))
@@ -51,7 +50,3 @@ def test_class_is_as_declared(node: ast.ClassDef) -> None:
         assert isinstance(method, ast.FunctionDef)
         is_property = any(isinstance(mark, ast.Name) and mark.id == "property" for mark in method.decorator_list)
         assert isinstance(inspect.getattr_static(native, method.name), property) == is_property
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

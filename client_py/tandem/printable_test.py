@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tandem.printable import printable, printable_lines
-from tools.testing import pytest_main
 
 _SAMPLES = json.loads(Path("base/testdata/printable.json").read_text("utf-8"))
 
@@ -29,7 +28,3 @@ def test_lines_stay_in_texts_of_lines() -> None:
 def test_surrogates_that_are_no_bytes_are_spelled() -> None:
     """A surrogate that stands for no byte, such as one from JSON, is escaped as UTF-8."""
     assert printable("\ud83d!") == "\\xed\\xa0\\xbd!"
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

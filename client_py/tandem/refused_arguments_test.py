@@ -15,7 +15,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
-from tools.testing import pytest_main
 
 
 @pytest.fixture(name="client")
@@ -83,7 +82,3 @@ def test_the_name_of_a_run_is_escaped() -> None:
     with pytest.raises(tandem.NotReady) as caught:
         tandem.FastLaneReader.attach("no\x1b[31m\u202e run")
     assert "no\\x1b[31m\\xe2\\x80\\xae run" in str(caught.value)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -6,7 +6,6 @@ import pytest
 
 import tandem
 from tandem.sharding import Shard, shard_of_process
-from tools.testing import pytest_main
 
 
 def _torchrun(rank: int, size: int, local_rank: int, local_size: int) -> dict[str, str]:
@@ -48,7 +47,3 @@ def test_invalid_variables_are_refused(environ: dict[str, str]) -> None:
         shard_of_process(8, environ=environ)
     with pytest.raises(tandem.InvalidArgument, match="num_envs"):
         shard_of_process(3, environ=_torchrun(0, 4, 0, 4))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

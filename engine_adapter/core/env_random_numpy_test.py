@@ -8,8 +8,6 @@ import numpy.typing as npt
 import pytest
 from gymnasium.utils import seeding
 
-from tools.testing import pytest_main
-
 _DRAWS = Path("engine_adapter/core/env_random_draws")
 _TAIL_START = 3.6541528853610088
 _EDGE_SEEDS = [0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1]
@@ -57,7 +55,3 @@ def test_mixed_draws_with_many_seeds_equal_numpys() -> None:
         generator, _ = seeding.np_random(seed)
         expected = np.array([[*generator.uniform(-0.1, 0.1, 9), *generator.standard_normal(9)] for _ in range(100)])
         _assert_same_bits(_ours(seed, low=-0.1, high=0.1, rounds=100, uniforms=9, normals=9), expected)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

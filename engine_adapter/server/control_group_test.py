@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tools.testing import pytest_main
-
 _SERVER = Path("engine_adapter/server/server")
 _GROUPS = Path("/sys/fs/cgroup")
 _MIB = 1 << 20
@@ -124,7 +122,3 @@ def test_no_number_of_environments_gets_the_server_killed(limited_group: Path, t
             assert str(limited_group) in line
             refused += 1
     assert served and refused
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tools.testing import pytest_main
-
 _SERVER = Path("engine_adapter/server/server")
 _PENDULUM = Path("engine_adapter/mujoco/testdata/pendulum.xml")
 _CHEETAH = ("--task=HalfCheetah-v5",)
@@ -260,7 +258,3 @@ def test_process_1_exits_on_sigterm() -> None:
         pytest.skip("this machine forbids user namespaces")
     with _serving("--task=CartPole-v1", launcher=launcher):
         pass
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -4,8 +4,6 @@ import pytest
 import schema.protos.slow_lane_pb2 as slow_lane
 from google.protobuf import descriptor_pb2
 
-from tools.testing import pytest_main
-
 # A field that was in any version of Tandem must stay in this list.
 _FIELDS = {
     "StreamEventsRequest": [
@@ -73,7 +71,3 @@ def test_call_stays() -> None:
     assert slow_lane.DESCRIPTOR.package == "tandem.slow_lane.v1"
     assert (call.input_type, call.client_streaming) == (".tandem.slow_lane.v1.StreamEventsRequest", False)
     assert (call.output_type, call.server_streaming) == (".tandem.slow_lane.v1.EventBatch", True)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -13,8 +13,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tools.testing import pytest_main
-
 _CHECK_EVENTS = Path("slow_lane/proxy/check_events")
 _SAMPLES = Path("slow_lane/proxy/event_samples.txt")
 _FUZZ_CORPUS = Path("slow_lane/proxy/event_line_corpus")
@@ -244,7 +242,3 @@ def test_parser_and_schemas_require_the_same_fields(kind: str) -> None:
     lines = [json.dumps({name: valid[name] for name in valid if name != missing}).encode() for missing in valid]
     assert not _differences(lines)
     assert {verdict(line) for line in lines} == {"malformed"}
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -8,7 +8,6 @@ import pytest
 
 from slow_lane.testing.daemon_fixture import EXEC, TERM, Lane, lane_fixture  # noqa: F401, a fixture
 from tandem.testing.daemons import wait_until
-from tools.testing import pytest_main
 
 _SECS = 600
 
@@ -49,7 +48,3 @@ def test_backlog_of_a_gibibyte(lane: Lane, observation_bytes: int) -> None:
         "SELECT count(*), max(step_index), min(step_index) FROM steps WHERE run_id = ?", run_id
     )
     assert (rows, first, last) == (count + 1, 0, count)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -29,7 +29,6 @@ from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     watchdog,
 )
 from tandem.testing.daemons import DEADLINE_SECS, is_alive, wait_until
-from tools.testing import pytest_main
 
 CTL = (sys.executable, "-m", "tandemctl")
 MAX_MESSAGE_BYTES = 64 << 20
@@ -247,7 +246,3 @@ def test_unreadable_table_is_reported(lane: Lane) -> None:
         )
         assert done.returncode == 1, (words, done)
         assert "positions" in done.stderr, (words, done)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

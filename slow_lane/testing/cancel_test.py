@@ -21,7 +21,6 @@ from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     watchdog,
 )
 from tandem.testing.daemons import DEADLINE_SECS, await_stopped, is_alive, run_config, wait_until
-from tools.testing import pytest_main
 
 _HOSTILE = Path("slow_lane/runs/hostile_worker")
 
@@ -270,7 +269,3 @@ def test_run_whose_folder_is_removed_is_ended(lane: Lane, kills_proxy: bool) -> 
     if kills_proxy:
         os.kill(lane.wait_for_proxy(run_id), signal.SIGKILL)
     _assert_cancels(lane, run_id)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

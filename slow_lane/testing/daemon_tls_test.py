@@ -20,7 +20,6 @@ from tandem.telemetry.tls_files import TLS_VARIABLES
 from tandem.testing.certificates import expire, make_certificate, postpone
 from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, run_config, running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _CTL = (sys.executable, "-m", "tandemctl")
 _STEP = '{"event_type": "step", "episode": 0, "step_index": 0, "reward": 1}'
@@ -229,7 +228,3 @@ def test_a_clients_wrong_files_are_named(folder: Path, monkeypatch: pytest.Monke
         TrainerClient("h:1")
     with contextlib.closing(TrainerClient("unix:x")):
         pass  # needs no files
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

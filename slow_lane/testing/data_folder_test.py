@@ -18,7 +18,6 @@ from slow_lane.testing.daemon_fixture import (
     watchdog,  # noqa: F401, a fixture
 )
 from tandem.testing.daemons import DAEMON, DEADLINE_SECS, Daemon, running_daemon
-from tools.testing import pytest_main
 
 
 def complaint(folder: Path | str, *flags: str, command: tuple[str, ...] = (str(DAEMON),)) -> str:
@@ -216,7 +215,3 @@ def test_second_daemon_leaves_the_folder_to_the_first(lane: Lane) -> None:
     assert sorted(path.name for path in lane.data_dir.iterdir()) == before
     lane.open("end")
     assert lane.healthy()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -24,7 +24,6 @@ from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     watchdog,
 )
 from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, wait_until
-from tools.testing import pytest_main
 
 
 def test_01_cancel_ends_the_process(lane: Lane) -> None:
@@ -270,7 +269,3 @@ def test_11_history_of_a_run_is_complete(lane: Lane) -> None:
         steps = lane.steps(run_id)
         assert [step.step_index for step in steps] == list(range(1, 2001))
         assert [step.seq_id for step in steps] == list(range(1, 2001))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

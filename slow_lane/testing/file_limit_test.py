@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import DAEMON, Daemon, run_config, wait_until
-from tools.testing import pytest_main
 
 _EVENTS, _EVENT_BYTES = 20, 200_000
 
@@ -36,7 +35,3 @@ def test_a_daemon_at_the_limit_of_file_sizes_is_unhealthy_and_loses_nothing(tmp_
         assert dict(rows) == dict.fromkeys(runs, _EVENTS // 4)
     finally:
         assert daemon.stop() == 0
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

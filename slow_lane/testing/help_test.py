@@ -3,8 +3,6 @@
 import subprocess
 from pathlib import Path
 
-from tools.testing import pytest_main
-
 
 def test_the_page_has_the_flags_of_help() -> None:
     """After a change of a flag, the page gets the new output of `tandem-daemon --help`."""
@@ -13,7 +11,3 @@ def test_the_page_has_the_flags_of_help() -> None:
     ).stdout
     flags = shown[shown.index("Flags:\n") :]
     assert f"```text\n{flags}```" in Path("slow_lane/docs/slow_lane.md").read_text(encoding="utf-8"), flags
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -32,7 +32,6 @@ from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     watchdog,
 )
 from tandem.testing.daemons import DEADLINE_SECS, run_config, wait_until
-from tools.testing import pytest_main
 
 # A `put` that retries after a failed write, so that a full disk loses no line. A line may be written in
 # several parts.
@@ -498,7 +497,3 @@ open(sys.argv[2], "w").write(str(n))
         lane.open("end")
         lane.wait_for(first, TERM)
         assert lane.step_indices(first) == list(range(1, int((lane.scratch / "printed").read_text("utf-8")) + 1))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from slow_lane.testing.printed_lines import check_table
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import Daemon, await_worker, is_alive, proxies_of, run_config, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _SEEDS = int(os.environ.get("SEEDS", "3"))
 _STEPS = int(os.environ.get("STEPS", "30000"))
@@ -139,7 +138,3 @@ def test_a_proxy_without_daemon_and_folder_ends_with_its_worker(tmp_path: Path) 
         for pid in (worker, proxy):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 from tandem.testing.daemons import DAEMON, running_daemon
-from tools.testing import pytest_main
 
 _MAKE_OLD_TABLE = Path(__file__).parents[2] / "slow_lane/store/make_old_table"
 _STEPS = 1_000_000
@@ -53,7 +52,3 @@ def test_sigterm_undoes_a_migration_and_the_next_daemon_does_it_again(tmp_path: 
     assert before[0] == 1 and _table_summary(data_dir) == before
     with running_daemon(data_dir):
         assert _table_summary(data_dir) == (3, before[1])
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

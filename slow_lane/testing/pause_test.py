@@ -23,7 +23,6 @@ from slow_lane.testing.daemon_fixture import (  # noqa: F401, two are fixtures
     watchdog,
 )
 from tandem.testing.daemons import DEADLINE_SECS, await_stopped, process_state, wait_until
-from tools.testing import pytest_main
 
 
 class _Ear:
@@ -187,7 +186,3 @@ def test_a_daemon_stops_while_it_waits_for_an_answer(lane: Lane) -> None:
     assert lane.record(run_id).status == EXEC
     _control(lane, run_id, pause=True).result(DEADLINE_SECS)
     await_stopped(pid)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -23,7 +23,6 @@ from slow_lane.testing.publish_pattern import pattern
 from slow_lane.testing.remote_runs import Remote
 from tandem.testing.daemons import DEADLINE_SECS, wait_until
 from tests.ray.hosts import TwoHosts, can_make_hosts
-from tools.testing import pytest_main
 
 _PUBLISH = str(Path(__file__).with_name("publish_pattern.py").absolute())
 _MOST_ERROR = 12  # of a value, after JPEG
@@ -322,7 +321,3 @@ def test_another_writer_of_the_name_stays(sender: Sender) -> None:
         with contextlib.closing(_attach(sender.run_id)) as reader:
             assert reader.width == 4
     sender.send({"jpeg": _jpeg(pattern(1))})
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -15,7 +15,6 @@ from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.ray.hosts import can_make_hosts
 from tests.web.page_fixture import running_view, wait_for
 from tests.web.socket_client import SocketClient, cookie_of
-from tools.testing import pytest_main
 
 _PUBLISH = str(Path(__file__).with_name("publish_pattern.py").absolute())
 _MOST_ERROR = 8.0  # of a value on average, after JPEG twice: by the other machine and by tandem-view
@@ -63,7 +62,3 @@ def test_a_relayed_run_is_shown_like_any_other(tmp_path: Path) -> None:
         node.terminate()
         remote.await_end(run_id)
         wait_for(lambda: numbers().get("state") == "fastlane-unavailable", "a view without frames")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

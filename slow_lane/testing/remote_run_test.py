@@ -16,7 +16,6 @@ from tandem.telemetry import RunStatus, WrongState
 from tandem.testing.daemons import DEADLINE_SECS, is_alive, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.ray.hosts import TwoHosts, can_make_hosts
-from tools.testing import pytest_main
 
 _CUT_SECS = float(os.environ.get("TANDEM_CUT_SECS", "4"))
 _PRINT_STEPS = str(Path(__file__).with_name("print_steps.py").absolute())
@@ -130,7 +129,3 @@ def test_a_cut_cable_loses_no_event(tmp_path: Path) -> None:
         assert node.wait(DEADLINE_SECS) == 0
         printed = check_table(remote.daemon.data_dir, run_id, output)
         assert len(printed.steps) == steps
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -31,7 +31,6 @@ from schema.protos import trainer_pb2 as trainer
 from schema.protos import trainer_pb2_grpc as trainer_grpc
 from slow_lane.testing.printed_lines import check_table
 from tandem.testing.daemons import Daemon, proxies_of, run_config, wait_until
-from tools.testing import pytest_main
 
 _SECONDS = float(os.environ.get("SECONDS", "12"))
 _SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(1 << 32))))
@@ -416,7 +415,3 @@ def test_each_run_ends_with_all_events_despite_kills(tmp_path: Path) -> None:
         print("killed at the end:", soak.clear())
         with contextlib.suppress(Exception):
             soak.join()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

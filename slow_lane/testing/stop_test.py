@@ -14,7 +14,6 @@ from pathlib import Path
 
 from slow_lane.testing.daemon_fixture import RDY, TERM, Lane, lane_fixture  # noqa: F401, a fixture
 from tandem.testing.daemons import wait_until
-from tools.testing import pytest_main
 
 _STOP_SECS = 5.0  # slow_lane/docs/slow_lane.md promises it
 _RUNS = 4
@@ -108,7 +107,3 @@ def test_daemon_stops_although_clients_do_not_read(lane: Lane) -> None:
             watcher.kill()
             watcher.wait()
     assert seconds < _STOP_SECS
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -42,7 +42,6 @@ from tandem.testing.daemons import (
     run_config,
     wait_until,
 )
-from tools.testing import pytest_main
 
 
 @pytest.fixture(name="one_gpu")
@@ -502,7 +501,3 @@ def test_the_daemon_raises_its_own_descriptor_limit_but_not_the_workers() -> Non
         lane.wait_for(run_id, TERM)
         assert (lane.scratch / "limit").read_text("utf-8") == str((512, hard))
         assert resource.prlimit(lane.pid, resource.RLIMIT_NOFILE) == (hard, hard)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

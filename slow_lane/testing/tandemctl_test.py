@@ -23,7 +23,6 @@ from slow_lane.testing.tandemctl_fixture import (  # noqa: F401, one is a fixtur
     daemon_fixture,
 )
 from tandem.testing.daemons import await_stopped
-from tools.testing import pytest_main
 
 
 def test_a_run_from_its_submission_to_its_deletion(daemon: CtlDaemon) -> None:
@@ -301,7 +300,3 @@ def test_under_bazel_run_paths_are_relative_to_the_callers_folder(daemon: CtlDae
         run_id = done.stdout.strip()
         daemon.ctl("watch", run_id)
         assert daemon.ctl("logs", run_id, "--stderr") == str(expected)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -23,7 +23,6 @@ from slow_lane.testing.tandemctl_fixture import (  # noqa: F401, one is a fixtur
 )
 from tandem.testing.daemons import wait_until
 from tandem.testing.terminals import ENTER, LEAVE, Terminal, on_a_terminal
-from tools.testing import pytest_main
 
 
 def test_watch_sees_the_end_of_a_run_that_is_not_kept(tmp_path: Path) -> None:
@@ -223,7 +222,3 @@ def test_closed_pipe_ends_it_without_a_message(daemon: CtlDaemon) -> None:
         os.close(writing)
         assert done.returncode == (DONE if words[0] == "watch" else -signal.SIGPIPE)
         assert done.stderr == ""
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

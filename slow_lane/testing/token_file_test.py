@@ -9,7 +9,6 @@ import pytest
 
 import tandem
 from tandem.telemetry.token_file import read_token
-from tools.testing import pytest_main
 
 _SAMPLES = json.loads(Path("program/testdata/tokens.json").read_text("utf-8"))
 
@@ -49,7 +48,3 @@ def test_paths_other_than_files_are_refused_at_once(tmp_path: Path) -> None:
             read_token(path)
     with pytest.raises(tandem.InvalidArgument, match="No such file"):
         read_token(tmp_path / "none")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

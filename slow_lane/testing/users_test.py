@@ -32,7 +32,6 @@ from slow_lane.testing.daemon_fixture import (
 )
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import DAEMON, DEADLINE_SECS, await_stopped, run_config, running_daemon, wait_until
-from tools.testing import pytest_main
 
 CTL = (sys.executable, "-m", "tandemctl")
 WITHOUT_OWNERS = Path("slow_lane/testing/without_socket_owners.py").absolute()
@@ -453,7 +452,3 @@ def test_port_in_use_at_one_address_of_a_name_is_refused(tmp_path: Path) -> None
         port = other.getsockname()[1]
         code, text = ctl(DAEMON, f"--data_dir={tmp_path}/data", f"--listen=localhost:{port}")
     assert code == 1 and "Address already in use" in text, text
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -17,7 +17,6 @@ import pytest
 from tests.benchmark import benchmark
 from tests.benchmark.harness import Measurement, Plan
 from tests.benchmark.rows import Case, Figures, Row, RowUnavailable, Suite, Turn, turns
-from tools.testing import pytest_main
 
 TINY = ["--quick", "--rounds=1", "--seconds=0.02", "--no_peers"]
 
@@ -232,7 +231,3 @@ def test_an_interrupt_ends_all_processes(number: signal.Signals) -> None:
         assert run.returncode == 130
         assert errors.endswith("tandem: interrupted\n") and "Traceback" not in errors
     wait_until_no_more_leftovers(before)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

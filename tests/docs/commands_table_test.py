@@ -3,13 +3,8 @@
 from pathlib import Path
 
 from tandem.services.__main__ import table
-from tools.testing import pytest_main
 
 
 def test_the_page_has_the_methods_of_the_services() -> None:
     """Next, if it fails: put the output of `tools/python -m tandem.services` into the page."""
     assert table() in Path("docs/commands.md").read_text("utf-8")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from tandem.telemetry import RunStatus, TrainerClient
 from tandem.testing.daemons import is_alive, running_daemon
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
 from tests.frames.frame_watcher import FrameWatcher
-from tools.testing import pytest_main
 
 _PROGRAM = Path("tools/run_both_lanes.py")
 _ENVS = 8
@@ -164,7 +163,3 @@ def test_failed_run_is_reported(data_dir: Path) -> None:
     lanes = _Lanes(data_dir, "--task=NoSuchTask-v0")
     _, error = lanes.process.communicate()
     assert lanes.process.returncode == 1 and "NoSuchTask-v0" in error
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -16,7 +16,6 @@ import pytest
 
 import tandem
 from tandem.testing.terminals import ENTER, LEAVE, on_a_terminal
-from tools.testing import pytest_main
 
 INSPECT = Path("viz/inspect/inspect")
 SERVER = Path("engine_adapter/reference/server")
@@ -245,7 +244,3 @@ def test_watching_restores_the_terminal(engine: tandem.EngineProcess) -> None:
         assert terminal.read().endswith(LEAVE)
         assert terminal.process.wait() == FINE
         assert termios.tcgetattr(terminal.programs_side) == before
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -11,8 +11,6 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from tools.testing import pytest_main
-
 _SECONDS = 120  # the watchdog's limit for a cell
 
 _MAKE = """
@@ -92,7 +90,3 @@ def test_an_interrupted_cell_leaves_engine_and_environments_usable(manager: Kern
     assert notebook.run("envs.close()") == ("", "")
     assert not Path("/dev/shm", made.split()[1]).exists()
     notebook.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
-from tools.testing import pytest_main
 
 # Gymnasium rounds corners down to whole pixels, and antialiases only some edges.
 _NEAR = 2  # pixels
@@ -78,7 +77,3 @@ def test_a_camera_is_refused() -> None:
     """These tasks have no cameras."""
     with pytest.raises(tandem.InvalidArgument, match="no cameras"):
         tandem.launch_engine("CartPole-v1", images=tandem.ImageOptions((8, 8), camera="track"))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

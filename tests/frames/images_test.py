@@ -15,7 +15,6 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
-from tools.testing import pytest_main
 
 # Tasks whose Gymnasium camera has a given target point, has none, or tracks a body. pictures_test has all tasks.
 _TASKS = ("HalfCheetah-v5", "Hopper-v5", "Reacher-v5")
@@ -247,7 +246,3 @@ def test_a_machine_without_renderer_reports_what_is_missing(tmp_path: Path, monk
     monkeypatch.setenv("__EGL_VENDOR_LIBRARY_DIRS", str(tmp_path))
     with pytest.raises(tandem.Unsupported, match=r"images: .*libegl1.*libgl1-mesa-dri"):
         tandem.launch_engine("Hopper-v5", images=(16, 16))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

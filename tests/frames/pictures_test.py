@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.testing.engines import stop
-from tools.testing import pytest_main
 
 # Rendering on a busy machine without a graphics card takes seconds.
 _PATIENT = tandem.EngineOptions(timeout=120)
@@ -317,7 +316,3 @@ def test_a_machine_without_renderer_reports_what_is_missing(
             envs.step(np.zeros((1, 3), np.float32))
         assert engine.log_tail().count("libgl1-mesa-dri") == 1
         envs.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -18,7 +18,6 @@ import rerun_bindings  # noqa: F401, the real package
 
 import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 
 def _program(*words: str) -> "subprocess.Popen[str]":
@@ -87,7 +86,3 @@ def test_a_missing_run_and_a_folder_as_file_are_refused(tmp_path: Path) -> None:
         program = _program(name, f"--save={tmp_path}")
         _, errors = program.communicate()
         assert program.returncode == 1 and str(tmp_path) in errors
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 import tandem
 from tests.frames.frame_watcher import FrameWatcher
-from tools.testing import pytest_main
 
 _WATCHDOG_SECS = 60
 
@@ -203,7 +202,3 @@ def test_an_engine_terminated_while_its_trainer_is_killed_leaves_no_region() -> 
         select.select([engine], [], [], _WATCHDOG_SECS)
         os.close(engine)
         assert not Path("/dev/shm", name).exists(), milliseconds
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

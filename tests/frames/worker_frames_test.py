@@ -16,7 +16,6 @@ from gymnasium import spaces
 import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tests.frames.frame_watcher import FrameWatcher
-from tools.testing import pytest_main
 
 _WATCHDOG_SECS = 60
 _NUM_ENVS, _LENGTH = 6, 20
@@ -256,7 +255,3 @@ def test_each_shown_environment_must_draw() -> None:
         tandem.make_vec(make, num_workers=1, frames=(8, 6))
     with closing(tandem.make_vec(make, num_workers=1, frames=tandem.FrameOptions((8, 6), envs=[1, 3]))) as envs:
         envs.reset(seed=0)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

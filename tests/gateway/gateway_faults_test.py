@@ -29,7 +29,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
 )
 from tandem.testing.gateways import Gateway
 from tests.gateway.stubs import SECS, SERVICES, ZEROS, Stubs, attach_when_free, connected, engine, refused
-from tools.testing import pytest_main
 
 # Steps until its parent kills it.
 _ENDLESS_PROGRAM = """
@@ -318,7 +317,3 @@ def test_a_signal_ends_the_gateway_during_calls() -> None:
         assert gateway.stop(signal.SIGINT) == 0
         assert step.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
         os.kill(frozen.pid, signal.SIGCONT)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

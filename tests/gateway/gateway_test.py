@@ -26,7 +26,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
 )
 from tandem.testing.gateways import GATEWAY, Gateway
 from tests.gateway.stubs import SECS, SERVER, ZEROS, Stubs, attach_when_free, connected, engine, refused
-from tools.testing import pytest_main
 
 
 def test_a_program_resets_and_steps() -> None:
@@ -343,7 +342,3 @@ def test_wrong_command_lines_exit_with_code_2() -> None:
     ):
         ended = subprocess.run([GATEWAY, *flags], capture_output=True, text=True, timeout=SECS, check=False)
         assert ended.returncode == 2 and "expected" in ended.stderr, (flags, ended)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

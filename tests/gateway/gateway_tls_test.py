@@ -13,7 +13,6 @@ from tandem.testing.certificates import make_certificate
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.gateways import GATEWAY, Gateway
 from tests.gateway.stubs import SECS, ZEROS, Stubs, attach_when_free, connected, engine, refused
-from tools.testing import pytest_main
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +136,3 @@ def test_programs_by_a_link_local_address_free_the_engine(folder: Path) -> None:
         with grpc.secure_channel(gateway.address, credentials(folder, "client"), options) as channel:
             assert Stubs(channel).reset().success
         attach_when_free(name).close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

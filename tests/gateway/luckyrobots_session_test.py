@@ -10,7 +10,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.gateways import Gateway
-from tools.testing import pytest_main
 
 
 def test_a_session_connects_resets_and_steps() -> None:
@@ -31,7 +30,3 @@ def test_a_session_connects_resets_and_steps() -> None:
         with pytest.raises(Exception, match="expected 6 numbers"):
             session.step([0.0] * 12)
         session.close(stop_engine=False)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.gateways import Gateway
-from tools.testing import pytest_main
 
 _SERVER = "engine_adapter/server/server"
 
@@ -268,7 +267,3 @@ def test_the_protos_are_those_of_the_package() -> None:
                             assert other.enum_type.values_by_name[key].number == value.number
         assert len(seen) > 70
         assert refused == 21
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -14,7 +14,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.gateways import Gateway
-from tools.testing import pytest_main
 
 _STEPS = 200  # of an episode
 _ITERATIONS, _DIRECTIONS, _BEST = 25, 8, 4
@@ -62,7 +61,3 @@ def test_augmented_random_search_makes_the_cheetah_run() -> None:
         finally:
             env.close()
     assert max(means[-5:]) > at_first + 50, means
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

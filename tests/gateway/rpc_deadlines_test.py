@@ -10,7 +10,6 @@ import schema.protos.hazel.scene_pb2 as scene_pb2
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.gateways import Gateway, rpc_doors
 from tests.gateway.stubs import SERVICES, ZEROS, connected, engine
-from tools.testing import pytest_main
 
 _SECS = 1.0
 _FIRST_IMAGE_SECS = 30.0  # the engine loads its renderer
@@ -48,7 +47,3 @@ def test_each_rpc_answers_in_time() -> None:
                 answers = call(request, timeout=secs)
                 method.output_type._concrete_class.FromString(next(answers))
                 answers.cancel()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 import tandem
-from tools.testing import pytest_main
 
 SERVER = Path("engine_adapter/reference/server")
 FOREIGN_CLIENT = Path("tests/interop/foreign_client.py")
@@ -40,7 +39,3 @@ def test_foreign_and_own_clients_attach_one_after_the_other() -> None:
         check_own_client(engine.name)
         run_foreign_client(engine.name)
         check_own_client(engine.name)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

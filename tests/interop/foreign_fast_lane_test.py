@@ -14,7 +14,6 @@ import pytest
 import tandem
 from tests.interop import foreign_fast_lane
 from tests.interop.foreign_fast_lane import ForeignReader, ForeignWriter, segment_name
-from tools.testing import pytest_main
 
 PROGRAM = Path(foreign_fast_lane.__file__)
 _WATCHDOG_SECS = 60
@@ -131,7 +130,3 @@ def test_tandems_writer_replaces_mosaics_segment(run_id: str) -> None:
     foreign.pack_header(1, (0.0, 0.0, 0.0))
     foreign.memory.close()
     resource_tracker.unregister("/" + segment_name(run_id), "shared_memory")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

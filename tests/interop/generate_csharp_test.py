@@ -5,8 +5,6 @@ import re
 import subprocess
 from pathlib import Path
 
-from tools.testing import pytest_main
-
 COMMAND = "tools/generate_csharp"
 
 
@@ -56,7 +54,3 @@ def test_prints_usage(tmp_path: Path) -> None:
         result = run(*arguments)
         assert result.returncode == 2
         assert "--help" in result.stderr
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -16,8 +16,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tools.testing import pytest_main
-
 SERVER = Path("engine_adapter/server/server")
 NUM_ENVS, OBS_SIZE, ACT_SIZE, SEED = 2, 11, 3, 7
 DEADLINE_SECS = 60.0
@@ -97,7 +95,3 @@ def test_infos_of_whole_episodes_are_gymnasiums(region: SharedMemory) -> None:
                 ended += 1
                 check(begin, i, env.reset()[1], at_reset=True)
     assert ended > 0
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

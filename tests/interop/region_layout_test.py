@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tools.testing import pytest_main
-
 SERVER = Path("engine_adapter/reference/server")
 NUM_ENVS, OBS_SIZE, ACT_SIZE = 5, 7, 3
 DEADLINE_SECS = 60.0
@@ -124,7 +122,3 @@ def test_bytes_between_promised_fields_are_zero(region: SharedMemory) -> None:
     assert region.buf is not None
     named = {at for offset, form, _ in FIELDS for at in range(offset, offset + struct.calcsize(form))}
     assert [at for at in range(640) if at not in named and region.buf[at] != 0] == []
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

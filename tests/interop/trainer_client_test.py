@@ -22,7 +22,6 @@ from google.protobuf import descriptor_pb2
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import Daemon, Gate, run_config, running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _OPTIONS = [("grpc.max_receive_message_length", 64 << 20), ("grpc.use_local_subchannel_pool", 1)]
 
@@ -270,7 +269,3 @@ def test_own_client_lives_beside_a_generated_one(trainer: Any, daemon: Daemon) -
     with TrainerClient(daemon.address) as client:
         listed = trainer.ListRuns(table.List()).runs
         assert [run.run_id for run in client.runs()] == [record.run_id for record in listed]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

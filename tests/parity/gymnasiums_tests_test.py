@@ -18,7 +18,6 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector as wrappers
 
 import tandem
-from tools.testing import pytest_main
 
 
 def _sync(task: str, num_envs: int, mode: AutoresetMode = AutoresetMode.NEXT_STEP) -> gymnasium.vector.VectorEnv:
@@ -131,7 +130,3 @@ def test_human_rendering_accepts_the_environments() -> None:
     envs = tandem.make_vec("CartPole-v1", 3, render_mode="rgb_array")
     assert wrappers.HumanRendering(envs).render_mode == "human"
     envs.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

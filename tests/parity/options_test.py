@@ -13,7 +13,6 @@ from gymnasium.vector import AutoresetMode
 
 from tandem.environments.registration import TASKS
 from tests.parity.comparison import compare
-from tools.testing import pytest_main
 
 _ASSETS = Path(inspect.getfile(mujoco_env)).parent / "assets"
 _SEED = 4294967295  # the second environment's seed has more than 32 bits
@@ -190,7 +189,3 @@ def test_a_task_with_options_equals_gymnasiums(tmp_path: Path, task: str, option
         options = _with_own_model(options, _defaults(task)["xml_file"], tmp_path)
     counts = compare(task, AutoresetMode.SAME_STEP, _SEED, steps=150, max_episode_steps=60, **options)
     assert counts["terminated"] + counts["truncated"] > 0
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

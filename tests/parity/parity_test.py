@@ -5,7 +5,6 @@ from gymnasium.vector import AutoresetMode
 
 from tandem.environments.registration import TASKS
 from tests.parity.comparison import compare
-from tools.testing import pytest_main
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
@@ -16,7 +15,3 @@ def test_equals_gymnasiums_vector_environment(task: str, mode: AutoresetMode) ->
     counts = compare(task, mode, seed=0, steps=steps)
     assert counts["masked"] == steps // 97
     assert counts["terminated"] + counts["truncated"] > 0
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

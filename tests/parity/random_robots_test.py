@@ -9,7 +9,6 @@ import pytest
 
 import tandem
 from tests.parity.random_robots import copy_state, difference, random_controls, robots
-from tools.testing import pytest_main
 
 _MODELS = 300
 # A test case for this many models: the cases run on several cores.
@@ -104,7 +103,3 @@ def _assert_engine_steps_as_the_package(path: Path, seed: int, steps: int) -> No
             mujoco.mj_step(model, data)
             expected = np.concatenate((data.qpos, data.qvel)).astype(np.float32)
             assert np.array_equal(obs[0], expected), f"seed {seed}, step {step}"
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

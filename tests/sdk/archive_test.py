@@ -12,7 +12,6 @@ import pytest
 import tandem
 from tandem.testing.engines import unique_name
 from tests.sdk.commands import SUITE, run
-from tools.testing import pytest_main
 
 # The fixture `sdk`.
 pytest_plugins = ["tests.sdk.unpacked_archive"]
@@ -201,7 +200,3 @@ def test_wrong_flag_of_the_engine_is_named(by_cmake: Path, tmp_path: Path) -> No
     assert refused.returncode == 2 and "--ticks: expected a number" in refused.stderr, refused.stderr
     helped = _run(program, "--help")
     assert "Environments that count." in helped and "--truncate_after" in helped and "--num_envs" in helped
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -12,7 +12,6 @@ import pytest
 
 import tandem
 from tests.sdk.commands import SUITE, run
-from tools.testing import pytest_main
 
 # The fixture `sdk`.
 pytest_plugins = ["tests.sdk.unpacked_archive"]
@@ -169,7 +168,3 @@ def test_killed_engine_is_gone_for_a_client_in_csharp(counter: Path, environment
             os.kill(engine.pid, signal.SIGKILL)
             assert "PeerGone: " in client.communicate(timeout=60)[1]
             assert client.returncode == 1
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -15,7 +15,6 @@ import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import DEADLINE_SECS, View, pss_kib, running_view, wait_for
 from tests.web.socket_client import SocketClient, cookie_of
-from tools.testing import pytest_main
 
 _BROWSERS, _HANGING = 50, 10
 
@@ -157,7 +156,3 @@ def test_logs_an_action_on_one_line() -> None:
         wait_for(lambda: client.take() and "done" in client.texts, "an answer")
         (line,) = view.end().splitlines()
         assert "cancel x\\x0a2026" in line and "\\x1b[2J" in line
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -10,7 +10,6 @@ from pathlib import Path
 from tandem.testing.engines import unique_name, watchdog  # noqa: F401, one is a fixture
 from tests.web.page_fixture import Page, Trainer, pss_kib, running_view, wait_for
 from tests.web.socket_client import SocketClient, cookie_of
-from tools.testing import pytest_main
 
 _FROZEN_SECS = 75  # the server waits a minute for an answer
 
@@ -89,7 +88,3 @@ def test_a_frozen_browser_costs_nothing_and_shows_the_present_afterwards() -> No
         page.close()
         for run in (ending, going_on):
             run.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

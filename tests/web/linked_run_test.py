@@ -8,7 +8,6 @@ from tandem.telemetry import RunStatus, TrainerClient
 from tandem.testing.daemons import Gate, running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import Page, running_view, wait_for
-from tools.testing import pytest_main
 
 # Three batches of two episodes; each batch waits until the test lets it begin.
 _PROGRAM = """
@@ -67,7 +66,3 @@ def test_frames_open_by_themselves_and_the_evaluation_is_shown(tmp_path: Path) -
             assert [episode.steps for episode in episodes] == 6 * [20]
             assert list(client.steps(run_id)) == []
             assert [event.event for event in client.lifecycle(run_id)] == ["run_started", "run_completed"]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

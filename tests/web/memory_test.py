@@ -14,7 +14,6 @@ import tandem
 from tandem.testing.engines import unique_name
 from tests.web.page_fixture import pss_kib, running_view
 from tests.web.socket_client import SocketClient, cookie_of
-from tools.testing import pytest_main
 
 _SECS = 60 * float(os.environ.get("MINUTES", "70"))
 _WARM_UP_SECS = _SECS / 7  # ten minutes of seventy
@@ -75,7 +74,3 @@ def test_memory_stays_constant() -> None:
         for run in runs:
             run.close()
         client.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -22,7 +22,6 @@ from tests.web.browser_fixture import (  # noqa: F401, fixtures
 )
 from tests.web.page_fixture import Page, Trainer, View, running_view, wait_for
 from tests.web.tls_client import certificate_flags
-from tools.testing import pytest_main
 
 
 def test_pauses_steps_and_resumes_an_engine(page: Page, trainer: Trainer) -> None:
@@ -170,7 +169,3 @@ def test_pictures_and_actions_pass_through_https(trainer: Trainer, tmp_path: Pat
             assert "camera off: done" in view.end()
     finally:
         page.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

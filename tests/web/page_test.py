@@ -10,7 +10,6 @@ from tests.web.browser_fixture import (  # noqa: F401, fixtures
     wait_for_other_pixels,
 )
 from tests.web.page_fixture import Page, Trainer, View, wait_for
-from tools.testing import pytest_main
 
 
 def _fact(page: Page, name: str) -> str:
@@ -81,7 +80,3 @@ def test_shows_hostile_names_as_text(page: Page) -> None:
         assert not button.is_enabled()
         page.save("hostile-names")
     assert page.errors() == []
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -21,7 +21,6 @@ from tests.web.browser_fixture import (  # noqa: F401, fixtures
 )
 from tests.web.forwarded_socket import forwarded
 from tests.web.page_fixture import Page, Trainer, View, running_view, wait_for
-from tools.testing import pytest_main
 
 # Returns the texts whose contrast to their background is below WCAG AA's: 4.5, or 3 for large texts.
 _LOW_CONTRAST = """
@@ -255,7 +254,3 @@ def test_a_stopped_server_holds_no_training(page: Page, trainer: Trainer, view: 
         os.kill(view.process.pid, signal.SIGCONT)
     wait_for(lambda: page.step() > steps + 300, "an image of the present")
     assert page.errors() == []
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ import pytest
 from tandem.testing.daemons import process_state
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import DEADLINE_SECS, VIEW, View, pss_kib, running_view, wait_for
-from tools.testing import pytest_main
 
 
 @pytest.fixture
@@ -251,7 +250,3 @@ def test_refuses_addresses_that_others_reach(listen: str) -> None:
     assert done.returncode in (1, 2)
     assert "expected" in done.stderr
     assert "found" in done.stderr
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

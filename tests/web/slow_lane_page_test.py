@@ -11,7 +11,6 @@ import pytest
 from tandem.testing.daemons import Daemon, running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import Page, running_view, wait_for
-from tools.testing import pytest_main
 
 _EVENT = {"event_type": "step", "episode": 0, "step_index": 0, "reward": 1}
 _RUN: dict[str, Any] = {
@@ -194,7 +193,3 @@ def test_finds_a_daemon_that_was_killed_and_came_back(page: Page, daemon: Daemon
     wait_for(lambda: _state(page) == "EXEC", "the run again")
     _press(page, "Cancel")
     wait_for(lambda: _state(page) == "TERM", "a cancelled run")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -10,7 +10,6 @@ from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import running_view, wait_for
 from tests.web.socket_client import cookie_of
 from tests.web.tls_client import certificate_flags, get, trusting
-from tools.testing import pytest_main
 
 
 def test_ends_a_connection_that_sends_no_request() -> None:
@@ -77,7 +76,3 @@ def test_survives_thousands_of_handshakes_that_do_not_end(tmp_path: Path) -> Non
         finally:
             for connection in held:
                 connection.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

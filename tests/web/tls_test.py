@@ -12,7 +12,6 @@ from tandem.testing.certificates import NAME
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 from tests.web.page_fixture import VIEW, View, running_view
 from tests.web.tls_client import certificate_flags, get, trusting
-from tools.testing import pytest_main
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,3 @@ def test_refuses_other_addresses(flags: tuple[str, str], listen: str, expected: 
     program = subprocess.run([VIEW, f"--listen={listen}", *flags], capture_output=True, text=True, check=False)
     assert program.returncode == 1
     assert expected in program.stderr
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -21,7 +21,6 @@ from packaging.tags import cpython_tags
 
 import tandem
 from tests.wheel.clean_environment import CleanEnvironment, audited_platform, check_installed, tags
-from tools.testing import pytest_main
 
 # Package indexes and slow lines bear larger files, but users wait.
 _BYTES_AT_MOST = 40_000_000
@@ -217,7 +216,3 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
     assert not modes["tandem/client.py"] & stat.S_IXUSR
     assert wheel.stat().st_size < _BYTES_AT_MOST
     assert {path.split("/")[0] for path in modes} == {"tandem", "tandemctl", "tandem_shm.libs", info}
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

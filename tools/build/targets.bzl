@@ -107,10 +107,26 @@ def py_binary(name, srcs = None, **attributes):
     srcs = [name + ".py"] if srcs == None else srcs
     native.py_binary(name = name, srcs = srcs, **_marked(srcs, attributes))
 
-def py_test(name, srcs = None, deps = [], **attributes):
+def py_test(name, srcs = None, main = None, deps = [], **attributes):
+    """A test, run by pytest's main with the file of that name, or else with the only one.
+
+    Args:
+      name: Of the test.
+      srcs: The file and the programs beside it that it starts.
+      main: One of srcs that runs pytest itself.
+      deps: Of the sources.
+      **attributes: Of native.py_test.
+    """
+    srcs = [name + ".py"] if srcs == None else srcs
+    if not main:
+        main = "//tools/testing:pytest_main.py"
+        tests = name + ".py" if name + ".py" in srcs else srcs[0]
+        attributes = dict(attributes, args = ["%s/%s" % (native.package_name(), tests)])
+        srcs = srcs + [main]
     native.py_test(
         name = name,
-        srcs = [name + ".py"] if srcs == None else srcs,
-        deps = with_tested(name, deps) + ["//tools/testing:pytest_main"],
+        srcs = srcs,
+        main = main,
+        deps = with_tested(name, deps),
         **attributes
     )

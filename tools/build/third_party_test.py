@@ -9,8 +9,6 @@ import matplotlib
 import mujoco
 import numpy as np
 
-from tools.testing import pytest_main
-
 
 def test_interpreter_is_the_one_named_in_the_workspace() -> None:
     """The base interpreter of the virtual environment is that of tools/build/python_interpreter."""
@@ -25,7 +23,3 @@ def test_packages_can_be_imported() -> None:
     assert gymnasium.__version__ == "1.4.0"
     assert flatbuffers.Builder(0) is not None
     assert matplotlib.__version__
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

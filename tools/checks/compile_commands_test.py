@@ -1,7 +1,6 @@
 """Tests of the module compile_commands."""
 
 from tools.checks.compile_commands import compile_commands
-from tools.testing import pytest_main
 
 
 def test_lists_own_sources_once_and_finds_external_headers() -> None:
@@ -13,7 +12,3 @@ def test_lists_own_sources_once_and_finds_external_headers() -> None:
     assert entry["file"] == "a/b.cc"
     assert entry["directory"] == "/workspace"
     assert entry["arguments"] == ["gcc", "-isystem", "/base/external/gtest/include", "-c", "a/b.cc"]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

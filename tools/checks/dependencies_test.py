@@ -9,7 +9,6 @@ from tools.checks.dependencies import (
     find_uses_of_internals,
     read_graph,
 )
-from tools.testing import pytest_main
 
 
 def _graph(label: str, used: str, *, attribute: str = "deps", kind: str = "cc_library", used_kind: str = "") -> str:
@@ -174,7 +173,3 @@ def test_refuses_folders_in_a_circle_unless_a_test_closes_it() -> None:
     assert "schema/layout" in problem and "schema/messages" in problem
     for_tests = '<boolean name="testonly" value="true"/>'
     assert not list(find_circles(read_graph(graph.replace("</query>", closing.format(for_tests)))))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

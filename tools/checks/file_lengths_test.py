@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tools.checks.file_lengths import length_problem
-from tools.testing import pytest_main
 
 
 @pytest.mark.parametrize(("name", "limit"), [("a.h", 300), ("a.cc", 500), ("a.py", 500)])
@@ -19,7 +18,3 @@ def test_accepts_a_long_file_with_a_reason() -> None:
     """The reason must be at the top of the file."""
     assert length_problem(Path("a.h"), "// Length: one table.\n" + "\n" * 400) is None
     assert length_problem(Path("a.h"), "\n" * 400 + "// Length: one table.\n") is not None
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tools.checks.memory_order import check_tree, find_labels, operation_problems, pair_problems
-from tools.testing import pytest_main
 
 _SOURCE = Path("transport/ring/a.h")
 _RELEASE = "// SYNC(ring.commit): release; payload before index\nindex.store(1, std::memory_order_release);\n"
@@ -121,7 +120,3 @@ def test_a_label_in_a_test_is_no_other_half(tmp_path: Path) -> None:
     assert check_tree(tmp_path)
     (folder / "b.h").write_text(_ACQUIRE)
     assert not check_tree(tmp_path)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -3,7 +3,6 @@
 from pathlib import PurePath
 
 from tools.checks.words import is_searched, word_problems
-from tools.testing import pytest_main
 
 
 def test_reports_position_word_and_replacement() -> None:
@@ -29,7 +28,3 @@ def test_reads_pages_sources_and_commands() -> None:
     """Decision records and files without prose are not read."""
     assert all(is_searched(PurePath(path)) for path in ("docs/benchmarks.md", "tools/check", "viz/viewer/qml/Main.qml"))
     assert not any(is_searched(PurePath(path)) for path in ("docs/decisions/0001-a.md", "tools/BUILD.bazel", "LICENSE"))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from tools.testing import pytest_main
 from tools.testing.count_results import Count, count_check_lines, count_events
 
 
@@ -57,7 +56,3 @@ def test_counts_the_lines_of_checks() -> None:
     count = Count()
     count_check_lines(["ok formatting\n", "  detail\n", "FAILED lint. Next: fix it\n"], count)
     assert (count.passed, count.failures) == (1, ["FAILED lint. Next: fix it"])
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

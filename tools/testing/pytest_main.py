@@ -1,12 +1,4 @@
-"""Runs a pytest file as a Bazel test.
-
-A test file has:
-
-    from tools.testing import pytest_main
-    ...
-    if __name__ == "__main__":
-        pytest_main.run(__file__)
-"""
+"""Runs a pytest file as a Bazel test: the main file of each py_test, which names the test file as first argument."""
 
 import os
 import sys
@@ -43,3 +35,9 @@ def run(*paths: str) -> NoReturn:
     if only := os.environ.get("TESTBRIDGE_TEST_ONLY"):
         arguments += ["-k", only]
     raise SystemExit(pytest.main([*arguments, *paths, *sys.argv[1:]], plugins=[_Shard()]))
+
+
+if __name__ == "__main__":
+    if not "".join(sys.argv[1:2]).endswith(".py"):
+        sys.exit("pytest_main: expected the test file as first argument, as `bazel test` has it")
+    run()

@@ -25,7 +25,7 @@ with_frameworks() {
 
 with_gpu() {  # the stand-in for the CUDA driver
   build //transport/gpu:standin_cuda.so //client_py/tandem:serving/cuda_test
-  TANDEM_GPU_ALL=1 bazel-bin/client_py/tandem/serving/cuda_test -q -k killed
+  TANDEM_GPU_ALL=1 bazel-bin/client_py/tandem/serving/cuda_test client_py/tandem/serving/cuda_test.py -q -k killed
   TANDEM_STANDIN_INLINE=15 TANDEM_CUDA_LIBRARY="${root}/bazel-bin/transport/gpu/standin_cuda.so" \
     tools/python -m tandem.testing.cuda_steps --steps "${1:-1000000}"
 }

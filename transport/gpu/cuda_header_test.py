@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tools.testing import pytest_main
-
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
 
@@ -57,7 +55,3 @@ def test_a_wrong_prototype_does_not_compile(toolkit: Path, tmp_path: Path) -> No
     done = _compile(toolkit, tmp_path / "wrong.cc", f"-I{tmp_path}", "-fsyntax-only")
     assert done.returncode != 0
     assert "differs from cuda.h in cuMemAlloc_v2" in done.stderr
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -24,7 +24,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
 )
 from tandem.testing.shared_memory import with_shared_memory
 from tandem.testing.standin import LIBRARY
-from tools.testing import pytest_main
 
 _DOCTOR = ("-m", "tandem.doctor")
 _MEMORY_LIMITS = Path("base/os/testdata/memory_limits.json")
@@ -288,7 +287,3 @@ def test_sizes_have_a_readable_unit() -> None:
     assert [size(count) for count in (0, 1023, 1024, 64 << 20, 3 << 39)] == [
         "0 bytes", "1023 bytes", "1.0 KiB", "64.0 MiB", "1.5 TiB",
     ]  # fmt: skip
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import tandem
-from tools.testing import pytest_main
 
 
 def test_the_process_id_stands_in_the_name_and_finds_the_engine() -> None:
@@ -57,7 +56,3 @@ def test_warnings_of_the_engine_reach_python(tmp_path: Path) -> None:
     assert ["home" in str(warned[0].message), "knee at 0" in str(warned[1].message)] == [True, True]
     with closing(tandem.make_vec(model=path, num_envs=2, keyframe="home")) as envs:
         assert envs.reset(seed=0)[0][:, 0].tolist() == [1, 1]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

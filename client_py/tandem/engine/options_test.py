@@ -10,7 +10,6 @@ import pytest
 
 import tandem
 from tandem.engine.options import frame_flags, shown_envs
-from tools.testing import pytest_main
 
 _FRAMES = tandem.FrameOptions
 _IMAGES = tandem.ImageOptions
@@ -103,7 +102,3 @@ def test_shown_environments_are_the_variables_unless_they_are_given(monkeypatch:
         frame_flags(_FRAMES((8, 8)), 2)
     monkeypatch.setenv("MOSAIC_FASTLANE_VIDEO_MODE", "off")
     assert frame_flags(_FRAMES((8, 8)), 6) == []
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -23,7 +23,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
-from tools.testing import pytest_main
 
 
 def _regions(name: str) -> list[str]:
@@ -429,7 +428,3 @@ def test_last_output_escapes_control_characters(tmp_path: Path) -> None:
     with pytest.raises(tandem.EngineStartFailed) as caught:
         tandem.launch_engine("x", name=unique_name(), server=server)
     assert caught.value.log_tail == "a\\x1b[31m\\xe2\\x80\\xae\nb\\xff"
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

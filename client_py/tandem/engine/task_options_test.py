@@ -9,7 +9,6 @@ import pytest
 
 from tandem.engine.task_options import to_json
 from tandem.errors import InvalidArgument
-from tools.testing import pytest_main
 
 _CYCLE: list[object] = []
 _CYCLE.append(_CYCLE)
@@ -80,7 +79,3 @@ def test_values_that_json_lacks_are_named(options: object, facts: tuple[str, ...
     for fact in facts:
         assert fact in str(caught.value)
     assert len(str(caught.value)) < 400
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from tandem.testing.sample_envs import ScriptedEnv
 from tandem.testing.sample_spaces import assert_same
 from tandem.testing.sync_parity import ENVS, NUM_ENVS
 from tandem.vector import AsyncVectorEnv
-from tools.testing import pytest_main
 
 _ZEROS = np.zeros(NUM_ENVS, int)
 
@@ -191,7 +190,3 @@ def test_close_warns_of_what_was_begun(kind: str, tmp_path: Path) -> None:
     for call in (*_REFUSED.values(), *(wait for _, wait in _BEGIN.values())):
         with pytest.raises(gymnasium.error.ClosedEnvironmentError):
             call(envs)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -10,7 +10,6 @@ from gymnasium import spaces
 
 import tandem
 from tandem.environments.description import InfoField, TaskDescription, describe
-from tools.testing import pytest_main
 
 BOX = {"type": "Box", "shape": [2], "low": ["-inf"], "high": [1.0, "inf"], "dtype": "float64"}
 DISCRETE = {"type": "Discrete", "n": 3}
@@ -67,7 +66,3 @@ def test_a_space_that_float32_rows_do_not_hold_is_a_mismatch(changes: dict[str, 
     """The rows have the sizes of the region, and one dtype."""
     with pytest.raises(tandem.LayoutMismatch, match="^region 'knee': expected the description of a task that fits"):
         _described(**changes)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -8,7 +8,6 @@ import pytest
 
 import tandem
 from tandem.environments.images import separate
-from tools.testing import pytest_main
 
 SOUND: dict[str, Any] = {"step": 1, "envs": [0, 1, 2], "rows": 2, "columns": 2}
 
@@ -72,7 +71,3 @@ def test_an_engine_without_renderer_gives_the_reason(error: str, kind: type[tand
     """The error has the class that the metadata names; an unknown name becomes EngineFailed."""
     with pytest.raises(kind, match="no EGL"):
         separate(np.zeros((4, 6, 3), np.uint8), metadata(error=error, error_text="no EGL"), 3)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -9,7 +9,6 @@ import pytest
 
 import tandem
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 _UNKNOWN = "task: unknown: expected one of tandem.list_tasks.. or of gymnasium.registry, found"
 _NOWHERE = "; 'module:id' imports the module that registers an id"
@@ -170,7 +169,3 @@ def test_an_engine_that_cannot_start_gives_its_reason_first(tmp_path: Path) -> N
     assert re.fullmatch("the engine ended with exit code 1: model: .*invalid keyword.*", first), first
     assert others[-1].startswith("Its command: ")
     assert caught.value.exit_code == 1 and "invalid keyword" in caught.value.log_tail
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

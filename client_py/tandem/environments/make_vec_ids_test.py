@@ -12,7 +12,6 @@ import pytest
 import tandem
 from tandem.environments.make_vec import cores_argument
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
-from tools.testing import pytest_main
 
 
 @pytest.fixture
@@ -87,7 +86,3 @@ def test_the_nearest_id_is_one_of_both(module: str) -> None:
         tandem.make_vec("Mde-v3", 2)
     with pytest.raises(tandem.InvalidArgument, match=r"`v3`, `v4` \]; did you mean 'Made-v4'\?$|use `Made-v4`"):
         tandem.make_vec("Made-v5", 2)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -24,7 +24,6 @@ import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_spaces import assert_same
 from tandem.vector import Transition
-from tools.testing import pytest_main
 
 _ENVS = 5
 _STEP_SECS = 0.01
@@ -431,7 +430,3 @@ def test_results_that_an_interrupt_dropped(mode: AutoresetMode) -> None:
         else:
             assert envs.step(actions)[1].tolist() == [0.0] * _ENVS
         assert envs.step(actions)[1].tolist() == [1.0] * _ENVS
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

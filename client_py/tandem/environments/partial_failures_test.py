@@ -18,7 +18,6 @@ import tandem
 from tandem.testing import failing_batches
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
-from tools.testing import pytest_main
 
 GOOD, RAISE, WAIT, LARGE = range(4)
 _RANDOM_BATCHES = int(os.environ.get("TANDEM_BATCHES", "250"))
@@ -346,7 +345,3 @@ def test_random_halves_batches_and_subsets() -> None:
         kinds = {f"{kind}, {mode.value}" for kind in ("halves", "batches", "subsets") for mode in AutoresetMode}
         assert kinds <= {*counts}
         assert all(counts[name] for name in ("EnvFailed", "PeerGone", "kills", "marked rows", "restarted rows"))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -12,7 +12,6 @@ from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
 from tandem.testing.sample_spaces import assert_same
 from tandem.testing.sync_parity import ENVS
-from tools.testing import pytest_main
 
 NUM_ENVS = 6
 
@@ -194,7 +193,3 @@ def test_batches() -> None:
             envs.recv()
         with pytest.raises(tandem.InvalidArgument, match="batch_size: expected a multiple of"):
             tandem.make_vec(ENVS["CartPole"], 5, num_workers=2, engine=two)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -10,7 +10,6 @@ import pytest
 import tandem
 from tandem.environments.restart import RestartingVectorEnv
 from tandem.testing.engines import launch_trivial, nothing_left_behind, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 _ZEROS = np.zeros((2, 6), np.float32)
 
@@ -79,7 +78,3 @@ def test_the_log_asks_for_nothing_that_the_restart_does(caplog: pytest.LogCaptur
     assert "it died or was killed" in record.message and "client attached" in record.message
     assert "make new ones" not in record.message
     envs.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -16,7 +16,6 @@ import tandem
 from tandem.environments.registration import TASKS
 from tandem.environments.single import SharedMemoryEnv
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 
 @pytest.fixture
@@ -225,7 +224,3 @@ def test_render_fps_equals_gymnasiums() -> None:
         env = gymnasium.make(task)
         assert env.metadata["render_fps"] == facts.render_fps, task
         env.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

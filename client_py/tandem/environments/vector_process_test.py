@@ -24,7 +24,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     start_python,
     watchdog,
 )
-from tools.testing import pytest_main
 
 _MODES = [mode.value for mode in tandem.AutoresetMode]
 
@@ -437,7 +436,3 @@ def test_an_interrupted_close_leaves_closed_environments(monkeypatch: pytest.Mon
         envs.step(np.zeros(2, np.int64))
     envs.close()
     assert engine.poll() == 0
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

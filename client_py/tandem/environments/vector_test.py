@@ -25,7 +25,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     watchdog,
 )
-from tools.testing import pytest_main
 
 
 def _sync(task: str, num_envs: int, mode: AutoresetMode = AutoresetMode.NEXT_STEP, **options: Any) -> VectorEnv:
@@ -400,7 +399,3 @@ def test_importing_tandem_imports_neither_torch_nor_stable_baselines3() -> None:
     program = "import sys, tandem; print(sorted({'torch', 'stable_baselines3', 'mujoco'} & set(sys.modules)))"
     completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert completed.stdout.strip() == "[]"
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

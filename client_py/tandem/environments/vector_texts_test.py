@@ -11,7 +11,6 @@ import pytest
 
 import tandem
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 Envs = tandem.SharedMemoryVectorEnv
 
@@ -235,7 +234,3 @@ def test_render_without_a_render_mode(hoppers: Envs) -> None:
     """`render` warns and returns None, as Gymnasium's own environments do."""
     with pytest.warns(UserWarning, match='make the environments with render_mode="rgb_array"'):
         assert hoppers.render() is None
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -11,7 +11,6 @@ import tandem
 from tandem._native import MethodId
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
-from tools.testing import pytest_main
 
 _NUM_ENVS = 4
 
@@ -47,7 +46,3 @@ def test_attendants_end_with_the_environments(envs: Any, panel: tandem.Attendant
     envs.close()
     with pytest.raises(tandem.PeerGone):
         panel.scene.paused()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

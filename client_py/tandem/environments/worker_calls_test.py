@@ -17,7 +17,6 @@ from gymnasium import spaces
 
 import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
-from tools.testing import pytest_main
 
 NUM_ENVS = 4
 _ACTIONS = np.zeros(NUM_ENVS, np.int64)
@@ -178,7 +177,3 @@ def test_a_failed_start_leaves_no_descriptor_open(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(tandem.EngineStartFailed, match="expected a process of '/nowhere/python', found none: "):
         tandem.make_vec(Called, NUM_ENVS, frames=(8, 6))
     assert sorted(os.listdir("/proc/self/fd")) == before
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

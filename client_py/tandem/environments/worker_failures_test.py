@@ -19,7 +19,6 @@ from gymnasium import spaces
 import tandem
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, the fixture
 from tandem.workers.processes import WorkerProcesses
-from tools.testing import pytest_main
 
 NUM_ENVS, NUM_WORKERS = 6, 3
 GOOD, RAISE, DIE, HANG, FREEZE, EXIT, SHAPE, PRINT, FORK = range(9)
@@ -371,7 +370,3 @@ def test_interrupted_trainer() -> None:
     assert trainer.stdout.readline().startswith("interrupted")
     assert trainer.wait(_ENDS_SECS) == 0
     _await_ends([int(pid) for pid in pids], region)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

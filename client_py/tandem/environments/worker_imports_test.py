@@ -19,7 +19,6 @@ import tandem
 from tandem.testing.engines import busy_processes, watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
 from tandem.workers.pickled import modules_of, pickled
-from tools.testing import pytest_main
 
 _ACTIONS = np.zeros(2, np.int64)
 
@@ -219,7 +218,3 @@ def test_the_modules_that_a_pickle_names(package: _Package) -> None:
     assert module.__name__ in modules_of(pickled((bytes(2**17), module)))
     assert module.__name__ in modules_of(pickled((module.__name__, module)))  # as of a function that names it so
     assert "textwrap" not in modules_of(pickled(used))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

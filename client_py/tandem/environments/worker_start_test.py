@@ -21,7 +21,6 @@ import tandem
 from tandem.testing.engines import start_python, watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
 from tandem.workers.processes import WorkerProcesses
-from tools.testing import pytest_main
 
 
 def test_too_few_descriptors() -> None:
@@ -271,7 +270,3 @@ def test_function_that_cannot_be_pickled() -> None:
     lock = threading.Lock()
     with pytest.raises(tandem.InvalidArgument, match=r"env_fns\[0\]: expected a function that cloudpickle can pickle"):
         tandem.make_vec(lambda: lock, 1)  # type: ignore[arg-type, return-value]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -23,7 +23,6 @@ from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import RandomEnv, ScriptedEnv
 from tandem.testing.sample_spaces import FIXED, PICKLED, assert_same
 from tandem.testing.sync_parity import ENVS, NUM_ENVS, assert_parity
-from tools.testing import pytest_main
 
 
 def _made(env_fn: Any, **options: Any) -> tandem.vector.WorkerVectorEnv:
@@ -294,7 +293,3 @@ def test_functions_get_keyword_arguments(functions: Any) -> None:
     ) as envs:
         envs.reset(seed=0)
         assert envs.step([0, 0])[3].tolist() == [True, True]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -14,7 +14,6 @@ import pytest
 
 import tandem
 from tandem.fastlane import NoSuchRun, WorkerSettings
-from tools.testing import pytest_main
 
 SMALL = tandem.fastlane.FastLaneConfig(width=4, height=3, capacity=4, metadata_size=16)
 METRICS = tandem.fastlane.FastLaneMetrics(last_reward=1.5, rolling_return=-2.25, step_rate_hz=1000.0)
@@ -328,7 +327,3 @@ def test_variables_are_written_and_read_back() -> None:
             WorkerSettings.read({f"MOSAIC_FASTLANE_{name}": value})
     with pytest.raises(ValueError):
         tandem.fastlane.apply_fastlane_environment({}, fastlane_only=False, fastlane_slot=0, video_mode="film")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 import tandem
 from tandem.fastlane import publishing
 from tandem.testing.shared_memory import with_shared_memory
-from tools.testing import pytest_main
 
 
 class Counting(gymnasium.Env[Any, Any]):
@@ -480,7 +479,3 @@ def test_a_tiled_frame_is_published_unchanged(run_id: str) -> None:
     assert (frame.view == np.full((3, 5, 3), 7)).all()
     assert json.loads(frame.metadata or b"") == {"step": 0, "episodes": 0}
     env.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

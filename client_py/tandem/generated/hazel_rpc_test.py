@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from tandem.generated import hazel_rpc as rpc
-from tools.testing import pytest_main
 
 GOLDENS = Path("schema/goldens/rpc_v1")
 LISTING: dict[str, dict[str, Any]] = json.loads((GOLDENS / "listing.json").read_text(encoding="utf-8"))
@@ -113,7 +112,3 @@ def test_absent_and_zero_differ_where_the_schema_requires() -> None:
     envelope.payload.transform.position = rpc.Vec3T()
     transform = read(write(envelope)).payload.transform
     assert (transform.position.x, transform.rotation, transform.scale) == (0, None, None)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -14,7 +14,6 @@ import tandem
 from tandem.pettingzoo.joint_env import JointEnv
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.parallel_envs import LoopedEnvs, Tag, assert_rows
-from tools.testing import pytest_main
 
 
 class _DictTag(Tag):
@@ -350,7 +349,3 @@ def test_a_worker_that_is_started_again(mode: AutoresetMode) -> None:
         assert marked["_worker_restarted"].tolist() == truncations.tolist()
         for _ in range(20):
             envs.step(np.zeros(6, int))
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 _NOISY = tandem.services.SimulationContract(joint_position_noise=0.3)
 _HEAVY = tandem.services.SimulationContract(mass_scale_range=(3, 3))
@@ -171,7 +170,3 @@ def test_restarted_engine_draws_by_the_contracts_seeds() -> None:
     first, other = after_death(5, 9), after_death(5, 10)
     np.testing.assert_array_equal(after_death(5, 9), first)
     np.testing.assert_array_equal((first != other).any(axis=1), [False, True, False])
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

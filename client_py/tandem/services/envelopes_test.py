@@ -12,7 +12,6 @@ import pytest
 import tandem
 from tandem.generated import hazel_rpc
 from tandem.testing import envelopes
-from tools.testing import pytest_main
 
 GOLDENS = Path("schema/goldens/rpc_v1")
 LISTING: dict[str, dict[str, Any]] = json.loads((GOLDENS / "listing.json").read_text(encoding="utf-8"))
@@ -220,7 +219,3 @@ def test_request_too_large_for_any_engine_is_refused(fields: dict[str, Any]) -> 
     """The error is MessageTooLarge; FlatBuffers itself would abort the process."""
     with pytest.raises(tandem.MessageTooLarge, match="67108864 bytes"):
         envelopes.pack(tandem.services.MethodId.SendControl, fields)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
-from tools.testing import pytest_main
 
 _SIZE: dict[str, Any] = {"width": 96, "height": 64}
 
@@ -308,7 +307,3 @@ def test_invalid_mark_is_refused(shared: tandem.SharedMemoryClient, call: Any, s
     """The error begins with the argument's name."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{said}"):
         call(shared.debug)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

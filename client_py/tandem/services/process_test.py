@@ -16,12 +16,12 @@ import tandem
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     in_forked_child,
     nothing_left_behind,
+    run_python,
     start_python,
     stop,
     unique_name,
     watchdog,
 )
-from tools.testing import pytest_main
 
 # The fixtures `engine` and `client`.
 pytest_plugins = ["tandem.testing.half_cheetah"]
@@ -265,9 +265,7 @@ while len(called) < 100:
 def test_daemon_thread_in_a_call_does_not_spoil_the_interpreters_exit(engine: tandem.EngineProcess) -> None:
     """Python unwinds a daemon thread that acquires the GIL during shutdown; the binding must let it."""
     for _ in range(5):
-        caller = start_python(_DAEMON_THREAD_AT_EXIT, engine.name)
-        _, err = caller.communicate()
-        assert caller.returncode == 0, err
+        run_python(_DAEMON_THREAD_AT_EXIT, engine.name)
 
 
 _UNRULY_CLIENT = """
@@ -333,7 +331,3 @@ def test_ten_thousand_calls_leave_nothing_behind(client: tandem.SharedMemoryClie
     use(10_000)
     assert resident_kib() - before < 4096
     np.testing.assert_array_equal(client.step(client.actions)[2], [0, 0, 0, 0])
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -11,7 +11,6 @@ import pytest
 
 import tandem
 from tandem.testing.engines import launch_trivial, nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +259,3 @@ def test_contract_with_a_pending_step_is_refused(shared: tandem.SharedMemoryClie
     with pytest.raises(tandem.StepPending):
         shared.reset(contract=tandem.services.SimulationContract(mass_scale_range=(1, 2)))
     shared.recv()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

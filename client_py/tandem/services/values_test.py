@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 _TASK = "Ant-v5"  # has a free joint, cameras and lights
 
@@ -304,7 +303,3 @@ def test_modes_are_set_and_returned(shared: tandem.SharedMemoryClient) -> None:
     for wrong in (7, "fast", None):
         with pytest.raises(tandem.InvalidArgument, match="mode"):
             shared.scene.set_simulation_mode(wrong)  # type: ignore[arg-type]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

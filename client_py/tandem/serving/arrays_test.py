@@ -8,7 +8,6 @@ from gymnasium import spaces
 
 from tandem.serving.arrays import info_columns, is_rows, tree
 from tandem.spaces.fields import layout
-from tools.testing import pytest_main
 
 
 def _tree(space: spaces.Space[Any]) -> tuple[Any, dict[tuple[str, str], Any]]:
@@ -63,7 +62,3 @@ def test_infos_are_columns_in_order() -> None:
         "forces": [[1, 2], [5, 6]],
         "y": [3, 7],
     }
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.python_engines import Counter
-from tools.testing import pytest_main
 
 _PROGRAM = Path(python_engines.__file__)
 
@@ -159,7 +158,3 @@ def test_arguments_that_a_python_engine_has_not(arguments: dict[str, Any], text:
     options = tandem.EngineOptions(server=_PROGRAM, flags=arguments.pop("flags", ()))
     with pytest.raises(tandem.InvalidArgument, match=f"^{text}"):
         tandem.make_vec(**arguments, num_envs=2, engine=options)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

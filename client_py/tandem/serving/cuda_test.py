@@ -26,7 +26,6 @@ from tandem.errors import GpuDriverMissing
 from tandem.testing.cuda_engine import WIDTH, expected_obs
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.standin import LIBRARY, StandIn, memories_in_use
-from tools.testing import pytest_main
 
 _ENGINE = Path(__file__).parents[1] / "testing" / "cuda_engine.py"
 _ENVS = 3
@@ -689,7 +688,3 @@ def test_a_client_killed_at_each_call_of_the_driver_leaves_the_engine_serving(gp
     del client
     gc.collect()
     assert _nothing_in_use(), memories_in_use(_TAG)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

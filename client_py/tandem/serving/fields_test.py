@@ -20,7 +20,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.python_engines import serving
-from tools.testing import pytest_main
 
 
 class Camera(tandem.Engine):
@@ -152,7 +151,3 @@ def test_actions_are_read_only() -> None:
         pass
     with pytest.raises(ValueError, match="read-only"):
         seen[0]["a"][0] = 1
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -20,7 +20,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.python_engines import FAIL, HANG
-from tools.testing import pytest_main
 
 _PROGRAM = """
 import sys
@@ -164,7 +163,3 @@ def test_an_engine_without_standard_streams_may_print(name: str) -> None:
         assert client.step(_actions())[0][:, 0].tolist() == [1, 1, 1]
     process.terminate()
     assert process.wait(timeout=60) == 0
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -20,7 +20,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.python_engines import EXIT, FAIL, RETURN, Counter, serving
-from tools.testing import pytest_main
 
 
 def _actions(first: float = 0, num_envs: int = 3) -> NDArray[np.float32]:
@@ -299,7 +298,3 @@ def test_invalid_options_are_refused(options: dict[str, Any], text: str) -> None
     """The message names the argument."""
     with pytest.raises(tandem.InvalidArgument, match=text):
         tandem.serve(Counter(), **{"name": unique_name(), **options})
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

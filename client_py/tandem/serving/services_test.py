@@ -17,7 +17,6 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.python_engines import Counter, serving
-from tools.testing import pytest_main
 
 
 class Furnished(Counter):
@@ -224,7 +223,3 @@ def test_services_are_chosen_by_name() -> None:
         client.scene.info()
         with pytest.raises(tandem.Unsupported):
             client.mujoco.info()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 import tandem
 from tandem.spaces.batches import Actions, Observations
 from tandem.testing.sample_spaces import FIXED, PICKLED, Mission, assert_same, parts_for
-from tools.testing import pytest_main
 
 ALL = {**FIXED, **PICKLED}
 NUM_ENVS = 3
@@ -356,7 +355,3 @@ def test_functions_registered_for_a_space_batch_its_values() -> None:
     for index, value in enumerate("ab"):
         observations.write_row(index, {"x": value})
     assert observations.batch() == {"x": "a+b"}
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -10,7 +10,6 @@ import tandem
 from tandem._native import MAX_FIELD_PATH_BYTES
 from tandem.spaces.fields import Leaf, layout
 from tandem.testing.sample_spaces import FIXED, PICKLED, Mission
-from tools.testing import pytest_main
 
 
 def _leaf(path: str, dtype: str, *shape: int) -> Leaf:
@@ -155,7 +154,3 @@ def test_another_object_is_no_space(space: Any) -> None:
     """Also a dict of spaces, and a space's class."""
     with pytest.raises(tandem.InvalidArgument, match=r"^observation_space: expected a gymnasium.Space, found "):
         layout(space)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

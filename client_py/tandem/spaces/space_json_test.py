@@ -12,7 +12,6 @@ from gymnasium.vector.utils import batch_space
 import tandem
 from tandem.spaces.space_json import space_from_json, space_to_json
 from tandem.testing.sample_spaces import FIXED, PICKLED, assert_same
-from tools.testing import pytest_main
 
 
 def _through_json(space: spaces.Space[Any]) -> Any:
@@ -240,7 +239,3 @@ def test_spaces_do_not_share_arrays() -> None:
     """Gymnasium's spaces are changed by their users."""
     box = _through_json(spaces.Box(-1, 1, (3,)))
     assert box.low.flags.writeable and box.high.flags.writeable and not np.shares_memory(box.low, box.high)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

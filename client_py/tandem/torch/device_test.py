@@ -20,7 +20,6 @@ from tandem.testing.cuda_engine import expected_obs
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tandem.testing.standin import LIBRARY, StandIn
 from tandem.torch.device import DeviceSteps
-from tools.testing import pytest_main
 
 _ENGINE = Path(__file__).parents[1] / "testing" / "cuda_engine.py"
 _ENVS = 3
@@ -280,7 +279,3 @@ def test_with_overlap_a_step_takes_the_longer_of_step_and_copy(gpu: StandIn, mon
     assert apart_right and together_right
     assert statistics.mean(apart) >= 75
     assert min(together) < 60
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

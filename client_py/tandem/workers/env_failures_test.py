@@ -14,7 +14,6 @@ import tandem
 from tandem import _native
 from tandem.testing.row_workers import RESET, RESET_ONLY, SEEDED, STEP, RowWorkers, Stop, started
 from tandem.testing.sample_envs import Results, ScriptedEnv
-from tools.testing import pytest_main
 
 MODES = list(AutoresetMode)
 
@@ -189,7 +188,3 @@ def test_stop_ends_the_exchange() -> None:
         assert workers.run(STEP) == []
     finally:
         signal.signal(signal.SIGUSR1, previous)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

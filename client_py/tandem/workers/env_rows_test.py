@@ -17,7 +17,6 @@ from tandem.testing.sample_envs import RandomEnv, Results, ScriptedEnv
 from tandem.testing.sample_spaces import FIXED, PICKLED, assert_same
 from tandem.testing.sync_parity import ENVS, NUM_ENVS, assert_parity
 from tandem.workers.env_failures import failure
-from tools.testing import pytest_main
 
 MODES = list(AutoresetMode)
 
@@ -309,7 +308,3 @@ def test_unknown_kind_and_mode() -> None:
     for kind, mode in ((2, 0), (0, 3)):
         with pytest.raises(tandem.InvalidArgument, match=f"found {kind} and {mode}"):
             workers.workers[0].run(kind, mode)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

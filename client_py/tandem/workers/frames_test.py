@@ -9,7 +9,6 @@ import tandem
 from tandem._native import fit_image
 from tandem.fastlane.tiling import tile_frames
 from tandem.workers.frames import FrameBuffer, FramePlan, rolling_mean
-from tools.testing import pytest_main
 
 
 def _fitted(image: Any, height: int, width: int) -> Any:
@@ -100,7 +99,3 @@ def test_rolling_means_are_of_the_last_hundred_episodes_of_all_workers(tmp_path:
     assert rolling_mean(workers, "returns") == pytest.approx(np.mean([value for _, value in ended[-100:]]))
     # Without the first thirty: 65 of worker 0, 35 of worker 2.
     assert rolling_mean(workers, "lengths") == pytest.approx((65 * 3 + 35 * 5) / 100)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

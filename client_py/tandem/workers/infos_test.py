@@ -18,7 +18,6 @@ from tandem.testing.row_workers import RESET, RESET_ONLY, STEP, RowWorkers
 from tandem.testing.sample_envs import Results, ScriptedEnv
 from tandem.testing.sample_spaces import assert_same
 from tandem.workers.infos import InfoArea, VectorInfos
-from tools.testing import pytest_main
 
 Script = Callable[[int, int], Any]  # (environment, step) -> info
 
@@ -390,7 +389,3 @@ def test_areas_that_do_not_fit(area: InfoArea) -> None:
     """The reader's environments are 0 to 2."""
     with pytest.raises(tandem.InvalidArgument, match="areas: expected uint8 arrays for rows of 3 environments"):
         VectorInfos(3, [area], lambda env_id: None)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -14,7 +14,6 @@ import pytest
 import tandem
 from tandem._engine import NativeSupervisor
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 
 @pytest.fixture
@@ -125,7 +124,3 @@ def test_next_returns_at_its_deadline(region: NativeSupervisor) -> None:
     begin = time.monotonic()
     assert region.next(0.15, -1) == "timed out"
     assert time.monotonic() - begin >= 0.15
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tools.testing import pytest_main
-
 _PICTURES = Path("engine_adapter/mujoco/render/camera_images")
 _STEPS = 200
 # A cart before a wall; a third of the image is beyond the far plane. One camera is fixed, one is orthographic, and one
@@ -171,7 +169,3 @@ def test_a_png_has_the_same_pixels(album: _Album) -> None:
             now[i] = (int(row[i - 2]) + (0, left, up, (left + up) // 2, paeth)[row[0]]) % 256
         np.testing.assert_array_equal(now[3:], expected.ravel())
         before = now
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

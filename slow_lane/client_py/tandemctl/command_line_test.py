@@ -8,7 +8,6 @@ import pytest
 
 from tandem.telemetry.connection import DEFAULT_TARGET
 from tandemctl.command_line import STATES, WrongUsage, parse
-from tools.testing import pytest_main
 
 _COMMANDS = ("submit", "list", "watch", "cancel", "pause", "resume", "delete", "logs", "export", "health")
 
@@ -193,7 +192,3 @@ print([name for name in ("grpc", "numpy", "rich", "tandem") if name in sys.modul
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("\n[]\n")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -7,7 +7,6 @@ import pytest
 
 from tandem.telemetry.wire import load
 from tandemctl.export import COLUMNS, ROWS, further_columns, rows_of, text
-from tools.testing import pytest_main
 
 
 def _batch(stream: str, **fields: Any) -> Any:
@@ -97,7 +96,3 @@ def test_fields_without_a_column_of_their_own_follow_at_the_end(monkeypatch: pyt
     assert further_columns("lifecycle") == ("payload_json",)
     assert rows_of("lifecycle", _batch("lifecycle", payload_json="a,b").lifecycle)[0].endswith(',"a,b"\n')
     further_columns.cache_clear()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from tandem.testing.terminals import ENTER, LEAVE, on_a_terminal
-from tools.testing import pytest_main
 
 
 def _on_a_terminal(program: str, kind: str) -> tuple[str, int]:
@@ -78,7 +77,3 @@ def test_watch_fails_without_a_daemon() -> None:
     )
     shown, code = _on_a_terminal(program, "xterm")
     assert code == 1 and "Next: start one" in shown and ENTER not in shown
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

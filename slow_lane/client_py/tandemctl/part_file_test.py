@@ -12,7 +12,6 @@ import pytest
 
 from tandemctl.output import Failed
 from tandemctl.part_file import replaced
-from tools.testing import pytest_main
 
 _START = """
 import os, signal, sys, time
@@ -160,7 +159,3 @@ def test_write_error_is_reported() -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert _names() == []
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -11,7 +11,6 @@ import pytest
 from tandemctl.command_line import parse
 from tandemctl.output import Failed
 from tandemctl.run_config import find_program, read_config, run_config
-from tools.testing import pytest_main
 
 
 def _config(*words: str, folder: str = "/home/me") -> Any:
@@ -79,7 +78,3 @@ def test_a_file_is_read_or_refused_with_the_position(tmp_path: Path, monkeypatch
     monkeypatch.setattr("builtins.open", lambda *_, **__: io.BytesIO(b"\xff"))
     with pytest.raises(Failed, match="offset 0 of standard input"):
         read_config("-")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

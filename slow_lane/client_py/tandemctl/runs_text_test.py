@@ -23,7 +23,6 @@ from tandemctl.runs_text import (
     runs_summary,
     runs_table,
 )
-from tools.testing import pytest_main
 
 _START = 1_700_000_000
 _NOW = _START + 100
@@ -195,7 +194,3 @@ def test_json_has_sorted_keys_numbers_and_nulls() -> None:
     assert (first["created_at"], first["failure_reason"]) == ("2023-11-14T22:13:20.000Z", None)
     assert first["last_return"] is None and second["last_return"] is None and second["max_steps"] is None
     assert "\nTraceback" in second["failure_reason"]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

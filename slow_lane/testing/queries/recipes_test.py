@@ -11,7 +11,6 @@ from slow_lane.testing.queries.recipes import CHECKS, Recipe, read_recipes, run_
 from slow_lane.testing.queries.two_runs import make_table
 from tandem.testing.daemons import running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _RECIPES = read_recipes(Path("slow_lane/docs/telemetry_queries.md"))
 _SQL = [recipe for recipe in _RECIPES if recipe.language == "sql"]
@@ -36,7 +35,3 @@ def test_sql_finds_the_rows_of_its_heading(recipe: Recipe, folder: Path) -> None
 def test_every_block_is_checked() -> None:
     """Each check has its block."""
     assert [recipe.heading for recipe in _RECIPES] == list(CHECKS)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

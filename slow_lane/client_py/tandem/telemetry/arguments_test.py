@@ -10,7 +10,6 @@ import tandem
 from tandem.telemetry import Episode, RunStatus, Step, TrainerClient
 from tandem.testing.daemons import Gate, run_config, running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _MAX_MESSAGE_BYTES = 64 << 20
 
@@ -84,7 +83,3 @@ def test_message_that_is_too_large_is_refused_before_it_is_sent(client: TrainerC
     with pytest.raises(tandem.InvalidArgument, match=f"PublishRunEpisodes: {expected}the Episode was not sent"):
         session.publish_episodes([Episode(metadata_json=large)])
     gate.open("end")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

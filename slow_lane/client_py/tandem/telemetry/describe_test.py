@@ -12,7 +12,6 @@ import tandem
 from tandem.telemetry import RunDescription, RunStatus, TrainerClient, UnknownRun, WrongState
 from tandem.testing.daemons import Daemon, Gate, running_daemon, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _PROGRAM = """
 for i in range(25): step(i, ts_unix_ns=1_700_000_000_000_000_000 + i)
@@ -145,7 +144,3 @@ def test_invalid_values_are_refused(client: TrainerClient) -> None:
     ):
         with pytest.raises(tandem.InvalidArgument):
             call()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tandem.telemetry import EvalSummaryWriter
-from tools.testing import pytest_main
 
 
 def test_the_file_is_of_all_batches(tmp_path: Path) -> None:
@@ -45,7 +44,3 @@ def test_refused_and_failed_writes_leave_the_file(tmp_path: Path) -> None:
     assert (tmp_path / "eval.json").read_text() == before
     with pytest.raises(FileNotFoundError):
         EvalSummaryWriter(tmp_path / "none" / "eval.json").add_batch([1])
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from tandem.arguments import shown
 from tandem.telemetry import EventWriter
 from tandem.telemetry.json_lines import MAX_LINE_BYTES
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _STEP: dict[str, Any] = {"episode": 0, "step_index": 0, "reward": 0.0}
 
@@ -372,7 +371,3 @@ def test_printing_imports_neither_grpc_nor_protobuf(out: io.StringIO) -> None:
         ).returncode
         == 0
     )
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -14,7 +14,6 @@ import pytest
 import tandem
 from tandem.telemetry import EventWriter
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 
 def _closed(file: IO[Any]) -> IO[Any]:
@@ -178,7 +177,3 @@ def test_full_disk_is_reported(tmp_path: Path) -> None:
         )
     assert result.returncode != 0
     assert b"SystemCallFailed: write of an event of" in result.stderr and b"No space left" in result.stderr
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

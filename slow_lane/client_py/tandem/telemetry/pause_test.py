@@ -18,7 +18,6 @@ from tandem.telemetry.connection import Connection
 from tandem.telemetry.pause_watch import PauseWatch
 from tandem.testing.daemons import Daemon, Gate, await_stopped, running_daemon, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 # Each update begins and ends with an event. A pause between them stops the worker inside the update.
 _WORKER = """
@@ -196,7 +195,3 @@ def test_a_session_that_the_daemon_does_not_listen_to_is_an_error(
         os.kill(daemon.pid, signal.SIGCONT)
     connection.close()
     gate.open("end")
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

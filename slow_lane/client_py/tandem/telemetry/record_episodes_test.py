@@ -14,7 +14,6 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 import tandem
 from tandem.telemetry import EventWriter, RecordEpisodes
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
-from tools.testing import pytest_main
 
 _Make = Callable[[str, int, AutoresetMode], VectorEnv]
 
@@ -192,7 +191,3 @@ def test_other_environments_are_refused() -> None:
     with pytest.raises(tandem.InvalidArgument, match="sometimes"):
         RecordEpisodes(envs)
     envs.close()
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -20,7 +20,6 @@ from tandem.telemetry import DaemonUnreachable, Episode, Step, Subscription, Tra
 from tandem.telemetry.records import fill_message
 from tandem.telemetry.wire import load
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 _METHODS = load().methods
 _UNWANTED = 2**64 - 1
@@ -291,7 +290,3 @@ def test_time_is_cut_to_microseconds() -> None:
     message = _METHODS["StreamRunSteps"].response(timestamp={"seconds": 5, "nanos": 1_999})
     expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=5, microseconds=1)
     assert Step.from_message(message).timestamp == expected == message.timestamp.ToDatetime(tzinfo=UTC)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

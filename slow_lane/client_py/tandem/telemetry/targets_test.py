@@ -12,7 +12,6 @@ from tandem.telemetry import DaemonUnreachable, TrainerClient
 from tandem.telemetry.connection import DEFAULT_TARGET
 from tandem.testing.daemons import DAEMON, Daemon, running_daemon
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,3 @@ def test_default_target_is_where_the_daemon_listens_by_default() -> None:
     """The daemon's --help has the default address."""
     text = subprocess.run([DAEMON, "--help"], capture_output=True, text=True, check=False).stdout
     assert re.search(rf"--listen\n(?: .*\n)+? +default: {re.escape(DEFAULT_TARGET)}\n", text), text
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -39,7 +39,6 @@ from tandem.telemetry import (
 from tandem.telemetry.daemon_errors import ERROR_TABLE
 from tandem.testing.daemons import Daemon, Gate, is_alive, run_config, running_daemon, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
-from tools.testing import pytest_main
 
 
 @pytest.fixture(scope="module")
@@ -502,7 +501,3 @@ except ModuleNotFoundError as error:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     completed = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert "pip install grpcio protobuf" in completed.stdout, completed.stderr
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)
