@@ -15,11 +15,13 @@
 #ifndef TANDEM_BASE_MUTEX_H_
 #define TANDEM_BASE_MUTEX_H_
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "base/clock.h"
 
 namespace tandem {
 
@@ -58,19 +60,21 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 class CondVar {
  public:
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    WaitFor(mutex, std::chrono::hours(1));
+    WaitUntil(mutex, Deadline::Infinite());
   }
-  // By the monotonic clock.
-  void WaitFor(Mutex* mutex, std::chrono::nanoseconds timeout)
+  void WaitUntil(Mutex* mutex, Deadline deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    changed_.wait_for(lock, timeout);
+    const std::chrono::nanoseconds left(deadline.at_ns() - MonotonicNanos());
+    changed_.wait_for(lock,
+                      std::min<std::chrono::nanoseconds>(left, kMostWait));
     lock.release();
   }
   void Signal() { changed_.notify_one(); }
   void SignalAll() { changed_.notify_all(); }
 
  private:
+  static constexpr std::chrono::hours kMostWait{1};  // no sum overflows
   std::condition_variable changed_;
 };
 

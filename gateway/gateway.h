@@ -18,7 +18,7 @@
 #include "gateway/connections.h"
 #include "gateway/engine_link.h"
 #include "gateway/relay_stream.h"
-#include "gateway/work_queue.h"
+#include "base/work_queue.h"
 
 namespace tandem::gateway {
 

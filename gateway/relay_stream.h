@@ -25,7 +25,7 @@
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "gateway/stream_items.h"
-#include "gateway/work_queue.h"
+#include "base/work_queue.h"
 
 namespace tandem::gateway {
 

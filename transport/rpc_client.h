@@ -23,13 +23,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/os/fork_guard.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/image_lease.h"
@@ -152,10 +153,9 @@ class RpcSession {
   RpcSide* const side_;
   const RpcClient::Options options_;
   const uint32_t born_in_ = ForkCount();  // of the owner
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  bool has_session_ = true;
-  std::shared_ptr<RpcClient> client_;
+  Mutex mutex_;
+  bool has_session_ ABSL_GUARDED_BY(mutex_) = true;
+  std::shared_ptr<RpcClient> client_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tandem

@@ -72,7 +72,7 @@ _FROM = {
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = ("doctor", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector")
-_FRONT = sorted({*errors.NAMES, *" ".join(_FROM.values()).split()})
+_FRONT = sorted({*errors.__all__, *" ".join(_FROM.values()).split()})
 if not TYPE_CHECKING:  # checkers read the imports above
     __all__ = _FRONT
 
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:
     """Imports a submodule, or a name of the front, when it is first used."""
     if name in _SUBMODULES:
         return importlib.import_module(f"tandem.{name}")
-    if name in errors.NAMES:
+    if name in errors.__all__:
         return getattr(errors, name)
     for module, names in _FROM.items():
         if name in names.split():

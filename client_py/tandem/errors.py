@@ -9,6 +9,41 @@ import signal
 from collections.abc import Callable
 from typing import ClassVar
 
+# The classes, as a literal for type checkers.
+__all__ = [
+    "AccessDenied",
+    "AlreadyAttached",
+    "BrokenPeer",
+    "ClientClosed",
+    "ConcurrentUse",
+    "EngineFailed",
+    "EngineStartFailed",
+    "EnvFailed",
+    "ForkedChild",
+    "GpuDriverMissing",
+    "GpuDriverTooOld",
+    "GpuFailed",
+    "GpuOtherContext",
+    "GpuOtherDevice",
+    "GpuStaleHandle",
+    "Interrupted",
+    "InvalidAction",
+    "InvalidArgument",
+    "LayoutMismatch",
+    "MessageTooLarge",
+    "NoStepPending",
+    "NotReady",
+    "OutOfSharedMemory",
+    "PeerGone",
+    "RingEmpty",
+    "RingFull",
+    "StepPending",
+    "StepTimeout",
+    "SystemCallFailed",
+    "TandemError",
+    "Unsupported",
+]
+
 
 class TandemError(Exception):
     """Base of all errors of Tandem; `code` is the situation's number in the table, which never changes its meaning."""
@@ -197,8 +232,6 @@ class GpuStaleHandle(GpuFailed, code=29):
 class GpuOtherContext(GpuFailed, code=30):
     """A context other than the device's primary one is current in this thread. The primary one is that of torch."""
 
-
-NAMES = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, TandemError)}
 
 # Region name -> a function that adds to an error what this process knows of the region's engine or workers.
 details: dict[str, Callable[[TandemError], None]] = {}

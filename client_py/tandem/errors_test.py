@@ -42,7 +42,7 @@ def test_every_class_is_a_row() -> None:
     classes = {
         name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
     }
-    assert classes - {"TandemError"} == {row[3] for row in _ROWS}
+    assert classes == {*errors.__all__} == {"TandemError", *(row[3] for row in _ROWS)}
     assert len({row[0] for row in _ROWS}) == len(_ROWS)
 
 

@@ -12,7 +12,7 @@ from tandem.environments import client_vector
 
 _SCREEN = (120, 50)  # columns, lines
 _ERRORS = {
-    *tandem.errors.NAMES,
+    *tandem.errors.__all__,
     *(name for name in vars(client_vector) if name in ("EnvironmentClosed", "ResetNeeded")),
 }
 _SUBMODULES = {"doctor", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector"}

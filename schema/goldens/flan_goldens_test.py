@@ -5,8 +5,6 @@ import struct
 import zlib
 from pathlib import Path
 
-from tools.testing import pytest_main
-
 GOLDENS = Path("schema/goldens")
 RING = (GOLDENS / "flan_v1.bin").read_bytes()
 LISTING = (GOLDENS / "flan_v1.txt").read_text(encoding="utf-8")
@@ -63,7 +61,3 @@ def test_listing_covers_every_byte_correctly() -> None:
         else:
             assert value == f"{field[0]}, {field[1]} .. {field[-1]}", name
     assert end == len(RING)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tools.testing import pytest_main
 
 GOLDENS = Path("schema/goldens")
 HEADER = (GOLDENS / "lrbc_v1.bin").read_bytes()
@@ -378,7 +377,3 @@ def test_ring_read_by_the_protocol_has_three_messages() -> None:
         read_pos = (read_pos + taken) % 2**32
     assert skips == 1
     assert messages == [bytes(range(1, 28)), b"", bytes(range(101, 145))]
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -308,35 +307,25 @@ void ProxyLock::KeepOverExec() const { fcntl(fd_.get(), F_SETFD, 0); }
 using std::filesystem::directory_iterator;
 
 FolderSweeper::FolderSweeper(absl::string_view data_dir)
-    : runs_(absl::StrCat(data_dir, "/runs")),
-      thread_([this](const std::stop_token& stop) {
-        std::unique_lock lock(mutex_);
-        // Not wait: that symbol of GCC 12's library is missing on systems with
-        // GCC 11, such as RHEL 9. wait_for uses only the C library.
-        const auto is_wanted = [&] {
-          while (!stop.stop_requested()) {
-            if (wake_.wait_for(lock, stop, std::chrono::hours(1),
-                               [this] { return wanted_; })) {
-              return true;
-            }
-          }
-          return false;
-        };
-        while (is_wanted()) {
-          wanted_ = false;
-          lock.unlock();
-          RemoveAll(stop);
-          lock.lock();
-        }
-      }) {}
-
-void FolderSweeper::Sweep() {
-  const std::lock_guard lock(mutex_);
-  wanted_ = true;
-  wake_.notify_one();
+    : runs_(absl::StrCat(data_dir, "/runs")) {
+  Sweep();
 }
 
-void FolderSweeper::RemoveAll(const std::stop_token& stop) {
+FolderSweeper::~FolderSweeper() {
+  // relaxed: nothing else depends on it.
+  ending_.store(true, std::memory_order_relaxed);
+}
+
+void FolderSweeper::Sweep() {
+  // Refused: one that has yet to begin also finds what is there now.
+  static_cast<void>(sweeps_.Add([this] { RemoveAll(); }));
+}
+
+bool FolderSweeper::IsEnding() const {
+  return ending_.load(std::memory_order_relaxed);  // relaxed: as at its store
+}
+
+void FolderSweeper::RemoveAll() {
   std::error_code error;
   for (directory_iterator entry(runs_, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -346,22 +335,21 @@ void FolderSweeper::RemoveAll(const std::stop_token& stop) {
         stuck_.contains(path)) {
       continue;
     }
-    if (Remove(path, stop)) continue;
-    if (stop.stop_requested()) return;
+    if (Remove(path)) continue;
+    if (IsEnding()) return;
     stuck_.insert(path);
   }
 }
 
-bool FolderSweeper::Remove(const std::string& path,
-                           const std::stop_token& stop) {
-  if (stop.stop_requested()) return false;
+bool FolderSweeper::Remove(const std::string& path) {
+  if (IsEnding()) return false;
   std::error_code error;
   // Follows no link.
   if (std::filesystem::symlink_status(path, error).type() ==
       std::filesystem::file_type::directory) {
     for (directory_iterator entry(path, error), end; !error && entry != end;
          entry.increment(error)) {
-      if (!Remove(entry->path().string(), stop)) return false;
+      if (!Remove(entry->path().string())) return false;
     }
   }
   if (!error) std::filesystem::remove(path, error);

@@ -17,14 +17,11 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,6 +29,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/os/unique_fd.h"
+#include "base/work_queue.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/runs/process_identity.h"
 
@@ -161,22 +159,22 @@ class FolderSweeper {
   FolderSweeper(const FolderSweeper&) = delete;
   FolderSweeper& operator=(const FolderSweeper&) = delete;
   // Blocks at most for the removal of one file.
-  ~FolderSweeper() = default;
+  ~FolderSweeper();
 
   // Removes folders that were set aside. Thread-safe; does not wait.
   void Sweep();
 
  private:
-  void RemoveAll(const std::stop_token& stop);
-  // Returns false if it was stopped, or if a file could not be removed.
-  bool Remove(const std::string& path, const std::stop_token& stop);
+  void RemoveAll();
+  // Returns false at the end, or if a file could not be removed.
+  bool Remove(const std::string& path);
+  bool IsEnding() const;
 
   const std::string runs_;
-  std::set<std::string> stuck_;  // only the thread uses it
-  std::mutex mutex_;             // guards wanted_
-  std::condition_variable_any wake_;
-  bool wanted_ = true;
-  std::jthread thread_;  // last: its end comes first
+  std::set<std::string> stuck_;  // only the queue's thread uses it
+  std::atomic<bool> ending_ = false;
+  // Last: its end comes first.
+  WorkQueue sweeps_{1, 1, WorkQueue::AtEnd::kDropWaiting};
 };
 
 }  // namespace tandem::slow_lane

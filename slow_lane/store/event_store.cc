@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -313,8 +312,7 @@ void EventStore::CommitPatiently(std::vector<Item>* items) {
     }
     const Deadline retry = Deadline::After(options_.retry_secs);
     while (!closing_ && !retry.PassedAt(MonotonicNanos())) {
-      wake_.WaitFor(&mutex_,
-                    std::chrono::nanoseconds(retry.at_ns() - MonotonicNanos()));
+      wake_.WaitUntil(&mutex_, retry);
     }
   }
   {

@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 
 from tandem.testing.engines import HANG, launch_trivial
-from tools.testing import pytest_main
 
 _SESSION = Path("tests/end_to_end/one_thread_session")
 _PYTHON_STEPS = Path("tests/end_to_end/python_steps.py")
@@ -122,7 +121,3 @@ def test_the_count_is_of_exchanges(tmp_path: Path) -> None:
     assert _instructions(case, 2 * _EXCHANGES, tmp_path) == pytest.approx(
         2 * _instructions(case, _EXCHANGES, tmp_path), rel=0.01
     )
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

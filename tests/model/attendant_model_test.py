@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from tests.model.explorer import Result, Step, explore
 from tests.model.model_tests import model_tests
-from tools.testing import pytest_main
 
 ATTENDANTS = 3
 
@@ -187,7 +186,3 @@ def run(mutation: str = "") -> Result[State]:
 
 
 test_the_protocol_holds, test_each_mutation_breaks_the_protocol = model_tests(run, MUTATIONS)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import pytest
 
 from tests.model.explorer import Result, Step, explore
-from tools.testing import pytest_main
 
 SLEEPER = ("sees", "announces", "fences", "looks", "asks to sleep", "withdraws")
 WAKER = ("stores", "fences", "looks for sleepers", "rings", "wakes")
@@ -151,7 +150,3 @@ def test_each_mutation_breaks_the_protocol(mutation: str) -> None:
     result = run(*MUTATIONS[mutation], sleepers=1, rounds=1)
     print(f"{mutation}: {result}")
     assert result.problem
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

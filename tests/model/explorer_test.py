@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.model.explorer import Step, explore
-from tools.testing import pytest_main
 
 Counts = tuple[int, int]  # of the sides 1 and 2
 _MOST = 3
@@ -75,7 +74,3 @@ def test_more_states_than_the_limit_are_an_error() -> None:
     """Which names the limit."""
     with pytest.raises(RuntimeError, match="at most 15 states"):
         explore((0, 0), _steps, _no_problem, _all_have_counted, limit=15)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from tests.model.explorer import Result, Step, explore
 from tests.model.model_tests import model_tests
-from tools.testing import pytest_main
 
 CALLERS = 3
 IMAGES = 3  # the greatest number that the engine writes
@@ -170,7 +169,3 @@ def run(mutation: str = "") -> Result[State]:
 
 
 test_the_protocol_holds, test_each_mutation_breaks_the_protocol = model_tests(run, MUTATIONS)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

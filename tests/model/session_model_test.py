@@ -23,7 +23,6 @@ import pytest
 from tests.model import session_client, session_engine
 from tests.model.explorer import Result, Step, explore
 from tests.model.session_state import Setting, State, problem_in
-from tools.testing import pytest_main
 
 MUTATIONS = [*session_engine.MUTATIONS, *session_client.MUTATIONS]
 
@@ -102,7 +101,3 @@ def test_a_header_only_client_can_start_too_early() -> None:
     result = run(Setting("TF", early="death"))
     print(f"too early: {result}")
     assert result.problem == "Ok, but applied 0 times"
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

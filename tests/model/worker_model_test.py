@@ -31,7 +31,6 @@ from tests.model.worker_client import client_steps
 from tests.model.worker_state import Setting, State, Worker, canonical
 from tests.model.worker_steps import death_steps, worker_steps
 from tests.model.worker_supervisor import supervisor_steps
-from tools.testing import pytest_main
 
 SETTINGS = (
     Setting(workers=2, exchanges=(1, 1)),
@@ -153,7 +152,3 @@ def run(mutation: str = "") -> Result[State]:
 
 
 test_the_protocol_holds, test_each_mutation_breaks_the_protocol = model_tests(run, MUTATIONS)
-
-
-if __name__ == "__main__":
-    pytest_main.run(__file__)

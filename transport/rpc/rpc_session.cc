@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/os/fork_guard.h"
 #include "transport/rpc_client.h"
 
@@ -16,7 +17,7 @@ absl::StatusOr<std::shared_ptr<RpcClient>> RpcSession::Client() {
                                   "': ", MeaningOf(ErrorCode::kForkedChild),
                                   "; attach after the fork"));
   }
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(&mutex_);
   if (!has_session_) {
     return MakeError(ErrorCode::kClientClosed,
                      absl::StrCat("region '", side_->name(),
@@ -33,7 +34,7 @@ void RpcSession::End() {
   if (born_in_ != ForkCount()) return;
   std::shared_ptr<RpcClient> ended;
   {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(&mutex_);
     has_session_ = false;
     ended = std::exchange(client_, nullptr);
   }
@@ -41,7 +42,7 @@ void RpcSession::End() {
 }
 
 void RpcSession::Begin() {
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(&mutex_);
   has_session_ = true;
 }
 

@@ -27,7 +27,6 @@
 #include "viz/core/background.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/event_follower.h"
-#include "viz/core/work_thread.h"
 
 namespace tandem {
 

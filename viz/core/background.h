@@ -15,6 +15,7 @@
 #ifndef TANDEM_VIZ_CORE_BACKGROUND_H_
 #define TANDEM_VIZ_CORE_BACKGROUND_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,27 +27,35 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/error.h"
-#include "viz/core/work_thread.h"
+#include "base/mutex.h"
+#include "base/work_queue.h"
 
 namespace tandem {
+
+// Runs calls that block, one after another. Its end drops those that wait, and
+// blocks until the current one ends.
+struct WorkThread : WorkQueue {
+  static constexpr size_t kMostWaiting = 64;
+
+  WorkThread() : WorkQueue(1, kMostWaiting, AtEnd::kDropWaiting) {}
+};
 
 // A text for the user, such as the path of a recording, or the reason of a
 // failure. Any thread.
 class Pending {
  public:
   void Set(absl::StatusOr<std::string> result) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     result_ = std::move(result);
   }
   std::optional<absl::StatusOr<std::string>> Get() const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return result_;
   }
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::optional<absl::StatusOr<std::string>> result_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -56,7 +65,7 @@ inline std::shared_ptr<Pending> StartAction(
     WorkThread* thread, std::function<absl::StatusOr<std::string>()> perform,
     std::function<void(const absl::Status& status)> done) {
   auto pending = std::make_shared<Pending>();
-  const bool posted = thread->Post(
+  const bool posted = thread->Add(
       [pending, perform = std::move(perform), done = std::move(done)] {
         absl::StatusOr<std::string> result = perform();
         if (done) done(result.status());
@@ -84,15 +93,15 @@ class SlowRead : public std::enable_shared_from_this<SlowRead<Result>> {
                                        int64_t not_before_ns,
                                        std::function<Result()> read) {
     wanted_ns_ = now_ns;
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (!reading_ &&
         (!requested_ns_.has_value() || *requested_ns_ < not_before_ns ||
          now_ns - *requested_ns_ >= kPeriodNs)) {
       requested_ns_ = now_ns;
-      reading_ = thread->Post(
+      reading_ = thread->Add(
           [self = this->shared_from_this(), now_ns, read = std::move(read)] {
             auto result = std::make_shared<const Result>(read());
-            absl::MutexLock inner(&self->mutex_);
+            MutexLock inner(&self->mutex_);
             self->result_ = std::move(result);
             self->result_ns_ = now_ns;
             self->reading_ = false;
@@ -107,7 +116,7 @@ class SlowRead : public std::enable_shared_from_this<SlowRead<Result>> {
  private:
   int64_t wanted_ns_ = 0;
   std::optional<int64_t> requested_ns_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::shared_ptr<const Result> result_ ABSL_GUARDED_BY(mutex_);
   int64_t result_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // the begin of its reading
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;

@@ -12,7 +12,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/error.h"
-#include "viz/core/work_thread.h"
 
 namespace tandem {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "schema/protos/trainer.grpc.pb.h"
 #include "viz/core/daemon_channel.h"
@@ -53,12 +53,12 @@ struct EventFollower::Calls {
    public:
     Open(Calls* calls, grpc::ClientContext* context)
         : calls_(calls), context_(context) {
-      absl::MutexLock lock(&calls_->mutex);
+      MutexLock lock(&calls_->mutex);
       calls_->contexts.push_back(context_);
       if (calls_->cancelled) context_->TryCancel();
     }
     ~Open() {
-      absl::MutexLock lock(&calls_->mutex);
+      MutexLock lock(&calls_->mutex);
       std::erase(calls_->contexts, context_);
     }
     Open(const Open&) = delete;
@@ -70,14 +70,14 @@ struct EventFollower::Calls {
   };
 
   void Cancel() {
-    absl::MutexLock lock(&mutex);
+    MutexLock lock(&mutex);
     cancelled = true;
     for (grpc::ClientContext* const context : contexts) context->TryCancel();
   }
 
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<trainer::TrainerService::Stub> stub;
-  absl::Mutex mutex;
+  Mutex mutex;
   std::vector<grpc::ClientContext*> contexts ABSL_GUARDED_BY(mutex);
   bool cancelled ABSL_GUARDED_BY(mutex) = false;
 };
@@ -94,16 +94,17 @@ EventFollower::EventFollower(const std::string& target, std::string run_id,
 
 EventFollower::~EventFollower() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ending_ = true;
   }
+  wake_.SignalAll();
   calls_->Cancel();
   steps_thread_.join();
   episodes_thread_.join();
 }
 
 EventFollower::Events EventFollower::Read() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return events_;
 }
 
@@ -111,7 +112,7 @@ void EventFollower::Follow(absl::FunctionRef<absl::Status()> stream) {
   for (;;) {
     AwaitConnection(calls_->channel.get(), kRetrySecs);
     const absl::Status status = stream();
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (status.ok()) {
       // Both streams end when the run has ended and all events were sent.
       events_.has_ended = ++ended_streams_ == 2;
@@ -123,8 +124,11 @@ void EventFollower::Follow(absl::FunctionRef<absl::Status()> stream) {
       return;
     }
     // A stopping daemon refuses at once.
-    const absl::Duration pause = absl::Seconds(kRetrySecs);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&ending_), pause)) return;
+    const Deadline retry = Deadline::After(kRetrySecs);
+    while (!ending_ && !retry.PassedAt(MonotonicNanos())) {
+      wake_.WaitUntil(&mutex_, retry);
+    }
+    if (ending_) return;
   }
 }
 
@@ -156,7 +160,7 @@ absl::Status EventFollower::FollowSteps() {
   uint32_t taken = 0;
   while (reader->Read(&step)) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       events_.connected = true;
       events_.last_step = step.seq_id();
       events_.steps.push_back({.number = step.seq_id(),
@@ -199,7 +203,7 @@ absl::Status EventFollower::FollowEpisodes() {
   const auto reader = calls_->stub->StreamRunEpisodes(&context, request);
   trainer::RunEpisode episode;
   while (reader->Read(&episode)) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     events_.connected = true;
     events_.last_episode = episode.seq_id();
     const auto at = static_cast<int64_t>(episode.seq_id()) * kEpisodeNs;

@@ -28,7 +28,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "viz/core/sample_history.h"
 
 namespace tandem {
@@ -83,7 +83,8 @@ class EventFollower {
   const std::string run_id_;
   const std::unique_ptr<Calls> calls_;
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
+  CondVar wake_;  // for the end
   Events events_ ABSL_GUARDED_BY(mutex_);
   int ended_streams_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;

@@ -82,12 +82,12 @@ void Mp4Recorder::Add(const Frame& frame, int64_t now_ns) {
   if (pid_ < 0) {
     if (!status().ok()) return;
     const absl::Status started = Spawn(frame);
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     status_ = started;
     if (!started.ok()) return;
     first_ns_ = now_ns;
   }
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!status_.ok() || finishing_) return;
   if (frame.width != width_ || frame.height != height_ ||
       frame.channels != channels_) {
@@ -111,6 +111,7 @@ void Mp4Recorder::Add(const Frame& frame, int64_t now_ns) {
     waiting_.pop_back();
   }
   waiting_.push_back({time_ms, frame.pixels});
+  work_.Signal();
 }
 
 absl::Status Mp4Recorder::Spawn(const Frame& frame) {
@@ -177,22 +178,22 @@ void Mp4Recorder::Run() {
   while (sent.ok()) {
     Waiting frame;
     {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(this, &Mp4Recorder::HasWork));
+      MutexLock lock(&mutex_);
+      while (waiting_.empty() && !finishing_) work_.Wait(&mutex_);
       if (waiting_.empty()) break;
       frame = std::move(waiting_.front());
       waiting_.pop_front();
     }
     sent = SendFrame(frame);
     if (!sent.ok()) break;
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ++frames_;
   }
   input_.reset();  // the end of ffmpeg's input
   // ffmpeg's own text has the reason, so it precedes the error of `send`.
   absl::Status ended = Ended();
   ended.Update(sent);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   status_.Update(ended);
   finishing_ = true;
   waiting_.clear();
@@ -228,7 +229,7 @@ absl::Status Mp4Recorder::Send(const void* data, size_t bytes) {
 }
 
 bool Mp4Recorder::PressOn() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const bool has_time = !end_.PassedAt(MonotonicNanos());
   if (finishing_) kill(pid_, has_time ? SIGCONT : SIGKILL);
   return has_time;
@@ -251,8 +252,9 @@ absl::Status Mp4Recorder::Ended() {
 }
 
 void Mp4Recorder::BeginFinish(double secs) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   finishing_ = true;
+  work_.Signal();
   const Deadline end = Deadline::After(secs);
   if (end.at_ns() < end_.at_ns()) end_ = end;
 }
@@ -260,7 +262,7 @@ void Mp4Recorder::BeginFinish(double secs) {
 absl::Status Mp4Recorder::Finish() {
   BeginFinish();
   if (thread_.joinable()) thread_.join();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!finished_ && pid_ < 0) {
     // No frame came: an empty file is no recording.
     unlink(path_.c_str());
@@ -275,17 +277,17 @@ absl::Status Mp4Recorder::Finish() {
 }
 
 absl::Status Mp4Recorder::status() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return status_;
 }
 
 uint64_t Mp4Recorder::frames() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return frames_;
 }
 
 uint64_t Mp4Recorder::dropped() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return dropped_;
 }
 

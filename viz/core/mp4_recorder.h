@@ -34,12 +34,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/os/unique_fd.h"
 #include "transport/frame_reader.h"
 #include "viz/core/background.h"
-#include "viz/core/work_thread.h"
 
 namespace tandem {
 
@@ -105,9 +104,6 @@ class Mp4Recorder {
   absl::Status Ended();
   // Once the end has begun, continues ffmpeg, or kills it and returns false.
   bool PressOn();
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !waiting_.empty() || finishing_;
-  }
 
   const std::string path_;
   const std::string ffmpeg_;
@@ -121,7 +117,8 @@ class Mp4Recorder {
   UniqueFd errors_;  // a file with ffmpeg's standard error
   std::thread thread_;
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
+  CondVar work_;  // waiting_ or finishing_
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // the oldest first
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
   Deadline end_ ABSL_GUARDED_BY(mutex_) = Deadline::Infinite();

@@ -29,7 +29,6 @@
 #include "absl/strings/string_view.h"
 #include "viz/core/background.h"
 #include "viz/core/engine_control.h"
-#include "viz/core/work_thread.h"
 #include "viz/inspect/inspection.h"
 
 namespace tandem {

@@ -293,7 +293,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         kind, reason = refusals.last_error(words) or ("", "")
         refusal = refusals.refused(reason, _KEYWORDS)
         # With SIGCHLD ignored each exit code is 0. A failure of the engine itself is EngineStartFailed.
-        if exit_code in (0, 1, refusals.EXIT_CODE) and kind in errors.NAMES - {EngineFailed.__name__}:
+        if exit_code in (0, 1, refusals.EXIT_CODE) and kind in errors.__all__ and kind != EngineFailed.__name__:
             raise refusal if kind == InvalidArgument.__name__ else errors.from_native(kind, str(refusal), self._name)
         earlier = words.rpartition("\n")[0] if reason else words
         said = f"The end of its log:\n{earlier}" if earlier else f"Its log has nothing{' else' if reason else ''}."

@@ -248,7 +248,7 @@ def test_a_refusal_is_reported_where_exit_codes_are_not() -> None:
         signal.signal(signal.SIGCHLD, before)
 
 
-@pytest.mark.parametrize("kind", sorted(errors.NAMES - {"TandemError", "EngineFailed"}))
+@pytest.mark.parametrize("kind", sorted({*errors.__all__} - {"TandemError", "EngineFailed"}))
 def test_an_error_of_the_table_keeps_its_type(kind: str, tmp_path: Path) -> None:
     """As for environments in Python; the text is the engine's, with keywords."""
     server = tmp_path / "server"

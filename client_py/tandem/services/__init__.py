@@ -2,6 +2,7 @@
 
 from tandem._native import MethodId
 from tandem.services.agent import Agent, AgentSchema
+from tandem.services.caller import Service
 from tandem.services.camera import Camera, CameraInfo
 from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.debug import Debug, DebugArrow, DebugLine, DebugVelocityCommand
@@ -32,6 +33,7 @@ __all__ = [
     "MujocoInfo",
     "Scene",
     "SceneInfo",
+    "Service",
     "ServiceInfo",
     "SimulationContract",
     "SimulationMode",

@@ -42,7 +42,8 @@ class EngineServices:
     def set_service(self, name: str, enabled: bool, *, timeout: float | None = None) -> None:
         """Switches a service on or off, for all callers of the engine, until it is switched again.
 
-        Later calls of a service that is off raise Unsupported; its open streams end with that error.
+        Later calls of a service that is off raise Unsupported; its open streams end with that error. An engine that is
+        started again begins with the services that its program switches on.
 
         Args:
           name: A name of `services`, such as "camera".

@@ -1,11 +1,13 @@
-#include "gateway/work_queue.h"
+#include "base/work_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
 #include <string>
+#include <utility>
 
-namespace tandem::gateway {
+namespace tandem {
 namespace {
 
 TEST(WorkQueue, CallsInTheOrderOfArrivalAndTheRestOfAWorkFirst) {
@@ -50,5 +52,27 @@ TEST(WorkQueue, BlockedThreadLeavesWorkToTheOthers) {
   go.set_value();
 }
 
+TEST(WorkQueue, DropsWhatWaitsAtItsEnd) {
+  std::promise<void> dropped;
+  std::promise<void> begun;
+  std::promise<void> go;
+  bool is_called = false;
+  {
+    auto held = std::shared_ptr<void>(nullptr, [&](void*) {
+      dropped.set_value();
+      go.set_value();
+    });
+    WorkQueue queue(1, 1, WorkQueue::AtEnd::kDropWaiting);
+    ASSERT_TRUE(queue.Add([&] {
+      begun.set_value();
+      go.get_future().wait();
+    }));
+    begun.get_future().wait();
+    ASSERT_TRUE(queue.Add([&, held = std::move(held)] { is_called = true; }));
+  }
+  dropped.get_future().wait();
+  EXPECT_FALSE(is_called);
+}
+
 }  // namespace
-}  // namespace tandem::gateway
+}  // namespace tandem

@@ -1,13 +1,14 @@
 // WorkQueue: threads that call functions in the order of their arrival.
 //
 // Data flow: any thread -> Add -> a thread of the queue calls the function.
-// Ownership: destruction waits until the added functions have been called.
+// Ownership: destruction waits until the added functions have been called, or
+// drops those that wait.
 //
 //   WorkQueue queue(8, 256);
 //   if (!queue.Add([] { Work(); })) return Overloaded();
 
-#ifndef TANDEM_GATEWAY_WORK_QUEUE_H_
-#define TANDEM_GATEWAY_WORK_QUEUE_H_
+#ifndef TANDEM_BASE_WORK_QUEUE_H_
+#define TANDEM_BASE_WORK_QUEUE_H_
 
 #include <cstddef>
 #include <deque>
@@ -19,21 +20,27 @@
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 
-namespace tandem::gateway {
+namespace tandem {
 
 // Thread-safe.
 class WorkQueue {
  public:
+  enum class AtEnd : bool { kCallWaiting, kDropWaiting };
+
   // `most_threads` are started as they are needed. `most_waiting`: the maximum
   // of functions that wait beside as many that are called.
-  WorkQueue(size_t most_threads, size_t most_waiting)
-      : most_threads_(most_threads), most_(most_threads + most_waiting) {}
+  WorkQueue(size_t most_threads, size_t most_waiting,
+            AtEnd at_end = AtEnd::kCallWaiting)
+      : most_threads_(most_threads),
+        most_(most_threads + most_waiting),
+        at_end_(at_end) {}
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue() {
     {
       MutexLock lock(&mutex_);
       ending_ = true;
+      if (at_end_ == AtEnd::kDropWaiting) waiting_.clear();
     }
     added_.SignalAll();
     for (std::thread& thread : threads_) thread.join();
@@ -92,6 +99,7 @@ class WorkQueue {
 
   const size_t most_threads_;
   const size_t most_;
+  const AtEnd at_end_;
   mutable Mutex mutex_;
   CondVar added_;
   std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
@@ -101,6 +109,6 @@ class WorkQueue {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace tandem::gateway
+}  // namespace tandem
 
-#endif  // TANDEM_GATEWAY_WORK_QUEUE_H_
+#endif  // TANDEM_BASE_WORK_QUEUE_H_
