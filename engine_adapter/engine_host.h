@@ -45,7 +45,7 @@
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "engine_adapter/engine.h"
-#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 #include "engine_adapter/rpc_config.h"
 #include "schema/layout/ring_header.h"
 #include "schema/layout/service.h"

@@ -1,23 +1,92 @@
-// FrameSource: renders an engine's environments.
+// FrameSource: renders an engine's environments. FrameOptions: the environments
+// to render, the size and the rate of frames. ImageOptions: the images that are
+// part of each observation.
 //
-// Data flow: environment -> Capture (stepping thread) -> the source's copy ->
-// Draw (render thread) -> pixels in the frame ring.
-// Ownership: the engine owns it. FrameThread calls it, and never runs Capture
-// and Draw at the same time.
+// Data flow: a server's flags -> FrameOptions -> Prepare. An environment ->
+// Capture (stepping thread) -> the source's copy -> Draw (render thread) ->
+// pixels in the frame ring. ImageOptions -> the region's spec, and the
+// FrameOptions of an engine's second FrameSource.
+// Ownership: the engine owns its sources. FrameThread calls one, and never runs
+// Capture and Draw at the same time.
 //
 //   class MyFrames final : public FrameSource { ... };
 //   FrameSource* MyEngine::frames() { return &frames_; }
+//
+//   FrameOptions options = {.width = 320, .height = 240, .envs = {0, 1, 2, 3}};
+//   absl::Status status = CheckFrameOptions(options, num_envs);
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAME_SOURCE_H_
 #define TANDEM_ENGINE_ADAPTER_FRAME_SOURCE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "engine_adapter/frame_options.h"
+#include "absl/strings/string_view.h"
 
 namespace tandem {
+
+// In all images the top row is first. A pixel is red, green and blue, a byte
+// each.
+inline constexpr uint32_t kRgbBytes = 3;  // per pixel
+
+// The position of each environment's camera.
+enum class FrameCamera : uint8_t {
+  kFollow,     // follows a robot that moves away
+  kGymnasium,  // as Gymnasium's render, pixel by pixel
+  kFixed,      // as kGymnasium, independent of the first state
+};
+
+// Effects that improve an image and take more time.
+struct FrameEffects {
+  bool shadows = false;
+  bool reflections = false;
+  bool multisampling = false;  // smooth edges
+};
+
+struct FrameOptions {
+  uint32_t width = 0;  // of one environment's image, pixels
+  uint32_t height = 0;
+  std::vector<uint32_t> envs = {};
+  double hz = 60;      // maximum while watched; 0: only on request
+  uint32_t slots = 8;  // in the frame ring
+  FrameEffects effects = {};
+  FrameCamera camera = FrameCamera::kFollow;
+  std::string model_camera = {};  // a name; replaces `camera`
+};
+
+struct ImageOptions {
+  uint32_t width = 0;  // pixels, 1 to kMaxRenderSide; so is height
+  uint32_t height = 0;
+  std::string camera = {};  // of the model; "": FrameCamera::kFixed
+  FrameEffects effects = {
+      .shadows = true, .reflections = true, .multisampling = true};
+};
+
+// Parses "320x240" into width and height. Error texts begin with `flag`.
+absl::Status ParseFrameSize(absl::string_view flag, absl::string_view text,
+                            FrameOptions* options);
+
+// Parses "0,3,5", "all", or "" for the first four environments.
+absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
+                            FrameOptions* options);
+
+// Parses some of "shadows,reflections,multisampling", or "all", or "" for none.
+absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
+                               FrameOptions* options);
+
+// Parses "follow", "gymnasium" or the name of a camera of the model.
+absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
+
+// kInvalidArgument unless both sides are 1 to kMaxRenderSide.
+absl::Status CheckImageSize(absl::string_view flag, uint32_t width,
+                            uint32_t height);
+
+// kInvalidArgument for an invalid size, number or environment, or for a frame
+// that is too large for a ring.
+absl::Status CheckFrameOptions(const FrameOptions& options, uint32_t num_envs);
 
 // One environment's place in a frame: RGB, the top row first.
 struct FrameTile {

@@ -31,7 +31,7 @@
 #include "schema/layout/error_codes.h"
 #include "transport/frame_geometry.h"
 #include "transport/region_spec.h"
-#include "transport/supervisor_event.h"
+#include "transport/worker_side.h"
 
 namespace tandem {
 

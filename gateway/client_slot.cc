@@ -23,7 +23,7 @@
 #include "gateway/stopping.h"
 #include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 #include "transport/region.h"
 
 namespace tandem::gateway {

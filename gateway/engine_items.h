@@ -20,7 +20,7 @@
 #include "gateway/engine_link.h"
 #include "gateway/stream_items.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 #include "transport/rpc_client.h"
 
 namespace tandem::gateway {

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "transport/attendant_side.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 #include "transport/rpc_client.h"
 
 namespace tandem::gateway {

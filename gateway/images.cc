@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "schema/layout/error_codes.h"
-#include "transport/image_lease.h"
+#include "transport/rpc_side.h"
 
 namespace tandem::gateway {
 namespace {

@@ -22,7 +22,7 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/messages/rpc_methods.h"
 #include "schema/protos/hazel/image.pb.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 #include "transport/rpc_client.h"
 
 namespace tandem::gateway {

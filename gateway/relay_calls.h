@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 #include "transport/rpc_client.h"
 
 namespace tandem::gateway {

@@ -8,7 +8,7 @@
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/mujoco.pb.h"
 #include "schema/protos/hazel/viewport.pb.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 
 namespace tandem::gateway {
 namespace {

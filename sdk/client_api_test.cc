@@ -18,7 +18,7 @@
 #include "sdk/tandem.h"
 #include "sdk/testing/api_fixture.h"
 #include "sdk/testing/pair_engine.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 
 namespace tandem {
 namespace {

@@ -13,7 +13,7 @@
 #include "schema/messages/hazel_rpc_generated.h"
 #include "sdk/tandem.h"
 #include "sdk/testing/api_fixture.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 #include "transport/region.h"
 
 namespace tandem {

@@ -25,7 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "schema/layout/field.h"
-#include "transport/cuda_types.h"
+#include "transport/cuda.h"
 #include "transport/region_spec.h"
 
 namespace tandem {

@@ -26,7 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "transport/cuda_types.h"
+#include "transport/cuda.h"
 
 namespace tandem {
 

@@ -32,7 +32,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "transport/cuda_types.h"
+#include "transport/cuda.h"
 #include "transport/region.h"
 
 namespace tandem {

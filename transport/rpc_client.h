@@ -33,9 +33,9 @@
 #include "base/mutex.h"
 #include "base/os/fork_guard.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/image_lease.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 #include "transport/rpc_side.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 

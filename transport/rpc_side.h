@@ -1,16 +1,30 @@
-// RpcSide: one end of a pair of RPC rings: a client's, or an attendant's.
+// A caller's end of the RPCs, a client's or an attendant's: RpcSide, its pair
+// of rings, and ImageLease, its hold on a requested image in the region.
 //
 // Data flow: RpcClient -> the ring to the engine; the ring to this side ->
-// RpcClient.
-// Ownership: ClientSide and AttendantSide are one each; the RpcClient of their
-// owner uses it.
+// RpcClient. The engine writes an image into one of the caller's slots -> an
+// RpcMessage announces it -> ImageLease -> the caller reads it in place.
+// Ownership: ClientSide and AttendantSide are one RpcSide each; the RpcClient
+// of their owner uses it. The caller owns a lease for each image. The engine
+// does not write into a slot while its lease exists; if both slots have leases,
+// images go through the ring. So a lease's bytes are valid as long as the lease
+// exists, up to the end of its session: then the engine may write an image of
+// the next caller. IsIntact detects that.
 //
 //   absl::StatusOr<std::unique_ptr<RpcClient>> calls =
 //       RpcClient::Create(&side, {});
+//   absl::StatusOr<RpcMessage> message = (*calls)->Call(request, deadline);
+//   const ImageLease lease = message->TakeImage();
+//   if (lease) Show(lease.bytes());
+//
+// docs/protocol.md, "Slots for requested images", is the specification.
 
 #ifndef TANDEM_TRANSPORT_RPC_SIDE_H_
 #define TANDEM_TRANSPORT_RPC_SIDE_H_
 
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -24,10 +38,7 @@ template <typename Machine>
 class BasicWaiter;
 using Waiter = BasicWaiter<WaitMachine>;
 class ImagePlace;
-
-// A function that the waiting thread calls during a long wait: every 50 ms, and
-// after each signal. If it returns true, the wait ends with kInterrupted.
-using InterruptHook = bool (*)();
+struct ImageNotice;
 
 class RpcSide {
  public:
@@ -53,6 +64,34 @@ class RpcSide {
   virtual Waiter RpcWaiter() const = 0;
   virtual void AnnounceRpcs() = 0;
   virtual ImagePlace image_place() const = 0;
+};
+
+// Any thread may use it, one at a time. In a forked child it releases nothing.
+class ImageLease {
+ public:
+  // Empty.
+  ImageLease();
+  ImageLease(ImageLease&& other) noexcept;
+  ImageLease& operator=(ImageLease&& other) noexcept;
+  // Releases the image: the engine may write the next one.
+  ~ImageLease();
+
+  explicit operator bool() const { return hold_ != nullptr; }
+
+  // The rest is for leases that are not empty.
+
+  // The image. The caller may change it.
+  std::span<std::byte> bytes() const;
+  // Whether all reads so far were of this image. False: the slot has a new
+  // caller, and the engine has begun to write its image.
+  bool IsIntact() const;
+
+ private:
+  struct Hold;  // image_slot.cc
+  friend ImageLease LeaseOf(const ImagePlace& place, const ImageNotice& notice);
+  explicit ImageLease(std::unique_ptr<Hold> hold);
+
+  std::unique_ptr<Hold> hold_;
 };
 
 }  // namespace tandem

@@ -1,10 +1,14 @@
 // WaitStrategy: how a side waits for its peer, and the names that users type.
+// InterruptHook: what ends a long wait.
 //
-// Data flow: a flag's or an argument's text -> WaitStrategy -> Waiter.
+// Data flow: a flag's or an argument's text -> WaitStrategy -> a side's options
+// -> its waits, which call the hook.
+// Ownership: values only. docs/waiting.md explains the strategies.
 //
 //   std::optional<WaitStrategy> wait = WaitStrategyNamed("adaptive");
 //   if (!wait) return Refuse("expected spin, adaptive or block");
 //   NameOf(*wait)  // "adaptive"
+//   ClientSide::Attach("demo", {.wait = *wait, .interrupted = &HasSignal});
 
 #ifndef TANDEM_TRANSPORT_WAIT_STRATEGY_H_
 #define TANDEM_TRANSPORT_WAIT_STRATEGY_H_
@@ -45,6 +49,11 @@ constexpr std::optional<WaitStrategy> WaitStrategyNamed(
   }
   return std::nullopt;
 }
+
+// A function that the waiting thread calls during a long wait: every 50 ms, and
+// after each signal. If it returns true, the wait ends with kInterrupted. It
+// looks at state of the process, such as a flag that a signal handler sets.
+using InterruptHook = bool (*)();
 
 }  // namespace tandem
 

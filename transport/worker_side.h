@@ -1,11 +1,13 @@
 // WorkerSide: a worker's end of the protocol: a process that simulates some of
-// a region's environments.
+// a region's environments. SupervisorEvent: what the workers' supervisor waits
+// for.
 //
 // Data flow: client's actions -> Next() returns kExchange -> the caller resets
 // and steps its own rows -> Finish() -> the last worker publishes. Supervisor's
 // order -> Next() returns kReset -> the caller resets -> Acknowledge().
-// Ownership: one thread of the worker's process. docs/protocol.md, "Workers",
-// is the specification.
+// Clients, attendants and workers -> Next() of a SupervisorHost. Ownership: one
+// thread of the worker's process. docs/protocol.md, "Workers", is the
+// specification.
 //
 //   absl::StatusOr<WorkerSide> side = WorkerSide::Attach(region_fd, 2, {});
 //   for (;;) switch (side->Next(Deadline::Infinite())) {
@@ -46,6 +48,22 @@ enum class [[nodiscard]] WorkerEvent : uint8_t{
     kSupervisorGone,  // it has stopped or died: end. Each later Next returns it
     kTimedOut,        // the deadline passed
     kInterrupted,     // a signal handler ran; check your flags, call again
+};
+
+enum class [[nodiscard]] SupervisorEvent : uint8_t{
+    kWorkersReady,     // each has carried out ResetWorkers
+    kClientArrived,    // AcknowledgeAttach; the workers have reset already
+    kClientLeft,       // the same. Also if the next client was refused
+    kWorkersAnswered,  // each has acknowledged MessageWorkers
+    kWorkerDied,       // dead_worker(): End, or ReplaceWorker and start another
+    kInput,            // the descriptor of WatchInput is readable
+    kFrameWanted,      // a client asks for a frame
+    kRpcs,             // a client has written into its RPC ring
+    kAttendants,       // an attendant has written, or may have left
+    kBrokenClient,     // action_seq was invalid; the client gets an error
+    kTimedOut,         // the deadline passed
+    kInterrupted,      // a signal handler ran; check your flags, call again
+    kStopRequested,    // each later Next returns it, too
 };
 
 // Move-only. States and legal calls:

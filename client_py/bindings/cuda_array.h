@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "schema/layout/field.h"
-#include "transport/cuda_types.h"
+#include "transport/cuda.h"
 
 namespace tandem {
 

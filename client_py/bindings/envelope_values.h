@@ -29,7 +29,7 @@
 
 #include "absl/strings/string_view.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/packed_call.h"
+#include "transport/envelope.h"
 
 namespace tandem {
 

@@ -14,7 +14,7 @@
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
-#include "transport/cuda_types.h"
+#include "transport/cuda.h"
 #include "transport/frame_geometry.h"
 #include "transport/frame_reader.h"
 #include "transport/wait_strategy.h"

@@ -19,7 +19,7 @@
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/image_lease.h"
+#include "transport/rpc_side.h"
 
 namespace tandem {
 namespace py = pybind11;

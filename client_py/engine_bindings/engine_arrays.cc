@@ -11,7 +11,7 @@
 #include "client_py/bindings/cuda_array.h"
 #include "client_py/bindings/region_views.h"
 #include "schema/layout/field.h"
-#include "transport/cuda_types.h"
+#include "transport/cuda.h"
 #include "transport/step_arrays.h"
 
 namespace tandem {

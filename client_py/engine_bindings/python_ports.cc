@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "client_py/bindings/envelope_values.h"
 #include "engine_adapter/frame_source.h"
-#include "engine_adapter/image_encoder.h"
+#include "engine_adapter/image.h"
 #include "flatbuffers/flatbuffers.h"
 
 namespace tandem {

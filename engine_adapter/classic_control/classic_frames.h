@@ -22,7 +22,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/canvas.h"
 

@@ -11,7 +11,7 @@
 #include <array>
 #include <numbers>
 
-#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 namespace {

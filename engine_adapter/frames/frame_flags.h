@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 

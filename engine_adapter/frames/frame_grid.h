@@ -15,7 +15,6 @@
 #include <span>
 
 #include "base/images/image_grid.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 
 namespace tandem {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 
 namespace tandem {

@@ -21,7 +21,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/run_statistics.h"

@@ -18,7 +18,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 #include "transport/frame_geometry.h"
 #include "transport/frame_reader.h"

@@ -23,7 +23,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 
 namespace tandem {

@@ -12,7 +12,6 @@
 
 #include "absl/strings/match.h"
 #include "base/error.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 
 namespace tandem {

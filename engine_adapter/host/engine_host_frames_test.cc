@@ -18,7 +18,6 @@
 #include "base/error.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_host.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 #include "transport/attached_frames.h"
 #include "transport/client_side.h"

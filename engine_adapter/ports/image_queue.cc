@@ -10,9 +10,9 @@
 #include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/os/blocked_signals.h"
-#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/frame_pace.h"
-#include "engine_adapter/image_encoder.h"
+#include "engine_adapter/image.h"
 #include "transport/frame_geometry.h"
 
 namespace tandem {

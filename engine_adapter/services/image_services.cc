@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/quoted.h"
 #include "engine_adapter/image.h"
-#include "engine_adapter/image_encoder.h"
 #include "engine_adapter/services/env_selection.h"
 
 namespace tandem {

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "engine_adapter/engine_ports.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/aligned_envelope.h"
+#include "transport/envelope.h"
 
 namespace tandem {
 namespace {

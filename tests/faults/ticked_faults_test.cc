@@ -22,7 +22,6 @@
 #include "base/error.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_host.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 #include "schema/layout/lrbc.h"
 #include "tests/faults/counting_peers.h"

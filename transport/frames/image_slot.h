@@ -3,7 +3,7 @@
 //
 // Data flow: an image -> ImageSlotWriter -> a slot; the notice -> the caller's
 // RPC ring -> ImageLease -> the caller reads the slot's bytes in place.
-// Ownership: the engine owns a writer for each caller; image_lease.h has the
+// Ownership: the engine owns a writer for each caller; rpc_side.h has the
 // rules.
 //
 //   const ImageNotice notice = writer.Write(image);  // seq 0: use the ring
@@ -24,8 +24,8 @@
 
 #include "schema/layout/image_slot.h"
 #include "schema/layout/lrbc.h"
-#include "transport/image_lease.h"
 #include "transport/region.h"
+#include "transport/rpc_side.h"
 
 namespace tandem {
 

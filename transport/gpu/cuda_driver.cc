@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/printable.h"
-#include "transport/cuda_report.h"
+#include "transport/cuda.h"
 #include "transport/memory/gpu_text.h"
 
 namespace tandem {

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "transport/cuda_types.h"
+#include "transport/cuda.h"
 
 namespace tandem {
 

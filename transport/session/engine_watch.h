@@ -14,8 +14,8 @@
 
 #include "schema/layout/error_codes.h"
 #include "transport/rpc_side.h"
-#include "transport/session/open_region.h"
 #include "transport/wait/waiter.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 

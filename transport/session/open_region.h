@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "transport/memory/attached_region.h"
-#include "transport/rpc_side.h"
+#include "transport/wait_strategy.h"
 
 namespace tandem {
 

@@ -40,7 +40,7 @@
 #include "transport/memory/owned_region.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/owner_side.h"
-#include "transport/supervisor_event.h"
+#include "transport/worker_side.h"
 
 namespace tandem {
 

@@ -6,9 +6,8 @@
 
 #include "base/error.h"
 #include "base/mutex.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
-#include "engine_adapter/image_encoder.h"
+#include "engine_adapter/image.h"
 #include "engine_adapter/mujoco/environment/entity_ids.h"
 #include "engine_adapter/mujoco/model/part_names.h"
 

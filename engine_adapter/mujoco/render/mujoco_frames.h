@@ -19,7 +19,6 @@
 
 #include "absl/status/status.h"
 #include "engine_adapter/debug_canvas.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/task.h"

@@ -24,7 +24,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/debug_canvas.h"
-#include "engine_adapter/frame_options.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/mujoco/environment/mujoco_environment.h"
 #include "engine_adapter/mujoco/model/model_file.h"

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 

@@ -24,7 +24,6 @@
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/image.h"
-#include "engine_adapter/image_encoder.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
 #include "engine_adapter/testing/engine_rig.h"

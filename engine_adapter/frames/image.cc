@@ -1,4 +1,4 @@
-#include "engine_adapter/image_encoder.h"
+#include "engine_adapter/image.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/images/image_files.h"
 #include "base/quoted.h"
-#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine_adapter/frame_options.h"
+#include "engine_adapter/frame_source.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "engine_adapter/image_encoder.h"
+#include "engine_adapter/image.h"
 
 // jpeglib.h uses FILE without including its header.
 // clang-format off
