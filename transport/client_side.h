@@ -176,7 +176,6 @@ class ClientSide final : public RpcSide {
   // Whether arrays() have the results of the last exchange. kOk, or the error
   // that a Send would return.
   ErrorCode MayRead() const;
-  const AttachedRegion& region() const;
 
   // Whether the engine has a frame ring.
   bool has_frames() const { return plan().flan_offset != 0; }
@@ -254,7 +253,9 @@ class ClientSide final : public RpcSide {
   Waiter RpcWaiter() const override;
   void AnnounceRpcs() override {}  // nothing to do: the engine polls this ring
 
+  friend class ImportedArrays;  // opens the region's arrays on a GPU
   explicit ClientSide(std::unique_ptr<ClientCore> core);
+  const AttachedRegion& region() const;
   static void DoNothing() {}
 
   std::unique_ptr<ClientCore> core_;  // nullptr: moved from

@@ -48,9 +48,6 @@ class ExportedArrays {
   // With mode, device, handles, size and arrays; the caller sets fills_cpu.
   const GpuSpec& spec() const { return spec_; }
   int device() const;  // its number
-  const std::shared_ptr<const PrimaryContext>& context() const {
-    return context_;
-  }
   CudaPointer At(const FieldRecord& array) const {
     return base_ + array.offset;
   }

@@ -7,7 +7,7 @@
 // stays open after the client's close; its contents are then undefined. One
 // thread at a time may call.
 //
-//   TANDEM_ASSIGN_OR_RETURN(auto arrays, ImportedArrays::Open(region));
+//   TANDEM_ASSIGN_OR_RETURN(auto arrays, ImportedArrays::Open(client));
 //   TANDEM_RETURN_IF_ERROR(arrays->WaitOn(stream));
 //   ... kernels on `stream` read arrays->At(record) ...
 //   TANDEM_RETURN_IF_ERROR(arrays->AwaitReaders());  // before the next send
@@ -23,14 +23,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "transport/cuda.h"
 
 namespace tandem {
 
-class AttachedRegion;
+class ClientSide;
 class PrimaryContext;
 
 class ImportedArrays {
@@ -42,7 +41,7 @@ class ImportedArrays {
   //  - kGpuOtherDevice, kGpuOtherContext, kGpuStaleHandle, kGpuFailed.
   //  - those of ReadCudaReport.
   static absl::StatusOr<std::shared_ptr<ImportedArrays>> Open(
-      const AttachedRegion& region, absl::string_view name);
+      const ClientSide& client);
   ImportedArrays(const ImportedArrays&) = delete;
   ImportedArrays& operator=(const ImportedArrays&) = delete;
   // Closes the memory, except in a forked child.
@@ -54,9 +53,6 @@ class ImportedArrays {
     return base_ + array.offset;
   }
   int device() const;  // its number
-  const std::shared_ptr<const PrimaryContext>& context() const {
-    return context_;
-  }
 
   // Makes later work on `stream` wait for the results of the last exchange, and
   // remembers the stream for AwaitReaders. Does not block. kGpuOtherContext,

@@ -80,7 +80,6 @@ class RegionCopies {
   CudaPointer At(uint64_t copy, size_t source) const {
     return buffers_[copy % kBuffers].device + places_[source];
   }
-  const PrimaryContext& context() const { return *context_; }
   bool overlaps() const { return overlaps_; }
 
  private:

@@ -84,8 +84,7 @@ void NativeClient::Within(absl::FunctionRef<void()> body) {
 py::dict NativeClient::CudaArrays() {
   Within([&] {
     if (gpu_ != nullptr) return;
-    auto opened = WithoutGil(
-        [&] { return ImportedArrays::Open(client_.region(), name_); });
+    auto opened = WithoutGil([&] { return ImportedArrays::Open(client_); });
     if (!opened.ok()) Raise(opened.status(), name_);
     gpu_ = std::make_shared<GpuSession>(
         GpuSession{.arrays = *std::move(opened), .client = this});

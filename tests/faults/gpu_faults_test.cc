@@ -47,7 +47,8 @@ class GpuCounter final : public EngineBase {
  public:
   const EngineSchema& schema() const override { return schema_; }
 
-  bool Do(const EngineWork& work, const ExportedArrays& gpu) {
+  bool Do(const EngineWork& work, const ExportedArrays& gpu,
+          const PrimaryContext& context) {
     for (const ResetRequest& request : work.resets) {
       counts_[request.env] = 0;
       Observe(work.reset_io.obs, request.env, 0);
@@ -59,10 +60,10 @@ class GpuCounter final : public EngineBase {
       work.step_io.terminateds[env] = 0;
       work.step_io.truncateds[env] = 0;
     }
-    const CurrentContext current(*gpu.context());
-    return gpu.context()->cuda().MemcpyToDevice(
-               gpu.At(gpu.spec().arrays.front()), obs_.data(), sizeof(obs_),
-               nullptr) == kCudaSuccess;
+    const CurrentContext current(context);
+    return context.cuda().MemcpyToDevice(gpu.At(gpu.spec().arrays.front()),
+                                         obs_.data(), sizeof(obs_),
+                                         nullptr) == kCudaSuccess;
   }
 
  private:
@@ -81,6 +82,10 @@ class GpuCounter final : public EngineBase {
                           .gpu = GpuSchema{}};
 };
 
+std::shared_ptr<const PrimaryContext> ContextOf(int device) {
+  return PrimaryContext::Of(*CudaDriver::Load().value(), device).value();
+}
+
 class GpuFaults : public FaultTest {
  protected:
   void SetUp() override {
@@ -96,12 +101,13 @@ class GpuFaults : public FaultTest {
     GpuCounter engine;
     const auto host = EngineHost::CreateTicked(&engine, {.name = name_});
     if (!host.ok()) _exit(1);
+    const auto context = ContextOf((*host)->gpu()->device());
     for (int steps = 0;;) {
       const EngineWork* const work = (*host)->Next(Deadline::Infinite());
       if (work == nullptr) continue;
       const bool held = !work->steps.empty() && ++steps == 2 && hold_.Get();
       if (held) Victim::Mark();
-      if (!engine.Do(*work, *(*host)->gpu())) _exit(2);
+      if (!engine.Do(*work, *(*host)->gpu(), *context)) _exit(2);
       if (!(*host)->Done(absl::OkStatus()).ok()) _exit(3);
       if (held) Victim::Mark();
     }
@@ -114,10 +120,11 @@ class GpuFaults : public FaultTest {
     return engine;
   }
 
-  static bool GpuHas(ImportedArrays& gpu, float count) {
+  static bool GpuHas(ImportedArrays& gpu, const PrimaryContext& context,
+                     float count) {
     Observations found = {};
-    const CurrentContext current(*gpu.context());
-    const CudaFunctions& cuda = gpu.context()->cuda();
+    const CurrentContext current(context);
+    const CudaFunctions& cuda = context.cuda();
     if (!gpu.WaitOn(nullptr).ok() ||
         cuda.MemcpyToHost(found.data(), gpu.At(gpu.arrays().front()),
                           sizeof(found), nullptr) != kCudaSuccess ||
@@ -129,13 +136,14 @@ class GpuFaults : public FaultTest {
   // Steps, and checks the results. Returns the first error's code; 100: wrong
   // values.
   int Steps(ClientSide& side, int steps) {
-    const auto gpu = ImportedArrays::Open(side.region(), name_);
+    const auto gpu = ImportedArrays::Open(side);
     if (!gpu.ok()) return static_cast<int>(CodeOf(gpu.status()));
+    const auto context = ContextOf((*gpu)->device());
     for (int step = 1; step <= steps; ++step) {
       const auto count = static_cast<float>(step);
       const ErrorCode code = StepAndCheck(side, count, count);
       if (code != ErrorCode::kOk) return static_cast<int>(code);
-      if (!GpuHas(**gpu, count)) return 100;
+      if (!GpuHas(**gpu, *context, count)) return 100;
     }
     return testing::Test::HasFailure() ? 100 : 0;
   }

@@ -2,7 +2,7 @@
 
     client_py, engine_adapter, gateway, viz, slow_lane  ->  program, transport  ->  base  ->  schema
     sdk  ->  engine_adapter;  client_py/tandem:_engine.so  ->  client_py/engine_bindings  ->  client_py, engine_adapter
-    within transport: rpc -> session -> frames, ring -> wait, memory -> base;  monitoring -> session;  gpu -> memory
+    within transport: rpc, gpu, monitoring -> session -> frames, ring -> wait, memory -> base
 
 Within one of these, too, the folders never depend on one another in circles; tests may look anywhere in theirs.
 
@@ -38,11 +38,10 @@ _BELOW: dict[str, frozenset[str]] = {
 }
 _BELOW["program"] = _BELOW["transport/wait"] = _BELOW["transport/memory"] = frozenset({"schema", "base"})
 _BELOW["transport/ring"] = _BELOW["transport/wait"] | {"transport/wait", "transport/memory"}
-_BELOW["transport/gpu"] = _BELOW["transport/memory"] | {"transport/memory"}
 _BELOW["transport/frames"] = _BELOW["transport/ring"] | {"transport/ring"}
 _BELOW["transport/session"] = _BELOW["transport/frames"] | {"transport/frames"}
-_BELOW["transport/monitoring"] = _BELOW["transport/session"] | {"transport/session"}
-_BELOW["transport/rpc"] = _BELOW["transport/session"] | {"transport/session"}
+_ON_SESSIONS = _BELOW["transport/session"] | {"transport/session"}
+_BELOW |= {f"transport/{layer}": _ON_SESSIONS for layer in ("gpu", "monitoring", "rpc")}
 _BELOW["transport"] = frozenset(_BELOW)  # the public targets
 _TOP = ("client_py", "engine_adapter", "gateway", "viz", "slow_lane")
 _BELOW |= {layer: frozenset(_BELOW) for layer in _TOP}

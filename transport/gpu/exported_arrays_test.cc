@@ -48,8 +48,10 @@ class ExportedArraysTest : public testing::Test {
         *std::ranges::find(gpu.spec().arrays, role, &FieldRecord::role)));
   }
   static std::vector<float> RowsOf(const ExportedArrays& gpu, FieldRole role) {
-    const CurrentContext current(*gpu.context());
-    EXPECT_EQ(gpu.context()->cuda().StreamSynchronize(nullptr), kCudaSuccess);
+    const auto context =
+        PrimaryContext::Of(*CudaDriver::Load().value(), gpu.device()).value();
+    const CurrentContext current(*context);
+    EXPECT_EQ(context->cuda().StreamSynchronize(nullptr), kCudaSuccess);
     const float* const values = ValuesOf(gpu, role);
     return {values, values + kEnvs};
   }

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/error.h"
+#include "transport/client_side.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
 #include "transport/memory/attached_region.h"
@@ -72,7 +75,9 @@ absl::Status OpenError(const CudaDriver& driver, CudaResult result,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ImportedArrays>> ImportedArrays::Open(
-    const AttachedRegion& region, absl::string_view name) {
+    const ClientSide& client) {
+  const AttachedRegion& region = client.region();
+  const std::string& name = client.name();
   TANDEM_RETURN_IF_ERROR(CheckImportable(region, name));
   const LrbcHeader& plan = region.plan();
   TANDEM_ASSIGN_OR_RETURN(const CudaDriver* const driver, CudaDriver::Load());

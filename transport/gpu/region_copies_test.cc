@@ -60,13 +60,15 @@ class RegionCopiesTest : public testing::Test {
   }
   // Whether a copy has what Write(value) wrote.
   static bool Has(RegionCopies& copies, uint64_t copy, uint8_t value) {
-    const CurrentContext current(copies.context());
+    const auto context =
+        PrimaryContext::Of(*CudaDriver::Load().value(), 0).value();
+    const CurrentContext current(*context);
     if (!copies.WaitOn(copy, CudaStreamOfNumber(1)).ok()) return false;
     for (size_t source = 0; source < std::size(kOffsets); ++source) {
       std::vector<uint8_t> found(kSourceBytes);
-      const CudaResult result = copies.context().cuda().MemcpyToHost(
-          found.data(), copies.At(copy, source), kSourceBytes,
-          CudaStreamOfNumber(1));
+      const CudaResult result =
+          context->cuda().MemcpyToHost(found.data(), copies.At(copy, source),
+                                       kSourceBytes, CudaStreamOfNumber(1));
       if (result != kCudaSuccess) return false;
       if (found != std::vector<uint8_t>(kSourceBytes, value++)) return false;
     }
