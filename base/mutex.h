@@ -74,7 +74,8 @@ class CondVar {
   void SignalAll() { changed_.notify_all(); }
 
  private:
-  static constexpr std::chrono::hours kMostWait{1};  // no sum overflows
+  // A longer one would overflow in wait_for; Wait may return early.
+  static constexpr std::chrono::hours kMostWait{1};
   std::condition_variable changed_;
 };
 

@@ -27,8 +27,8 @@ class WorkQueue {
  public:
   enum class AtEnd : bool { kCallWaiting, kDropWaiting };
 
-  // `most_threads` are started as they are needed. `most_waiting`: the maximum
-  // of functions that wait beside as many that are called.
+  // `most_threads` are started as they are needed. Add refuses more than
+  // most_threads + most_waiting functions, called and waiting together.
   WorkQueue(size_t most_threads, size_t most_waiting,
             AtEnd at_end = AtEnd::kCallWaiting)
       : most_threads_(most_threads),
@@ -37,19 +37,21 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue() {
+    std::deque<std::function<void()>> dropped;  // without the lock
     {
       MutexLock lock(&mutex_);
       ending_ = true;
-      if (at_end_ == AtEnd::kDropWaiting) waiting_.clear();
+      if (at_end_ == AtEnd::kDropWaiting) dropped.swap(waiting_);
     }
     added_.SignalAll();
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // Does not block. False: too many functions wait; `work` was not added.
+  // Does not block. False: `work` was not added: too many functions wait, or
+  // the end drops it.
   [[nodiscard]] bool Add(std::function<void()> work) {
     MutexLock lock(&mutex_);
-    if (running_ + waiting_.size() >= most_) return false;
+    if (IsDropping() || running_ + waiting_.size() >= most_) return false;
     waiting_.push_back(std::move(work));
     WakeOne();
     return true;
@@ -59,6 +61,7 @@ class WorkQueue {
   // of a work that has begun. Does not block.
   void AddFirst(std::function<void()> work) {
     MutexLock lock(&mutex_);
+    if (IsDropping()) return;
     waiting_.push_front(std::move(work));
     WakeOne();
   }
@@ -72,8 +75,12 @@ class WorkQueue {
   }
 
  private:
+  bool IsDropping() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ending_ && at_end_ == AtEnd::kDropWaiting;
+  }
+
   void WakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (running_ + waiting_.size() > threads_.size() &&
+    if (!ending_ && running_ + waiting_.size() > threads_.size() &&
         threads_.size() < most_threads_) {
       threads_.emplace_back([this] { Run(); });
     }

@@ -65,21 +65,6 @@ struct ImageOptions {
       .shadows = true, .reflections = true, .multisampling = true};
 };
 
-// Parses "320x240" into width and height. Error texts begin with `flag`.
-absl::Status ParseFrameSize(absl::string_view flag, absl::string_view text,
-                            FrameOptions* options);
-
-// Parses "0,3,5", "all", or "" for the first four environments.
-absl::Status ParseFrameEnvs(absl::string_view text, uint32_t num_envs,
-                            FrameOptions* options);
-
-// Parses some of "shadows,reflections,multisampling", or "all", or "" for none.
-absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
-                               FrameOptions* options);
-
-// Parses "follow", "gymnasium" or the name of a camera of the model.
-absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
-
 // kInvalidArgument unless both sides are 1 to kMaxRenderSide.
 absl::Status CheckImageSize(absl::string_view flag, uint32_t width,
                             uint32_t height);

@@ -14,11 +14,11 @@
 #include <cstddef>
 #include <string>
 
+#include "base/work_queue.h"
 #include "gateway/client_slot.h"
 #include "gateway/connections.h"
 #include "gateway/engine_link.h"
 #include "gateway/relay_stream.h"
-#include "base/work_queue.h"
 
 namespace tandem::gateway {
 

@@ -24,8 +24,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "base/mutex.h"
-#include "gateway/stream_items.h"
 #include "base/work_queue.h"
+#include "gateway/stream_items.h"
 
 namespace tandem::gateway {
 

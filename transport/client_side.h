@@ -1,7 +1,5 @@
 // ClientSide: the trainer's end of the lock-step protocol.
 //
-// Length: each call of a trainer, with all its outcomes.
-//
 // Data flow: actions -> Step -> arrays().obs, rewards, ... Step does Send, then
 // Recv. A caller of Send and Recv can compute while the engine steps.
 // Ownership: one process owns a ClientSide. One thread at a time may call it: a

@@ -1,8 +1,6 @@
 // Reports for monitoring: read-only snapshots of regions and of segments with
 // frames, their list, and the problems of a region.
 //
-// Length: what a report says, field by field.
-//
 // Data flow: a name -> copies of the file's header and of the heads of its
 // rings, untrusted -> a plain struct; two structs -> rates; one -> sentences.
 // Ownership: the observer owns a report: a command, a viewer's panel. Reading

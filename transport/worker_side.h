@@ -5,8 +5,9 @@
 // Data flow: client's actions -> Next() returns kExchange -> the caller resets
 // and steps its own rows -> Finish() -> the last worker publishes. Supervisor's
 // order -> Next() returns kReset -> the caller resets -> Acknowledge().
-// Clients, attendants and workers -> Next() of a SupervisorHost. Ownership: one
-// thread of the worker's process. docs/protocol.md, "Workers", is the
+// Clients, attendants and workers -> Next() of a SupervisorHost.
+// Ownership: one thread of the worker's process calls WorkerSide; the
+// supervisor's thread gets SupervisorEvent. docs/protocol.md, "Workers", is the
 // specification.
 //
 //   absl::StatusOr<WorkerSide> side = WorkerSide::Attach(region_fd, 2, {});
@@ -50,6 +51,8 @@ enum class [[nodiscard]] WorkerEvent : uint8_t{
     kInterrupted,     // a signal handler ran; check your flags, call again
 };
 
+// Results of SupervisorHost::Next (engine_adapter/supervisor_host.h), whose
+// calls they name.
 enum class [[nodiscard]] SupervisorEvent : uint8_t{
     kWorkersReady,     // each has carried out ResetWorkers
     kClientArrived,    // AcknowledgeAttach; the workers have reset already

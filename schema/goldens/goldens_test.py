@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-
 GOLDENS = Path("schema/goldens")
 HEADER = (GOLDENS / "lrbc_v1.bin").read_bytes()
 SLOT = (GOLDENS / "attendant_slot_v1.bin").read_bytes()

@@ -317,7 +317,7 @@ FolderSweeper::~FolderSweeper() {
 }
 
 void FolderSweeper::Sweep() {
-  // Refused: one that has yet to begin also finds what is there now.
+  // If Add refuses, a waiting sweep will find these folders, too.
   static_cast<void>(sweeps_.Add([this] { RemoveAll(); }));
 }
 

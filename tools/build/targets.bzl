@@ -107,26 +107,30 @@ def py_binary(name, srcs = None, **attributes):
     srcs = [name + ".py"] if srcs == None else srcs
     native.py_binary(name = name, srcs = srcs, **_marked(srcs, attributes))
 
-def py_test(name, srcs = None, main = None, deps = [], **attributes):
-    """A test, run by pytest's main with the file of that name, or else with the only one.
+def py_test(name, srcs = None, main = None, deps = [], args = [], **attributes):
+    """Runs pytest on the only one of srcs that ends with _test.py; the others are programs beside it.
 
     Args:
       name: Of the test.
-      srcs: The file and the programs beside it that it starts.
+      srcs: None: NAME.py.
       main: One of srcs that runs pytest itself.
       deps: Of the sources.
+      args: Of pytest.
       **attributes: Of native.py_test.
     """
     srcs = [name + ".py"] if srcs == None else srcs
     if not main:
+        tests = [source for source in srcs if source.endswith("_test.py")]
+        if len(tests) != 1:
+            fail("%s: expected one file *_test.py in srcs, found %s" % (name, tests))
         main = "//tools/testing:pytest_main.py"
-        tests = name + ".py" if name + ".py" in srcs else srcs[0]
-        attributes = dict(attributes, args = ["%s/%s" % (native.package_name(), tests)])
         srcs = srcs + [main]
+        args = ["%s/%s" % (native.package_name(), tests[0])] + args
     native.py_test(
         name = name,
         srcs = srcs,
         main = main,
+        args = args,
         deps = with_tested(name, deps),
         **attributes
     )

@@ -173,3 +173,7 @@ def test_refuses_folders_in_a_circle_unless_a_test_closes_it() -> None:
     assert "schema/layout" in problem and "schema/messages" in problem
     for_tests = '<boolean name="testonly" value="true"/>'
     assert not list(find_circles(read_graph(graph.replace("</query>", closing.format(for_tests)))))
+    packed = {"schema/messages": "client_py/tandem", "schema/layout": "client_py/tandem/telemetry"}
+    for folder, other in packed.items():
+        closing, graph = closing.replace(folder, other), graph.replace(folder, other)
+    assert not list(find_circles(read_graph(graph.replace("</query>", closing.format("")))))

@@ -1,4 +1,4 @@
-"""Checks that each relative link of a page names a file of the source tree and, after "#", a heading of it.
+"""Checks that each relative link of a page names a file and, after "#", a heading of it.
 
 Headings have the anchors that GitHub gives them; <https://docs.github.com/en/get-started/writing-on-github>.
 """
@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\(\s*(?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\s*\)")
+_CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r'\]\(\s*<?(?![a-z]+:)([^)#>\s]*)(?:#([^)>\s]*))?>?(?:\s+"[^"]*")?\s*\)')
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _LABEL = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
@@ -31,7 +31,7 @@ def link_problems(page: Path) -> Iterator[str]:
     for target, anchor in _LINK.findall(_CODE.sub("", page.read_text("utf-8"))):
         file = page.parent / target if target else page
         if not file.exists():
-            yield f"{page}: expected a link to a file of the tree, found {target!r}"
+            yield f"{page}: expected a link to a file, found {target!r}"
         elif anchor and file.suffix == ".md" and anchor not in anchors(file.read_text("utf-8")):
             yield f"{page}: expected a link to a heading of {file}, found {anchor!r}"
 

@@ -38,6 +38,6 @@ def run(*paths: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    if not "".join(sys.argv[1:2]).endswith(".py"):
+    if len(sys.argv) < 2 or not sys.argv[1].endswith(".py"):
         sys.exit("pytest_main: expected the test file as first argument, as `bazel test` has it")
     run()

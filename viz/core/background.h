@@ -35,10 +35,17 @@ namespace tandem {
 
 // Runs calls that block, one after another. Its end drops those that wait, and
 // blocks until the current one ends.
-struct WorkThread : WorkQueue {
+class WorkThread {
+ public:
   static constexpr size_t kMostWaiting = 64;
 
-  WorkThread() : WorkQueue(1, kMostWaiting, AtEnd::kDropWaiting) {}
+  // As WorkQueue's.
+  [[nodiscard]] bool Add(std::function<void()> work) {
+    return queue_.Add(std::move(work));
+  }
+
+ private:
+  WorkQueue queue_{1, kMostWaiting, WorkQueue::AtEnd::kDropWaiting};
 };
 
 // A text for the user, such as the path of a recording, or the reason of a

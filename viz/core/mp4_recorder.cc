@@ -95,6 +95,7 @@ void Mp4Recorder::Add(const Frame& frame, int64_t now_ns) {
         path_, absl::StrCat("frames of another size, ", frame.width, "x",
                             frame.height, " after ", width_, "x", height_));
     finishing_ = true;
+    work_.Signal();
     return;
   }
   const auto since_first_ms =

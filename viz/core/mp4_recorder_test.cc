@@ -247,9 +247,18 @@ TEST(Mp4Recorder, FramesOfAnotherSizeEndTheRecording) {
   auto recorder = Mp4Recorder::Start(path);
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   Record(recorder->get(), 2);
+  const Deadline deadline = Deadline::After(Mp4Recorder::kPatienceSecs);
+  const auto await = [&](auto has_come) {
+    while (!has_come() && !deadline.PassedAt(MonotonicNanos())) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return has_come();
+  };
+  ASSERT_TRUE(await([&] { return (*recorder)->frames() == 2; }));
   Frame other = GreyFrame(0);
   other.width = 10;
   (*recorder)->Add(other, AtMs(40));
+  EXPECT_TRUE(await([] { return FfmpegOf(getpid()) <= 0; }));
   EXPECT_THAT(std::string((*recorder)->Finish().message()),
               HasSubstr("10x25 after 33x25"));
   EXPECT_FALSE(ShadesOf(path).empty());

@@ -1,4 +1,4 @@
-#include "engine_adapter/frame_source.h"
+#include "engine_adapter/frames/frame_flags.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "base/error.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 namespace {
