@@ -1,3 +1,4 @@
+// Length: each transition of the slot's client, under one lock.
 #include "gateway/client_slot.h"
 
 #include <algorithm>

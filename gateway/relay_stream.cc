@@ -64,6 +64,7 @@ absl::Status RelayStream::Pass(StreamItems* items) {
 
 void RelayStream::FreePlace() {
   if (places_ == nullptr) return;
+  // relaxed: a count; it orders nothing else.
   places_->open.fetch_sub(1, std::memory_order_relaxed);
   places_ = nullptr;
 }

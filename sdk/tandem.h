@@ -1,6 +1,8 @@
 /* tandem.h: the C interface of libtandem.so.1. An engine, a client or an
    attendant of Tandem in any language that can call C.
 
+   Length: the whole C interface, one file that programs can copy.
+
    Conventions
    - Functions return a tandem_code: TANDEM_OK, or an error whose text
      tandem_last_error gives. No function throws, and none ends the process.

@@ -17,7 +17,7 @@ void Write(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
-// client_py/tandem/doctor_test.py reads the same trees.
+// client_py/tandem/doctor/doctor_test.py reads the same trees.
 TEST(MemoryLimit, ReadsEachTreeOfTheTable) {
   std::ifstream file("base/os/testdata/memory_limits.json");
   const nlohmann::json cases = nlohmann::json::parse(file);

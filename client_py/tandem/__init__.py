@@ -72,26 +72,54 @@ _FROM = {
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = ("doctor", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector")
-_FRONT = sorted({*errors.__all__, *" ".join(_FROM.values()).split()})
-if not TYPE_CHECKING:  # checkers read the imports above
-    __all__ = _FRONT
+__all__ = [
+    "Attendant",
+    "AutoresetMode",
+    "Engine",
+    "EngineOptions",
+    "EngineProcess",
+    "EnvironmentClosed",
+    "FastLaneReader",
+    "FrameOptions",
+    "ImageOptions",
+    "ResetNeeded",
+    "SharedMemoryClient",
+    "SharedMemoryVectorEnv",
+    "TaskOptions",
+    "WorkerOptions",
+    "launch_engine",
+    "list_tasks",
+    "make_vec",
+    "publish_frames",
+    "serve",
+    "serve_program",
+]
+__all__ += errors.__all__
 
 
 def __dir__() -> list[str]:
-    """Lists the front."""
-    return [*_FRONT, *_SUBMODULES]
+    """Lists the front, and the submodules of this wheel."""
+    return [*__all__, *(name for name in _SUBMODULES if importlib.util.find_spec(f"tandem.{name}"))]
 
 
-def __getattr__(name: str) -> Any:
+def _attribute(name: str) -> Any:
     """Imports a submodule, or a name of the front, when it is first used."""
     if name in _SUBMODULES:
-        return importlib.import_module(f"tandem.{name}")
+        try:
+            return importlib.import_module(f"tandem.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"tandem.{name}":
+                raise
     if name in errors.__all__:
         return getattr(errors, name)
     for module, names in _FROM.items():
         if name in names.split():
             return globals().setdefault(name, getattr(importlib.import_module(f"tandem.{module}"), name))
     raise AttributeError(f"module 'tandem' has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # checkers read the imports above, and find wrong names
+    __getattr__ = _attribute
 
 
 class _RegistersTasks(importlib.abc.MetaPathFinder):
@@ -112,15 +140,16 @@ class _RegistersTasks(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
-                sys.meta_path.remove(self)
-                execute(module)
+                execute(module)  # a failed import may be tried again
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 importlib.import_module(_REGISTRATION)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
-if "gymnasium" in sys.modules:
+if sys.modules.get("gymnasium") is not None:
     importlib.import_module(_REGISTRATION)
 else:
     sys.meta_path.insert(0, _RegistersTasks())

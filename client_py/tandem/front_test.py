@@ -76,10 +76,43 @@ def test_gymnasium_knows_the_tasks_in_either_order_of_imports(imports: str) -> N
     assert _output_of(f"import {imports}; print('tandem/Ant-v5' in gymnasium.registry)") == "True"
 
 
+def test_a_failed_import_of_gymnasium_can_be_tried_again() -> None:
+    """The tasks are registered by the one that succeeds; a Gymnasium that is not there is none."""
+    program = (
+        "import sys, tandem; sys.modules['numpy'] = None\n"
+        "try: import gymnasium\n"
+        "except ImportError: del sys.modules['numpy']\n"
+        "import gymnasium; print('tandem/Ant-v5' in gymnasium.registry)"
+    )
+    assert _output_of(program) == "True"
+    assert _output_of("import sys; sys.modules['gymnasium'] = None; import tandem; print(1)") == "1"
+
+
+def test_tandem_may_be_imported_while_gymnasium_is() -> None:
+    """As by a module that Gymnasium's own import finds."""
+    program = (
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'gymnasium.wrappers': import tandem\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "import gymnasium; print('tandem' in sys.modules, 'tandem/Ant-v5' in gymnasium.registry)"
+    )
+    assert _output_of(program) == "True True"
+
+
+def test_a_wrong_name_is_found_by_type_checkers_too() -> None:
+    """Otherwise tools/check reports the comment as unused."""
+    with pytest.raises(AttributeError, match="make_vek"):
+        tandem.make_vek  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_the_core_needs_no_telemetry() -> None:
     """A wheel without `tandem.telemetry` imports, and makes, publishes and serves environments."""
     program = (
         "import sys; sys.modules['tandem.telemetry'] = None\n"
+        "import inspect, tandem; assert not hasattr(tandem, 'telemetry') and 'telemetry' not in dir(tandem)\n"
+        "inspect.getmembers(tandem)\n"
         "import tandem, tandem.doctor.__main__, tandem.pettingzoo, tandem.vector, tandem.sdk\n"
         "envs = tandem.make_vec('Acrobot-v1', 2, num_workers=1)\n"
         "envs.reset(seed=0)\n"

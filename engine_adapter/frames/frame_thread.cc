@@ -101,7 +101,7 @@ bool FrameThread::Stopping() const {
 }
 
 void FrameThread::Run() {
-  // Users and tests/frames/cost.py find the thread by this name.
+  // Users and tests find the thread by this name.
   pthread_setname_np(pthread_self(), "tandem-frames");
   if (options_.hz > 0) GoToBackground();
   FramePace pace(options_.hz);

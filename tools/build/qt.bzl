@@ -19,7 +19,7 @@ _MODULES = {
 }
 _HEADERS_ONLY = ["QmlIntegration"]
 
-# No `emit`, `slots`, `signals` words: they are everyone's. QTest presses keys and buttons only with QT_GUI_LIB.
+# No `emit`, `slots`, `signals` words: other libraries have them as names. QTest presses keys and buttons only with QT_GUI_LIB.
 _LIBRARY = """
 cc_library(
     name = "{name}",

@@ -49,6 +49,7 @@ _BELOW["sdk"] = _BELOW["engine_adapter"] | {"engine_adapter"}
 _ENGINE_BINDINGS = "client_py/engine_bindings"
 _BELOW[_ENGINE_BINDINGS] = _BELOW["sdk"] | {"client_py"}
 _LANE_PYTHON = "slow_lane/client_py"
+_LINKED = "client_py/tandem/telemetry"  # a link to its tandem/telemetry
 _BELOW[_LANE_PYTHON] = _BELOW["client_py"] | {"client_py"}
 
 _CORE = ("schema/", "base/", "transport/", "engine_adapter/")
@@ -57,14 +58,23 @@ _INTERNAL = ("//transport/", "//engine_adapter/")
 # What a test of the client needs, and no public header has: an engine without a host.
 _USES_INTERNALS = frozenset({("//client_py/tandem/testing:trivial_engine", "//transport/session:engine_side")})
 _INTERNAL_INCLUDE = re.compile(
-    r'^[ \t]*#[ \t]*include[ \t]*["<](?:\./)?((?:transport|engine_adapter)/(?:\w+/)+[\w.]+)[">]', re.MULTILINE
+    r'^[ \t]*#[ \t]*include[ \t]*["<]((?:transport|engine_adapter)/(?:\w+/)+[\w.]+)[">]', re.MULTILINE
+)
+
+# The same file by another spelling; a macro may be any.
+_OTHER_INCLUDE = re.compile(
+    r'^[ \t]*#[ \t]*include[ \t]*(["<](?:\.{1,2}/|[^">\n]*(?://|/\.{1,2}/)).*|[^"<\s].*)$', re.MULTILINE
 )
 
 _INSTALLED = "//sdk:installed"
 _ENGINE_MODULE = "//client_py/tandem:_engine.so"
-_WHEEL = "//client_py:wheel"
+_EXCEPTIONS = (
+    (_ENGINE_MODULE, _ENGINE_BINDINGS),
+    ("//client_py:wheel", _LANE_PYTHON),
+    ("//client_py/tandem:tandem", _LANE_PYTHON),
+)
 # A package packs the slow lane's modules, which stand on its own.
-_PACKED = {"client_py/tandem": "client_py/tandem/telemetry"}
+_PACKED = {"client_py/tandem": _LINKED}
 
 _SEE_EVERYTHING = ("tests", "tools", "slow_lane/testing")
 _WITHIN = (_ENGINE_BINDINGS, _LANE_PYTHON, *_SEE_EVERYTHING)  # layers that are folders of another
@@ -130,6 +140,8 @@ def folder_of(label: str) -> str:
 def layer_of(label: str) -> str:
     """Returns the layer of a label, "transport/ring" of //transport/ring:spsc; its first folder if it has none."""
     folder = folder_of(label)
+    if folder == _LINKED:
+        return _LANE_PYTHON
     if within := [layer for layer in _WITHIN if f"{folder}/".startswith(f"{layer}/")]:
         return within[0]
     parts = folder.split("/")
@@ -165,6 +177,8 @@ def find_internal_includes(sources: dict[str, str]) -> Iterator[str]:
         if path in exceptions or (path.startswith((*_CORE, *_CORES_TESTS)) and not is_public):
             continue
         is_test = folder.endswith("/testing") or re.search(r"_(test|fuzz|benchmark)\.cc$", name)
+        for include in _OTHER_INCLUDE.finditer(text):
+            yield f"{path}: expected #include with a path from the top of the tree, found {include[1]}"
         for include in _INTERNAL_INCLUDE.finditer(text):
             if is_test and "/testing/" in include[1]:
                 continue
@@ -195,7 +209,7 @@ def find_problems(rules: list[Rule]) -> Iterator[str]:
                 continue
             if names_only and used == _INSTALLED:
                 continue
-            if (rule.label, target) in ((_ENGINE_MODULE, _ENGINE_BINDINGS), (_WHEEL, _LANE_PYTHON)):
+            if (rule.label, target) in _EXCEPTIONS:
                 continue
             allowed = ", ".join(sorted(_BELOW[layer])) or "nothing"
             yield f"{rule.label}: {layer} may depend on {allowed}; found {used}"

@@ -124,10 +124,20 @@ def test_refuses_internal_headers_of_the_core_to_programs_and_public_headers(
     path: str, included: str, refused: bool
 ) -> None:
     """The message has the file and the header."""
-    for line in ('#include "{}"', "#include <{}>", ' # include "./{}"'):
+    for line in ('#include "{}"', "#include <{}>", ' # include "{}"'):
         problems = list(find_internal_includes({path: line.format(included) + "\n"}))
         assert bool(problems) == refused
         assert all(path in problem and included in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ['"./a.h"', '"../transport/a.h"', "<transport//a.h>", '"viz/../transport/a.h"', '"transport/./a.h"', "A_H"],
+)
+def test_refuses_other_spellings_of_a_path(spelling: str) -> None:
+    """The same header must have one name, which the check above knows."""
+    assert list(find_internal_includes({"viz/core/a.cc": f"#include {spelling}\n"}))
+    assert not list(find_internal_includes({"viz/core/a.cc": "#include <sys/stat.h>\n"}))
 
 
 def test_accepts_the_binary_of_another_component_as_data_only() -> None:
@@ -160,6 +170,13 @@ def test_accepts_the_testing_library_in_tests_only() -> None:
     label, used = "//client_py/tandem:a", "//tools/testing:pytest_main"
     assert not list(find_problems(read_graph(_graph(label, used, kind="py_test"))))
     assert list(find_problems(read_graph(_graph(label, used, kind="py_library"))))
+
+
+def test_the_package_stands_without_the_slow_lane() -> None:
+    """Only the whole package and the wheel have its modules."""
+    used = "//client_py/tandem/telemetry:telemetry"
+    assert list(find_problems(read_graph(_graph("//client_py/tandem:environments", used))))
+    assert not list(find_problems(read_graph(_graph("//client_py/tandem:tandem", used))))
 
 
 def test_refuses_folders_in_a_circle_unless_a_test_closes_it() -> None:

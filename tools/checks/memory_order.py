@@ -9,11 +9,11 @@ Grammar of a label, in a // comment at the operation:
 1. Labels come in pairs. Each name has a publishing half (release, acq_rel, seq_cst or fence) and, at another place, an
    observing half (acquire, acq_rel, seq_cst or fence). Labels of all components are looked at together; tests don't
    count, so that no test stands in for a missing half.
-2. In transport/ every atomic operation (load, store, exchange, fetch_*, compare_exchange_*, test_and_set, fences) names
-   its memory order.
-3. In transport/, outside tests, every atomic operation has a label within its statement, in the three lines above it,
-   or in the comment that ends there. The label's role is one of the statement's orders, or `fence` for a fence. Where
-   all orders are relaxed, a comment with `relaxed: <why nothing depends on it>` does instead.
+2. In base/, gateway/, program/, sdk/ and transport/ every atomic operation (load, store, exchange, fetch_*,
+   compare_exchange_*, test_and_set, fences) names its memory order.
+3. In these folders, outside tests, every atomic operation has a label within its statement, in the three lines above
+   it, or in the comment that ends there. The label's role is one of the statement's orders, or `fence` for a fence.
+   Where all orders are relaxed, a comment with `relaxed: <why nothing depends on it>` does instead.
 
 What a program that reads text can't see: operators on atomics (`++counter`), which are therefore not to be used.
 """
@@ -26,11 +26,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.checks.source_files import COMPONENTS, source_files
+from tools.checks.source_files import NO_COMPONENTS, source_files
 
 _SUFFIXES = (".h", ".c", ".cc")
 _TEST_ENDINGS = ("_test", "_fuzz", "_benchmark")
 _LINES_ABOVE = 3
+_EXPLICIT = ("base", "gateway", "program", "sdk", "transport")
 
 _PUBLISHING = {"release", "acq_rel", "seq_cst", "fence"}
 _OBSERVING = {"acquire", "acq_rel", "seq_cst", "fence"}
@@ -148,13 +149,13 @@ def check_tree(root: Path) -> list[str]:
     """Checks all C++ files of the components below `root`; returns a sentence for each problem."""
     labels: list[Label] = []
     problems: list[str] = []
-    for path in source_files(root, COMPONENTS, _SUFFIXES):
+    for path in source_files(root, _SUFFIXES, NO_COMPONENTS):
         text = (root / path).read_text("utf-8")
         if not is_test(path):
             found, wrong = find_labels(path, text)
             labels += found
             problems += wrong
-        if path.parts[0] == "transport":
+        if path.parts[0] in _EXPLICIT:
             problems += operation_problems(path, text)
     return problems + list(pair_problems(labels))
 

@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-COMPONENTS = ("schema", "transport", "engine_adapter", "client_py", "viz", "slow_lane")
-FOLDERS = (*COMPONENTS, "tests", "tools")
+NO_COMPONENTS = ("docs", "tests", "tools")
 
 
-def source_files(root: Path, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> Iterator[Path]:
+def source_files(root: Path, suffixes: tuple[str, ...], passed_over: tuple[str, ...] = ()) -> Iterator[Path]:
     """Yields source files below `root`, the top of the source tree, and relative to it, in the order of their paths.
 
-    `suffixes` are such as ".cc". Of `folders`, those that don't exist are passed over.
+    `suffixes` are such as ".cc". Hidden folders, links to folders and those `passed_over` are not read.
     """
-    for folder in folders:
-        for path in sorted((root / folder).rglob("*")):
+    for folder in sorted(root.iterdir()):
+        if folder.name.startswith(".") or folder.name in passed_over or folder.is_symlink() or not folder.is_dir():
+            continue
+        for path in sorted(folder.rglob("*")):
             if path.suffix in suffixes and path.is_file():
                 yield path.relative_to(root)

@@ -11,7 +11,11 @@ import pytest
 class _Shard:
     """The cases of one shard (`shard_count` of a py_test), by Bazel's variables: each n-th of all."""
 
+    has_cases = False  # of any shard
+
+    @pytest.hookimpl(trylast=True)  # after -k
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        self.has_cases = bool(items)
         if status := os.environ.get("TEST_SHARD_STATUS_FILE"):
             Path(status).touch()
         items[:] = items[int(os.environ.get("TEST_SHARD_INDEX", "0")) :: int(os.environ.get("TEST_TOTAL_SHARDS") or 1)]
@@ -34,7 +38,9 @@ def run(*paths: str) -> NoReturn:
         arguments.append(f"--junit-xml={report}")
     if only := os.environ.get("TESTBRIDGE_TEST_ONLY"):
         arguments += ["-k", only]
-    raise SystemExit(pytest.main([*arguments, *paths, *sys.argv[1:]], plugins=[_Shard()]))
+    shard = _Shard()
+    code = pytest.main([*arguments, *paths, *sys.argv[1:]], plugins=[shard])
+    raise SystemExit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED and shard.has_cases else code)
 
 
 if __name__ == "__main__":

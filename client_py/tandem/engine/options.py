@@ -54,13 +54,21 @@ def side_of(argument: str, side: object) -> int:
     return integer(argument, side, 1, MAX_RENDER_SIDE, bools=False)  # type: ignore[arg-type]  # others are refused
 
 
+def _items(values: object) -> tuple[Any, ...] | None:
+    """Returns the items; None: it has none, or is a text or a mapping."""
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+        return None
+    try:
+        return tuple(values)
+    except TypeError:  # an array without dimensions
+        return None
+
+
 def _envs(argument: str, envs: object) -> tuple[int, ...] | str:
     if isinstance(envs, str) and envs == "all":
         return envs
-    if isinstance(envs, Iterable) and not isinstance(envs, str):
-        indices = tuple(integer(f"{argument}[{at}]", env, 0) for at, env in enumerate(envs))
-        if indices:
-            return indices
+    if indices := tuple(integer(f"{argument}[{at}]", env, 0) for at, env in enumerate(_items(envs) or ())):
+        return indices
     raise InvalidArgument(f"{argument}: expected indices of environments, 'all' or None, found {shown(envs)}")
 
 
@@ -77,10 +85,9 @@ def _effects(argument: str, effects: object) -> tuple[str, ...] | str:
 
 def words_of(argument: str, words: object) -> tuple[str, ...]:
     """Returns words of a program's command line, in which paths are texts; refuses anything else."""
-    if isinstance(words, Iterable) and not isinstance(words, str | bytes):
-        given = tuple(words)
-        if all(isinstance(word, str | os.PathLike) for word in given):
-            return tuple(os.fsdecode(word) for word in given)
+    given = _items(words)
+    if given is not None and all(isinstance(word, str | os.PathLike) for word in given):
+        return tuple(os.fsdecode(word) for word in given)
     raise InvalidArgument(f"{argument}: expected texts such as ('--gravity=3',), found {shown(words)}")
 
 
@@ -95,7 +102,8 @@ def _path(argument: str, value: object) -> object:
 
 
 def _steps(argument: str, steps: int) -> int:
-    return integer(argument, 0 if steps == -1 else steps, 0, 2**32 - 1)  # Gymnasium has -1 for no limit
+    no_limit = isinstance(steps, int) and steps == -1  # Gymnasium's
+    return integer(argument, 0 if no_limit else steps, 0, 2**32 - 1)
 
 
 def _function(argument: str, function: object) -> object:

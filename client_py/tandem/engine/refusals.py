@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import fields
 
-from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, TaskOptions, WorkerOptions
+from tandem.engine.options import EngineOptions, FrameOptions, ImageOptions, ProcessOptions, TaskOptions, WorkerOptions
 from tandem.errors import InvalidArgument
 
 EXIT_CODE = 2
@@ -23,20 +23,27 @@ _GROUPS = (
 )
 
 # Names of a keyword in other libraries, or in a group of options -> what to write instead.
-WRITE_INSTEAD = {
-    f"{prefix}{field.name}": f"{keyword}=tandem.{group.__name__}({'size, ' if prefix else ''}{field.name}=...)"
-    for prefix, groups, keyword in _GROUPS
-    for group in groups
-    for field in fields(group)
-} | {
-    "env_id": "task",
-    "env_kwargs": "the environment's own keywords",
-    "id": "task",
-    "n_envs": "num_envs",
-    "num_threads": "threads",
-    "seed": "envs.reset(seed=...)",
-    "vector_kwargs": "autoreset_mode=...",
-}
+WRITE_INSTEAD = (
+    {
+        f"{prefix}{field.name}": f"{keyword}=tandem.{group.__name__}({'size, ' if prefix else ''}{field.name}=...)"
+        for prefix, groups, keyword in _GROUPS
+        for group in groups
+        for field in fields(group)
+    }
+    | {
+        field.name: f"engine=tandem.EngineOptions({field.name}=...), or WorkerOptions for environments in Python"
+        for field in fields(ProcessOptions)
+    }
+    | {
+        "env_id": "task",
+        "env_kwargs": "the environment's own keywords",
+        "id": "task",
+        "n_envs": "num_envs",
+        "num_threads": "threads",
+        "seed": "envs.reset(seed=...)",
+        "vector_kwargs": "autoreset_mode=...",
+    }
+)
 
 # Flags that stand for a field of a group.
 _FLAGS = {
@@ -118,5 +125,5 @@ def _without_flag(refusal: str, flag: str, value: str, flags: dict[str, str]) ->
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """Returns the end of an error text, with the known name that an unknown one resembles; "": it resembles none."""
-    found = difflib.get_close_matches(name, known, n=1)
+    found = difflib.get_close_matches(name, [other for other in known if other != name], n=1)
     return f"; did you mean {found[0]!r}?" if found else ""

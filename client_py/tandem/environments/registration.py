@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-import gymnasium
+# Not the package: its import may be in progress, of a plug-in that imports this one.
+from gymnasium.envs.registration import register, registry
 
 
 class TaskFacts(NamedTuple):
@@ -38,8 +39,8 @@ TASKS = {
 OTHER_TASK = TaskFacts(0, 30)
 
 for _task, _facts in TASKS.items():
-    if f"tandem/{_task}" not in gymnasium.registry:
-        gymnasium.register(
+    if f"tandem/{_task}" not in registry:
+        register(
             f"tandem/{_task}",
             entry_point="tandem.environments.single:SharedMemoryEnv",
             vector_entry_point="tandem.environments.make_vec:make_registered",
