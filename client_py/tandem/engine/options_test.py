@@ -61,7 +61,7 @@ def test_a_group_is_frozen(group: Any) -> None:
         (lambda: _FRAMES((8, 8), envs=b"x"), "FrameOptions.envs: expected indices .* found b'x'"),
         (lambda: _ENGINE(flags=np.array(3)), "EngineOptions.flags: expected texts .* found array.*"),  # type: ignore[arg-type]
         (lambda: _ENGINE(flags={"a": 1}), "EngineOptions.flags: expected texts .* found {'a': 1}"),  # type: ignore[arg-type]
-        (lambda: _TASK(max_episode_steps=np.array([1, 2])), ".*max_episode_steps: expected an integer in .* found array.*"),  # type: ignore[arg-type]
+        (lambda: _TASK(max_episode_steps=np.array([1, 2])), ".*steps: expected an integer in .* found array.*"),  # type: ignore[arg-type]
         (lambda: _FRAMES((8, 8), envs=[]), r"FrameOptions.envs: expected indices .* found \[\]"),
         (lambda: _FRAMES((8, 8), envs="first"), "FrameOptions.envs: expected indices .* found 'first'"),  # type: ignore[arg-type]
         (lambda: _FRAMES((8, 8), envs=[0, -1]), r"FrameOptions.envs\[1\]: expected an integer in 0 .. .* found -1"),
