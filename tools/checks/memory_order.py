@@ -59,6 +59,16 @@ class Label:
     line: int  # from 1
 
 
+@dataclass(frozen=True)
+class Operation:
+    """An atomic operation with labels, as the code has it."""
+
+    labels: tuple[str, ...]
+    function: str  # around it, with its classes: "RingWriter::TryWrite"
+    kind: str  # load | store | rmw | fence
+    order: str  # of a compare_exchange: that of its success
+
+
 def is_test(path: Path) -> bool:
     """Says whether a file is test code, by the naming rule for tests beside their source."""
     return path.stem.endswith(_TEST_ENDINGS)
@@ -113,6 +123,24 @@ def _statement_end(code: str, opening: int) -> int:
     return len(code)
 
 
+def _function(code: str, offset: int) -> str:
+    """Returns the name of the function around an offset, with its classes: "RingWriter::TryWrite"."""
+    opened: list[int] = []
+    for brace in re.finditer(r"[{}]", code[:offset]):
+        if brace.group() == "{":
+            opened.append(brace.start())
+        elif opened:
+            opened.pop()
+    names: list[str] = []
+    for offset in opened:
+        header = code[max(code.rfind(mark, 0, offset) for mark in ";{}") + 1 : offset]
+        if scope := re.search(r"\b(?:class|struct)\s+([\w:]+)[^()]*$", header):
+            names.append(scope[1])
+        elif function := re.search(r"([\w:~]+)\s*\(", header):
+            return "::".join((*names, function[1]))
+    return "::".join(names)
+
+
 def operation_problems(path: Path, text: str) -> Iterator[str]:
     """Yields a sentence for each atomic operation without an explicit order or, outside tests, without a label."""
     code = _NOT_CODE.sub(_blank, text)
@@ -158,6 +186,22 @@ def check_tree(root: Path) -> list[str]:
         if path.parts[0] in _EXPLICIT:
             problems += operation_problems(path, text)
     return problems + list(pair_problems(labels))
+
+
+def labelled_operations(root: Path, folders: tuple[str, ...]) -> Iterator[Operation]:
+    """Yields the atomic operations with labels, in the C++ files of these folders below `root`; tests don't count."""
+    for path in source_files(root, folders, _SUFFIXES):
+        text = "" if is_test(path) else (root / path).read_text("utf-8")
+        code = _NOT_CODE.sub(_blank, text)
+        labels, _ = find_labels(path, text)
+        for match in _OPERATION.finditer(code):
+            end = _statement_end(code, match.end() - 1)
+            own = [label for label in labels if label.line <= code.count("\n", 0, end) + 1]
+            labels = labels[len(own) :]
+            if own and (order := _ORDER.search(code, match.start(), end)):
+                word = re.sub(r"\W|atomic_(?:thread|signal)_", "", match.group())
+                kind = word if word in ("load", "store", "fence") else "rmw"
+                yield Operation(tuple(label.name for label in own), _function(code, match.start()), kind, order[1])
 
 
 def main() -> int:

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tools.checks.memory_order import check_tree, find_labels, operation_problems, pair_problems
+from tools.checks.memory_order import (
+    Operation,
+    check_tree,
+    find_labels,
+    labelled_operations,
+    operation_problems,
+    pair_problems,
+)
 
 _SOURCE = Path("transport/ring/a.h")
 _RELEASE = "// SYNC(ring.commit): release; payload before index\nindex.store(1, std::memory_order_release);\n"
@@ -120,3 +127,39 @@ def test_a_label_in_a_test_is_no_other_half(tmp_path: Path) -> None:
     assert check_tree(tmp_path)
     (folder / "b.h").write_text(_ACQUIRE)
     assert not check_tree(tmp_path)
+
+
+def test_finds_each_operation_with_its_labels_and_its_function(tmp_path: Path) -> None:
+    """A function of a class has the class's name; the order is that of the statement, not of the comment."""
+    (tmp_path / "a.h").write_text(
+        """namespace tandem {
+class Ring {
+ public:
+  bool Full() {
+    if (empty) { return false; }
+    return Until([&] {
+      // SYNC(a): acquire; two labels
+      // SYNC(b): acquire; of one load
+      return word.load(std::memory_order_acquire) == 1;
+    });
+  }
+};
+Ring::Ring(int size) : size_(size) {
+  // SYNC(a): fence; x
+  std::atomic_thread_fence(std::memory_order_release);
+  // relaxed: x
+  word.store(1, std::memory_order_relaxed);
+  // SYNC(a): release; x
+  word.compare_exchange_weak(e, 1, std::memory_order_release,
+                             std::memory_order_relaxed);
+}
+"""
+    )
+    (tmp_path / "a_test.cc").write_text(_RELEASE)
+    (tmp_path / "b.cc").write_text(_RELEASE)
+    assert list(labelled_operations(tmp_path, (".",))) == [
+        Operation(("a", "b"), "Ring::Full", "load", "acquire"),
+        Operation(("a",), "Ring::Ring", "fence", "release"),
+        Operation(("a",), "Ring::Ring", "rmw", "release"),
+        Operation(("ring.commit",), "", "store", "release"),
+    ]
